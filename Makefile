@@ -1,0 +1,33 @@
+# Both README commands do all set-up themselves; a second run starts work at once.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+
+export PATH := $(CURDIR)/$(BIN):$(PATH)
+
+.PHONY: setup demo test test-quick bench check clean
+
+$(STAMP): pyproject.toml scripts/setup.sh
+	@bash scripts/setup.sh "$(PYTHON)" "$(VENV)"
+	@touch $(STAMP)
+
+setup: $(STAMP)
+
+demo: $(STAMP)
+	@$(BIN)/pypto-op demo
+
+test: $(STAMP)
+	@$(BIN)/python -m pytest -n auto --dist worksteal
+
+test-quick: $(STAMP)
+	@$(BIN)/python -m pytest -n auto -m "not sim and not slow and not harness"
+
+bench: $(STAMP)
+	@$(BIN)/python -m benchmarks
+
+check: $(STAMP)
+	@$(BIN)/ruff check . && $(BIN)/ruff format --check lint scripts tests && $(BIN)/mypy
+
+clean:
+	rm -rf $(VENV) demo-out bench-out

@@ -1,0 +1,69 @@
+"""The command `pypto-op`: a table of subcommands, each loaded only when it is called."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Sequence
+
+import click
+
+from pypto_op import __version__
+from pypto_op.errors import PyptoOpError
+from pypto_op.vocabulary import ExitCode
+
+_COMMANDS: dict[str, tuple[str, str]] = {
+    "lint": ("pypto_op_lint.commands:lint", "check an operator's files against the OL rules"),
+    "verify": ("pypto_op.judge.commands:verify", "run a kernel and judge its numbers"),
+    "benchmark": ("pypto_op.perf.commands:benchmark", "time a kernel that has a PASS for exactly its bytes"),
+    "doctor": ("pypto_op.backends.commands:doctor", "say what this machine can do"),
+    "state": ("pypto_op.state.commands:state", "move an operator through its stages and phases"),
+}
+
+
+class _LazyGroup(click.Group):
+    """A group that imports a subcommand's module when it is used, so that `pypto-op --help` stays fast."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        entry = _COMMANDS.get(cmd_name)
+        if entry is None:
+            return None
+        module, attribute = entry[0].split(":")
+        command = getattr(importlib.import_module(module), attribute)
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, _COMMANDS[name][1]) for name in self.list_commands(ctx)])
+
+
+@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="pypto-op")
+def root() -> None:
+    """Turn an operator request into a verified, fast PyPTO kernel."""
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run `pypto-op`; a user's mistake ends in one line on stderr and its documented exit code."""
+    try:
+        result = root.main(
+            args=list(argv) if argv is not None else None, prog_name="pypto-op", standalone_mode=False
+        )
+    except PyptoOpError as error:
+        click.echo(f"pypto-op: {error.one_line()}", err=True)
+        sys.exit(int(error.exit_code))
+    except click.ClickException as error:
+        error.show()
+        sys.exit(int(ExitCode.CONTRACT))
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("pypto-op: interrupted", err=True)
+        sys.exit(130)
+    sys.exit(result if isinstance(result, int) else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""One parser or generator per artefact of the operator's directory."""

@@ -1,0 +1,1 @@
+"""Timing of kernels that are known to be right."""

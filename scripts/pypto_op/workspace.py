@@ -1,0 +1,339 @@
+"""Where everything of an operator lies: the only module that knows paths, suffixes and file names.
+
+Standard library only, so that the linter and the hooks can import it in a few milliseconds.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from pypto_op.errors import ContractError
+from pypto_op.vocabulary import Artifact
+
+OP_NAME = re.compile(r"[a-z][a-z0-9_]{0,63}\Z")
+"""An operator's name: a Python identifier in lower case, at most 64 characters."""
+
+STATE_FILE = ".orchestrator_state.json"
+JOURNAL_FILE = ".orchestrator_journal.jsonl"
+PLAN_FILE = ".orchestrator_plan.json"
+OPERATORS_DIR = "custom"
+
+_TOP_LEVEL = {
+    "SPEC.md": Artifact.SPEC,
+    "API_REPORT.md": Artifact.API_REPORT,
+    "GOLDEN_PERF_REPORT.md": Artifact.GOLDEN_PERF_REPORT,
+    "DESIGN.md": Artifact.DESIGN,
+    "MEMORY.md": Artifact.MEMORY,
+    "README.md": Artifact.README,
+    STATE_FILE: Artifact.STATE,
+    JOURNAL_FILE: Artifact.JOURNAL,
+    PLAN_FILE: Artifact.PLAN,
+}
+_EVAL = {
+    "module_interfaces.yaml": Artifact.INTERFACES,
+    "test_inputs.py": Artifact.TEST_INPUTS,
+    "adversarial_suite.json": Artifact.SUITE,
+    "adversarial_runner.py": Artifact.RUNNER,
+    "evaluation_report.json": Artifact.REPORT,
+}
+_MODULE_IMPL = re.compile(r"(?P<op>[a-z][a-z0-9_]*)_module(?P<suffix>\d+)_impl\.py\Z")
+_MODULE_GOLDEN = re.compile(r"(?P<op>[a-z][a-z0-9_]*)_module(?P<suffix>\d+)_golden\.py\Z")
+_MODULE_TEST = re.compile(r"test_(?P<op>[a-z][a-z0-9_]*)_module(?P<suffix>\d+)\.py\Z")
+
+
+def check_op_name(name: str) -> str:
+    """Return `name` if it may name an operator; raise ContractError otherwise."""
+    if not OP_NAME.match(name):
+        shown = name if len(name) <= 40 else name[:37] + "..."
+        raise ContractError(
+            f"{shown!r} cannot name an operator",
+            remedy="use lower-case letters, digits and underscores, a letter first, at most 64 characters",
+        )
+    return name
+
+
+def phase_suffix(k: int) -> str:
+    """Return the cumulative suffix of phase M_k: the numbers 1..k written one after another ("123" for 3)."""
+    if k < 1:
+        raise ContractError(f"there is no phase M{k}", remedy="phases count from M1")
+    return "".join(str(i) for i in range(1, k + 1))
+
+
+def suffix_phase(suffix: str) -> int:
+    """Return k for a cumulative suffix; raise ContractError when `suffix` is not cumulative."""
+    built, k = "", 0
+    while len(built) < len(suffix):
+        k += 1
+        built += str(k)
+    if built != suffix or not suffix:
+        raise ContractError(f"{suffix!r} is not a cumulative module suffix", remedy="use 1, 12, 123, ...")
+    return k
+
+
+def parse_phase(text: str) -> int:
+    """Return k for `M3`, `M_3` or `3`; raise ContractError for anything else, M0 included."""
+    match = re.fullmatch(r"(?:M_?)?([1-9]\d{0,3})", text.strip())
+    if not match:
+        raise ContractError(f"{text[:40]!r} is not a phase", remedy="write M1, M2, ...")
+    return int(match.group(1))
+
+
+@dataclass(frozen=True)
+class OpWorkspace:
+    """The files of one operator, `custom/<op>/` in the user's workspace.
+
+    Attributes:
+        root: the operator's directory, absolute.
+        name: the operator's name.
+    """
+
+    root: Path
+    name: str
+
+    @classmethod
+    def at(cls, op_dir: Path | str) -> OpWorkspace:
+        """Open an existing operator directory.
+
+        Raises:
+            ContractError: the directory is missing, or its name cannot name an operator.
+        """
+        root = Path(op_dir).expanduser().resolve()
+        if not root.is_dir():
+            raise ContractError(
+                "no such operator directory", file=op_dir, remedy="run `pypto-op new OP` first"
+            )
+        return cls(root, check_op_name(root.name))
+
+    @classmethod
+    def owning(cls, path: Path | str) -> OpWorkspace | None:
+        """Return the operator that `path` belongs to, or None.
+
+        A directory is an operator's when it lies directly in a folder called `custom`, when it holds a state
+        file, or when it holds two of the artefacts that are named after it. The first file written into
+        `custom/<op>/` therefore already belongs to an operator.
+        """
+        path = Path(path)
+        path = path if path.is_absolute() else Path.cwd() / path
+        for directory in path.parents:
+            if OP_NAME.match(directory.name) and _is_operator_directory(directory):
+                return cls(directory, directory.name)
+        return None
+
+    # -- documents ------------------------------------------------------------------------------------------
+
+    @property
+    def spec(self) -> Path:
+        """SPEC.md, the planner's."""
+        return self.root / "SPEC.md"
+
+    @property
+    def api_report(self) -> Path:
+        """API_REPORT.md, the planner's."""
+        return self.root / "API_REPORT.md"
+
+    @property
+    def golden_perf_report(self) -> Path:
+        """GOLDEN_PERF_REPORT.md, the mathematician's."""
+        return self.root / "GOLDEN_PERF_REPORT.md"
+
+    @property
+    def design(self) -> Path:
+        """DESIGN.md, the architect's."""
+        return self.root / "DESIGN.md"
+
+    @property
+    def memory(self) -> Path:
+        """MEMORY.md, the team's append-only ledger."""
+        return self.root / "MEMORY.md"
+
+    @property
+    def readme(self) -> Path:
+        """README.md, the coder's."""
+        return self.root / "README.md"
+
+    @property
+    def tuning_report(self) -> Path:
+        """<op>_tuning_report.md, the optimizer's."""
+        return self.root / f"{self.name}_tuning_report.md"
+
+    # -- code -----------------------------------------------------------------------------------------------
+
+    @property
+    def golden(self) -> Path:
+        """<op>_golden.py: the torch reference of the whole operator."""
+        return self.root / f"{self.name}_golden.py"
+
+    @property
+    def impl(self) -> Path:
+        """<op>_impl.py: the integrated kernel."""
+        return self.root / f"{self.name}_impl.py"
+
+    @property
+    def test(self) -> Path:
+        """test_<op>.py: the end-to-end test."""
+        return self.root / f"test_{self.name}.py"
+
+    @property
+    def modules_dir(self) -> Path:
+        """modules/: the staged files."""
+        return self.root / "modules"
+
+    def module_impl(self, k: int) -> Path:
+        """modules/<op>_module<suffix_k>_impl.py."""
+        return self.modules_dir / f"{self.name}_module{phase_suffix(k)}_impl.py"
+
+    def module_golden(self, k: int) -> Path:
+        """modules/<op>_module<suffix_k>_golden.py."""
+        return self.modules_dir / f"{self.name}_module{phase_suffix(k)}_golden.py"
+
+    def module_test(self, k: int) -> Path:
+        """modules/test_<op>_module<suffix_k>.py."""
+        return self.modules_dir / f"test_{self.name}_module{phase_suffix(k)}.py"
+
+    def wrapper_name(self, k: int | None = None) -> str:
+        """Name of the host wrapper: of phase M_k, or of the integrated impl."""
+        return f"{self.name}_wrapper" if k is None else f"{self.name}_module{phase_suffix(k)}_wrapper"
+
+    def golden_name(self, k: int | None = None) -> str:
+        """Name of the golden function: cumulative to M_k, or of the whole operator."""
+        return f"{self.name}_golden" if k is None else f"{self.name}_module{phase_suffix(k)}_golden"
+
+    # -- evaluation, state, scratch -------------------------------------------------------------------------
+
+    @property
+    def eval_dir(self) -> Path:
+        """eval/: contract, inputs, suite, runner and report."""
+        return self.root / "eval"
+
+    @property
+    def interfaces(self) -> Path:
+        """eval/module_interfaces.yaml, the designer's."""
+        return self.eval_dir / "module_interfaces.yaml"
+
+    @property
+    def test_inputs(self) -> Path:
+        """eval/test_inputs.py with `make_inputs(case)`."""
+        return self.eval_dir / "test_inputs.py"
+
+    @property
+    def suite(self) -> Path:
+        """eval/adversarial_suite.json."""
+        return self.eval_dir / "adversarial_suite.json"
+
+    @property
+    def runner(self) -> Path:
+        """eval/adversarial_runner.py, generated."""
+        return self.eval_dir / "adversarial_runner.py"
+
+    @property
+    def report(self) -> Path:
+        """eval/evaluation_report.json: the latest verdict."""
+        return self.eval_dir / "evaluation_report.json"
+
+    @property
+    def perf_report(self) -> Path:
+        """eval/perf_result.json: the latest benchmark."""
+        return self.eval_dir / "perf_result.json"
+
+    @property
+    def debug_dir(self) -> Path:
+        """_debug/: every scratch file, and what the runs leave behind."""
+        return self.root / "_debug"
+
+    @property
+    def state(self) -> Path:
+        """The state machine's file; written by the state tool only."""
+        return self.root / STATE_FILE
+
+    @property
+    def journal(self) -> Path:
+        """The hash-chained journal beside the state."""
+        return self.root / JOURNAL_FILE
+
+    @property
+    def plan(self) -> Path:
+        """The frozen plan (N, module ids, hashes)."""
+        return self.root / PLAN_FILE
+
+    def existing_module_phases(self) -> list[int]:
+        """Return the phases k for which a module impl lies on disk, in order."""
+        phases = []
+        for path in sorted(self.modules_dir.glob(f"{self.name}_module*_impl.py")):
+            match = _MODULE_IMPL.match(path.name)
+            if match:
+                try:
+                    phases.append(suffix_phase(match["suffix"]))
+                except ContractError:
+                    continue
+        return sorted(phases)
+
+    def artifact_of(self, path: Path | str) -> tuple[Artifact, int | None]:
+        """Say what `path` is and, for a file of the staged chain, which phase it belongs to.
+
+        A module file whose suffix is not cumulative keeps its kind and has no phase.
+        """
+        path = Path(path)
+        path = path if path.is_absolute() else Path.cwd() / path
+        try:
+            parts = path.relative_to(self.root).parts
+        except ValueError:
+            return Artifact.OTHER, None
+        if not parts:
+            return Artifact.OTHER, None
+        if parts[0] == "_debug" or parts[:2] == ("eval", "_debug"):
+            return Artifact.DEBUG, None
+        if len(parts) == 1:
+            return self._top_level_artifact(parts[0]), None
+        if parts[0] == "eval" and len(parts) == 2:
+            return _EVAL.get(parts[1], Artifact.OTHER), None
+        if parts[0] == "modules" and len(parts) == 2:
+            return _module_artifact(parts[1])
+        return Artifact.OTHER, None
+
+    def _top_level_artifact(self, name: str) -> Artifact:
+        own = {
+            self.impl.name: Artifact.IMPL,
+            self.golden.name: Artifact.GOLDEN,
+            self.test.name: Artifact.TEST,
+            self.tuning_report.name: Artifact.TUNING_REPORT,
+        }
+        return own.get(name) or _TOP_LEVEL.get(name, Artifact.OTHER)
+
+
+def operators_in(workspace: Path) -> Iterator[OpWorkspace]:
+    """Yield the operators of a user's workspace (`custom/*/`), in order of name."""
+    base = workspace / OPERATORS_DIR
+    if base.is_dir():
+        for directory in sorted(base.iterdir()):
+            if directory.is_dir() and OP_NAME.match(directory.name):
+                yield OpWorkspace(directory.resolve(), directory.name)
+
+
+def _module_artifact(name: str) -> tuple[Artifact, int | None]:
+    for pattern, kind in (
+        (_MODULE_TEST, Artifact.MODULE_TEST),
+        (_MODULE_IMPL, Artifact.MODULE_IMPL),
+        (_MODULE_GOLDEN, Artifact.MODULE_GOLDEN),
+    ):
+        match = pattern.match(name)
+        if match:
+            try:
+                return kind, suffix_phase(match["suffix"])
+            except ContractError:
+                return kind, None
+    return Artifact.OTHER, None
+
+
+def _is_operator_directory(directory: Path) -> bool:
+    if directory.parent.name == OPERATORS_DIR:
+        return True
+    if (directory / STATE_FILE).is_file():
+        return True
+    op = directory.name
+    named = (f"{op}_impl.py", f"{op}_golden.py", f"test_{op}.py")
+    documents = ("SPEC.md", "API_REPORT.md", "DESIGN.md")
+    present = [name for name in named + documents if (directory / name).is_file()]
+    return len(present) >= 2 and any(name in named for name in present)

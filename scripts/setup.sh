@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# Make .venv and install the bundle into it; check the C++ tool chain that `sim` needs for numbers.
+# Usage: setup.sh PYTHON VENV
+set -euo pipefail
+python=$1 venv=$2
+
+fits() { "$1" -c 'import sys; sys.exit(not (3, 10) <= sys.version_info[:2] < (3, 13))' 2>/dev/null; }
+if ! fits "$python"; then
+  for candidate in python3.11 python3.12 python3.10; do
+    if fits "$candidate"; then python=$candidate; break; fi
+  done
+fi
+if ! fits "$python"; then
+  echo "setup: Python 3.10, 3.11 or 3.12 is needed and none was found; install one, or run make PYTHON=/path/to/python3.11" >&2
+  exit 3
+fi
+
+missing=()
+for tool in cmake g++ make; do command -v "$tool" >/dev/null || missing+=("$tool"); done
+if ((${#missing[@]})); then
+  packages="${missing[*]}"
+  if [[ $(id -u) == 0 ]] && command -v apt-get >/dev/null; then
+    echo "setup: installing ${packages} with apt"
+    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq ${packages} >/dev/null
+  else
+    echo "setup: ${packages} missing, so sim will check structure only; for numbers run: sudo apt-get install -y ${packages}" >&2
+  fi
+fi
+
+[[ -x $venv/bin/python ]] || "$python" -m venv "$venv"
+echo "setup: installing into $venv (a minute or two, once)"
+"$venv/bin/python" -m pip install --quiet --disable-pip-version-check -e '.[sim,mcp,dev]' 2> >(grep -v '^WARNING: Location' >&2)
+echo "setup: done"
