@@ -1,0 +1,143 @@
+"""What a place that runs kernels must offer: the one interface behind which `sim` and `npu` lie.
+
+A backend opens a *session* on one implementation file. A session owns one process at a time, hands it copies of
+the inputs of a case, and answers with a `RunResult`. It never raises for what the candidate does: a crash, an
+endless loop or a forged answer is an `Outcome`, not an exception.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+from pypto_op.vocabulary import Mode, Outcome
+from pypto_op.workspace import OpWorkspace
+
+if TYPE_CHECKING:
+    import torch
+
+    Value: TypeAlias = torch.Tensor | int | float | bool | None | list["Value"] | tuple["Value", ...]
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a candidate may use before it is stopped.
+
+    Attributes:
+        memory_mb: resident memory of the candidate's whole process group, in MiB.
+        case_seconds: wall time of one case.
+        startup_seconds: wall time of process start, import of torch and pypto, and import of the candidate.
+        output_bytes: how much of the candidate's stdout, and of its stderr, is kept for a case.
+    """
+
+    memory_mb: int = 8192
+    case_seconds: float = 120.0
+    startup_seconds: float = 120.0
+    output_bytes: int = 64 * 1024
+
+
+@dataclass(frozen=True)
+class Availability:
+    """What a backend can do on this machine.
+
+    Attributes:
+        ok: kernels can be run at all.
+        numeric: outputs carry numbers; False means structure only (compile, shapes and dtypes).
+        reason: one line that says why not, empty when everything is there.
+        versions: name to version of what produced a result (python, torch, pypto, compiler, ...).
+        caveats: what a verdict of this backend cannot see; printed beside every verdict.
+    """
+
+    ok: bool
+    numeric: bool
+    reason: str
+    versions: dict[str, str]
+    caveats: tuple[str, ...]
+
+
+@dataclass
+class RunResult:
+    """One case, as the judge may know it.
+
+    Attributes:
+        outcome: how the run ended; every other field is meaningful only for OK, unless said otherwise.
+        detail: one line for a person, never a tensor's values.
+        outputs: the returned tensors, flattened left to right, on the CPU and contiguous; [] unless OK.
+        structure: what the wrapper really returned ("tensor", "tuple(2)", ...); filled for BAD_OUTPUT too.
+        launches: how many times a pypto jit entry ran to its end inside the wrapper.
+        outputs_from_kernel: every output leaf's storage was an argument of one of those launches.
+        mutated_inputs: positions of the inputs whose bytes changed.
+        aliased_inputs: positions of the inputs whose storage an output shares.
+        sentinel_left: per output leaf, how many elements still hold what `torch.empty` was filled with.
+        stdout: what the candidate printed during this case, capped; kept for every outcome.
+        stderr: likewise.
+        seconds: wall time inside the candidate's process for this case (inputs and outputs not counted).
+        peak_rss_mb: highest resident memory of the process group seen so far, in MiB.
+        cost: figures of the cost model (sim) or the device profile (npu); None when not asked for.
+        numeric: the outputs carry numbers; False in structure-only mode, where only shape and dtype count.
+    """
+
+    outcome: Outcome
+    detail: str = ""
+    outputs: list[torch.Tensor] = field(default_factory=list)
+    structure: str = ""
+    launches: int = 0
+    outputs_from_kernel: bool = False
+    mutated_inputs: tuple[int, ...] = ()
+    aliased_inputs: tuple[int, ...] = ()
+    sentinel_left: tuple[int, ...] = ()
+    stdout: str = ""
+    stderr: str = ""
+    seconds: float = 0.0
+    peak_rss_mb: float = 0.0
+    cost: dict[str, float | int] | None = None
+    numeric: bool = True
+
+
+class Session(Protocol):
+    """A warm process for one implementation file; a context manager that leaves nothing running."""
+
+    def run(self, case_id: str, inputs: Sequence[Value]) -> RunResult:
+        """Call the wrapper with copies of `inputs`; after a crash or a time-out a new process serves the next case."""
+        ...
+
+    def close(self) -> None:
+        """End the process and remove its scratch files; harmless when called twice."""
+        ...
+
+    def __enter__(self) -> Session: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+
+class Backend(Protocol):
+    """A place that runs kernels."""
+
+    mode: Mode
+
+    def availability(self) -> Availability:
+        """Say what this machine can do; never raises, cheap when called again."""
+        ...
+
+    def open(
+        self,
+        impl: Path,
+        wrapper: str,
+        workspace: OpWorkspace,
+        *,
+        limits: Limits = Limits(),
+        cost_model: bool = False,
+    ) -> Session:
+        """Open a session on `wrapper` of the file `impl`.
+
+        A missing file, a syntax error or a missing wrapper is the outcome of the first `run`, not an exception.
+
+        Raises:
+            InfraError: this backend is not available here (see `availability`).
+        """
+        ...
