@@ -1,0 +1,162 @@
+"""Evidence: which bytes a verdict is about, and whether the judge really wrote it.
+
+A verdict counts for exactly the bytes whose sha256 it names. The seal (HMAC-SHA256 over the whole report, see
+`key`) tells a report that the judge wrote from one that somebody typed. Standard library only.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from pypto_op.errors import ContractError
+from pypto_op.state.hashing import ABSENT, canonical_json, read_json, sha256_file, sha256_json
+from pypto_op.state.key import key_id, load_key, mac
+from pypto_op.vocabulary import Status
+from pypto_op.workspace import OpWorkspace
+
+HASH_NAMES = ("impl", "golden", "suite", "inputs", "interfaces", "policy")
+"""What every report names under `hashes`; `policy` is `policy_hash` of the report's own `policy` object."""
+
+_ALGORITHM = "hmac-sha256"
+_DOMAIN = "pypto-op report"
+_REMEDY = "run `pypto-op verify`"
+
+
+def file_hashes(ws: OpWorkspace, k: int | None = None, *, impl: Path | None = None) -> dict[str, str]:
+    """Return the sha256 of every file that a verdict depends on; `ABSENT` where there is none.
+
+    Args:
+        ws: the operator.
+        k: the phase whose cumulative impl and golden are meant; None for the integrated impl.
+        impl: another file in the place of the impl (`pypto-op verify --impl`).
+
+    Returns:
+        `impl`, `golden`, `suite`, `inputs`, `interfaces`, and `spec`, which the tolerance comes from.
+    """
+    files = {
+        "impl": impl or (ws.impl if k is None else ws.module_impl(k)),
+        "golden": ws.golden if k is None else ws.module_golden(k),
+        "suite": ws.suite,
+        "inputs": ws.test_inputs,
+        "interfaces": ws.interfaces,
+        "spec": ws.spec,
+    }
+    return {name: sha256_file(path) for name, path in files.items()}
+
+
+def policy_hash(policy: Any) -> str:
+    """Return the hash that a report names as `hashes.policy`, of its `policy` object."""
+    return sha256_json(policy)
+
+
+def seal(report: Mapping[str, Any]) -> dict[str, Any]:
+    """Return `report` with `seal`, which binds every other field to the key.
+
+    Raises:
+        ContractError: the report lacks a hash or the tool version, so a seal would bind nothing.
+    """
+    body = {name: value for name, value in report.items() if name != "seal"}
+    missing = list(_unbound(body))
+    if missing:
+        raise ContractError(f"a report without {', '.join(missing)} cannot be sealed", remedy=_REMEDY)
+    key = load_key()
+    return {**body, "seal": f"{_ALGORITHM}:{key_id(key)}:{mac(_DOMAIN, canonical_json(body), key)}"}
+
+
+def check_seal(report: Mapping[str, Any], *, trusted_key_id: str | None = None) -> bool:
+    """Say whether this account's judge sealed exactly this report.
+
+    Args:
+        report: a report as it was read.
+        trusted_key_id: when given, only a seal of the key with this id counts.
+    """
+    parts = str(report.get("seal", "")).split(":")
+    if len(parts) != 3 or parts[0] != _ALGORITHM:
+        return False
+    body = {name: value for name, value in report.items() if name != "seal"}
+    if any(_unbound(body)):
+        return False
+    key = load_key()
+    own = key_id(key)
+    if parts[1] != own or trusted_key_id not in (None, own):
+        return False
+    try:
+        return hmac.compare_digest(parts[2].encode(), mac(_DOMAIN, canonical_json(body), key).encode())
+    except ContractError:
+        return False
+
+
+def read_report(path: Path) -> dict[str, Any]:
+    """Return a report as a dict; its schema is the gate's question.
+
+    Raises:
+        ContractError: it is missing, huge, not JSON, no object, or names a key twice.
+    """
+    return read_json(path, remedy=_REMEDY)
+
+
+def evidence_dir(ws: OpWorkspace) -> Path:
+    """Return the folder that keeps sealed reports after `eval/evaluation_report.json` is overwritten."""
+    return ws.debug_dir / "evidence"
+
+
+def pass_for_bytes(ws: OpWorkspace, impl: Path | None = None, k: int | None = None) -> dict[str, Any] | None:
+    """Return a sealed PASS that was given to exactly the bytes that lie there now, or None.
+
+    Looks at the latest report, then at the kept ones, newest first. A PASS of a part of the suite
+    (`--levels`, `--case`) is returned too: how much of the suite a gate needs is the gate's question.
+    """
+    now = file_hashes(ws, k, impl=impl)
+    if ABSENT in (now["impl"], now["golden"]):
+        return None
+    for path in _candidates(ws):
+        try:
+            report = read_report(path)
+        except ContractError:
+            continue
+        if (
+            report.get("op_name") == ws.name
+            and report.get("status") == Status.PASS
+            and _positive(report.get("cases_passed"))
+            and not stale_hashes(report, now)
+            and (k is None or report.get("up_to_module") == k)
+            and check_seal(report)
+        ):
+            return report
+    return None
+
+
+def stale_hashes(report: Mapping[str, Any], now: Mapping[str, str]) -> list[str]:
+    """Return the names of the files whose bytes are not those that the report names."""
+    named = report.get("hashes")
+    if not isinstance(named, Mapping):
+        return list(HASH_NAMES)
+    stale = [name for name in HASH_NAMES if name != "policy" and named.get(name) != now[name]]
+    if "spec" in named and named["spec"] != now["spec"]:
+        stale.append("spec")
+    if named.get("policy") != policy_hash(report.get("policy")):
+        stale.append("policy")
+    return stale
+
+
+def _unbound(body: Mapping[str, Any]) -> Iterator[str]:
+    hashes = body.get("hashes")
+    for name in HASH_NAMES:
+        if not isinstance(hashes, Mapping) or not isinstance(hashes.get(name), str):
+            yield f"hashes.{name}"
+    tool = body.get("tool")
+    if not isinstance(tool, Mapping) or not isinstance(tool.get("version"), str):
+        yield "tool.version"
+
+
+def _candidates(ws: OpWorkspace) -> Iterator[Path]:
+    yield ws.report
+    kept = [path for path in evidence_dir(ws).glob("*.json") if path.is_file()]
+    yield from sorted(kept, key=lambda path: path.stat().st_mtime, reverse=True)
+
+
+def _positive(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value > 0

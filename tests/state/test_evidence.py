@@ -1,0 +1,149 @@
+"""Seals bind a verdict to bytes and to the judge."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from pypto_op.errors import ContractError, InfraError
+from pypto_op.state import evidence
+from pypto_op.state.hashing import ABSENT, sha256_file
+from pypto_op.state.key import KEY_ENV, key_file, key_id, load_key
+from pypto_op.workspace import OpWorkspace
+
+
+@pytest.fixture
+def key(tmp_path, monkeypatch):
+    path = tmp_path / "keys" / "seal.key"
+    monkeypatch.setenv(KEY_ENV, str(path))
+    return path
+
+
+@pytest.fixture
+def ws(tmp_path, key):
+    root = tmp_path / "custom" / "relu"
+    (root / "eval").mkdir(parents=True)
+    ws = OpWorkspace.at(root)
+    for path in (ws.impl, ws.golden, ws.suite, ws.test_inputs, ws.interfaces, ws.spec):
+        path.write_text(path.name)
+    return ws
+
+
+def report_for(ws, **changes):
+    policy = {"name": "allclose", "version": 1}
+    report = {
+        "op_name": ws.name,
+        "status": "PASS",
+        "cases_total": 2,
+        "cases_passed": 2,
+        "up_to_module": 1,
+        "policy": policy,
+        "tool": {"name": "pypto-op", "version": "0.1.0"},
+        "hashes": {**evidence.file_hashes(ws), "policy": evidence.policy_hash(policy)},
+        "seconds": 0.1 + 0.2,
+    }
+    return {**report, **changes}
+
+
+def write(ws, report):
+    ws.report.write_text(json.dumps(report))
+
+
+def test_a_sealed_pass_is_found_for_its_bytes_only(ws):
+    write(ws, evidence.seal(report_for(ws)))
+    assert evidence.pass_for_bytes(ws)["cases_passed"] == 2
+    for path in (ws.impl, ws.golden, ws.suite, ws.test_inputs, ws.interfaces, ws.spec):
+        before = path.read_bytes()
+        path.write_bytes(before + b" ")
+        assert evidence.pass_for_bytes(ws) is None, path.name
+        path.write_bytes(before)
+    assert evidence.pass_for_bytes(ws) is not None
+
+
+def test_a_report_without_seal_is_not_evidence(ws):
+    write(ws, report_for(ws))
+    assert evidence.pass_for_bytes(ws) is None
+
+
+@pytest.mark.parametrize("field, value", [("status", "FAIL"), ("cases_passed", 0), ("op_name", "other")])
+def test_a_sealed_report_that_is_no_pass_of_this_operator_does_not_count(ws, field, value):
+    write(ws, evidence.seal(report_for(ws, **{field: value})))
+    assert evidence.pass_for_bytes(ws) is None
+
+
+@pytest.mark.parametrize("field, value", [("status", "PASS "), ("cases_passed", 3), ("added", 1)])
+def test_any_change_of_a_sealed_report_breaks_the_seal(ws, field, value):
+    sealed = evidence.seal(report_for(ws))
+    assert evidence.check_seal(sealed)
+    assert not evidence.check_seal({**sealed, field: value})
+    assert not evidence.check_seal({name: v for name, v in sealed.items() if name != "seconds"})
+
+
+def test_a_seal_survives_the_way_through_a_file(ws):
+    sealed = evidence.seal(report_for(ws, extra={"b": [1.5, None, "é"], "a": 1e-300}))
+    assert evidence.check_seal(json.loads(json.dumps(sealed, indent=2)))
+
+
+def test_a_seal_of_another_key_does_not_count(ws, monkeypatch, tmp_path):
+    trusted = key_id()
+    write(ws, evidence.seal(report_for(ws)))
+    monkeypatch.setenv(KEY_ENV, str(tmp_path / "other.key"))
+    assert evidence.pass_for_bytes(ws) is None
+    own = evidence.seal(report_for(ws))
+    assert evidence.check_seal(own) and not evidence.check_seal(own, trusted_key_id=trusted)
+
+
+@pytest.mark.parametrize("name", evidence.HASH_NAMES)
+def test_what_binds_nothing_is_not_sealed(ws, name):
+    report = report_for(ws)
+    del report["hashes"][name]
+    with pytest.raises(ContractError, match=f"hashes.{name}"):
+        evidence.seal(report)
+    with pytest.raises(ContractError, match="canonical JSON"):
+        evidence.seal(report_for(ws, seconds=float("nan")))
+
+
+def test_the_policy_named_must_be_the_policy_hashed(ws):
+    write(ws, evidence.seal(report_for(ws, policy={"name": "anything_goes", "version": 1})))
+    assert evidence.pass_for_bytes(ws) is None
+
+
+def test_the_key_is_private_and_made_once(key):
+    first = load_key()
+    assert len(first) == 32 and load_key() == first
+    assert key.stat().st_mode & 0o777 == 0o600
+    assert [path.name for path in key.parent.iterdir()] == ["seal.key"]
+    key.chmod(0o644)
+    with pytest.raises(InfraError, match="chmod 600"):
+        load_key()
+    key.chmod(0o600)
+    key.write_bytes(b"short")
+    with pytest.raises(InfraError, match="damaged"):
+        load_key()
+
+
+def test_eight_processes_make_one_key(key):
+    code = "from pypto_op.state.key import key_id; print(key_id())"
+    processes = [subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) for _ in range(8)]
+    assert len({process.communicate()[0] for process in processes}) == 1
+
+
+def test_the_key_lies_in_the_home_directory_unless_told_otherwise(monkeypatch, tmp_path):
+    monkeypatch.delenv(KEY_ENV, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert key_file() == tmp_path / ".local/state/pypto-op/seal.key"
+
+
+def test_what_is_no_regular_file_is_absent_and_does_not_hang(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    assert sha256_file(tmp_path / "pipe") == sha256_file(tmp_path) == sha256_file(tmp_path / "no") == ABSENT
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"a": 1, "a": 2}', '{"a": NaN}', '{"a":' * 100000])
+def test_a_damaged_report_is_no_evidence(ws, text):
+    ws.report.write_text(text)
+    assert evidence.pass_for_bytes(ws) is None
+    with pytest.raises(ContractError) as caught:
+        evidence.read_report(ws.report)
+    assert "\n" not in str(caught.value) and "evaluation_report.json" in str(caught.value)
