@@ -17,6 +17,10 @@ _COMMANDS: dict[str, tuple[str, str]] = {
     "verify": ("pypto_op.judge.commands:verify", "run a kernel and judge its numbers"),
     "benchmark": ("pypto_op.perf.commands:benchmark", "time a kernel that has a PASS for exactly its bytes"),
     "doctor": ("pypto_op.backends.commands:doctor", "say what this machine can do"),
+    "extract-pypto-calls": (
+        "pypto_op.review.commands:extract_pypto_calls",
+        "list the pypto calls of a file in order",
+    ),
     "state": ("pypto_op.state.commands:state", "move an operator through its stages and phases"),
 }
 

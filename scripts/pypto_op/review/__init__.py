@@ -1,0 +1,1 @@
+"""Reading a kernel for review: what it calls, in order."""
