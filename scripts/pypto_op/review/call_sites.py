@@ -1,9 +1,10 @@
 """Every call of a pypto function in a file, in the order of the text.
 
-A call counts when the callee resolves to something inside the package `pypto`: through `import pypto
-[as p]`, `import pypto.frontend as fe`, `from pypto import exp [as e]`, `from pypto import *`, an alias assigned
-in the file (`op = pypto.exp`), or `getattr(pypto, "exp")`. A decorator without parentheses is a call too: Python
-calls it. Methods of tensors (`x.exp()`) are not listed, since their receiver's type cannot be told from the text.
+A call counts when the callee resolves to something inside the package `pypto`: through `import pypto [as
+p]`, `import pypto.frontend as fe`, `from pypto import exp [as e]`, `from pypto import *`, an alias
+assigned in the file (`op = pypto.exp`), or `getattr(pypto, "exp")`. A decorator without parentheses is a
+call too: Python calls it. Methods of tensors (`x.exp()`) are not listed, since their receiver's type
+cannot be told from the text.
 """
 
 from __future__ import annotations
@@ -120,7 +121,7 @@ class _CallVisitor(cst.CSTVisitor):
             self.sites.append(CallSite(start.line, start.column, name, kind))
 
     def _resolve(self, node: cst.CSTNode, seen: set[cst.CSTNode]) -> tuple[str, Kind] | None:
-        """Return the dotted name that `node` stands for and how it is reached; None when not pypto's."""
+        """Return the dotted name of `node` and how it is reached; None when not pypto's."""
         if node in seen:
             return None
         seen.add(node)

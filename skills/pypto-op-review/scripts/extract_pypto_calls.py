@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """List the pypto calls of a kernel file, in order: `extract_pypto_calls.py PATH [--json]`.
 
-A launcher: the work is done by `pypto-op extract-pypto-calls` of the bundle that this skill came with. Any python3
-can start it; it looks for the bundle's own interpreter first, then for `pypto-op` on PATH.
+A launcher: the work is done by `pypto-op extract-pypto-calls` of the bundle that this skill came with.
+Any python3 can start it; it looks for the bundle's own interpreter first, then for `pypto-op` on PATH.
 """
 
 import os
