@@ -29,7 +29,7 @@ def flash_attention_fwd_golden(q, k, v, causal):
     q, k, v: [BH, S, D] float32, float16, bfloat16 or float64. causal: bool; True hides keys after the query.
     Returns out [BH, S, D] of q's dtype and lse [BH, S], float32 (float64 for float64 inputs).
     Accumulates in float32, in float64 for float64 inputs.
-    Source of the formula: Dao et al., "FlashAttention", 2022, section 2 (standard attention) and 3.1 (logsumexp).
+    Source of the formula: Dao et al., "FlashAttention", 2022, sections 2.2 and 3.1.
     """
     wide = torch.promote_types(q.dtype, torch.float32)
     k_transposed = k.to(wide).transpose(1, 2)  # [BH, D, S]

@@ -1,9 +1,9 @@
 """FlashAttention forward: out = softmax(q k^T / sqrt(D)) v and lse = logsumexp(q k^T / sqrt(D)), per head.
 
-One kernel, one launch. Heads (BH) and sequence length (S) are dynamic; head size D and the causal flag are fixed per
-build. The score matrix never leaves the chip: each query tile carries its running maximum, sum and accumulator over the
-key tiles (online softmax), and is written once, after the last of them. Under the causal flag a query tile stops at the
-diagonal tile, and only that tile is masked.
+One kernel, one launch. Heads (BH) and sequence length (S) are dynamic; head size D and the causal flag are
+fixed per build. The score matrix never leaves the chip: each query tile carries its running maximum, sum and
+accumulator over the key tiles (online softmax), and is written once, after the last of them. Under the causal
+flag a query tile stops at the diagonal tile, and only that tile is masked.
 """
 
 import math
@@ -16,10 +16,10 @@ import torch_npu  # noqa: F401  (registers the npu device)
 
 torch.npu.set_device(int(os.environ.get("TILE_FWK_DEVICE_ID", "0")))
 
-# ---- Layer D: host constants -------------------------------------------------------------------------------------
+# ---- Layer D: host constants -------------------------------------------------------------------------------
 
 S_TILE = 128
-"""Rows of q, and rows of k and v, per loop step. Both are the same, so the diagonal runs through whole tiles."""
+"""Rows of q, and rows of k and v, per loop step. Both are equal, so the diagonal runs through whole tiles."""
 
 LOWEST = -3.4028234663852886e38
 """Lowest finite float32, the score of a masked pair; -inf would turn 0 * inf into NaN on the way."""
@@ -27,7 +27,7 @@ LOWEST = -3.4028234663852886e38
 PYPTO_DTYPES = {torch.float32: pypto.DT_FP32, torch.float16: pypto.DT_FP16, torch.bfloat16: pypto.DT_BF16}
 
 
-# ---- Layer H: sub-kernels ----------------------------------------------------------------------------------------
+# ---- Layer H: sub-kernels ----------------------------------------------------------------------------------
 
 
 def pypto_load(source, head, row, rows, head_dim):
@@ -56,7 +56,7 @@ def pypto_mask_diagonal(scores, rows, cols):
 
 
 def pypto_weigh(weights, v_tile, dtype):
-    """Return weights v as float32 [S_TILE, D]; the weights are rounded to v's dtype first, as the cube unit needs."""
+    """Return weights v as float32 [S_TILE, D]; the cube unit takes the weights in v's dtype."""
     pypto.set_cube_tile_shapes([128, 128], [128, 128], [128, 128])
     if dtype != pypto.DT_FP32:
         weights = pypto.cast(weights, dtype, pypto.CastMode.CAST_RINT)
@@ -64,7 +64,7 @@ def pypto_weigh(weights, v_tile, dtype):
 
 
 def pypto_read_state(state, rows, width):
-    """Return a [S_TILE, width] state tensor narrowed again to its valid rows: what is read back is fully valid."""
+    """Return a [S_TILE, width] state tensor narrowed to its valid rows, which a read forgets."""
     return pypto.view(state, [S_TILE, width], [0, 0], valid_shape=[rows, width])
 
 
@@ -102,7 +102,7 @@ def pypto_store(row_max, row_sum, acc, out, lse, head, row, rows, head_dim, dtyp
     pypto.assemble(lse_tile, [head, row, 0], lse)
 
 
-# ---- Layer I: kernel body ----------------------------------------------------------------------------------------
+# ---- Layer I: kernel body ----------------------------------------------------------------------------------
 
 
 def _flash_attention_fwd_kernel_impl(
@@ -150,7 +150,7 @@ def _flash_attention_fwd_kernel_impl(
             # >>> SNAPSHOT:after_nt_loop
 
 
-# ---- Layer J: JIT entry ------------------------------------------------------------------------------------------
+# ---- Layer J: JIT entry ------------------------------------------------------------------------------------
 
 
 @lru_cache(maxsize=None)
@@ -185,7 +185,7 @@ def _build_kernel(dtype, head_dim, causal):
     return flash_attention_fwd_kernel
 
 
-# ---- Layer K: host wrapper ---------------------------------------------------------------------------------------
+# ---- Layer K: host wrapper ---------------------------------------------------------------------------------
 
 
 def _check(q, k, v):
@@ -193,9 +193,9 @@ def _check(q, k, v):
     if q.dim() != 3 or 0 in q.shape:
         raise ValueError(f"q must be [BH, S, D] and not empty, got {tuple(q.shape)}")
     if k.shape != q.shape or v.shape != q.shape:
-        raise ValueError(f"q, k, v must share one shape, got {tuple(q.shape)}, {tuple(k.shape)}, {tuple(v.shape)}")
+        raise ValueError(f"q, k, v must share one shape, got {q.shape}, {k.shape}, {v.shape}")
     if q.dtype not in PYPTO_DTYPES or k.dtype != q.dtype or v.dtype != q.dtype:
-        raise ValueError(f"q, k, v must share float32, float16 or bfloat16, got {q.dtype}, {k.dtype}, {v.dtype}")
+        raise ValueError(f"q, k, v must share a floating dtype, got {q.dtype}, {k.dtype}, {v.dtype}")
     if q.shape[2] % 16 != 0 or q.shape[2] > 128:
         raise ValueError(f"D must be a multiple of 16 and at most 128, got {q.shape[2]}")
     if not (q.is_contiguous() and k.is_contiguous() and v.is_contiguous()):
@@ -205,8 +205,8 @@ def _check(q, k, v):
 def flash_attention_fwd_wrapper(q, k, v, causal):
     """Return (out, lse) of scaled dot-product attention.
 
-    q, k, v: [BH, S, D], one dtype of float32, float16, bfloat16, contiguous; BH, S >= 1; D a multiple of 16, <= 128.
-    causal: bool; True lets query i see keys 0..i only. Scores are scaled by 1 / sqrt(D).
+    q, k, v: [BH, S, D], one dtype of float32, float16, bfloat16, contiguous; BH, S >= 1; D a multiple of
+    16, at most 128. causal: bool; True lets query i see keys 0..i only. Scores are scaled by 1 / sqrt(D).
     Returns out [BH, S, D] of q's dtype and lse [BH, S] float32, the logsumexp of each row of scaled scores.
     Raises ValueError for anything else.
     """

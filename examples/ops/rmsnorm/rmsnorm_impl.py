@@ -1,7 +1,7 @@
 """RMSNorm over the last axis: out[t, h] = x[t, h] * weight[h] / sqrt(mean_h(x[t, h]^2) + eps).
 
-One kernel, one launch. The token axis T is dynamic; the hidden size H is fixed per build, because it is a constant of
-the model. Inputs of 16 bits are widened to float32 before the square and rounded once, at the end.
+One kernel, one launch. The token axis T is dynamic; the hidden size H is fixed per build, because it is a
+constant of the model. 16-bit inputs are widened to float32 before the square and rounded once, at the end.
 """
 
 import os
@@ -13,7 +13,7 @@ import torch_npu  # noqa: F401  (registers the npu device)
 
 torch.npu.set_device(int(os.environ.get("TILE_FWK_DEVICE_ID", "0")))
 
-# ---- Layer D: host constants -------------------------------------------------------------------------------------
+# ---- Layer D: host constants -------------------------------------------------------------------------------
 
 T_TILE = 16
 """Rows of x per loop step; also the row tile of the vector unit."""
@@ -21,7 +21,7 @@ T_TILE = 16
 PYPTO_DTYPES = {torch.float32: pypto.DT_FP32, torch.float16: pypto.DT_FP16, torch.bfloat16: pypto.DT_BF16}
 
 
-# ---- Layer H: sub-kernels ----------------------------------------------------------------------------------------
+# ---- Layer H: sub-kernels ----------------------------------------------------------------------------------
 
 
 def pypto_widen(tile, dtype):
@@ -43,7 +43,7 @@ def pypto_normalise(x_tile, weight_row, eps, hidden, dtype):
     return y_wide if dtype == pypto.DT_FP32 else pypto.cast(y_wide, dtype, pypto.CastMode.CAST_RINT)
 
 
-# ---- Layer I: kernel body ----------------------------------------------------------------------------------------
+# ---- Layer I: kernel body ----------------------------------------------------------------------------------
 
 
 def _rmsnorm_kernel_impl(
@@ -73,7 +73,7 @@ def _rmsnorm_kernel_impl(
     # >>> SNAPSHOT:after_nt_loop
 
 
-# ---- Layer J: JIT entry ------------------------------------------------------------------------------------------
+# ---- Layer J: JIT entry ------------------------------------------------------------------------------------
 
 
 @lru_cache(maxsize=None)
@@ -103,7 +103,7 @@ def _build_kernel(dtype, hidden):
     return rmsnorm_kernel
 
 
-# ---- Layer K: host wrapper ---------------------------------------------------------------------------------------
+# ---- Layer K: host wrapper ---------------------------------------------------------------------------------
 
 
 def _check(x, weight, eps):
@@ -113,7 +113,7 @@ def _check(x, weight, eps):
     if tuple(weight.shape) != (x.shape[1],):
         raise ValueError(f"weight must be [{x.shape[1]}], got {tuple(weight.shape)}")
     if x.dtype not in PYPTO_DTYPES or weight.dtype != x.dtype:
-        raise ValueError(f"x and weight must share float32, float16 or bfloat16, got {x.dtype} and {weight.dtype}")
+        raise ValueError(f"x and weight must share a floating dtype, got {x.dtype} and {weight.dtype}")
     if x.shape[1] % 16 != 0:
         raise ValueError(f"H must be a multiple of 16 (32-byte rows), got {x.shape[1]}")
     if not (x.is_contiguous() and weight.is_contiguous()):

@@ -3,7 +3,7 @@
 Golden function inventory (every operation, in order; R rows, C columns)
  1. widen x         [R, C] dtype     -> [R, C] float32 (float64 stays)
  2. row maximum     [R, C]           -> [R, 1]
- 3. floor at lowest [R, 1]           -> [R, 1]   (a row of -inf only must give NaN through 0/0, as torch does)
+ 3. floor at lowest [R, 1]           -> [R, 1]   (a row of nothing but -inf is 0/0 = NaN, as in torch)
  4. subtract        [R, C] - [R, 1]  -> [R, C]
  5. exp             [R, C]           -> [R, C]
  6. row sum         [R, C]           -> [R, 1]
@@ -18,7 +18,8 @@ def softmax_golden(x):
     """Return softmax over the last axis.
 
     x: [R, C] float32, float16, bfloat16 or float64. Returns [R, C] of x's dtype.
-    Accumulates in float32, in float64 for float64 inputs. A row that holds NaN or +inf, or nothing but -inf, is NaN.
+    Accumulates in float32, in float64 for float64 inputs.
+    A row that holds NaN or +inf, or nothing but -inf, is NaN.
     """
     wide = torch.promote_types(x.dtype, torch.float32)
     x_wide = x.to(wide)  # [R, C]

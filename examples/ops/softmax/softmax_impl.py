@@ -1,7 +1,7 @@
 """Softmax over the last axis: out[r, c] = exp(x[r, c] - max_c x[r, c]) / sum_c exp(x[r, c] - max_c x[r, c]).
 
-One kernel, one launch, both axes dynamic. A row may be wider than one tile: the first pass carries the running maximum
-and the running sum over the column tiles (online softmax), the second pass reads x again and writes.
+One kernel, one launch, both axes dynamic. A row may be wider than one tile: the first pass carries the
+running maximum and the running sum over the column tiles (online softmax), the second pass reads x again and writes.
 """
 
 import os
@@ -13,7 +13,7 @@ import torch_npu  # noqa: F401  (registers the npu device)
 
 torch.npu.set_device(int(os.environ.get("TILE_FWK_DEVICE_ID", "0")))
 
-# ---- Layer D: host constants -------------------------------------------------------------------------------------
+# ---- Layer D: host constants -------------------------------------------------------------------------------
 
 R_TILE = 16
 """Rows of x per step of the outer loop."""
@@ -22,13 +22,13 @@ C_TILE = 128
 """Columns of x per step of the inner loops."""
 
 LOWEST = -3.4028234663852886e38
-"""Lowest finite float32. The running maximum never goes below it, so a tile that holds only -inf adds exp(-inf) = 0
-instead of exp(-inf + inf) = NaN."""
+"""Lowest finite float32. The running maximum never goes below it, so a tile that holds only -inf adds
+exp(-inf) = 0 instead of exp(-inf + inf) = NaN."""
 
 PYPTO_DTYPES = {torch.float32: pypto.DT_FP32, torch.float16: pypto.DT_FP16, torch.bfloat16: pypto.DT_BF16}
 
 
-# ---- Layer H: sub-kernels ----------------------------------------------------------------------------------------
+# ---- Layer H: sub-kernels ----------------------------------------------------------------------------------
 
 
 def pypto_load(x, row, col, rows, cols, dtype):
@@ -39,12 +39,12 @@ def pypto_load(x, row, col, rows, cols, dtype):
 
 
 def pypto_read_state(state, rows):
-    """Return a [R_TILE, 1] state tensor narrowed again to its valid rows: what is read back is fully valid."""
+    """Return a [R_TILE, 1] state tensor narrowed to its valid rows, which a read forgets."""
     return pypto.view(state, [R_TILE, 1], [0, 0], valid_shape=[rows, 1])
 
 
 def pypto_first_tile(x_tile, tile_max, row_max, row_sum):
-    """Start the carried state from the first column tile. A state write comes last: it consumes its source."""
+    """Start the carried state from the first column tile. A state write consumes its source: it comes last."""
     row_sum[:] = pypto.sum(pypto.exp(x_tile - tile_max), -1, True)
     row_max[:] = tile_max
 
@@ -64,7 +64,7 @@ def pypto_normalise(x_tile, row_max, row_sum, rows, dtype):
     return y_tile if dtype == pypto.DT_FP32 else pypto.cast(y_tile, dtype, pypto.CastMode.CAST_RINT)
 
 
-# ---- Layer I: kernel body ----------------------------------------------------------------------------------------
+# ---- Layer I: kernel body ----------------------------------------------------------------------------------
 
 
 def _softmax_kernel_impl(
@@ -102,7 +102,7 @@ def _softmax_kernel_impl(
     # >>> SNAPSHOT:after_nt_loop
 
 
-# ---- Layer J: JIT entry ------------------------------------------------------------------------------------------
+# ---- Layer J: JIT entry ------------------------------------------------------------------------------------
 
 
 @lru_cache(maxsize=None)
@@ -127,7 +127,7 @@ def _build_kernel(dtype):
     return softmax_kernel
 
 
-# ---- Layer K: host wrapper ---------------------------------------------------------------------------------------
+# ---- Layer K: host wrapper ---------------------------------------------------------------------------------
 
 
 def softmax_wrapper(x):

@@ -25,7 +25,12 @@ _DTYPES = {
     "bf16": torch.bfloat16,
 }
 
-_OPERATORS = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.FloorDiv: operator.floordiv}
+_OPERATORS = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv,
+}
 
 
 def _dtype_from_str(word):
@@ -36,7 +41,7 @@ def _dtype_from_str(word):
 
 
 def _resolve_shape(expressions, symbols):
-    """Return a shape as ints: each expression is an int, a symbol of `symbols`, or made of those with + - * //."""
+    """Return a shape as ints; an expression is an int, a symbol of `symbols`, or + - * // of those."""
 
     def value(node):
         if isinstance(node, ast.Constant) and type(node.value) is int:
@@ -65,7 +70,7 @@ def _zone(name, shape):
         return q, k, v
     if name == "tiny":  # scores near 0: the output is the mean of v
         return q * 1e-3, k * 1e-3, v
-    if name == "uniform":  # scores exactly 0: lse is log of the number of keys, so a key too few or too many shows
+    if name == "uniform":  # scores exactly 0: lse is the log of the number of keys
         return q * 0.0, k, v
     if name == "large_scores":  # one key takes nearly all the weight
         return q * 5.0, k * 5.0, v
@@ -75,7 +80,7 @@ def _zone(name, shape):
         k = k * 0.1
         k[:, -1] = 3.0
         return q * 0.1 + 1.0, k, v
-    if name == "rising":  # the maximum rises with every key: the old state must be rescaled each time
+    if name == "rising":  # the maximum rises with every key: the old state must be rescaled
         return q * 0.1 + 1.0, k * 0.1 + position * (8.0 / (root * length)), v
     if name == "falling":
         return q * 0.1 + 1.0, k * 0.1 - position * (8.0 / (root * length)), v
@@ -102,15 +107,15 @@ def _cancellation_stress(shape, relative_gap):
     root = shape[2] ** 0.5
     fraction = torch.rand((shape[0], shape[1], 1), dtype=torch.float32, device=DEVICE)
     q = torch.ones(shape, dtype=torch.float32, device=DEVICE)
-    k = (50.0 / root) * (1.0 - relative_gap * fraction) * torch.ones(shape, dtype=torch.float32, device=DEVICE)
+    k = (50.0 / root) * (1.0 - relative_gap * fraction) * q
     return q, k, _noise(shape)
 
 
 def make_inputs(case):
     """Return {"q", "k", "v": [BH, S, D], "causal": bool} for one suite case.
 
-    Knobs: causal (default False), zone (see _zone), cancellation_stress {"target", "expression", "relative_gap",
-    "seed"}, seed (default 42).
+    Knobs: causal (default False), zone (see _zone), seed (default 42),
+    cancellation_stress {"target", "expression", "relative_gap", "seed"}.
     """
     dtype = _dtype_from_str(case["dtype"])
     shape = _resolve_shape(_SHAPES["q"], case["shape"])

@@ -25,7 +25,12 @@ _DTYPES = {
     "bf16": torch.bfloat16,
 }
 
-_OPERATORS = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.FloorDiv: operator.floordiv}
+_OPERATORS = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv,
+}
 
 
 def _dtype_from_str(word):
@@ -36,7 +41,7 @@ def _dtype_from_str(word):
 
 
 def _resolve_shape(expressions, symbols):
-    """Return a shape as ints: each expression is an int, a symbol of `symbols`, or made of those with + - * //."""
+    """Return a shape as ints; an expression is an int, a symbol of `symbols`, or + - * // of those."""
 
     def value(node):
         if isinstance(node, ast.Constant) and type(node.value) is int:
@@ -74,7 +79,7 @@ def _zone(name, shape, dtype):
         return 100.0 + 0.1 * noise.clamp(-1.0, 1.0)
     if name == "all_negative":
         return -1.0 - noise.abs()
-    if name == "row_scaled":  # each row has a scale of its own: a row that borrows its neighbour's statistics shows
+    if name == "row_scaled":  # each row has a scale of its own, so a neighbour's statistics show
         rows = torch.arange(shape[0], dtype=torch.float32, device=DEVICE).unsqueeze(-1)
         return noise * torch.exp2(rows % 11.0 - 5.0)
     if name == "one_nan":  # poisons its own row and no other
@@ -86,7 +91,7 @@ def _zone(name, shape, dtype):
 
 
 def _weight(name, shape):
-    """Return float32 weights: "normal", "ones", or "ramp", which differs from column to column by a known step."""
+    """Return float32 weights: "normal", "ones", or "ramp", which rises from column to column."""
     if name == "ones":
         return torch.ones(shape, dtype=torch.float32, device=DEVICE)
     if name == "ramp":

@@ -25,7 +25,12 @@ _DTYPES = {
     "bf16": torch.bfloat16,
 }
 
-_OPERATORS = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.FloorDiv: operator.floordiv}
+_OPERATORS = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv,
+}
 
 
 def _dtype_from_str(word):
@@ -36,7 +41,7 @@ def _dtype_from_str(word):
 
 
 def _resolve_shape(expressions, symbols):
-    """Return a shape as ints: each expression is an int, a symbol of `symbols`, or made of those with + - * //."""
+    """Return a shape as ints; an expression is an int, a symbol of `symbols`, or + - * // of those."""
 
     def value(node):
         if isinstance(node, ast.Constant) and type(node.value) is int:
@@ -73,7 +78,7 @@ def _zone(name, shape, dtype):
         return noise + 0.05 * torch.arange(shape[-1], dtype=torch.float32, device=DEVICE)
     if name == "falling":
         return noise - 0.05 * torch.arange(shape[-1], dtype=torch.float32, device=DEVICE)
-    if name == "row_shifted":  # each row has an offset of its own: a row that borrows its neighbour's maximum shows
+    if name == "row_shifted":  # each row has an offset of its own, so a neighbour's maximum shows
         rows = torch.arange(shape[0], dtype=torch.float32, device=DEVICE).unsqueeze(-1)
         return noise + 40.0 * (rows % 5.0 - 2.0)
     if name == "one_nan":  # poisons its own row and no other
@@ -102,7 +107,8 @@ def _cancellation_stress(shape, relative_gap):
 def make_inputs(case):
     """Return {"x": [R, C]} for one suite case.
 
-    Knobs: zone (see _zone), cancellation_stress {"target", "expression", "relative_gap", "seed"}, seed (default 42).
+    Knobs: zone (see _zone), seed (default 42),
+    cancellation_stress {"target", "expression", "relative_gap", "seed"}.
     """
     dtype = _dtype_from_str(case["dtype"])
     shape = _resolve_shape(_SHAPES["x"], case["shape"])
