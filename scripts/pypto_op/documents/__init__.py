@@ -1,1 +1,1 @@
-"""One parser or generator per artefact of the operator's directory."""
+"""One parser or generator per document of `custom/<op>/`; every loader checks a schema of `schemas/`."""

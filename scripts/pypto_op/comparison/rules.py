@@ -1,0 +1,205 @@
+"""The policies' rules: how much each element may be off, and the averages that must hold too."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import torch
+
+from pypto_op.comparison.numbers import as_wide, json_number, special_kind
+from pypto_op.comparison.walk import pieces
+from pypto_op.policy import Policy
+
+_NO_DIVISION_BY_ZERO = 1e-300
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A statement about a whole tensor that a policy wants to be true.
+
+    Attributes:
+        name: `mere`, `mare`, `rmse` or `not_all_zero`.
+        value: what was measured.
+        limit: what it is held against.
+        ok: whether it holds.
+    """
+
+    name: str
+    value: float
+    limit: float
+    ok: bool
+
+    def as_dict(self) -> dict[str, str | float | bool]:
+        """Return the condition as JSON data."""
+        value, limit = json_number(self.value), json_number(self.limit)
+        return {"name": self.name, "value": value, "limit": limit, "ok": self.ok}
+
+
+class Rule(Protocol):
+    """Judges finite floating pieces as they come, then says what must hold for the whole tensor."""
+
+    def add(self, diff: torch.Tensor, magnitude: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Take a piece; return (which elements are out of tolerance, diff as a multiple of what is allowed).
+
+        Args:
+            diff: |actual - expected|, float64.
+            magnitude: |expected|, float64.
+        """
+        ...
+
+    def conditions(self) -> list[Condition]:
+        """Return the conditions on the whole, after the last piece."""
+        ...
+
+    def allowance(self) -> tuple[float | None, float | None]:
+        """Return the absolute and the relative bound to name in messages, None where the rule has none."""
+        ...
+
+
+@dataclass
+class AllClose:
+    """diff <= atol + rtol * magnitude."""
+
+    atol: float
+    rtol: float
+
+    def add(self, diff: torch.Tensor, magnitude: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """See `Rule.add`."""
+        allowed = magnitude * self.rtol + self.atol
+        return diff > allowed, _ratio(diff, allowed)
+
+    def conditions(self) -> list[Condition]:
+        """No condition: the elements decide."""
+        return []
+
+    def allowance(self) -> tuple[float | None, float | None]:
+        """The two tolerances."""
+        return self.atol, self.rtol
+
+
+@dataclass
+class Relative:
+    """Limits on the maximum and the mean of diff / max(magnitude, clamp), and on rms(diff) / rms(expected).
+
+    Attributes:
+        clamp: the least denominator, in the tensor's own units.
+        mare, mere, rmse: the limits; None for rmse switches it off.
+        strict: whether reaching a limit already fails.
+    """
+
+    clamp: float
+    mare: float
+    mere: float
+    rmse: float | None
+    strict: bool
+    measured: Measures = field(default_factory=lambda: Measures(0.0))
+
+    def __post_init__(self) -> None:
+        self.measured = Measures(self.clamp)
+
+    def add(self, diff: torch.Tensor, magnitude: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """See `Rule.add`."""
+        relative = self.measured.add(diff, magnitude)
+        bad = relative >= self.mare if self.strict else relative > self.mare
+        return bad, relative / self.mare
+
+    def conditions(self) -> list[Condition]:
+        """The limits, with what was measured."""
+        limits = {"mare": self.mare, "mere": self.mere, "rmse": self.rmse}
+        measured = self.measured.as_dict()
+        result = []
+        for name, limit in limits.items():
+            if limit is not None:
+                value = measured[name]
+                result.append(Condition(name, value, limit, value < limit if self.strict else value <= limit))
+        return result
+
+    def allowance(self) -> tuple[float | None, float | None]:
+        """Only the greatest relative error has a bound per element."""
+        return None, self.mare
+
+
+@dataclass
+class Measures:
+    """MARE, MERE and RMSE of a tensor, piece by piece.
+
+    Attributes:
+        clamp: the least denominator of the relative errors.
+    """
+
+    clamp: float
+    count: int = 0
+    greatest: float = 0.0
+    total: float = 0.0
+    diff_squares: float = 0.0
+    expected_squares: float = 0.0
+
+    def add(self, diff: torch.Tensor, magnitude: torch.Tensor) -> torch.Tensor:
+        """Take a piece and return its relative errors."""
+        relative = diff / magnitude.clamp(min=max(self.clamp, _NO_DIVISION_BY_ZERO))
+        if relative.numel():
+            self.count += relative.numel()
+            self.greatest = max(self.greatest, float(relative.max()))
+            self.total += float(relative.sum())
+            self.diff_squares += float(diff.square().sum())
+            self.expected_squares += float(magnitude.square().sum())
+        return relative
+
+    def as_dict(self) -> dict[str, float]:
+        """Return `mare`, `mere` and `rmse`; zeros when nothing was measured."""
+        count = max(self.count, 1)
+        scale = max((self.expected_squares / count) ** 0.5, _NO_DIVISION_BY_ZERO)
+        rmse = (self.diff_squares / count) ** 0.5 / scale
+        return {"mare": self.greatest, "mere": self.total / count, "rmse": rmse}
+
+
+def rule_for(
+    policy: Policy, dtype: str, expected: torch.Tensor, twins: Sequence[torch.Tensor]
+) -> AllClose | Relative:
+    """Return the rule of `policy` for one floating tensor.
+
+    Args:
+        policy: the tolerance policy.
+        dtype: the output's dtype word.
+        expected: the golden, or the fp64 truth when the policy is `twin`.
+        twins: outputs of honest twins, of `expected`'s shape; used by `twin` only.
+    """
+    numbers = policy.for_dtype(dtype)
+    if policy.name == "allclose":
+        return AllClose(numbers["atol"], numbers["rtol"])
+    if policy.name == "mere_mare":
+        limits = (numbers["mare"], numbers["mere"], numbers.get("rmse"))
+        return Relative(numbers["clamp"], *limits, strict=True)
+    clamp = numbers["clamp"] * _scale(expected)
+    worst = {"mare": 0.0, "mere": 0.0, "rmse": 0.0}
+    for twin in twins:
+        for name, value in _measures(twin, expected, clamp).items():
+            worst[name] = max(worst[name], value)
+    factor, floor = policy.as_dict()["factor"], numbers["floor"]
+    limit = {name: max(factor[name] * worst[name], floor[name]) for name in worst}
+    return Relative(clamp, limit["mare"], limit["mere"], limit["rmse"], strict=False)
+
+
+def _scale(tensor: torch.Tensor) -> float:
+    greatest = 0.0
+    for _, (piece,) in pieces([tensor]):
+        wide = as_wide(piece)
+        finite = wide[special_kind(wide) == 0]
+        if finite.numel():
+            greatest = max(greatest, float(finite.abs().max()))
+    return greatest
+
+
+def _measures(twin: torch.Tensor, truth: torch.Tensor, clamp: float) -> dict[str, float]:
+    measures = Measures(clamp)
+    for _, (one, other) in pieces([twin, truth]):
+        first, second = as_wide(one), as_wide(other)
+        finite = (special_kind(first) == 0) & (special_kind(second) == 0)
+        measures.add((first[finite] - second[finite]).abs(), second[finite].abs())
+    return measures.as_dict()
+
+
+def _ratio(diff: torch.Tensor, allowed: torch.Tensor) -> torch.Tensor:
+    return torch.where(diff == 0, torch.zeros_like(diff), diff / allowed)

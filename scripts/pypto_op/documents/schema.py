@@ -1,0 +1,168 @@
+"""Check a value against `schemas/<name>.schema.json` and say where it is wrong."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, cast
+
+from jsonschema import Draft202012Validator, ValidationError
+from jsonschema.exceptions import relevance
+from referencing import Registry, Resource
+
+from pypto_op.bundle_files import schema_path
+from pypto_op.errors import ContractError
+
+_MAX_MESSAGE = 200
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that is wrong in a document.
+
+    Attributes:
+        where: the place: a path such as `modules[1].inputs[0].source`, a section, or "" for the whole.
+        problem: what is wrong, one sentence without a full stop.
+        line: line of the file, if known.
+    """
+
+    where: str
+    problem: str
+    line: int | None = None
+
+    def one_line(self) -> str:
+        """Return `line 3: place: problem`, with only the parts that are known."""
+        parts = [f"line {self.line}" if self.line else "", self.where, self.problem]
+        return ": ".join(part for part in parts if part)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the finding as JSON data."""
+        return {"where": self.where, "problem": self.problem, "line": self.line}
+
+
+def node_path(parts: Iterable[str | int]) -> str:
+    """Write a path of keys and indices the way people do: `modules[1].inputs[0].source`."""
+    text = ""
+    for part in parts:
+        if isinstance(part, int):
+            text += f"[{part}]"
+        else:
+            shown = part if len(part) <= 60 else part[:57] + "..."
+            text += f".{shown}" if text else shown
+    return text
+
+
+@lru_cache(maxsize=64)
+def validator(name: str) -> Draft202012Validator:
+    """Return the compiled validator of `schemas/<name>.schema.json`."""
+    path = schema_path(name)
+    schema = json.loads(path.read_text("utf-8"))
+    Draft202012Validator.check_schema(schema)
+    return Draft202012Validator(schema, registry=_registry(path.parent))
+
+
+@lru_cache(maxsize=4)
+def _registry(folder: Path) -> Registry[Any]:
+    resources = []
+    for path in sorted(folder.glob("*.schema.json")):
+        resource: Resource[Any] = Resource.from_contents(json.loads(path.read_text("utf-8")))
+        resources.append((path.name, resource))
+    registry: Registry[Any] = Registry()
+    return registry.with_resources(resources)
+
+
+def findings(value: Any, name: str, *, prefix: Sequence[str | int] = ()) -> list[Finding]:
+    """Return everything in `value` that breaks schema `name`, in order of place."""
+    errors = validator(name).iter_errors(value)
+    found = {_finding(error, prefix) for error in errors}
+    return sorted(found, key=lambda finding: (finding.where, finding.problem))
+
+
+def check(value: Any, name: str, *, file: Path | str | None = None, prefix: Sequence[str | int] = ()) -> None:
+    """Raise ContractError with the place of the first fault if `value` breaks schema `name`."""
+    raise_first(findings(value, name, prefix=prefix), file=file)
+
+
+def raise_first(found: Sequence[Finding], *, file: Path | str | None = None) -> None:
+    """Raise ContractError for the first finding and count the others; do nothing for an empty list."""
+    if not found:
+        return
+    first = found[0]
+    more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+    where = f"line {first.line}" if first.line else ""
+    where = ": ".join(part for part in (where, first.where) if part)
+    raise ContractError(first.problem + more, file=file, where=where or None)
+
+
+def _finding(error: ValidationError, prefix: Sequence[str | int]) -> Finding:
+    error = _most_telling(error)
+    parts = [*prefix, *error.absolute_path]
+    return Finding(node_path(parts), _message(error))
+
+
+def _most_telling(error: ValidationError) -> ValidationError:
+    """Of an `anyOf` or `oneOf`, take the branch that got furthest: it is the one the author meant."""
+    while error.context:
+        deepest = max(len(child.absolute_path) for child in error.context)
+        if deepest == len(error.absolute_path):
+            wrong_type = [child for child in error.context if child.validator == "type"]
+            if len(wrong_type) == len(error.context):
+                return error
+            rest = [child for child in error.context if child.validator != "type"]
+            branches = {child.schema_path[0] for child in rest}
+            if len(branches) > 1:
+                return error
+            error = min(rest, key=relevance)
+        else:
+            candidates = [child for child in error.context if len(child.absolute_path) == deepest]
+            error = min(candidates, key=relevance)
+    return error
+
+
+def _message(error: ValidationError) -> str:
+    text = _wording(error)
+    return text if len(text) <= _MAX_MESSAGE else text[: _MAX_MESSAGE - 3] + "..."
+
+
+def _wording(error: ValidationError) -> str:
+    kind = str(error.validator)
+    rule, value = cast(Any, error.validator_value), cast(Any, error.instance)
+    subschema: Any = error.schema
+    if kind == "additionalProperties":
+        extra = sorted(set(value) - set(subschema.get("properties", {})))
+        return f"unknown key {_shown(extra[0])}" if extra else error.message
+    if kind == "required":
+        missing = [key for key in rule if key not in value]
+        return f"the key {_shown(missing[0])} is missing" if missing else error.message
+    hint = subschema.get("x-hint")
+    if hint:
+        return f"{_shown(value)}: {hint}"
+    return _PHRASES.get(kind, lambda *_: error.message)(value, rule)
+
+
+_PHRASES: dict[str, Callable[[Any, Any], str]] = {
+    "type": lambda value, rule: f"{_shown(value)} is not of type {_words(rule)}",
+    "enum": lambda value, rule: f"{_shown(value)} is not one of {', '.join(map(str, rule))}",
+    "const": lambda value, rule: f"{_shown(value)} is not {_shown(rule)}",
+    "anyOf": lambda value, rule: f"{_shown(value)} has none of the accepted forms",
+    "oneOf": lambda value, rule: f"{_shown(value)} has none of the accepted forms",
+    "pattern": lambda value, rule: f"{_shown(value)} does not look like {rule}",
+    "minItems": lambda value, rule: f"needs at least {rule} item(s), has {len(value)}",
+    "maxItems": lambda value, rule: f"may have at most {rule} item(s), has {len(value)}",
+    "minProperties": lambda value, rule: f"needs at least {rule} key(s), has {len(value)}",
+    "maxLength": lambda value, rule: f"longer than {rule} characters",
+    "minLength": lambda value, rule: "empty" if not value else f"shorter than {rule} characters",
+    "not": lambda value, rule: f"{_shown(value)} is not allowed here",
+}
+
+
+def _words(value: str | list[str]) -> str:
+    return value if isinstance(value, str) else " or ".join(value)
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
