@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+from pypto_op import __version__
 from pypto_op.errors import ContractError, InfraError
 from pypto_op.state import evidence
 from pypto_op.state.hashing import ABSENT, sha256_file
@@ -39,7 +40,7 @@ def report_for(ws, **changes):
         "cases_passed": 2,
         "up_to_module": 1,
         "policy": policy,
-        "tool": {"name": "pypto-op", "version": "0.1.0"},
+        "tool": {"name": "pypto-op", "version": __version__},
         "hashes": {**evidence.file_hashes(ws), "policy": evidence.policy_hash(policy)},
         "seconds": 0.1 + 0.2,
     }

@@ -7,10 +7,12 @@ A verdict counts for exactly the bytes whose sha256 it names. The seal (HMAC-SHA
 from __future__ import annotations
 
 import hmac
+import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from pypto_op import __version__
 from pypto_op.errors import ContractError
 from pypto_op.state.hashing import ABSENT, canonical_json, read_json, sha256_file, sha256_json
 from pypto_op.state.key import key_id, load_key, mac
@@ -106,12 +108,19 @@ def evidence_dir(ws: OpWorkspace) -> Path:
 def pass_for_bytes(ws: OpWorkspace, impl: Path | None = None, k: int | None = None) -> dict[str, Any] | None:
     """Return a sealed PASS that was given to exactly the bytes that lie there now, or None.
 
-    Looks at the latest report, then at the kept ones, newest first. A PASS of a part of the suite
-    (`--levels`, `--case`) is returned too: how much of the suite a gate needs is the gate's question.
+    A PASS of a part of the suite (`--levels`, `--case`) is returned too: how much of the suite a gate needs
+    is the gate's question.
     """
+    return next(sealed_passes(ws, impl, k), None)
+
+
+def sealed_passes(
+    ws: OpWorkspace, impl: Path | None = None, k: int | None = None
+) -> Iterator[dict[str, Any]]:
+    """Yield the sealed PASSes for the bytes that lie there now: the latest report, then the kept ones."""
     now = file_hashes(ws, k, impl=impl)
     if ABSENT in (now["impl"], now["golden"]):
-        return None
+        return
     for path in _candidates(ws):
         try:
             report = read_report(path)
@@ -124,9 +133,24 @@ def pass_for_bytes(ws: OpWorkspace, impl: Path | None = None, k: int | None = No
             and not stale_hashes(report, now)
             and (k is None or report.get("up_to_module") == k)
             and check_seal(report)
+            and report["tool"]["version"] == __version__
         ):
-            return report
-    return None
+            yield report
+
+
+def keep(ws: OpWorkspace, report: Mapping[str, Any]) -> None:
+    """Keep a sealed report under `evidence_dir`, so that it still counts after the next verdict was written.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    folder = evidence_dir(ws)
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{sha256_json(report)[:16]}.json"
+    if not path.exists():
+        draft = path.with_suffix(".tmp")
+        draft.write_text(json.dumps(report, allow_nan=False), encoding="utf-8")
+        draft.replace(path)
 
 
 def stale_hashes(report: Mapping[str, Any], now: Mapping[str, str]) -> list[str]:

@@ -1,0 +1,109 @@
+"""What the stages deliver, through its owners: document loaders, the plan, the judge, the composition."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from pypto_op.state.facts import Refused
+from pypto_op.state.hashing import sha256_file
+from pypto_op.state.model import Plan, State, is_staged
+from pypto_op.state.verdicts import Demand
+from pypto_op.state.workflow import workflow
+from pypto_op.vocabulary import Decomposition, Mode
+from pypto_op.workspace import OpWorkspace
+
+_OPTIONAL_ON_SINGLE = ("suite",)
+
+
+def check_document(ws: OpWorkspace, name: str, state: State) -> None:
+    """Load a document through its own loader, which checks its schema, and hold its operator's name to ours.
+
+    Raises:
+        ContractError: missing, malformed, or another operator's.
+    """
+    path: Path = getattr(ws, name)
+    if name in _OPTIONAL_ON_SINGLE and not is_staged(state) and not path.exists():
+        return
+    document = importlib.import_module(f"pypto_op.documents.{name}").load(path)
+    named = getattr(document, "op_name", None) or getattr(document, "op", None)
+    if named is not None and named != ws.name:
+        raise Refused(f"is about the operator {named!r}", file=path, remedy=f"write {ws.name}")
+
+
+def make_plan(ws: OpWorkspace, modes: list[str] | None, time: str) -> Plan:
+    """Return the plan that DESIGN.md 0.3 and module_interfaces.yaml agree on.
+
+    Raises:
+        ContractError: one of them is missing or malformed.
+        Refused: they name different numbers of modules, or the ids are not 1..N.
+    """
+    from pypto_op.documents import design, interfaces
+
+    count = design.load(ws.design).module_count
+    wiring = interfaces.load(ws.interfaces)
+    ids = [module.id for module in wiring.modules]
+    if not 1 <= count <= workflow().limits.max_modules:
+        raise Refused(
+            f"module_count is {count}", file=ws.design, where="0.3", remedy="decide on 1 to 32 modules"
+        )
+    if ids != list(range(1, count + 1)):
+        raise Refused(
+            f"has the modules {ids}, DESIGN.md 0.3 decides on {count}",
+            file=ws.interfaces,
+            where="modules",
+            remedy=f"number them 1..{count}, or let the architect decide anew",
+        )
+    path = Decomposition.SINGLE if count == 1 else Decomposition.STAGED
+    return Plan(
+        schema_version=1,
+        op=ws.name,
+        decomposition=str(path),
+        module_count=count,
+        modules=[{"id": module.id, "name": module.name} for module in wiring.modules],
+        modes=modes or [str(Mode.SIM)],
+        design_sha256=sha256_file(ws.design),
+        interfaces_sha256=sha256_file(ws.interfaces),
+        frozen_at=time,
+    )
+
+
+def report_path(ws: OpWorkspace, named: str | None) -> Path:
+    """Return the report that `record_verdict` names; default: the latest.
+
+    Raises:
+        Refused: it lies outside the operator's directory.
+    """
+    if named is None:
+        return ws.report
+    path = Path(named)
+    path = (path if path.is_absolute() else Path.cwd() / path).resolve()
+    if not path.is_relative_to(ws.root):
+        raise Refused("lies outside the operator's directory", file=named, remedy=f"name {ws.report}")
+    return path
+
+
+def judge(ws: OpWorkspace, demand: Demand, progress: Callable[[Any], None] | None) -> Mapping[str, Any]:
+    """Let the judge look at the bytes that lie there now.
+
+    Raises:
+        InfraError: the verdict cannot be written.
+    """
+    from pypto_op.judge.verify import verify_operator
+
+    return verify_operator(
+        ws,
+        modes=[Mode(mode) for mode in demand.modes],
+        up_to_module=demand.phase,
+        levels=demand.levels,
+        progress=progress,
+    )
+
+
+def compose(ws: OpWorkspace) -> Mapping[str, Any]:
+    """Compare the golden of M_1..M_N with the operator's golden; see `judge.compose`."""
+    from pypto_op.judge.compose import compare_goldens
+
+    return compare_goldens(ws)

@@ -1,0 +1,129 @@
+"""The state machine: a pure function from (state, action, arguments, facts) to a new state, or a refusal.
+
+Nothing here touches a file, a clock or a process. `service` gathers the facts (what the gates found, the
+hashes that the tool computed, the judge's verdict), calls `step`, and writes what comes back. The journal
+keeps action, arguments and facts, so replaying it through `step` rebuilds the state.
+
+Preconditions are in `conditions`, effects in `effects`; `workflow.json` says which action has which.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pypto_op.state.conditions import CONDITIONS
+from pypto_op.state.effects import EFFECTS
+from pypto_op.state.facts import Arguments, Facts, Refused
+from pypto_op.state.model import State, copy_of
+from pypto_op.state.workflow import ActionRow, workflow
+
+__all__ = ["Arguments", "Facts", "Refused", "action_row", "check", "legal_actions", "step", "transition"]
+
+
+def action_row(action: str) -> ActionRow:
+    """Return the table's row of an action.
+
+    Raises:
+        Refused: there is no such action.
+    """
+    row = workflow().actions.get(action)
+    if row is None:
+        shown = action if len(action) <= 40 else action[:37] + "..."
+        raise Refused(f"unknown action {shown!r}", remedy=f"use one of {', '.join(workflow().actions)}")
+    return row
+
+
+def check(state: State | None, action: str, args: Arguments, *, by: str) -> None:
+    """Refuse an action that the state alone rules out, before anybody looks at a file.
+
+    Args:
+        state: the state, None before `init`.
+        action: a name of `workflow.json`.
+        args: arguments as `arguments.parse` returns them.
+        by: `orchestrator`, `owner`, or `person` (an owner who confirmed at a terminal).
+
+    Raises:
+        Refused: with the reason and the remedy.
+    """
+    row = action_row(action)
+    if state is None and action != "init":
+        raise Refused("the operator has no state yet", remedy="run `pypto-op state init`")
+    if row.owner_only and by != "person":
+        raise Refused(
+            f"only a person may call {action}",
+            remedy="ask the owner to run it in a terminal and to confirm it",
+        )
+    for name in row.requires:
+        CONDITIONS[name](state, args, by)
+
+
+def step(state: State | None, action: str, args: Arguments, facts: Facts, *, in_place: bool = False) -> State:
+    """Return the state after an action.
+
+    Args:
+        state: the state before; untouched unless `in_place`.
+        action: a name of `workflow.json`.
+        args: arguments as `arguments.parse` returns them.
+        facts: what the tool found out; `refusals` of a gate make the whole step a refusal.
+        in_place: reuse `state` for the result (replay of long journals).
+
+    Raises:
+        Refused: with the reason and the remedy; the state is unchanged.
+    """
+    check(state, action, args, by=facts["by"])
+    for refusal in facts.get("refusals", ()):
+        raise Refused(**refusal)
+    draft = state if state is None or in_place else copy_of(state)
+    draft = EFFECTS[action](draft, args, facts)
+    draft["last_updated"] = facts["time"]
+    return draft
+
+
+def legal_actions(state: State | None) -> list[str]:
+    """Return the actions that could be taken next, each with its stage or phase, in workflow order."""
+    found = []
+    for row in workflow().actions.values():
+        if row.owner_only:
+            continue
+        for args, label in _instances(state, row):
+            try:
+                check(state, row.name, args, by="orchestrator")
+            except Refused:
+                continue
+            found.append(f"{row.name}{label}")
+    return found
+
+
+_SHORT = (
+    "rollback_to_stage",
+    "record_artifact_hash",
+    "dispatch",
+)  # open nearly always; a list would be noise
+
+
+def _instances(state: State | None, row: ActionRow) -> list[tuple[Arguments, str]]:
+    if row.name in _SHORT or state is None and row.name != "init":
+        return []
+    if state is None:
+        return [({"stage": 1}, "")]
+    if row.name == "record_verdict":
+        open_attempts = [
+            p["attempt"] for p in state["stage5_phases"]["phase_status"].values() if p["attempt"]
+        ]
+        return [({"attempt": attempt}, f" --attempt {attempt}") for attempt in open_attempts]
+    filler: dict[str, Any] = {"reason": "?", "failure_category": "other"}
+    others: Arguments = {k: v for k, v in filler.items() if k in row.args}  # type: ignore[assignment]
+    if row.args.get("phase") == "required":
+        names = state["stage5_phases"]["phase_status"]
+        return [({**others, "phase": name}, f" --phase {name}") for name in names]
+    if row.args.get("stage") == "required":
+        stage = state["current_stage"]
+        return [({**others, "stage": stage}, f" --stage {stage}")]
+    return [(others, "")]
+
+
+def transition(op_dir: Any, action: str, **arguments: Any) -> dict[str, Any]:
+    """Carry out an action on an operator; see `service.transition`, which this calls."""
+    from pypto_op.state.service import transition as carry_out
+
+    return carry_out(op_dir, action, **arguments)

@@ -1,0 +1,337 @@
+"""The state on disk: one lock, a write-ahead journal, an atomic replace, and an anchor outside the operator.
+
+Order of a write: journal line (fsync), state file (temporary file, fsync, rename), plan file, anchor.
+Killed before the journal line is whole, the action never happened; killed after it, the next reader rolls
+the state forward.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hmac
+import json
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from pypto_op.errors import ContractError, InfraError
+from pypto_op.state import journal
+from pypto_op.state.facts import Arguments, Facts
+from pypto_op.state.hashing import canonical_json, read_json, sha256_json
+from pypto_op.state.journal import Line, Tail
+from pypto_op.state.key import key_file, key_id, mac
+from pypto_op.state.machine import step
+from pypto_op.state.model import SCHEMA_VERSION, State
+from pypto_op.workspace import OpWorkspace
+
+LOCK_FILE = ".orchestrator_lock"
+OLD_VERSION = "2.0"
+_DOMAIN = "pypto-op state"
+_REPLAY = "run `pypto-op state replay`"
+_MAX_STATE_BYTES = 8 * 1024 * 1024
+_LOCK_SECONDS = 30.0
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A state and the journal line that it belongs to; `behind`: the state file must be written again."""
+
+    state: State | None
+    tail: Tail
+    behind: bool = False
+
+
+@contextmanager
+def locked(ws: OpWorkspace, *, seconds: float = _LOCK_SECONDS) -> Iterator[None]:
+    """Hold the operator's one lock; the kernel releases it when the process dies, however it dies.
+
+    `fcntl.flock` and not filelock, whose import alone (asyncio, sqlite3) costs half of a call's time.
+
+    Raises:
+        InfraError: another process kept the lock for `seconds`, or it cannot be made.
+    """
+    path = ws.root / LOCK_FILE
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
+    except OSError as error:
+        raise InfraError(
+            f"the lock cannot be made ({error.strerror})", file=path, remedy="make the folder writable"
+        ) from None
+    try:
+        deadline = time.monotonic() + seconds
+        pause = 0.001
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    raise InfraError(
+                        "another process holds the lock", file=path, remedy="wait for it, then try again"
+                    ) from None
+                time.sleep(pause)
+                pause = min(pause * 2, 0.02)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+# -- reading ----------------------------------------------------------------------------------------------
+
+
+def load(ws: OpWorkspace) -> Loaded:
+    """Return the state, rolled forward to the journal's last line. Needs no lock.
+
+    The state is read before the journal, so that a writer in between can only put the journal ahead.
+
+    Raises:
+        ContractError: the state or the journal is truncated, was changed, set back, or is another tool's.
+    """
+    if not ws.state.exists():
+        return _from_journal(ws)
+    body = read_json(ws.state, remedy=_REPLAY, limit=_MAX_STATE_BYTES)
+    if body.get("schema_version") != SCHEMA_VERSION:
+        return _other_version(ws, body.get("schema_version"))
+    seal, position = body.pop("seal", None), body.pop("journal", None)
+    if body.get("key_id") != key_id():
+        raise ContractError(
+            "was written under another account or key",
+            file=ws.state,
+            remedy="let the owner run `pypto-op state adopt` in a terminal",
+        )
+    if not isinstance(seal, str) or not hmac.compare_digest(seal.encode(), _seal(body, position).encode()):
+        raise ContractError("was changed by hand: its seal does not hold", file=ws.state, remedy=_REPLAY)
+    state = cast(State, body)
+    _check_name(ws, state, ws.state)
+    anchor = _read_anchor(state)
+    tail = journal.read_tail(ws.journal)
+    seq, head = position["sequence"], position["head"]
+    if tail.seq < seq or (tail.seq == seq and tail.hash != head):
+        raise ContractError(
+            f"does not reach the state, which is at line {seq}",
+            file=ws.journal,
+            remedy="restore the journal: the two belong together",
+        )
+    if anchor is not None and (anchor[0] > tail.seq or (anchor[0] == tail.seq and anchor[1] != tail.hash)):
+        raise ContractError(
+            f"was set back: this run had reached line {anchor[0]}, the journal ends at {tail.seq}",
+            file=ws.state,
+            remedy="restore the newer files, or let the owner run `pypto-op state adopt` in a terminal",
+        )
+    if tail.seq == seq:
+        return Loaded(state, tail)
+    return Loaded(_fold(ws, state, seq, head), tail, behind=True)
+
+
+def load_foreign(ws: OpWorkspace) -> Loaded:
+    """Return the state that the journal leads to, whatever key sealed it; for `adopt`, by a person.
+
+    Raises:
+        ContractError: there is no journal, or its chain is broken.
+    """
+    tail = journal.read_tail(ws.journal)
+    state: State | None = None
+    for line in journal.read(ws.journal):
+        state = apply_line(ws, state, line)
+    if state is None:
+        raise ContractError(
+            "there is no journal to take over", file=ws.journal, remedy="run `pypto-op state init`"
+        )
+    _check_name(ws, state, ws.journal)
+    return Loaded(state, tail, behind=True)
+
+
+def load_older(ws: OpWorkspace, version: str) -> Loaded:
+    """Return an empty start in the place of a state file of an older version; for `migrate`.
+
+    Raises:
+        ContractError: the state file is of another version, or a journal says that the new run has begun.
+    """
+    tail = journal.read_tail(ws.journal)
+    found = read_json(ws.state, remedy=_REPLAY, limit=_MAX_STATE_BYTES).get("schema_version")
+    if found != version or tail.seq:
+        raise ContractError("is being migrated already", file=ws.state, remedy="run `pypto-op state status`")
+    return Loaded(None, tail)
+
+
+def _from_journal(ws: OpWorkspace) -> Loaded:
+    tail = journal.read_tail(ws.journal)
+    state = _fold(ws, None, 0, journal.NO_LINE) if tail.seq else None
+    return Loaded(state, tail, behind=state is not None)
+
+
+def _other_version(ws: OpWorkspace, version: object) -> Loaded:
+    """Say how to go on from another version's state file; what a killed `migrate` left is overtaken."""
+    if version == OLD_VERSION:
+        if journal.read_tail(ws.journal).seq:
+            return _from_journal(ws)
+        raise ContractError(
+            "schema_version 2.0 is the predecessor's; it carries no evidence",
+            file=ws.state,
+            where="schema_version",
+            remedy="run `pypto-op state migrate`, which takes its completed stages through the gates",
+        )
+    raise ContractError(
+        f"schema_version {repr(version)[:40]} is not known",
+        file=ws.state,
+        where="schema_version",
+        remedy=f"this tool writes {SCHEMA_VERSION}; update pypto-op, or run `pypto-op state replay`",
+    )
+
+
+def _check_name(ws: OpWorkspace, state: State, file: Path) -> None:
+    if state["operator_name"] != ws.name:
+        raise ContractError(
+            f"belongs to the operator {state['operator_name']!r}",
+            file=file,
+            remedy="remove the copied state and journal, then run init",
+        )
+
+
+def _fold(ws: OpWorkspace, state: State | None, seq: int, head: str) -> State:
+    """Return `state` (at line `seq`, whose hash is `head`) after the lines that follow it."""
+    met = seq == 0
+    for line in journal.read(ws.journal):
+        if line.seq == seq:
+            met = line.hash == head
+        elif line.seq > seq:
+            state = apply_line(ws, state, line)
+    if not met or state is None:
+        raise ContractError("does not fit the state file", file=ws.journal, remedy=_REPLAY)
+    _check_name(ws, state, ws.journal)
+    if state["key_id"] != key_id():
+        raise ContractError(
+            "was written under another account or key",
+            file=ws.journal,
+            remedy="let the owner run `pypto-op state adopt` in a terminal",
+        )
+    return state
+
+
+def apply_line(ws: OpWorkspace, state: State | None, line: Line) -> State:
+    """Return the state after one journal line.
+
+    Raises:
+        ContractError: the machine would not have taken the step, or it leads elsewhere than the line says.
+    """
+    try:
+        after = step(state, line.action, line.args, line.facts, in_place=True)
+    except (ContractError, KeyError, TypeError, AssertionError) as error:
+        problem = error.problem if isinstance(error, ContractError) else type(error).__name__
+        raise ContractError(
+            f"{line.action!r} cannot follow ({problem})",
+            file=ws.journal,
+            where=f"line {line.seq}",
+            remedy="the journal was forged, or another version wrote it",
+        ) from None
+    if line.key != after["key_id"]:
+        raise ContractError(
+            "is sealed with a key that the state does not name", file=ws.journal, where=f"line {line.seq}"
+        )
+    return after
+
+
+# -- writing ----------------------------------------------------------------------------------------------
+
+
+def commit(ws: OpWorkspace, tail: Tail, state: State, *, action: str, args: Arguments, facts: Facts) -> Tail:
+    """Make one step durable: journal first, then the state. The caller holds the lock.
+
+    Raises:
+        InfraError: the disk refused; if the journal line was written, the next call rolls forward.
+    """
+    tail = journal.append(
+        ws.journal, tail, action=action, args=args, facts=facts, state_sha256=sha256_json(state)
+    )
+    write_state(ws, state, tail)
+    return tail
+
+
+def write_state(ws: OpWorkspace, state: State, tail: Tail) -> None:
+    """Replace the state file, the plan file and the anchor with what belongs to journal line `tail`."""
+    position = {"sequence": tail.seq, "head": tail.hash}
+    document = {**state, "journal": position, "seal": _seal(state, position)}
+    try:
+        _replace(ws.state, _pretty(document))
+        sync_plan(ws, state)
+        anchor = _anchor(state)
+        anchor.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        _replace(anchor, f"{tail.seq} {tail.hash}\n".encode(), durable=False)
+    except OSError as error:
+        raise InfraError(
+            f"the state cannot be written ({error.strerror})",
+            file=ws.state,
+            remedy="make room or make it writable; the journal has the step, the next call completes it",
+        ) from None
+
+
+def sync_plan(ws: OpWorkspace, state: State) -> None:
+    """Make the plan file say what the state says; it is a copy for readers, the state is the truth."""
+    if state["plan"] is None:
+        ws.plan.unlink(missing_ok=True)
+        return
+    text = _pretty(state["plan"])
+    with suppress(FileNotFoundError):
+        if ws.plan.read_bytes() == text:
+            return
+    _replace(ws.plan, text)
+
+
+def plan_matches(ws: OpWorkspace, state: State) -> bool:
+    """Say whether the plan file is exactly what `freeze_plan` wrote."""
+    if state["plan"] is None:
+        return True
+    try:
+        return ws.plan.read_bytes() == _pretty(state["plan"])
+    except OSError:
+        return False
+
+
+def _pretty(document: Any) -> bytes:
+    return (json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
+
+
+def _seal(body: Any, position: Any) -> str:
+    return mac(_DOMAIN, canonical_json({"body": body, "journal": position}))
+
+
+def _replace(path: Path, data: bytes, *, durable: bool = True) -> None:
+    draft = path.with_name(
+        f"{path.name}.tmp"
+    )  # one name: the lock is held, and a killed writer leaves one file
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            if durable:
+                os.fsync(file.fileno())
+        draft.replace(path)
+    except OSError:
+        draft.unlink(missing_ok=True)
+        raise
+    if durable:
+        folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+# -- the anchor: what the account remembers of each run, so that a copied-back state is noticed -------------
+
+
+def _anchor(state: State) -> Path:
+    return key_file().parent / "runs" / state["run_id"]
+
+
+def _read_anchor(state: State) -> tuple[int, str] | None:
+    try:
+        seq, head = _anchor(state).read_text("ascii").split()
+        return int(seq), head
+    except (FileNotFoundError, ValueError):
+        return None

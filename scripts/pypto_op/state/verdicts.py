@@ -1,0 +1,188 @@
+"""What a gate accepts as a verdict: a whole, fresh report of the judge that covers what is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pypto_op import __version__
+from pypto_op.errors import ContractError
+from pypto_op.state import evidence
+from pypto_op.state.facts import Refused, Verdict
+from pypto_op.state.hashing import sha256_json
+from pypto_op.vocabulary import FailureCategory, Level, Status
+from pypto_op.workspace import OpWorkspace
+
+
+@dataclass(frozen=True)
+class Demand:
+    """What a gate wants judged.
+
+    Attributes:
+        phase: k of the cumulative module file; None for the integrated impl.
+        levels: suite levels that must be covered; None for the whole suite.
+        modes: modes that must all pass, with numbers.
+    """
+
+    phase: int | None
+    levels: tuple[str, ...] | None
+    modes: tuple[str, ...]
+
+
+class NeedsJudge(Exception):
+    """No sealed verdict fits these bytes: the judge must run, outside the lock; None: on the composition."""
+
+    def __init__(self, demand: Demand | None) -> None:
+        self.demand = demand
+        super().__init__(demand)
+
+
+def find_pass(ws: OpWorkspace, demand: Demand, fresh: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return a sealed PASS that meets the demand for the bytes that lie there now.
+
+    Args:
+        ws: the operator.
+        demand: what must be covered.
+        fresh: the report of the judge that this call ran; None before it ran.
+
+    Raises:
+        NeedsJudge: there is none, and the judge has not run yet.
+        Refused: the judge ran, and these bytes do not pass.
+        InfraError: the judge could not do its work.
+    """
+    for report in evidence.sealed_passes(ws, k=demand.phase):
+        if not any(shortfalls(report, ws, demand)):
+            return report
+    if fresh is None:
+        raise NeedsJudge(demand)
+    refuse_infra(fresh, ws)
+    if fresh["status"] == Status.PASS:
+        missing = next(shortfalls(fresh, ws, demand), "it does not fit")
+        raise Refused(f"the verdict is not enough: {missing}", file=ws.report, remedy=_COMPLETE)
+    raise Refused(f"the judge says {fresh['status']}: {summary_of(fresh)}", file=ws.report, remedy=_DEBUG)
+
+
+_COMPLETE = "complete the suite, or judge all of it in every mode of the plan"
+_DEBUG = "record_verdict, then let the debugger read the report"
+
+
+def refuse_infra(report: Mapping[str, Any], ws: OpWorkspace) -> None:
+    """Refuse a report that says nothing about the kernel: the contract is broken, or the machine."""
+    kind = (report.get("error") or {}).get("kind")
+    if kind == "contract":
+        raise Refused(
+            f"the judge could not begin: {report['error']['message']}",
+            file=ws.report,
+            remedy="repair the named file; it is not the kernel's fault",
+        )
+    if kind == "infra":
+        raise Refused(
+            f"the machine could not judge: {report['error']['message']}",
+            file=ws.report,
+            remedy="see `pypto-op doctor`",
+        )
+
+
+def shortfalls(report: Mapping[str, Any], ws: OpWorkspace, demand: Demand) -> Iterator[str]:
+    """Yield why a sealed report with status PASS does not meet the demand; nothing when it does."""
+    from pypto_op.judge.contract import load_contract
+
+    wrapper = ws.wrapper_name(demand.phase)
+    if report["wrapper"] != wrapper:
+        yield f"it judged {report['wrapper']}, not {wrapper}"
+    yield from _counts(report)
+    contract = load_contract(ws, None)
+    if report["policy"] != contract.policy.as_dict():
+        yield f"it used the policy {report['policy'].get('name')}, not the one of SPEC.md"
+    judged = {check["id"]: check for check in report["checks"]}
+    for case in contract.select(demand.levels, None):
+        check = judged.get(case["id"])
+        if check is None:
+            yield f"case {case['id']} was not run"
+        elif case.get("precision", True) and not check["precision_checked"]:
+            yield f"the numbers of case {case['id']} were not compared"
+    yield from _modes(report, demand.modes)
+
+
+def _counts(report: Mapping[str, Any]) -> Iterator[str]:
+    checks = report["checks"]
+    if len({check["id"] for check in checks}) != len(checks):
+        yield "it names a case twice"
+    if not checks or report["cases_total"] != len(checks):
+        yield f"it counts {report['cases_total']} cases and lists {len(checks)}"
+    passed = sum(check["status"] == Status.PASS for check in checks)
+    if report["cases_passed"] != passed or passed != len(checks):
+        yield f"{passed} of {len(checks)} cases passed"
+    if not any(check["precision_checked"] for check in checks):
+        yield "no numbers were compared"
+
+
+def _modes(report: Mapping[str, Any], modes: Sequence[str]) -> Iterator[str]:
+    for mode in modes:
+        if report["per_mode_status"].get(mode) != Status.PASS:
+            yield f"mode {mode} is {report['per_mode_status'].get(mode, 'missing')}"
+        elif not report["modes"].get(mode, {}).get("numeric"):
+            yield f"mode {mode} compared no numbers"
+
+
+# -- any verdict ------------------------------------------------------------------------------------------
+
+
+def check_report(report: Mapping[str, Any], ws: OpWorkspace, phase: int | None) -> None:
+    """Refuse a report that is not about exactly this operator, this phase and these bytes.
+
+    Raises:
+        Refused: schema, operator, phase, hashes or tool version do not fit.
+    """
+    from pypto_op.documents import schema
+
+    try:
+        schema.check(report, "evaluation_report", file=ws.report)
+    except ContractError as error:
+        raise Refused(error.problem, file=error.file, where=error.where, remedy=_JUDGE) from None
+    if report["op_name"] != ws.name:
+        raise Refused(f"it is about the operator {report['op_name']!r}", file=ws.report, remedy=_JUDGE)
+    if phase is not None and report["up_to_module"] != phase:
+        raise Refused(f"it is about M{report['up_to_module']}", file=ws.report, remedy=_JUDGE)
+    stale = evidence.stale_hashes(report, evidence.file_hashes(ws, phase))
+    if stale:
+        raise Refused(
+            f"it is stale: {', '.join(stale)} changed since", file=ws.report, where="hashes", remedy=_JUDGE
+        )
+    if report["tool"]["version"] != __version__:
+        raise Refused(f"version {report['tool']['version']} wrote it", file=ws.report, remedy=_JUDGE)
+
+
+_JUDGE = "run `pypto-op verify` for these bytes"
+
+
+def verdict_of(report: Mapping[str, Any], *, judged_again: bool = False) -> Verdict:
+    """Return what the state keeps of a report: status, category, boundary, one sentence, and its hash."""
+    verdict = Verdict(status=str(report["status"]), report_sha256=sha256_json(report))
+    if judged_again:
+        verdict["judged_again"] = True
+    if report["status"] == Status.PASS:
+        return verdict
+    first = report.get("first_failure") or {}
+    category = first.get("failure_category") or str(FailureCategory.OTHER)
+    if (report.get("error") or {}).get("kind") == "infra":
+        category = str(FailureCategory.INFRA)
+    verdict["failure_category"] = category
+    verdict["summary"] = summary_of(report)
+    if isinstance(first.get("failing_module_boundary"), int):
+        verdict["failing_module_boundary"] = first["failing_module_boundary"]
+    return verdict
+
+
+def summary_of(report: Mapping[str, Any]) -> str:
+    """Return one sentence on what failed; the report's schema keeps golden values out of it."""
+    first, error = report.get("first_failure") or {}, report.get("error") or {}
+    text = first.get("summary") or error.get("message") or "see the report"
+    case = f"case {first['case_id']}: " if first.get("case_id") else ""
+    return f"{case}{text}"[:600]
+
+
+def all_levels() -> tuple[str, ...]:
+    """Return every level of the suite, in order."""
+    return tuple(str(level) for level in Level)
