@@ -1,0 +1,106 @@
+"""Whole files for the rules' examples, so that an example differs from a legal operator in one thing only."""
+
+from __future__ import annotations
+
+from textwrap import dedent, indent
+
+HEAD = """\
+import os
+
+import pypto
+import torch
+import torch_npu
+
+torch.npu.set_device(int(os.environ.get("TILE_FWK_DEVICE_ID", "0")))
+"""
+
+PARAMETERS = """\
+x: pypto.Tensor([pypto.DYNAMIC, 128], pypto.DT_FP32),
+out: pypto.Tensor([pypto.DYNAMIC, 128], pypto.DT_FP32),
+"""
+
+BODY = """\
+pypto.set_vec_tile_shapes(64, 128)
+rows = x.shape[0]
+for i in pypto.loop((rows + 63) // 64, name="ROWS", idx_name="i"):
+    tile = pypto.view(x, [64, 128], [i * 64, 0], valid_shape=[pypto.min(rows - i * 64, 64), 128])
+    pypto.assemble(pypto.exp(tile), [i * 64, 0], out)
+"""
+
+WRAPPER = """\
+def demo_wrapper(x):
+    out = torch.empty_like(x)
+    demo_kernel(x, out)
+    return out
+"""
+
+DECORATOR = '@pypto.frontend.jit(runtime_options={"run_mode": pypto.RunMode.NPU})'
+
+GOLDEN = """\
+import torch
+
+
+def demo_golden(x):
+    return torch.exp(x)
+"""
+
+TEST = """\
+import os
+
+import torch
+import torch_npu
+
+from demo_golden import demo_golden
+from demo_impl import demo_wrapper
+from detailed_tensor_compare import detailed_tensor_compare
+
+DEVICE_ID = int(os.environ.get("TILE_FWK_DEVICE_ID", "0"))
+
+
+def _run_and_check(rows, dtype):
+    torch.npu.set_device(DEVICE_ID)
+    torch.manual_seed(42)
+    x = torch.randn((rows, 128), dtype=dtype, device=f"npu:{DEVICE_ID}")
+    result = detailed_tensor_compare(demo_wrapper(x), demo_golden(x), tensor_name="out", atol=1e-3, rtol=1e-3)
+    assert result["all_close"]
+
+
+def test_demo_l0():
+    _run_and_check(64, torch.float32)
+
+
+def test_demo_l1():
+    _run_and_check(1000, torch.float32)
+"""
+
+
+def impl(
+    body: str = BODY,
+    *,
+    before: str = "",
+    wrapper: str = WRAPPER,
+    parameters: str = PARAMETERS,
+    head: str = HEAD,
+    decorator: str = DECORATOR,
+    after: str = "",
+) -> str:
+    """Return an impl of the operator `demo`: a kernel that takes x and out, and its wrapper.
+
+    Args:
+        body: statements of the kernel.
+        before: module code between the imports and the kernel (constants, helpers).
+        wrapper: the host side.
+        parameters: the kernel's parameters, one a line.
+        head: imports and device.
+        decorator: the kernel's decorator.
+        after: module code behind the wrapper.
+    """
+    parts = [dedent(head)]
+    if before:
+        parts.append(dedent(before))
+    kernel = f"{decorator}\ndef demo_kernel(\n{indent(dedent(parameters), '    ')}):\n"
+    parts.append(kernel + indent(dedent(body), "    "))
+    parts.append(dedent(wrapper))
+    if after:
+        parts.append(dedent(after))
+    return "\n\n".join(part.strip("\n") + "\n" for part in parts if part.strip())

@@ -1,0 +1,196 @@
+"""What rules share about one Python file, computed once and only when asked for."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+
+import libcst as cst
+
+from pypto_op_lint.facts.bindings import bind_names, dotted
+from pypto_op_lint.facts.callgraph import CallGraph
+from pypto_op_lint.facts.evaluator import CallSite, Evaluator
+from pypto_op_lint.facts.launches import Launches
+from pypto_op_lint.facts.tensors import Tensors
+from pypto_op_lint.facts.values import Func, Path
+from pypto_op_lint.tree import Function, Site, Tree
+
+JIT = "pypto.frontend.jit"
+_WRAPPER_NAME = re.compile(r"(?:\w+_wrapper|launch_\w+|run_\w+)\Z")
+_SELF_TEST_NAME = re.compile(
+    r"(?:_?validate\w*|_?make_inputs|_?main|_?self_test|_?demo|_?test\w*|test_\w+|_?bench\w*)\Z"
+)
+
+
+@dataclass(eq=False)
+class JitEntry:
+    """One use of pypto's jit on a function of the file.
+
+    Attributes:
+        function: the kernel.
+        node: the decorator expression, or the call `pypto.frontend.jit(f)`.
+        literal: it is a decorator and reads `@pypto.frontend.jit` or `@pypto.frontend.jit(...)`.
+        arguments: the arguments of the decorator's call.
+    """
+
+    function: Function
+    node: cst.BaseExpression
+    literal: bool
+    arguments: tuple[cst.Arg, ...]
+
+
+class Facts:
+    """Facts about one file; see each property.
+
+    Rules name the properties they use in `Rule.needs`.
+    """
+
+    def __init__(self, tree: Tree) -> None:
+        self.tree = tree
+        bind_names(tree)
+        self.ev = Evaluator(tree)
+
+    @cached_property
+    def calls(self) -> CallGraph:
+        """The call graph. Arguments are known to the evaluator once it is built."""
+        return CallGraph(self.tree, self.ev)
+
+    # -- kernels --------------------------------------------------------------------------------------------
+
+    @cached_property
+    def jit_entries(self) -> list[JitEntry]:
+        """Every jit entry, however it is spelled, in source order."""
+        found: list[JitEntry] = []
+        for function in self.tree.functions:
+            for decorator in function.decorators:
+                target = decorator.func if isinstance(decorator, cst.Call) else decorator
+                if JIT in self.ev.paths(target) or dotted(target) == JIT:
+                    arguments = tuple(decorator.args) if isinstance(decorator, cst.Call) else ()
+                    found.append(JitEntry(function, decorator, dotted(target) == JIT, arguments))
+        for site in self.tree.sites(cst.Call):
+            if site.role == "decorators" or (site.parent is not None and site.parent.role == "decorators"):
+                continue
+            node: cst.Call = site.node  # type: ignore[assignment]
+            if JIT in self._callee_of_jit(node):
+                functions = [f.function for arg in node.args for f in self.ev.functions(arg.value)]
+                found.extend(JitEntry(f, node, False, ()) for f in functions)
+        return sorted(found, key=lambda e: e.function.site.order)
+
+    def _callee_of_jit(self, node: cst.Call) -> set[str]:
+        """`jit(f)` and `jit(options)(f)`."""
+        inner = node.func.func if isinstance(node.func, cst.Call) else node.func
+        return self.ev.paths(inner)
+
+    @cached_property
+    def kernels(self) -> list[Function]:
+        """The functions that are jit entries."""
+        return list({id(e.function): e.function for e in self.jit_entries}.values())
+
+    @cached_property
+    def graph_functions(self) -> list[Function]:
+        """The jit entries and every function of the file that they call: code that builds the graph."""
+        return self.calls.reach(self.kernels)
+
+    @cached_property
+    def _graph_ids(self) -> set[int]:
+        return {id(f) for f in self.graph_functions}
+
+    def is_kernel(self, function: Function | None) -> bool:
+        """Whether `function` is a jit entry."""
+        return any(function is kernel for kernel in self.kernels)
+
+    def in_graph(self, site: Site) -> bool:
+        """Whether `site` lies in code that builds the graph."""
+        function = site.function
+        return function is not None and id(function) in self._graph_ids
+
+    @cached_property
+    def graph_sites(self) -> list[Site]:
+        """Every site of the graph's code."""
+        return [site for function in self.graph_functions for site in function.sites]
+
+    # -- calls of pypto and others --------------------------------------------------------------------------
+
+    @cached_property
+    def foreign_calls(self) -> list[tuple[Site, cst.Call, frozenset[str]]]:
+        """Every call of foreign code with the dotted names that it may mean, in source order."""
+        _ = self.calls
+        found = []
+        for site in self.tree.sites(cst.Call):
+            node: cst.Call = site.node  # type: ignore[assignment]
+            names = frozenset(foreign_name(v.name) for v in self.ev.values(node.func) if isinstance(v, Path))
+            if names:
+                found.append((site, node, names))
+        return found
+
+    def callee_names(self, node: cst.Call) -> set[str]:
+        """Return the foreign dotted names that `node` may call."""
+        _ = self.calls
+        return {foreign_name(name) for name in self.ev.paths(node.func)}
+
+    # -- host code ------------------------------------------------------------------------------------------
+
+    @cached_property
+    def wrappers(self) -> list[Function]:
+        """Host functions that a caller of the operator uses: `*_wrapper`, `launch_*`, `run_*` of the module."""
+        found: dict[int, Function] = {}
+        for name, bindings in self.tree.module.bindings.items():
+            if _WRAPPER_NAME.match(name):
+                for binding in bindings:
+                    for value in self.ev.bound(binding, self.tree.module):
+                        if isinstance(value, Func) and not self.is_kernel(value.function):
+                            found[id(value.function)] = value.function
+        return sorted(found.values(), key=lambda f: f.site.order)
+
+    def wrappers_named(self, name: str) -> list[Function]:
+        """Return the functions that the module's name `name` stands for."""
+        _ = self.calls
+        bindings = self.tree.module.bindings.get(name, [])
+        values = [v for b in bindings for v in self.ev.bound(b, self.tree.module)]
+        return [v.function for v in values if isinstance(v, Func)]
+
+    @cached_property
+    def host_functions(self) -> list[Function]:
+        """Functions that are part of the product and run on the host.
+
+        Left out: graph code, and self-tests (by name, or used under `if __name__ == "__main__"` only) unless product
+        code calls them.
+        """
+        calls = self.calls
+        main_calls = [c.function for c in calls.calls_in(s for s in self.tree.module_sites if s.in_main)]
+        only_main = {id(f) for f in calls.reach(main_calls)}
+        exempt = {
+            id(f)
+            for f in self.tree.functions
+            if not _WRAPPER_NAME.match(f.name)
+            and (_SELF_TEST_NAME.match(f.name) or (id(f) in only_main and f.name.startswith("_")))
+        }
+        roots = [f for f in self.tree.functions if id(f) not in exempt and f.owner is None]
+        live = [c.function for c in calls.calls_in(s for s in self.tree.module_sites if not s.in_main)]
+        reached = calls.reach([*roots, *live], stop=self.kernels)
+        return [f for f in reached if id(f) not in self._graph_ids]
+
+    @cached_property
+    def host_sites(self) -> list[Site]:
+        """Every site of host code: module level (without the main block) and the host functions."""
+        sites = [site for site in self.tree.module_sites if not site.in_main]
+        return sites + [site for function in self.host_functions for site in function.sites]
+
+    @cached_property
+    def launches(self) -> Launches:
+        """Which host code launches which kernel, and how often."""
+        return Launches(self)
+
+    @cached_property
+    def tensors(self) -> Tensors:
+        """Which expressions are torch tensors on the host, and which are pypto tensors in the graph."""
+        return Tensors(self)
+
+
+def foreign_name(name: str) -> str:
+    """Return the real dotted name behind a module that pypto leaks: `pypto.torch.exp` is `torch.exp`."""
+    return name[len("pypto.") :] if name.startswith("pypto.torch.") else name
+
+
+__all__ = ["CallSite", "Facts", "JitEntry", "foreign_name"]

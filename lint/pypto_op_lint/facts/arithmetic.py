@@ -1,0 +1,204 @@
+"""Constants: literals, operators and the few pure builtins that kernels use to write numbers down."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+import libcst as cst
+
+from pypto_op_lint.facts.values import NOTHING_KNOWN, UNKNOWN, Const, Member, Result, Seq, Table, Value
+
+if TYPE_CHECKING:
+    from pypto_op_lint.facts.evaluator import Evaluator
+
+_BINARY: dict[type, Callable[[Any, Any], Any]] = {
+    cst.Add: operator.add,
+    cst.Subtract: operator.sub,
+    cst.Multiply: operator.mul,
+    cst.Divide: operator.truediv,
+    cst.FloorDivide: operator.floordiv,
+    cst.Modulo: operator.mod,
+    cst.Power: operator.pow,
+    cst.LeftShift: operator.lshift,
+    cst.RightShift: operator.rshift,
+    cst.BitAnd: operator.and_,
+    cst.BitOr: operator.or_,
+    cst.BitXor: operator.xor,
+}
+_UNARY: dict[type, Callable[[Any], Any]] = {
+    cst.Minus: operator.neg,
+    cst.Plus: operator.pos,
+    cst.BitInvert: operator.invert,
+    cst.Not: operator.not_,
+}
+_COMPARE: dict[type, Callable[[Any, Any], bool]] = {
+    cst.Equal: operator.eq,
+    cst.NotEqual: operator.ne,
+    cst.LessThan: operator.lt,
+    cst.LessThanEqual: operator.le,
+    cst.GreaterThan: operator.gt,
+    cst.GreaterThanEqual: operator.ge,
+}
+_PURE: dict[str, Callable[..., Any]] = {
+    "builtins.min": min, "builtins.max": max, "builtins.int": int, "builtins.float": float, "builtins.abs": abs,
+    "builtins.bool": bool, "builtins.pow": pow, "builtins.round": round, "builtins.str": str,
+    "math.gcd": math.gcd, "math.lcm": math.lcm, "math.ceil": math.ceil, "math.floor": math.floor,
+    "math.sqrt": math.sqrt, "math.log2": math.log2, "math.prod": math.prod,
+}  # fmt: skip
+_LARGEST = 1 << 256
+_LONGEST = 4096
+
+
+def literal(ev: Evaluator, node: Any) -> Iterable[Value]:
+    """Value of a number or string."""
+    try:
+        return (Const.of(node.evaluated_value),)
+    except (ValueError, SyntaxError, AttributeError):
+        return NOTHING_KNOWN
+
+
+def binary(ev: Evaluator, node: cst.BinaryOperation) -> Iterable[Value]:
+    """Value of an arithmetic operation on constants, and of `+` and `*` on lists and tuples."""
+    function = _BINARY.get(type(node.operator))
+    if function is None:
+        return NOTHING_KNOWN
+    found: list[Value] = []
+    for left in ev.values(node.left):
+        for right in ev.values(node.right):
+            found.append(_apply(function, left, right))
+    return found
+
+
+def _apply(function: Callable[[Any, Any], Any], left: Value, right: Value) -> Value:
+    if isinstance(left, Seq) and isinstance(right, Seq) and function is operator.add:
+        return Seq(left.kind, left.items + right.items)
+    if isinstance(left, Const) and isinstance(right, Seq) and function is operator.mul:
+        left, right = right, left
+    if isinstance(left, Seq) and isinstance(right, Const) and function is operator.mul:
+        if isinstance(right.value, int) and len(left.items) * right.value <= _LONGEST:
+            return Seq(left.kind, left.items * right.value)
+        return UNKNOWN
+    if isinstance(left, Const) and isinstance(right, Const) and _small(function, left.value, right.value):
+        try:
+            return _bounded(function(left.value, right.value))
+        except (TypeError, ValueError, ArithmeticError):
+            return UNKNOWN
+    return UNKNOWN
+
+
+def _small(function: Callable[[Any, Any], Any], left: Any, right: Any) -> bool:
+    if function in (operator.pow, operator.lshift):
+        return isinstance(left, (int, float)) and isinstance(right, (int, float)) and abs(right) <= 256
+    if function is operator.mul and (isinstance(left, (str, bytes)) or isinstance(right, (str, bytes))):
+        return False
+    return function is not operator.mod or not isinstance(left, (str, bytes))
+
+
+def _bounded(value: Any) -> Value:
+    if isinstance(value, int) and abs(value) > _LARGEST:
+        return UNKNOWN
+    return Const.of(value)
+
+
+def unary(ev: Evaluator, node: cst.UnaryOperation) -> Iterable[Value]:
+    """Value of `-x`, `+x`, `~x`, `not x`."""
+    function = _UNARY[type(node.operator)]
+    found: list[Value] = []
+    for value in ev.values(node.expression):
+        try:
+            found.append(Const.of(function(value.value)) if isinstance(value, Const) else UNKNOWN)
+        except TypeError:
+            found.append(UNKNOWN)
+    return found
+
+
+def comparison(ev: Evaluator, node: cst.Comparison) -> Iterable[Value]:
+    """Truth of a comparison of two constants."""
+    if len(node.comparisons) != 1:
+        return NOTHING_KNOWN
+    function = _COMPARE.get(type(node.comparisons[0].operator))
+    left, right = ev.constant(node.left), ev.constant(node.comparisons[0].comparator)
+    if function is None or left is None or right is None:
+        return NOTHING_KNOWN
+    try:
+        return (Const.of(bool(function(left.value, right.value))),)
+    except TypeError:
+        return NOTHING_KNOWN
+
+
+def builtin_call(ev: Evaluator, name: str, node: cst.Call) -> Iterable[Value] | None:
+    """Value of a call of a pure builtin on constants; None when it is none or its arguments are not known."""
+    arguments = [arg for arg in node.args if not arg.star]
+    if len(arguments) != len(node.args):
+        return None
+    if name in ("builtins.dict", "types.SimpleNamespace") and all(a.keyword for a in arguments):
+        return (Table({a.keyword.value: ev.values(a.value) for a in arguments if a.keyword}),)
+    if any(arg.keyword for arg in arguments):
+        return None
+    first = ev.values(arguments[0].value) if arguments else ()
+    sequence = first[0] if len(first) == 1 and isinstance(first[0], Seq) else None
+    if name in ("builtins.list", "builtins.tuple", "builtins.set", "builtins.sorted", "builtins.frozenset"):
+        return _as_sequence(ev, name, first)
+    if name == "builtins.len" and sequence is not None:
+        return (Const.of(len(sequence.items)),)
+    function = _PURE.get(name)
+    if function is None and name != "builtins.sum":
+        return None
+    constants = _constants(sequence) if sequence is not None else [ev.constant(a.value) for a in arguments]
+    plain = [c.value for c in constants if c is not None]
+    if len(plain) != len(constants) or not plain:
+        return None
+    try:
+        if name in ("builtins.sum", "math.prod"):
+            return (_bounded((sum if name == "builtins.sum" else math.prod)(plain)),)
+        return (_bounded(function(*plain)),) if function is not None else None
+    except (TypeError, ValueError, ArithmeticError):
+        return None
+
+
+def _constants(sequence: Seq) -> list[Const | None]:
+    return [i[0] if len(i) == 1 and isinstance(i[0], Const) else None for i in sequence.items]
+
+
+def _as_sequence(ev: Evaluator, name: str, first: tuple[Value, ...]) -> Iterable[Value] | None:
+    kind = name.rsplit(".", 1)[1].replace("sorted", "list").replace("frozenset", "set")
+    if not first:
+        return (Seq(kind, ()),)
+    if len(first) == 1 and isinstance(first[0], Seq):
+        return (Seq(kind, first[0].items),)
+    if len(first) == 1 and isinstance(first[0], Result):
+        numbers = range_numbers(first[0], ev)
+        if numbers is not None and len(numbers) <= _LONGEST:
+            return (Seq(kind, tuple((Const.of(n),) for n in numbers)),)
+    return None
+
+
+def range_numbers(value: Result, ev: Evaluator) -> range | None:
+    """Return the numbers of a `range(...)` with constant arguments."""
+    if value.callee != "builtins.range" or any(arg.star or arg.keyword for arg in value.call.args):
+        return None
+    bounds = [ev.constant(arg.value) for arg in value.call.args]
+    numbers = [c.value for c in bounds if c is not None and isinstance(c.value, int)]
+    if len(numbers) != len(bounds) or not 1 <= len(numbers) <= 3 or (len(numbers) == 3 and not numbers[2]):
+        return None
+    return range(*numbers)
+
+
+def comprehension(ev: Evaluator, node: cst.ListComp | cst.SetComp | cst.GeneratorExp) -> Iterable[Value]:
+    """A comprehension over something of known length is a sequence of that length with unknown items."""
+    over = ev.values(node.for_in.iter)
+    nested = node.for_in.inner_for_in is not None or node.for_in.ifs
+    if len(over) == 1 and not nested:
+        length: int | None = None
+        if isinstance(over[0], Seq):
+            length = len(over[0].items)
+        elif isinstance(over[0], Result):
+            numbers = range_numbers(over[0], ev)
+            length = len(numbers) if numbers is not None else None
+        if length is not None and length <= _LONGEST:
+            item = ev.values(node.elt)
+            return (Seq("list", (item if length == 1 else NOTHING_KNOWN,) * length),)
+    return (Member(UNKNOWN, "[for]"),)

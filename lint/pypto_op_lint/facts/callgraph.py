@@ -1,0 +1,85 @@
+"""Who calls whom inside one file, directly or by handing a function on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import libcst as cst
+
+from pypto_op_lint.facts.evaluator import CallSite, Evaluator
+from pypto_op_lint.facts.values import Func, Param
+from pypto_op_lint.tree import Function, Site, Tree
+
+_MOST_ROUNDS = 3
+
+
+class CallGraph:
+    """Calls between the functions of a file.
+
+    A call counts when its callee can be followed: a name, an alias, a method, a factory's result, a partial, a
+    parameter that callers in the file fill. A function handed to code that cannot be followed counts as called there.
+
+    Attributes:
+        at: call node -> the calls of the file's functions that it may make.
+    """
+
+    def __init__(self, tree: Tree, evaluator: Evaluator) -> None:
+        self._tree, self._ev = tree, evaluator
+        self.at: dict[int, list[CallSite]] = {}
+        self._of_function: dict[int, list[CallSite]] = {}
+        for _ in range(_MOST_ROUNDS):
+            if not self._round():
+                break
+
+    def _round(self) -> bool:
+        """Resolve every call; return whether knowing the arguments may resolve more."""
+        ev, before = self._ev, sum(len(sites) for sites in self.at.values())
+        self.at = {}
+        arguments: dict[int, list[CallSite]] = {}
+        higher_order = False
+        for site in self._tree.sites(cst.Call):
+            node: cst.Call = site.node  # type: ignore[assignment]
+            callees = ev.values(node.func)
+            higher_order = higher_order or any(isinstance(v, Param) for v in callees)
+            calls = [CallSite(site, v, "call") for v in callees if isinstance(v, Func)]
+            if not calls:
+                calls = [CallSite(site, f, "reference") for f in self._handed_on(node)]
+            if calls:
+                self.at[id(node)] = calls
+                for call in calls:
+                    arguments.setdefault(id(call.function), []).append(call)
+        ev.arguments = arguments
+        ev.forget()
+        return higher_order and sum(len(sites) for sites in self.at.values()) != before
+
+    def _handed_on(self, node: cst.Call) -> Iterable[Func]:
+        for arg in node.args:
+            yield from self._ev.functions(arg.value)
+
+    def calls_at(self, node: cst.CSTNode) -> list[CallSite]:
+        """Return the calls of the file's functions that the call `node` may make."""
+        return self.at.get(id(node), [])
+
+    def calls_of(self, function: Function) -> list[CallSite]:
+        """Return every call of `function` in the file."""
+        return self._ev.arguments.get(id(function), [])
+
+    def calls_in(self, sites: Iterable[Site]) -> list[CallSite]:
+        """Return the calls of the file's functions made at `sites`."""
+        return [
+            call for site in sites if isinstance(site.node, cst.Call) for call in self.calls_at(site.node)
+        ]
+
+    def reach(self, roots: Iterable[Function], stop: Iterable[Function] = ()) -> list[Function]:
+        """Return `roots` and every function they call, directly or not; calls out of `stop` are not followed."""
+        halted = {id(f) for f in stop}
+        found: dict[int, Function] = {}
+        waiting = list(roots)
+        while waiting:
+            function = waiting.pop()
+            if id(function) in found:
+                continue
+            found[id(function)] = function
+            if id(function) not in halted:
+                waiting.extend(call.function for call in self.calls_in(function.sites))
+        return sorted(found.values(), key=lambda f: f.site.order)

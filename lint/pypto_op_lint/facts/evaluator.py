@@ -1,0 +1,421 @@
+"""Abstract evaluation: what an expression may be, through names, imports, arithmetic, classes, factories and closures.
+
+Nothing is executed. A name with several bindings stands for all that can reach its use; what cannot be followed is `UNKNOWN`.
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable, Iterable
+
+import libcst as cst
+
+from pypto_op_lint.facts import arithmetic, objects
+from pypto_op_lint.facts.flow import reaching
+from pypto_op_lint.facts.values import (
+    NOTHING_KNOWN,
+    UNKNOWN,
+    Cls,
+    Const,
+    Func,
+    Instance,
+    Member,
+    Param,
+    Path,
+    Result,
+    Seq,
+    Table,
+    Value,
+)
+from pypto_op_lint.tree import Binding, Function, Parameter, Scope, Site, Tree
+
+_MOST_VALUES = 24
+_MOST_DEPTH = 60
+_CONSTANT_NAMES = {"True": True, "False": False, "None": None}
+_PASSES_FUNCTION_ON = {
+    "functools.lru_cache", "functools.cache", "functools.wraps", "functools.partial", "torch.compile", "torch.no_grad",
+    "torch.inference_mode", "torch.jit.ignore", "builtins.staticmethod", "builtins.classmethod",
+    "torch.jit.unused", "torch._dynamo.disable", "torch.compiler.disable",
+}  # fmt: skip
+"""Calls that hand back the function they are given, as far as its behaviour goes."""
+
+Values = tuple[Value, ...]
+
+
+class Evaluator:
+    """Evaluates expressions of one tree; results are kept.
+
+    `arguments` is filled in by the call graph: for each function, where it is called from.
+    """
+
+    def __init__(self, tree: Tree) -> None:
+        self.tree = tree
+        self.arguments: dict[int, list[CallSite]] = {}
+        self.open_functions: set[int] = set()
+        self._kept: dict[int, Values] = {}
+        self._running: set[int] = set()
+        self._returns: dict[int, Values] = {}
+        self._depth = 0
+        self.attribute_stores = objects.attribute_stores(tree)
+
+    def forget(self) -> None:
+        """Drop what was evaluated, because more is known about arguments now."""
+        self._kept.clear()
+        self._returns.clear()
+
+    def values(self, node: cst.CSTNode | None) -> Values:
+        """Return everything `node` may stand for; never empty."""
+        if node is None:
+            return NOTHING_KNOWN
+        key = id(node)
+        kept = self._kept.get(key)
+        if kept is not None:
+            return kept
+        if key in self._running or self._depth > _MOST_DEPTH:
+            return NOTHING_KNOWN
+        self._running.add(key)
+        self._depth += 1
+        try:
+            handler = _HANDLERS.get(type(node))
+            found = _distinct(handler(self, node)) if handler else NOTHING_KNOWN
+        finally:
+            self._running.discard(key)
+            self._depth -= 1
+        self._kept[key] = found
+        return found
+
+    def paths(self, node: cst.CSTNode | None) -> set[str]:
+        """Return the foreign dotted names that `node` may stand for."""
+        return {v.name for v in self.values(node) if isinstance(v, Path)}
+
+    def functions(self, node: cst.CSTNode | None) -> list[Func]:
+        """Return the functions of the file that `node` may stand for."""
+        return [v for v in self.values(node) if isinstance(v, Func)]
+
+    def constant(self, node: cst.CSTNode | None) -> Const | None:
+        """Return the one constant that `node` stands for; None when it is not known or not the same everywhere."""
+        found = self.values(node)
+        return found[0] if len(found) == 1 and isinstance(found[0], Const) else None
+
+    # -- names ----------------------------------------------------------------------------------------------
+
+    def _name(self, node: cst.Name) -> Iterable[Value]:
+        if node.value in _CONSTANT_NAMES:
+            return (Const.of(_CONSTANT_NAMES[node.value]),)
+        site = self.tree.site(node)
+        return self.named(node.value, site.scope, site) if site is not None else NOTHING_KNOWN
+
+    def named(self, name: str, scope: Scope, use: Site | None) -> Values:
+        """Return what `name` may stand for at `use` in `scope`."""
+        found = scope.lookup(name)
+        if found is None:
+            stars = self.tree.module.bindings.get("*", [])
+            if hasattr(builtins, name):
+                return (Path(f"builtins.{name}"),)
+            return tuple(Path(f"{star.target}.{name}") for star in stars) or NOTHING_KNOWN
+        home, bindings = found
+        if use is not None and use.scope is home and home.kind != "comprehension":
+            bindings = reaching(bindings, use)
+        values = [value for binding in bindings for value in self.bound(binding, home)]
+        return _distinct(values) if values else NOTHING_KNOWN
+
+    def bound(self, binding: Binding, home: Scope) -> Iterable[Value]:
+        """Return what one binding binds."""
+        if binding.kind == "import":
+            return (Path(binding.target),)
+        if binding.kind == "function" and binding.function is not None:
+            return self._definition(binding.function)
+        if binding.kind == "class":
+            return self._class_value(binding.site)
+        if binding.kind == "parameter":
+            return self._parameter_binding(binding, home)
+        if binding.kind == "assign":
+            return self._unpacked(self.values(binding.value), binding.path)
+        if binding.kind == "loop":
+            items = [v for value in self.values(binding.value) for v in self.items_of(value)]
+            return self._unpacked(_distinct(items), binding.path) if items else NOTHING_KNOWN
+        if binding.kind == "annotation":
+            return ()
+        return NOTHING_KNOWN
+
+    def _parameter_binding(self, binding: Binding, home: Scope) -> Iterable[Value]:
+        if home.function is None or not isinstance(binding.value, cst.Param):
+            return NOTHING_KNOWN
+        parameter = home.function.parameter(binding.value.name.value)
+        return self.parameter_values(home.function, parameter) if parameter else NOTHING_KNOWN
+
+    def _class_value(self, site: Site) -> Iterable[Value]:
+        assert isinstance(site.node, cst.ClassDef)
+        scope = next((s for s in self.tree.scopes if s.site is site), None)
+        return (Cls(site.node, scope),) if scope is not None else NOTHING_KNOWN
+
+    def _definition(self, function: Function) -> Iterable[Value]:
+        """A decorated name is the function, and also what a decorator of this file made of it."""
+        found: list[Value] = [Func(function)]
+        for decorator in function.decorators:
+            for value in self.values(decorator):
+                if isinstance(value, Func):
+                    found.extend(v for v in self.returned(value.function) if isinstance(v, Func))
+        return found
+
+    def _unpacked(self, values: Values, path: tuple[int | str, ...]) -> Values:
+        for step in path:
+            inner: list[Value] = []
+            for value in values:
+                items = value.items if isinstance(value, Seq) else None
+                if items is not None and isinstance(step, int) and -len(items) <= step < len(items):
+                    inner.extend(items[step])
+                else:
+                    inner.append(Member(value, "[]"))
+            values = _distinct(inner)
+        return values
+
+    def items_of(self, value: Value) -> Iterable[Value]:
+        """Return what iterating over `value` may give."""
+        if isinstance(value, Seq):
+            return [v for item in value.items for v in item]
+        if isinstance(value, Table):
+            return [Const.of(key) for key in value.entries]
+        if isinstance(value, Result):
+            numbers = arithmetic.range_numbers(value, self)
+            if numbers is not None:
+                return [Const.of(number) for number in numbers[:_MOST_VALUES]]
+        return (Member(value, "[]"),)
+
+    # -- parameters -----------------------------------------------------------------------------------------
+
+    def parameter_values(self, function: Function, parameter: Parameter) -> Values:
+        """Return what the callers in this file pass for `parameter`; the parameter itself where that is not all."""
+        sites = self.arguments.get(id(function), [])
+        found: list[Value] = []
+        if not sites or id(function) in self.open_functions:
+            found.append(self._implied(function, parameter))
+        for site in sites:
+            argument = site.argument(parameter)
+            if argument is not None:
+                found.extend(self.values(argument))
+            elif parameter.node.default is not None and not site.hides(parameter):
+                found.extend(self.values(parameter.node.default))
+            elif parameter.kind == "args" and not site.hides(parameter):
+                rest = site.rest(parameter)
+                found.append(Seq("tuple", tuple(self.values(node) for node in rest)))
+            else:
+                found.append(self._implied(function, parameter))
+        return _distinct(found)
+
+    def _implied(self, function: Function, parameter: Parameter) -> Value:
+        """`self` of a method is an instance of its class; anything else is only a parameter."""
+        scope = function.site.scope
+        if parameter.index == 0 and scope.kind == "class" and scope.site is not None:
+            assert isinstance(scope.site.node, cst.ClassDef)
+            decorators = {path for d in function.decorators for path in self.paths(d)}
+            if "builtins.classmethod" in decorators:
+                return Cls(scope.site.node, scope)
+            if "builtins.staticmethod" not in decorators:
+                return Instance(Cls(scope.site.node, scope))
+        return Param(function, parameter)
+
+    # -- calls ----------------------------------------------------------------------------------------------
+
+    def returned(self, function: Function) -> Values:
+        """Return what calling `function` may give."""
+        key = id(function)
+        if key in self._returns:
+            return self._returns[key]
+        self._returns[key] = NOTHING_KNOWN
+        node = function.node
+        if isinstance(node, cst.Lambda):
+            found = self.values(node.body)
+        elif any(isinstance(site.node, cst.Yield) for site in function.sites):
+            found = NOTHING_KNOWN
+        else:
+            results = [s.node.value for s in function.sites if isinstance(s.node, cst.Return)]
+            found = _distinct(v for result in results if result is not None for v in self.values(result))
+            found = found or (Const.of(None),)
+        if self._depth < _MOST_DEPTH:
+            self._returns[key] = found
+        return found
+
+    def _call(self, node: cst.Call) -> Iterable[Value]:
+        found: list[Value] = []
+        for callee in self.values(node.func):
+            found.extend(self._called(callee, node))
+        return found
+
+    def _called(self, callee: Value, node: cst.Call) -> Iterable[Value]:
+        if isinstance(callee, Func):
+            return NOTHING_KNOWN if callee.via_jit else self.returned(callee.function)
+        if isinstance(callee, Cls):
+            return (Instance(callee, node),)
+        if isinstance(callee, Instance):
+            method = objects.attribute(self, callee, "__call__")
+            return [
+                v for m in method if isinstance(m, Func) for v in self.returned(m.function)
+            ] or NOTHING_KNOWN
+        if isinstance(callee, Path):
+            return self._foreign(callee.name, node)
+        if isinstance(callee, Result):
+            return self._made_by_call(callee, node)
+        return NOTHING_KNOWN
+
+    def _foreign(self, name: str, node: cst.Call) -> Iterable[Value]:
+        plain = [arg.value for arg in node.args if arg.keyword is None and not arg.star]
+        if name == "builtins.getattr" and len(plain) >= 2:
+            wanted = self.constant(plain[1])
+            if wanted is not None and isinstance(wanted.value, str):
+                attributes = [self.attribute(v, wanted.value) for v in self.values(plain[0])]
+                return [v for group in attributes for v in group]
+        if name == "builtins.vars" and plain:
+            return [v for base in self.values(plain[0]) for v in self.attribute(base, "__dict__")]
+        if name in ("importlib.import_module", "builtins.__import__") and plain:
+            wanted = self.constant(plain[0])
+            if wanted is not None and isinstance(wanted.value, str):
+                return (Path(wanted.value),)
+        if name == "pypto.frontend.jit" and plain:
+            made = [Func(f.function, f.bound, via_jit=True) for f in self.functions(plain[0])]
+            if made:
+                return made
+        if name in _PASSES_FUNCTION_ON and plain:
+            bound = len(plain) - 1 if name == "functools.partial" else 0
+            made = [Func(f.function, f.bound + bound, f.via_jit) for f in self.functions(plain[0])]
+            if made:
+                return made
+        return arithmetic.builtin_call(self, name, node) or (Result(name, node),)
+
+    def _made_by_call(self, callee: Result, node: cst.Call) -> Iterable[Value]:
+        """`functools.lru_cache(maxsize=None)(f)`, `pypto.frontend.jit(...)(f)`, `Maker()(...)`."""
+        if len(node.args) == 1:
+            functions = self.functions(node.args[0].value)
+            if functions and callee.callee == "pypto.frontend.jit":
+                return [Func(f.function, f.bound, via_jit=True) for f in functions]
+            if functions and callee.callee in _PASSES_FUNCTION_ON:
+                return functions
+        return (Result(f"{callee.callee}()", node),)
+
+    # -- the rest -------------------------------------------------------------------------------------------
+
+    def attribute(self, base: Value, name: str) -> Iterable[Value]:
+        """Return what `base.name` may be."""
+        return objects.attribute(self, base, name)
+
+    def _attribute(self, node: cst.Attribute) -> Iterable[Value]:
+        return [v for base in self.values(node.value) for v in self.attribute(base, node.attr.value)]
+
+    def _subscript(self, node: cst.Subscript) -> Iterable[Value]:
+        return objects.subscript(self, node)
+
+    def _sequence(self, node: cst.List | cst.Tuple | cst.Set) -> Iterable[Value]:
+        items: list[Values] = []
+        for element in node.elements:
+            if isinstance(element, cst.StarredElement):
+                spread = self.values(element.value)
+                if len(spread) == 1 and isinstance(spread[0], Seq):
+                    items.extend(spread[0].items)
+                else:
+                    return (Member(UNKNOWN, "[*]"),)
+            else:
+                items.append(self.values(element.value))
+        return (Seq(type(node).__name__.lower(), tuple(items)),)
+
+    def _dict(self, node: cst.Dict) -> Iterable[Value]:
+        entries: dict[object, Values] = {}
+        for element in node.elements:
+            key = self.constant(element.key) if isinstance(element, cst.DictElement) else None
+            if key is None:
+                return NOTHING_KNOWN
+            entries[key.value] = self.values(element.value)
+        return (Table(entries),)
+
+    def _if_expression(self, node: cst.IfExp) -> Iterable[Value]:
+        test = self.constant(node.test)
+        if test is not None:
+            return self.values(node.body if test.value else node.orelse)
+        return (*self.values(node.body), *self.values(node.orelse))
+
+    def _boolean(self, node: cst.BooleanOperation) -> Iterable[Value]:
+        left = self.constant(node.left)
+        if left is not None:
+            takes_right = bool(left.value) == isinstance(node.operator, cst.And)
+            return self.values(node.right) if takes_right else (left,)
+        return (*self.values(node.left), *self.values(node.right))
+
+    def _lambda(self, node: cst.Lambda) -> Iterable[Value]:
+        function = next((f for f in self.tree.functions if f.node is node), None)
+        return (Func(function),) if function is not None else NOTHING_KNOWN
+
+    def _inner_value(self, node: cst.NamedExpr | cst.Await) -> Iterable[Value]:
+        return self.values(node.value if isinstance(node, cst.NamedExpr) else node.expression)
+
+    def _comprehension(self, node: cst.ListComp | cst.SetComp | cst.GeneratorExp) -> Iterable[Value]:
+        return arithmetic.comprehension(self, node)
+
+
+class CallSite:
+    """A call of a function of the file, and which argument goes where."""
+
+    __slots__ = ("bound", "call", "caller", "function", "kind", "site", "via_jit")
+
+    def __init__(self, site: Site, func: Func, kind: str) -> None:
+        assert isinstance(site.node, cst.Call)
+        self.site, self.call, self.kind = site, site.node, kind
+        self.function, self.bound, self.via_jit = func.function, func.bound, func.via_jit
+        self.caller = site.function
+
+    def argument(self, parameter: Parameter) -> cst.BaseExpression | None:
+        """Return the expression passed for `parameter`; None when none is, or it cannot be told."""
+        if self.kind != "call":
+            return None
+        for arg in self.call.args:
+            if arg.keyword is not None and arg.keyword.value == parameter.name:
+                return arg.value
+        index = parameter.index - self.bound
+        if parameter.kind != "positional" or index < 0:
+            return None
+        for place, arg in enumerate(a for a in self.call.args if a.keyword is None):
+            if arg.star:
+                return None
+            if place == index:
+                return arg.value
+        return None
+
+    def rest(self, parameter: Parameter) -> list[cst.BaseExpression]:
+        """Return the arguments that `*args` collects."""
+        plain = [arg.value for arg in self.call.args if arg.keyword is None]
+        return list(plain[max(0, parameter.index - self.bound) :])
+
+    def hides(self, parameter: Parameter) -> bool:
+        """Whether a star, a partial or a plain reference may pass `parameter` unseen."""
+        stars = any(arg.star for arg in self.call.args)
+        return self.kind != "call" or stars or parameter.index < self.bound
+
+
+def _distinct(values: Iterable[Value]) -> Values:
+    found = tuple(dict.fromkeys(values))
+    return found if len(found) <= _MOST_VALUES else (*found[:_MOST_VALUES], UNKNOWN)
+
+
+_HANDLERS: dict[type, Callable[..., Iterable[Value]]] = {
+    cst.Name: Evaluator._name,
+    cst.Attribute: Evaluator._attribute,
+    cst.Call: Evaluator._call,
+    cst.Subscript: Evaluator._subscript,
+    cst.List: Evaluator._sequence,
+    cst.Tuple: Evaluator._sequence,
+    cst.Set: Evaluator._sequence,
+    cst.Dict: Evaluator._dict,
+    cst.IfExp: Evaluator._if_expression,
+    cst.BooleanOperation: Evaluator._boolean,
+    cst.Lambda: Evaluator._lambda,
+    cst.NamedExpr: Evaluator._inner_value,
+    cst.Await: Evaluator._inner_value,
+    cst.ListComp: Evaluator._comprehension,
+    cst.SetComp: Evaluator._comprehension,
+    cst.GeneratorExp: Evaluator._comprehension,
+    cst.Integer: arithmetic.literal,
+    cst.Float: arithmetic.literal,
+    cst.SimpleString: arithmetic.literal,
+    cst.ConcatenatedString: arithmetic.literal,
+    cst.BinaryOperation: arithmetic.binary,
+    cst.UnaryOperation: arithmetic.unary,
+    cst.Comparison: arithmetic.comparison,
+}

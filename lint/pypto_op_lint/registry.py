@@ -1,0 +1,53 @@
+"""Finds the rules: every module of `rules/` holds exactly one."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import pkgutil
+import re
+from collections.abc import Iterable
+
+from pypto_op.errors import ContractError
+
+from pypto_op_lint import rules as rules_package
+from pypto_op_lint.rule import Rule
+
+_MODULE = re.compile(r"(?:ol|px)\d\d_[a-z0-9_]+\Z")
+RULE_ID = re.compile(r"(?:OL|PX)\d\d\Z")
+
+
+@functools.cache
+def all_rules() -> dict[str, type[Rule]]:
+    """Return every rule by id, in order of id."""
+    found: dict[str, type[Rule]] = {}
+    for info in pkgutil.iter_modules(rules_package.__path__):
+        if not _MODULE.match(info.name):
+            continue
+        module = importlib.import_module(f"{rules_package.__name__}.{info.name}")
+        classes = [
+            value
+            for value in vars(module).values()
+            if isinstance(value, type) and issubclass(value, Rule) and value.__module__ == module.__name__
+        ]
+        if len(classes) != 1 or classes[0].id != info.name[:4].upper() or classes[0].id in found:
+            raise ContractError(
+                f"{info.name} must hold one rule called {info.name[:4].upper()}", file=module.__file__
+            )
+        found[classes[0].id] = classes[0]
+    return dict(sorted(found.items()))
+
+
+def select(ids: Iterable[str] | None) -> dict[str, type[Rule]]:
+    """Return the rules called `ids`, all of them for None; raise ContractError for an id that does not exist."""
+    rules = all_rules()
+    if ids is None:
+        return rules
+    wanted = [rule_id.strip().upper() for rule_id in ids if rule_id.strip()]
+    unknown = [rule_id for rule_id in wanted if rule_id not in rules]
+    if unknown or not wanted:
+        raise ContractError(
+            f"no such rule: {', '.join(unknown) or '(none named)'}",
+            remedy="`pypto-op lint --explain all` lists them",
+        )
+    return {rule_id: rules[rule_id] for rule_id in sorted(set(wanted))}
