@@ -37,7 +37,8 @@ REFERENCE_FIELDS = {
     "all_close",
 }
 OWN_FIELDS = {
-    "max_abs_diff", "max_rel_diff", "rel_to_scale", "max_violation", "fail_fraction", "ulp_max", "worst_index",
+    "max_abs_diff", "max_rel_diff", "rel_to_scale", "max_violation", "fail_fraction", "ulp_max",
+    "worst_index",
     "nan_actual", "nan_expected", "inf_actual", "inf_expected", "special_mismatch_count", "sign_bias",
 }
 # fmt: on
