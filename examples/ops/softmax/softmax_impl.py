@@ -1,7 +1,7 @@
 """Softmax over the last axis: out[r, c] = exp(x[r, c] - max_c x[r, c]) / sum_c exp(x[r, c] - max_c x[r, c]).
 
 One kernel, one launch, both axes dynamic. A row may be wider than one tile: the first pass carries the
-running maximum and the running sum over the column tiles (online softmax), the second pass reads x again and writes.
+running maximum and sum over the column tiles (online softmax), the second pass reads x again and writes.
 """
 
 import os
@@ -44,7 +44,7 @@ def pypto_read_state(state, rows):
 
 
 def pypto_first_tile(x_tile, tile_max, row_max, row_sum):
-    """Start the carried state from the first column tile. A state write consumes its source: it comes last."""
+    """Start the carried state from the first column tile. A state write consumes its source."""
     row_sum[:] = pypto.sum(pypto.exp(x_tile - tile_max), -1, True)
     row_max[:] = tile_max
 
