@@ -1,8 +1,8 @@
 """What a place that runs kernels must offer: the one interface behind which `sim` and `npu` lie.
 
-A backend opens a *session* on one implementation file. A session owns one process at a time, hands it copies of
-the inputs of a case, and answers with a `RunResult`. It never raises for what the candidate does: a crash, an
-endless loop or a forged answer is an `Outcome`, not an exception.
+A backend opens a *session* on one implementation file. A session owns one process at a time, hands it copies
+of the inputs of a case, and answers with a `RunResult`. It never raises for what the candidate does: a crash,
+an endless loop or a forged answer is an `Outcome`, not an exception.
 """
 
 from __future__ import annotations
@@ -68,7 +68,8 @@ class RunResult:
         outputs: the returned tensors, flattened left to right, on the CPU and contiguous; [] unless OK.
         structure: what the wrapper really returned ("tensor", "tuple(2)", ...); filled for BAD_OUTPUT too.
         launches: how many times a pypto jit entry ran to its end inside the wrapper.
-        outputs_from_kernel: every output leaf's storage was an argument of one of those launches.
+        outputs_from_kernel: every output leaf's storage was an argument of one of those launches, and the
+            host did not change its bytes after the last of them.
         mutated_inputs: positions of the inputs whose bytes changed.
         aliased_inputs: positions of the inputs whose storage an output shares.
         sentinel_left: per output leaf, how many elements still hold what `torch.empty` was filled with.
@@ -78,6 +79,8 @@ class RunResult:
         peak_rss_mb: highest resident memory of the process group seen so far, in MiB.
         cost: figures of the cost model (sim) or the device profile (npu); None when not asked for.
         numeric: the outputs carry numbers; False in structure-only mode, where only shape and dtype count.
+        prefilled_outputs: positions of the output leaves whose buffer already held varied data (neither what
+            `torch.empty` was filled with nor one repeated value) when the first kernel got it.
     """
 
     outcome: Outcome
@@ -95,13 +98,14 @@ class RunResult:
     peak_rss_mb: float = 0.0
     cost: dict[str, float | int] | None = None
     numeric: bool = True
+    prefilled_outputs: tuple[int, ...] = ()
 
 
 class Session(Protocol):
     """A warm process for one implementation file; a context manager that leaves nothing running."""
 
     def run(self, case_id: str, inputs: Sequence[Value]) -> RunResult:
-        """Call the wrapper with copies of `inputs`; after a crash or a time-out a new process serves the next case."""
+        """Call the wrapper with copies of `inputs`; after a crash or a time-out a new process serves on."""
         ...
 
     def close(self) -> None:
@@ -135,7 +139,7 @@ class Backend(Protocol):
     ) -> Session:
         """Open a session on `wrapper` of the file `impl`.
 
-        A missing file, a syntax error or a missing wrapper is the outcome of the first `run`, not an exception.
+        A missing file, a syntax error or a missing wrapper is the outcome of `run`, not an exception.
 
         Raises:
             InfraError: this backend is not available here (see `availability`).

@@ -1,0 +1,72 @@
+"""C++ helpers that make a simulated case fast: built once, optional, without any part in the numbers.
+
+- `cost_model_switch.cpp`: leaves out pypto's cost model when its figures are not asked for.
+- `compiler_memo.cpp`: a `g++` that remembers, for the control-flow code that pypto compiles at each call.
+
+Beside them lies a `python3` that does nothing: pypto starts its plotting scripts by that name.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from pypto_op.backends import build_cache
+from pypto_op.backends.calculator import run_build
+from pypto_op.backends.toolchain import Toolchain
+
+ROOM = "native"
+_HERE = Path(__file__).resolve().parent
+_SOURCES = ("cost_model_switch.cpp", "compiler_memo.cpp")
+_SWITCH = "libpypto_op_cost_model_switch.so"
+_NO_PLOTS = (
+    "#!/bin/sh\n# pypto starts its plotting scripts as `python3`; nobody looks at the pictures here\nexit 0\n"
+)
+
+
+@dataclass(frozen=True)
+class NativeTools:
+    """What was built.
+
+    Attributes:
+        folder: the cache entry.
+    """
+
+    folder: Path
+
+    @property
+    def cost_model_switch(self) -> Path:
+        """The library to load with RTLD_GLOBAL before pypto."""
+        return self.folder / _SWITCH
+
+    @property
+    def bin_dir(self) -> Path:
+        """The folder to put first on a worker's PATH: `g++` and `python3`."""
+        return self.folder / "bin"
+
+
+def ensure(toolchain: Toolchain) -> NativeTools:
+    """Return the built helpers, building them first if need be (a few seconds).
+
+    Raises:
+        InfraError: the compiler failed.
+    """
+    parts = [toolchain.versions.get("g++", ""), toolchain.paths.get("g++", ""), _NO_PLOTS]
+    parts += [(_HERE / name).read_text(encoding="utf-8") for name in _SOURCES]
+    return NativeTools(
+        build_cache.ensure(ROOM, build_cache.digest_of(*parts), lambda folder: _build(toolchain, folder))
+    )
+
+
+def _build(toolchain: Toolchain, folder: Path) -> None:
+    compiler = toolchain.paths["g++"]
+    tools = NativeTools(folder)
+    tools.bin_dir.mkdir()
+    plain = [compiler, "-std=c++17", "-O2"]
+    switch = [*plain, "-shared", "-fPIC", "-D_GLIBCXX_USE_CXX11_ABI=0", str(_HERE / _SOURCES[0])]
+    run_build([*switch, "-o", str(tools.cost_model_switch), "-ldl"], "building the cost model's switch")
+    memo = [*plain, str(_HERE / _SOURCES[1]), "-o", str(tools.bin_dir / "g++")]
+    run_build(memo, "building the compiler's memory")
+    no_plots = tools.bin_dir / "python3"
+    no_plots.write_text(_NO_PLOTS, encoding="utf-8")
+    no_plots.chmod(0o755)
