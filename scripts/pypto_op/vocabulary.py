@@ -90,6 +90,7 @@ class Outcome(_Word):
     OUT_OF_MEMORY = "out_of_memory"
     TIMED_OUT = "timed_out"
     BAD_OUTPUT = "bad_output"
+    FORBIDDEN = "forbidden"
     UNAVAILABLE = "unavailable"
 
 

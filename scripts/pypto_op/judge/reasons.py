@@ -1,0 +1,149 @@
+"""Why a case did not pass: one row per reason, with the failure category that routes the debugger."""
+
+from __future__ import annotations
+
+import re
+from enum import Enum
+from functools import cache
+from pathlib import Path
+
+import yaml
+
+from pypto_op.backends.base import RunResult
+from pypto_op.vocabulary import FailureCategory, Outcome, Status
+
+_PATTERNS = Path(__file__).with_name("failure_patterns.yaml")
+
+
+class Reason(str, Enum):
+    """One thing that can be wrong with a run, in order of how early it decides (the first one heads a verdict)."""
+
+    MISSING_FILE = "missing_file"
+    SYNTAX_ERROR = "syntax_error"
+    IMPORT_ERROR = "import_error"
+    MISSING_WRAPPER = "missing_wrapper"
+    INPUTS_FAILED = "inputs_failed"
+    GOLDEN_FAILED = "golden_failed"
+    EXCEPTION = "exception"
+    EXITED = "exited"
+    CRASHED = "crashed"
+    OUT_OF_MEMORY = "out_of_memory"
+    TIMED_OUT = "timed_out"
+    FORBIDDEN = "forbidden"
+    NOT_RUN = "not_run"
+    UNAVAILABLE = "unavailable"
+    BAD_OUTPUT = "bad_output"
+    LEAF_COUNT = "leaf_count"
+    SHAPE = "shape"
+    DTYPE = "dtype"
+    NO_LAUNCH = "no_launch"
+    NOT_FROM_KERNEL = "not_from_kernel"
+    MUTATED_INPUT = "mutated_input"
+    ALIASED_INPUT = "aliased_input"
+    UNWRITTEN = "unwritten"
+    NON_FINITE = "non_finite"
+    MISMATCH = "mismatch"
+    NO_NUMBERS = "no_numbers"
+
+    def __str__(self) -> str:
+        return self.value
+
+    @property
+    def rank(self) -> int:
+        """Position in the order above."""
+        return list(Reason).index(self)
+
+
+_FAIL, _ERROR, _SKIPPED = Status.FAIL, Status.ERROR, Status.SKIPPED
+_STRUCTURAL, _RUNTIME = FailureCategory.STRUCTURAL, FailureCategory.RUNTIME
+
+_TABLE: dict[Reason, tuple[Status, FailureCategory, str]] = {
+    Reason.MISSING_FILE: (_ERROR, _STRUCTURAL, "the implementation file is missing"),
+    Reason.SYNTAX_ERROR: (_ERROR, _RUNTIME, "the implementation does not parse"),
+    Reason.IMPORT_ERROR: (_ERROR, _RUNTIME, "importing the implementation failed"),
+    Reason.MISSING_WRAPPER: (_ERROR, _STRUCTURAL, "the implementation has no such wrapper"),
+    Reason.INPUTS_FAILED: (_ERROR, _STRUCTURAL, "eval/test_inputs.py did not make the inputs"),
+    Reason.GOLDEN_FAILED: (_ERROR, _STRUCTURAL, "the golden gave no reference"),
+    Reason.EXCEPTION: (_ERROR, _RUNTIME, "the wrapper raised"),
+    Reason.EXITED: (_ERROR, _RUNTIME, "the candidate ended its own process instead of returning"),
+    Reason.CRASHED: (_ERROR, FailureCategory.HOST_CRASH, "the candidate's process was killed by a signal"),
+    Reason.OUT_OF_MEMORY: (_ERROR, FailureCategory.OOM, "the candidate used more memory than it may"),
+    Reason.TIMED_OUT: (_ERROR, _RUNTIME, "the candidate did not end in time"),
+    Reason.FORBIDDEN: (_ERROR, _STRUCTURAL, "the candidate touched what it may not: golden, tests, other files"),
+    Reason.NOT_RUN: (_ERROR, _RUNTIME, "not run, since the candidate's process was lost too often before"),
+    Reason.UNAVAILABLE: (_SKIPPED, FailureCategory.INFRA, "the mode is not available on this machine"),
+    Reason.BAD_OUTPUT: (_FAIL, _STRUCTURAL, "the wrapper returned something that is no tensor or tuple of them"),
+    Reason.LEAF_COUNT: (_FAIL, _STRUCTURAL, "wrong number of outputs"),
+    Reason.SHAPE: (_FAIL, _STRUCTURAL, "wrong shape"),
+    Reason.DTYPE: (_FAIL, _STRUCTURAL, "wrong dtype"),
+    Reason.NO_LAUNCH: (_FAIL, _STRUCTURAL, "the wrapper launched no pypto kernel"),
+    Reason.NOT_FROM_KERNEL: (_FAIL, _STRUCTURAL, "an output was not an argument of any kernel launch"),
+    Reason.MUTATED_INPUT: (_FAIL, _STRUCTURAL, "an input was changed"),
+    Reason.ALIASED_INPUT: (_FAIL, _STRUCTURAL, "an output shares memory with an input"),
+    Reason.UNWRITTEN: (_FAIL, FailureCategory.PRECISION, "elements of an output were never written"),
+    Reason.NON_FINITE: (_FAIL, FailureCategory.PRECISION, "NaN or Inf where the reference has none, or none where it has"),
+    Reason.MISMATCH: (_FAIL, FailureCategory.PRECISION, "values outside the tolerance"),
+    Reason.NO_NUMBERS: (_SKIPPED, FailureCategory.INFRA, "this machine can check structure only, not numbers"),
+}
+
+_OF_OUTCOME = {
+    Outcome.MISSING_FILE: Reason.MISSING_FILE,
+    Outcome.SYNTAX_ERROR: Reason.SYNTAX_ERROR,
+    Outcome.IMPORT_ERROR: Reason.IMPORT_ERROR,
+    Outcome.MISSING_WRAPPER: Reason.MISSING_WRAPPER,
+    Outcome.EXCEPTION: Reason.EXCEPTION,
+    Outcome.EXITED: Reason.EXITED,
+    Outcome.CRASHED: Reason.CRASHED,
+    Outcome.OUT_OF_MEMORY: Reason.OUT_OF_MEMORY,
+    Outcome.TIMED_OUT: Reason.TIMED_OUT,
+    Outcome.FORBIDDEN: Reason.FORBIDDEN,
+    Outcome.BAD_OUTPUT: Reason.BAD_OUTPUT,
+    Outcome.UNAVAILABLE: Reason.UNAVAILABLE,
+}
+
+LOAD_FAILURES = frozenset(
+    {Reason.MISSING_FILE, Reason.SYNTAX_ERROR, Reason.IMPORT_ERROR, Reason.MISSING_WRAPPER}
+)
+"""Reasons that hold for every case and every mode: the file could not be loaded at all."""
+
+WORKSPACE_FAULTS = frozenset({Reason.INPUTS_FAILED, Reason.GOLDEN_FAILED, Reason.MISSING_FILE})
+"""Reasons that are not the candidate's: whoever called the judge has to act (exit 2)."""
+
+PROCESS_LOSSES = frozenset({Reason.EXITED, Reason.CRASHED, Reason.OUT_OF_MEMORY, Reason.TIMED_OUT})
+"""Reasons after which the candidate needs a new process."""
+
+_TEXT_DECIDES = frozenset({Reason.EXCEPTION, Reason.IMPORT_ERROR, Reason.EXITED, Reason.CRASHED})
+
+
+def reason_of(outcome: Outcome) -> Reason | None:
+    """Return the reason that an outcome stands for; None for OK."""
+    return _OF_OUTCOME.get(outcome)
+
+
+def status_of(reason: Reason) -> Status:
+    """Return the status that `reason` gives a case in a mode."""
+    return _TABLE[reason][0]
+
+
+def sentence_of(reason: Reason) -> str:
+    """Return what `reason` means, without a full stop."""
+    return _TABLE[reason][2]
+
+
+def category_of(reason: Reason, run: RunResult | None = None) -> FailureCategory:
+    """Return the failure category; where a run ended in an error, its own words refine it."""
+    if run is not None and reason in _TEXT_DECIDES:
+        text = "\n".join((run.detail, run.stdout, run.stderr))
+        for category, pattern in _patterns():
+            if pattern.search(text):
+                return category
+    return _TABLE[reason][1]
+
+
+@cache
+def _patterns() -> tuple[tuple[FailureCategory, re.Pattern[str]], ...]:
+    rows = yaml.safe_load(_PATTERNS.read_text(encoding="utf-8"))
+    return tuple(
+        (FailureCategory(row["category"]), re.compile("|".join(f"(?:{p})" for p in row["patterns"]), re.I))
+        for row in rows
+    )
