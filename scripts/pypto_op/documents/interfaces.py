@@ -1,0 +1,240 @@
+"""eval/module_interfaces.yaml: the contract between modules, and what each cumulative wrapper returns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pypto_op.documents import schema, shape_expr, wiring
+from pypto_op.documents.reading import read_yaml
+from pypto_op.documents.schema import Finding
+from pypto_op.errors import ContractError
+from pypto_op.workspace import OPERATORS_DIR
+
+PRIMARY = "primary"
+
+
+@dataclass(frozen=True)
+class Port:
+    """A tensor or scalar that goes into or comes out of a module.
+
+    Attributes:
+        name: its name.
+        source: `primary` or `module_<j>`: who makes it.
+        shape: one expression per dimension; () is a scalar.
+        dtype: a word of `vocabulary.DTYPES`.
+        accumulator_dtype: of an output, where the contract names one.
+    """
+
+    name: str
+    source: str
+    shape: tuple[str, ...]
+    dtype: str
+    accumulator_dtype: str | None = None
+
+    @property
+    def module(self) -> int | None:
+        """The id of the module that makes it; None for a primary input."""
+        return None if self.source == PRIMARY else wiring.module_number(self.source)
+
+    def sizes(self, symbols: Mapping[str, int]) -> tuple[int, ...]:
+        """Return the shape for given sizes of the symbols.
+
+        Raises:
+            ContractError: a symbol has no size, or a dimension comes out negative or absurd.
+        """
+        return tuple(shape_expr.parse(dimension).value(symbols) for dimension in self.shape)
+
+
+@dataclass(frozen=True)
+class Module:
+    """One module M_k.
+
+    Attributes:
+        id: k, counted from 1.
+        name: its name.
+        description: one sentence, "" if there is none.
+        inputs, outputs: its ports, shapes and dtypes resolved to their producer's.
+        heavy_ops: the backbone; None where the contract does not list it.
+        cu: complexity units, or None.
+        numerical_notes: for whoever writes the module.
+        live_out: what wrapper k returns, as written; None for the default.
+    """
+
+    id: int
+    name: str
+    description: str
+    inputs: tuple[Port, ...]
+    outputs: tuple[Port, ...]
+    heavy_ops: tuple[str, ...] | None
+    cu: float | None
+    numerical_notes: str
+    live_out: tuple[str, ...] | None
+
+
+@dataclass(frozen=True)
+class Composition:
+    """How cumulative golden N is compared with the operator's golden."""
+
+    atol: float
+    rtol: float
+    seeds: tuple[int, ...]
+    shapes: tuple[Mapping[str, int], ...]
+
+
+@dataclass(frozen=True)
+class Interfaces:
+    """The whole contract.
+
+    Attributes:
+        op: the operator.
+        primary_inputs: in the order of the golden's and every wrapper's parameters.
+        modules: M1..MN.
+        final_outputs: in the order of the golden's results.
+        composition: how to verify the composition, or None.
+    """
+
+    op: str
+    primary_inputs: tuple[Port, ...]
+    modules: tuple[Module, ...]
+    final_outputs: tuple[Port, ...]
+    composition: Composition | None
+
+    @property
+    def total_modules(self) -> int:
+        """N."""
+        return len(self.modules)
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        """The symbols of the primary inputs' shapes, in order of first occurrence."""
+        found: dict[str, None] = {}
+        for port in self.primary_inputs:
+            for dimension in port.shape:
+                found.update(dict.fromkeys(sorted(shape_expr.parse(dimension).symbols)))
+        return tuple(found)
+
+    def module(self, k: int) -> Module:
+        """Return module k.
+
+        Raises:
+            ContractError: there is none.
+        """
+        if not 1 <= k <= len(self.modules):
+            raise ContractError(f"there is no M{k}: the operator has {len(self.modules)} module(s)")
+        return self.modules[k - 1]
+
+    def live_out(self, k: int) -> tuple[Port, ...]:
+        """Return what cumulative wrapper k and cumulative golden k return, in order.
+
+        What the contract says; otherwise the final outputs for the last module, and for an earlier one its
+        own outputs followed by final outputs of the modules before it.
+        """
+        module = self.module(k)
+        made = {(m.id, port.name): port for m in self.modules for port in m.outputs}
+        if module.live_out is not None:
+            keys = [wiring.live_out_key(reference, k, made) for reference in module.live_out]
+            return tuple(made[key] for key in keys if key is not None)
+        if k == len(self.modules):
+            return self.final_outputs
+        earlier = tuple(port for port in self.final_outputs if (port.module or 0) < k)
+        return module.outputs + earlier
+
+    def resolve_shapes(self, sizes: Mapping[str, int]) -> dict[tuple[str, str], tuple[int, ...]]:
+        """Return (source, name) -> shape for every primary input and every module output.
+
+        Args:
+            sizes: symbol -> size, as in a suite case's `shape`.
+
+        Raises:
+            ContractError: a symbol has no size, or a dimension comes out negative or absurd.
+        """
+        ports = list(self.primary_inputs) + [port for module in self.modules for port in module.outputs]
+        return {(port.source, port.name): port.sizes(sizes) for port in ports}
+
+
+def load(path: Path | str) -> Interfaces:
+    """Read the contract.
+
+    Raises:
+        ContractError: unreadable, the schema or a wiring rule is broken; the message names the node.
+    """
+    path = Path(path)
+    data = read_yaml(path)
+    schema.check(data, "module_interfaces", file=path)
+    schema.raise_first(wiring.findings(data), file=path)
+    return build(data)
+
+
+def check(path: Path | str) -> list[Finding]:
+    """Return everything that is wrong with the contract."""
+    path = Path(path).resolve()
+    try:
+        data = read_yaml(path)
+    except ContractError as error:
+        return [Finding(error.where or "", error.problem)]
+    found = schema.findings(data, "module_interfaces")
+    if found:
+        return found
+    found = wiring.findings(data)
+    folder = path.parent.parent
+    if folder.parent.name == OPERATORS_DIR and data["op"] != folder.name:
+        found.append(Finding("op", f"{data['op']!r} is not the name of the directory, {folder.name!r}"))
+    return found + list(_left_to_do(data))
+
+
+def build(data: Mapping[str, Any]) -> Interfaces:
+    """Return the contract of data that satisfies schema and wiring rules."""
+    primary = tuple(_port(item, PRIMARY) for item in data["primary_inputs"])
+    made = {(PRIMARY, port.name): port for port in primary}
+    modules = []
+    for item in data["modules"]:
+        source = f"module_{item['id']}"
+        outputs = tuple(_port(output, source) for output in item["outputs"])
+        inputs = tuple(made[entry["source"], entry["name"]] for entry in item["inputs"])
+        made.update({(source, port.name): port for port in outputs})
+        modules.append(_module(item, inputs, outputs))
+    composition = data.get("composition_verification")
+    return Interfaces(
+        op=data["op"],
+        primary_inputs=primary,
+        modules=tuple(modules),
+        final_outputs=tuple(made[final["source"], final["name"]] for final in data["final_outputs"]),
+        composition=None if composition is None else _composition(composition),
+    )
+
+
+def _port(item: Mapping[str, Any], source: str) -> Port:
+    shape = tuple(str(dimension) for dimension in item["shape"])
+    return Port(item["name"], source, shape, item["dtype"], item.get("accumulator_dtype"))
+
+
+def _module(item: Mapping[str, Any], inputs: tuple[Port, ...], outputs: tuple[Port, ...]) -> Module:
+    notes = item.get("numerical_notes", "")
+    return Module(
+        id=item["id"],
+        name=item["name"],
+        description=item.get("description", ""),
+        inputs=inputs,
+        outputs=outputs,
+        heavy_ops=tuple(item["heavy_ops"]) if "heavy_ops" in item else None,
+        cu=item.get("cu"),
+        numerical_notes=notes if isinstance(notes, str) else "\n".join(notes),
+        live_out=tuple(item["live_out"]) if "live_out" in item else None,
+    )
+
+
+def _composition(item: Mapping[str, Any]) -> Composition:
+    return Composition(item["atol"], item["rtol"], tuple(item["seeds"]), tuple(item["shapes"]))
+
+
+def _left_to_do(data: Any, where: str = "") -> list[Finding]:
+    if isinstance(data, Mapping):
+        return [f for key, value in data.items() for f in _left_to_do(value, f"{where}.{key}".lstrip("."))]
+    if isinstance(data, list):
+        return [f for n, value in enumerate(data) for f in _left_to_do(value, f"{where}[{n}]")]
+    if isinstance(data, str) and "TODO" in data:
+        return [Finding(where, "TODO is left")]
+    return []

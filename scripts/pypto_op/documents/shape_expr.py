@@ -1,0 +1,110 @@
+"""Shape expressions of module_interfaces.yaml: integers, symbols, + - * // and brackets. Never `eval`."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pypto_op.errors import ContractError
+
+MAX_SIZE = 2**40
+"""No dimension is larger; a bigger result is a mistake in the expression."""
+
+_MAX_LENGTH = 200
+_MAX_NODES = 60
+_SIGNS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.FloorDiv: "//"}
+
+
+@dataclass(frozen=True)
+class ShapeExpr:
+    """One dimension, parsed.
+
+    Attributes:
+        text: as it was written.
+        symbols: the names in it.
+    """
+
+    text: str
+    symbols: frozenset[str]
+    _tree: ast.expr
+
+    def value(self, sizes: Mapping[str, int]) -> int:
+        """Return the dimension for given sizes of the symbols.
+
+        Raises:
+            ContractError: a symbol has no size, a division by zero, or a result outside 0..2^40.
+        """
+        result = self._evaluate(self._tree, sizes)
+        if not 0 <= result <= MAX_SIZE:
+            raise ContractError(f"{self.text!r} gives {result}", remedy="sizes go from 0 to 2^40")
+        return result
+
+    def canonical(self) -> str:
+        """Return the expression without superfluous blanks and brackets, to compare two of them."""
+        return ast.unparse(self._tree)
+
+    def _evaluate(self, node: ast.expr, sizes: Mapping[str, int]) -> int:
+        if isinstance(node, ast.Constant):
+            return int(node.value)  # type: ignore[arg-type]
+        if isinstance(node, ast.Name):
+            if node.id not in sizes:
+                raise ContractError(f"{self.text!r} needs a size for {node.id}")
+            return int(sizes[node.id])
+        assert isinstance(node, ast.BinOp)
+        left, right = self._evaluate(node.left, sizes), self._evaluate(node.right, sizes)
+        if isinstance(node.op, ast.FloorDiv):
+            if right == 0:
+                raise ContractError(f"{self.text!r} divides by zero")
+            return left // right
+        if isinstance(node.op, ast.Mult):
+            return left * right
+        return left + right if isinstance(node.op, ast.Add) else left - right
+
+
+def parse(expression: object) -> ShapeExpr:
+    """Parse one dimension.
+
+    Args:
+        expression: an int of at least 0, or text such as `S`, `2*D`, `(S + BT - 1)//BT`.
+
+    Raises:
+        ContractError: anything but ints, symbols, + - * // and brackets; or too long.
+    """
+    if isinstance(expression, bool) or not isinstance(expression, (int, str)):
+        raise ContractError(f"a dimension is a number or text, not {type(expression).__name__}")
+    text = str(expression).strip()
+    if not text or len(text) > _MAX_LENGTH:
+        problem = "an empty dimension" if not text else f"a dimension of {len(text)} characters"
+        raise ContractError(problem, remedy="write a number, a symbol, or + - * // of them")
+    if "\n" in text or "\\" in text or "#" in text:
+        raise _bad(text)
+    try:
+        tree = ast.parse(text, mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        raise _bad(text) from None
+    nodes = list(ast.walk(tree))
+    if len(nodes) > _MAX_NODES:
+        raise ContractError(f"{text[:40]!r}... has too many parts", remedy="simplify it")
+    symbols = {_check_node(node, text) for node in nodes} - {""}
+    return ShapeExpr(text, frozenset(symbols), tree)
+
+
+def _check_node(node: ast.AST, text: str) -> str:
+    """Return the symbol that `node` is, or ""; raise for a node that no shape expression may hold."""
+    if isinstance(node, ast.Name) and node.id.isascii():
+        return node.id
+    if isinstance(node, ast.Constant) and type(node.value) is int and 0 <= node.value <= MAX_SIZE:
+        return ""
+    if isinstance(node, ast.BinOp) and type(node.op) in _SIGNS:
+        return ""
+    if isinstance(node, (ast.Load, *_SIGNS)):
+        return ""
+    raise _bad(text)
+
+
+def _bad(text: str) -> ContractError:
+    shown = text if len(text) <= 60 else text[:57] + "..."
+    return ContractError(
+        f"{shown!r} is no shape expression", remedy="use ints, symbols, + - * // and brackets only"
+    )

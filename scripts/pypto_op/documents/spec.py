@@ -1,0 +1,130 @@
+"""SPEC.md: what the operator is. Its tolerance is the single source for every other one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pypto_op.documents import front_matter, schema
+from pypto_op.documents.schema import Finding
+from pypto_op.documents.tolerance import policy_of
+from pypto_op.errors import ContractError
+from pypto_op.policy import Policy
+from pypto_op.vocabulary import DTYPE_ALIASES
+
+_FLOAT_WORDS = {"float32", "float16", "bfloat16", "fp32", "fp16", "bf16", "half", "float"}
+
+P0Shape = dict[str, Any] | list[int]
+"""symbol -> size, or input name -> shape, or the shape of the first input."""
+
+
+@dataclass(frozen=True)
+class Spec:
+    """The front matter of SPEC.md.
+
+    Attributes:
+        op_name: the operator.
+        schema_version: as written.
+        supported_dtypes: dtype words, aliases resolved, in the order written.
+        p0_shapes: the shapes that must work, as written (`P0Shape`).
+        tolerance: the tolerance block, as written; `policy` is what it means.
+        dynamic_axes: names of the axes whose length is known at run time only.
+        axis_ranges: (least, greatest) length of dynamic axes that name one.
+        shape_constraints: sentences or expressions for people.
+        default_params: scalar parameter -> default value.
+        perf_target: as written, or None.
+        policy: the tolerance policy.
+    """
+
+    op_name: str
+    schema_version: str
+    supported_dtypes: tuple[str, ...]
+    p0_shapes: tuple[P0Shape, ...]
+    tolerance: Mapping[str, Any]
+    dynamic_axes: tuple[str, ...]
+    axis_ranges: Mapping[str, tuple[int, int]]
+    shape_constraints: tuple[str, ...]
+    default_params: Mapping[str, Any]
+    perf_target: Any
+    policy: Policy
+
+    def tolerance_for(self, dtype: str) -> tuple[float, float] | None:
+        """Return (atol, rtol) for a floating dtype, or None when the policy has no such pair."""
+        if self.policy.name != "allclose":
+            return None
+        numbers = self.policy.for_dtype(dtype)
+        return numbers["atol"], numbers["rtol"]
+
+
+def load(path: Path | str) -> Spec:
+    """Read SPEC.md; only its front matter counts here, see `check` for the rest.
+
+    Raises:
+        ContractError: unreadable, the schema is broken, or values contradict each other.
+    """
+    document = front_matter.load(path, "spec")
+    schema.raise_first(list(_contradictions(document.data)), file=document.path)
+    return _build(document.data, document.path)
+
+
+def check(path: Path | str) -> list[Finding]:
+    """Return everything that is wrong with SPEC.md: front matter, sections, and what is left to do."""
+    document, found = front_matter.check(path, "spec", "spec")
+    if document is None or schema.findings(document.data, "spec"):
+        return found
+    found += _contradictions(document.data)
+    try:
+        _build(document.data, document.path)
+    except ContractError as error:
+        found.append(Finding(error.where or "", error.problem))
+    if document.data["op_name"] not in document.body:
+        found.append(Finding("", "the body does not mention the operator's name"))
+    return found
+
+
+def _build(data: Mapping[str, Any], path: Path) -> Spec:
+    ranges = {axis: (low, high) for axis, (low, high) in data.get("dynamic_axes_ranges", {}).items()}
+    return Spec(
+        op_name=data["op_name"],
+        schema_version=str(data["schema_version"]),
+        supported_dtypes=tuple(DTYPE_ALIASES.get(word, word) for word in data["supported_dtypes"]),
+        p0_shapes=tuple(data["p0_shapes"]),
+        tolerance=data["tolerance"],
+        dynamic_axes=tuple(data.get("dynamic_axes", [])),
+        axis_ranges=ranges,
+        shape_constraints=tuple(data.get("shape_constraints", [])),
+        default_params=data.get("default_params", {}),
+        perf_target=data.get("perf_target"),
+        policy=policy_of(data["tolerance"], file=path),
+    )
+
+
+def _contradictions(data: Mapping[str, Any]) -> Iterator[Finding]:
+    words = [DTYPE_ALIASES.get(word, word) for word in data["supported_dtypes"]]
+    for word in sorted({word for word in words if words.count(word) > 1}):
+        yield Finding("supported_dtypes", f"names {word} twice")
+    yield from _missing_tolerances(data["tolerance"], words)
+    axes = data.get("dynamic_axes", [])
+    for axis, (low, high) in data.get("dynamic_axes_ranges", {}).items():
+        place = f"dynamic_axes_ranges.{axis}"
+        if axis not in axes:
+            yield Finding(place, f"{axis} is not in dynamic_axes")
+        if low > high:
+            yield Finding(place, f"begins at {low} and ends at {high}")
+        for number, shape in enumerate(data["p0_shapes"]):
+            size = shape.get(axis) if isinstance(shape, Mapping) else None
+            if isinstance(size, int) and not low <= size <= high:
+                yield Finding(f"p0_shapes[{number}].{axis}", f"{size} is outside its range {low}..{high}")
+
+
+def _missing_tolerances(tolerance: Mapping[str, Any], words: list[str]) -> Iterator[Finding]:
+    """A tolerance block that goes by dtype must name every supported floating dtype."""
+    named = {DTYPE_ALIASES.get(key, key) for key, value in tolerance.items() if key in _FLOAT_WORDS}
+    if named and "atol" not in tolerance and "standard" not in tolerance:
+        for word in words:
+            if word in _FLOAT_WORDS and word not in named:
+                yield Finding(
+                    f"tolerance.{word}", "is missing: the block goes by dtype and this one is supported"
+                )

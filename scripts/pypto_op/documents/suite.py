@@ -1,0 +1,165 @@
+"""eval/adversarial_suite.json: the cases that an operator is judged on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pypto_op.documents import schema
+from pypto_op.documents.reading import read_json
+from pypto_op.documents.schema import Finding
+from pypto_op.errors import ContractError
+from pypto_op.vocabulary import Level
+from pypto_op.workspace import OPERATORS_DIR
+
+LEAST_PER_LEVEL = 2
+"""Cases that a complete suite has per level (verifier seed, B.2)."""
+
+Case = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Suite:
+    """A suite; its cases have `level` as "L1".."L5" and `precision` as a bool, everything else as written.
+
+    Attributes:
+        op: the operator.
+        total_modules: N.
+        cases: in the order of the file.
+        source: the file, or "derived".
+    """
+
+    op: str
+    total_modules: int
+    cases: tuple[Case, ...]
+    source: str
+
+    def select(self, levels: str | Iterable[str | int] | None = None, case: str | None = None) -> list[Case]:
+        """Return the cases of some levels, or one case.
+
+        Args:
+            levels: `["L1", "L2"]`, `"L1,L2"`, numbers; None for all.
+            case: the id of the only case wanted, or None.
+
+        Raises:
+            ContractError: no such level, no such case, or nothing is left: an empty selection is never a
+            verdict.
+        """
+        chosen = list(self.cases)
+        if levels is not None:
+            wanted = _parse_levels(levels, self.source)
+            chosen = [item for item in chosen if item["level"] in wanted]
+        if case is not None:
+            chosen = [item for item in chosen if item["id"] == case]
+        if not chosen:
+            asked = " and ".join(
+                text
+                for text in (
+                    f"the case {case[:128]!r}" if case is not None else "",
+                    f"levels {_shown(levels)}" if levels is not None else "",
+                )
+                if text
+            )
+            ids = ", ".join(item["id"] for item in self.cases[:5])
+            raise ContractError(
+                f"no case matches {asked}", file=self.source, remedy=f"it has {len(self.cases)}: {ids}, ..."
+            )
+        return chosen
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the suite as the data of its file."""
+        return {
+            "schema_version": 1,
+            "op": self.op,
+            "total_modules": self.total_modules,
+            "cases": [dict(case) for case in self.cases],
+        }
+
+
+def load(path: Path | str) -> Suite:
+    """Read a suite; `test_cases` is accepted for `cases`.
+
+    Raises:
+        ContractError: unreadable, the schema is broken, or two cases share an id.
+    """
+    path = Path(path)
+    data = read_json(path)
+    schema.check(data, "adversarial_suite", file=path)
+    schema.raise_first(_duplicates(data), file=path)
+    return build(data, str(path))
+
+
+def check(path: Path | str) -> list[Finding]:
+    """Return everything that is wrong with a suite, completeness included."""
+    path = Path(path).resolve()
+    try:
+        data = read_json(path)
+    except ContractError as error:
+        return [Finding(error.where or "", error.problem)]
+    found = schema.findings(data, "adversarial_suite") or _duplicates(data)
+    if found:
+        return found
+    folder = path.parent.parent
+    if folder.parent.name == OPERATORS_DIR and data["op"] != folder.name:
+        found.append(Finding("op", f"{data['op']!r} is not the name of the directory, {folder.name!r}"))
+    return found + check_complete(build(data, str(path)))
+
+
+def check_complete(suite: Suite) -> list[Finding]:
+    """Return what a complete suite has and this one lacks: two cases per level, and numbers above L1.
+
+    Not part of `load`: an incomplete suite still judges what it covers.
+    """
+    found = []
+    for level in Level:
+        cases = [case for case in suite.cases if case["level"] == level.value]
+        if len(cases) < LEAST_PER_LEVEL:
+            found.append(Finding("cases", f"level {level} has {len(cases)} case(s), needs {LEAST_PER_LEVEL}"))
+        if level is not Level.L1 and cases and not any(case["precision"] for case in cases):
+            found.append(Finding("cases", f"no case of level {level} checks precision"))
+    return found
+
+
+def build(data: Mapping[str, Any], source: str) -> Suite:
+    """Return the suite of data that satisfies the schema."""
+    cases = []
+    for item in data.get("cases", data.get("test_cases", [])):
+        case = {"precision": True, **item, "level": Level.parse(item["level"]).value}
+        cases.append(case)
+    return Suite(data["op"], data["total_modules"], tuple(cases), source)
+
+
+def _duplicates(data: Mapping[str, Any]) -> list[Finding]:
+    key = "cases" if "cases" in data else "test_cases"
+    first: dict[str, int] = {}
+    found = []
+    for number, case in enumerate(data[key]):
+        earlier = first.setdefault(case["id"], number)
+        if earlier != number:
+            found.append(
+                Finding(f"{key}[{number}].id", f"{case['id']!r} is already the id of {key}[{earlier}]")
+            )
+    return found
+
+
+def _parse_levels(levels: str | Iterable[str | int], source: str) -> set[str]:
+    words: Sequence[str | int] = (
+        [word for word in levels.split(",") if word.strip()] if isinstance(levels, str) else list(levels)
+    )
+    wanted = set()
+    for word in words:
+        try:
+            wanted.add(Level.parse(word).value)
+        except ValueError:
+            raise ContractError(
+                f"there is no level {str(word)[:40]!r}", file=source, remedy="use L1, L2, L3, L4, L5"
+            ) from None
+    if not wanted:
+        raise ContractError("no level is named", file=source, remedy="use L1, L2, L3, L4, L5")
+    return wanted
+
+
+def _shown(levels: str | Iterable[str | int]) -> str:
+    return levels[:60] if isinstance(levels, str) else ",".join(map(str, levels))
