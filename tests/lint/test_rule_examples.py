@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from linting import lint_example
-from pypto_op.vocabulary import Artifact
+from pypto_op.vocabulary import Artifact, LintEvent
 from pypto_op_lint import registry
 from pypto_op_lint.api import apply_fixes
 from pypto_op_lint.rule import IMPLS, Invalid, Rule, Valid
@@ -58,7 +59,7 @@ def test_rule_reports_its_invalid_example(rule: type[Rule], example: Invalid, tm
 
 @pytest.mark.parametrize("example", _whole_impls())
 def test_no_rule_blocks_another_rules_valid_impl(example: Valid, tmp_path: Path) -> None:
-    result = lint_example(tmp_path, example, None)
+    result = lint_example(tmp_path, replace(example, event=LintEvent.ON_WRITE), None)
     assert [f"{f.rule_id} {f.place} {f.message}" for f in result.blocking] == []
 
 

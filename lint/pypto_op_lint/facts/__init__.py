@@ -23,6 +23,14 @@ _SELF_TEST_NAME = re.compile(
 )
 
 
+NO_GRAPH_WORK = frozenset({
+    "pypto.loop", "pypto.loop_unroll", "pypto.min", "pypto.max", "pypto.ceildiv", "pypto.bytes_of", "pypto.Tensor",
+    "pypto.tensor", "pypto.is_loop_begin", "pypto.is_loop_end", "pypto.set_vec_tile_shapes",
+    "pypto.set_cube_tile_shapes", "pypto.Element", "pypto.element", "pypto.SymbolicScalar", "pypto.symbolic_scalar",
+})  # fmt: skip
+"""pypto calls that by themselves compute nothing on the device."""
+
+
 @dataclass(eq=False)
 class JitEntry:
     """One use of pypto's jit on a function of the file.
@@ -109,6 +117,33 @@ class Facts:
     def graph_sites(self) -> list[Site]:
         """Every site of the graph's code."""
         return [site for function in self.graph_functions for site in function.sites]
+
+    def graph_work(self, root: Site) -> Site | None:
+        """Return the first site in `root` that adds to the graph: a pypto operation or arithmetic on a pypto tensor."""
+        function = root.function
+        sites = function.sites if function is not None else self.tree.module_sites
+        inside = (s for s in sites if s.within(root)) if root.scope is not None else iter(sites)
+        return next((s for s in inside if self._adds_to_graph(s, ())), None)
+
+    def builds_graph(self, function: Function, seen: tuple[Function, ...] = ()) -> bool:
+        """Whether calling `function` adds to the graph."""
+        if any(function is f for f in seen):
+            return False
+        return any(self._adds_to_graph(s, (*seen, function)) for s in function.sites)
+
+    def _adds_to_graph(self, site: Site, seen: tuple[Function, ...]) -> bool:
+        node = site.node
+        if isinstance(node, cst.Call):
+            if any(n.startswith("pypto.") and n not in NO_GRAPH_WORK for n in self.callee_names(node)):
+                return True
+            if any(self.builds_graph(call.function, seen) for call in self.calls.calls_at(node)):
+                return True
+            return isinstance(node.func, cst.Attribute) and self.tensors.in_graph(node.func.value)
+        if isinstance(node, cst.BinaryOperation):
+            return self.tensors.in_graph(node)
+        if isinstance(node, cst.AugAssign):
+            return self.tensors.in_graph(node.target) or self.tensors.in_graph(node.value)
+        return False
 
     # -- calls of pypto and others --------------------------------------------------------------------------
 

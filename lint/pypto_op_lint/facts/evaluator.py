@@ -32,6 +32,8 @@ from pypto_op_lint.tree import Binding, Function, Parameter, Scope, Site, Tree
 _MOST_VALUES = 24
 _MOST_DEPTH = 60
 _CONSTANT_NAMES = {"True": True, "False": False, "None": None}
+_TAKEN_AS_IMPORTED = {"pypto", "torch", "torch_npu"}
+"""Code blocks of a document do not repeat their imports."""
 _PASSES_FUNCTION_ON = {
     "functools.lru_cache", "functools.cache", "functools.wraps", "functools.partial", "torch.compile", "torch.no_grad",
     "torch.inference_mode", "torch.jit.ignore", "builtins.staticmethod", "builtins.classmethod",
@@ -112,6 +114,8 @@ class Evaluator:
             stars = self.tree.module.bindings.get("*", [])
             if hasattr(builtins, name):
                 return (Path(f"builtins.{name}"),)
+            if name in _TAKEN_AS_IMPORTED and not stars:
+                return (Path(name),)
             return tuple(Path(f"{star.target}.{name}") for star in stars) or NOTHING_KNOWN
         home, bindings = found
         if use is not None and use.scope is home and home.kind != "comprehension":

@@ -24,7 +24,7 @@ _SHOWS_TENSOR = {
 }  # fmt: skip
 _NOT_TENSOR_METHODS = {
     "size", "dim", "numel", "item", "tolist", "stride", "data_ptr", "element_size", "is_contiguous", "get_device",
-    "nelement", "ndimension", "storage_offset", "storage", "untyped_storage", "type", "numpy", "is_floating_point",
+    "nelement", "ndimension", "storage_offset", "storage", "untyped_storage", "type", "is_floating_point",
     "is_complex", "backward", "register_hook", "__len__", "share_memory_",
 }  # fmt: skip
 _NOT_TENSOR_CALLS = {

@@ -1,0 +1,211 @@
+"""OL48: tile shapes are numbers that are known before the kernel is compiled."""
+
+from collections.abc import Iterator
+from typing import Optional
+
+import libcst as cst
+
+from pypto_op.vocabulary import Severity
+from pypto_op_lint.examples import BODY, impl
+from pypto_op_lint.facts.values import Const, Member, Param, Result, Seq, Value
+from pypto_op_lint.rule import IMPLS, Invalid, Rule, Valid
+
+_VEC, _CUBE = "pypto.set_vec_tile_shapes", "pypto.set_cube_tile_shapes"
+_CUBE_NAMES = ("m", "k", "n")
+
+Values = tuple[Value, ...]
+
+
+def _vec(arguments: str, **parts: str) -> str:
+    return impl(BODY.replace("pypto.set_vec_tile_shapes(64, 128)", f"pypto.set_vec_tile_shapes({arguments})"), **parts)
+
+
+def _cube(arguments: str, **parts: str) -> str:
+    return impl(f"pypto.set_cube_tile_shapes({arguments})\n" + BODY, **parts)
+
+
+class KnownTile(Rule):
+    """A tile shape is not a known positive integer, or a cube triple is malformed.
+
+    What it does:
+        Looks at every call of `pypto.set_vec_tile_shapes` and `pypto.set_cube_tile_shapes` in the kernel and in the helpers it
+        calls. Each value must be known when the file is read: a literal, arithmetic on literals, a constant of the
+        module, a class, a tuple or a dataclass, an argument that every caller fills with one. For the cube, m, k and n
+        each need two values [L0, L1] with 0 < L0 <= L1 and L1 a multiple of L0.
+
+    Why:
+        pypto fixes tiles when it compiles. A symbolic or run-time value ends in F21004 or REGISTER_COPY errors that name
+        no line.
+
+    Example:
+        rows = x.shape[0]
+        pypto.set_vec_tile_shapes(rows, 128)
+
+    Use instead:
+        ROWS = 64
+        pypto.set_vec_tile_shapes(ROWS, 128)
+
+    Known limits:
+        A value that a call computes inside the argument is refused even if the call would give a constant.
+    """
+
+    id = "OL48"
+    name = "known-tile"
+    severity = Severity.S0
+    artifacts = IMPLS
+    needs = frozenset({"graph_sites", "calls", "kernels"})
+    MESSAGE = "a tile shape is not known when the kernel is compiled"
+    FIX_HINT = "write integer literals or constants of the module, for the cube as [L0, L1] pairs such as [128, 128], where L1 is a multiple of L0"
+
+    VALID = [
+        Valid(_vec("64, 128")),
+        Valid(_vec("TILE, 64 * 2", before="TILE: int = 64\n")),
+        Valid(_vec("A, B", before="A, B = 1, 128\n")),
+        Valid(_vec("*TILE", before="TILE = (64, 128)\n")),
+        Valid(_vec("Tile.ROWS, Tile.COLS", before="class Tile:\n    ROWS = 64\n    COLS = 2 * ROWS\n")),
+        Valid(
+            _vec(
+                "CFG.rows, CFG.cols",
+                before="from dataclasses import dataclass\n\n\n@dataclass(frozen=True)\nclass Cfg:\n    rows: int = 64\n"
+                "    cols: int = 0\n\n\nCFG = Cfg(cols=128)\n",
+            )
+        ),
+        Valid(_vec('SIZES["rows"], SIZES["cols"]', before='SIZES = {"rows": 64, "cols": 128}\n')),
+        Valid(_cube("[64, 128], [64, 128], [128, 256]")),
+        Valid(_cube("M, k=K, n=[128, 128]", before="M = K = (128, 128)\n")),
+        Valid(_cube("[128, 128], [128, 128], [128, 128], True")),
+        Valid(
+            impl(
+                "_tiles(64)\n" + "\n".join(BODY.splitlines()[1:]) + "\n",
+                before="def _tiles(rows):\n    pypto.set_vec_tile_shapes(rows, 128)\n",
+            )
+        ),
+    ]
+    INVALID = [
+        Invalid(_vec("x.shape[0], 128")),
+        Invalid(impl("rows = x.shape[0]\n" + BODY.replace("(64, 128)", "(rows, 128)"))),
+        Invalid(_vec("size()", before="def size():\n    return 64\n")),
+        Invalid(_vec("0, 128")),
+        Invalid(_vec("64.0, 128")),
+        Invalid(_vec("True, 128")),
+        Invalid(_vec("n, 128").replace("pypto.DT_FP32),\n):", "pypto.DT_FP32),\n    n: int,\n):")),
+        Invalid(_cube("[128], [128, 128], [128, 128]")),
+        Invalid(_cube("[128, 64], [128, 128], [128, 128]")),
+        Invalid(_cube("[128, 128], [96, 128], [128, 128]")),
+        Invalid(_cube("[128, 128], k=[x.shape[1], 128], n=[128, 128]")),
+        Invalid(_cube("*T", before="T = ([128, 128], [128, 128], [0, 128])\n")),
+        Invalid(
+            impl(
+                "_body(x, out, x.shape[0])\n",
+                before="def _body(x, out, rows):\n    pypto.set_vec_tile_shapes(rows, 128)\n    out[:] = pypto.exp(x)\n",
+            )
+        ),
+        Invalid(
+            impl(
+                "tile = pypto.set_vec_tile_shapes\ntile(x.shape[0], 128)\n" + BODY,
+            )
+        ),
+    ]
+
+    def check_file(self) -> None:
+        """Check every tile setter of the graph."""
+        for site in self.facts.graph_sites:
+            if isinstance(site.node, cst.Call):
+                names = self.facts.callee_names(site.node)
+                if _VEC in names:
+                    self._vector(site.node)
+                elif _CUBE in names:
+                    self._matrix(site.node)
+
+    def _vector(self, call: cst.Call) -> None:
+        if not call.args:
+            self.report(call, "`set_vec_tile_shapes` is called without a shape")
+        for arg in call.args:
+            for node, values in self._spread(arg):
+                self._number(node, values)
+
+    def _matrix(self, call: cst.Call) -> None:
+        given: dict[str, tuple[cst.CSTNode, Values]] = {}
+        place = 0
+        for arg in call.args:
+            if arg.keyword is not None:
+                given[arg.keyword.value] = (arg.value, self.facts.ev.values(arg.value))
+                continue
+            for node, values in self._spread(arg):
+                given[(*_CUBE_NAMES, "enable_split_k", "")[min(place, 4)]] = (node, values)
+                place += 1
+        for name in _CUBE_NAMES:
+            if name in given:
+                self._pair(name, *given[name])
+
+    def _spread(self, arg: cst.Arg) -> Iterator[tuple[cst.BaseExpression, Values]]:
+        values = self.facts.ev.values(arg.value)
+        if arg.star != "*":
+            yield arg.value, values
+        elif len(values) == 1 and isinstance(values[0], Seq):
+            for item in values[0].items:
+                yield arg.value, item
+        else:
+            yield arg.value, values
+
+    def _pair(self, name: str, node: cst.CSTNode, values: Values) -> None:
+        if _has_call(node):
+            self._refuse(node, "comes from a call")
+            return
+        for value in values:
+            if not isinstance(value, Seq) or value.kind == "set":
+                self._refuse(node, f"is no known list of two integers for {name}: {self._why(value)}")
+                return
+            if len(value.items) != 2:
+                self.report(node, f"the cube tile {name} has {len(value.items)} values instead of [L0, L1]")
+                return
+            elements = node.elements if isinstance(node, (cst.List, cst.Tuple)) else []
+            inner = [e.value for e in elements] if len(elements) == 2 else [node, node]
+            numbers = [self._number(place, item) for place, item in zip(inner, value.items)]
+            if len(numbers) == 2 and None not in numbers:
+                self._ratio(name, node, *numbers)  # type: ignore[arg-type]
+
+    def _ratio(self, name: str, node: cst.CSTNode, inner: int, outer: int) -> None:
+        if inner > outer or outer % inner:
+            self.report(node, f"the cube tile {name} is [{inner}, {outer}]: L1 must be a multiple of L0")
+
+    def _number(self, node: cst.CSTNode, values: Values) -> Optional[int]:
+        """Judge one tile value; return it when it is one good number."""
+        if _has_call(node):
+            self._refuse(node, "comes from a call")
+            return None
+        for value in values:
+            if not isinstance(value, Const) or value.kind != "int":
+                self._refuse(node, self._why(value))
+                return None
+            if value.value <= 0:
+                self._refuse(node, f"is {value.value}, not a positive integer")
+                return None
+        numbers = [value.value for value in values if isinstance(value, Const)]
+        return numbers[0] if len(numbers) == 1 else None
+
+    def _refuse(self, node: cst.CSTNode, why: str) -> None:
+        self.report(node, f"the tile shape `{self.code(node, 40)}` {why}")
+
+    def _why(self, value: Value) -> str:
+        base = value
+        while isinstance(base, Member):
+            base = base.base
+        if isinstance(value, Const):
+            return f"is {value.value!r}, not an integer"
+        if isinstance(base, Param):
+            kind = "kernel" if self.facts.is_kernel(base.function) else "function"
+            return f"depends on the parameter `{base.parameter.name}` of the {kind} `{base.function.name}`"
+        if isinstance(base, Result):
+            return f"depends on the result of `{base.callee}`"
+        return "is not known when the file is read"
+
+
+def _has_call(node: cst.CSTNode) -> bool:
+    waiting = [node]
+    while waiting:
+        inner = waiting.pop()
+        if isinstance(inner, cst.Call):
+            return True
+        waiting.extend(inner.children)
+    return False
