@@ -1,0 +1,163 @@
+// The hooks of pypto-op for OpenCode. Plain JavaScript: OpenCode loads it as it is, nothing is built or installed.
+//
+// It translates OpenCode's events into the ones of hooks/hook.sh, which answers for every harness, and the answers
+// back: a refusal becomes an error that the model reads, a remark is appended to the tool's output.
+// Put this file (or a link to it) into `plugins/` of an OpenCode configuration. A copy finds the bundle through
+// PYPTO_OP_ROOT.
+
+import { spawn } from "node:child_process"
+import { existsSync, realpathSync } from "node:fs"
+import path from "node:path"
+import { fileURLToPath } from "node:url"
+
+const TOOLS = {
+  write: "Write",
+  edit: "Edit",
+  multiedit: "MultiEdit",
+  patch: "apply_patch",
+  apply_patch: "apply_patch",
+  bash: "Bash",
+  read: "Read",
+  grep: "Grep",
+  glob: "Glob",
+}
+const LINTED = new Set(["Write", "Edit", "MultiEdit", "apply_patch", "Bash"])
+const SECONDS = 30
+
+/** Returns the launcher's path, or null when the bundle is not where it should be. */
+function findHook() {
+  const here = path.dirname(realpathSync(fileURLToPath(import.meta.url)))
+  const roots = [process.env.PYPTO_OP_ROOT, path.resolve(here, "..", "..")]
+  const found = roots.filter(Boolean).map((root) => path.join(root, "hooks", "hook.sh"))
+  return found.find((file) => existsSync(file)) ?? null
+}
+
+/** Runs one hook; resolves to its answer as an object, {} for "go ahead". Rejects when it cannot be run. */
+function runHook(hook, kind, event, directory) {
+  return new Promise((resolve, reject) => {
+    const child = spawn("sh", [hook, kind], {
+      cwd: directory,
+      env: { ...process.env, CLAUDE_PROJECT_DIR: directory },
+      stdio: ["pipe", "pipe", "pipe"],
+    })
+    let out = ""
+    let err = ""
+    const timer = setTimeout(() => {
+      child.kill("SIGKILL")
+      reject(new Error(`no answer within ${SECONDS} s`))
+    }, SECONDS * 1000)
+    child.stdout.on("data", (chunk) => (out += chunk))
+    child.stderr.on("data", (chunk) => (err += chunk))
+    child.stdin.on("error", () => {}) // the hook may answer before it has read everything
+    child.on("error", (error) => {
+      clearTimeout(timer)
+      reject(error)
+    })
+    child.on("close", (code) => {
+      clearTimeout(timer)
+      if (code !== 0) return reject(new Error(err.trim() || `exit code ${code}`))
+      try {
+        resolve(out.trim() ? JSON.parse(out) : {})
+      } catch {
+        reject(new Error(`an answer that is no JSON: ${out.slice(0, 200)}`))
+      }
+    })
+    child.stdin.end(JSON.stringify(event))
+  })
+}
+
+/** Appends a remark to what the model will read; MCP tools and built-in ones keep it in different places. */
+function append(output, text) {
+  if (Array.isArray(output.content)) output.content.push({ type: "text", text })
+  else output.output = output.output ? `${output.output}\n\n${text}` : text
+}
+
+export const PyptoOp = async ({ directory }) => {
+  const hook = findHook()
+  const agents = new Map() // session -> agent name; OpenCode's tool events do not carry it
+  const parents = new Map() // session -> parent session
+  const began = new Map() // call -> milliseconds
+
+  const rootOf = (session) => {
+    let id = session
+    for (let depth = 0; parents.has(id) && depth < 16; depth += 1) id = parents.get(id)
+    return id
+  }
+
+  const eventFor = (name, input, args) => ({
+    hook_event_name: name,
+    tool_name: TOOLS[input.tool] ?? input.tool,
+    tool_input: {
+      file_path: args?.filePath ?? args?.file_path ?? args?.path,
+      command: args?.command,
+      patchText: args?.patchText,
+      action: args?.action,
+    },
+    cwd: path.resolve(directory, args?.workdir ?? "."),
+    session_id: rootOf(input.sessionID),
+    agent_type: agents.get(input.sessionID),
+    duration_ms: began.has(input.callID) ? Date.now() - began.get(input.callID) : 0,
+  })
+
+  const concerns = (tool) => tool in TOOLS || tool.endsWith("state_transition")
+
+  return {
+    "chat.message": async (input) => {
+      if (input.agent) agents.set(input.sessionID, input.agent)
+    },
+
+    event: async ({ event }) => {
+      const info = event?.properties?.info
+      if (event?.type === "session.created" && info?.id) {
+        if (info.parentID) parents.set(info.id, info.parentID)
+        if (info.agent) agents.set(info.id, info.agent)
+      } else if (event?.type === "session.deleted" && info?.id) {
+        agents.delete(info.id)
+        parents.delete(info.id)
+      }
+    },
+
+    "tool.execute.before": async (input, output) => {
+      if (!concerns(input.tool)) return
+      began.set(input.callID, Date.now())
+      if (!hook) return
+      let answer
+      try {
+        answer = await runHook(hook, "pre", eventFor("PreToolUse", input, output.args), directory)
+      } catch (error) {
+        // Hooks advise, gates decide: a guard that cannot run stops nobody, but it does not keep quiet either.
+        console.error(`pypto-op: the guard did not run: ${error.message}`)
+        return
+      }
+      const decision = answer.hookSpecificOutput
+      if (decision?.permissionDecision === "deny") throw new Error(decision.permissionDecisionReason)
+    },
+
+    "tool.execute.after": async (input, output) => {
+      const isTask = input.tool === "task"
+      if (!isTask && !LINTED.has(TOOLS[input.tool])) return
+      if (!hook) {
+        append(output, "[pypto-op] this call was not checked: the bundle was not found; set PYPTO_OP_ROOT.")
+        return
+      }
+      const event = eventFor(isTask ? "SubagentStop" : "PostToolUse", input, input.args)
+      began.delete(input.callID)
+      if (isTask) event.agent_type = input.args?.subagent_type
+      let answer
+      try {
+        answer = await runHook(hook, isTask ? "stop" : "post", event, directory)
+      } catch (error) {
+        append(output, `[pypto-op] this call was not checked: ${error.message}. The state gates check again.`)
+        return
+      }
+      const context = answer.hookSpecificOutput?.additionalContext ?? answer.systemMessage
+      if (answer.decision !== "block") {
+        if (context) append(output, context)
+        return
+      }
+      // A subagent's result must not be lost with the refusal: it is appended there, and an error elsewhere.
+      if (isTask) append(output, answer.reason)
+      else throw new Error(answer.reason)
+    },
+  }
+}

@@ -1,0 +1,181 @@
+"""Which operator files changed since the linter last looked: an index of contents.
+
+A write that no tool announced (a shell command, a script, an editor) shows as a file whose content the index
+does not know. Times and sizes only save the reading: a file whose size, times and inode are unchanged is not
+read again, and the change time cannot be set back by a program that rewrites a file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from pypto_op_lint.guard.paths import Place, Surroundings
+
+INDEX_FILE = "index.json"
+_VERSION = 1
+_MAX_HASHED = 16 << 20
+
+
+@dataclass
+class Seen:
+    """What is known of one file.
+
+    Attributes:
+        sha256: of its content when it was last looked at.
+        stamp: size, inode, modification and change time at that look.
+        session: the session that changed it, for the gate at the end of a turn.
+        agent: the agent that changed it.
+        blocked: whether the linter refused this content.
+        signature: the blocking findings, rule and place, to recognise a loop.
+        repeats: how often in a row the same findings came.
+    """
+
+    sha256: str
+    stamp: list[int]
+    session: str = ""
+    agent: str = ""
+    blocked: bool = False
+    signature: list[str] = field(default_factory=list)
+    repeats: int = 0
+
+
+@dataclass(frozen=True)
+class Change:
+    """A file that is not as it was."""
+
+    path: Path
+    deleted: bool = False
+
+
+class ContentIndex:
+    """The index of one workspace. Without a folder it lives in memory only."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self.folder = folder
+        self.files: dict[str, Seen] = {}
+        self.begun = False
+        """Whether a first look at the operators was taken; before that nothing can be called changed."""
+        self._dirty = False
+        self._load()
+
+    def note(self, path: Path, *, session: str, agent: str, signature: Iterable[str] = ()) -> Seen:
+        """Record the present content of a file that was just linted, and what the linter said about it."""
+        key, signature = str(path), list(signature)
+        before = self.files.get(key)
+        looked = look(path)
+        repeats = before.repeats + 1 if before and signature and before.signature == signature else int(bool(signature))
+        seen = Seen(*(looked or ("", [])), session, agent, bool(signature), signature, repeats)
+        self.files[key] = seen
+        self._dirty = True
+        return seen
+
+    def begin(self, around: Surroundings) -> None:
+        """Take the first look: what lies there now counts as known."""
+        if not self.begun:
+            self.begun = True
+            for _ in self.changes(around):
+                pass
+
+    def changes(self, around: Surroundings, newer_than: float | None = None) -> Iterator[Change]:
+        """Yield what changed since the last look, and take note of it.
+
+        Args:
+            around: the workspace whose operators are looked at.
+            newer_than: for a first look, the time (seconds) after which a file counts as changed.
+        """
+        first, self.begun = not self.begun, True
+        present = set()
+        for path in watched_files(around):
+            key = str(path)
+            present.add(key)
+            if self._is_new(path, key) and (not first or newer_than is None or _changed_at(path) >= newer_than):
+                yield Change(path)
+        roots = {str(op.root) for op in around.operators}
+        for key in [k for k in self.files if k not in present and _below_any(k, roots)]:
+            if not os.path.lexists(key):
+                del self.files[key]
+                self._dirty = True
+                yield Change(Path(key), deleted=True)
+
+    def _is_new(self, path: Path, key: str) -> bool:
+        known = self.files.get(key)
+        if known and known.stamp and known.stamp == stamp(path):
+            return False
+        looked = look(path)
+        if looked is None or (known and known.sha256 == looked[0]):
+            if known and looked:
+                known.stamp, self._dirty = looked[1], True
+            return False
+        self.files[key] = Seen(*looked)
+        self._dirty = True
+        return True
+
+    def outstanding(self, session: str) -> list[tuple[Path, Seen]]:
+        """Return the files that this session changed and whose content the linter refuses."""
+        return [(Path(key), seen) for key, seen in self.files.items() if seen.blocked and seen.session == session]
+
+    def _load(self) -> None:
+        try:
+            raw = json.loads((self.folder / INDEX_FILE).read_bytes()) if self.folder else None
+            if isinstance(raw, dict) and raw.get("version") == _VERSION:
+                self.files = {key: Seen(**row) for key, row in raw["files"].items()}
+                self.begun = True
+        except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+            self.files, self.begun = {}, False
+
+    def save(self) -> None:
+        """Write the index, whole or not at all; without a writable folder it is only forgotten."""
+        if not self.folder or not self._dirty:
+            return
+        table = {"version": _VERSION, "files": {key: asdict(seen) for key, seen in self.files.items()}}
+        draft = self.folder / f"{INDEX_FILE}.{os.getpid()}"
+        try:
+            draft.write_text(json.dumps(table), encoding="utf-8")
+            draft.replace(self.folder / INDEX_FILE)
+            self._dirty = False
+        except OSError:
+            draft.unlink(missing_ok=True)
+
+
+def watched_files(around: Surroundings) -> Iterator[Path]:
+    """Yield the regular files of every operator that are neither scratch nor the state machine's."""
+    for located in around.guarded_files:
+        if located.place is Place.OPERATOR and not located.path.is_symlink():
+            yield located.path
+
+
+def stamp(path: Path) -> list[int]:
+    """Return size, inode, modification and change time; empty when there is no such file."""
+    try:
+        facts = path.stat()
+    except OSError:
+        return []
+    return [facts.st_size, facts.st_ino, facts.st_mtime_ns, facts.st_ctime_ns]
+
+
+def look(path: Path) -> tuple[str, list[int]] | None:
+    """Return the hash and the stamp of a file's content, or None when it cannot be read."""
+    try:
+        before = stamp(path)
+        if not before or before[0] > _MAX_HASHED:
+            return ("too big to hash", before) if before else None
+        return hashlib.sha256(path.read_bytes()).hexdigest(), before
+    except OSError:
+        return None
+
+
+def _changed_at(path: Path) -> float:
+    try:
+        facts = path.stat()
+    except OSError:
+        return 0.0
+    return max(facts.st_mtime, facts.st_ctime)
+
+
+def _below_any(key: str, roots: set[str]) -> bool:
+    return any(key.startswith(root + "/") for root in roots)

@@ -1,0 +1,138 @@
+"""What a path is to the guard: outside the workspace, scratch, an operator's file, the state machine's."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+from functools import cached_property
+from pathlib import Path
+
+from pypto_op.workspace import OPERATORS_DIR, OpWorkspace, operators_in
+
+from pypto_op_lint.guard.roles import glob_regex, load_roles
+
+_DEVICES = ("/dev/null", "/dev/stdout", "/dev/stderr", "/dev/stdin", "/dev/tty", "/dev/zero", "/dev/full")
+_TEMP_ROOTS = ("/tmp", "/var/tmp", "/dev/shm", "/run/user")
+_MAX_FILES = 4000
+
+
+class Place(Enum):
+    """Where a path lies, as far as the rules tell places apart."""
+
+    DEVICE = "device"
+    OUTSIDE = "outside"
+    TEMP = "temp"
+    HARNESS = "harness"
+    WORKSPACE = "workspace"
+    SCRATCH = "scratch"
+    MACHINE = "machine"
+    OPERATOR = "operator"
+
+
+@dataclass(frozen=True)
+class Located:
+    """A path, links resolved, and what it is. `op` and `relative` are set inside an operator's directory."""
+
+    path: Path
+    place: Place
+    op: OpWorkspace | None = None
+    relative: str = ""
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What one request is judged against.
+
+    Attributes:
+        workspace: the folder the session works in, links resolved.
+        home: the user's home folder.
+        cwd: where a shell command would run.
+    """
+
+    workspace: Path
+    home: Path
+    cwd: Path
+
+    @cached_property
+    def operators(self) -> tuple[OpWorkspace, ...]:
+        """The operators under `custom/`, and the one that the shell stands in."""
+        found = list(operators_in(self.workspace))
+        own = OpWorkspace.owning(self.cwd / "_")
+        if own and all(own.root != op.root for op in found):
+            found.append(own)
+        return tuple(found)
+
+    @cached_property
+    def has_operators(self) -> bool:
+        """Whether this workspace is one where operators are made."""
+        return (self.workspace / OPERATORS_DIR).is_dir() or bool(self.operators)
+
+    @cached_property
+    def guarded_files(self) -> tuple[Located, ...]:
+        """Every file of every operator that is neither scratch nor beyond the first few thousand."""
+        found = []
+        for op in self.operators:
+            for path in _files_below(op.root):
+                located = self.locate(path)
+                if located.place in (Place.OPERATOR, Place.MACHINE):
+                    found.append(located)
+                if len(found) >= _MAX_FILES:
+                    return tuple(found)
+        return tuple(found)
+
+    def locate(self, path: Path | str) -> Located:
+        """Say what `path` is; a relative one counts from `cwd`, links are followed."""
+        text = os.path.join(self.cwd, os.path.expanduser(path))
+        if text in _DEVICES or text.startswith("/dev/fd/"):
+            return Located(Path(text), Place.DEVICE)
+        real = Path(os.path.realpath(text))
+        op = OpWorkspace.owning(real / "_")
+        if op is None:
+            return Located(real, self._plain_place(real))
+        relative = real.relative_to(op.root).as_posix()
+        outer = OpWorkspace.owning(op.root)
+        if outer and load_roles().is_scratch(op.root.relative_to(outer.root).as_posix()):
+            return Located(real, Place.SCRATCH, outer, real.relative_to(outer.root).as_posix())
+        return Located(real, _place_in_operator(relative), op, relative)
+
+    def _plain_place(self, real: Path) -> Place:
+        if real == self.workspace or self.workspace in real.parents:
+            return Place.WORKSPACE
+        text = str(real)
+        for glob in load_roles().harness_files:
+            if glob_regex(glob.replace("~", str(self.home), 1)).match(text):
+                return Place.HARNESS
+        if any(text == root or text.startswith(root + "/") for root in _TEMP_ROOTS):
+            return Place.TEMP
+        return Place.OUTSIDE
+
+    def guarded_below(self, directory: Path) -> Iterator[Located]:
+        """Yield the guarded files at or below `directory` (links resolved)."""
+        real = Path(os.path.realpath(directory))
+        for located in self.guarded_files:
+            if real == located.path or real in located.path.parents:
+                yield located
+
+    def holds_operator(self, directory: Path) -> OpWorkspace | None:
+        """Return an operator whose directory is `directory` or lies below it."""
+        real = Path(os.path.realpath(directory))
+        return next((op for op in self.operators if real == op.root or real in op.root.parents), None)
+
+
+def _place_in_operator(relative: str) -> Place:
+    roles = load_roles()
+    if roles.is_machine_file(relative):
+        return Place.MACHINE
+    return Place.SCRATCH if roles.is_scratch(relative) else Place.OPERATOR
+
+
+def _files_below(root: Path) -> Iterator[Path]:
+    scratch = load_roles().is_scratch
+    for folder, folders, files in os.walk(root):
+        base = os.path.relpath(folder, root)
+        prefix = "" if base == "." else base + "/"
+        folders[:] = sorted(name for name in folders if not scratch(prefix + name))
+        for name in sorted(files):
+            yield Path(folder, name)

@@ -1,0 +1,184 @@
+"""The verdict of the guard: may this agent's tool touch these paths, or run this command?
+
+Every method returns None (go ahead) or the reason for a refusal: what would happen, to which path, and what
+to do instead. The refusal is what the model reads, so it stands on its own.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pypto_op.errors import ContractError
+from pypto_op.workspace import OpWorkspace, suffix_phase
+
+from pypto_op_lint.guard.frozen import OpState, read_state
+from pypto_op_lint.guard.paths import Located, Place, Surroundings
+from pypto_op_lint.guard.roles import RolePolicy, load_roles, match_suffix
+
+TAG = "[pypto-op-guard]"
+
+
+class Policy:
+    """Judges one request: one agent, one workspace."""
+
+    def __init__(self, surroundings: Surroundings, agent_type: str | None) -> None:
+        self.around = surroundings
+        self.agent_type = agent_type
+        self.roles = load_roles()
+        self.role: RolePolicy | None = self.roles.role_of(agent_type)
+        self.active = self.role is not None or surroundings.has_operators
+        """Whether paths outside the workspace are the guard's business: only where operators are made."""
+        self._states: dict[Path, OpState] = {}
+
+    # -- tools that name a path ------------------------------------------------------------------------------
+
+    def write(self, path: str, *, shell: str | None = None) -> str | None:
+        """Judge a write to `path`; `shell` names the program where no edit tool writes it."""
+        if "\0" in path or not path.strip():
+            return refusal("the path is empty or holds a NUL character", path, "name one file")
+        return self.write_located(self.around.locate(path), shell=shell)
+
+    def write_located(self, at: Located, *, shell: str | None = None) -> str | None:
+        """Judge a write to a path whose place is known."""
+        if at.place in (Place.DEVICE, Place.SCRATCH):
+            return None
+        if at.place is Place.MACHINE:
+            return refusal(
+                "this file belongs to the state machine and no tool may write it",
+                at.path,
+                "read it if you like; the orchestrator changes it with state_transition",
+            )
+        if at.place is Place.OPERATOR:
+            return self._write_operator_file(at, shell)
+        if at.place is Place.WORKSPACE or (at.place is Place.HARNESS and self.role is None):
+            return self._role_refusal_outside(at) if self.role else None
+        return self._outside(at) if self.active else None
+
+    def read(self, path: str) -> str | None:
+        """Judge a read of `path`: the information barrier."""
+        return self.read_located(self.around.locate(path)) if "\0" not in path else None
+
+    def read_located(self, at: Located) -> str | None:
+        """Judge a read of a path whose place is known."""
+        if not self.role or not at.op:
+            return None
+        hit, _ = match_suffix(self.role.reads_denied, at.relative, at.op.name)
+        if not hit:
+            return None
+        return refusal(
+            f"{self.role.name} may not read the judge's goldens (information barrier)",
+            at.path,
+            "work from eval/evaluation_report.json, the interfaces and your own impl",
+        )
+
+    def read_below(self, folder: str) -> str | None:
+        """Judge a search through everything below `folder`."""
+        if not self.role or not self.role.reads_denied:
+            return None
+        for located in self.around.guarded_below(Path(self.around.cwd, folder)):
+            if self.read_located(located):
+                return refusal(
+                    f"{self.role.name} may not search a folder that holds the judge's goldens",
+                    located.path,
+                    "name the files to search instead of the folder",
+                )
+        return None
+
+    def state_call(self, action: str) -> str | None:
+        """Judge a call of the state tool."""
+        if action in self.roles.state_read_actions or self.roles.may_move_state(self.agent_type):
+            return None
+        writer = self.roles.state_writers[0]
+        who = self.role.name if self.role else (self.agent_type or "this session (it has no agent name)")
+        return refusal(
+            f"only {writer} may move the state machine, and {who} asked for {action or 'an action'!r}",
+            None,
+            f"return your result to the orchestrator; a session of its own starts with "
+            f"`claude --agent pypto-op:{writer}`, and a person can run `pypto-op state` in a terminal",
+        )
+
+    # -- an operator's files ---------------------------------------------------------------------------------
+
+    def state_of(self, op: OpWorkspace) -> OpState:
+        """Return what the operator's state file says, read once per request."""
+        if op.root not in self._states:
+            self._states[op.root] = read_state(op.root)
+        return self._states[op.root]
+
+    def _write_operator_file(self, at: Located, shell: str | None) -> str | None:
+        assert at.op is not None
+        if shell:
+            return refusal(
+                f"`{shell}` would change an operator's file past the linter",
+                at.path,
+                "use the Write or Edit tool on this path; scratch goes under "
+                f"custom/{at.op.name}/_debug/, reading is free",
+            )
+        state = self.state_of(at.op)
+        because = state.frozen_because(at.relative, at.op.name)
+        if because:
+            return refusal(
+                f"this file is frozen: {because}",
+                at.path,
+                "leave it as it is; if it must change, the orchestrator goes back with "
+                "rollback_to_stage (or reopen_phase)",
+            )
+        return self._role_refusal(at, state) if self.role else None
+
+    def _role_refusal(self, at: Located, state: OpState) -> str | None:
+        assert self.role is not None
+        assert at.op is not None
+        op, why = at.op.name, ""
+        for rule in self.role.writes:
+            hit, suffix = match_suffix(rule.files, at.relative, op)
+            if not hit:
+                continue
+            if rule.stages and state.stage is not None and state.stage not in rule.stages:
+                stages = " or ".join(str(n) for n in rule.stages)
+                why = f"{self.role.name} writes it in stage {stages} only, and this is stage {state.stage}"
+            elif rule.active_phase and suffix and (problem := _phase_problem(suffix, state)):
+                why = problem
+            else:
+                return None
+        if not why:
+            owners = ", ".join(self.roles.writers_of(at.relative, op)) or "nobody on the team"
+            why = f"{self.role.name} does not own it; it belongs to {owners}"
+        return refusal(why, at.path, "return to the orchestrator and say what you need")
+
+    def _role_refusal_outside(self, at: Located) -> str:
+        assert self.role is not None
+        return refusal(
+            f"{self.role.name} writes inside custom/<op>/ only",
+            at.path,
+            "put scratch files under custom/<op>/_debug/",
+        )
+
+    def _outside(self, at: Located) -> str:
+        kind = "the system's temporary folder" if at.place is Place.TEMP else "outside the workspace"
+        return refusal(
+            f"this path is {kind}",
+            at.path,
+            f"keep every file under {self.around.workspace}; scratch goes to custom/<op>/_debug/",
+        )
+
+
+def refusal(problem: str, path: Path | str | None, remedy: str) -> str:
+    """Return one line: tag, path, problem, remedy."""
+    place = f"{printable(str(path))}: " if path else ""
+    return f"{TAG} {place}{problem}; {remedy}"
+
+
+def printable(text: str) -> str:
+    """Return a path or name so that it cannot break the line it stands in."""
+    shown = "".join(c if c.isprintable() else "?" for c in text)
+    return shown if len(shown) <= 300 else f"{shown[:150]}...{shown[-140:]}"
+
+
+def _phase_problem(suffix: str, state: OpState) -> str | None:
+    try:
+        phase = suffix_phase(suffix)
+    except ContractError:
+        return f"{suffix!r} is no cumulative module suffix (1, 12, 123, ...)"
+    if state.active_phase is not None and state.active_phase != phase:
+        return f"it is the file of phase M{phase}, and the active phase is M{state.active_phase}"
+    return None

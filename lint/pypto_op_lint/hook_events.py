@@ -1,0 +1,130 @@
+"""What each hook event means: guard before a tool, lint after it, a last look at the end of a turn."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+from pypto_op_lint import wire
+from pypto_op_lint.changes import ContentIndex
+from pypto_op_lint.event_log import log_event
+from pypto_op_lint.guard.commands import judge_command
+from pypto_op_lint.guard.patches import apply_patch_targets
+from pypto_op_lint.guard.paths import Surroundings
+from pypto_op_lint.guard.policy import Policy, refusal
+from pypto_op_lint.post_lint import PostLint
+
+_READERS = ("Read", "Grep", "Glob")
+_EDITORS = ("Write", "Edit", "MultiEdit", "NotebookEdit")
+_PATCHERS = ("apply_patch", "patch")
+_SLACK_SECONDS = 5.0
+
+
+class HookEvents:
+    """Answers the events of one workspace; the resident server keeps one of these.
+
+    Args:
+        folder: the workspace's private folder; None when there is none to be had.
+    """
+
+    def __init__(self, folder: Path | None) -> None:
+        self.folder = folder
+        self.index = ContentIndex(folder)
+
+    def answer(self, request: dict[str, Any]) -> bytes:
+        """Return the answer frame's payload for one request of the client."""
+        began = time.perf_counter()
+        around = Surroundings(Path(request["workspace"]), Path(request["home"]), Path(request["cwd"]))
+        handler = {
+            "PreToolUse": self._before,
+            "PostToolUse": self._after,
+            "Stop": self._stop,
+            "SubagentStop": self._stop,
+        }[request["event"]]
+        verdict = handler(request, around)
+        self.index.save()
+        log_event(
+            self.folder,
+            event=request["event"],
+            tool=request["tool"],
+            agent=request["agent"],
+            path=request["path"],
+            verdict="allow" if verdict == wire.answer() else "refuse",
+            milliseconds=round((time.perf_counter() - began) * 1e3, 1),
+        )
+        return verdict
+
+    # -- before a tool ---------------------------------------------------------------------------------------
+
+    def _before(self, request: dict[str, Any], around: Surroundings) -> bytes:
+        self.index.begin(around)
+        reason = self._refusal(request, Policy(around, request["agent"]))
+        return wire.deny(reason) if reason else wire.answer()
+
+    def _refusal(self, request: dict[str, Any], policy: Policy) -> str | None:
+        tool, path = str(request["tool"]), str(request["path"])
+        if tool.endswith("state_transition"):
+            return policy.state_call(str(request["action"]))
+        if tool == "Bash":
+            return judge_command(policy, str(request["command"]))
+        if tool in _READERS:
+            target = path or request["cwd"]
+            return policy.read(target) or (policy.read_below(target) if tool == "Grep" else None)
+        if tool in _PATCHERS:
+            return self._patch_refusal(request, policy)
+        if tool in _EDITORS and not path:
+            return refusal(f"{tool} names no file", None, "give file_path")
+        return policy.write(path) if tool in _EDITORS else None
+
+    def _patch_refusal(self, request: dict[str, Any], policy: Policy) -> str | None:
+        targets = patch_targets(request)
+        if not targets:
+            return refusal("the patch names no file that can be recognised", None, "use *** Update File: PATH")
+        reasons = [reason for target in targets if (reason := policy.write(target))]
+        return "\n".join(dict.fromkeys(reasons)) or None
+
+    # -- after a tool ----------------------------------------------------------------------------------------
+
+    def _after(self, request: dict[str, Any], around: Surroundings) -> bytes:
+        lint = PostLint(self.index, around, request)
+        tool = str(request["tool"])
+        if request["problem"]:
+            found = lint.changed_files(by_shell=False)
+            note = f"[pypto-op] this call was not checked as such: {request['problem']}."
+            return wire.block("\n".join([note, *found.reasons]))
+        if tool == "Bash":
+            seconds = request["duration_ms"] / 1e3 + _SLACK_SECONDS
+            found = lint.changed_files(by_shell=True, newer_than=time.time() - seconds)
+        elif tool in _PATCHERS:
+            found = lint.files([Path(target) for target in patch_targets(request)])
+        elif request["path"]:
+            found = lint.files([Path(request["path"])])
+        else:
+            return wire.answer()
+        if found.reasons:
+            return wire.block("\n".join(found.reasons))
+        if found.notes:
+            context = {"hookEventName": "PostToolUse", "additionalContext": "\n".join(found.notes)}
+            return wire.answer({"hookSpecificOutput": context})
+        return wire.answer()
+
+    # -- at the end of a turn --------------------------------------------------------------------------------
+
+    def _stop(self, request: dict[str, Any], around: Surroundings) -> bytes:
+        found = PostLint(self.index, around, request).before_stopping()
+        if not found.reasons:
+            return wire.answer()
+        text = "\n".join(found.reasons)
+        if request["stop_hook_active"]:
+            # Refused once already: a second refusal could repeat for ever. The person is told; the gates
+            # hold.
+            return wire.answer({"systemMessage": f"pypto-op: the turn ends with blocking lint findings.\n{text}"})
+        return wire.block(text)
+
+
+def patch_targets(request: dict[str, Any]) -> list[str]:
+    """Return the absolute paths that an `apply_patch` call names."""
+    names = apply_patch_targets(str(request["patch"]))
+    names += [str(request["path"])] if request["path"] else []
+    return [str(Path(request["cwd"], name)) for name in names]

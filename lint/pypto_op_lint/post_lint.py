@@ -1,0 +1,128 @@
+"""Linting what a tool has left behind, and putting into words what the model must know about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pypto_op.errors import PyptoOpError
+
+from pypto_op_lint.changes import Change, ContentIndex
+from pypto_op_lint.guard.frozen import changed_frozen_file, read_state
+from pypto_op_lint.guard.paths import Located, Place, Surroundings
+from pypto_op_lint.guard.policy import TAG, refusal
+from pypto_op_lint.guard.roles import load_roles
+
+_LOOP = 5
+"""So many times the same finding at the same place in a row means that the agent is turning in a circle."""
+
+_MAX_REPORTED = 8
+_MAX_NOTES = 12
+
+
+@dataclass
+class Found:
+    """What the model must hear: reasons refuse, notes only inform."""
+
+    reasons: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+class PostLint:
+    """Lints the files of one request."""
+
+    def __init__(self, index: ContentIndex, around: Surroundings, request: dict[str, Any]) -> None:
+        self.index = index
+        self.around = around
+        self.session = str(request["session"])
+        self.agent = str(request["agent"])
+        self.found = Found()
+
+    def files(self, paths: Iterable[Path]) -> Found:
+        """Lint the files that a tool has written."""
+        for path in paths:
+            at = self.around.locate(path)
+            if at.place is Place.OPERATOR and at.op:
+                self._frozen(at, "was written though it is frozen")
+                self._lint(at)
+        return self.found
+
+    def changed_files(self, *, by_shell: bool, newer_than: float | None = None) -> Found:
+        """Find by content what changed since the last look, and lint it."""
+        changes = list(self.index.changes(self.around, newer_than))
+        for change in changes[:_MAX_REPORTED]:
+            at = self.around.locate(change.path)
+            if at.op is None:
+                continue
+            verb = "deleted" if change.deleted else "changed"
+            self._frozen(at, f"was {verb} {'by a shell command ' if by_shell else ''}though it is frozen")
+            if change.deleted:
+                self._deleted(at, change)
+            else:
+                self._lint(at)
+        if len(changes) > _MAX_REPORTED:
+            left = len(changes) - _MAX_REPORTED
+            self.found.notes.append(f"{TAG} {left} more operator files changed; lint them with `pypto-op lint`.")
+        return self.found
+
+    def before_stopping(self) -> Found:
+        """Lint again what this session left refused and this agent could repair, and what changed unseen."""
+        changed = [c.path for c in self.index.changes(self.around) if not c.deleted] if self.index.begun else []
+        left = [path for path, seen in self.index.outstanding(self.session)]
+        for path in dict.fromkeys([*left, *changed]):
+            at = self.around.locate(path)
+            if at.op and at.path.is_file() and self._concerns_agent(at):
+                self._lint(at)
+        self.found.notes.clear()
+        return self.found
+
+    def _concerns_agent(self, at: Located) -> bool:
+        """The main session answers for everything, an agent of the team for what it may write."""
+        table = load_roles()
+        role = table.role_of(self.agent)
+        if role is None or table.may_move_state(self.agent):
+            return True
+        return at.op is not None and role.name in table.writers_of(at.relative, at.op.name)
+
+    def _deleted(self, at: Located, change: Change) -> None:
+        self.found.notes.append(f"{TAG} {change.path}: this operator file was deleted.")
+
+    def _frozen(self, at: Located, what: str) -> None:
+        assert at.op is not None
+        state = read_state(at.op.root)
+        because = state.frozen_because(at.relative, at.op.name)
+        if because and changed_frozen_file(at.op.root, at.relative, state):
+            self.found.reasons.append(
+                refusal(
+                    f"this file {what}: {because}",
+                    at.path,
+                    "put the old content back; no gate accepts this one",
+                )
+            )
+
+    def _lint(self, at: Located) -> None:
+        from pypto_op_lint.api import block_message, lint_path
+
+        try:
+            result = lint_path(at.path)
+        except PyptoOpError as error:
+            self.found.reasons.append(f"[pypto-op-lint] {error.one_line()}")
+            return
+        signature = sorted(f"{f.rule_id} {f.file}:{f.line}" for f in result.blocking)
+        seen = self.index.note(at.path, session=self.session, agent=self.agent, signature=signature)
+        message = block_message(result)
+        if message:
+            lines = [message, f"file: {at.path}"]
+            if seen.repeats >= _LOOP:
+                lines.append(
+                    f"This is attempt {seen.repeats} with the same findings at the same place: stop, log "
+                    "`lint not resolvable, escalating` in MEMORY.md and return to the orchestrator."
+                )
+            self.found.reasons.append("\n".join(lines))
+        elif result.findings:
+            shown = [f"  [{f.rule_id}][{f.severity}][{f.status}] {f.place} {f.message}" for f in result.findings]
+            more = [f"  ... and {len(shown) - _MAX_NOTES} more"] if len(shown) > _MAX_NOTES else []
+            head = f"[pypto-op-lint] {at.path}: nothing blocks; worth knowing:"
+            self.found.notes.append("\n".join([head, *shown[:_MAX_NOTES], *more]))
