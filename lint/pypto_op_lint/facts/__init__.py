@@ -141,6 +141,9 @@ class Facts:
             return isinstance(node.func, cst.Attribute) and self.tensors.in_graph(node.func.value)
         if isinstance(node, cst.BinaryOperation):
             return self.tensors.in_graph(node)
+        if isinstance(node, cst.AssignTarget):
+            target = node.target
+            return isinstance(target, cst.Subscript) and self.tensors.in_graph(target.value)
         if isinstance(node, cst.AugAssign):
             return self.tensors.in_graph(node.target) or self.tensors.in_graph(node.value)
         return False

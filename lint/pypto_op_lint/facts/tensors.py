@@ -241,6 +241,8 @@ class Tensors:
             return bool(arguments) and all(self.in_graph(a) for a in arguments)
         if binding.kind == "augmented":
             return True  # decided by the other bindings of the name
+        if binding.kind == "loop" and isinstance(binding.value, (cst.Tuple, cst.List)) and not binding.path:
+            return all(self.in_graph(e.value) for e in binding.value.elements)
         return binding.kind == "assign" and not binding.path and self.in_graph(binding.value)
 
     def _graph_call(self, node: cst.Call) -> bool:

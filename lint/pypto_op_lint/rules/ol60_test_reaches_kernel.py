@@ -1,0 +1,148 @@
+"""OL60: the test must run the kernel."""
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from pypto_op.vocabulary import Artifact, Severity
+from pypto_op_lint.examples import TEST, impl
+from pypto_op_lint.facts import Facts
+from pypto_op_lint.facts.values import Path
+from pypto_op_lint.rule import TESTS, Invalid, Rule, Valid
+from pypto_op_lint.tree import Site
+from pypto_op_lint.units import Unit
+
+_IMPL = {"demo_impl.py": impl()}
+_HOST_ONLY = {"demo_impl.py": impl(after="def demo_reference(x):\n    return x\n")}
+
+
+class TestReachesKernel(Rule):
+    """Nothing that the test calls of the impl leads to a jit kernel.
+
+    What it does:
+        Collects what the test's functions call of the impl, however it is imported (names, `as`, the module, a package path, loaded from
+        a file), and follows these functions in the impl. At least one must launch a kernel.
+
+    Why:
+        A test that compares the golden with another host function passes without ever running the kernel.
+
+    Example:
+        from softmax_impl import softmax_reference
+
+        def test_softmax():
+            check(softmax_reference(x), softmax_golden(x))
+
+    Use instead:
+        from softmax_impl import softmax_wrapper
+
+        def test_softmax():
+            check(softmax_wrapper(x), softmax_golden(x))
+
+    Known limits:
+        Says that a launch can be reached, not that its result is what is compared; the judge measures that by running it.
+    """
+
+    id = "OL60"
+    name = "test-reaches-kernel"
+    severity = Severity.S0
+    artifacts = TESTS
+    needs = frozenset({"siblings", "calls"})
+    MESSAGE = "the test calls nothing of the impl that launches a kernel"
+    FIX_HINT = "import the impl's wrapper and compare what it returns with the golden"
+
+    VALID = [
+        Valid(TEST, artifact=Artifact.TEST, files=_IMPL),
+        Valid(TEST, artifact=Artifact.TEST),
+        Valid(
+            TEST.replace("from demo_impl import demo_wrapper", "import custom.demo.demo_impl as kernels").replace(
+                "demo_wrapper(x)", "kernels.demo_wrapper(x)"
+            ),
+            artifact=Artifact.TEST,
+            files=_IMPL,
+        ),
+        Valid(
+            TEST.replace("import demo_wrapper", "import demo_wrapper as run, DECORATED").replace("demo_wrapper(x)", "_both(run, x)")
+            + "\n\ndef _both(function, x):\n    return function(x)\n",
+            artifact=Artifact.TEST,
+            files=_IMPL,
+        ),
+        Valid(
+            TEST.replace("demo_impl", "demo_module12_impl").replace("demo_wrapper", "demo_module12_wrapper"),
+            artifact=Artifact.MODULE_TEST,
+            phase=2,
+            files={"modules/demo_module12_impl.py": impl().replace("demo_wrapper", "demo_module12_wrapper")},
+        ),
+    ]  # fmt: skip
+    INVALID = [
+        Invalid(TEST.replace("demo_wrapper", "demo_reference"), artifact=Artifact.TEST, files=_HOST_ONLY),
+        Invalid(
+            TEST.replace("from demo_impl import demo_wrapper", "import demo_impl").replace("demo_wrapper(x)", "demo_impl.demo_reference(x)"),
+            artifact=Artifact.TEST,
+            files=_HOST_ONLY,
+        ),
+        Invalid(
+            TEST.replace("demo_impl import demo_wrapper", "custom.demo.demo_impl import demo_reference as demo_wrapper"),
+            artifact=Artifact.TEST,
+            files=_HOST_ONLY,
+        ),
+        Invalid(TEST.replace("demo_wrapper(x)", "demo_golden(x)"), artifact=Artifact.TEST, files=_IMPL),
+        Invalid(
+            TEST.replace("demo_wrapper(x)", "demo_golden(x)") + "\n\ndef _never():\n    demo_wrapper(1)\n",
+            artifact=Artifact.TEST,
+            files=_IMPL,
+        ),
+        Invalid(TEST, artifact=Artifact.TEST, files={"demo_impl.py": impl(decorator="")}),
+        Invalid(
+            TEST.replace("demo_impl", "demo_module1_impl"),
+            artifact=Artifact.MODULE_TEST,
+            files={"modules/demo_module1_impl.py": impl(wrapper="def demo_wrapper(x):\n    return x\n")},
+        ),
+    ]  # fmt: skip
+
+    def check_file(self) -> None:
+        """Follow the test's calls into the impl."""
+        target = self._impl()
+        if target is None or target.tree is None:
+            return
+        module = target.path.stem
+        called = list(_called(self.facts, module))
+        names = {name for name, _ in called}
+        functions = [f for name in names for f in target.facts.wrappers_named(name)]
+        if any(target.facts.launches.may_launch(f) for f in functions):
+            return
+        seen = ", ".join(f"`{name}`" for name in sorted(names)) or "nothing"
+        where = next((site for _, site in called), None) or self._import_of(module)
+        self.report(where, f"the test calls {seen} of `{module}`, and that launches no kernel")
+
+    def _impl(self) -> Unit | None:
+        ws = self.files.ws
+        if self.unit.artifact is Artifact.TEST:
+            return self.files.existing(ws.impl)
+        phase = self.context.phase or self.unit.phase
+        return self.files.existing(ws.module_impl(phase)) if phase is not None else None
+
+    def _import_of(self, module: str) -> Site | None:
+        for site in self.facts.tree.sites(cst.Import, cst.ImportFrom):
+            if module in self.code(site.node, 500):
+                return site
+        return None
+
+
+def _called(facts: Facts, module: str) -> Iterator[tuple[str, Site]]:
+    """Yield the names of `module` that code run by the test calls or hands on, with where."""
+    tests = [f for f in facts.tree.functions if f.name.startswith(("test", "main")) or f.site.scope.kind == "class"]
+    started = [call.function for call in facts.calls.calls_in(facts.tree.module_sites)]
+    live = [s for f in facts.calls.reach([*tests, *started]) for s in f.sites] + facts.tree.module_sites
+    for site in live:
+        if not isinstance(site.node, cst.Call):
+            continue
+        for node in (site.node.func, *(arg.value for arg in site.node.args)):
+            for value in facts.ev.values(node):
+                if isinstance(value, Path):
+                    parts = value.name.lstrip(".").split(".")
+                    if module in parts[:-1]:
+                        yield parts[parts.index(module) + 1], site
+        # A module loaded from a file has no name of its own here; its functions are told by theirs.
+        func = site.node.func
+        if isinstance(func, cst.Attribute) and not facts.ev.paths(func):
+            yield func.attr.value, site

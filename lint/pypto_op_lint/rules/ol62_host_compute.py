@@ -1,0 +1,247 @@
+"""OL62: the operator's arithmetic belongs into the kernel."""
+
+from typing import Optional
+
+import libcst as cst
+
+from pypto_op.vocabulary import Severity
+from pypto_op_lint.examples import BODY, WRAPPER, impl
+from pypto_op_lint.rule import IMPLS, Invalid, Rule, Valid
+from pypto_op_lint.tree import Site
+
+_MOVES = {
+    "empty", "empty_like", "empty_strided", "zeros", "zeros_like", "ones", "ones_like", "full", "full_like", "tensor",
+    "as_tensor", "scalar_tensor", "from_numpy", "asarray", "arange", "eye", "new_empty", "new_zeros", "new_ones",
+    "new_full", "reshape", "view", "view_as", "permute", "transpose", "t", "adjoint", "swapaxes", "swapdims", "movedim",
+    "moveaxis", "squeeze", "unsqueeze", "flatten", "unflatten", "ravel", "cat", "concat", "concatenate", "stack",
+    "hstack", "vstack", "dstack", "split", "split_with_sizes", "tensor_split", "chunk", "unbind", "narrow", "select",
+    "expand", "expand_as", "broadcast_to", "broadcast_tensors", "repeat", "tile", "repeat_interleave", "roll", "flip",
+    "clone", "contiguous", "detach", "requires_grad_", "to", "type_as", "type", "float", "half", "bfloat16", "double",
+    "int", "long", "short", "char", "byte", "bool", "cpu", "npu", "cuda", "copy_", "zero_", "fill_", "pin_memory",
+    "resize_", "set_", "as_strided", "numpy", "rand", "randn", "randint", "rand_like", "randn_like", "randperm",
+    "view_as_real", "view_as_complex", "atleast_1d", "atleast_2d", "atleast_3d", "constant_pad_nd", "pad", "retain_grad",
+    "register_hook", "share_memory_", "is_contiguous", "frombuffer", "block_diag", "meshgrid", "real", "imag",
+}  # fmt: skip
+"""Calls that allocate, move, reinterpret or convert data, but do not compute with it."""
+_COMPUTE_METHODS = {
+    "matmul", "mm", "bmm", "addmm", "baddbmm", "addbmm", "mv", "softmax", "log_softmax", "sigmoid", "tanh", "relu",
+    "relu_", "gelu", "silu", "exp", "exp_", "exp2", "expm1", "log", "log2", "log10", "log1p", "logsumexp", "sqrt", "sqrt_",
+    "rsqrt", "rsqrt_", "reciprocal", "erf", "erfc", "sin", "cos", "tan", "sinh", "cosh", "amax", "amin", "cumsum",
+    "cumprod", "addcmul", "addcmul_", "addcdiv", "addcdiv_", "mul_", "add_", "sub_", "div_", "pow_", "clamp", "clamp_",
+    "clamp_min", "clamp_max", "masked_fill", "masked_fill_", "layer_norm", "einsum", "logical_and", "logical_not",
+    "logical_or", "tril", "triu", "tril_", "triu_", "topk", "argmax", "argmin", "argsort", "scatter_add", "scatter_add_",
+    "index_add", "index_add_", "softmax_", "norm", "lerp", "true_divide", "floor_divide", "square", "hypot", "sigmoid_",
+}  # fmt: skip
+"""Methods that only tensors have, so that the object's own kind need not be known."""
+_TORCH_META = (
+    "torch.npu.", "torch.cuda.", "torch.library.", "torch.utils.", "torch.testing.", "torch.autograd.profiler.",
+    "torch.backends.", "torch.distributed.", "torch.profiler.", "torch.jit.", "torch._", "torch.ops.load", "torch.cpu.",
+    "torch.compiler.", "torch.version.", "torch.random.", "torch.serialization.", "torch.fx.", "torch.mps.",
+)  # fmt: skip
+_TORCH_PLAIN = {
+    "torch.is_tensor", "torch.finfo", "torch.iinfo", "torch.device", "torch.Size", "torch.numel", "torch.dtype",
+    "torch.get_default_dtype", "torch.set_default_dtype", "torch.is_floating_point", "torch.is_complex",
+    "torch.is_storage", "torch.manual_seed", "torch.seed", "torch.Generator", "torch.is_grad_enabled", "torch.no_grad",
+    "torch.inference_mode", "torch.enable_grad", "torch.set_grad_enabled", "torch.promote_types", "torch.result_type",
+    "torch.can_cast", "torch.compile", "torch.broadcast_shapes", "torch.Tensor", "torch.set_printoptions", "torch.save",
+    "torch.load", "torch.typename", "torch.is_nonzero", "torch.use_deterministic_algorithms", "torch.get_device",
+    "torch.set_num_threads", "torch.get_num_threads", "torch.autograd.Function", "torch.set_default_device",
+    "torch.nn.Parameter", "torch.nn.functional.pad", "torch.allclose", "torch.equal", "torch.memory_format",
+    "torch.FloatTensor", "torch.Tensor.contiguous", "torch.initial_seed", "torch.set_rng_state", "torch.get_rng_state",
+}  # fmt: skip
+_NPU_PLAIN = ("torch_npu.npu.", "torch_npu.npu_format_cast", "torch_npu.get_npu_format", "torch_npu.profiler")
+_PYTHON_ON_TENSORS = {
+    "builtins.sum", "builtins.max", "builtins.min", "builtins.abs", "builtins.pow", "builtins.round", "builtins.divmod",
+    "functools.reduce",
+}  # fmt: skip
+_ARITHMETIC = (
+    cst.Add, cst.Subtract, cst.Multiply, cst.Divide, cst.FloorDivide, cst.Modulo, cst.Power, cst.MatrixMultiply,
+    cst.BitAnd, cst.BitOr, cst.BitXor, cst.LeftShift, cst.RightShift,
+)  # fmt: skip
+
+
+def _wrapper(line: str, **parts: str) -> str:
+    return impl(wrapper=WRAPPER.replace("    return out", f"    {line}\n    return out"), **parts)
+
+
+class HostCompute(Rule):
+    """Host code, or torch inside the kernel, computes what the kernel should compute.
+
+    What it does:
+        In everything that belongs to the product (the wrapper, what it calls, module level, and the graph's code) it reports calls of
+        torch, numpy and torch_npu that compute; computing methods, operators and comparisons on torch tensors; and
+        Python's own `sum`, `max`, `operator.*` on them. Allocation, layout, copies, conversion and questions about tensors pass, and so
+        do pypto's tensors, whose methods and operators look alike.
+
+    Why:
+        The operator's speed and its verdict are about the kernel. A wrapper that multiplies by the weights after the launch
+        passes every comparison and is not the operator.
+
+    Example:
+        def softmax_wrapper(x):
+            scores_kernel(x, out)
+            return out / out.sum(-1, keepdim=True)
+
+    Use instead:
+        def softmax_wrapper(x):
+            softmax_kernel(x, out)
+            return out
+
+    Known limits:
+        Parameters count as tensors when their annotation, their use or the launch shows it. Self-tests that no product code calls
+        (`_make_inputs`, `main`, the block under `if __name__ == "__main__"`) are left out.
+    """
+
+    id = "OL62"
+    name = "host-compute"
+    severity = Severity.S0
+    artifacts = IMPLS
+    needs = frozenset({"host_sites", "graph_sites", "tensors", "foreign_calls", "calls", "launches"})
+    MESSAGE = "host code computes what the kernel should compute"
+    FIX_HINT = "move the computation into the kernel as pypto operations; the wrapper only checks, allocates, reshapes and launches once"
+
+    VALID = [
+        Valid(impl()),
+        Valid(
+            impl(
+                wrapper="""
+                def demo_wrapper(x: torch.Tensor):
+                    if not torch.is_tensor(x) or x.dtype is torch.int8:
+                        raise TypeError(torch.finfo(torch.float32).max)
+                    rows = x.shape[0] * 2 - x.numel() // 4
+                    flat = torch.clone(x).reshape(-1, 128).contiguous().to(torch.float32)
+                    seen = set()
+                    seen.add(max(rows, 4) + 1)
+                    out = torch.empty((flat.shape[0], flat.size(1)), dtype=x.dtype, device=x.device)
+                    demo_kernel(flat, out)
+                    torch.npu.synchronize()
+                    return out.view(x.shape)[: x.shape[0]]
+                """
+            )
+        ),
+        Valid(impl(BODY.replace("pypto.exp(tile)", "(tile * 2.0).exp().sum(-1, True) + tile.maximum(tile)"))),
+        Valid(
+            impl(
+                after="""
+                def _make_inputs():
+                    return torch.randn(4, 128) * 2
+
+
+                if __name__ == "__main__":
+                    x = _make_inputs()
+                    print((demo_wrapper(x) - torch.exp(x)).abs().max())
+                """
+            )
+        ),
+        Valid(impl(before="import math\n\nSCALE = 1.0 / math.sqrt(128.0)\nNAMES = ['a'] * 3\n")),
+    ]
+    INVALID = [
+        Invalid(_wrapper(line, **parts))
+        for line, parts in (
+            ("out = torch.softmax(out, -1)", {}),
+            ("out = out * 2", {}),
+            ("out *= 2", {}),
+            ("out = out ** 2", {}),
+            ("out = -out", {}),
+            ("out = out @ x", {}),
+            ("out = torch.logsumexp(x, -1)", {}),
+            ("out = x.sum(-1)", {}),
+            ("out.add_(x)", {}),
+            ("out = out.sort()[0]", {}),
+            ("out = exp(x)", {"before": "from torch import exp\n"}),
+            ("out = F.gelu(out)", {"before": "import torch.nn.functional as F\n"}),
+            ('out = getattr(torch, "exp")(x)', {}),
+            ("out = pypto.torch.exp(x)", {}),
+            ("out = torch.from_numpy(np.exp(x.cpu().numpy()))", {"before": "import numpy as np\n"}),
+            ("out = main(out)", {"before": "def main(x):\n    return torch.exp(x)\n"}),
+            ("out = operator.mul(out, x)", {"before": "import operator\n"}),
+            ("out = sum([out, x])", {}),
+            ("out = torch_npu.npu_rms_norm(x, x)[0]", {}),
+            ("mask = x > 0", {}),
+            ("out = torch.nn.Linear(4, 4)(out)", {}),
+        )
+    ] + [
+        Invalid(impl(BODY.replace("pypto.exp(tile)", "torch.exp(tile)"))),
+        Invalid(impl(before="def demo_reference(x):\n    return torch.softmax(x, -1)\n")),
+    ]  # fmt: skip
+
+    def check_file(self) -> None:
+        """Look at the host's code, then for torch in the graph's code."""
+        for site in self.facts.host_sites:
+            node = site.node
+            if isinstance(node, cst.Call):
+                if not any(isinstance(a.node, cst.Annotation) for a in site.ancestors()):
+                    self._call(site, node)
+            elif isinstance(node, cst.BinaryOperation):
+                self._operator(site, node)
+            elif isinstance(node, cst.AugAssign):
+                if self._tensor(node.target) or self._tensor(node.value):
+                    self._tell(site, f"`{self.code(node, 40)}` is arithmetic on a torch tensor")
+            elif isinstance(node, (cst.Comparison, cst.UnaryOperation)) and self._tensor(node):
+                self._tell(site, f"`{self.code(node, 40)}` computes a torch tensor element by element")
+        for site in self.facts.graph_sites:
+            if isinstance(site.node, cst.Call):
+                self._foreign(site, site.node, "the kernel's graph")
+
+    def _tensor(self, node: Optional[cst.CSTNode]) -> bool:
+        return self.facts.tensors.on_host(node)
+
+    def _tell(self, site: Site, what: str) -> None:
+        self.report(site, f"{what}: the operator's arithmetic belongs into the kernel")
+
+    def _operator(self, site: Site, node: cst.BinaryOperation) -> None:
+        if not isinstance(node.operator, _ARITHMETIC):
+            return
+        if isinstance(node.operator, cst.MatrixMultiply) or self._tensor(node.left) or self._tensor(node.right):
+            parent = site.parent.node if site.parent is not None else None
+            if not isinstance(parent, cst.BinaryOperation):
+                self._tell(site, f"`{self.code(node, 40)}` is arithmetic on a torch tensor")
+
+    def _call(self, site: Site, node: cst.Call) -> None:
+        if self._foreign(site, node, "host code") or not isinstance(node.func, cst.Attribute):
+            return
+        names = self.facts.callee_names(node)
+        method = node.func.attr.value
+        if names or method in _MOVES or self.facts.calls.calls_at(node):
+            return
+        if self._tensor(node.func.value):
+            returns = self._tensor(node) or method.endswith("_")
+            if returns and not method.startswith("is_"):
+                self._tell(site, f"`.{method}()` computes on a torch tensor")
+        elif method in _COMPUTE_METHODS and self._may_be_tensor(node.func.value):
+            self._tell(site, f"`.{method}()` computes on a tensor")
+
+    def _may_be_tensor(self, node: cst.BaseExpression) -> bool:
+        """Whether nothing shows that `node` is something else than a tensor."""
+        from pypto_op_lint.facts.values import Member, Param, Result, Unknown
+
+        kinds = (Member, Param, Unknown)
+        return any(
+            isinstance(v, kinds) or (isinstance(v, Result) and v.callee.startswith("torch."))
+            for v in self.facts.ev.values(node)
+        )
+
+    def _foreign(self, site: Site, node: cst.Call, where: str) -> bool:
+        """Judge a call of foreign code; say whether it was reported."""
+        for name in self.facts.callee_names(node):
+            if self._computes(name, node):
+                self._tell(site, f"`{name}` computes in {where}")
+                return True
+        return False
+
+    def _computes(self, name: str, node: cst.Call) -> bool:
+        root, _, last = name.split(".")[0], name, name.rpartition(".")[2]
+        if root == "torch":
+            plain = name in _TORCH_PLAIN or name.startswith(_TORCH_META) or last in _MOVES
+            return name != "torch" and not plain and not last.startswith(("is_", "get_", "set_"))
+        if root == "torch_npu":
+            return last.startswith("npu_") and not name.startswith(_NPU_PLAIN)
+        if root in ("numpy", "einops", "scipy", "operator", "cupy", "jax") or name in _PYTHON_ON_TENSORS:
+            given = [arg.value for arg in node.args]
+            return last not in _MOVES and any(self._holds_tensor(value) for value in given)
+        return False
+
+    def _holds_tensor(self, node: cst.CSTNode) -> bool:
+        if isinstance(node, (cst.List, cst.Tuple, cst.Set)):
+            return any(self._holds_tensor(element.value) for element in node.elements)
+        return self._tensor(node)
