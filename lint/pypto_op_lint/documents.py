@@ -1,0 +1,109 @@
+"""Rules about documents: what the documents room finds, told as findings of a rule.
+
+`pypto_op.documents` owns the form of every document. It is imported when such a rule runs, so that linting a kernel does
+not pay for the schema library.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from pypto_op.errors import ContractError
+from pypto_op.vocabulary import Artifact
+
+from pypto_op_lint.markdown import Row, Section, tables
+from pypto_op_lint.units import OperatorFiles, Unit
+
+FRONT_MATTER_SCHEMAS = {Artifact.SPEC: "spec", Artifact.API_REPORT: "api_report", Artifact.DESIGN: "design"}
+"""Schema of the front matter of each document that has one."""
+
+Problem = tuple["int | None", str]
+"""A line of the file, if known, and what is wrong there."""
+
+
+def front_matter(unit: Unit) -> dict[str, Any] | None:
+    """Return the front matter of a document, read strictly; None when it has none that can be read."""
+    from pypto_op.documents.front_matter import split
+
+    try:
+        return split(unit.text, file=unit.shown)[0]
+    except ContractError:
+        return None
+
+
+def front_matter_missing(unit: Unit) -> Problem | None:
+    """Say why the document has no usable front matter; None when it has."""
+    from pypto_op.documents.front_matter import split
+
+    try:
+        split(unit.text, file=unit.shown)
+    except ContractError as error:
+        return _line(error.where), f"{unit.path.name}: {error.problem}"
+    return None
+
+
+def front_matter_problems(unit: Unit) -> Iterator[Problem]:
+    """Yield what in the front matter breaks its schema."""
+    from pypto_op.documents import schema
+
+    data = front_matter(unit)
+    if data is None:
+        return
+    for finding in schema.findings(data, FRONT_MATTER_SCHEMAS[unit.artifact]):
+        key = re.split(r"[.\[]", finding.where)[0]
+        line = unit.markdown.front_matter_line(key) if key else 1
+        yield line, f"{finding.where}: {finding.problem}" if finding.where else finding.problem
+
+
+def section_problems(unit: Unit) -> Iterator[Problem]:
+    """Yield required sections that are missing or empty, and text that was left to be written."""
+    from pypto_op.documents import markdown
+    from pypto_op.documents.front_matter import split
+
+    try:
+        _, body, first_line = split(unit.text)
+    except ContractError:
+        body, first_line = unit.text, 1
+    found = markdown.sections(body, first_line=first_line)
+    for finding in markdown.check_sections(FRONT_MATTER_SCHEMAS[unit.artifact], found):
+        yield finding.line, f"{finding.where}: {finding.problem}" if finding.where else finding.problem
+    for finding in markdown.unfinished(body, first_line=first_line):
+        yield finding.line, finding.problem
+
+
+def rows_under(unit: Unit, *titles: str) -> tuple[Section | None, list[Row]]:
+    """Return the section with one of `titles` and the data rows of its tables."""
+    section = unit.markdown.section(*titles)
+    if section is None:
+        return None, []
+    return section, [row for table in tables(section) for row in table[1:]]
+
+
+def declared_modules(files: OperatorFiles) -> int | None:
+    """Return N, from the interfaces, else from DESIGN.md's decision; None when neither says it."""
+    interfaces = files.existing(files.ws.interfaces)
+    if interfaces is not None and isinstance(interfaces.data, dict):
+        modules = interfaces.data.get("modules")
+        if isinstance(modules, list) and modules:
+            return len(modules)
+    design = files.existing(files.ws.design)
+    if design is not None:
+        match = re.search(r"Decision\W[^\n]*?module_count\W*=\W*(\d+)", design.text)
+        if match:
+            return int(match[1])
+    return None
+
+
+def suite_words(files: OperatorFiles) -> Iterator[Any]:
+    """Yield every case of the suite, as data."""
+    suite = files.existing(files.ws.suite)
+    data = suite.data if suite is not None else None
+    cases: Iterable[Any] = (data.get("cases") or data.get("test_cases") or ()) if isinstance(data, dict) else ()
+    yield from (case for case in cases if isinstance(case, dict))
+
+
+def _line(where: str | None) -> int | None:
+    match = re.match(r"line (\d+)", where or "")
+    return int(match[1]) if match else None
