@@ -94,9 +94,7 @@ def read_text(path: Path | str, *, limit: int = MAX_BYTES) -> str:
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise ContractError(
-            "not UTF-8", file=path, where=f"byte {error.start}", remedy="save it as UTF-8"
-        ) from None
+        raise ContractError("not UTF-8", file=path, where=f"byte {error.start}", remedy="save it as UTF-8") from None
     if "\0" in text:
         raise ContractError("holds NUL bytes", file=path, remedy="save it as plain text")
     return text.replace("\r\n", "\n").replace("\r", "\n")

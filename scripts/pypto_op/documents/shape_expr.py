@@ -105,6 +105,4 @@ def _check_node(node: ast.AST, text: str) -> str:
 
 def _bad(text: str) -> ContractError:
     shown = text if len(text) <= 60 else text[:57] + "..."
-    return ContractError(
-        f"{shown!r} is no shape expression", remedy="use ints, symbols, + - * // and brackets only"
-    )
+    return ContractError(f"{shown!r} is no shape expression", remedy="use ints, symbols, + - * // and brackets only")

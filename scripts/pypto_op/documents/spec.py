@@ -29,13 +29,12 @@ class Spec:
         schema_version: as written.
         supported_dtypes: dtype words, aliases resolved, in the order written.
         p0_shapes: the shapes that must work, as written (`P0Shape`).
-        tolerance: the tolerance block, as written; `policy` is what it means.
+        tolerance: the tolerance block, as written; `policy()` is what it means.
         dynamic_axes: names of the axes whose length is known at run time only.
         axis_ranges: (least, greatest) length of dynamic axes that name one.
         shape_constraints: sentences or expressions for people.
         default_params: scalar parameter -> default value.
         perf_target: as written, or None.
-        policy: the tolerance policy.
     """
 
     op_name: str
@@ -48,13 +47,17 @@ class Spec:
     shape_constraints: tuple[str, ...]
     default_params: Mapping[str, Any]
     perf_target: Any
-    policy: Policy
+    _policy: Policy
+
+    def policy(self) -> Policy:
+        """Return the tolerance policy that `tolerance` stands for."""
+        return self._policy
 
     def tolerance_for(self, dtype: str) -> tuple[float, float] | None:
         """Return (atol, rtol) for a floating dtype, or None when the policy has no such pair."""
-        if self.policy.name != "allclose":
+        if self._policy.name != "allclose":
             return None
-        numbers = self.policy.for_dtype(dtype)
+        numbers = self._policy.for_dtype(dtype)
         return numbers["atol"], numbers["rtol"]
 
 
@@ -97,7 +100,7 @@ def _build(data: Mapping[str, Any], path: Path) -> Spec:
         shape_constraints=tuple(data.get("shape_constraints", [])),
         default_params=data.get("default_params", {}),
         perf_target=data.get("perf_target"),
-        policy=policy_of(data["tolerance"], file=path),
+        _policy=policy_of(data["tolerance"], file=path),
     )
 
 
@@ -125,6 +128,4 @@ def _missing_tolerances(tolerance: Mapping[str, Any], words: list[str]) -> Itera
     if named and "atol" not in tolerance and "standard" not in tolerance:
         for word in words:
             if word in _FLOAT_WORDS and word not in named:
-                yield Finding(
-                    f"tolerance.{word}", "is missing: the block goes by dtype and this one is supported"
-                )
+                yield Finding(f"tolerance.{word}", "is missing: the block goes by dtype and this one is supported")

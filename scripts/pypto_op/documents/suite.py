@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pypto_op.documents import schema
 from pypto_op.documents.reading import read_json
@@ -13,6 +13,10 @@ from pypto_op.documents.schema import Finding
 from pypto_op.errors import ContractError
 from pypto_op.vocabulary import Level
 from pypto_op.workspace import OPERATORS_DIR
+
+if TYPE_CHECKING:
+    from pypto_op.documents.interfaces import Interfaces
+    from pypto_op.documents.spec import Spec
 
 LEAST_PER_LEVEL = 2
 """Cases that a complete suite has per level (verifier seed, B.2)."""
@@ -131,6 +135,13 @@ def build(data: Mapping[str, Any], source: str) -> Suite:
     return Suite(data["op"], data["total_modules"], tuple(cases), source)
 
 
+def derive(spec: Spec, interfaces: Interfaces) -> Suite:
+    """Return a default suite for an operator that has no file yet; see `default_suite.derive`."""
+    from pypto_op.documents.default_suite import derive as make
+
+    return make(spec, interfaces)
+
+
 def _duplicates(data: Mapping[str, Any]) -> list[Finding]:
     key = "cases" if "cases" in data else "test_cases"
     first: dict[str, int] = {}
@@ -138,9 +149,7 @@ def _duplicates(data: Mapping[str, Any]) -> list[Finding]:
     for number, case in enumerate(data[key]):
         earlier = first.setdefault(case["id"], number)
         if earlier != number:
-            found.append(
-                Finding(f"{key}[{number}].id", f"{case['id']!r} is already the id of {key}[{earlier}]")
-            )
+            found.append(Finding(f"{key}[{number}].id", f"{case['id']!r} is already the id of {key}[{earlier}]"))
     return found
 
 

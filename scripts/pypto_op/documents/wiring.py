@@ -62,9 +62,7 @@ def _outputs_are_unique(data: Data) -> Iterator[Finding]:
         for n, output in enumerate(module["outputs"]):
             key = (module["id"], output["name"])
             if key in seen:
-                yield Finding(
-                    f"modules[{i}].outputs[{n}].name", f"module_{key[0]} already has an output {key[1]}"
-                )
+                yield Finding(f"modules[{i}].outputs[{n}].name", f"module_{key[0]} already has an output {key[1]}")
             seen.add(key)
 
 
@@ -89,19 +87,13 @@ def _consumers_agree(data: Data) -> Iterator[Finding]:
     primary, outputs = _primary(data), _outputs(data)
     for place, _, item in _each_input(data):
         source = item["source"]
-        made = (
-            primary.get(item["name"])
-            if source == "primary"
-            else outputs.get((module_number(source), item["name"]))
-        )
+        made = primary.get(item["name"]) if source == "primary" else outputs.get((module_number(source), item["name"]))
         if made is None:
             continue
         if "dtype" in item and item["dtype"] != made["dtype"]:
             yield Finding(f"{place}.dtype", f"is {item['dtype']}, {source} makes {made['dtype']}")
         if "shape" in item and _canonical(item["shape"]) != _canonical(made["shape"]):
-            yield Finding(
-                f"{place}.shape", f"is {_shown(item['shape'])}, {source} makes {_shown(made['shape'])}"
-            )
+            yield Finding(f"{place}.shape", f"is {_shown(item['shape'])}, {source} makes {_shown(made['shape'])}")
 
 
 def _final_outputs_exist(data: Data) -> Iterator[Finding]:
@@ -116,9 +108,7 @@ def _final_outputs_exist(data: Data) -> Iterator[Finding]:
 
 
 def _outputs_are_used(data: Data) -> Iterator[Finding]:
-    used = {
-        (module_number(i["source"]), i["name"]) for _, _, i in _each_input(data) if i["source"] != "primary"
-    }
+    used = {(module_number(i["source"]), i["name"]) for _, _, i in _each_input(data) if i["source"] != "primary"}
     used |= {(module_number(final["source"]), final["name"]) for final in data["final_outputs"]}
     for i, module in enumerate(data["modules"]):
         for n, output in enumerate(module["outputs"]):
@@ -158,9 +148,7 @@ def _sizes_fit(sizes: Mapping[str, int], known: set[str], place: str, data: Data
 def _modules_have_a_backbone(data: Data) -> Iterator[Finding]:
     for i, module in enumerate(data["modules"]):
         if "heavy_ops" in module and not module["heavy_ops"]:
-            yield Finding(
-                f"modules[{i}].heavy_ops", "a module without a heavy op: merge it with its neighbour"
-            )
+            yield Finding(f"modules[{i}].heavy_ops", "a module without a heavy op: merge it with its neighbour")
 
 
 def _live_out_exists(data: Data) -> Iterator[Finding]:
