@@ -1,0 +1,90 @@
+"""OL15: the golden is plain torch."""
+
+import re
+
+import libcst as cst
+
+from pypto_op.vocabulary import Artifact, Severity
+from pypto_op_lint.examples import GOLDEN
+from pypto_op_lint.facts.values import Cls, Const, Instance, Path
+from pypto_op_lint.imports import components, imported
+from pypto_op_lint.rule import GOLDENS, Invalid, Rule, Valid
+from pypto_op_lint.tree import Site
+
+_NO_TENSOR = re.compile(
+    r"(?:self|cls|cfg|conf|config|args|opts?|options|params?|dims?|shapes?|sizes?|meta|case|spec)\Z"
+)
+
+
+class GoldenPureTorch(Rule):
+    """The golden uses pypto, `.T` or `.t()`.
+
+    What it does:
+        Reports every import of pypto, functions and importlib included, the attribute `.T` of a tensor, and calls of `.t()`
+        without arguments.
+
+    Why:
+        The golden is the truth that the kernel is measured with: it must not share code with it. `.T` and `.t()` have no
+        counterpart in pypto and hide a layout change from the inventory.
+
+    Example:
+        def scores_golden(q, k):
+            return q @ k.T
+
+    Use instead:
+        def scores_golden(q, k):
+            return q @ torch.transpose(k, -1, -2)
+
+    Known limits:
+        `.T` of an object that is plainly no tensor (`self`, `cfg`, an instance of a class of the file) is let through by its
+        name.
+    """
+
+    id = "OL15"
+    name = "golden-pure-torch"
+    severity = Severity.S1
+    artifacts = GOLDENS
+    needs = frozenset({"foreign_calls"})
+    MESSAGE = "the golden is not plain torch"
+    FIX_HINT = "write the golden with torch alone, and transposes as torch.transpose(x, -1, -2)"
+
+    VALID = [
+        Valid(GOLDEN, artifact=Artifact.GOLDEN),
+        Valid('"""Never `import pypto` here, nor x.T."""\n' + GOLDEN, artifact=Artifact.GOLDEN),
+        Valid(GOLDEN + "\n\nclass Dims:\n    T = 64\n\n\nTOKENS = Dims.T\n", artifact=Artifact.GOLDEN),
+        Valid(GOLDEN.replace("torch.exp(x)", "torch.transpose(x, 0, 1)"), artifact=Artifact.MODULE_GOLDEN, phase=1),
+        Valid("from pypto_helpers_of_ours import scale\n" + GOLDEN, artifact=Artifact.GOLDEN),
+    ]
+    INVALID = [
+        Invalid("import pypto\n" + GOLDEN, artifact=Artifact.GOLDEN, lines=(1,)),
+        Invalid("from pypto.frontend import jit\n" + GOLDEN, artifact=Artifact.GOLDEN),
+        Invalid(GOLDEN.replace("    return", "    import pypto\n    return"), artifact=Artifact.GOLDEN),
+        Invalid('import importlib\nP = importlib.import_module("pypto")\n' + GOLDEN, artifact=Artifact.GOLDEN),
+        Invalid(GOLDEN.replace("torch.exp(x)", "x.T"), artifact=Artifact.GOLDEN),
+        Invalid(GOLDEN.replace("torch.exp(x)", "torch.exp(x).t()"), artifact=Artifact.MODULE_GOLDEN, phase=1),
+    ]
+
+    def visit_Attribute(self, site: Site) -> None:
+        """`x.T`."""
+        node: cst.Attribute = site.node  # type: ignore[assignment]
+        if node.attr.value != "T" or (isinstance(node.value, cst.Name) and _NO_TENSOR.match(node.value.value)):
+            return
+        values = self.facts.ev.values(node.value)
+        if not any(isinstance(v, (Instance, Cls, Const)) or _is_module(v) for v in values):
+            self.report(site, f"`{self.code(node)}` transposes in a way that pypto does not have")
+
+    def visit_Call(self, site: Site) -> None:
+        """`x.t()`."""
+        node: cst.Call = site.node  # type: ignore[assignment]
+        if isinstance(node.func, cst.Attribute) and node.func.attr.value == "t" and not node.args:
+            self.report(site, f"`{self.code(node)}` transposes in a way that pypto does not have")
+
+    def check_file(self) -> None:
+        """Imports."""
+        for site, name in imported(self.facts):
+            if components(name)[0] == "pypto":
+                self.report(site, "the golden imports pypto")
+
+
+def _is_module(value: object) -> bool:
+    return isinstance(value, Path) and not value.name.startswith(("torch.", "builtins."))

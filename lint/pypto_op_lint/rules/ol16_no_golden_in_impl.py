@@ -1,0 +1,89 @@
+"""OL16: the impl does not know the golden."""
+
+import re
+
+import libcst as cst
+
+from pypto_op.vocabulary import Severity
+from pypto_op_lint.examples import impl
+from pypto_op_lint.imports import components, imported
+from pypto_op_lint.rule import IMPLS, Invalid, Rule, Valid
+from pypto_op_lint.tree import Site
+
+_GOLDEN = re.compile(r"(?:\w+_)?golden\Z")
+_GOLDEN_FILE = re.compile(r"(?:^|[/\s])\w+_golden(?:\.py)?\Z")
+_FALLBACK = (
+    "    try:\n        demo_kernel(x, out)\n    except RuntimeError:\n        from demo_golden import demo_golden\n"
+)
+
+
+class NoGoldenInImpl(Rule):
+    """The impl imports a golden, or opens its file.
+
+    What it does:
+        Reports imports of any module called `*_golden`, wherever they stand and however they are written (package paths,
+        relative imports, importlib, a function's body), and strings that name such a module or file in a call or an index.
+
+    Why:
+        An impl that can call its golden passes every comparison, and a broken kernel ships.
+
+    Example:
+        def softmax_wrapper(x):
+            from softmax_golden import softmax_golden
+            return softmax_golden(x)
+
+    Use instead:
+        def softmax_wrapper(x):
+            out = torch.empty_like(x)
+            softmax_kernel(x, out)
+            return out
+
+    Known limits:
+        A name that is put together at run time is not seen; the judge's process cannot open the golden either way.
+    """
+
+    id = "OL16"
+    name = "no-golden-in-impl"
+    severity = Severity.S1
+    artifacts = IMPLS
+    needs = frozenset({"foreign_calls"})
+    MESSAGE = "the impl reaches for a golden"
+    FIX_HINT = "remove the golden from the impl; the test compares the two"
+
+    VALID = [
+        Valid(impl()),
+        Valid(impl(before='"""Compared with demo_golden in the test."""\n# from demo_golden import demo_golden\n')),
+        Valid(impl(before="GOLDEN_RATIO = 1.618\n")),
+    ]
+    INVALID = [
+        Invalid(impl(before="from demo_golden import demo_golden\n")),
+        Invalid(impl(before="import demo_golden as reference\n")),
+        Invalid(impl(before="from custom.demo.demo_golden import demo_golden\n")),
+        Invalid(impl(before="from .demo_golden import demo_golden\n")),
+        Invalid(impl(before="from . import demo_golden\n")),
+        Invalid(impl(before="from demo_module1_golden import demo_module1_golden\n")),
+        Invalid(impl().replace("    demo_kernel(x, out)\n", _FALLBACK)),
+        Invalid(impl(before='import importlib\nREF = importlib.import_module("demo_golden")\n')),
+        Invalid(impl(before='import sys\nREF = sys.modules["demo_golden"]\n')),
+        Invalid(impl(before='SOURCE = open("custom/demo/demo_golden.py").read()\n')),
+    ]
+
+    def visit_SimpleString(self, site: Site) -> None:
+        """A golden's module or file, named in a call or an index."""
+        node: cst.SimpleString = site.node  # type: ignore[assignment]
+        text = node.evaluated_value
+        if not isinstance(text, str) or not _GOLDEN_FILE.search(text):
+            return
+        around = [type(s.node) for s in site.ancestors()]
+        loaders = (cst.Import, cst.ImportFrom)
+        if any(kind in (cst.Call, cst.SubscriptElement, cst.Subscript) for kind in around[:4]) and not any(
+            kind in loaders for kind in around
+        ):
+            self.report(site, f"{node.value} names a golden")
+
+    def check_file(self) -> None:
+        """Imports; those that a string names are told by `visit_SimpleString`."""
+        for site, name in imported(self.facts):
+            is_statement = isinstance(site.node, (cst.Import, cst.ImportFrom))
+            if is_statement and any(_GOLDEN.match(part) for part in components(name)):
+                self.report(site, f"`{self.code(site.node)}` imports a golden")
