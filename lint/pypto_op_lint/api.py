@@ -12,7 +12,6 @@ from pathlib import Path
 from pypto_op.errors import ContractError
 from pypto_op.vocabulary import Artifact, LintEvent
 from pypto_op.workspace import OpWorkspace
-
 from pypto_op_lint import engine, pypto_names, registry
 from pypto_op_lint.findings import Edit, Finding, LintResult
 from pypto_op_lint.rule import LintContext, Rule
@@ -132,9 +131,7 @@ def block_message(result: LintResult) -> str:
     lines.append("fix_hints:")
     hints = dict.fromkeys((f.rule_id, f.fix_hint) for f in blocking)
     lines += [f"  - {rule_id}: {hint}" for rule_id, hint in hints]
-    lines.append(
-        "Repair the same file with Write or Edit at the same path; do not move it and do not write it with Bash."
-    )
+    lines.append("Repair the same file with Write or Edit at the same path; do not move it and do not write it with Bash.")
     return "\n".join(lines)
 
 
@@ -195,9 +192,7 @@ def _missing(rules: dict[str, type[Rule]], context: LintContext, units: list[Uni
         if rule.missing_is_fault and not present & rule.artifacts:
             instance = rule(context, None)
             kinds = " or ".join(sorted(_file_name(context.operator.ws, a) for a in rule.artifacts))
-            instance.report(
-                None, f"{kinds} does not exist", file=context.operator.shown(context.operator.ws.root)
-            )
+            instance.report(None, f"{kinds} does not exist", file=context.operator.shown(context.operator.ws.root))
             found.extend(instance.findings)
     return found
 
@@ -228,6 +223,7 @@ def _loose(path: Path) -> tuple[OpWorkspace, Artifact]:
 def _finish(result: LintResult, files: OperatorFiles, chosen: dict[str, type[Rule]]) -> LintResult:
     result.files = sorted(set(files.read))
     result.rules = list(chosen)
+    files.dispose()
     result.notes.extend(pypto_names.notes())
     return result
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
-from typing import Any, TypeVar
+from typing import Any, Optional, TypeVar
 
 import libcst as cst
 
@@ -21,11 +21,10 @@ _NO_CHILDREN = {
     "whitespace", "leading_lines", "lpar", "rpar", "comma", "header", "footer", "semicolon", "lbracket", "rbracket",
     "dot", "equal", "colon", "lbrace", "rbrace", "lines_after_decorators", "asynchronous", "indent", "posonly_ind",
     "first_colon", "second_colon", "operators", "lines_after_module_docstring", "trailing_whitespace", "separator",
+    "operator", "attr", "name", "keyword",
 }  # fmt: skip
 
-_SCOPE_NODES = (
-    cst.FunctionDef, cst.Lambda, cst.ClassDef, cst.ListComp, cst.SetComp, cst.DictComp, cst.GeneratorExp,
-)  # fmt: skip
+_SCOPE_NODES = frozenset({cst.FunctionDef, cst.Lambda, cst.ClassDef, cst.ListComp, cst.SetComp, cst.DictComp, cst.GeneratorExp})
 _TERMINAL = (cst.Return, cst.Raise, cst.Continue, cst.Break)
 _fields: dict[type[cst.CSTNode], tuple[str, ...]] = {}
 
@@ -40,15 +39,19 @@ class Site:
         scope: the scope in which names in it are looked up.
         order: position in source order.
         in_main: it lies under `if __name__ == "__main__":`.
+        function: the function whose body holds it; None for module and class level.
     """
 
-    __slots__ = ("in_main", "node", "order", "parent", "role", "scope")
+    __slots__ = ("function", "in_main", "node", "order", "parent", "role", "scope")
 
-    def __init__(
-        self, node: cst.CSTNode, parent: Site | None, role: str, scope: Scope, order: int, in_main: bool
-    ) -> None:
-        self.node, self.parent, self.role, self.scope = node, parent, role, scope
-        self.order, self.in_main = order, in_main
+    def __init__(self, node: cst.CSTNode, parent: Site | None, role: str, scope: Scope, order: int, in_main: bool) -> None:
+        self.node = node
+        self.parent = parent
+        self.role = role
+        self.scope = scope
+        self.order = order
+        self.in_main = in_main
+        self.function: Function | None = scope.inside
 
     def ancestors(self) -> Iterator[Site]:
         """Yield the sites around this one, innermost first."""
@@ -61,14 +64,6 @@ class Site:
         """Whether this site is `other` or lies inside it."""
         return self is other or any(site is other for site in self.ancestors())
 
-    @property
-    def function(self) -> Function | None:
-        """The function whose body holds this site; None for module and class level."""
-        scope: Scope | None = self.scope
-        while scope is not None and scope.function is None:
-            scope = scope.parent
-        return scope.function if scope else None
-
 
 class Scope:
     """A module, class, function, lambda or comprehension, and what it binds.
@@ -79,14 +74,16 @@ class Scope:
         parent: the scope around it.
         bindings: name -> everything that binds it here, in source order.
         function: the function this is the scope of.
+        inside: the function whose body this scope is, or lies in.
     """
 
-    __slots__ = ("bindings", "function", "kind", "outer_names", "parent", "site")
+    __slots__ = ("bindings", "function", "inside", "kind", "outer_names", "parent", "site")
 
     def __init__(self, kind: str, site: Site | None, parent: Scope | None) -> None:
         self.kind, self.site, self.parent = kind, site, parent
         self.bindings: dict[str, list[Binding]] = {}
         self.function: Function | None = None
+        self.inside: Function | None = parent.inside if parent is not None else None
         self.outer_names: dict[str, str] = {}
 
     @property
@@ -222,6 +219,17 @@ class Tree:
         found = [site for kind in types for site in self._by_type.get(kind, ())]
         return sorted(found, key=lambda s: s.order)
 
+    def dispose(self) -> None:
+        """Cut the circles between sites, scopes and functions, so that their memory returns without a collection."""
+        for function in self.functions:
+            function.sites.clear()
+        for scope in self.scopes:
+            scope.bindings.clear()
+            scope.function = scope.inside = scope.site = None
+        self._by_type.clear()
+        self._by_id.clear()
+        self.module_sites.clear()
+
     def types(self) -> Iterator[type]:
         """Yield the node types that occur."""
         yield from self._by_type
@@ -244,6 +252,10 @@ class Tree:
         raise KeyError("node of another file")
 
 
+_Pending = tuple[cst.CSTNode, Optional[Site], str, Scope, bool]
+"""A node that is still to be visited, with its parent, role, scope and whether it is under the main block."""
+
+
 class _Walk:
     """Builds sites, scopes and functions; then the bindings."""
 
@@ -252,46 +264,55 @@ class _Walk:
 
     def run(self) -> None:
         tree = self._tree
-        stack: list[tuple[cst.CSTNode, Site | None, str, Scope, bool]] = [
-            (statement, None, "body", tree.module, False) for statement in reversed(_live(tree.body))
-        ]
+        stack: list[_Pending] = [(statement, None, "body", tree.module, False) for statement in reversed(_live(tree.body))]
         by_type, by_id = tree._by_type, tree._by_id
         order = 0
         while stack:
             node, parent, role, scope, in_main = stack.pop()
-            kind = type(node)
+            kind = node.__class__
             site = Site(node, parent, role, scope, order, in_main)
             order += 1
             by_id[id(node)] = site
-            try:
+            if kind in by_type:
                 by_type[kind].append(site)
-            except KeyError:
+            else:
                 by_type[kind] = [site]
-            function = scope.function if scope.function is not None or scope.parent is None else site.function
-            (function.sites if function is not None else tree.module_sites).append(site)
-            if isinstance(node, _SCOPE_NODES):
-                stack.extend(self._enter_scope(site, scope))
-            elif kind is cst.If:
-                stack.extend(_if_children(site, node, in_main))  # type: ignore[arg-type]
-            elif kind is cst.IndentedBlock:
-                for statement in reversed(_live(node.body)):  # type: ignore[attr-defined]
-                    stack.append((statement, site, "body", scope, in_main))
-            elif not (kind is cst.While and _constant_truth(node.test) is False):  # type: ignore[attr-defined]
-                stack.extend(reversed([(c, site, r, scope, in_main) for r, c in _children(node)]))
+            (scope.inside.sites if scope.inside is not None else tree.module_sites).append(site)
+            if kind in _SPECIAL:
+                self._special(site, stack)
+            elif fields := _fields.get(kind) or _child_fields(kind):
+                for name in fields:
+                    value = getattr(node, name)
+                    if value is None:
+                        continue
+                    if value.__class__ in (tuple, list):
+                        stack.extend([(child, site, name, scope, in_main) for child in reversed(value)])
+                    elif _is_node(value.__class__):
+                        stack.append((value, site, name, scope, in_main))
 
-    def _enter_scope(
-        self, site: Site, outer: Scope
-    ) -> list[tuple[cst.CSTNode, Site | None, str, Scope, bool]]:
+    def _special(self, site: Site, stack: list[_Pending]) -> None:
+        node, scope, in_main = site.node, site.scope, site.in_main
+        if isinstance(node, cst.If):
+            stack.extend(_if_children(site, node, in_main))
+        elif isinstance(node, cst.IndentedBlock):
+            stack.extend([(s, site, "body", scope, in_main) for s in reversed(_live(node.body))])
+        elif isinstance(node, cst.While):
+            if _constant_truth(node.test) is not False:
+                stack.extend([(c, site, r, scope, in_main) for r, c in reversed(_children(node))])
+        else:
+            stack.extend(self._enter_scope(site, scope))
+
+    def _enter_scope(self, site: Site, outer: Scope) -> list[_Pending]:
         node = site.node
         kind = "function" if isinstance(node, (cst.FunctionDef, cst.Lambda)) else "comprehension"
         inner = Scope("class" if isinstance(node, cst.ClassDef) else kind, site, outer)
         self._tree.scopes.append(inner)
         if isinstance(node, (cst.FunctionDef, cst.Lambda)):
             name = node.name.value if isinstance(node, cst.FunctionDef) else "<lambda>"
-            inner.function = Function(name, site, inner, _parameters(node.params))
+            inner.function = inner.inside = Function(name, site, inner, _parameters(node.params))
             self._tree.functions.append(inner.function)
         outside = {"decorators", "returns", "bases", "keywords", "name", "type_parameters"}
-        made: list[tuple[cst.CSTNode, Site | None, str, Scope, bool]] = []
+        made: list[_Pending] = []
         for role, child in _children(node):
             if role == "params":
                 made.extend(_parameter_children(child, site, outer, inner))
@@ -302,11 +323,9 @@ class _Walk:
         return made[::-1]
 
 
-def _parameter_children(
-    params: cst.CSTNode, site: Site, outer: Scope, inner: Scope
-) -> list[tuple[cst.CSTNode, Site | None, str, Scope, bool]]:
+def _parameter_children(params: cst.CSTNode, site: Site, outer: Scope, inner: Scope) -> list[_Pending]:
     """Annotations and defaults are evaluated outside the function; the parameters bind inside."""
-    made: list[tuple[cst.CSTNode, Site | None, str, Scope, bool]] = []
+    made: list[_Pending] = []
     assert isinstance(params, cst.Parameters)
     for parameter in _parameters(params):
         made.append((parameter.node, site, "parameter", outer, site.in_main))
@@ -327,12 +346,10 @@ def _parameters(params: cst.Parameters) -> list[Parameter]:
     return found
 
 
-def _if_children(
-    site: Site, node: cst.If, in_main: bool
-) -> list[tuple[cst.CSTNode, Site | None, str, Scope, bool]]:
+def _if_children(site: Site, node: cst.If, in_main: bool) -> list[_Pending]:
     truth = _constant_truth(node.test)
     main = in_main or (site.scope.kind == "module" and _is_main_test(node.test))
-    made: list[tuple[cst.CSTNode, Site | None, str, Scope, bool]] = []
+    made: list[_Pending] = []
     if node.orelse is not None and truth is not True:
         made.append((node.orelse, site, "orelse", site.scope, in_main))
     if truth is not False:
@@ -390,20 +407,36 @@ def _live(body: Any) -> list[cst.CSTNode]:
     return live
 
 
+_SPECIAL = _SCOPE_NODES | {cst.If, cst.IndentedBlock, cst.While}
+_node_classes: dict[type, bool] = {}
+
+
+def _is_node(kind: type) -> bool:
+    """Whether `kind` is a class of nodes; remembered, because asking an abstract base class is slow."""
+    if kind not in _node_classes:
+        _node_classes[kind] = issubclass(kind, cst.CSTNode)
+    return _node_classes[kind]
+
+
+def _child_fields(kind: type[cst.CSTNode]) -> tuple[str, ...]:
+    """Return the fields of `kind` that may hold code, last first."""
+    names = [f.name for f in dataclasses.fields(kind) if f.name not in _NO_CHILDREN and "whitespace" not in f.name]
+    _fields[kind] = tuple(reversed(names))
+    return _fields[kind]
+
+
+def children(node: cst.CSTNode) -> list[cst.CSTNode]:
+    """Return the code directly inside `node`, in source order; libcst's own `children` visits white space too."""
+    return [child for _, child in _children(node)]
+
+
 def _children(node: cst.CSTNode) -> list[tuple[str, cst.CSTNode]]:
     kind = type(node)
-    names = _fields.get(kind)
-    if names is None:
-        names = _fields[kind] = tuple(
-            f.name
-            for f in dataclasses.fields(kind)
-            if f.name not in _NO_CHILDREN and "whitespace" not in f.name
-        )
     found: list[tuple[str, cst.CSTNode]] = []
-    for name in names:
+    for name in reversed(_fields.get(kind) or _child_fields(kind)):
         value = getattr(node, name)
-        if isinstance(value, cst.CSTNode):
+        if value.__class__ in (tuple, list):
+            found.extend((name, entry) for entry in value)
+        elif _is_node(value.__class__):
             found.append((name, value))
-        elif value.__class__ in (tuple, list):
-            found.extend((name, entry) for entry in value if isinstance(entry, cst.CSTNode))
     return found

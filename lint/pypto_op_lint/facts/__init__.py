@@ -18,9 +18,7 @@ from pypto_op_lint.tree import Function, Site, Tree
 
 JIT = "pypto.frontend.jit"
 _WRAPPER_NAME = re.compile(r"(?:\w+_wrapper|launch_\w+|run_\w+)\Z")
-_SELF_TEST_NAME = re.compile(
-    r"(?:_?validate\w*|_?make_inputs|_?main|_?self_test|_?demo|_?test\w*|test_\w+|_?bench\w*)\Z"
-)
+_SELF_TEST_NAME = re.compile(r"(?:_?validate\w*|_?make_inputs|_?main|_?self_test|_?demo|_?test\w*|test_\w+|_?bench\w*)\Z")
 
 
 NO_GRAPH_WORK = frozenset({
@@ -29,6 +27,10 @@ NO_GRAPH_WORK = frozenset({
     "pypto.set_cube_tile_shapes", "pypto.Element", "pypto.element", "pypto.SymbolicScalar", "pypto.symbolic_scalar",
 })  # fmt: skip
 """pypto calls that by themselves compute nothing on the device."""
+
+
+_ADDING = (cst.Call, cst.BinaryOperation, cst.AssignTarget, cst.AugAssign)
+"""Nodes that can add to the graph."""
 
 
 @dataclass(eq=False)
@@ -58,6 +60,13 @@ class Facts:
         self.tree = tree
         bind_names(tree)
         self.ev = Evaluator(tree)
+        self._builds: dict[int, bool] = {}
+
+    def dispose(self) -> None:
+        """Let go of the tree and of everything that was computed."""
+        self.ev.dispose()
+        self.tree.dispose()
+        self.__dict__.clear()
 
     @cached_property
     def calls(self) -> CallGraph:
@@ -113,23 +122,25 @@ class Facts:
         function = site.function
         return function is not None and id(function) in self._graph_ids
 
-    @cached_property
-    def graph_sites(self) -> list[Site]:
-        """Every site of the graph's code."""
-        return [site for function in self.graph_functions for site in function.sites]
+    def graph_sites(self, *types: type[cst.CSTNode]) -> list[Site]:
+        """Return the sites of these types in the graph's code, in source order."""
+        graph = self._graph_ids
+        return [s for s in self.tree.sites(*types) if s.function is not None and id(s.function) in graph]
 
     def graph_work(self, root: Site) -> Site | None:
         """Return the first site in `root` that adds to the graph: a pypto operation or arithmetic on a pypto tensor."""
-        function = root.function
-        sites = function.sites if function is not None else self.tree.module_sites
-        inside = (s for s in sites if s.within(root)) if root.scope is not None else iter(sites)
-        return next((s for s in inside if self._adds_to_graph(s, ())), None)
+        candidates = self.tree.sites(*_ADDING)
+        return next((s for s in candidates if s.within(root) and self._adds_to_graph(s, ())), None)
 
     def builds_graph(self, function: Function, seen: tuple[Function, ...] = ()) -> bool:
         """Whether calling `function` adds to the graph."""
         if any(function is f for f in seen):
             return False
-        return any(self._adds_to_graph(s, (*seen, function)) for s in function.sites)
+        key = id(function)
+        if key not in self._builds:
+            adding = [s for s in self.tree.sites(*_ADDING) if s.function is function]
+            self._builds[key] = any(self._adds_to_graph(s, (*seen, function)) for s in adding)
+        return self._builds[key]
 
     def _adds_to_graph(self, site: Site, seen: tuple[Function, ...]) -> bool:
         node = site.node
@@ -209,11 +220,11 @@ class Facts:
         reached = calls.reach([*roots, *live], stop=self.kernels)
         return [f for f in reached if id(f) not in self._graph_ids]
 
-    @cached_property
-    def host_sites(self) -> list[Site]:
-        """Every site of host code: module level (without the main block) and the host functions."""
-        sites = [site for site in self.tree.module_sites if not site.in_main]
-        return sites + [site for function in self.host_functions for site in function.sites]
+    def host_sites(self, *types: type[cst.CSTNode]) -> list[Site]:
+        """Return the sites of these types in host code: module level (without the main block) and host functions."""
+        hosts = {id(f) for f in self.host_functions}
+        sites = self.tree.sites(*types)
+        return [s for s in sites if (id(s.function) in hosts if s.function is not None else not s.in_main)]
 
     @cached_property
     def launches(self) -> Launches:

@@ -55,6 +55,10 @@ _LONGEST = 4096
 def literal(ev: Evaluator, node: Any) -> Iterable[Value]:
     """Value of a number or string."""
     try:
+        if isinstance(node, cst.Integer):
+            return (Const.of(int(node.value, 0)),)
+        if isinstance(node, cst.Float):
+            return (Const.of(float(node.value)),)
         return (Const.of(node.evaluated_value),)
     except (ValueError, SyntaxError, AttributeError):
         return NOTHING_KNOWN

@@ -57,12 +57,16 @@ class Evaluator:
         self._kept: dict[int, Values] = {}
         self._running: set[int] = set()
         self._returns: dict[int, Values] = {}
+        self._unsettled: set[int] = set()
+        self._asked_parameters = 0
         self._depth = 0
         self.attribute_stores = objects.attribute_stores(tree)
 
     def forget(self) -> None:
-        """Drop what was evaluated, because more is known about arguments now."""
-        self._kept.clear()
+        """Drop what depends on a parameter, because more is known about arguments now."""
+        for key in self._unsettled:
+            self._kept.pop(key, None)
+        self._unsettled.clear()
         self._returns.clear()
 
     def values(self, node: cst.CSTNode | None) -> Values:
@@ -72,9 +76,12 @@ class Evaluator:
         key = id(node)
         kept = self._kept.get(key)
         if kept is not None:
+            self._asked_parameters += key in self._unsettled
             return kept
         if key in self._running or self._depth > _MOST_DEPTH:
+            self._asked_parameters += 1
             return NOTHING_KNOWN
+        asked = self._asked_parameters
         self._running.add(key)
         self._depth += 1
         try:
@@ -84,7 +91,15 @@ class Evaluator:
             self._running.discard(key)
             self._depth -= 1
         self._kept[key] = found
+        if self._asked_parameters != asked:
+            self._unsettled.add(key)
         return found
+
+    def dispose(self) -> None:
+        """Forget everything."""
+        self._kept.clear()
+        self._returns.clear()
+        self.arguments.clear()
 
     def paths(self, node: cst.CSTNode | None) -> set[str]:
         """Return the foreign dotted names that `node` may stand for."""
@@ -190,6 +205,7 @@ class Evaluator:
 
     def parameter_values(self, function: Function, parameter: Parameter) -> Values:
         """Return what the callers in this file pass for `parameter`; the parameter itself where that is not all."""
+        self._asked_parameters += 1
         sites = self.arguments.get(id(function), [])
         found: list[Value] = []
         if not sites or id(function) in self.open_functions:
@@ -224,6 +240,7 @@ class Evaluator:
     def returned(self, function: Function) -> Values:
         """Return what calling `function` may give."""
         key = id(function)
+        self._asked_parameters += 1
         if key in self._returns:
             return self._returns[key]
         self._returns[key] = NOTHING_KNOWN
@@ -253,9 +270,7 @@ class Evaluator:
             return (Instance(callee, node),)
         if isinstance(callee, Instance):
             method = objects.attribute(self, callee, "__call__")
-            return [
-                v for m in method if isinstance(m, Func) for v in self.returned(m.function)
-            ] or NOTHING_KNOWN
+            return [v for m in method if isinstance(m, Func) for v in self.returned(m.function)] or NOTHING_KNOWN
         if isinstance(callee, Path):
             return self._foreign(callee.name, node)
         if isinstance(callee, Result):

@@ -29,9 +29,7 @@ def reaching(bindings: list[Binding], use: Site) -> list[Binding]:
 def _inside_value(binding: Binding, use: Site) -> bool:
     """`x = f(x)`: the use on the right sees what was there before. A loop's body does see the loop's target."""
     if isinstance(binding.site.node, (cst.For, cst.FunctionDef, cst.ClassDef)):
-        return binding.kind == "loop" and any(
-            s.role == "iter" and s.parent is binding.site for s in (use, *use.ancestors())
-        )
+        return binding.kind == "loop" and any(s.role == "iter" and s.parent is binding.site for s in (use, *use.ancestors()))
     return use.within(binding.site)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from pypto_op_lint.facts.evaluator import CallSite
-from pypto_op_lint.tree import Function, Site
+from pypto_op_lint.tree import Function, Site, children
 
 if TYPE_CHECKING:
     from pypto_op_lint.facts import Facts
@@ -193,9 +193,7 @@ class Launches:
             return self._expression(node.test).then(either)
         if isinstance(node, cst.Lambda):
             return NONE_AT_ALL
-        inside = self._expressions(
-            [c for c in node.children if not isinstance(c, cst.BaseParenthesizableWhitespace)]
-        )
+        inside = self._expressions(children(node))
         if isinstance(node, (cst.ListComp, cst.SetComp, cst.DictComp, cst.GeneratorExp)):
             return Count(0, MANY) if inside.most else NONE_AT_ALL
         return inside.then(self._call(node)) if isinstance(node, cst.Call) else inside

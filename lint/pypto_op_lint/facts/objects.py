@@ -106,9 +106,7 @@ def _field_argument(base: Instance, name: str) -> cst.BaseExpression | None:
     """Return the argument that set field `name` of a dataclass or NamedTuple."""
     if base.call is None or "__init__" in base.cls.scope.bindings:
         return None
-    fields = [
-        n for n, found in base.cls.scope.bindings.items() if isinstance(found[0].site.node, cst.AnnAssign)
-    ]
+    fields = [n for n, found in base.cls.scope.bindings.items() if isinstance(found[0].site.node, cst.AnnAssign)]
     if name not in fields:
         return None
     place = fields.index(name)

@@ -83,9 +83,7 @@ class Tensors:
         if isinstance(node, cst.Comparison):
             identity = (cst.Is, cst.IsNot, cst.In, cst.NotIn)
             plain = not any(isinstance(c.operator, identity) for c in node.comparisons)
-            return plain and (
-                self.on_host(node.left) or any(self.on_host(c.comparator) for c in node.comparisons)
-            )
+            return plain and (self.on_host(node.left) or any(self.on_host(c.comparator) for c in node.comparisons))
         if isinstance(node, cst.IfExp):
             return self.on_host(node.body) or self.on_host(node.orelse)
         if isinstance(node, cst.NamedExpr):

@@ -1,7 +1,6 @@
 """OL01: one kernel, written as one literal decorator."""
 
 from pypto_op.vocabulary import Severity
-
 from pypto_op_lint.examples import BODY, DECORATOR, HEAD, WRAPPER, impl
 from pypto_op_lint.rule import IMPLS, Invalid, Rule, Valid
 
@@ -46,7 +45,9 @@ class SingleLiteralJit(Rule):
     artifacts = IMPLS
     needs = frozenset({"jit_entries"})
     MESSAGE = "the file has no jit kernel"
-    FIX_HINT = "write `import pypto` and decorate exactly one plain function with `@pypto.frontend.jit` or `@pypto.frontend.jit(...)`"
+    FIX_HINT = (
+        "write `import pypto` and decorate exactly one plain function with `@pypto.frontend.jit` or `@pypto.frontend.jit(...)`"
+    )
 
     VALID = [
         Valid(impl()),
@@ -86,9 +87,7 @@ class SingleLiteralJit(Rule):
         Invalid(impl(decorator="", wrapper="demo_kernel = pypto.frontend.jit(demo_kernel)\n\n\n" + WRAPPER)),
         Invalid(impl(decorator="", before='"""\n@pypto.frontend.jit\ndef k(): ...\n"""')),
         Invalid(
-            impl(decorator="").replace(
-                "def demo_kernel", f"if False:\n    {DECORATOR}\n    def k(): ...\n\ndef demo_kernel"
-            )
+            impl(decorator="").replace("def demo_kernel", f"if False:\n    {DECORATOR}\n    def k(): ...\n\ndef demo_kernel")
         ),
         Invalid(impl(BODY).replace("def demo_kernel", "async def demo_kernel")),
     ]
@@ -109,8 +108,7 @@ class SingleLiteralJit(Rule):
             if not entry.literal:
                 self.report(
                     entry.node,
-                    f"the jit decorator of `{entry.function.name}` is not written literally "
-                    f"(`{self.code(entry.node, 40)}`)",
+                    f"the jit decorator of `{entry.function.name}` is not written literally (`{self.code(entry.node, 40)}`)",
                 )
             elif entry.function.is_async:
                 self.report(entry.node, f"the kernel `{entry.function.name}` is an `async def`")

@@ -1,7 +1,6 @@
 """OL48: tile shapes are numbers that are known before the kernel is compiled."""
 
 from collections.abc import Iterator
-from typing import Optional
 
 import libcst as cst
 
@@ -9,6 +8,7 @@ from pypto_op.vocabulary import Severity
 from pypto_op_lint.examples import BODY, impl
 from pypto_op_lint.facts.values import Const, Member, Param, Result, Seq, Value
 from pypto_op_lint.rule import IMPLS, Invalid, Rule, Valid
+from pypto_op_lint.tree import children
 
 _VEC, _CUBE = "pypto.set_vec_tile_shapes", "pypto.set_cube_tile_shapes"
 _CUBE_NAMES = ("m", "k", "n")
@@ -53,7 +53,7 @@ class KnownTile(Rule):
     name = "known-tile"
     severity = Severity.S0
     artifacts = IMPLS
-    needs = frozenset({"graph_sites", "calls", "kernels"})
+    needs = frozenset({"graph_sites", "foreign_calls", "kernels"})
     MESSAGE = "a tile shape is not known when the kernel is compiled"
     FIX_HINT = "write integer literals or constants of the module, for the cube as [L0, L1] pairs such as [128, 128], where L1 is a multiple of L0"
 
@@ -109,13 +109,12 @@ class KnownTile(Rule):
 
     def check_file(self) -> None:
         """Check every tile setter of the graph."""
-        for site in self.facts.graph_sites:
-            if isinstance(site.node, cst.Call):
-                names = self.facts.callee_names(site.node)
-                if _VEC in names:
-                    self._vector(site.node)
-                elif _CUBE in names:
-                    self._matrix(site.node)
+        graph = {id(site) for site in self.facts.graph_sites(cst.Call)}
+        for site, node, names in self.facts.foreign_calls:
+            if _VEC in names and id(site) in graph:
+                self._vector(node)
+            elif _CUBE in names and id(site) in graph:
+                self._matrix(node)
 
     def _vector(self, call: cst.Call) -> None:
         if not call.args:
@@ -169,7 +168,7 @@ class KnownTile(Rule):
         if inner > outer or outer % inner:
             self.report(node, f"the cube tile {name} is [{inner}, {outer}]: L1 must be a multiple of L0")
 
-    def _number(self, node: cst.CSTNode, values: Values) -> Optional[int]:
+    def _number(self, node: cst.CSTNode, values: Values) -> int | None:
         """Judge one tile value; return it when it is one good number."""
         if _has_call(node):
             self._refuse(node, "comes from a call")
@@ -207,5 +206,5 @@ def _has_call(node: cst.CSTNode) -> bool:
         inner = waiting.pop()
         if isinstance(inner, cst.Call):
             return True
-        waiting.extend(inner.children)
+        waiting.extend(children(inner))
     return False

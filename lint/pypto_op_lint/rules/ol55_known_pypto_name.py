@@ -111,9 +111,9 @@ class KnownPyptoName(Rule):
 
     def _methods(self, facts: Facts) -> None:
         members = names().members["pypto.Tensor"]
-        for site in facts.graph_sites:
-            node = site.node
-            if not isinstance(node, cst.Attribute) or node.attr.value in members:
+        for site in facts.graph_sites(cst.Attribute):
+            node: cst.Attribute = site.node  # type: ignore[assignment]
+            if node.attr.value in members:
                 continue
             if not node.attr.value.startswith("__") and facts.tensors.in_graph(node.value):
                 name = node.attr.value

@@ -43,7 +43,9 @@ class SingleUnroll(Rule):
     stages = BEFORE_TUNING
     needs = frozenset({"foreign_calls"})
     MESSAGE = "`unroll_list` holds more than one value"
-    FIX_HINT = "write the one value that DESIGN.md section 4 chose, by default `unroll_list=[1]`; several values belong to stage 7"
+    FIX_HINT = (
+        "write the one value that DESIGN.md section 4 chose, by default `unroll_list=[1]`; several values belong to stage 7"
+    )
 
     VALID = [
         Valid(impl()),

@@ -100,18 +100,18 @@ class GraphLoops(Rule):
 
     def check_file(self) -> None:
         """Look at every loop of the graph's functions."""
-        for function in self.facts.graph_functions:
-            always = self.facts.is_kernel(function)
-            for site in function.sites:
-                if isinstance(site.node, cst.While):
-                    self._while(site, always)
-                elif isinstance(site.node, cst.For):
-                    self._for(site, site.node, always)
-                elif isinstance(site.node, (cst.ListComp, cst.SetComp, cst.DictComp, cst.GeneratorExp)):
-                    if self.facts.graph_work(site) is not None:
-                        self.report(site, f"the comprehension `{self.code(site.node, 40)}` creates graph operations")
-                elif isinstance(site.node, cst.Call):
-                    self._call(site, site.node)
+        facts = self.facts
+        for site in facts.graph_sites(cst.While):
+            self._while(site, facts.is_kernel(site.function))
+        for site in facts.graph_sites(cst.For):
+            assert isinstance(site.node, cst.For)
+            self._for(site, site.node, facts.is_kernel(site.function))
+        for site in facts.graph_sites(cst.ListComp, cst.SetComp, cst.DictComp, cst.GeneratorExp):
+            if facts.graph_work(site) is not None:
+                self.report(site, f"the comprehension `{self.code(site.node, 40)}` creates graph operations")
+        for site in facts.graph_sites(cst.Call):
+            assert isinstance(site.node, cst.Call)
+            self._call(site, site.node)
 
     def _while(self, site: Site, always: bool) -> None:
         if always or self.facts.graph_work(site) is not None:
@@ -131,7 +131,5 @@ class GraphLoops(Rule):
                 continue
             if call.kind == "reference" and self.facts.callee_names(node) & _CALLS_EACH:
                 self.report(site, f"`{self.code(node, 40)}` creates graph operations for each item")
-            elif call.caller is not None and any(
-                f is call.caller for f in self.facts.calls.reach([function])
-            ):
+            elif call.caller is not None and any(f is call.caller for f in self.facts.calls.reach([function])):
                 self.report(site, f"`{function.name}` calls itself and creates graph operations each time")

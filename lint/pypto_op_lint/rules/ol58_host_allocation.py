@@ -43,7 +43,7 @@ class HostAllocation(Rule):
     name = "host-allocation"
     severity = Severity.S0
     artifacts = IMPLS
-    needs = frozenset({"host_sites", "launches", "calls"})
+    needs = frozenset({"host_sites", "foreign_calls", "launches", "calls"})
     MESSAGE = "host code makes a tensor with pypto"
     FIX_HINT = "allocate outputs in the wrapper with `torch.empty(..., device=x.device, dtype=...)` or `torch.empty_like`"
 
@@ -85,8 +85,9 @@ class HostAllocation(Rule):
         """Look at host calls and at what launches are given."""
         facts = self.facts
         seen: set[int] = set()
-        for site in facts.host_sites:
-            if isinstance(site.node, cst.Call) and facts.callee_names(site.node) & _ALLOCATORS:
+        hosted = {id(site) for site in facts.host_sites(cst.Call)}
+        for site, _, names in facts.foreign_calls:
+            if names & _ALLOCATORS and id(site) in hosted:
                 if not any(isinstance(a.node, cst.Annotation) for a in site.ancestors()):
                     seen.add(id(site.node))
                     self.report(site, f"`{self.code(site.node, 50)}` makes a node of a graph, not memory of the host")

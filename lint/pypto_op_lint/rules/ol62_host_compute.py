@@ -98,7 +98,9 @@ class HostCompute(Rule):
     artifacts = IMPLS
     needs = frozenset({"host_sites", "graph_sites", "tensors", "foreign_calls", "calls", "launches"})
     MESSAGE = "host code computes what the kernel should compute"
-    FIX_HINT = "move the computation into the kernel as pypto operations; the wrapper only checks, allocates, reshapes and launches once"
+    FIX_HINT = (
+        "move the computation into the kernel as pypto operations; the wrapper only checks, allocates, reshapes and launches once"
+    )
 
     VALID = [
         Valid(impl()),
@@ -167,21 +169,21 @@ class HostCompute(Rule):
 
     def check_file(self) -> None:
         """Look at the host's code, then for torch in the graph's code."""
-        for site in self.facts.host_sites:
-            node = site.node
-            if isinstance(node, cst.Call):
-                if not any(isinstance(a.node, cst.Annotation) for a in site.ancestors()):
-                    self._call(site, node)
-            elif isinstance(node, cst.BinaryOperation):
-                self._operator(site, node)
-            elif isinstance(node, cst.AugAssign):
-                if self._tensor(node.target) or self._tensor(node.value):
-                    self._tell(site, f"`{self.code(node, 40)}` is arithmetic on a torch tensor")
-            elif isinstance(node, (cst.Comparison, cst.UnaryOperation)) and self._tensor(node):
-                self._tell(site, f"`{self.code(node, 40)}` computes a torch tensor element by element")
-        for site in self.facts.graph_sites:
-            if isinstance(site.node, cst.Call):
-                self._foreign(site, site.node, "the kernel's graph")
+        facts = self.facts
+        for site in facts.host_sites(cst.Call):
+            if not any(isinstance(a.node, cst.Annotation) for a in site.ancestors()):
+                self._call(site, site.node)  # type: ignore[arg-type]
+        for site in facts.host_sites(cst.BinaryOperation):
+            self._operator(site, site.node)  # type: ignore[arg-type]
+        for site in facts.host_sites(cst.AugAssign):
+            node: cst.AugAssign = site.node  # type: ignore[assignment]
+            if self._tensor(node.target) or self._tensor(node.value):
+                self._tell(site, f"`{self.code(node, 40)}` is arithmetic on a torch tensor")
+        for site in facts.host_sites(cst.Comparison, cst.UnaryOperation):
+            if self._tensor(site.node):
+                self._tell(site, f"`{self.code(site.node, 40)}` computes a torch tensor element by element")
+        for site in facts.graph_sites(cst.Call):
+            self._foreign(site, site.node, "the kernel's graph")  # type: ignore[arg-type]
 
     def _tensor(self, node: Optional[cst.CSTNode]) -> bool:
         return self.facts.tensors.on_host(node)
@@ -217,8 +219,7 @@ class HostCompute(Rule):
 
         kinds = (Member, Param, Unknown)
         return any(
-            isinstance(v, kinds) or (isinstance(v, Result) and v.callee.startswith("torch."))
-            for v in self.facts.ev.values(node)
+            isinstance(v, kinds) or (isinstance(v, Result) and v.callee.startswith("torch.")) for v in self.facts.ev.values(node)
         )
 
     def _foreign(self, site: Site, node: cst.Call, where: str) -> bool:
