@@ -46,14 +46,10 @@ def split(text: str, *, file: Path | str | None = None) -> tuple[dict[str, Any],
     """
     lines = text.split("\n")
     if not lines or lines[0].rstrip() != _FENCE:
-        raise ContractError(
-            "has no front matter", file=file, where="line 1", remedy="begin with --- and the required keys"
-        )
+        raise ContractError("has no front matter", file=file, where="line 1", remedy="begin with --- and the required keys")
     end = next((number for number in range(1, len(lines)) if lines[number].rstrip() == _FENCE), None)
     if end is None:
-        raise ContractError(
-            "the front matter is not closed", file=file, where="line 1", remedy="close it with a line ---"
-        )
+        raise ContractError("the front matter is not closed", file=file, where="line 1", remedy="close it with a line ---")
     data = parse_yaml("\n".join(lines[1:end]), file=file, first_line=2)
     if not isinstance(data, dict):
         found = "empty" if data is None else f"a {type(data).__name__}"
@@ -77,9 +73,10 @@ def load(path: Path | str, schema_name: str) -> Document:
     """Read a document and check its front matter.
 
     Raises:
-        ContractError: not readable, or the front matter breaks `schemas/<schema_name>.schema.json`.
+        ContractError: not readable, or the front matter breaks `schemas/<schema_name>.schema.json` or says TODO.
     """
     document = read(path)
+    schema.raise_first(schema.left_to_do(document.data), file=document.path)
     schema.check(document.data, schema_name, file=document.path)
     return document
 

@@ -162,9 +162,7 @@ def _is_docstring(node: ast.AST) -> bool:
 def _statements(function: Function) -> int:
     ignored = (ast.Pass, ast.Assert, ast.Import, ast.ImportFrom, ast.Global, ast.Nonlocal)
     nodes = _own_nodes(function)
-    return sum(
-        isinstance(node, ast.stmt) and not isinstance(node, ignored) and not _is_docstring(node) for node in nodes
-    )
+    return sum(isinstance(node, ast.stmt) and not isinstance(node, ignored) and not _is_docstring(node) for node in nodes)
 
 
 def _reachable(golden: Function, functions: dict[str, Function]) -> list[Function]:

@@ -164,7 +164,7 @@ def load(path: Path | str) -> Interfaces:
     path = Path(path)
     data = read_yaml(path)
     schema.check(data, "module_interfaces", file=path)
-    schema.raise_first(wiring.findings(data), file=path)
+    schema.raise_first(schema.left_to_do(data) or wiring.findings(data), file=path)
     return build(data)
 
 
@@ -182,7 +182,7 @@ def check(path: Path | str) -> list[Finding]:
     folder = path.parent.parent
     if folder.parent.name == OPERATORS_DIR and data["op"] != folder.name:
         found.append(Finding("op", f"{data['op']!r} is not the name of the directory, {folder.name!r}"))
-    return found + list(_left_to_do(data))
+    return found + schema.left_to_do(data)
 
 
 def build(data: Mapping[str, Any]) -> Interfaces:
@@ -228,13 +228,3 @@ def _module(item: Mapping[str, Any], inputs: tuple[Port, ...], outputs: tuple[Po
 
 def _composition(item: Mapping[str, Any]) -> Composition:
     return Composition(item["atol"], item["rtol"], tuple(item["seeds"]), tuple(item["shapes"]))
-
-
-def _left_to_do(data: Any, where: str = "") -> list[Finding]:
-    if isinstance(data, Mapping):
-        return [f for key, value in data.items() for f in _left_to_do(value, f"{where}.{key}".lstrip("."))]
-    if isinstance(data, list):
-        return [f for n, value in enumerate(data) for f in _left_to_do(value, f"{where}[{n}]")]
-    if isinstance(data, str) and "TODO" in data:
-        return [Finding(where, "TODO is left")]
-    return []

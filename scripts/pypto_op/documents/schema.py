@@ -81,6 +81,18 @@ def findings(value: Any, name: str, *, prefix: Sequence[str | int] = ()) -> list
     return sorted(found, key=lambda finding: (finding.where, finding.problem))
 
 
+def left_to_do(value: Any, where: str = "") -> list[Finding]:
+    """Return a finding for each text in `value` that still says TODO."""
+    if isinstance(value, dict):
+        children = [(f"{where}.{key}" if where else key, item) for key, item in value.items()]
+    elif isinstance(value, list):
+        children = [(f"{where}[{number}]", item) for number, item in enumerate(value)]
+    else:
+        found = isinstance(value, str) and "TODO" in value
+        return [Finding(where, "TODO is left")] if found else []
+    return [finding for place, item in children for finding in left_to_do(item, place)]
+
+
 def check(value: Any, name: str, *, file: Path | str | None = None, prefix: Sequence[str | int] = ()) -> None:
     """Raise ContractError with the place of the first fault if `value` breaks schema `name`."""
     raise_first(findings(value, name, prefix=prefix), file=file)

@@ -67,9 +67,7 @@ class Suite:
                 if text
             )
             ids = ", ".join(item["id"] for item in self.cases[:5])
-            raise ContractError(
-                f"no case matches {asked}", file=self.source, remedy=f"it has {len(self.cases)}: {ids}, ..."
-            )
+            raise ContractError(f"no case matches {asked}", file=self.source, remedy=f"it has {len(self.cases)}: {ids}, ...")
         return chosen
 
     def as_dict(self) -> dict[str, Any]:
@@ -154,17 +152,13 @@ def _duplicates(data: Mapping[str, Any]) -> list[Finding]:
 
 
 def _parse_levels(levels: str | Iterable[str | int], source: str) -> set[str]:
-    words: Sequence[str | int] = (
-        [word for word in levels.split(",") if word.strip()] if isinstance(levels, str) else list(levels)
-    )
+    words: Sequence[str | int] = [word for word in levels.split(",") if word.strip()] if isinstance(levels, str) else list(levels)
     wanted = set()
     for word in words:
         try:
             wanted.add(Level.parse(word).value)
         except ValueError:
-            raise ContractError(
-                f"there is no level {str(word)[:40]!r}", file=source, remedy="use L1, L2, L3, L4, L5"
-            ) from None
+            raise ContractError(f"there is no level {str(word)[:40]!r}", file=source, remedy="use L1, L2, L3, L4, L5") from None
     if not wanted:
         raise ContractError("no level is named", file=source, remedy="use L1, L2, L3, L4, L5")
     return wanted
