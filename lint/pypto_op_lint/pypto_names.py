@@ -12,7 +12,6 @@ import os
 import subprocess
 import sys
 from dataclasses import dataclass
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -65,11 +64,19 @@ def notes() -> list[str]:
 
 @functools.cache
 def installed_version() -> str | None:
-    """Return the version of the installed pypto without importing it."""
-    try:
-        return metadata.version("pypto")
-    except metadata.PackageNotFoundError:
-        return None
+    """Return the version of the installed pypto without importing it.
+
+    Reads the name of its metadata folder; `importlib.metadata` would cost a fifth of the linter's start.
+    """
+    for entry in sys.path:
+        try:
+            names_there = os.listdir(entry or ".")  # noqa: PTH208
+        except OSError:
+            continue
+        for name in names_there:
+            if name.startswith("pypto-") and name.endswith(".dist-info"):
+                return name[len("pypto-") : -len(".dist-info")]
+    return None
 
 
 @functools.cache

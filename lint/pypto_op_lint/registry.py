@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import functools
 import importlib
-import pkgutil
 import re
 from collections.abc import Iterable
+from pathlib import Path
 
 from pypto_op.errors import ContractError
-
 from pypto_op_lint import rules as rules_package
 from pypto_op_lint.rule import Rule
 
@@ -21,19 +20,18 @@ RULE_ID = re.compile(r"(?:OL|PX)\d\d\Z")
 def all_rules() -> dict[str, type[Rule]]:
     """Return every rule by id, in order of id."""
     found: dict[str, type[Rule]] = {}
-    for info in pkgutil.iter_modules(rules_package.__path__):
-        if not _MODULE.match(info.name):
+    folder = Path(rules_package.__path__[0])
+    for name in sorted(path.stem for path in folder.glob("*.py")):
+        if not _MODULE.match(name):
             continue
-        module = importlib.import_module(f"{rules_package.__name__}.{info.name}")
+        module = importlib.import_module(f"{rules_package.__name__}.{name}")
         classes = [
             value
             for value in vars(module).values()
             if isinstance(value, type) and issubclass(value, Rule) and value.__module__ == module.__name__
         ]
-        if len(classes) != 1 or classes[0].id != info.name[:4].upper() or classes[0].id in found:
-            raise ContractError(
-                f"{info.name} must hold one rule called {info.name[:4].upper()}", file=module.__file__
-            )
+        if len(classes) != 1 or classes[0].id != name[:4].upper() or classes[0].id in found:
+            raise ContractError(f"{name} must hold one rule called {name[:4].upper()}", file=module.__file__)
         found[classes[0].id] = classes[0]
     return dict(sorted(found.items()))
 
