@@ -13,6 +13,14 @@ from pypto_op.errors import PyptoOpError
 from pypto_op.vocabulary import ExitCode
 
 _COMMANDS: dict[str, tuple[str, str]] = {
+    "new": ("pypto_op.documents.commands:new", "make an operator's folder with its documents"),
+    "check": ("pypto_op.documents.commands:check", "check an operator's documents"),
+    "design-params": (
+        "pypto_op.documents.commands:design_params",
+        "count a golden's complexity and decide on the number of modules",
+    ),
+    "interfaces": ("pypto_op.documents.commands:interfaces", "make or check module_interfaces.yaml"),
+    "memory": ("pypto_op.documents.commands:memory", "check MEMORY.md or append to it"),
     "lint": ("pypto_op_lint.commands:lint", "check an operator's files against the OL rules"),
     "verify": ("pypto_op.judge.commands:verify", "run a kernel and judge its numbers"),
     "benchmark": ("pypto_op.perf.commands:benchmark", "time a kernel that has a PASS for exactly its bytes"),
@@ -54,9 +62,7 @@ def root() -> None:
 def main(argv: Sequence[str] | None = None) -> None:
     """Run `pypto-op`; a user's mistake ends in one line on stderr and its documented exit code."""
     try:
-        result = root.main(
-            args=list(argv) if argv is not None else None, prog_name="pypto-op", standalone_mode=False
-        )
+        result = root.main(args=list(argv) if argv is not None else None, prog_name="pypto-op", standalone_mode=False)
     except PyptoOpError as error:
         click.echo(f"pypto-op: {error.one_line()}", err=True)
         sys.exit(int(error.exit_code))

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from pypto_op.documents import schema, shape_expr, wiring
+from pypto_op.documents.golden import read_signature
 from pypto_op.documents.reading import read_yaml
 from pypto_op.documents.schema import Finding
 from pypto_op.errors import ContractError
-from pypto_op.workspace import OPERATORS_DIR
+from pypto_op.workspace import OPERATORS_DIR, OpWorkspace
 
 PRIMARY = "primary"
 
@@ -177,12 +178,31 @@ def check(path: Path | str) -> list[Finding]:
         return [Finding(error.where or "", error.problem)]
     found = schema.findings(data, "module_interfaces")
     if found:
-        return found
+        return found + schema.left_to_do(data)
     found = wiring.findings(data)
     folder = path.parent.parent
     if folder.parent.name == OPERATORS_DIR and data["op"] != folder.name:
         found.append(Finding("op", f"{data['op']!r} is not the name of the directory, {folder.name!r}"))
     return found + schema.left_to_do(data)
+
+
+def check_signature(interfaces: Interfaces, ws: OpWorkspace) -> list[Finding]:
+    """Return where the contract differs from the golden: parameters, their order, the number of results."""
+    if not ws.golden.is_file():
+        return []
+    try:
+        signature = read_signature(ws.golden)
+    except ContractError as error:
+        return [Finding("primary_inputs", f"the golden cannot be read: {error.one_line()}")]
+    found = []
+    names = tuple(port.name for port in interfaces.primary_inputs)
+    if names != signature.parameters:
+        golden = ", ".join(signature.parameters)
+        found.append(Finding("primary_inputs", f"are {', '.join(names)}; the golden takes {golden}"))
+    count = len(interfaces.final_outputs)
+    if signature.returns not in (None, count):
+        found.append(Finding("final_outputs", f"has {count}; the golden returns {signature.returns}"))
+    return found
 
 
 def build(data: Mapping[str, Any]) -> Interfaces:

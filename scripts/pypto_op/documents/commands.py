@@ -1,0 +1,222 @@
+"""Commands about documents: `check`, `new`, `design-params`, `interfaces`, `memory`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import click
+
+from pypto_op.documents.schema import Finding
+from pypto_op.errors import ContractError
+from pypto_op.vocabulary import ExitCode
+from pypto_op.workspace import OpWorkspace
+
+_AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+_OP_DIR = click.argument("op_dir", type=click.Path(path_type=Path))
+
+
+@click.command()
+@_OP_DIR
+@_AS_JSON
+def check(op_dir: Path, as_json: bool) -> int:
+    """Check the documents of OP_DIR: schemas, sections, contradictions, and what is left to do.
+
+    A document that does not exist yet is not a finding. Exit 0: nothing found, 1: findings.
+    """
+    from pypto_op.documents import api_report, design, interfaces, memory, spec, suite
+
+    ws = OpWorkspace.at(op_dir)
+    checks: list[tuple[Path, Callable[[Path], list[Finding]]]] = [
+        (ws.spec, spec.check),
+        (ws.api_report, api_report.check),
+        (ws.design, design.check),
+        (ws.interfaces, interfaces.check),
+        (ws.suite, suite.check),
+        (ws.memory, memory.check),
+    ]
+    return _report({path: run(path) for path, run in checks if path.exists()}, as_json, base=ws.root)
+
+
+@click.command()
+@click.argument("op")
+@click.option("--dtype", "dtypes", multiple=True, help="A supported dtype; may be given several times.")
+@click.option("--p0", "p0", multiple=True, metavar="T=128,H=4096", help="A shape that must work, by symbol.")
+@click.option("--dynamic", "dynamic", multiple=True, help="A symbol whose size is known at run time only.")
+@click.option("--into", type=click.Path(path_type=Path), default=Path(), help="The workspace; default: here.")
+@_AS_JSON
+def new(op: str, dtypes: Sequence[str], p0: Sequence[str], dynamic: Sequence[str], into: Path, as_json: bool) -> int:
+    """Make custom/OP/ with its documents; what a person must decide is marked TODO."""
+    from pypto_op.documents.scaffold import Request, new_operator
+
+    ws = new_operator(Request(op, dtypes, [_sizes(text) for text in p0], dynamic), into)
+    files = sorted(str(path.relative_to(ws.root)) for path in ws.root.rglob("*") if path.is_file())
+    if as_json:
+        click.echo(json.dumps({"op_dir": str(ws.root), "files": files}))
+    else:
+        click.echo(f"{ws.root}: {', '.join(files)}")
+        click.echo(f"next: fill in what `pypto-op check {ws.root}` names")
+    return ExitCode.OK
+
+
+@click.command(name="design-params")
+@click.argument("golden", type=click.Path(path_type=Path))
+@click.option("--state-groups", type=click.IntRange(0, 100), help="Count of a person, instead of the found one.")
+@click.option("--cross-tile-reduce", type=click.IntRange(0, 1000), help="Count of a person, instead of the found one.")
+@click.option("--dtype", default="float32", show_default=True, help="Dtype of the vector work.")
+@click.option("--ub-bytes", type=click.IntRange(1), default=192 * 1024, show_default=True)
+@_AS_JSON
+def design_params(
+    golden: Path,
+    state_groups: int | None,
+    cross_tile_reduce: int | None,
+    dtype: str,
+    ub_bytes: int,
+    as_json: bool,
+) -> int:
+    """Compute DESIGN.md sections 0.1 to 0.3 from GOLDEN: signals, total, module_count, first tiles."""
+    from pypto_op.documents import complexity
+
+    params = complexity.analyse(
+        golden, state_groups=state_groups, cross_tile_reduces=cross_tile_reduce, dtype=dtype, ub_bytes=ub_bytes
+    ).as_dict()
+    if as_json:
+        click.echo(json.dumps(params, indent=2))
+        return ExitCode.OK
+    signals = params["signals"]
+    click.echo(f"function                   {signals['function']}")
+    for key in ("effective_lines", "loop_carried_state_groups", "matmul_count", "cross_tile_reduce_count"):
+        click.echo(f"{key:<26} {signals[key]}")
+    click.echo(f"L, S, O                    {params['L']}, {params['S']}, {params['O']}")
+    click.echo(f"total_complexity           {params['total_complexity']}")
+    level = f"{params['decomposition']} ({params['decomposition_level']})"
+    click.echo(f"Decision: module_count = {params['module_count']}, {level}")
+    tiles = params["tile_baseline"]
+    click.echo(f"tiles                      vector {tiles['vector']}, cube {tiles['cube']}")
+    click.echo(f"tail alignment             {tiles['tail_alignment']} elements of {tiles['dtype']}")
+    return ExitCode.OK
+
+
+@click.group()
+def interfaces() -> None:
+    """Make and check eval/module_interfaces.yaml."""
+
+
+@interfaces.command(name="new")
+@_OP_DIR
+@click.option("--modules", type=click.IntRange(1, 32), help="N; default: what DESIGN.md decides, else 1.")
+@click.option("--stdout", "to_stdout", is_flag=True, help="Print it instead of writing it.")
+def interfaces_new(op_dir: Path, modules: int | None, to_stdout: bool) -> int:
+    """Write a first contract from the golden's signature, SPEC.md and DESIGN.md; TODO where it must be decided."""
+    from pypto_op.documents.scaffold import new_interfaces
+    from pypto_op.documents.writing import write_atomically
+
+    ws = OpWorkspace.at(op_dir)
+    text = new_interfaces(ws, modules)
+    if to_stdout:
+        click.echo(text, nl=False)
+        return ExitCode.OK
+    if ws.interfaces.exists():
+        raise ContractError("already exists", file=ws.interfaces, remedy="edit it, or use --stdout")
+    ws.eval_dir.mkdir(exist_ok=True)
+    write_atomically(ws.interfaces, text)
+    click.echo(f"{ws.interfaces}: fill in the TODOs, then run `pypto-op interfaces check {op_dir}`")
+    return ExitCode.OK
+
+
+@interfaces.command(name="check")
+@_OP_DIR
+@_AS_JSON
+def interfaces_check(op_dir: Path, as_json: bool) -> int:
+    """Check schema, wiring rules and the golden's signature. OP_DIR may also be the YAML file. Exit 1: findings."""
+    from pypto_op.documents import interfaces as document
+
+    if op_dir.is_file():
+        return _report({op_dir: document.check(op_dir)}, as_json)
+    ws = OpWorkspace.at(op_dir)
+    found = document.check(ws.interfaces)
+    if not found:
+        found = document.check_signature(document.load(ws.interfaces), ws)
+    return _report({ws.interfaces: found}, as_json, base=ws.root)
+
+
+@click.group()
+def memory() -> None:
+    """Check MEMORY.md and append to it."""
+
+
+@memory.command(name="check")
+@_OP_DIR
+@click.option("--against", type=click.Path(path_type=Path), help="An older MEMORY.md: what was taken away or changed?")
+@_AS_JSON
+def memory_check(op_dir: Path, against: Path | None, as_json: bool) -> int:
+    """Check OP_DIR/MEMORY.md: status block, sections, append-only. Exit 1: findings."""
+    from pypto_op.documents import append_only
+    from pypto_op.documents import memory as document
+    from pypto_op.documents.reading import read_text
+
+    path = OpWorkspace.at(op_dir).memory if op_dir.is_dir() else op_dir
+    found = document.check(path)
+    if against is not None:
+        hunks = append_only.violations(read_text(against), read_text(path))
+        found = [Finding("append-only", hunk.text(), hunk.line) for hunk in hunks] + found
+    return _report({path: found}, as_json)
+
+
+@memory.command(name="append")
+@_OP_DIR
+@click.option("--section", help="A part of the heading to append to.")
+@click.option("--new-section", help="Title of a section to add at the end; the time is added.")
+@click.option("--cell", "cells", multiple=True, help="A cell of a table row, in order of the columns.")
+@click.option("--text", help="Text to append; - reads it from standard input.")
+def memory_append(op_dir: Path, section: str | None, new_section: str | None, cells: Sequence[str], text: str | None) -> int:
+    """Append a table row or a text to OP_DIR/MEMORY.md. A first column `When` is filled in."""
+    from pypto_op.documents import memory as document
+
+    path = OpWorkspace.at(op_dir).memory
+    if (section is None) == (new_section is None) or bool(cells) == (text is not None):
+        raise ContractError(
+            "what to append where is not clear",
+            remedy="give --section or --new-section, and --cell ... or --text",
+        )
+    if text == "-":
+        text = sys.stdin.read()
+    if new_section is not None:
+        if text is None:
+            raise ContractError("a new section takes --text")
+        click.echo(document.append_section(path, new_section, text))
+    elif text is not None:
+        document.append_text(path, section or "", text)
+        click.echo(f"{path}: appended")
+    else:
+        click.echo(document.append_row(path, section or "", cells))
+    return ExitCode.OK
+
+
+def _report(found: dict[Path, list[Finding]], as_json: bool, base: Path | None = None) -> int:
+    """Print findings per file; return 1 if there are any."""
+    total = sum(map(len, found.values()))
+    if as_json:
+        files = {str(path): [finding.as_dict() for finding in items] for path, items in found.items()}
+        click.echo(json.dumps({"ok": not total, "findings": files}, indent=2, ensure_ascii=False))
+        return ExitCode.FAIL if total else ExitCode.OK
+    for path, items in found.items():
+        shown = path.relative_to(base) if base and path.is_relative_to(base) else path
+        for finding in items:
+            click.echo(f"{shown}: {finding.one_line()}")
+    names = ", ".join(path.name for path in found) or "no document"
+    click.echo(f"{names}: {total} finding(s)" if total else f"{names}: nothing found")
+    return ExitCode.FAIL if total else ExitCode.OK
+
+
+def _sizes(text: str) -> dict[str, int]:
+    """Return {"T": 128} for `T=128`."""
+    sizes = {}
+    for part in text.split(","):
+        symbol, separator, number = part.strip().partition("=")
+        if not separator or not number.strip().isascii() or not number.strip().isdigit() or len(number) > 15:
+            raise ContractError(f"{text[:60]!r} is no shape", remedy="write T=128,H=4096")
+        sizes[symbol.strip()] = int(number)
+    return sizes

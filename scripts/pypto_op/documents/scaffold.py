@@ -1,0 +1,206 @@
+"""`pypto-op new` and `pypto-op interfaces new`: documents from templates, with TODO where a person must decide.
+
+The templates lie in this package and not in a skill: the code that fills them and the schemas that check them
+change together, and a wheel carries them without further wiring.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from pypto_op.documents import design, golden, spec
+from pypto_op.documents.spec import Spec
+from pypto_op.errors import ContractError, InfraError
+from pypto_op.policy import get_policy
+from pypto_op.vocabulary import DTYPE_ALIASES, DTYPES
+from pypto_op.workspace import OPERATORS_DIR, OpWorkspace, check_op_name
+
+_DOCUMENTS = ("SPEC.md", "API_REPORT.md", "DESIGN.md", "MEMORY.md")
+_FLOATS = ("float32", "float16", "bfloat16")
+_SYMBOL = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}\Z")
+_COMPARE = Path(".agents/skills/pypto-op-verify/scripts/detailed_tensor_compare.py")
+_COMPARE_TEXT = '''"""Made by `pypto-op new`, so that tests find the comparison outside a checkout of the bundle too."""
+
+from pypto_op.compare import detailed_tensor_compare
+
+__all__ = ["detailed_tensor_compare"]
+'''
+_TEST_DEPTH = 8
+"""How many folders the preamble of the tests climbs in search of the comparison."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is known of a new operator.
+
+    Attributes:
+        op: its name.
+        dtypes: supported dtypes; () leaves a TODO.
+        p0_shapes: symbol -> size; () leaves a TODO.
+        dynamic_axes: symbols whose size is known at run time only.
+    """
+
+    op: str
+    dtypes: Sequence[str] = ()
+    p0_shapes: Sequence[Mapping[str, int]] = ()
+    dynamic_axes: Sequence[str] = field(default_factory=tuple)
+
+
+def new_operator(request: Request, into: Path) -> OpWorkspace:
+    """Write `custom/<op>/` with SPEC.md, API_REPORT.md, DESIGN.md, MEMORY.md and an empty eval/.
+
+    Args:
+        request: the operator.
+        into: the user's workspace, which must exist.
+
+    Returns:
+        The new workspace. Until it is whole it has another name, so no half of it is ever seen.
+
+    Raises:
+        ContractError: a hostile or taken name, an unknown dtype, a bad size or symbol.
+        InfraError: it cannot be written.
+    """
+    op = check_op_name(request.op)
+    context = _context(request)
+    if not into.is_dir():
+        raise ContractError("no such workspace", file=into, remedy="make the folder first")
+    root = into.resolve() / OPERATORS_DIR / op
+    if root.exists() or root.is_symlink():
+        raise ContractError("already exists", file=root, remedy="choose another name, or work there")
+    draft = root.with_name(f".{op}.{os.getpid()}.new")
+    try:
+        (draft / "eval").mkdir(parents=True)
+        for name in _DOCUMENTS:
+            (draft / name).write_text(_render(f"{name}.j2", context), encoding="utf-8")
+        if not _finds_compare(root):
+            (draft / _COMPARE).parent.mkdir(parents=True)
+            (draft / _COMPARE).write_text(_COMPARE_TEXT, encoding="utf-8")
+        os.rename(draft, root)  # noqa: PTH104 - Path.rename would replace an empty folder that appeared meanwhile
+    except OSError as error:
+        shutil.rmtree(draft, ignore_errors=True)
+        if root.exists():
+            raise ContractError("already exists", file=root, remedy="choose another name") from None
+        raise InfraError(f"cannot be written ({error.strerror})", file=root) from None
+    return OpWorkspace.at(root)
+
+
+def new_interfaces(ws: OpWorkspace, modules: int | None = None) -> str:
+    """Return a module_interfaces.yaml made from the golden's signature, SPEC.md and DESIGN.md.
+
+    Args:
+        ws: the operator; its golden must exist.
+        modules: N; default: what DESIGN.md decides, else 1.
+
+    Raises:
+        ContractError: the golden cannot be read, SPEC.md is there and broken, or N is no number of modules.
+    """
+    signature = golden.read_signature(ws.golden)
+    known = spec.load(ws.spec) if ws.spec.is_file() else None
+    count = modules if modules is not None else _module_count(ws)
+    if not 1 <= count <= 32:
+        raise ContractError(f"{count} modules", remedy="an operator has 1 to 32")
+    if not signature.parameters:
+        raise ContractError("the golden has no parameters", file=ws.golden)
+    results = signature.returns or 1
+    outputs = [f"out{n}" for n in range(results)] if results > 1 else ["out"]
+    atol, rtol = _tolerance(known)
+    context = {
+        "op": ws.name,
+        "golden": ws.golden_name(),
+        "inputs": [_input(name, known) for name in signature.parameters],
+        "modules": [_module(k, count, signature.parameters, outputs) for k in range(1, count + 1)],
+        "final": [{"name": name, "source": f"module_{count}"} for name in outputs],
+        "atol": repr(atol),
+        "rtol": repr(rtol),
+        "shapes": [shape for shape in (known.p0_shapes if known else ()) if _by_symbol(shape)],
+    }
+    return _render("module_interfaces.yaml.j2", context)
+
+
+def _render(template: str, context: Mapping[str, Any]) -> str:
+    folder = Path(__file__).with_name("templates")
+    # Markdown and YAML, not HTML: every value in the context was checked against a narrow pattern.
+    environment = Environment(  # noqa: S701
+        loader=FileSystemLoader(folder), undefined=StrictUndefined, keep_trailing_newline=True
+    )
+    return environment.get_template(template).render(**context)
+
+
+def _context(request: Request) -> dict[str, Any]:
+    dtypes = [DTYPE_ALIASES.get(word, word) for word in request.dtypes]
+    for word in dtypes:
+        if word not in DTYPES:
+            raise ContractError(f"{word[:40]!r} is no dtype", remedy=f"use {', '.join(DTYPES)}")
+    if len(set(dtypes)) < len(dtypes):
+        raise ContractError("a dtype is named twice")
+    symbols = {symbol for shape in request.p0_shapes for symbol in shape}
+    for symbol in [*symbols, *request.dynamic_axes]:
+        if not _SYMBOL.match(symbol):
+            raise ContractError(f"{symbol[:40]!r} is no symbol", remedy="use letters, digits and _")
+    for axis in request.dynamic_axes:
+        if request.p0_shapes and axis not in symbols:
+            raise ContractError(f"the dynamic axis {axis} is in no P0 shape")
+    for shape in request.p0_shapes:
+        if any(not 1 <= size <= 1 << 40 for size in shape.values()):
+            raise ContractError("a P0 size is below 1 or above 2^40")
+    policy = get_policy()
+    tolerance = {word: policy.for_dtype(word) for word in dtypes if word in _FLOATS}
+    return {
+        "op": request.op,
+        "dtypes": dtypes,
+        "p0_shapes": [dict(shape) for shape in request.p0_shapes],
+        "tolerance": tolerance or ({"float32": policy.for_dtype("float32")} if dtypes else {}),
+        "dynamic_axes": list(dict.fromkeys(request.dynamic_axes)),
+    }
+
+
+def _finds_compare(root: Path) -> bool:
+    return any((folder / _COMPARE).is_file() for folder in (root, *root.parents)[:_TEST_DEPTH])
+
+
+def _module_count(ws: OpWorkspace) -> int:
+    try:
+        return design.load(ws.design).module_count
+    except ContractError:
+        return 1
+
+
+def _tolerance(known: Spec | None) -> tuple[float, float]:
+    """Return (atol, rtol) for comparing goldens in float32; SPEC.md's where it has such a pair."""
+    dtypes = known.supported_dtypes if known else ()
+    dtype = next((word for word in dtypes if word in _FLOATS), "float32")
+    pair = known.tolerance_for(dtype) if known else None
+    if pair is None:
+        numbers = get_policy().for_dtype(dtype)
+        pair = (numbers["atol"], numbers["rtol"])
+    return pair
+
+
+def _input(name: str, known: Spec | None) -> dict[str, str]:
+    """Describe a primary input as far as SPEC.md tells: default parameters are scalars."""
+    if known is not None and name in known.default_params:
+        value = known.default_params[name]
+        word = {bool: "bool", int: "int", float: "float32"}.get(type(value), "TODO")
+        return {"name": name, "shape": "[]", "dtype": word}
+    dtype = known.supported_dtypes[0] if known else "TODO"
+    return {"name": name, "shape": "[TODO]", "dtype": dtype}
+
+
+def _module(k: int, count: int, parameters: Sequence[str], outputs: Sequence[str]) -> dict[str, Any]:
+    inputs = [{"name": name, "source": "primary"} for name in parameters] if k == 1 else []
+    if k > 1:
+        inputs = [{"name": f"boundary{k - 1}", "source": f"module_{k - 1}"}]
+    made = list(outputs) if k == count else [f"boundary{k}"]
+    return {"id": k, "name": f"module{k}", "inputs": inputs, "outputs": made}
+
+
+def _by_symbol(shape: object) -> bool:
+    return isinstance(shape, Mapping) and all(isinstance(size, int) for size in shape.values())
