@@ -12,7 +12,7 @@ import click
 from pypto_op.errors import ContractError, PyptoOpError
 from pypto_op.vocabulary import ExitCode, LintEvent
 from pypto_op.workspace import parse_phase
-from pypto_op_lint.findings import LintResult
+from pypto_op_lint.findings import Finding, LintResult
 
 _INTERNAL_ERROR = 1
 
@@ -126,16 +126,16 @@ def _fix(target: Path, result: LintResult) -> int:
     return sum(_fix_file(path, found) for path, found in repairs.items() if found)
 
 
-def _fix_file(path: Path, findings: list[object]) -> int:
+def _fix_file(path: Path, findings: list[Finding]) -> bool:
     import ast
 
     from pypto_op_lint.api import apply_fixes
     from pypto_op_lint.source import read_source
 
     source = read_source(path)
-    text, count = apply_fixes(source.text, findings)  # type: ignore[arg-type]
+    text, count = apply_fixes(source.text, findings)
     if not count or text == source.text:
-        return 0
+        return False
     if path.suffix == ".py":
         ast.parse(text)  # an edit that breaks the file is a fault of the linter, not a repair
     handle, partial = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
@@ -148,7 +148,7 @@ def _fix_file(path: Path, findings: list[object]) -> int:
         Path(partial).unlink(missing_ok=True)
         raise
     click.echo(f"{path}: {count} repaired", err=True)
-    return 1
+    return True
 
 
 def _explained(rule_id: str) -> str:

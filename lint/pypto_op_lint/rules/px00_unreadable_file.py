@@ -1,7 +1,6 @@
 """PX00: a file that cannot be read cannot be judged, and must not pass for that."""
 
 from pypto_op.vocabulary import Artifact, Severity
-
 from pypto_op_lint.examples import impl
 from pypto_op_lint.rule import GOLDENS, IMPLS, TESTS, Invalid, Rule, Valid
 
