@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+
 from pypto_op import __version__
 from pypto_op.errors import ContractError, InfraError
 from pypto_op.state import evidence

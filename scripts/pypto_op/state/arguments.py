@@ -35,12 +35,9 @@ def parse(row: ActionRow, given: Mapping[str, Any]) -> Arguments:
 def _stage(name: str, value: Any) -> int:
     last = workflow().limits.max_stage
     text = str(value).strip()
-    if isinstance(value, (bool, float)) or not (
-        text.isascii() and text.isdecimal() and 1 <= int(text) <= last
-    ):
-        raise Refused(
-            f"{_shown(value)} is no {name.replace('_', ' ')}", remedy=f"write a number from 1 to {last}"
-        )
+    if isinstance(value, (bool, float)) or text not in {str(n) for n in range(1, last + 1)}:
+        what = name.replace("_", " ")
+        raise Refused(f"{_shown(value)} is no {what}", remedy=f"write a number from 1 to {last}")
     return int(text)
 
 

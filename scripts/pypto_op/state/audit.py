@@ -95,9 +95,7 @@ def audit(op_dir: Path | str) -> dict[str, Any]:
     try:
         for line in journal.read(ws.journal):
             foreign += not line.authentic
-            history.append(
-                {"seq": line.seq, "time": line.facts["time"], "by": line.facts["by"], **_row(line)}
-            )
+            history.append({"seq": line.seq, "time": line.facts["time"], "by": line.facts["by"], **_row(line)})
         state, _ = fold(ws, every_line=True)
         loaded = store.load(ws)
         if loaded.state != state:

@@ -37,9 +37,7 @@ class _Command(click.Command):
 
 @click.command(cls=_Command)
 @click.argument("action")
-@click.option(
-    "--op-dir", required=True, type=click.Path(path_type=Path), help="The operator's directory, custom/<op>."
-)
+@click.option("--op-dir", required=True, type=click.Path(path_type=Path), help="The operator's directory, custom/<op>.")
 @click.option("--stage", help="Stage 1 to 7.")
 @click.option("--phase", help="Phase M1 to MN.")
 @click.option("--target-stage", help="Stage to go back to.")
@@ -132,9 +130,7 @@ def _text(action: str, result: dict[str, Any]) -> str:
         return f"replayed {result['lines']} lines; the state is {done}, stage {result['current_stage']}"
     if action == "migrate":
         stopped = f"\n  stopped by {result['stopped_by']}" if result["stopped_by"] else ""
-        return (
-            f"migrated; stages {result['completed']} hold, stage {result['current_stage']} is next{stopped}"
-        )
+        return f"migrated; stages {result['completed']} hold, stage {result['current_stage']} is next{stopped}"
     lines = [_stage_line(result)]
     for name, phase in result.get("phases", {}).items():
         attempt = f", attempt {phase['attempt']}" if phase["attempt"] else ""

@@ -79,9 +79,7 @@ def _stage_in_progress(state: State, args: Arguments, by: str) -> None:
 def _stage_startable(state: State, args: Arguments, by: str) -> None:
     stage = args["stage"]
     if stage > state["max_stage"]:
-        raise Refused(
-            f"this operator ends with stage {state['max_stage']}", remedy="nothing is left to start"
-        )
+        raise Refused(f"this operator ends with stage {state['max_stage']}", remedy="nothing is left to start")
     for number, status in state["stage_status"].items():
         if status == StageStatus.IN_PROGRESS:
             raise Refused(f"stage {number} is in progress", remedy=f"complete or fail stage {number} first")
@@ -117,9 +115,7 @@ def _rollback_target(state: State, args: Arguments, by: str) -> None:
         remedy = "use reopen_phase" if target == 5 == current else f"name a stage below {current}"
         raise Refused(f"stage {target} is not before the current stage {current}", remedy=remedy)
     if stage_status(state, target) == StageStatus.BLOCKED:
-        raise Refused(
-            f"stage {target} is blocked", remedy="name an earlier stage, or let the owner unblock it"
-        )
+        raise Refused(f"stage {target} is blocked", remedy="name an earlier stage, or let the owner unblock it")
     if target == 5 and any(p["status"] == PhaseStatus.BLOCKED for p in phases(state).values()):
         raise Refused("a phase is blocked", remedy="roll back to stage 3 or 4")
     failed = args.get("failed_phase")
@@ -134,8 +130,7 @@ def _in_stage(number: int) -> Condition:
         if not in_progress(state, number):
             raise Refused(
                 f"stage {number} is not in progress",
-                remedy=f"the current stage is {state['current_stage']} "
-                f"({stage_status(state, state['current_stage'])})",
+                remedy=f"the current stage is {state['current_stage']} ({stage_status(state, state['current_stage'])})",
             )
 
     return condition
@@ -190,9 +185,7 @@ def _phase_startable(state: State, args: Arguments, by: str) -> None:
             )
     status = table[name]["status"]
     if status == PhaseStatus.BLOCKED:
-        raise Refused(
-            f"{name} is blocked after {table[name]['cycles']} cycles", remedy="roll back to stage 3 or 4"
-        )
+        raise Refused(f"{name} is blocked after {table[name]['cycles']} cycles", remedy="roll back to stage 3 or 4")
     if status == PhaseStatus.VERIFIED:
         raise Refused(f"{name} is verified and frozen", remedy="use reopen_phase to change it")
     if status != PhaseStatus.PENDING:
@@ -298,18 +291,14 @@ def _composition_passed(state: State, args: Arguments, by: str) -> None:
 def _artifact_freezable(state: State, args: Arguments, by: str) -> None:
     row = workflow().artifacts.get(args["name"])
     if row is None:
-        raise Refused(
-            f"{args['name'][:40]!r} is no artefact", remedy=f"use one of {', '.join(workflow().artifacts)}"
-        )
+        raise Refused(f"{args['name'][:40]!r} is no artefact", remedy=f"use one of {', '.join(workflow().artifacts)}")
     if row.stage > state["current_stage"]:
         raise Refused(
             f"{row.name} belongs to stage {row.stage}",
             remedy=f"the current stage is {state['current_stage']}",
         )
     if row.name in ("impl_py", "test_py", "readme_md") and not state["artifact_hashes"].get(row.name):
-        raise Refused(
-            f"{row.name} is frozen by its verdict", remedy="use submit_for_verify and complete_stage"
-        )
+        raise Refused(f"{row.name} is frozen by its verdict", remedy="use submit_for_verify and complete_stage")
 
 
 @_condition

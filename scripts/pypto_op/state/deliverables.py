@@ -9,7 +9,7 @@ from typing import Any
 
 from pypto_op.state.facts import Refused
 from pypto_op.state.hashing import sha256_file
-from pypto_op.state.model import Plan, State, is_staged
+from pypto_op.state.model import Plan, State, is_staged, module_count
 from pypto_op.state.verdicts import Demand
 from pypto_op.state.workflow import workflow
 from pypto_op.vocabulary import Decomposition, Mode
@@ -19,18 +19,25 @@ _OPTIONAL_ON_SINGLE = ("suite",)
 
 
 def check_document(ws: OpWorkspace, name: str, state: State) -> None:
-    """Load a document through its own loader, which checks its schema, and hold its operator's name to ours.
+    """Let a document's owner check it, and hold its operator's name and number of modules to ours.
 
     Raises:
-        ContractError: missing, malformed, or another operator's.
+        ContractError: missing, malformed, incomplete, or another operator's.
     """
+    from pypto_op.documents import schema
+
     path: Path = getattr(ws, name)
     if name in _OPTIONAL_ON_SINGLE and not is_staged(state) and not path.exists():
         return
-    document = importlib.import_module(f"pypto_op.documents.{name}").load(path)
+    owner = importlib.import_module(f"pypto_op.documents.{name}")
+    document = owner.load(path)
     named = getattr(document, "op_name", None) or getattr(document, "op", None)
-    if named is not None and named != ws.name:
+    if named != ws.name:
         raise Refused(f"is about the operator {named!r}", file=path, remedy=f"write {ws.name}")
+    schema.raise_first(owner.check(path), file=path)
+    modules = getattr(document, "total_modules", None)
+    if modules is not None and modules != module_count(state):
+        raise Refused(f"total_modules is {modules}, the plan has {module_count(state)}", file=path, remedy="write it anew")
 
 
 def make_plan(ws: OpWorkspace, modes: list[str] | None, time: str) -> Plan:
@@ -46,9 +53,7 @@ def make_plan(ws: OpWorkspace, modes: list[str] | None, time: str) -> Plan:
     wiring = interfaces.load(ws.interfaces)
     ids = [module.id for module in wiring.modules]
     if not 1 <= count <= workflow().limits.max_modules:
-        raise Refused(
-            f"module_count is {count}", file=ws.design, where="0.3", remedy="decide on 1 to 32 modules"
-        )
+        raise Refused(f"module_count is {count}", file=ws.design, where="0.3", remedy="decide on 1 to 32 modules")
     if ids != list(range(1, count + 1)):
         raise Refused(
             f"has the modules {ids}, DESIGN.md 0.3 decides on {count}",
@@ -85,7 +90,7 @@ def report_path(ws: OpWorkspace, named: str | None) -> Path:
     return path
 
 
-def judge(ws: OpWorkspace, demand: Demand, progress: Callable[[Any], None] | None) -> Mapping[str, Any]:
+def judge(ws: OpWorkspace, demand: Demand, progress: Callable[..., None] | None) -> Mapping[str, Any]:
     """Let the judge look at the bytes that lie there now.
 
     Raises:

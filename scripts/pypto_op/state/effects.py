@@ -66,7 +66,7 @@ def _complete_stage(state: State, args: Arguments, facts: Facts) -> State:
     _set_stage(state, stage, StageStatus.COMPLETED)
     if stage < state["max_stage"]:
         for name in workflow().stages[stage].releases:
-            state["artifact_hashes"].pop(name, None)
+            state["released"][name] = state["artifact_hashes"].pop(name)
         _set_stage(state, stage + 1, StageStatus.IN_PROGRESS)
         state["current_stage"] = stage + 1
     return state
@@ -92,6 +92,9 @@ def _rollback_to_stage(state: State, args: Arguments, facts: Facts) -> State:
     elif target == 5:
         _reopen(state, 1)
     _back_to(state, target)
+    if target == 6:  # before tuning the kernel was frozen: back there, it must be those bytes again
+        state["artifact_hashes"].update(state["released"])
+    state["released"] = {}
     return state
 
 
@@ -271,9 +274,7 @@ def _drop_plan(state: State) -> None:
 
 
 def _drop_frozen(state: State, *, from_stage: int) -> None:
-    state["artifact_hashes"] = {
-        name: row for name, row in state["artifact_hashes"].items() if row["stage"] < from_stage
-    }
+    state["artifact_hashes"] = {name: row for name, row in state["artifact_hashes"].items() if row["stage"] < from_stage}
 
 
 def _reopen(state: State, k: int) -> None:
@@ -288,6 +289,7 @@ def _reopen(state: State, k: int) -> None:
         if row["stage"] < 5 or row.get("phase") in set(table) - set(opened)
     }
     state["stage5_phases"]["active_phase"] = None
+    state["released"] = {}
     state["composition"] = state["integration"] = None
     state["evidence"] = {n: sha for n, sha in state["evidence"].items() if int(n) < 5}
 

@@ -114,9 +114,7 @@ def pass_for_bytes(ws: OpWorkspace, impl: Path | None = None, k: int | None = No
     return next(sealed_passes(ws, impl, k), None)
 
 
-def sealed_passes(
-    ws: OpWorkspace, impl: Path | None = None, k: int | None = None
-) -> Iterator[dict[str, Any]]:
+def sealed_passes(ws: OpWorkspace, impl: Path | None = None, k: int | None = None) -> Iterator[dict[str, Any]]:
     """Yield the sealed PASSes for the bytes that lie there now: the latest report, then the kept ones."""
     now = file_hashes(ws, k, impl=impl)
     if ABSENT in (now["impl"], now["golden"]):

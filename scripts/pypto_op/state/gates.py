@@ -93,9 +93,7 @@ def check_frozen(ws: OpWorkspace, state: State, rows: Iterable[Frozen], *, plan:
         raise problem
 
 
-def frozen_problems(
-    ws: OpWorkspace, state: State, rows: Iterable[Frozen], *, plan: bool = True
-) -> Iterable[Refused]:
+def frozen_problems(ws: OpWorkspace, state: State, rows: Iterable[Frozen], *, plan: bool = True) -> Iterable[Refused]:
     """Yield one refusal for each frozen file that is not what it was."""
     for row in rows:
         now = sha256_file(ws.root / row["path"])
@@ -104,9 +102,7 @@ def frozen_problems(
         what = "is missing" if now == ABSENT else "appeared" if row["sha256"] == ABSENT else "was changed"
         owner = f"reopen_phase {row['phase']}" if "phase" in row else f"rollback_to_stage {row['stage']}"
         since = f"{row['phase']} was verified" if "phase" in row else f"stage {row['stage']} froze it"
-        yield Refused(
-            f"{what} since {since}", file=ws.root / row["path"], remedy=f"restore it, or use {owner}"
-        )
+        yield Refused(f"{what} since {since}", file=ws.root / row["path"], remedy=f"restore it, or use {owner}")
     if plan and not plan_matches(ws, state):
         yield Refused(
             "was changed since freeze_plan",
@@ -217,8 +213,7 @@ def _lint_design(context: Context) -> None:
 @_gate
 def _lint_phase(context: Context) -> None:
     k = phase_number(context.args["phase"])
-    phase = impl_key(context.state, k)
-    context.facts["lint"] = require_clean(context.ws, LintEvent.SUBMIT_FOR_VERIFY, stage=5, phase=phase)
+    context.facts["lint"] = require_clean(context.ws, LintEvent.SUBMIT_FOR_VERIFY, stage=5, phase=k)
 
 
 # -- phases -----------------------------------------------------------------------------------------------
@@ -382,7 +377,7 @@ def _integration_files(context: Context) -> None:
     for path in (ws.impl, ws.readme, ws.test):
         if not path.is_file():
             raise Refused("is missing", file=path, remedy="run the clean-up of the staged chain")
-    require_clean(ws, LintEvent.SUBMIT_FOR_VERIFY, stage=5)
+    require_clean(ws, LintEvent.SUBMIT_FOR_VERIFY, stage=5, file=ws.impl)
     context.facts["frozen"] = {"impl_py": freeze(ws, ws.impl, 5), "test_py": freeze(ws, ws.test, 5)}
 
 
@@ -420,7 +415,5 @@ def run(context: Context, names: Iterable[str]) -> None:
 def open_attempts(state: State) -> list[str]:
     """Return the attempts that wait for a verdict."""
     return [
-        p["attempt"]
-        for p in phases(state).values()
-        if p["status"] == PhaseStatus.AWAITING_VERIFY and p["attempt"] is not None
+        p["attempt"] for p in phases(state).values() if p["status"] == PhaseStatus.AWAITING_VERIFY and p["attempt"] is not None
     ]

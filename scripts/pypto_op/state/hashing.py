@@ -26,9 +26,7 @@ def canonical_json(value: Any) -> bytes:
     try:
         return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False).encode("ascii")
     except (TypeError, ValueError, RecursionError) as error:
-        raise ContractError(
-            f"cannot be written as canonical JSON ({error})", remedy="write NaN and infinities as null"
-        ) from None
+        raise ContractError(f"cannot be written as canonical JSON ({error})", remedy="write NaN and infinities as null") from None
 
 
 def sha256_bytes(data: bytes) -> str:

@@ -52,9 +52,7 @@ def function_hashes(path: Path, op: str) -> dict[str, str]:
             source = file.read(_MAX_SOURCE_BYTES)
         tree = ast.parse(source)
     except OSError as error:
-        raise ContractError(
-            f"cannot be read ({error.strerror})", file=path, remedy="write it first"
-        ) from None
+        raise ContractError(f"cannot be read ({error.strerror})", file=path, remedy="write it first") from None
     except (SyntaxError, ValueError, RecursionError) as error:
         line = getattr(error, "lineno", None)
         where = f"line {line}" if line else None

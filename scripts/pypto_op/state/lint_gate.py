@@ -2,36 +2,55 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import TYPE_CHECKING
+
 from pypto_op.state.facts import Refused
-from pypto_op.vocabulary import LintEvent
+from pypto_op.vocabulary import LintEvent, Severity
 from pypto_op.workspace import OpWorkspace
+
+if TYPE_CHECKING:
+    from pypto_op_lint.findings import LintResult
 
 
 def require_clean(
-    ws: OpWorkspace, event: LintEvent, *, stage: int | None = None, phase: int | None = None
+    ws: OpWorkspace, event: LintEvent, *, stage: int, phase: int | None = None, file: Path | None = None
 ) -> dict[str, int]:
-    """Lint the operator as a library, not through a hook: a silent hook proves nothing.
+    """Lint as a library, not through a hook: a silent hook proves nothing.
+
+    Args:
+        ws: the operator.
+        event: the gate's event.
+        stage: the stage that the gate belongs to.
+        phase: the phase that is handed over.
+        file: only this file.
 
     Returns:
         The number of findings that do not block: `warn` (S2) and `info` (S3).
 
     Raises:
-        Refused: at least one finding blocks; it is named, with the ids of all that block.
+        Refused: at least one finding blocks; the first is told, with the ids of all that block.
     """
     from pypto_op_lint import api
 
-    result = api.lint_operator(ws.root, event=event, stage=stage, phase=phase)
-    failed = [f for f in result.findings if str(f.status) == "FAIL"]
-    blocking = [f for f in failed if f.severity.blocks]
+    if file is None:
+        result = api.lint_operator(ws.root, event=event, stage=stage, phase=phase)
+    else:
+        result = api.lint_path(file, event=event, stage=stage)
     if result.blocks:
-        first = blocking[0]
-        rules = sorted({str(f.rule_id) for f in blocking})
-        others = f" (all: {', '.join(rules)}, {len(blocking)} findings)" if len(blocking) > 1 else ""
-        raise Refused(
-            f"{first.rule_id} {first.severity}: {first.message}{others}",
-            file=first.file,
-            where=f"line {first.line}" if first.line else None,
-            remedy=first.fix_hint or "see `pypto-op lint`",
-        )
-    warned = sum(str(f.severity) == "S2" for f in failed)
-    return {"warn": warned, "info": len(failed) - warned}
+        raise _refusal(ws, result)
+    warned = sum(finding.severity is Severity.S2 for finding in result.findings)
+    return {"warn": warned, "info": len(result.findings) - warned}
+
+
+def _refusal(ws: OpWorkspace, result: LintResult) -> Refused:
+    blocking = result.blocking
+    first = blocking[0]
+    rules = sorted({finding.rule_id for finding in blocking})
+    others = f" ({len(blocking)} findings block: {', '.join(rules)})" if len(blocking) > 1 else ""
+    return Refused(
+        f"[{first.rule_id}][{first.severity}] {first.message}{others}",
+        file=ws.root / first.file,
+        where=f"line {first.line}" if first.line else None,
+        remedy=first.fix_hint,
+    )

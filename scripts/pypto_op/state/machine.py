@@ -107,9 +107,7 @@ def _instances(state: State | None, row: ActionRow) -> list[tuple[Arguments, str
     if state is None:
         return [({"stage": 1}, "")]
     if row.name == "record_verdict":
-        open_attempts = [
-            p["attempt"] for p in state["stage5_phases"]["phase_status"].values() if p["attempt"]
-        ]
+        open_attempts = [p["attempt"] for p in state["stage5_phases"]["phase_status"].values() if p["attempt"]]
         return [({"attempt": attempt}, f" --attempt {attempt}") for attempt in open_attempts]
     filler: dict[str, Any] = {"reason": "?", "failure_category": "other"}
     others: Arguments = {k: v for k, v in filler.items() if k in row.args}  # type: ignore[assignment]

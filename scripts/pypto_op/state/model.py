@@ -81,6 +81,7 @@ class State(TypedDict):
     attempts_issued: int
     plan: Plan | None
     artifact_hashes: dict[str, Frozen]
+    released: dict[str, Frozen]
     composition: dict[str, Any] | None
     integration: dict[str, Any] | None
     evidence: dict[str, str]
@@ -107,6 +108,7 @@ def fresh(op: str, *, max_stage: int, run_id: str, key_id: str, token_required: 
         attempts_issued=0,
         plan=None,
         artifact_hashes={},
+        released={},
         composition=None,
         integration=None,
         evidence={},

@@ -56,9 +56,7 @@ def read_token(token: str) -> Claim:
     return Claim(role=parts[1], phase=parts[2], attempt=parts[3], run_id=parts[4], token_id=parts[5])
 
 
-def identify(
-    state: State | None, action: str, *, token: str | None, declared: str | None, person: bool
-) -> str:
+def identify(state: State | None, action: str, *, token: str | None, declared: str | None, person: bool) -> str:
     """Return who acts: `orchestrator`, `owner` or `person`.
 
     Args:
@@ -78,9 +76,7 @@ def identify(
     if token:
         claim = read_token(token)
         if not _may_move(claim.role):
-            raise Refused(
-                f"{claim.role} may not call {action}", remedy="only the orchestrator moves the state"
-            )
+            raise Refused(f"{claim.role} may not call {action}", remedy="only the orchestrator moves the state")
         if state is not None and claim.run_id != state["run_id"]:
             raise Refused("the token belongs to another operator or an earlier run", remedy=_ASK)
         return ORCHESTRATOR

@@ -34,7 +34,7 @@ def transition(
     person: bool = False,
     require_token: bool = False,
     from_version: str | None = None,
-    progress: Callable[[Any], None] | None = None,
+    progress: Callable[..., None] | None = None,
     **given: Any,
 ) -> dict[str, Any]:
     """Carry out an action on an operator.
@@ -71,9 +71,7 @@ def transition(
                 return _Call(ws, row, args, caller, require_token, from_version, report).carry_out()
         except NeedsJudge as need:
             report = judge(ws, need.demand, progress) if need.demand else compose(ws)
-    raise Refused(
-        "files changed while they were judged", file=ws.root, remedy="let nothing write them, then repeat"
-    )
+    raise Refused("files changed while they were judged", file=ws.root, remedy="let nothing write them, then repeat")
 
 
 @dataclass(frozen=True)
@@ -101,9 +99,7 @@ class _Call:
         loaded = self._load()
         state = loaded.state
         caller = self.caller
-        by = roles.identify(
-            state, self.row.name, token=caller.token, declared=caller.declared, person=caller.person
-        )
+        by = roles.identify(state, self.row.name, token=caller.token, declared=caller.declared, person=caller.person)
         check(state, self.row.name, self.args, by=by)
         facts, kept = self._gather(state, by)
         after = step(state, self.row.name, self.args, facts)
@@ -172,9 +168,7 @@ def _now() -> str:
     return datetime.now(timezone.utc).isoformat(timespec="milliseconds")
 
 
-def describe(
-    ws: OpWorkspace, state: State, action: str, args: Arguments, facts: Facts, seq: int
-) -> dict[str, Any]:
+def describe(ws: OpWorkspace, state: State, action: str, args: Arguments, facts: Facts, seq: int) -> dict[str, Any]:
     """Return the result of an action, for people and for agents."""
     lint = facts.get("lint", {})
     result: dict[str, Any] = {

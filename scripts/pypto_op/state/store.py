@@ -58,9 +58,7 @@ def locked(ws: OpWorkspace, *, seconds: float = _LOCK_SECONDS) -> Iterator[None]
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
     except OSError as error:
-        raise InfraError(
-            f"the lock cannot be made ({error.strerror})", file=path, remedy="make the folder writable"
-        ) from None
+        raise InfraError(f"the lock cannot be made ({error.strerror})", file=path, remedy="make the folder writable") from None
     try:
         deadline = time.monotonic() + seconds
         pause = 0.001
@@ -70,9 +68,7 @@ def locked(ws: OpWorkspace, *, seconds: float = _LOCK_SECONDS) -> Iterator[None]
                 break
             except BlockingIOError:
                 if time.monotonic() > deadline:
-                    raise InfraError(
-                        "another process holds the lock", file=path, remedy="wait for it, then try again"
-                    ) from None
+                    raise InfraError("another process holds the lock", file=path, remedy="wait for it, then try again") from None
                 time.sleep(pause)
                 pause = min(pause * 2, 0.02)
         yield
@@ -138,9 +134,7 @@ def load_foreign(ws: OpWorkspace) -> Loaded:
     for line in journal.read(ws.journal):
         state = apply_line(ws, state, line)
     if state is None:
-        raise ContractError(
-            "there is no journal to take over", file=ws.journal, remedy="run `pypto-op state init`"
-        )
+        raise ContractError("there is no journal to take over", file=ws.journal, remedy="run `pypto-op state init`")
     _check_name(ws, state, ws.journal)
     return Loaded(state, tail, behind=True)
 
@@ -229,9 +223,7 @@ def apply_line(ws: OpWorkspace, state: State | None, line: Line) -> State:
             remedy="the journal was forged, or another version wrote it",
         ) from None
     if line.key != after["key_id"]:
-        raise ContractError(
-            "is sealed with a key that the state does not name", file=ws.journal, where=f"line {line.seq}"
-        )
+        raise ContractError("is sealed with a key that the state does not name", file=ws.journal, where=f"line {line.seq}")
     return after
 
 
@@ -244,9 +236,7 @@ def commit(ws: OpWorkspace, tail: Tail, state: State, *, action: str, args: Argu
     Raises:
         InfraError: the disk refused; if the journal line was written, the next call rolls forward.
     """
-    tail = journal.append(
-        ws.journal, tail, action=action, args=args, facts=facts, state_sha256=sha256_json(state)
-    )
+    tail = journal.append(ws.journal, tail, action=action, args=args, facts=facts, state_sha256=sha256_json(state))
     write_state(ws, state, tail)
     return tail
 
@@ -300,9 +290,7 @@ def _seal(body: Any, position: Any) -> str:
 
 
 def _replace(path: Path, data: bytes, *, durable: bool = True) -> None:
-    draft = path.with_name(
-        f"{path.name}.tmp"
-    )  # one name: the lock is held, and a killed writer leaves one file
+    draft = path.with_name(f"{path.name}.tmp")  # one name: the lock is held, and a killed writer leaves one file
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
     try:
         with os.fdopen(descriptor, "wb") as file:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pypto_op import __version__
 from pypto_op.errors import ContractError
@@ -13,6 +13,9 @@ from pypto_op.state.facts import Refused, Verdict
 from pypto_op.state.hashing import sha256_json
 from pypto_op.vocabulary import FailureCategory, Level, Status
 from pypto_op.workspace import OpWorkspace
+
+if TYPE_CHECKING:
+    from pypto_op.policy import Policy
 
 
 @dataclass(frozen=True)
@@ -97,12 +100,27 @@ def shortfalls(report: Mapping[str, Any], ws: OpWorkspace, demand: Demand) -> It
         yield f"it used the policy {report['policy'].get('name')}, not the one of SPEC.md"
     judged = {check["id"]: check for check in report["checks"]}
     for case in contract.select(demand.levels, None):
+        if _looser(contract.policy, case):
+            yield f"case {case['id']} allows more than SPEC.md does"
         check = judged.get(case["id"])
         if check is None:
             yield f"case {case['id']} was not run"
         elif case.get("precision", True) and not check["precision_checked"]:
             yield f"the numbers of case {case['id']} were not compared"
     yield from _modes(report, demand.modes)
+
+
+def _looser(spec: Policy, case: Mapping[str, Any]) -> bool:
+    """Say whether a case's own tolerance allows an error that SPEC.md allows for none of its dtypes."""
+    from pypto_op.policy import dtype_word
+
+    if spec.name != "allclose" or not {"atol", "rtol"} <= set(case):
+        return False
+    words = case.get("dtype", "float32")
+    words = list(words.values()) if isinstance(words, Mapping) else [words]
+    table = spec.as_dict()["per_dtype"]
+    rows = [table[dtype_word(str(word))] for word in words if dtype_word(str(word)) in table]
+    return any(case[bound] > max((row[bound] for row in rows), default=0.0) for bound in ("atol", "rtol"))
 
 
 def _counts(report: Mapping[str, Any]) -> Iterator[str]:
@@ -147,9 +165,7 @@ def check_report(report: Mapping[str, Any], ws: OpWorkspace, phase: int | None) 
         raise Refused(f"it is about M{report['up_to_module']}", file=ws.report, remedy=_JUDGE)
     stale = evidence.stale_hashes(report, evidence.file_hashes(ws, phase))
     if stale:
-        raise Refused(
-            f"it is stale: {', '.join(stale)} changed since", file=ws.report, where="hashes", remedy=_JUDGE
-        )
+        raise Refused(f"it is stale: {', '.join(stale)} changed since", file=ws.report, where="hashes", remedy=_JUDGE)
     if report["tool"]["version"] != __version__:
         raise Refused(f"version {report['tool']['version']} wrote it", file=ws.report, remedy=_JUDGE)
 

@@ -1,0 +1,419 @@
+"""The pure machine, step by step."""
+
+import copy
+import json
+
+import pytest
+
+from pypto_op.documents import schema
+from pypto_op.state import gates
+from pypto_op.state.arguments import parse
+from pypto_op.state.conditions import CONDITIONS
+from pypto_op.state.effects import EFFECTS
+from pypto_op.state.machine import Refused, action_row, legal_actions, step
+from pypto_op.state.workflow import TABLE, workflow
+from pypto_op.vocabulary import Role
+
+
+def refused(call, *words):
+    with pytest.raises(Refused) as caught:
+        call()
+    text = str(caught.value)
+    assert "\n" not in text and ";" in text, "one line with a remedy"
+    for word in words:
+        assert word in text, text
+
+
+# -- the table --------------------------------------------------------------------------------------------
+
+
+def test_the_table_keeps_its_schema():
+    schema.check(json.loads(TABLE.read_text()), "workflow", file=TABLE)
+
+
+def test_every_name_in_the_table_has_its_code_and_all_code_is_named():
+    rows = workflow().actions.values()
+    assert set(EFFECTS) == {row.name for row in rows}
+    assert {name for row in rows for name in row.requires} == set(CONDITIONS)
+    assert {name for row in rows for name in row.gates} == set(gates.GATES)
+
+
+def test_every_action_that_changes_something_checks_the_frozen_files():
+    spared = {"init", "unblock", "adopt"}
+    for row in workflow().actions.values():
+        assert row.name in spared or row.gates[0].startswith("frozen"), row.name
+
+
+def test_every_role_but_the_orchestrator_can_be_dispatched():
+    assert set(workflow().dispatch) == {str(role) for role in Role} - {str(Role.ORCHESTRATOR)}
+
+
+# -- the two paths ----------------------------------------------------------------------------------------
+
+
+def test_the_single_path_runs_to_its_end(driver):
+    one = driver(n=1).reach(7)
+    one.do("complete_stage", stage=7)
+    assert set(one.state["stage_status"].values()) == {"completed"}
+    assert one.phase(1)["status"] == "verified"
+
+
+def test_the_staged_path_runs_to_its_end(driver):
+    three = driver(n=3).reach(7)
+    three.do("complete_stage", stage=7)
+    assert set(three.state["stage_status"].values()) == {"completed"}
+    assert [three.phase(k)["status"] for k in (1, 2, 3)] == ["verified"] * 3
+
+
+def test_an_operator_may_end_before_tuning(driver):
+    one = driver(n=1)
+    one.do("init", max_stage=6)
+    for stage in (1, 2, 3):
+        one.do("complete_stage", stage=stage)
+    one.do("freeze_plan")
+    one.do("complete_stage", stage=4)
+    one.construct()
+    one.do("complete_stage", stage=5)
+    one.do("complete_stage", stage=6)
+    assert "7" not in one.state["stage_status"] and one.state["current_stage"] == 6
+    assert "impl_py" in one.state["artifact_hashes"], "nobody tunes it, so it stays frozen"
+
+
+def test_a_step_leaves_the_state_before_it_alone(driver):
+    one = driver().reach(5)
+    before = copy.deepcopy(one.state)
+    old = one.state
+    one.do("start_phase", phase="M1")
+    assert old == before and one.state != before
+
+
+def test_a_refusal_of_a_gate_is_a_refusal_of_the_step(driver):
+    one = driver().reach(2)
+    facts = one.facts("complete_stage", {"stage": 2})
+    facts["refusals"] = [{"problem": "is missing", "file": "x_golden.py", "remedy": "write it"}]
+    refused(lambda: step(one.state, "complete_stage", {"stage": 2}, facts), "x_golden.py: is missing")
+
+
+# -- arguments --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("stage", [0, 8, -1, 1.9, True, "1.0", "one", "", "१", "1" * 5000, None, [], {}])
+def test_a_stage_is_a_whole_number_from_1_to_7(stage):
+    refused(lambda: parse(action_row("start_stage"), {"stage": stage}))
+
+
+@pytest.mark.parametrize("phase", ["M0", "M-1", "", "m1", "M1.0", "M99999", 1.5, True, "M1;rm -rf /", "../M1", "M" * 300])
+def test_a_phase_is_m_and_a_number(phase):
+    refused(lambda: parse(action_row("start_phase"), {"phase": phase}), "phase")
+
+
+@pytest.mark.parametrize("phase", ["M3", "M_3", 3, "3"])
+def test_a_phase_may_be_written_in_several_ways(phase):
+    assert parse(action_row("start_phase"), {"phase": phase}) == {"phase": "M3"}
+
+
+def test_what_an_action_does_not_take_is_refused_not_ignored():
+    refused(lambda: parse(action_row("start_phase"), {"phase": "M1", "stage": 5}), "does not take stage")
+    refused(lambda: parse(action_row("fail_phase"), {"phase": "M1"}), "needs failure_category")
+
+
+@pytest.mark.parametrize("reason", ["", "   ", "a\x1b[2Jb", "x" * 2001, 5])
+def test_a_reason_is_one_printable_sentence(reason):
+    refused(lambda: parse(action_row("fail_stage"), {"stage": 1, "reason": reason}), "reason")
+
+
+def test_the_seeds_second_spelling_of_structural_is_accepted():
+    args = parse(action_row("fail_phase"), {"phase": "M1", "failure_category": "structure"})
+    assert args["failure_category"] == "structural"
+
+
+@pytest.mark.parametrize("action", ["", "finish", "complete_stage ", "x" * 500])
+def test_an_unknown_action_is_named_and_the_known_ones_are_listed(action):
+    refused(lambda: action_row(action), "unknown action", "complete_phase")
+
+
+# -- stages -----------------------------------------------------------------------------------------------
+
+
+def test_nothing_goes_before_init(driver):
+    refused(lambda: driver().do("start_stage", stage=1), "init")
+
+
+def test_init_begins_at_stage_1_and_only_once(driver):
+    refused(lambda: driver().do("init", stage=2), "stage 1")
+    one = driver().reach(2)
+    refused(lambda: one.do("init"), "stage 2 is in progress")
+
+
+def test_a_failed_operator_is_started_anew_by_a_person_only(driver):
+    one = driver().reach(2)
+    one.do("fail_stage", stage=2, reason="no golden")
+    refused(lambda: one.do("init"), "forget its count")
+    one.by = "person"
+    assert one.do("init")["stage_retry_count"]["2"] == 0
+
+
+def test_a_finished_operator_may_begin_a_new_run_and_attempt_ids_go_on(driver):
+    one = driver().reach(7)
+    one.do("complete_stage", stage=7)
+    issued = one.state["attempts_issued"]
+    one.do("init")
+    assert one.state["attempts_issued"] == issued > 0
+    assert one.state["artifact_hashes"] == {} and one.state["plan"] is None
+
+
+def test_five_failures_block_a_stage(driver):
+    one = driver().reach(3)
+    for count in range(1, 6):
+        one.do("fail_stage", stage=3, reason="again")
+        assert one.state["stage_retry_count"]["3"] == count
+        if count < 5:
+            one.do("start_stage", stage=3)
+    assert one.state["stage_status"]["3"] == "blocked"
+    refused(lambda: one.do("start_stage", stage=3), "blocked after 5 failures")
+    one.do("rollback_to_stage", target_stage=2, reason="the golden was wrong")
+    assert one.state["stage_status"]["2"] == "in_progress"
+    one.do("complete_stage", stage=2)
+    assert one.state["stage_status"]["3"] == "in_progress"
+
+
+def test_five_rollbacks_block_the_target(driver):
+    one = driver().reach(2)
+    for _ in range(5):
+        one.do("rollback_to_stage", target_stage=1, reason="again")
+        if one.state["stage_status"]["1"] == "in_progress":
+            one.do("complete_stage", stage=1)
+    assert one.state["stage_status"]["1"] == "blocked"
+    assert legal_actions(one.state) == []
+
+
+def test_a_person_unblocks_and_nobody_else(driver):
+    one = driver().reach(2)
+    for _ in range(5):
+        one.do("fail_stage", stage=2)
+        if one.state["stage_status"]["2"] == "failed":
+            one.do("start_stage", stage=2)
+    refused(lambda: one.do("unblock", stage=2, reason="please"), "only a person")
+    one.by = "person"
+    refused(lambda: one.do("unblock", stage=1, reason="x"), "not blocked")
+    refused(lambda: one.do("unblock", reason="x"), "a stage or a phase")
+    one.do("unblock", stage=2, reason="the golden is here now")
+    one.by = "orchestrator"
+    one.do("start_stage", stage=2)
+    assert one.state["stage_status"]["2"] == "in_progress" and one.state["stage_retry_count"]["2"] == 0
+
+
+def test_failing_the_design_stage_thaws_the_plan(driver):
+    one = driver(n=2).reach(4)
+    one.do("freeze_plan")
+    refused(lambda: one.do("freeze_plan"), "frozen with N = 2")
+    one.do("fail_stage", stage=4, reason="wrong boundaries")
+    assert one.state["plan"] is None and one.state["stage5_phases"]["phase_status"] == {}
+    one.do("start_stage", stage=4)
+    one.n = 3
+    assert one.do("freeze_plan")["plan"]["module_count"] == 3
+
+
+# -- rollback ---------------------------------------------------------------------------------------------
+
+
+def test_rollback_drops_every_hash_of_the_reopened_stages(driver):
+    for target in range(1, 7):
+        one = driver(n=2).reach(7)
+        one.do("rollback_to_stage", target_stage=target, reason="redo")
+        kept = {row["stage"] for row in one.state["artifact_hashes"].values()}
+        assert kept == set(range(1, min(target, 6))) - {6}, target
+        assert one.state["current_stage"] == target
+        assert (one.state["plan"] is None) == (target <= 4)
+        assert all(one.state["stage_status"][str(s)] == "pending" for s in range(target + 1, 8))
+
+
+def test_rollback_goes_back_only(driver):
+    one = driver().reach(5)
+    refused(lambda: one.do("rollback_to_stage", target_stage=5, reason="x"), "reopen_phase")
+    refused(lambda: one.do("rollback_to_stage", target_stage=6, reason="x"), "not before")
+    refused(lambda: one.do("rollback_to_stage", target_stage=2), "needs reason")
+    refused(lambda: one.do("rollback_to_stage", target_stage=2, reason="x", failed_phase="M7"), "not in the plan")
+
+
+def test_rollback_is_remembered(driver):
+    one = driver(n=2).reach(5)
+    one.do("start_phase", phase="M1")
+    one.do("rollback_to_stage", target_stage=3, reason="too thick", failure_category="tile_shape")
+    assert one.state["rollback_history"] == [
+        {
+            "from_stage": 5,
+            "to_stage": 3,
+            "reason": "too thick",
+            "timestamp": one.state["last_updated"],
+            "from_phase": "M1",
+            "failure_category": "tile_shape",
+        }
+    ]
+
+
+def test_rollback_to_construction_reopens_the_phases_and_keeps_their_counts(driver):
+    two = driver(n=2).reach(5)
+    attempt = two.submit(1)
+    two.do("record_verdict", attempt=attempt, verdict="FAIL")
+    two.verify(1)
+    two.verify(2)
+    two.do("record_composition")
+    two.do("record_integration")
+    two.do("complete_stage", stage=5)
+    two.do("rollback_to_stage", target_stage=5, reason="the final run failed")
+    assert [two.phase(k)["status"] for k in (1, 2)] == ["pending", "pending"]
+    assert two.phase(1)["cycles"] == 1
+    assert two.state["composition"] is None and two.state["integration"] is None
+
+
+# -- phases -----------------------------------------------------------------------------------------------
+
+
+def test_phases_go_strictly_in_order(driver):
+    three = driver(n=3).reach(5)
+    refused(lambda: three.do("start_phase", phase="M3"), "M3 before M1")
+    refused(lambda: three.do("start_phase", phase="M2"), "M2 before M1, which is pending")
+    refused(lambda: three.do("start_phase", phase="M4"), "not in the plan", "M1..M3")
+    three.submit(1)
+    refused(lambda: three.do("start_phase", phase="M2"), "awaiting_verify")
+    three.do("complete_phase", phase="M1")
+    three.do("start_phase", phase="M2")
+    refused(lambda: three.do("start_phase", phase="M2"), "already")
+
+
+@pytest.mark.parametrize("verdict", ["FAIL", "ERROR"])
+def test_a_failed_verdict_leads_to_debugging_and_counts(driver, verdict):
+    one = driver().reach(5)
+    attempt = one.submit(1)
+    one.do("record_verdict", attempt=attempt, verdict=verdict, category="aicore")
+    phase = one.phase(1)
+    assert (phase["status"], phase["cycles"], phase["failure_category"]) == ("in_debug", 1, "aicore")
+    assert phase["attempt"] is None and phase["failing_module_boundary"] == 1
+    assert one.submit(1) != attempt
+
+
+def test_ten_cycles_block_a_phase(driver):
+    one = driver().reach(5)
+    for count in range(1, 11):
+        one.do("record_verdict", attempt=one.submit(1), verdict="FAIL")
+        assert one.phase(1)["cycles"] == count
+    assert one.phase(1)["status"] == "blocked"
+    for call in (
+        lambda: one.do("submit_for_verify", phase="M1"),
+        lambda: one.do("start_phase", phase="M1"),
+        lambda: one.do("fail_phase", phase="M1", failure_category="precision", verdict="FAIL"),
+        lambda: one.do("reopen_phase", phase="M1", reason="once more"),
+    ):
+        refused(call, "blocked", "stage 3 or 4")
+    one.do("rollback_to_stage", target_stage=4, reason="the design does not work")
+    one.do("freeze_plan")
+    one.do("complete_stage", stage=4)
+    assert one.phase(1)["cycles"] == 0
+
+
+def test_a_machine_failure_is_not_the_kernels_and_ends_after_two(driver):
+    one = driver().reach(5)
+    attempt = one.submit(1)
+    for count in (1, 2):
+        one.do("record_verdict", attempt=attempt, verdict="ERROR", category="infra")
+        phase = one.phase(1)
+        assert (phase["status"], phase["cycles"], phase["infra_retries"]) == ("awaiting_verify", 0, count)
+    refused(lambda: one.do("record_verdict", attempt=attempt, verdict="ERROR", category="infra"), "doctor")
+    one.do("record_verdict", attempt=attempt)
+    assert one.phase(1)["status"] == "verified"
+
+
+def test_reopening_opens_the_phase_and_all_after_it(driver):
+    three = driver(n=3).reach(6)
+    three.do("reopen_phase", phase="M2", reason="the wrong boundary")
+    assert [three.phase(k)["status"] for k in (1, 2, 3)] == ["verified", "pending", "pending"]
+    assert three.phase(2)["cycles"] == 1 and three.phase(3)["cycles"] == 0
+    assert three.state["current_stage"] == 5 and three.state["stage_status"]["6"] == "pending"
+    phases = {row.get("phase") for row in three.state["artifact_hashes"].values() if row["stage"] == 5}
+    assert phases == {"M1"}
+    assert three.state["composition"] is None and three.state["integration"] is None
+    assert three.state["rollback_history"][-1]["from_phase"] == "M2"
+    refused(lambda: three.do("reopen_phase", phase="M3", reason="x"), "nothing to reopen")
+
+
+def test_reopening_again_and_again_ends_in_blocked(driver):
+    one = driver().reach(5)
+    for _ in range(10):
+        one.submit(1)
+        one.do("reopen_phase", phase="M1", reason="again")
+    assert one.phase(1)["status"] == "blocked"
+
+
+def test_composition_and_integration_belong_to_the_staged_path(driver):
+    one = driver(n=1).reach(5)
+    one.verify(1)
+    refused(lambda: one.do("record_composition"), "single module")
+    two = driver(n=2).reach(5)
+    refused(lambda: two.do("record_composition"), "not every phase is verified")
+    two.verify(1)
+    two.verify(2)
+    refused(lambda: two.do("record_integration"), "record_composition first")
+    refused(lambda: two.do("complete_stage", stage=5), "composition is not recorded")
+    two.do("record_composition")
+    refused(lambda: two.do("complete_stage", stage=5), "integration is not recorded")
+    two.do("record_integration")
+    two.do("complete_stage", stage=5)
+
+
+def test_the_tuned_kernel_may_change_in_stage_7_and_not_before(driver):
+    one = driver(n=2).reach(6)
+    assert "impl_py" in one.state["artifact_hashes"]
+    one.do("complete_stage", stage=6)
+    assert "impl_py" not in one.state["artifact_hashes"]
+    assert "module_M1_impl" in one.state["artifact_hashes"], "the verified modules stay frozen"
+    one.do("complete_stage", stage=7)
+    assert one.state["artifact_hashes"]["impl_py"]["stage"] == 7
+
+
+# -- dispatch ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "stage, role",
+    list(enumerate(["planner", "mathematician", "architect", "designer", None, "verifier", "optimizer"], 1)),
+)
+def test_each_stage_has_its_roles(driver, stage, role):
+    one = driver().reach(stage)
+    for other in workflow().dispatch:
+        allowed = stage in workflow().dispatch[other].stages and not other.endswith("coder")
+        if allowed:
+            one.do("dispatch", role=other)
+        else:
+            refused(lambda other=other: one.do("dispatch", role=other))
+    assert role is None or stage in workflow().dispatch[f"pypto-op-{role}"].stages
+
+
+def test_a_role_is_sent_to_a_phase_only_when_it_has_work_there(driver):
+    one = driver().reach(5)
+    refused(lambda: one.do("dispatch", role="coder"), "for one phase")
+    refused(lambda: one.do("dispatch", role="coder", phase="M1"), "which is pending")
+    one.do("start_phase", phase="M1")
+    one.do("dispatch", role="coder", phase="M1")
+    refused(lambda: one.do("dispatch", role="verifier", phase="M1"), "in_progress")
+    refused(lambda: one.do("dispatch", role="debugger", phase="M1"), "in_progress")
+    attempt = one.submit(1)
+    one.do("dispatch", role="verifier", phase="M1")
+    refused(lambda: one.do("dispatch", role="coder", phase="M1"), "awaiting_verify")
+    one.do("record_verdict", attempt=attempt, verdict="FAIL")
+    one.do("dispatch", role="debugger", phase="M1")
+    one.do("dispatch", role="coder", phase="M1")
+    refused(lambda: one.do("dispatch", role="optimizer"), "no work in stage 5")
+    refused(lambda: one.do("dispatch", role="orchestrator"), "not dispatched")
+
+
+def test_the_next_actions_are_named(driver):
+    one = driver()
+    assert legal_actions(None) == ["init"]
+    one.reach(4)
+    assert "freeze_plan" in legal_actions(one.state)
+    assert not any(text.startswith("complete_stage") for text in legal_actions(one.state))
+    one.do("freeze_plan")
+    one.do("complete_stage", stage=4)
+    attempt = one.submit(1)
+    assert {f"record_verdict --attempt {attempt}", "complete_phase --phase M1"} <= set(legal_actions(one.state))
