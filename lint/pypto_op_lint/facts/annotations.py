@@ -1,0 +1,57 @@
+"""What the annotations of a kernel's parameters say about its axes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from pypto_op_lint.facts.values import Path, Result, Seq, Value
+
+if TYPE_CHECKING:
+    from pypto_op_lint.facts import Facts
+
+_DYNAMIC = frozenset({"pypto.DYNAMIC", "pypto.DYN"})
+_MOST_DEPTH = 8
+
+
+def has_dynamic_axis(facts: Facts) -> bool:
+    """Whether a tensor parameter of a kernel has an axis marked pypto.DYNAMIC (or -1), directly or through a name."""
+    for kernel in facts.kernels:
+        for parameter in kernel.parameters:
+            annotation = parameter.node.annotation
+            if annotation is not None and facts.tensors.is_tensor_parameter(parameter) and _dynamic(facts, annotation.annotation):
+                return True
+    return False
+
+
+def _dynamic(facts: Facts, node: cst.BaseExpression) -> bool:
+    parts: list[cst.BaseExpression] = []
+    if isinstance(node, cst.Call):
+        parts = [a.value for a in node.args]
+    elif isinstance(node, cst.Subscript):
+        parts = [e.slice.value for e in node.slice if isinstance(e.slice, cst.Index)]
+    else:
+        for value in facts.ev.values(node):
+            if isinstance(value, Result):
+                parts.extend(a.value for a in value.call.args)
+    return any(_marks(value, 0) for part in parts for value in facts.ev.values(part)) or any(
+        _spells(facts, part) for part in parts
+    )
+
+
+def _marks(value: Value, depth: int) -> bool:
+    if depth > _MOST_DEPTH:
+        return False
+    if isinstance(value, Path):
+        return value.name in _DYNAMIC
+    if isinstance(value, Seq):
+        return any(_marks(inner, depth + 1) or getattr(inner, "value", None) == -1 for item in value.items for inner in item)
+    return False
+
+
+def _spells(facts: Facts, node: cst.BaseExpression) -> bool:
+    """A shape that is put together (`[pypto.DYNAMIC] + TAIL`): look at its parts."""
+    if isinstance(node, cst.BinaryOperation):
+        return _spells(facts, node.left) or _spells(facts, node.right)
+    return any(_marks(value, 0) for value in facts.ev.values(node))

@@ -1,0 +1,77 @@
+"""OL06: min and max of the graph are pypto's."""
+
+import libcst as cst
+
+from pypto_op.vocabulary import Severity
+from pypto_op_lint.examples import BODY, impl
+from pypto_op_lint.rule import IMPLS, Invalid, Rule, Valid
+
+_BUILTINS = {"builtins.min", "builtins.max"}
+
+
+class NoBuiltinMinMax(Rule):
+    """Graph code calls Python's `min` or `max` on something that is not a plain number.
+
+    What it does:
+        In the kernel and in the helpers it calls, reports Python's own `min` and `max`, also under another name, unless every argument is a
+        constant of the file.
+
+    Why:
+        On a symbol Python's `min` compares and keeps one side for all turns of the loop; on a tensor it crashes the process.
+
+    Example:
+        size = min(rows - i * 64, 64)
+
+    Use instead:
+        size = pypto.min(rows - i * 64, 64)
+
+    Known limits:
+        An `int` parameter of the kernel is a plain number, too, but the file cannot tell a later change to a symbol; it is reported.
+    """
+
+    id = "OL06"
+    name = "no-builtin-min-max"
+    severity = Severity.S1
+    artifacts = IMPLS
+    needs = frozenset({"graph_sites", "calls"})
+    MESSAGE = "graph code calls Python's own `min` or `max`"
+    FIX_HINT = "use `pypto.min` / `pypto.max` for symbols and sizes, `pypto.minimum` / `pypto.maximum` for tensors"
+
+    VALID = [
+        Valid(impl()),
+        Valid(impl("tile = min(64, 128)\n" + BODY)),
+        Valid(impl(BODY.replace("pypto.exp(tile)", "pypto.maximum(tile, 0.0)"))),
+        Valid(impl(wrapper="def demo_wrapper(x):\n    rows = max(x.shape[0], 1)\n    out = torch.empty((rows, 128))\n    demo_kernel(x, out)\n    return out\n")),
+        Valid(impl(BODY.replace("pypto.min(", "min("), before="def min(a, b):\n    return pypto.min(a, b)\n")),
+    ]  # fmt: skip
+    INVALID = [
+        Invalid(impl(BODY.replace("pypto.min(", "min("))),
+        Invalid(impl(BODY.replace("pypto.exp(tile)", "max(tile, x)"))),
+        Invalid(impl(BODY.replace("pypto.min(", "smaller("), before="smaller = min\n")),
+        Invalid(impl(BODY.replace("pypto.min(", "builtins.min("), before="import builtins\n")),
+        Invalid(
+            impl(
+                "pypto.set_vec_tile_shapes(64, 128)\n_body(x, out, x.shape[0])\n",
+                before="def _body(x, out, rows):\n    size = min(rows, 64)\n    out[:] = pypto.exp(x)\n",
+            )
+        ),
+    ]
+
+    def check_file(self) -> None:
+        """Look at every call of the graph."""
+        for site in self.facts.graph_sites(cst.Call):
+            node: cst.Call = site.node  # type: ignore[assignment]
+            found = self.facts.callee_names(node) & _BUILTINS
+            if found and any(arg.star or self.facts.ev.constant(arg.value) is None for arg in node.args):
+                word = min(found).rpartition(".")[2]
+                self.report(
+                    site,
+                    f"`{self.code(node, 40)}` is Python's own `{word}`",
+                    edit=self.replace(node.func, f"pypto.{word}") if self._sizes(node, word) else None,
+                )
+
+    def _sizes(self, node: cst.Call, word: str) -> bool:
+        """Whether `pypto.min`/`pypto.max` surely is meant: the plain builtin on two arguments, neither a tensor."""
+        plain = isinstance(node.func, cst.Name) and node.func.value == word
+        two = len(node.args) == 2 and not any(arg.star or arg.keyword for arg in node.args)
+        return plain and two and not any(self.facts.tensors.in_graph(arg.value) for arg in node.args)
