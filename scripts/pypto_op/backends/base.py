@@ -39,6 +39,10 @@ class Limits:
     output_bytes: int = 64 * 1024
 
 
+DEFAULT_LIMITS = Limits()
+"""Limits of a session that is opened without any."""
+
+
 @dataclass(frozen=True)
 class Availability:
     """What a backend can do on this machine.
@@ -114,9 +118,7 @@ class Session(Protocol):
 
     def __enter__(self) -> Session: ...
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None: ...
 
 
 class Backend(Protocol):
@@ -134,7 +136,7 @@ class Backend(Protocol):
         wrapper: str,
         workspace: OpWorkspace,
         *,
-        limits: Limits = Limits(),
+        limits: Limits = DEFAULT_LIMITS,
         cost_model: bool = False,
     ) -> Session:
         """Open a session on `wrapper` of the file `impl`.

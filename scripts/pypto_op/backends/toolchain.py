@@ -52,9 +52,7 @@ def find_toolchain() -> Toolchain:
 @functools.lru_cache(maxsize=16)
 def _version(path: str) -> str:
     try:
-        shown = subprocess.run(
-            [path, "--version"], capture_output=True, text=True, timeout=20, check=False
-        ).stdout
+        shown = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=20, check=False).stdout
     except (OSError, subprocess.TimeoutExpired):
         return "unknown"
     lines = shown.strip().splitlines()

@@ -19,9 +19,7 @@ ROOM = "native"
 _HERE = Path(__file__).resolve().parent
 _SOURCES = ("cost_model_switch.cpp", "compiler_memo.cpp")
 _SWITCH = "libpypto_op_cost_model_switch.so"
-_NO_PLOTS = (
-    "#!/bin/sh\n# pypto starts its plotting scripts as `python3`; nobody looks at the pictures here\nexit 0\n"
-)
+_NO_PLOTS = "#!/bin/sh\n# pypto starts its plotting scripts as `python3`; nobody looks at the pictures here\nexit 0\n"
 
 
 @dataclass(frozen=True)
@@ -53,9 +51,7 @@ def ensure(toolchain: Toolchain) -> NativeTools:
     """
     parts = [toolchain.versions.get("g++", ""), toolchain.paths.get("g++", ""), _NO_PLOTS]
     parts += [(_HERE / name).read_text(encoding="utf-8") for name in _SOURCES]
-    return NativeTools(
-        build_cache.ensure(ROOM, build_cache.digest_of(*parts), lambda folder: _build(toolchain, folder))
-    )
+    return NativeTools(build_cache.ensure(ROOM, build_cache.digest_of(*parts), lambda folder: _build(toolchain, folder)))
 
 
 def _build(toolchain: Toolchain, folder: Path) -> None:

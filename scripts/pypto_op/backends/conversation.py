@@ -1,0 +1,161 @@
+"""The judge's side of one worker: waits for its messages while it watches time, memory and output."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from pypto_op.backends import processes
+from pypto_op.backends.base import Limits
+from pypto_op.backends.capture import Capture
+from pypto_op.backends.launcher import Launched
+
+_MIB = 1024 * 1024
+_LOOK_SECONDS = 0.05
+_GRACE_SECONDS = 3.0
+_LONGEST_MESSAGE = 64 * 1024
+
+
+@dataclass
+class Ended(Exception):
+    """The worker ended, or was ended by its own doing.
+
+    Attributes:
+        how: what the warden reported: {"exit": code} or {"signal": number}; empty when it could not.
+    """
+
+    how: dict[str, int]
+
+
+class Overdue(Exception):
+    """The worker took longer than it may."""
+
+
+class OverMemory(Exception):
+    """The worker's processes hold more memory than they may."""
+
+
+class Conversation:
+    """One worker, from start to end.
+
+    Args:
+        launched: its processes and connections.
+        limits: what it may use.
+    """
+
+    def __init__(self, launched: Launched, limits: Limits) -> None:
+        self._launched, self._limits = launched, limits
+        self.stdout = Capture(launched.stdout, limits.output_bytes)
+        self.stderr = Capture(launched.stderr, limits.output_bytes)
+        self._how: dict[str, int] | None = None
+        self._channel_open = True
+        self._peak = 0
+
+    @property
+    def peak_rss_mb(self) -> float:
+        """Highest resident memory of the worker and all below it, seen so far, in MiB."""
+        worker = self._launched.worker()
+        if worker is not None:
+            self._peak = max(self._peak, processes.peak_bytes(worker))
+        return self._peak / _MIB
+
+    def say(self, message: dict[str, Any]) -> None:
+        """Send a message; raise Ended when nobody is there to hear it."""
+        try:
+            self._launched.channel.send(json.dumps(message).encode())
+        except OSError:
+            raise Ended(self._wait_for_report()) from None
+
+    def hear(self, deadline: float) -> dict[str, Any]:
+        """Return the worker's next message.
+
+        Args:
+            deadline: latest moment on the clock of `time.monotonic`.
+
+        Raises:
+            Ended, Overdue, OverMemory: there will be none.
+        """
+        looked = 0.0
+        while True:
+            now = time.monotonic()
+            message = self._look(max(0.0, min(_LOOK_SECONDS, deadline - now)))
+            if message is not None:
+                return message
+            if self._how is not None or not self._channel_open:
+                raise Ended(self._wait_for_report())
+            now = time.monotonic()
+            if now >= deadline:
+                raise Overdue
+            if now - looked >= _LOOK_SECONDS:
+                looked = now
+                self._watch_memory()
+
+    def end_strays(self) -> None:
+        """End what a case left running below the worker."""
+        worker = self._launched.worker()
+        for child in processes.children_of(worker) if worker is not None else []:
+            processes.kill_tree(child)
+
+    def end(self) -> None:
+        """End the worker and everything below it."""
+        self.stdout.pump()
+        self.stderr.pump()
+        self._launched.end()
+
+    def _look(self, seconds: float) -> dict[str, Any] | None:
+        """Wait until something arrives; read output and report, and return a message if there is one."""
+        sources: list[Any] = [stream for stream in (self.stdout, self.stderr) if stream.open]
+        if self._channel_open:
+            sources.append(self._launched.channel)
+        if self._how is None:
+            sources.append(self._launched.report)
+        ready = select.select(sources, [], [], seconds)[0]
+        for stream in (self.stdout, self.stderr):
+            if stream in ready:
+                stream.pump()
+        message = self._read_channel() if self._launched.channel in ready else None
+        if message is None and self._launched.report in ready:
+            self._read_report()
+        return message
+
+    def _read_channel(self) -> dict[str, Any] | None:
+        try:
+            data = self._launched.channel.recv(_LONGEST_MESSAGE)
+            message = json.loads(data) if data else None
+        except (OSError, ValueError):
+            message = None
+        if not isinstance(message, dict):
+            self._channel_open = False
+            return None
+        return message
+
+    def _read_report(self) -> None:
+        try:
+            data = os.read(self._launched.report, 1024)
+        except BlockingIOError:
+            return
+        try:
+            how = json.loads(data)
+        except ValueError:
+            how = {}  # the warden itself was killed
+        self._how = how if isinstance(how, dict) else {}
+
+    def _wait_for_report(self) -> dict[str, int]:
+        """Return how the worker ended; one that only hung up is given a moment, then nothing is known of it."""
+        deadline = time.monotonic() + _GRACE_SECONDS
+        while self._how is None and time.monotonic() < deadline:
+            self._look(_LOOK_SECONDS)
+        return self._how or {}
+
+    def _watch_memory(self) -> None:
+        below = processes.tree_below(self._launched.warden)
+        if self._launched.enclosed:
+            below = below[1:]
+        held = sum(processes.resident_bytes(process) for process in below)
+        self._peak = max(self._peak, held)
+        if held > self._limits.memory_mb * _MIB:
+            raise OverMemory

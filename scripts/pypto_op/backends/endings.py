@@ -1,0 +1,52 @@
+"""How the end of a worker is classified."""
+
+from __future__ import annotations
+
+import re
+import signal
+
+from pypto_op.vocabulary import Outcome
+
+_MEANING = {
+    "SIGSEGV": "segmentation fault",
+    "SIGBUS": "bus error",
+    "SIGABRT": "abort",
+    "SIGFPE": "arithmetic fault",
+    "SIGILL": "illegal instruction",
+}
+_NO_MEMORY = re.compile(r"std::bad_alloc|can't allocate memory|Cannot allocate memory|MemoryError")
+_WORKER_WORDS = re.compile(r"^pypto-op: (.+)$", re.MULTILINE)
+
+
+def classify(how: dict[str, int], stderr: str, *, when: str, file_name: str, killed_for_memory: bool) -> tuple[Outcome, str]:
+    """Return the outcome and one line for a worker that ended before it answered.
+
+    Args:
+        how: {"exit": code}, {"signal": number}, or empty when the warden was killed too.
+        stderr: what the worker wrote to its standard error.
+        when: "at import" or "in the wrapper".
+        file_name: the candidate's file, whose line is named when the crash report holds it.
+        killed_for_memory: the kernel has killed something for lack of memory meanwhile.
+    """
+    where = crash_line(stderr, file_name)
+    own_words = _WORKER_WORDS.findall(stderr)
+    if own_words:
+        return Outcome.CRASHED, f"{file_name}: {own_words[-1][:300]} {when}"
+    if "exit" in how:
+        return Outcome.EXITED, f"{file_name} ended its own process with exit code {how['exit']} {when}"
+    if "signal" not in how:
+        return Outcome.CRASHED, f"{file_name}: the candidate's processes were killed {when}"
+    try:
+        name = signal.Signals(how["signal"]).name
+    except ValueError:
+        name = f"signal {how['signal']}"
+    if (name == "SIGKILL" and killed_for_memory) or (name == "SIGABRT" and _NO_MEMORY.search(stderr)):
+        return Outcome.OUT_OF_MEMORY, f"{where}: memory ran out {when}"
+    meaning = f" ({_MEANING[name]})" if name in _MEANING else ""
+    return Outcome.CRASHED, f"{where}: killed by {name}{meaning} {when}"
+
+
+def crash_line(stderr: str, file_name: str) -> str:
+    """Return `file:line` of the innermost frame of `file_name` in a crash report of faulthandler."""
+    found = re.search(rf'File "[^"]*{re.escape(file_name)}", line (\d+)', stderr)
+    return f"{file_name}:{found[1]}" if found else file_name

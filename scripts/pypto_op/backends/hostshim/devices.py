@@ -1,0 +1,67 @@
+"""Sends whatever asks for an NPU to the CPU: factory arguments, `.to`, `.npu()` and generators."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+_CPU = torch.device("cpu")
+_RealGenerator = torch.Generator
+
+
+def to_host(value: Any) -> Any:
+    """Return the CPU device for anything that names an NPU; everything else unchanged."""
+    if isinstance(value, torch.device):
+        return _CPU if value.type == "npu" else value
+    if isinstance(value, str) and (value == "npu" or value.startswith("npu:")):
+        return _CPU
+    return value
+
+
+class HostDevices(TorchFunctionMode):
+    """Rewrites device arguments of every torch function; torch's own default-device mode works the same way."""
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Sequence[type],
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        """Call `func` with each NPU among its arguments replaced."""
+        args = tuple(to_host(argument) for argument in args)
+        kwargs = {name: to_host(value) for name, value in (kwargs or {}).items()}
+        return func(*args, **kwargs)
+
+
+class _GeneratorKind(type):
+    def __instancecheck__(cls, value: object) -> bool:
+        return isinstance(value, _RealGenerator)
+
+
+class Generator(metaclass=_GeneratorKind):
+    """`torch.Generator` whose device may be an NPU; what it makes is a real generator on the CPU."""
+
+    def __new__(cls, device: Any = "cpu") -> Any:
+        """Return a real generator."""
+        return _RealGenerator(device=to_host(device))
+
+
+def _stay(self: Any, *args: Any, **kwargs: Any) -> Any:
+    """`.npu()` of a tensor or module: it is where it has to be."""
+    return self
+
+
+_MODE = HostDevices()
+
+
+def install() -> None:
+    """Install the rewriting for the main thread of this process."""
+    torch.Generator = Generator  # type: ignore[misc]
+    torch.Tensor.npu = _stay  # type: ignore[attr-defined]
+    torch.Tensor.is_npu = property(lambda self: True)  # type: ignore[attr-defined]
+    torch.nn.Module.npu = _stay  # type: ignore[attr-defined]
+    _MODE.__enter__()  # type: ignore[no-untyped-call]

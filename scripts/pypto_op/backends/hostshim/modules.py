@@ -1,0 +1,149 @@
+"""The stand-in modules `torch.npu` and `torch_npu`, built from one table of functions."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator
+from types import ModuleType
+from typing import Any
+
+_ND = 2
+"""The number that torch_npu gives the plain (ND) memory layout; CPU tensors have no other."""
+
+
+class Stream:
+    """A stream that is always empty: work on the host is done when the call returns."""
+
+    npu_stream = 0
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None: ...
+
+    def synchronize(self) -> None:
+        """Return at once."""
+
+    def wait_stream(self, stream: Any) -> None:
+        """Return at once."""
+
+    def wait_event(self, event: Any) -> None:
+        """Return at once."""
+
+    def record_event(self, event: Event | None = None) -> Event:
+        """Record `event`, or a new one."""
+        event = event or Event()
+        event.record(self)
+        return event
+
+    def query(self) -> bool:
+        """Say that everything is done."""
+        return True
+
+
+class Event:
+    """An event that remembers the host's clock."""
+
+    def __init__(self, enable_timing: bool = False, **kwargs: Any) -> None:
+        self._seconds: float | None = None
+
+    def record(self, stream: Any = None) -> None:
+        """Remember the present."""
+        self._seconds = time.perf_counter()
+
+    def synchronize(self) -> None:
+        """Return at once."""
+
+    def wait(self, stream: Any = None) -> None:
+        """Return at once."""
+
+    def query(self) -> bool:
+        """Say that the event has passed."""
+        return True
+
+    def elapsed_time(self, end: Event) -> float:
+        """Return the milliseconds between two recorded events.
+
+        Raises:
+            RuntimeError: one of them was never recorded.
+        """
+        if self._seconds is None or end._seconds is None:
+            raise RuntimeError("both events must be recorded before elapsed_time")
+        return (end._seconds - self._seconds) * 1000.0
+
+
+class _Config:
+    """`torch.npu.config`: switches that code sets and the host ignores."""
+
+    allow_internal_format = False
+
+
+def _nothing(*args: Any, **kwargs: Any) -> None:
+    """Accept anything and do nothing."""
+
+
+def _zero(*args: Any, **kwargs: Any) -> int:
+    return 0
+
+
+def _same(tensor: Any, *args: Any, **kwargs: Any) -> Any:
+    return tensor
+
+
+@contextlib.contextmanager
+def _inside(*args: Any, **kwargs: Any) -> Iterator[None]:
+    yield
+
+
+def _set_device(device: Any) -> None:
+    """Accept device 0 to 15 in any spelling; complain like the device about nonsense."""
+    index = device if isinstance(device, int) else str(device).rpartition(":")[2]
+    if not str(index).isdigit() and str(index) != "npu":
+        raise RuntimeError(f"Invalid device: {device!r}")
+
+
+def _no_attribute(module: str) -> Any:
+    def getattr_(name: str) -> Any:
+        raise AttributeError(
+            f"{module}.{name} does not exist on a machine without NPU (the pypto-op host shim stands in for {module})"
+        )
+
+    return getattr_
+
+
+def build() -> tuple[ModuleType, ModuleType]:
+    """Return the modules `torch.npu` and `torch_npu`."""
+    npu = ModuleType("torch.npu", "torch.npu on a machine without NPU: everything lands on the CPU.")
+    stream = Stream()
+    functions: dict[str, Any] = {
+        "is_host_shim": True,
+        "is_available": lambda: True,
+        "is_initialized": lambda: True,
+        "_is_in_bad_fork": lambda: False,
+        "device_count": lambda: 1,
+        "current_device": lambda: 0,
+        "set_device": _set_device,
+        "get_device_name": lambda device=None: "CPU (pypto-op host shim)",
+        "Stream": Stream,
+        "Event": Event,
+        "current_stream": lambda device=None: stream,
+        "default_stream": lambda device=None: stream,
+        "stream": _inside,
+        "device": _inside,
+        "config": _Config(),
+    }
+    functions |= dict.fromkeys(
+        ("init", "synchronize", "set_stream", "empty_cache", "set_compile_mode", "set_option", "ipc_collect")
+        + ("reset_peak_memory_stats", "reset_max_memory_allocated", "manual_seed", "manual_seed_all", "seed_all"),
+        _nothing,
+    )
+    functions |= dict.fromkeys(("memory_allocated", "memory_reserved", "max_memory_allocated", "max_memory_reserved"), _zero)
+    for name, value in functions.items():
+        setattr(npu, name, value)
+    npu.__getattr__ = _no_attribute("torch.npu")  # type: ignore[method-assign]
+
+    torch_npu = ModuleType("torch_npu", "torch_npu on a machine without NPU: everything lands on the CPU.")
+    contents = {"npu": npu, "is_host_shim": True, "__version__": "0+host.shim", "__path__": []}
+    contents |= {"get_npu_format": lambda tensor: _ND, "npu_format_cast": _same, "npu_format_cast_": _same}
+    for name, value in contents.items():
+        setattr(torch_npu, name, value)
+    torch_npu.__getattr__ = _no_attribute("torch_npu")  # type: ignore[method-assign]
+    return npu, torch_npu

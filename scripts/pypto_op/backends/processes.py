@@ -1,0 +1,90 @@
+"""Process trees as /proc shows them: who is below a process, how much memory they hold, and their end."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from pathlib import Path
+
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+def children_of(parent: int) -> list[int]:
+    """Return the children of a process; empty when it is gone."""
+    found: list[int] = []
+    for task in Path(f"/proc/{parent}/task").glob("*/children"):
+        with contextlib.suppress(OSError, ValueError):
+            found += [int(word) for word in task.read_text().split()]
+    return found
+
+
+def tree_below(root: int) -> list[int]:
+    """Return every process below `root`, parents before their children."""
+    found: list[int] = []
+    for child in children_of(root):
+        found += [child, *tree_below(child)]
+    return found
+
+
+def resident_bytes(process: int) -> int:
+    """Return the resident memory of a process; 0 when it is gone."""
+    try:
+        return int(Path(f"/proc/{process}/statm").read_text().split()[1]) * _PAGE
+    except (OSError, ValueError, IndexError):
+        return 0
+
+
+def peak_bytes(process: int) -> int:
+    """Return the highest resident memory that a process ever had; 0 when it is gone."""
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        for line in Path(f"/proc/{process}/status").read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) * 1024
+    return 0
+
+
+def kill(process: int, number: int = signal.SIGKILL) -> None:
+    """Send a signal; a process that is gone is no error."""
+    with contextlib.suppress(OSError):
+        os.kill(process, number)
+
+
+def kill_tree(root: int) -> None:
+    """End `root` and everything below it, children first."""
+    for process in reversed(tree_below(root)):
+        kill(process)
+    kill(root)
+
+
+def kill_below(patience: float = 5.0) -> None:
+    """End everything below this process and collect it; orphans must come here (`linux.adopt_orphans`)."""
+    deadline = time.monotonic() + patience
+    while time.monotonic() < deadline:
+        for child in children_of(os.getpid()):
+            kill_tree(child)
+        try:
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        except ChildProcessError:
+            return
+        time.sleep(0.01)
+
+
+def is_gone(process: int) -> bool:
+    """Whether a process has ended; one that waits to be collected counts as gone."""
+    try:
+        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except (OSError, IndexError):
+        return True
+    return state in ("Z", "X")
+
+
+def kills_for_memory() -> int:
+    """Return how often the kernel has killed a process since boot because memory ran out; 0 if it will not say."""
+    with contextlib.suppress(OSError, ValueError):
+        for line in Path("/proc/vmstat").read_text().splitlines():
+            if line.startswith("oom_kill "):
+                return int(line.split()[1])
+    return 0

@@ -1,0 +1,95 @@
+"""Runs what is trusted but can fail: an operator's goldens and its `eval/test_inputs.py`.
+
+In a process of its own, with the host shim on a machine without NPU, the same limits as a candidate, and no
+fence: a golden may import what it likes. It never shares a process with a candidate.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from pypto_op.backends import sim
+from pypto_op.backends.base import DEFAULT_LIMITS, Limits, RunResult
+from pypto_op.backends.session import Plan, WorkerSession, enclosure_document
+from pypto_op.errors import ContractError
+from pypto_op.vocabulary import Outcome
+from pypto_op.workspace import OpWorkspace
+
+if TYPE_CHECKING:
+    from pypto_op.backends.base import Value
+
+_REMEDY = "run the file by itself and mend it"
+
+
+class ReferenceSession:
+    """A warm process for the references of one operator; a context manager that leaves nothing running.
+
+    Args:
+        workspace: the operator.
+        limits: memory and time of each call; `startup_seconds` does not matter, since files load within a call.
+    """
+
+    def __init__(self, workspace: OpWorkspace, *, limits: Limits = DEFAULT_LIMITS) -> None:
+        self._workspace = workspace
+        self._limits = limits
+        self._worker: WorkerSession | None = None
+
+    def __enter__(self) -> ReferenceSession:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the process and remove its scratch files; harmless when called twice."""
+        if self._worker is not None:
+            self._worker.close()
+            self._worker = None
+
+    def make_inputs(self, case: dict[str, Any]) -> list[tuple[str, Value]]:
+        """Return the primary inputs of a case, in the order of PRIMARY_INPUT_ORDER, each with its name.
+
+        Raises:
+            ContractError: `eval/test_inputs.py` is missing, does not load, raises, does not end, or does not
+                return a dict with exactly the names of PRIMARY_INPUT_ORDER.
+        """
+        file = self._workspace.test_inputs
+        message = {"call": "make_inputs", "file": str(file), "case": case}
+        result, answer = self._ask(message, [], file)
+        if result.outcome is not Outcome.OK:
+            raise ContractError(result.detail, file=file, where=f"case {case.get('id', '?')}", remedy=_REMEDY)
+        return list(zip(answer["names"], answer["values"], strict=True))
+
+    def golden(self, inputs: Sequence[Value], *, function: str, file: Path, float64: bool = False) -> RunResult:
+        """Call a golden.
+
+        Args:
+            inputs: its positional arguments; it gets copies.
+            function: its name.
+            file: the file that defines it.
+            float64: hand floating inputs over as float64, and take each narrower floating dtype that the golden
+                names for float64, so that the result is what the formula gives without rounding.
+
+        Returns:
+            The result; MISSING_FILE, MISSING_WRAPPER, EXCEPTION, TIMED_OUT, ... when there is none.
+        """
+        message = {"call": "golden", "file": str(file), "function": function, "float64": float64}
+        result, answer = self._ask(message, inputs, Path(file))
+        if result.outcome is Outcome.OK:
+            result.outputs = list(answer["values"])
+        return result
+
+    def _ask(self, message: dict[str, Any], inputs: Sequence[Value], file: Path) -> tuple[RunResult, dict[str, Any]]:
+        message["file"] = os.path.realpath(file)
+        if self._worker is None:
+            tools = sim.prepare()
+            plan = Plan({"enclose": True, "role": "reference", "device": {}}, tools.zygote().start)
+            self._worker = WorkerSession(plan, self._workspace, self._limits, file.name)
+            enclosure = enclosure_document(self._worker.scratch, [], trusted=True)
+            self._worker.plan = Plan({**plan.document, "enclosure": enclosure}, plan.launch)
+        self._worker.file_name = file.name
+        return self._worker.ask(message, inputs)

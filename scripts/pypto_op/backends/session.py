@@ -1,0 +1,324 @@
+"""One implementation under judgement: a warm worker, replaced when it is lost, and its scratch folder."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import itertools
+import os
+import re
+import secrets
+import shutil
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from pypto_op.backends import debris, processes, pypto_log
+from pypto_op.backends.base import Limits, RunResult
+from pypto_op.backends.conversation import Conversation, Ended, Overdue, OverMemory
+from pypto_op.backends.endings import classify
+from pypto_op.backends.launcher import Launched
+from pypto_op.backends.wire import read_values, remove_values, write_values
+from pypto_op.errors import InfraError
+from pypto_op.vocabulary import Outcome
+from pypto_op.workspace import OpWorkspace
+
+if TYPE_CHECKING:
+    from pypto_op.backends.base import Value
+
+RUNS_DIR = "runs"
+"""Folder in `_debug/` that holds the scratch folder of each living session."""
+
+_KEEPS_WORKER = frozenset({Outcome.OK, Outcome.BAD_OUTPUT})
+"""After anything else pypto may be left in the middle of a function, so the worker is replaced."""
+
+
+class Forged(Exception):
+    """An answer did not come from the worker: out of turn, damaged, or without the judge's nonce."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a worker is started with.
+
+    Attributes:
+        document: what the worker is told, except for the folder that it gets.
+        launch: starts a worker from a document.
+        numeric: outputs carry numbers.
+    """
+
+    document: dict[str, Any]
+    launch: Callable[[dict[str, Any]], Launched]
+    numeric: bool = True
+
+
+class WorkerSession:
+    """What candidates and references have in common: a worker, its scratch folder, and its losses.
+
+    Args:
+        plan: what to start.
+        workspace: the operator whose `_debug/` holds the scratch folder.
+        limits: what the worker may use.
+        file_name: the file that a loss is blamed on.
+    """
+
+    def __init__(self, plan: Plan, workspace: OpWorkspace, limits: Limits, file_name: str) -> None:
+        self.plan, self.workspace, self.limits, self.file_name = plan, workspace, limits, file_name
+        self.scratch = _make_scratch(workspace)
+        self._numbers = itertools.count()
+        self._conversation: Conversation | None = None
+        self._never_loads: RunResult | None = None
+        self._closed = False
+
+    def close(self) -> None:
+        """End the worker and remove the scratch folder; harmless when called twice."""
+        self._drop_worker()
+        if not self._closed:
+            self._closed = True
+            _remove_scratch(self.scratch, self.workspace)
+
+    def ask(self, message: dict[str, Any], inputs: Sequence[Value]) -> tuple[RunResult, dict[str, Any]]:
+        """Send one message with `inputs` and wait for the answer.
+
+        Returns:
+            the result, with `outputs` empty, and the whole answer: its values under "values".
+        """
+        if self._closed:
+            raise InfraError("the session is closed")
+        lost = self._ensure_worker()
+        if lost is not None:
+            return lost, {}
+        conversation = self._conversation
+        assert conversation is not None
+        number = next(self._numbers)
+        stems = (self.scratch / f"inputs{number}", self.scratch / f"outputs{number}")
+        kills = processes.kills_for_memory()
+        try:
+            write_values(stems[0], inputs)
+            answer = self._exchange(conversation, message, stems)
+            result = _result_of(answer)
+        except (Ended, Overdue, OverMemory, Forged) as loss:
+            answer = {}
+            result = self._result_of_loss(conversation, loss, "in the wrapper", kills, self.limits.case_seconds)
+        finally:
+            for stem in stems:
+                remove_values(stem)
+        result = self._with_output(result, conversation)
+        conversation.end_strays()
+        if result.outcome not in _KEEPS_WORKER:
+            self._drop_worker()
+        return result, answer
+
+    def _exchange(self, conversation: Conversation, message: dict[str, Any], stems: tuple[Path, Path]) -> dict[str, Any]:
+        """Let the worker run, then give it the nonce that its answer must carry."""
+        deadline = time.monotonic() + self.limits.case_seconds
+        conversation.say({**message, "inputs": str(stems[0]), "outputs": str(stems[1])})
+        nonce = secrets.token_hex(16)
+        if conversation.hear(deadline) != {"event": "ran"}:
+            raise Forged
+        conversation.say({"nonce": nonce})
+        if conversation.hear(deadline) != {"event": "wrote"}:
+            raise Forged
+        try:
+            values, answer = read_values(stems[1])
+        except (OSError, ValueError):
+            raise Forged from None
+        if not secrets.compare_digest(str(answer.get("nonce", "")), nonce):
+            raise Forged
+        return {**answer, "values": values}
+
+    def _ensure_worker(self) -> RunResult | None:
+        """Start a worker if there is none; return a result when the file does not load."""
+        if self._never_loads is not None:
+            return self._never_loads
+        if self._conversation is not None:
+            return None
+        result = self._start_worker()
+        if result is not None:
+            self._drop_worker()
+            self._never_loads = result
+        return result
+
+    def _start_worker(self) -> RunResult | None:
+        kills = processes.kills_for_memory()
+        launched = self.plan.launch({**self.plan.document, "memory_mb": self.limits.memory_mb})
+        conversation = self._conversation = Conversation(launched, self.limits)
+        try:
+            event = conversation.hear(time.monotonic() + self.limits.startup_seconds)
+        except (Ended, Overdue, OverMemory) as loss:
+            seconds = self.limits.startup_seconds
+            result = self._result_of_loss(conversation, loss, "at import", kills, seconds)
+        else:
+            if event == {"event": "ready"}:
+                return None
+            result = RunResult(_outcome(event.get("outcome")), str(event.get("detail", ""))[:600])
+        return self._with_output(result, conversation)
+
+    def _with_output(self, result: RunResult, conversation: Conversation) -> RunResult:
+        """Add what the worker printed; pypto's log stays in it only where something went wrong."""
+        stdout, detail = conversation.stdout.take(), result.detail
+        cause = pypto_log.first_error(stdout) if result.outcome is Outcome.EXCEPTION else ""
+        if cause and "Run pass failed" in detail:
+            detail = f"{detail} First error: {cause}"
+        return replace(
+            result,
+            detail=detail,
+            stdout=(pypto_log.without_log if result.outcome is Outcome.OK else pypto_log.without_noise)(stdout),
+            stderr=conversation.stderr.take(),
+            peak_rss_mb=conversation.peak_rss_mb,
+            numeric=self.plan.numeric,
+        )
+
+    def _result_of_loss(self, conversation: Conversation, loss: Exception, when: str, kills: int, seconds: float) -> RunResult:
+        if isinstance(loss, Overdue):
+            return RunResult(Outcome.TIMED_OUT, f"{self.file_name} did not end within {seconds:g} s {when}")
+        if isinstance(loss, OverMemory):
+            megabytes = self.limits.memory_mb
+            return RunResult(Outcome.OUT_OF_MEMORY, f"{self.file_name} used more than {megabytes} MiB {when}")
+        if isinstance(loss, Forged):
+            return RunResult(Outcome.FORBIDDEN, f"{self.file_name} answered the judge in the worker's place {when}")
+        assert isinstance(loss, Ended)
+        conversation.stderr.pump()
+        outcome, detail = classify(
+            loss.how,
+            conversation.stderr.peek(),
+            when=when,
+            file_name=self.file_name,
+            killed_for_memory=processes.kills_for_memory() > kills,
+        )
+        return RunResult(outcome, detail)
+
+    def _drop_worker(self) -> None:
+        conversation, self._conversation = self._conversation, None
+        if conversation is not None:
+            conversation.end()
+
+
+class CandidateSession(WorkerSession):
+    """A kernel's wrapper, called case by case.
+
+    Args:
+        impl: the implementation's file; it need not exist.
+        wrapper: the function in it.
+        workspace: the operator.
+        plan: how workers are started; its document is completed here.
+        limits: what the worker may use.
+        read_cost: reads the figures of the cost model from the files of a case; None: nobody asked.
+    """
+
+    def __init__(
+        self,
+        impl: Path,
+        wrapper: str,
+        workspace: OpWorkspace,
+        plan: Plan,
+        limits: Limits,
+        read_cost: Callable[[Path], dict[str, float | int] | None] | None = None,
+    ) -> None:
+        super().__init__(plan, workspace, limits, impl.name)
+        self._read_cost = read_cost
+        self._pypto_dir = self.scratch / "pypto"
+        try:
+            sha256 = hashlib.sha256(impl.read_bytes()).hexdigest()
+        except OSError as error:
+            sha256 = ""
+            self._never_loads = RunResult(Outcome.MISSING_FILE, f"{impl}: {error.strerror}")
+        own = {
+            "role": "candidate",
+            "impl": os.path.realpath(impl),
+            "impl_sha256": sha256,
+            "wrapper": wrapper,
+            "op_dir": str(workspace.root),
+            "enclosure": enclosure_document(self.scratch, hidden_from_candidates(workspace)),
+        }
+        self.plan = replace(plan, document={**plan.document, **own})
+
+    def __enter__(self) -> CandidateSession:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def run(self, case_id: str, inputs: Sequence[Value]) -> RunResult:
+        """Call the wrapper with copies of `inputs`; see `base.Session`."""
+        result, answer = self.ask({"case": case_id}, inputs)
+        if result.outcome is Outcome.OK:
+            result.outputs = list(answer["values"])
+            if self._read_cost is not None:
+                result.cost = self._read_cost(self._pypto_dir)
+        elif result.outcome not in (Outcome.BAD_OUTPUT, Outcome.FORBIDDEN):
+            debris.keep(self._pypto_dir, self.workspace.debug_dir, case_id, result)
+        debris.clear(self._pypto_dir)
+        return result
+
+
+def enclosure_document(scratch: Path, hidden: Sequence[Path], *, trusted: bool = False) -> dict[str, Any]:
+    """Return the document of an `isolation.Enclosure`; trusted code may write where it likes."""
+    return {
+        "scratch": str(scratch),
+        "hidden": [str(path) for path in hidden],
+        "read_only": not trusted,
+        "offline": not trusted,
+    }
+
+
+def hidden_from_candidates(workspace: OpWorkspace) -> list[Path]:
+    """Return what a candidate finds empty: goldens, tests, `eval/`, and the sealing key."""
+    from pypto_op.state.key import key_file
+
+    phases = workspace.existing_module_phases()
+    files = [workspace.golden, workspace.test]
+    files += [workspace.module_golden(k) for k in phases] + [workspace.module_test(k) for k in phases]
+    files += sorted(workspace.modules_dir.glob("*_golden.py")) + sorted(workspace.modules_dir.glob("test_*.py"))
+    folders = [workspace.eval_dir, workspace.root / "__pycache__", workspace.modules_dir / "__pycache__"]
+    return [path for path in dict.fromkeys([*folders, *files, key_file()]) if path.exists()]
+
+
+def _make_scratch(workspace: OpWorkspace) -> Path:
+    runs = workspace.debug_dir / RUNS_DIR
+    runs.mkdir(parents=True, exist_ok=True)
+    scratch = runs / secrets.token_hex(6)
+    scratch.mkdir()
+    return scratch
+
+
+def _remove_scratch(scratch: Path, workspace: OpWorkspace) -> None:
+    shutil.rmtree(scratch, ignore_errors=True)
+    for folder in (scratch.parent, workspace.debug_dir):
+        with contextlib.suppress(OSError):
+            folder.rmdir()  # only when nothing else is in it
+
+
+def _outcome(word: object) -> Outcome:
+    try:
+        return Outcome(str(word))
+    except ValueError:
+        return Outcome.CRASHED
+
+
+def _result_of(answer: dict[str, Any]) -> RunResult:
+    """Build a result from a worker's answer; every field is checked, since a candidate may have had a hand in it."""
+    try:
+        cost = answer.get("cost")
+        return RunResult(
+            outcome=_outcome(answer.get("outcome")),
+            detail=re.sub(r"\s+", " ", str(answer.get("detail", "")))[:600],
+            structure=str(answer.get("structure", ""))[:200],
+            launches=int(answer.get("launches", 0)),
+            outputs_from_kernel=answer.get("outputs_from_kernel") is True,
+            mutated_inputs=_numbers(answer, "mutated_inputs"),
+            aliased_inputs=_numbers(answer, "aliased_inputs"),
+            sentinel_left=_numbers(answer, "sentinel_left"),
+            prefilled_outputs=_numbers(answer, "prefilled_outputs"),
+            seconds=float(answer.get("seconds", 0.0)),
+            cost={str(key): float(value) for key, value in cost.items()} if isinstance(cost, dict) else None,
+        )
+    except (TypeError, ValueError):
+        raise Forged from None
+
+
+def _numbers(answer: dict[str, Any], key: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in answer.get(key, ()))

@@ -1,0 +1,141 @@
+"""The simulator: real pypto on the CPU, its calculator for the numbers and its cost model for the times."""
+
+from __future__ import annotations
+
+import platform
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from pypto_op.backends import calculator, native
+from pypto_op.backends.base import DEFAULT_LIMITS, Availability, Limits
+from pypto_op.backends.calculator import Ingredients
+from pypto_op.backends.cost import read_cost
+from pypto_op.backends.launcher import Zygote, shared_zygote
+from pypto_op.backends.session import CandidateSession, Plan
+from pypto_op.errors import InfraError
+from pypto_op.vocabulary import Mode
+from pypto_op.workspace import OpWorkspace
+
+CAVEATS = (
+    "sim checks the mathematics, not the device",
+    "not seen: data races and missing synchronisation between cores",
+    "not seen: overflow of on-chip buffers at run time, and alignment of addresses",
+    "not seen: the device's own rounding, accumulation order and saturation",
+    "tensors have the plain ND layout only; NZ cannot be expressed on a CPU",
+    "cost model figures rank variants; they are no measurement",
+)
+"""Printed beside every verdict of this backend (design, section 4)."""
+
+STRUCTURE_ONLY = "structure only: compiled, shapes and dtypes checked, no numbers computed"
+"""Caveat that comes first when there is no calculator."""
+
+_NOT_INSTALLED = "pypto is not installed; run: pip install 'pypto-op[sim]'"
+
+
+class SimBackend:
+    """Kernels in pypto's simulator."""
+
+    mode = Mode.SIM
+
+    def availability(self) -> Availability:
+        """Say what this machine can simulate, without importing torch or building anything."""
+        ingredients = calculator.find_ingredients()
+        if ingredients is None:
+            return Availability(False, False, _NOT_INSTALLED, _versions(None), CAVEATS)
+        reason = "" if ingredients.toolchain.complete else ingredients.toolchain.reason
+        caveats = CAVEATS if not reason else (STRUCTURE_ONLY, *CAVEATS)
+        return Availability(True, not reason, reason, _versions(ingredients), caveats)
+
+    def open(
+        self,
+        impl: Path,
+        wrapper: str,
+        workspace: OpWorkspace,
+        *,
+        limits: Limits = DEFAULT_LIMITS,
+        cost_model: bool = False,
+    ) -> CandidateSession:
+        """Open a session; builds the calculator first if it was never built here.
+
+        Raises:
+            InfraError: pypto is not installed, or the calculator cannot be built.
+        """
+        tools = prepare()
+        device = {
+            "class": "pypto_op.backends.worker.device:Host",
+            "numeric": tools.numeric,
+            "switch": tools.switch,
+            "cost_model": cost_model,
+        }
+        plan = Plan({"enclose": True, "device": device}, tools.zygote().start, tools.numeric)
+        reader = read_cost if cost_model and tools.numeric else None
+        return CandidateSession(Path(impl), wrapper, workspace, plan, limits, reader)
+
+
+class SimTools:
+    """What the simulator's workers are started with on this machine.
+
+    Attributes:
+        numeric: there is a calculator.
+        switch: path of the cost model's switch, or None.
+    """
+
+    def __init__(self, calculator_path: Path | None, tools: native.NativeTools | None, compiler: str) -> None:
+        self.numeric = calculator_path is not None
+        self.switch = str(tools.cost_model_switch) if tools else None
+        self._document = {
+            "pypto": True,
+            "calculator": str(calculator_path) if calculator_path else None,
+            "switch": self.switch,
+        }
+        # pypto's own log: errors only, to the worker's output instead of files under the home directory.
+        self._variables = {
+            "TORCH_DEVICE_BACKEND_AUTOLOAD": "0",
+            "ASCEND_SLOG_PRINT_TO_STDOUT": "1",
+            "ASCEND_GLOBAL_LOG_LEVEL": "3",
+        }
+        if tools:
+            path = f"{tools.bin_dir}:{_search_path()}"
+            self._variables |= {"PATH": path, "PYPTO_OP_CXX": compiler}
+
+    def zygote(self) -> Zygote:
+        """Return this process's zygote; the first call starts it and does not wait for it."""
+        return shared_zygote(self._document, self._variables)
+
+
+def prepare() -> SimTools:
+    """Build what is missing, and return what workers are started with.
+
+    Call it before workers are needed: it may take half a minute on a machine that never built the calculator.
+
+    Raises:
+        InfraError: pypto is not installed, or a build failed.
+    """
+    ingredients = calculator.find_ingredients()
+    if ingredients is None:
+        raise InfraError(_NOT_INSTALLED)
+    if not ingredients.toolchain.complete:
+        return SimTools(None, None, "")
+    library = calculator.ensure(ingredients)
+    tools = native.ensure(ingredients.toolchain)
+    return SimTools(library, tools, ingredients.toolchain.paths["g++"])
+
+
+def _search_path() -> str:
+    import os
+
+    return os.environ.get("PATH", os.defpath)
+
+
+def _versions(ingredients: Ingredients | None) -> dict[str, str]:
+    versions: dict[str, Any] = {"python": platform.python_version()}
+    for name in ("torch", "pypto"):
+        try:
+            versions[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    if ingredients is not None:
+        versions["torch"] = ingredients.torch_version
+        versions |= {name: text for name, text in ingredients.toolchain.versions.items() if name == "g++"}
+    return versions

@@ -1,0 +1,118 @@
+"""How values travel between judge and worker: one JSON document for the structure, one safetensors file for bytes.
+
+A tensor is written with its sizes and strides, so a non-contiguous input arrives non-contiguous. Every tensor gets
+memory of its own on the other side: what two inputs shared here they do not share there.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import torch
+
+    from pypto_op.backends.base import Value
+
+_STRUCTURE = ".json"
+_BYTES = ".safetensors"
+
+
+def write_values(stem: Path, values: Sequence[Value], **extra: Any) -> None:
+    """Write `values` as `<stem>.json` and `<stem>.safetensors`; the JSON appears last, whole or not at all.
+
+    Args:
+        stem: path without a suffix.
+        values: what to write.
+        extra: further keys of the JSON document.
+
+    Raises:
+        TypeError: a value of another type, or a tensor of a layout or dtype that cannot be stored.
+    """
+    from safetensors.torch import save_file
+
+    tensors: dict[str, torch.Tensor] = {}
+    items = [_encode(value, tensors) for value in values]
+    save_file(tensors, str(stem) + _BYTES)
+    draft = Path(str(stem) + ".draft")
+    draft.write_text(json.dumps({"values": items, **extra}), encoding="utf-8")
+    draft.rename(str(stem) + _STRUCTURE)
+
+
+def read_values(stem: Path) -> tuple[list[Value], dict[str, Any]]:
+    """Read what `write_values` wrote; return the values and the whole JSON document.
+
+    Raises:
+        ValueError, OSError: a file is missing or damaged.
+    """
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    document = json.loads(Path(str(stem) + _STRUCTURE).read_text(encoding="utf-8"))
+    if not isinstance(document, dict) or not isinstance(document.get("values"), list):
+        raise ValueError("not a list of values")
+    try:
+        tensors = load_file(str(stem) + _BYTES)
+        return [_decode(item, tensors) for item in document["values"]], document
+    except (SafetensorError, KeyError, TypeError, AttributeError, RuntimeError) as error:
+        raise ValueError(f"damaged values: {error}") from error
+
+
+def remove_values(stem: Path) -> None:
+    """Remove the two files of `stem`, if they are there."""
+    for suffix in (_STRUCTURE, _BYTES):
+        Path(str(stem) + suffix).unlink(missing_ok=True)
+
+
+def _encode(value: Value, tensors: dict[str, torch.Tensor]) -> Any:
+    import torch
+
+    if value is None or isinstance(value, (bool, int)):
+        return value
+    if isinstance(value, float):
+        return {"float": value.hex()}
+    if isinstance(value, (list, tuple)):
+        kind = "list" if isinstance(value, list) else "tuple"
+        return {kind: [_encode(item, tensors) for item in value]}
+    if isinstance(value, torch.Tensor):
+        return _encode_tensor(value, tensors)
+    raise TypeError(f"{type(value).__name__} is no tensor, number, None, list or tuple")
+
+
+def _encode_tensor(value: torch.Tensor, tensors: dict[str, torch.Tensor]) -> Any:
+    import torch
+
+    if value.layout is not torch.strided or value.is_quantized or value.is_complex():
+        raise TypeError(f"a tensor of layout {value.layout} and dtype {value.dtype} cannot be handed over")
+    name = f"t{len(tensors)}"
+    plain = value.detach().cpu()
+    if plain.is_contiguous() or plain.numel() == 0:
+        tensors[name] = plain.contiguous().clone().reshape(-1)
+        return {"tensor": name, "size": list(plain.shape)}
+    # The stretch of memory between the first and the last element, gaps included.
+    span = 1 + sum((size - 1) * stride for size, stride in zip(plain.shape, plain.stride(), strict=True))
+    tensors[name] = torch.as_strided(plain, (span,), (1,)).clone()
+    return {"tensor": name, "size": list(plain.shape), "stride": list(plain.stride())}
+
+
+def _decode(item: Any, tensors: dict[str, torch.Tensor]) -> Value:
+    import torch
+
+    if item is None or isinstance(item, (bool, int)):
+        return item
+    if "float" in item:
+        return float.fromhex(item["float"])
+    if "list" in item:
+        return [_decode(part, tensors) for part in item["list"]]
+    if "tuple" in item:
+        return tuple(_decode(part, tensors) for part in item["tuple"])
+    # Cloned, since safetensors maps the file: all its tensors would share one storage and vanish with the file.
+    flat, size = tensors[item["tensor"]].clone(), tuple(item["size"])
+    if "stride" in item:
+        return torch.as_strided(flat, size, tuple(item["stride"]))
+    if math.prod(size) != flat.numel():
+        raise ValueError(f"{flat.numel()} elements for a tensor of {size}")
+    return flat.reshape(size)

@@ -1,0 +1,175 @@
+"""The role of a worker that runs the kernel under judgement."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from pypto_op.backends.wire import read_values
+from pypto_op.backends.worker import pypto_hooks
+from pypto_op.backends.worker.device import make_device
+from pypto_op.backends.worker.guard import Fence, Guard
+from pypto_op.backends.worker.loading import Failure, failure_of, load_function
+from pypto_op.backends.worker.outputs import leaves_of, structure_of
+from pypto_op.backends.worker.recorder import LaunchRecorder, address
+from pypto_op.backends.worker.sentinel import AMBIGUOUS, Sentinel
+from pypto_op.vocabulary import Outcome
+from pypto_op.workspace import OpWorkspace
+
+_SEED = 0
+
+
+class Candidate:
+    """One implementation file, loaded once, called case by case.
+
+    Args:
+        document: the session's document, see `pypto_op.backends.session`.
+    """
+
+    def __init__(self, document: dict[str, Any]) -> None:
+        self._path = Path(document["impl"])
+        self._process = os.getpid()
+        self._sentinel = Sentinel()
+        self._recorder = LaunchRecorder(self._sentinel)
+        self._device = make_device(document["device"])
+        self._guard = Guard(_fence(document))
+        self._device.prepare()
+        self._sentinel.install()
+        pypto_hooks.record_launches(self._recorder.around)
+        self._guard.install()
+        self._function = self._load(document["wrapper"], document["impl_sha256"])
+
+    def handle(self, message: dict[str, Any]) -> tuple[list[torch.Tensor], dict[str, Any]]:
+        """Run the case whose inputs lie at `message["inputs"]`; return the outputs and the facts about them."""
+        stem = Path(message["inputs"])
+        values = self._read(stem)
+        inputs = _tensors(values)
+        before = [_digest(tensor) for _, tensor in inputs]
+        facts: dict[str, Any] = {"outcome": str(Outcome.OK), "detail": "", "structure": ""}
+        try:
+            returned, facts["seconds"], facts["cost"] = self._call(values)
+            facts["structure"] = structure_of(returned)
+            leaves = leaves_of(returned)
+            outputs = [leaf.detach().cpu().contiguous() for leaf in leaves]
+        except Failure as failure:
+            facts |= {"outcome": str(failure.outcome), "detail": failure.detail}
+            leaves, outputs = [], []
+        facts["launches"] = self._recorder.launches
+        pairs = zip(inputs, before, strict=True)
+        facts["mutated_inputs"] = sorted({i for (i, tensor), old in pairs if _digest(tensor) != old})
+        if outputs:
+            facts |= self._facts_about(leaves, inputs)
+            facts["sentinel_left"] = self._sentinels_left(stem, outputs)
+        return [_normal(output) for output in outputs], facts
+
+    def _load(self, wrapper: str, sha256: str) -> Callable[..., Any]:
+        self._guard.arm()
+        try:
+            return load_function(self._path, wrapper, sha256=sha256)
+        finally:
+            self._guard.arm(False)
+            self._end_if_forked()
+            self._raise_offences()
+
+    def _call(self, values: Sequence[Any]) -> tuple[Any, float, Any]:
+        torch.manual_seed(_SEED)
+        self._recorder.begin([tensor for _, tensor in _tensors(values)])
+        self._device.synchronize()
+        self._guard.arm()
+        begin = time.perf_counter()
+        try:
+            returned, cost = self._device.measured(lambda: self._function(*values))
+            self._device.synchronize()
+        except BaseException as error:
+            self._end_if_forked()
+            raise failure_of(error, self._path, Outcome.EXCEPTION) from None
+        finally:
+            seconds = time.perf_counter() - begin
+            self._guard.arm(False)
+            self._end_if_forked()
+            self._raise_offences()
+        return returned, seconds, cost
+
+    def _end_if_forked(self) -> None:
+        """End a copy of this process that the candidate forked, before it answers in the judge's ear."""
+        if os.getpid() != self._process:
+            os._exit(0)
+
+    def _raise_offences(self) -> None:
+        offences = self._guard.take_offences()
+        if offences:
+            raise Failure(Outcome.FORBIDDEN, f"{self._path.name} tried to {offences[0]}") from None
+
+    def _facts_about(self, leaves: list[torch.Tensor], inputs: list[tuple[int, torch.Tensor]]) -> dict[str, Any]:
+        shared = {address(leaf) for leaf in leaves if leaf.numel()}
+        return {
+            "outputs_from_kernel": self._recorder.from_kernel(leaves),
+            "prefilled_outputs": list(self._recorder.prefilled(leaves)),
+            "aliased_inputs": sorted({i for i, tensor in inputs if address(tensor) in shared}),
+        }
+
+    def _sentinels_left(self, stem: Path, outputs: list[torch.Tensor]) -> list[int]:
+        masks = [self._sentinel.mask(output) for output in outputs]
+        doubtful = [i for i, mask in enumerate(masks) if outputs[i].dtype in AMBIGUOUS and bool(mask.any())]
+        if doubtful:
+            second = self._second_run(stem)
+            for i in doubtful:
+                if i < len(second) and second[i].shape == masks[i].shape:
+                    masks[i] &= second[i]
+        return [int(mask.sum()) for mask in masks]
+
+    def _second_run(self, stem: Path) -> list[torch.Tensor]:
+        """Return where the outputs follow the other pattern, when everything else is the same."""
+        self._sentinel.which = 1
+        try:
+            returned, _, _ = self._call(self._read(stem))
+            return [self._sentinel.mask(leaf.detach().cpu().contiguous()) for leaf in leaves_of(returned)]
+        except Failure:
+            return []
+        finally:
+            self._sentinel.which = 0
+
+    def _read(self, stem: Path) -> list[Any]:
+        values, _ = read_values(stem)
+        return [self._placed(value) for value in values]
+
+    def _placed(self, value: Any) -> Any:
+        if isinstance(value, torch.Tensor):
+            return self._device.place(value)
+        if isinstance(value, (list, tuple)):
+            return type(value)(self._placed(item) for item in value)
+        return value
+
+
+def _fence(document: dict[str, Any]) -> Fence:
+    workspace = OpWorkspace(Path(document["op_dir"]), Path(document["op_dir"]).name)
+    own = os.path.realpath(document["impl"])
+    hidden = tuple(document["enclosure"]["hidden"])
+    return Fence(os.path.realpath(document["enclosure"]["scratch"]), workspace, (own,), hidden)
+
+
+def _tensors(values: Sequence[Any]) -> list[tuple[int, torch.Tensor]]:
+    """Return the tensors among `values`, nested ones included, each with the position of its argument."""
+
+    def inside(value: Any) -> list[torch.Tensor]:
+        if isinstance(value, torch.Tensor):
+            return [value]
+        return [t for item in value for t in inside(item)] if isinstance(value, (list, tuple)) else []
+
+    return [(position, tensor) for position, value in enumerate(values) for tensor in inside(value)]
+
+
+def _digest(tensor: torch.Tensor) -> bytes:
+    flat = tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8)
+    return hashlib.blake2b(flat.numpy().data, digest_size=16).digest()
+
+
+def _normal(tensor: torch.Tensor) -> torch.Tensor:
+    """Return a bool tensor with clean bytes (an unwritten one holds the sentinel's); any other unchanged."""
+    return tensor.view(torch.uint8) != 0 if tensor.dtype is torch.bool else tensor

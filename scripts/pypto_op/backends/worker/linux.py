@@ -1,0 +1,88 @@
+"""The few Linux calls that Python's standard library lacks, by ctypes."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from pathlib import Path
+
+NEW_MOUNTS = 0x00020000
+NEW_IPC = 0x08000000
+NEW_USER = 0x10000000
+NEW_PIDS = 0x20000000
+NEW_NETWORK = 0x40000000
+
+BIND, RECURSIVE, PRIVATE, READ_ONLY = 0x1000, 0x4000, 1 << 18, 1
+
+_PDEATHSIG, _NO_NEW_PRIVILEGES, _CHILD_SUBREAPER = 1, 38, 36
+_SYS_MOUNT_SETATTR = 442  # the same number on every architecture
+_AT_RECURSIVE = 0x8000
+_CAPABILITY_VERSION_3 = 0x20080522
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class _MountAttributes(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_uint64) for name in ("set", "clear", "propagation", "userns")]
+
+
+def _check(result: int, what: str) -> None:
+    if result != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, f"{what}: {os.strerror(number)}")
+
+
+def die_with_parent(signal_number: int) -> None:
+    """Ask for `signal_number` when the parent dies."""
+    _check(_libc.prctl(_PDEATHSIG, signal_number, 0, 0, 0), "prctl")
+
+
+def adopt_orphans() -> None:
+    """Become the parent of every descendant whose own parent dies."""
+    _check(_libc.prctl(_CHILD_SUBREAPER, 1, 0, 0, 0), "prctl")
+
+
+def unshare(flags: int) -> None:
+    """Leave the given namespaces for new ones; raise OSError where that is not allowed."""
+    _check(_libc.unshare(flags), "unshare")
+
+
+def mount(source: str | None, target: Path | str, kind: str | None, flags: int, data: str = "") -> None:
+    """mount(2); raise OSError when it fails."""
+
+    def encoded(text: str | None) -> bytes | None:
+        return None if text is None else os.fsencode(text)
+
+    _check(
+        _libc.mount(encoded(source), os.fsencode(target), encoded(kind), ctypes.c_ulong(flags), data.encode()),
+        f"mount {target}",
+    )
+
+
+def set_read_only(target: Path | str, on: bool, *, recursive: bool = False) -> None:
+    """Make the mount at `target` read-only, or writable again; raise OSError on kernels before 5.12."""
+    attributes = _MountAttributes(READ_ONLY if on else 0, 0 if on else READ_ONLY, 0, 0)
+    _check(
+        _libc.syscall(
+            ctypes.c_long(_SYS_MOUNT_SETATTR),
+            ctypes.c_int(-100),
+            os.fsencode(target),
+            ctypes.c_uint(_AT_RECURSIVE if recursive else 0),
+            ctypes.byref(attributes),
+            ctypes.c_size_t(ctypes.sizeof(attributes)),
+        ),
+        f"mount_setattr {target}",
+    )
+
+
+def drop_capabilities() -> None:
+    """Give up every capability for good, those that a later exec would bring back included."""
+    _check(_libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0), "prctl")
+    header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0)
+    data = (ctypes.c_uint32 * 6)()
+    _check(_libc.capset(ctypes.byref(header), ctypes.byref(data)), "capset")
+
+
+def flush_stdio() -> None:
+    """Write out what C code has buffered."""
+    _libc.fflush(None)

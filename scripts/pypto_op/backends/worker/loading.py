@@ -1,0 +1,132 @@
+"""Loads one Python file as a module and says in one line what went wrong when it does not load."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import re
+import sys
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from pypto_op.vocabulary import Outcome
+
+_LONGEST = 400
+_STACK_FRAME = re.compile(r"\S+\.so\S*\(.*\) \[0x|\S*libstdc\S*\(")
+_OPERATION_ERROR = re.compile(r"\b\w+OpError\b")
+_SOURCE = re.compile(r", func \w+, file \S+, line \d+$")
+
+
+@dataclass(frozen=True)
+class Failure(Exception):
+    """Why a file did not load, or a call did not return."""
+
+    outcome: Outcome
+    detail: str
+
+
+def load_function(path: Path, name: str, *, sha256: str | None = None) -> Callable[..., Any]:
+    """Load `path` as a module and return its function `name`.
+
+    Args:
+        path: the file.
+        name: a callable in it.
+        sha256: what the file's bytes must hash to; None: anything.
+
+    Raises:
+        Failure: with the outcome that names what happened.
+    """
+    module = load_module(path, sha256=sha256)
+    function = getattr(module, name, None)
+    if not callable(function):
+        others = [key for key in vars(module) if key.endswith(("_wrapper", "_golden")) and key != name]
+        hint = f"; it has {', '.join(sorted(others)[:5])}" if others else ""
+        raise Failure(Outcome.MISSING_WRAPPER, f"{path.name} has no function {name}{hint}")
+    found: Callable[..., Any] = function
+    return found
+
+
+def load_module(path: Path, *, sha256: str | None = None) -> ModuleType:
+    """Load `path` as a module named after it; raise Failure when that does not work."""
+    try:
+        source = path.read_bytes()
+    except OSError as error:
+        raise Failure(Outcome.MISSING_FILE, f"{path.name}: {error.strerror}") from None
+    if sha256 is not None and hashlib.sha256(source).hexdigest() != sha256:
+        raise Failure(Outcome.IMPORT_ERROR, f"{path.name} changed while it was being judged")
+    try:
+        code = compile(source, str(path), "exec", dont_inherit=True)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        line = getattr(error, "lineno", None)
+        where = f"{path.name}:{line}" if line else path.name
+        raise Failure(Outcome.SYNTAX_ERROR, f"{where}: {_words(error)}") from None
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module
+    if str(path.parent) not in sys.path:
+        sys.path.insert(0, str(path.parent))
+    try:
+        exec(code, module.__dict__)
+    except BaseException as error:
+        raise failure_of(error, path, Outcome.IMPORT_ERROR, " at import") from None
+    return module
+
+
+def failure_of(error: BaseException, path: Path, outcome: Outcome, when: str = "") -> Failure:
+    """Classify what code of `path` raised.
+
+    Args:
+        error: what was raised.
+        path: the file whose innermost line is named.
+        outcome: what it counts as when it is an ordinary exception.
+        when: appended to the words for an exit (" at import").
+    """
+    where = _innermost_line(error, path)
+    if isinstance(error, SystemExit):
+        return Failure(Outcome.EXITED, f"{where}: sys.exit({_short(repr(error.code))}){when}")
+    if isinstance(error, MemoryError) or _ran_out_of_memory(error):
+        return Failure(Outcome.OUT_OF_MEMORY, f"{where}: {_words(error)}{when}")
+    return Failure(outcome, f"{where}: {_words(error)}")
+
+
+def _ran_out_of_memory(error: BaseException) -> bool:
+    words = str(error)
+    return isinstance(error, RuntimeError) and any(
+        sign in words for sign in ("can't allocate memory", "not enough memory", "std::bad_alloc", "out of memory")
+    )
+
+
+def _words(error: BaseException) -> str:
+    """Return the type of an error and the first telling line of its message."""
+    message = error.msg if isinstance(error, SyntaxError) else str(error)
+    telling = _short(_telling_line(message))
+    return f"{type(error).__name__}: {telling}" if telling else type(error).__name__
+
+
+def _telling_line(message: str) -> str:
+    """Return what matters of a message: pypto's say it in the second line, or in the last, above stack frames."""
+    lines = [" ".join(line.split()) for line in message.splitlines()]
+    lines = [line for line in lines if line and not _STACK_FRAME.match(line)]
+    if not lines:
+        return ""
+    operation = _OPERATION_ERROR.search(lines[0])
+    if operation and len(lines) > 1:
+        return f"{operation[0]}: {lines[-1]}"
+    if lines[0].startswith("Errcode:") and len(lines) > 1:
+        return f"{lines[0]} {_SOURCE.sub('', lines[1])}"
+    return lines[0]
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
+
+
+def _innermost_line(error: BaseException, path: Path) -> str:
+    frames = traceback.extract_tb(error.__traceback__)
+    lines = [frame.lineno for frame in frames if frame.filename == str(path)]
+    return f"{path.name}:{lines[-1]}" if lines and lines[-1] else path.name

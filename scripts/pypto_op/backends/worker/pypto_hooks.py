@@ -1,0 +1,91 @@
+"""Makes the installed pypto compute real numbers on a CPU, without changing the kernel's file.
+
+What is patched, all of it in `pypto.frontend.parser.entry.JitCallableWrapper`:
+
+- `_set_run_mode`: a kernel that says RunMode.NPU runs in SIM;
+- `_set_config_option`: the tensor graph is evaluated by the calculator, and only that (the filter `no_verify`
+  leaves out the comparison after each pass, which has no part in the result); without a calculator, compilation
+  stops after the last pass, before the step that needs a C++ compiler;
+- `_setup_verify_data`: host tensors are handed to the calculator as they are;
+- `__call__`: arguments are checked against the declared shapes and dtypes by pypto's own check, which is off by
+  default; an argument of another dtype would be read as if it had the declared one.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+
+def load_before_pypto(cost_model_switch: Path | None) -> None:
+    """Load the switch of the cost model; it must stand before pypto in the order of loading."""
+    if cost_model_switch is not None:
+        ctypes.CDLL(str(cost_model_switch), mode=ctypes.RTLD_GLOBAL)
+
+
+def load_calculator(library: Path) -> None:
+    """Load the calculator into this process, as pypto would after building it."""
+    import torch  # noqa: F401  (the library's symbols come from torch)
+    from pypto._utils import BuildOnlineManager
+
+    ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL)
+    BuildOnlineManager().calculator_loaded = True
+
+
+def switch_cost_model(switch: Path | None, on: bool) -> None:
+    """Run the cost model from now on, or leave it out; without the switch it always runs."""
+    if switch is None:
+        return
+    import pypto
+
+    library = Path(pypto.__file__).parent / "lib" / "libtile_fwk_simulation.so"
+    call = ctypes.CDLL(str(switch)).pypto_op_switch_cost_model
+    call.argtypes = [ctypes.c_char_p]
+    if call(str(library).encode() if on else None) != 0:
+        raise RuntimeError("pypto has not loaded its simulation library")
+
+
+def simulate(*, numeric: bool) -> None:
+    """Make every kernel of this process run in SIM, with numbers or for its structure only."""
+    import pypto
+    from pypto import pypto_impl
+    from pypto.frontend.parser import entry
+
+    wrapper: Any = entry.JitCallableWrapper
+    set_options, call = wrapper._set_config_option, wrapper.__call__
+
+    def run_in_sim(self: Any) -> None:
+        self._runtime_options = {**(self._runtime_options or {}), "run_mode": int(pypto.RunMode.SIM)}
+
+    def set_options_then_ours(self: Any) -> None:
+        set_options(self)
+        if numeric:
+            pypto.set_verify_options(enable_pass_verify=True, pass_verify_pass_filter=["no_verify"])
+        else:
+            pypto.set_verify_options(enable_pass_verify=False)
+            pypto.set_host_options(compile_stage=pypto.CompStage.EXECUTE_GRAPH)
+
+    def hand_over(tensors: Any) -> None:
+        if pypto.get_verify_options().get("enable_pass_verify"):
+            data = entry._pto_to_tensor_data(tensors)
+            pypto_impl.SetVerifyData(data, [], entry._pto_verify_datas.get_data())
+
+    def checked_call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        tensors, _, declared = self._parse_call_args(args, kwargs)
+        self._check_input_defs_match_tensors(tensors, declared)
+        return call(self, *args, **kwargs)
+
+    wrapper._set_run_mode = run_in_sim
+    wrapper._set_config_option = set_options_then_ours
+    wrapper._setup_verify_data = staticmethod(hand_over)
+    wrapper.__call__ = checked_call
+
+
+def record_launches(around: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
+    """Put `around` around every launch of a kernel in this process."""
+    from pypto.frontend.parser import entry
+
+    wrapper: Any = entry.JitCallableWrapper
+    wrapper.__call__ = around(wrapper.__call__)

@@ -1,0 +1,100 @@
+"""The role of a worker that runs code which is trusted but can fail: goldens and `eval/test_inputs.py`."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import torch
+
+from pypto_op.backends.wire import read_values
+from pypto_op.backends.worker.doubling import Doubled, widened
+from pypto_op.backends.worker.loading import Failure, failure_of, load_module
+from pypto_op.backends.worker.outputs import leaves_of, structure_of
+from pypto_op.vocabulary import Outcome
+
+_THREADS = 4
+
+
+class Reference:
+    """Answers `make_inputs` and `golden`; each file is loaded once per content."""
+
+    def __init__(self, document: dict[str, Any]) -> None:
+        from pypto_op.backends import hostshim
+
+        if document["device"].get("host_shim", True):
+            hostshim.install()
+        torch.set_num_threads(min(_THREADS, os.cpu_count() or 1))
+        self._loaded: dict[tuple[str, str], ModuleType] = {}
+
+    def handle(self, message: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+        """Answer one message; return the values and the facts about them."""
+        facts: dict[str, Any] = {"outcome": str(Outcome.OK), "detail": "", "structure": ""}
+        begin = time.perf_counter()
+        try:
+            if message["call"] == "make_inputs":
+                values, more = self._make_inputs(Path(message["file"]), message["case"])
+            else:
+                values, more = self._golden(message)
+            facts |= more
+        except Failure as failure:
+            values = []
+            facts |= {"outcome": str(failure.outcome), "detail": failure.detail}
+        facts["seconds"] = time.perf_counter() - begin
+        return values, facts
+
+    def _make_inputs(self, file: Path, case: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+        module = self._module(file)
+        make, order = getattr(module, "make_inputs", None), getattr(module, "PRIMARY_INPUT_ORDER", None)
+        if not callable(make) or not isinstance(order, (list, tuple)):
+            raise Failure(Outcome.MISSING_WRAPPER, f"{file.name} must define make_inputs(case) and PRIMARY_INPUT_ORDER")
+        try:
+            made = make(dict(case))
+        except BaseException as error:
+            raise failure_of(error, file, Outcome.EXCEPTION) from None
+        names = [str(name) for name in order]
+        if not isinstance(made, dict):
+            raise Failure(Outcome.BAD_OUTPUT, f"make_inputs returned {type(made).__name__}, not a dict")
+        if set(made) != set(names):
+            wrong = sorted(str(name) for name in set(made) ^ set(names))
+            raise Failure(
+                Outcome.BAD_OUTPUT,
+                f"make_inputs and PRIMARY_INPUT_ORDER of {file.name} differ in: {', '.join(wrong)}",
+            )
+        return [made[name] for name in names], {"names": names}
+
+    def _golden(self, message: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+        file, name = Path(message["file"]), message["function"]
+        values, _ = read_values(Path(message["inputs"]))
+        function = getattr(self._module(file), name, None)
+        if not callable(function):
+            raise Failure(Outcome.MISSING_WRAPPER, f"{file.name} has no function {name}")
+        mode: AbstractContextManager[Any] = nullcontext()
+        if message["float64"]:
+            values, mode = [widened(value) for value in values], Doubled()
+        try:
+            with mode, torch.no_grad():
+                returned = function(*values)
+        except BaseException as error:
+            raise failure_of(error, file, Outcome.EXCEPTION) from None
+        structure = structure_of(returned)
+        try:
+            leaves = leaves_of(returned)
+        except Failure as failure:
+            detail = failure.detail.replace("the wrapper", f"{name} of {file.name}")
+            raise Failure(failure.outcome, detail) from None
+        return [leaf.detach().contiguous() for leaf in leaves], {"structure": structure}
+
+    def _module(self, file: Path) -> ModuleType:
+        try:
+            key = (str(file), hashlib.sha256(file.read_bytes()).hexdigest())
+        except OSError as error:
+            raise Failure(Outcome.MISSING_FILE, f"{file.name}: {error.strerror}") from None
+        if key not in self._loaded:
+            self._loaded[key] = load_module(file)
+        return self._loaded[key]

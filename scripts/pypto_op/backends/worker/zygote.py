@@ -1,0 +1,151 @@
+"""Imports torch, pypto and the calculator once; forks a warden for each session that the judge asks for.
+
+It runs no code of an operator and has a single thread, so a fork of it is a fresh, warm process: ten
+milliseconds instead of two seconds. It ends when the judge's end of the control socket closes, whatever the
+reason, and everything below it ends with it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import json
+import os
+import select
+import signal
+import socket
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NoReturn
+
+from pypto_op.backends.processes import children_of, kill, kill_below
+from pypto_op.backends.worker import isolation, linux, pypto_hooks
+from pypto_op.backends.worker.serving import LONGEST_MESSAGE
+from pypto_op.backends.worker.warden import guard_session
+
+_POLL_SECONDS = 0.2
+_DESCRIPTORS = 4
+
+
+def main(document: dict[str, Any], control: int) -> None:
+    """Serve the control socket until it closes.
+
+    Args:
+        document: `calculator` and `switch`: paths of what to load, or None.
+        control: descriptor of the control socket.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    linux.adopt_orphans()
+    channel = socket.socket(fileno=control)
+    try:
+        versions = _preload(document)
+    except Exception as error:
+        channel.send(json.dumps({"error": f"{type(error).__name__}: {error}"}).encode())
+        return
+    answer = {"versions": versions, "namespaces": _try_namespaces()}
+    gc.freeze()  # what is loaded by now is never garbage; counting it would copy its pages in every fork
+    channel.send(json.dumps(answer).encode())
+    wardens: set[int] = set()
+    try:
+        while _serve_once(channel, wardens):
+            _reap(wardens)
+    finally:
+        for warden in wardens:
+            kill(warden, signal.SIGTERM)
+        kill_below()
+
+
+def _preload(document: dict[str, Any]) -> dict[str, str]:
+    pypto_hooks.load_before_pypto(_path(document["switch"]))
+    import torch
+
+    versions = {"torch": str(torch.__version__)}
+    if document["pypto"]:
+        import pypto  # noqa: F401
+
+        if document["calculator"]:
+            pypto_hooks.load_calculator(Path(document["calculator"]))
+    import safetensors.torch
+
+    from pypto_op.backends.worker import candidate, reference  # noqa: F401
+
+    torch.set_num_threads(1)
+    versions["safetensors"] = safetensors.__version__
+    return versions
+
+
+def _path(text: str | None) -> Path | None:
+    return Path(text) if text else None
+
+
+def _try_namespaces() -> bool:
+    """Whether a child of this process can enclose itself; tried once, for real."""
+    with tempfile.TemporaryDirectory(prefix="pypto-op-") as folder:
+        scratch = Path(folder) / "runs" / "one"
+        scratch.mkdir(parents=True)
+        child = os.fork()
+        if child == 0:
+            _end_with(lambda: _enter_and_fork(scratch))
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def _enter_and_fork(scratch: Path) -> None:
+    isolation.enter(isolation.Enclosure(scratch))
+    child = os.fork()
+    if child == 0:
+        _end_with(lambda: _settle_and_write(scratch))
+    if os.waitpid(child, 0)[1] != 0:
+        raise OSError("the enclosure does not hold together")
+
+
+def _settle_and_write(scratch: Path) -> None:
+    isolation.settle()
+    (scratch / "file").write_text("x")
+
+
+def _end_with(action: Callable[[], None]) -> NoReturn:
+    """Do something and end this process: with 0 when it went well, with 1 when not."""
+    code = 1
+    try:
+        action()
+        code = 0
+    except OSError:
+        code = 1
+    finally:
+        os._exit(code)
+
+
+def _serve_once(channel: socket.socket, wardens: set[int]) -> bool:
+    """Wait a moment for a request and answer it; False when the judge is gone."""
+    if not select.select([channel], [], [], _POLL_SECONDS)[0]:
+        return True
+    try:
+        data, descriptors, _, _ = socket.recv_fds(channel, LONGEST_MESSAGE, _DESCRIPTORS)
+    except ConnectionError:
+        return False
+    if not data:
+        return False
+    session, out, err, report = descriptors
+    warden = os.fork()
+    if warden == 0:
+        channel.close()
+        try:
+            guard_session(json.loads(data), session, (out, err), report, forked=True)
+        finally:
+            os._exit(1)
+    wardens.add(warden)
+    for descriptor in descriptors:
+        os.close(descriptor)
+    channel.send(json.dumps({"warden": warden}).encode())
+    return True
+
+
+def _reap(wardens: set[int]) -> None:
+    """Forget wardens that ended; end every process that came here because its warden died."""
+    with contextlib.suppress(ChildProcessError):
+        while (pid := os.waitpid(-1, os.WNOHANG)[0]) != 0:
+            wardens.discard(pid)
+    for child in children_of(os.getpid()):
+        if child not in wardens:
+            kill(child)
