@@ -126,9 +126,7 @@ def test_no_output_at_all_is_no_pass():
 
 
 def test_a_structural_fault_names_the_category_even_after_a_numeric_one():
-    found = compare_leaves(
-        [torch.zeros(2), torch.ones(3)], [torch.ones(2)] * 2, names=["a", "b"], policy=get_policy()
-    )
+    found = compare_leaves([torch.zeros(2), torch.ones(3)], [torch.ones(2)] * 2, names=["a", "b"], policy=get_policy())
     assert found.category is FailureCategory.STRUCTURAL
     assert [leaf.category.value for leaf in found.per_tensor] == ["precision", "structural"]
     json.dumps(found.as_dict(), allow_nan=False)
@@ -294,9 +292,7 @@ def test_large_virtual_tensors_are_walked_in_pieces():
 
 @settings(max_examples=60, deadline=None)
 @given(
-    values=st.lists(
-        st.tuples(st.floats(width=32, allow_nan=False), st.floats(width=32, allow_nan=False)), min_size=1
-    ),
+    values=st.lists(st.tuples(st.floats(width=32, allow_nan=False), st.floats(width=32, allow_nan=False)), min_size=1),
     atol=st.floats(0, 10),
     rtol=st.floats(0, 1),
 )

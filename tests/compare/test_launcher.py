@@ -66,10 +66,7 @@ def elsewhere(tmp_path):
 
 
 def test_the_launcher_falls_back_to_the_installed_package(elsewhere):
-    elsewhere.write_text(
-        PREAMBLE
-        + "import pypto_op.compare as c\nassert detailed_tensor_compare is c.detailed_tensor_compare\n"
-    )
+    elsewhere.write_text(PREAMBLE + "import pypto_op.compare as c\nassert detailed_tensor_compare is c.detailed_tensor_compare\n")
     done = run(elsewhere)
     assert done.returncode == 0, done.stderr
 
@@ -94,9 +91,7 @@ def test_without_a_package_the_launcher_says_what_to_install(elsewhere):
     ],
 )
 def test_a_failing_comparison_that_nobody_reads_ends_in_exit_code_1(elsewhere, line, code):
-    elsewhere.write_text(
-        PREAMBLE + f"import atexit; atexit.register(print, 'LAST WORDS')\n{line}\nprint('[PRECISION_PASS]')\n"
-    )
+    elsewhere.write_text(PREAMBLE + f"import atexit; atexit.register(print, 'LAST WORDS')\n{line}\nprint('[PRECISION_PASS]')\n")
     done = run(elsewhere)
     assert done.returncode == code, done.stderr
     assert "LAST WORDS" in done.stdout

@@ -77,7 +77,8 @@ def parse(expression: object) -> ShapeExpr:
     if not text or len(text) > _MAX_LENGTH:
         problem = "an empty dimension" if not text else f"a dimension of {len(text)} characters"
         raise ContractError(problem, remedy="write a number, a symbol, or + - * // of them")
-    if "\n" in text or "\\" in text or "#" in text:
+    # Python would read wide characters as plain ones, join lines and skip comments: nobody means that here.
+    if not text.isascii() or any(character in text for character in "\n\r\\#"):
         raise _bad(text)
     try:
         tree = ast.parse(text, mode="eval").body
@@ -92,7 +93,7 @@ def parse(expression: object) -> ShapeExpr:
 
 def _check_node(node: ast.AST, text: str) -> str:
     """Return the symbol that `node` is, or ""; raise for a node that no shape expression may hold."""
-    if isinstance(node, ast.Name) and node.id.isascii():
+    if isinstance(node, ast.Name):
         return node.id
     if isinstance(node, ast.Constant) and type(node.value) is int and 0 <= node.value <= MAX_SIZE:
         return ""
