@@ -12,7 +12,6 @@ from typing import Any
 
 from pypto_op.errors import ContractError
 from pypto_op.vocabulary import Artifact
-
 from pypto_op_lint.markdown import Row, Section, tables
 from pypto_op_lint.units import OperatorFiles, Unit
 
@@ -102,6 +101,11 @@ def suite_words(files: OperatorFiles) -> Iterator[Any]:
     data = suite.data if suite is not None else None
     cases: Iterable[Any] = (data.get("cases") or data.get("test_cases") or ()) if isinstance(data, dict) else ()
     yield from (case for case in cases if isinstance(case, dict))
+
+
+def mappings(value: Any) -> list[dict[str, Any]]:
+    """Return the mappings in a list of a document; [] for anything else."""
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 def _line(where: str | None) -> int | None:

@@ -1,0 +1,141 @@
+"""OL51: every output is written, with something that was computed."""
+
+import libcst as cst
+
+from pypto_op.vocabulary import Artifact, Severity
+from pypto_op_lint.documents import mappings
+from pypto_op_lint.examples import BODY, GOLDEN, impl
+from pypto_op_lint.facts.writes import Writes
+from pypto_op_lint.rule import IMPLS, Invalid, Rule, Valid
+
+_YAML = """\
+schema_version: 1
+op: demo
+primary_inputs: [{name: x, shape: [T, 128], dtype: float32}]
+modules:
+  - id: 1
+    name: one
+    inputs: [{name: x, source: primary}]
+    outputs: [{name: y, shape: [T, 128], dtype: float32}, {name: z, shape: [T, 128], dtype: float32}]
+final_outputs: [{name: y, source: module_1}, {name: z, source: module_1}]
+"""
+_TILES = "pypto.set_vec_tile_shapes(64, 128)\n"
+_TWO = """\
+x: pypto.Tensor([pypto.DYNAMIC, 128], pypto.DT_FP32),
+y: pypto.Tensor([pypto.DYNAMIC, 128], pypto.DT_FP32),
+z: pypto.Tensor([pypto.DYNAMIC, 128], pypto.DT_FP32),
+"""
+_COPY = "import torch\n\n\ndef demo_golden(x):\n    return x.clone()\n"
+_MOVES = frozenset(
+    {"clone", "to", "type", "float", "half", "bfloat16", "double", "view", "reshape", "contiguous", "permute", "transpose",
+     "flatten", "squeeze", "unsqueeze", "expand", "empty_like", "dim", "size", "detach", "movedim", "narrow", "unbind"}
+)  # fmt: skip
+
+
+class OutputsComputed(Rule):
+    """An output of the kernel is not written, or only with a copy of an input or a constant.
+
+    What it does:
+        Counts the parameters of the kernel that the graph writes (`out[:] =`, `pypto.assemble`, `.move`, in-place operations,
+        helpers included) and compares with the outputs of module_interfaces.yaml; without one, asks for at least one. An output
+        whose every write is an input, a view, reshape, cast or clone of one, one of those times 1 or plus 0, or a constant,
+        is reported, unless the golden does no arithmetic either.
+
+    Why:
+        A kernel that computes nothing beside a wrapper that does is the commonest fraud, and a dropped output the commonest
+        slip.
+
+    Example:
+        out[:] = x * 1.0
+
+    Use instead:
+        out[:] = pypto.exp(x)
+
+    Known limits:
+        Arithmetic that has no effect in a way that it does not know counts as computing.
+    """
+
+    id = "OL51"
+    name = "outputs-computed"
+    severity = Severity.S1
+    artifacts = IMPLS
+    needs = frozenset({"graph_functions", "siblings"})
+    MESSAGE = "an output of the kernel is not written"
+    FIX_HINT = "write each output with its computed tile: `out[:] = ...`, `out.move(...)` or `pypto.assemble(tile, offsets, out)`"
+
+    VALID = [
+        Valid(impl()),
+        Valid(
+            impl(_TILES + "y[:] = pypto.exp(x)\nz.move(pypto.abs(x))\n", parameters=_TWO),
+            files={"eval/module_interfaces.yaml": _YAML},
+        ),
+        Valid(impl(_TILES + "out[:] = pypto.clone(x)\n"), files={"demo_golden.py": _COPY}),
+        Valid(
+            impl(
+                _TILES + "acc = pypto.tensor([64, 128], pypto.DT_FP32, 'acc')\nfor i in pypto.loop(4):\n"
+                "    acc[:] = acc + pypto.exp(x)\nout[:] = acc\n"
+            )
+        ),
+        Valid(impl("_fill(out, x)\n", before="def _fill(dst, src):\n    pypto.set_vec_tile_shapes(64, 128)\n    dst[:] = pypto.exp(src)\n")),
+    ]  # fmt: skip
+    INVALID = [
+        Invalid(impl(_TILES + "y = pypto.exp(x)\n")),
+        Invalid(impl(_TILES + "y[:] = pypto.exp(x)\n", parameters=_TWO), files={"eval/module_interfaces.yaml": _YAML}),
+        Invalid(impl(_TILES + "cache = {}\ncache[0] = pypto.exp(x)\n")),
+        Invalid(impl(_TILES + "out[:] = x\n")),
+        Invalid(impl(_TILES + "out[:] = x * 1.0\n")),
+        Invalid(impl(_TILES + "out[:] = pypto.cast(pypto.view(x, [64, 128], [0, 0]), pypto.DT_FP32)\n"), files={"demo_golden.py": GOLDEN}),
+        Invalid(impl(_TILES + "pypto.assemble(pypto.full([64, 128], 0.0, pypto.DT_FP32), [0, 0], out)\n")),
+        Invalid(impl("_fill(out, x)\n", before="def _fill(dst, src):\n    pypto.set_vec_tile_shapes(64, 128)\n    dst[:] = pypto.mul(src, 1)\n")),
+        Invalid(impl(BODY.replace("pypto.exp(tile)", "tile"))),
+    ]  # fmt: skip
+
+    def check_file(self) -> None:
+        """Count and judge the writes."""
+        if not self.facts.kernels:
+            return
+        writes = Writes(self.facts)
+        outputs = writes.outputs()
+        wanted = self._wanted()
+        kernel = self.facts.kernels[0]
+        if len(outputs) < max(wanted, 1):
+            names = ", ".join(f"`{n}`" for n in outputs) or "none"
+            self.report(kernel.site, f"the contract has {max(wanted, 1)} output(s), the kernel writes {len(outputs)} ({names})")
+        if self._golden_only_moves():
+            return
+        for name, own in outputs.items():
+            if all(w.source is not None and writes.is_trivial(w.source) for w in own):
+                self.report(own[0].site, f"`{name}` is only given a copy of an input or a constant: the kernel computes nothing")
+
+    def _wanted(self) -> int:
+        contract = self.files.existing(self.files.ws.interfaces)
+        data = contract.data if contract is not None else None
+        if not isinstance(data, dict):
+            return 1
+        if self.unit.artifact is not Artifact.MODULE_IMPL:
+            return len(mappings(data.get("final_outputs")))
+        for module in mappings(data.get("modules")):
+            if module.get("id") == self.unit.phase:
+                live = module.get("live_out")
+                return len(live) if isinstance(live, list) else len(mappings(module.get("outputs")))
+        return 1
+
+    def _golden_only_moves(self) -> bool:
+        """Whether the golden copies, casts or reshapes and does nothing else."""
+        ws, phase = self.files.ws, self.unit.phase
+        golden = self.files.existing(ws.golden if phase is None else ws.module_golden(phase))
+        if golden is None or golden.tree is None:
+            return False
+        functions = golden.facts.wrappers_named(ws.golden_name(phase))
+        if not functions:
+            return False
+        for function in golden.facts.calls.reach(functions):
+            for site in function.sites:
+                if isinstance(site.node, (cst.BinaryOperation, cst.AugAssign)):
+                    return False
+                if isinstance(site.node, cst.Call):
+                    node = site.node
+                    name = node.func.attr.value if isinstance(node.func, cst.Attribute) else getattr(node.func, "value", "")
+                    if name not in _MOVES and not golden.facts.calls.calls_at(node):
+                        return False
+        return True
