@@ -29,6 +29,7 @@ class PyptoNames:
         members: dotted name of a module or class -> its public names; `pypto`, `pypto.Tensor`, `pypto.RunMode`, ...
         returns_tensor: dotted names of functions and methods that return a tensor.
         parameters: dotted name of a function -> names of its parameters; "*" and "**" mark catch-alls.
+        positional: dotted name of a function -> how many arguments it takes by position; absent when any number.
         leaked: names that `dir(pypto)` shows although they belong to other packages.
     """
 
@@ -36,6 +37,7 @@ class PyptoNames:
     members: dict[str, frozenset[str]]
     returns_tensor: frozenset[str]
     parameters: dict[str, tuple[str, ...]]
+    positional: dict[str, int]
     leaked: frozenset[str]
 
     def first_unknown(self, path: str) -> str | None:
@@ -121,5 +123,6 @@ def _table(data: dict[str, Any]) -> PyptoNames:
         members={owner: frozenset(public) for owner, public in data["members"].items()},
         returns_tensor=frozenset(data["returns_tensor"]),
         parameters={name: tuple(found) for name, found in data["parameters"].items()},
+        positional=dict(data["positional"]),
         leaked=frozenset(data["leaked"]),
     )

@@ -21,16 +21,15 @@ def collect() -> dict[str, Any]:
     """Return the table for the installed pypto."""
     import pypto
 
-    found: dict[str, Any] = {"members": {}, "returns_tensor": set(), "parameters": {}, "leaked": []}
+    found: dict[str, Any] = {"members": {}, "returns_tensor": set(), "parameters": {}, "positional": {}, "leaked": []}
     _module(pypto, "pypto", found, 0)
-    found["leaked"] = sorted(
-        n for n in dir(pypto) if not n.startswith("_") and not _own(getattr(pypto, n), n)
-    )
+    found["leaked"] = sorted(n for n in dir(pypto) if not n.startswith("_") and not _own(getattr(pypto, n), n))
     return {
         "pypto_version": metadata.version("pypto"),
         "members": {owner: sorted(public) for owner, public in sorted(found["members"].items())},
         "returns_tensor": sorted(found["returns_tensor"]),
         "parameters": dict(sorted(found["parameters"].items())),
+        "positional": dict(sorted(found["positional"].items())),
         "leaked": found["leaked"],
     }
 
@@ -75,6 +74,10 @@ def _function(value: Any, path: str, found: dict[str, Any]) -> None:
         return
     marks: dict[object, str] = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
     found["parameters"][path] = [marks.get(p.kind, "") + p.name for p in signature.parameters.values()]
+    kinds = [p.kind for p in signature.parameters.values()]
+    if inspect.Parameter.VAR_POSITIONAL not in kinds:
+        places = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        found["positional"][path] = sum(kind in places for kind in kinds)
     result = signature.return_annotation
     if (result if isinstance(result, str) else getattr(result, "__name__", "")).strip("'\"") == "Tensor":
         found["returns_tensor"].add(path)

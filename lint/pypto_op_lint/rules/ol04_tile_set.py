@@ -50,7 +50,7 @@ class TileSet(Rule):
     VALID = [
         Valid(impl()),
         Valid(impl("_tiles()\n" + _UNTILED, before="def _tiles():\n    pypto.set_vec_tile_shapes(64, 128)\n")),
-        Valid(impl("tile(64, 128)\n" + _UNTILED, before="tile = pypto.set_vec_tile_shapes\n")),
+        Valid(impl("set_tile(64, 128)\n" + _UNTILED, before="set_tile = pypto.set_vec_tile_shapes\n")),
         Valid(impl("pypto.set_options(vec_tile_shapes=[64, 128])\n" + _UNTILED)),
     ]
     INVALID = [
