@@ -1,13 +1,15 @@
 """Shared by the state tests: a private key, and a driver of the pure machine that needs no files."""
 
 import hashlib
+import secrets
 
 import pytest
 
-from pypto_op.state import arguments
-from pypto_op.state.key import KEY_ENV
+from pypto_op.state import arguments, store
+from pypto_op.state.key import KEY_ENV, key_id
 from pypto_op.state.machine import action_row, step
 from pypto_op.state.model import phase_name, phases
+from pypto_op.workspace import OpWorkspace
 
 FREEZES = {
     "complete_stage": {
@@ -128,3 +130,43 @@ class Driver:
 @pytest.fixture
 def driver():
     return Driver
+
+
+@pytest.fixture
+def planted(tmp_path):
+    """Return a maker of operators whose state on disk is at a given stage, with real journal and frozen files."""
+
+    def plant(stage=5, *, n=1, name="relu", at=None):
+        root = (at or tmp_path) / "custom" / name
+        root.mkdir(parents=True)
+        ws = OpWorkspace.at(root)
+        replant(ws, Driver(n=n), stage)
+        return ws
+
+    return plant
+
+
+def replant(ws, driver, stage):
+    """Commit, one by one, the steps that lead to a stage; the frozen files really have the bytes named."""
+    do = driver.do
+
+    def commit(action, **given):
+        verdict = {key: given.pop(key) for key in ("verdict", "category") if key in given}
+        args = arguments.parse(action_row(action), given)
+        with store.locked(ws):
+            loaded = store.load(ws)
+            facts = driver.facts(action, args, **verdict)
+            if action == "init":
+                facts |= {"op": ws.name, "key_id": key_id(), "run_id": secrets.token_hex(8)}
+            for row in facts.get("frozen", {}).values():
+                (ws.root / row["path"]).write_text(row["path"])
+            driver.state = step(loaded.state, action, args, facts)
+            store.commit(ws, loaded.tail, driver.state, action=action, args=args, facts=facts)
+        return driver.state
+
+    driver.do = commit
+    if stage:
+        driver.reach(stage)
+    driver.do = do
+    driver.commit = commit
+    return driver

@@ -13,7 +13,9 @@ from pypto_op.state.model import (
     State,
     all_verified,
     is_staged,
+    module_count,
     phase_name,
+    phase_names,
     phase_number,
     phases,
     stage_status,
@@ -164,8 +166,8 @@ def _plan_open(state: State, args: Arguments, by: str) -> None:
 
 
 def _planned(state: State) -> str:
-    names = list(phases(state))
-    return f"the plan has {names[0]}..{names[-1]}" if names else "run freeze_plan in stage 4"
+    count = module_count(state)
+    return f"the plan has M1..M{count}" if count else "run freeze_plan in stage 4"
 
 
 @_condition
@@ -267,8 +269,9 @@ def _phase_reopenable(state: State, args: Arguments, by: str) -> None:
 @_condition
 def _all_verified(state: State, args: Arguments, by: str) -> None:
     if not all_verified(state):
-        open_ones = [f"{name} is {p['status']}" for name, p in phases(state).items()]
-        waiting = next((text for text in open_ones if not text.endswith("verified")), "there are no phases")
+        unfinished = [name for name in phase_names(state) if phases(state)[name]["status"] != PhaseStatus.VERIFIED]
+        first = unfinished[0] if unfinished else None
+        waiting = f"{first} is {phases(state)[first]['status']}" if first else "there are no phases"
         raise Refused(f"not every phase is verified: {waiting}", remedy="verify M1..MN in order")
 
 

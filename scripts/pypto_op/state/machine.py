@@ -14,7 +14,7 @@ from typing import Any
 from pypto_op.state.conditions import CONDITIONS
 from pypto_op.state.effects import EFFECTS
 from pypto_op.state.facts import Arguments, Facts, Refused
-from pypto_op.state.model import State, copy_of
+from pypto_op.state.model import State, copy_of, phase_names, phases
 from pypto_op.state.workflow import ActionRow, workflow
 
 __all__ = ["Arguments", "Facts", "Refused", "action_row", "check", "legal_actions", "step", "transition"]
@@ -107,13 +107,12 @@ def _instances(state: State | None, row: ActionRow) -> list[tuple[Arguments, str
     if state is None:
         return [({"stage": 1}, "")]
     if row.name == "record_verdict":
-        open_attempts = [p["attempt"] for p in state["stage5_phases"]["phase_status"].values() if p["attempt"]]
+        open_attempts = [phase["attempt"] for phase in phases(state).values() if phase["attempt"]]
         return [({"attempt": attempt}, f" --attempt {attempt}") for attempt in open_attempts]
     filler: dict[str, Any] = {"reason": "?", "failure_category": "other"}
     others: Arguments = {k: v for k, v in filler.items() if k in row.args}  # type: ignore[assignment]
     if row.args.get("phase") == "required":
-        names = state["stage5_phases"]["phase_status"]
-        return [({**others, "phase": name}, f" --phase {name}") for name in names]
+        return [({**others, "phase": name}, f" --phase {name}") for name in phase_names(state)]
     if row.args.get("stage") == "required":
         stage = state["current_stage"]
         return [({**others, "stage": stage}, f" --stage {stage}")]

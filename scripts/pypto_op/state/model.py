@@ -143,8 +143,13 @@ def phase_number(name: str) -> int:
 
 
 def phases(state: State) -> dict[str, Phase]:
-    """Return the phases by name, in order; empty before the plan is frozen."""
+    """Return the phases by name, in no order; empty before the plan is frozen."""
     return state["stage5_phases"]["phase_status"]
+
+
+def phase_names(state: State) -> list[str]:
+    """Return the names of the phases, in order."""
+    return [phase_name(k) for k in range(1, module_count(state) + 1)]
 
 
 def module_count(state: State) -> int:

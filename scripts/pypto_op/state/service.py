@@ -15,7 +15,7 @@ from pypto_op.state.deliverables import compose, judge
 from pypto_op.state.facts import Arguments, Facts, Refused
 from pypto_op.state.key import key_id
 from pypto_op.state.machine import action_row, check, legal_actions, step
-from pypto_op.state.model import State, phases
+from pypto_op.state.model import State, phase_names, phases
 from pypto_op.state.verdicts import NeedsJudge
 from pypto_op.state.workflow import ActionRow
 from pypto_op.vocabulary import Role
@@ -221,7 +221,7 @@ def status(op_dir: Path | str) -> dict[str, Any]:
         "stage5_active_phase": state["stage5_phases"]["active_phase"],
         "phases": {
             name: {key: phase[key] for key in _PHASE_KEYS if key in phase}  # type: ignore[literal-required]
-            for name, phase in phases(state).items()
+            for name, phase in ((name, phases(state)[name]) for name in phase_names(state))
         },
         "decomposition": plan["decomposition"] if plan else None,
         "module_count": plan["module_count"] if plan else None,

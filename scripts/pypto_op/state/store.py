@@ -282,7 +282,7 @@ def plan_matches(ws: OpWorkspace, state: State) -> bool:
 
 
 def _pretty(document: Any) -> bytes:
-    return (json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
+    return (json.dumps(document, indent=1, sort_keys=True, ensure_ascii=False) + "\n").encode()
 
 
 def _seal(body: Any, position: Any) -> str:

@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pypto_op.state.facts import Refused
+from pypto_op.state.gates.base import Context, gate
+from pypto_op.state.model import phase_number
 from pypto_op.vocabulary import LintEvent, Severity
 from pypto_op.workspace import OpWorkspace
 
@@ -54,3 +56,20 @@ def _refusal(ws: OpWorkspace, result: LintResult) -> Refused:
         where=f"line {first.line}" if first.line else None,
         remedy=first.fix_hint,
     )
+
+
+@gate
+def _lint_stage(context: Context) -> None:
+    stage = context.args["stage"]
+    context.facts["lint"] = require_clean(context.ws, LintEvent.COMPLETE_STAGE, stage=stage)
+
+
+@gate
+def _lint_design(context: Context) -> None:
+    context.facts["lint"] = require_clean(context.ws, LintEvent.SUBMIT_DESIGN, stage=4)
+
+
+@gate
+def _lint_phase(context: Context) -> None:
+    k = phase_number(context.args["phase"])
+    context.facts["lint"] = require_clean(context.ws, LintEvent.SUBMIT_FOR_VERIFY, stage=5, phase=k)
