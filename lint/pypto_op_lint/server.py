@@ -72,12 +72,14 @@ class CodeStamp:
 class Server:
     """Answers framed questions, one connection at a time."""
 
-    def __init__(self, workspace: str, root: str, data_folder: str) -> None:
+    def __init__(self, workspace: str, root: str, data_folder: str, seat: Seat | None) -> None:
         self.workspace = workspace
+        self.seat = seat
         self.stamp = CodeStamp(root)
         self.data_folder = Path(data_folder) if data_folder else None
         self.events: Any = None
         self.done = False
+        self.retired = False
 
     def serve_connection(self, connection: socket.socket) -> None:
         """Read one question, send one answer. A caller that dawdles costs two seconds at most."""
@@ -93,15 +95,13 @@ class Server:
     def answer(self, question: bytes) -> bytes:
         """Return the payload for a question: an answer (A), start another server (R), or E and why."""
         if self.stamp.is_stale():
-            self.done = True
-            return b"R"
+            return self._retire()
         try:
             import json
 
             request = json.loads(question)
             if request.get("protocol") != wire.PROTOCOL or request.get("workspace") != self.workspace:
-                self.done = True
-                return b"R"
+                return self._retire()
             # Whatever hangs in here (the kernel ends the process; nothing in Python can stop a native
             # parser), the client sees the connection break and asks a fresh server.
             signal.alarm(_REQUEST_SECONDS)
@@ -114,6 +114,13 @@ class Server:
         finally:
             signal.alarm(0)
             self.done = self.done or resource.getrusage(resource.RUSAGE_SELF).ru_maxrss > _MAX_KIB
+
+    def _retire(self) -> bytes:
+        """Free the seat before the caller hears of it, so that the server it starts can take it."""
+        if self.seat and not self.retired:
+            self.seat.give_up()
+        self.done = self.retired = True
+        return b"R"
 
     def _events(self) -> Any:
         if self.events is None:
@@ -150,11 +157,33 @@ def _receive(connection: socket.socket) -> bytes | None:
     return None
 
 
-def listen(folder: str) -> socket.socket | None:
-    """Take the workspace: lock it, and listen on its socket. None when another server holds it, or none can.
+class Seat:
+    """The place of a workspace's one server: its lock and its socket, both in the current folder."""
 
-    The working folder becomes `folder`, so that the socket's path stays short. The lock is held by a
-    descriptor that stays open until the process ends.
+    def __init__(self, lock: int, listener: socket.socket) -> None:
+        self.lock = lock
+        self.listener = listener
+        self.inode = os.stat(wire.SOCKET_NAME).st_ino
+
+    def is_ours(self) -> bool:
+        """Say whether clients still find this server behind the socket's name."""
+        try:
+            return os.stat(wire.SOCKET_NAME).st_ino == self.inode
+        except OSError:
+            return False
+
+    def give_up(self) -> None:
+        """Make room for another server; callers that are waiting find their connection broken."""
+        if self.is_ours():
+            os.unlink(wire.SOCKET_NAME)
+        self.listener.close()
+        os.close(self.lock)
+
+
+def take_seat(folder: str) -> Seat | None:
+    """Take the workspace: lock it and listen on its socket; None when another server has it, or none can.
+
+    The working folder becomes `folder`, so that the socket's path stays short.
     """
     try:
         os.chdir(folder)
@@ -167,37 +196,28 @@ def listen(folder: str) -> socket.socket | None:
         listener.listen(64)
         os.replace(draft, wire.SOCKET_NAME)
         Path(PID_FILE).write_text(f"{os.getpid()}\n", encoding="ascii")
+        return Seat(lock, listener)
     except OSError:
         return None
-    return listener
-
-
-def _is_ours(inode: int) -> bool:
-    try:
-        return os.stat(wire.SOCKET_NAME).st_ino == inode
-    except OSError:
-        return False
 
 
 def run(workspace: str, root: str, socket_folder: str, data_folder: str) -> None:
     """Answer the first question, then stay for others if this workspace has no server yet."""
-    server = Server(workspace, root, data_folder)
-    listener = listen(socket_folder) if socket_folder else None
-    first = socket.socket(fileno=_FIRST_CONNECTION)
-    server.serve_connection(first)
-    if listener is None:
+    seat = take_seat(socket_folder) if socket_folder else None
+    server = Server(workspace, root, data_folder, seat)
+    server.serve_connection(socket.socket(fileno=_FIRST_CONNECTION))
+    if seat is None:
         return
-    inode = os.stat(wire.SOCKET_NAME).st_ino
     idle = float(os.environ.get("PYPTO_OP_SERVER_IDLE", _IDLE_SECONDS))
     last = time.monotonic()
-    while not server.done and time.monotonic() - last < idle and _is_ours(inode):
-        ready, _, _ = select.select([listener], [], [], min(_LOOK_SECONDS, idle))
+    while not server.done and time.monotonic() - last < idle and seat.is_ours():
+        ready, _, _ = select.select([seat.listener], [], [], min(_LOOK_SECONDS, idle))
         if ready:
-            connection, _ = listener.accept()
+            connection, _ = seat.listener.accept()
             server.serve_connection(connection)
             last = time.monotonic()
-    if _is_ours(inode):
-        os.unlink(wire.SOCKET_NAME)
+    if not server.retired:
+        seat.give_up()
 
 
 def main() -> None:

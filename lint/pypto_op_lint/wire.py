@@ -37,20 +37,19 @@ class _Scanner:
 
 def loads(text: str) -> object:
     """Parse JSON; raise ValueError for anything that is not exactly one value."""
-    if _make_scanner is None:
-        import json
-
-        return json.loads(text)
     start = 0
     while start < len(text) and text[start] in _SPACE:
         start += 1
-    try:
-        value, end = _make_scanner(_Scanner())(text, start)  # type: ignore[arg-type]
-    except StopIteration as stop:
-        raise ValueError(f"a value is missing at character {stop.value}") from None
-    if text[end:].strip(_SPACE):
-        raise ValueError(f"more text follows at character {end}")
-    return value
+    if _make_scanner is not None:
+        try:
+            value, end = _make_scanner(_Scanner())(text, start)  # type: ignore[arg-type]
+            if not text[end:].strip(_SPACE):
+                return value
+        except (StopIteration, ValueError, SystemError):
+            pass  # the scanner cannot word its complaint without the json package
+    import json
+
+    return json.loads(text)
 
 
 def dumps(value: object, *, readable: bool = False) -> str:

@@ -18,9 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 HOOK = ROOT / "hooks" / "hook.sh"
 
 GOOD_IMPL = (ROOT / "examples/ops/softmax/softmax_impl.py").read_text(encoding="utf-8").replace("softmax", "soft")
-BAD_IMPL = GOOD_IMPL.replace("@pypto.frontend.jit", "@pypto.frontend.jit\n@pypto.frontend.jit", 1).replace(
-    "import pypto\n", "import pypto as p\n", 1
-)
+BAD_IMPL = GOOD_IMPL.replace("@pypto.frontend.jit", "@p.frontend.jit").replace("import pypto\n", "import pypto as p\n")
 
 
 @dataclass
@@ -194,9 +192,7 @@ def make_workspace(base: Path, state: dict[str, Any] | None) -> Path:
     source.mkdir()
     (source / "a.py").write_text("a = 1\n")
     (source / "writer.py").write_text("open('custom/soft/soft_impl.py', 'w').write('')\n")
-    (source / "fix.patch").write_text(
-        "--- a/custom/soft/soft_impl.py\n+++ b/custom/soft/soft_impl.py\n@@ -1 +1 @@\n-a\n+b\n"
-    )
+    (source / "fix.patch").write_text("--- a/custom/soft/soft_impl.py\n+++ b/custom/soft/soft_impl.py\n@@ -1 +1 @@\n-a\n+b\n")
     git = ["git", "-c", "user.name=t", "-c", "user.email=t@t", "-C", str(workspace)]
     subprocess.run([*git, "init", "-q"], check=True)
     subprocess.run([*git, "add", "-A"], check=True)

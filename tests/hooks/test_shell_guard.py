@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 import yaml
-
 from tests.hooks.conftest import Harness
 
 TABLE = yaml.safe_load((Path(__file__).parent / "shell_commands.yaml").read_text(encoding="utf-8"))

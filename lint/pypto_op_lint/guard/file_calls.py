@@ -110,6 +110,10 @@ def _git_subcommand(walker: Walker, name: str, rest: list[str]) -> None:
     for token in rest:
         if token.startswith("--output="):
             walker.add(Kind.WRITE, token.partition("=")[2], f"git {name}")
+        elif name in ("show", "cat-file") and ":" in token:
+            walker.add(Kind.READ, token.partition(":")[2], f"git {name}")
+    if name == "grep":
+        walker.add(Kind.READ_TREE, ".", "git grep")
     if name == "mv":
         walker.effects += file_effects("mv", rest, walker.cwd, sure=walker.sure)
         return

@@ -14,7 +14,6 @@ from typing import Any
 
 from pypto_op.errors import ContractError
 from pypto_op.workspace import STATE_FILE, suffix_phase
-
 from pypto_op_lint.guard.roles import FrozenRule, load_roles, match_suffix
 
 _MAX_STATE_BYTES = 4 << 20

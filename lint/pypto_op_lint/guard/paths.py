@@ -10,7 +10,6 @@ from functools import cached_property
 from pathlib import Path
 
 from pypto_op.workspace import OPERATORS_DIR, OpWorkspace, operators_in
-
 from pypto_op_lint.guard.roles import glob_regex, load_roles
 
 _DEVICES = ("/dev/null", "/dev/stdout", "/dev/stderr", "/dev/stdin", "/dev/tty", "/dev/zero", "/dev/full")

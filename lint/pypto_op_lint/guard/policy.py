@@ -10,7 +10,6 @@ from pathlib import Path
 
 from pypto_op.errors import ContractError
 from pypto_op.workspace import OpWorkspace, suffix_phase
-
 from pypto_op_lint.guard.frozen import OpState, read_state
 from pypto_op_lint.guard.paths import Located, Place, Surroundings
 from pypto_op_lint.guard.roles import RolePolicy, load_roles, match_suffix
@@ -154,9 +153,9 @@ class Policy:
         )
 
     def _outside(self, at: Located) -> str:
-        kind = "the system's temporary folder" if at.place is Place.TEMP else "outside the workspace"
+        temporary = ", in the system's temporary folder" if at.place is Place.TEMP else ""
         return refusal(
-            f"this path is {kind}",
+            f"this path is outside the workspace{temporary}",
             at.path,
             f"keep every file under {self.around.workspace}; scratch goes to custom/<op>/_debug/",
         )

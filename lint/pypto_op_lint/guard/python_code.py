@@ -81,6 +81,7 @@ class _Analysis(ast.NodeVisitor):
         self.walker = walker
         self.argv = argv
         self.names: dict[str, str] = {}
+        self.lists: dict[str, ast.List | ast.Tuple] = {}
         self.modules: dict[str, str] = {}
 
     # -- what names hold -------------------------------------------------------------------------------------
@@ -116,6 +117,8 @@ class _Analysis(ast.NodeVisitor):
             known = self.names.get(target.id)
             new = self.text(value)
             self.names[target.id] = new if known in (None, new) else ANY
+            if isinstance(value, ast.List | ast.Tuple):
+                self.lists[target.id] = value
         elif isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
             for inner, item in zip(target.elts, value.elts, strict=False):
                 self._bind(inner, item)
@@ -231,6 +234,8 @@ class _Analysis(ast.NodeVisitor):
 
     def visit_Call(self, node: ast.Call) -> None:
         self.generic_visit(node)
+        if ast.unparse(node.func).startswith("fileinput.") and any(k.arg == "inplace" for k in node.keywords):
+            self._write(self._positional(node, 0))
         if isinstance(node.func, ast.Attribute):
             self._attribute_call(node, node.func)
         elif isinstance(node.func, ast.Name):
@@ -328,6 +333,8 @@ class _Analysis(ast.NodeVisitor):
         if not node.args:
             return
         command = node.args[0]
+        if isinstance(command, ast.Name) and command.id in self.lists:
+            command = self.lists[command.id]
         if isinstance(command, ast.List | ast.Tuple):
             arguments = [self.text(item) for item in command.elts]
             if arguments:

@@ -98,6 +98,8 @@ class Walker:
         self.functions: dict[str, Node] = {}
         self.stdin: str | None = None
         """What the current command reads, as a pattern; None when it is not known."""
+        self.written: dict[str, str] = {}
+        """Text that the command itself puts into files, by absolute path: it may run them a line later."""
         self.depth = 0
         self.sure = True
         self.expander = Expander(variables, self._substitution)
@@ -134,7 +136,9 @@ class Walker:
         """Return the text of a file that the command would execute, if it is there and not too long."""
         if not is_known(target) or (self.cwd is None and not target.startswith("/")):
             return None
-        path = Path(self.cwd or "/", os.path.expanduser(target))
+        path = Path(os.path.normpath(os.path.join(self.cwd or "/", os.path.expanduser(target))))
+        if str(path) in self.written:
+            return self.written[str(path)]
         try:
             if not path.is_file() or path.stat().st_size > MAX_COMMAND:
                 return None
@@ -158,10 +162,22 @@ class Walker:
         for redirect in statement.get("Redirs") or []:
             self._redirect(redirect)
         command = statement.get("Cmd")
+        self._remember_output(statement)
         if command:
             handler = getattr(self, "_do_" + command.get("Type", ""), self._do_other)
             handler(command)
         self.stdin = outer
+
+    def _remember_output(self, statement: Node) -> None:
+        """Keep what `cat > FILE <<EOF` or `echo ... > FILE` writes, in case FILE is run later in the command."""
+        redirects = statement.get("Redirs") or []
+        into = [r for r in redirects if r.get("Op") in (">", ">|")]
+        if len(into) != 1 or self.cwd is None:
+            return
+        target = self.expander.text(into[0].get("Word"))
+        output = self._output_of([{**statement, "Redirs": [r for r in redirects if r is not into[0]]}])
+        if output is not None and is_known(target):
+            self.written[os.path.normpath(os.path.join(self.cwd, os.path.expanduser(target)))] = output
 
     def _redirect(self, redirect: Node) -> None:
         operator = redirect.get("Op", "")
@@ -338,6 +354,10 @@ class Walker:
             return os.path.basename(rest[0].rstrip("/"))
         if program == "realpath" and plain and self.cwd:
             return os.path.normpath(os.path.join(self.cwd, rest[0]))
+        if program == "git" and rest == ["rev-parse", "--show-toplevel"] and self.cwd:
+            return next(
+                (str(p) for p in [Path(self.cwd, "_"), *Path(self.cwd, "_").parents] if (p / ".git").exists()), None
+            )
         if program in ("which", "command") and rest and is_known(rest[-1]):
             return rest[-1]
         return None

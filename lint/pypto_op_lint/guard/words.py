@@ -147,6 +147,8 @@ class Expander:
 
     def _lookup(self, name: str, part: Node) -> str | None:
         arguments = self.variables.arguments
+        if name == "*" and "IFS" in self.variables.values:
+            return ANY
         if name in ("@", "*"):
             return _SPLIT.join(arguments) if arguments else None
         if name.isdecimal() and name != "0":
