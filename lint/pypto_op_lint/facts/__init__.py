@@ -11,6 +11,7 @@ import libcst as cst
 from pypto_op_lint.facts.bindings import bind_names, dotted
 from pypto_op_lint.facts.callgraph import CallGraph
 from pypto_op_lint.facts.evaluator import CallSite, Evaluator
+from pypto_op_lint.facts.data import DataFlow
 from pypto_op_lint.facts.launches import Launches
 from pypto_op_lint.facts.tensors import Tensors
 from pypto_op_lint.facts.values import Func, Path
@@ -230,6 +231,11 @@ class Facts:
     def launches(self) -> Launches:
         """Which host code launches which kernel, and how often."""
         return Launches(self)
+
+    @cached_property
+    def data(self) -> DataFlow:
+        """Which host values come from the operator's inputs or from a kernel."""
+        return DataFlow(self)
 
     @cached_property
     def tensors(self) -> Tensors:

@@ -38,7 +38,7 @@ _NOT_TENSOR_MODULES = (
     "torch.npu.", "torch.cuda.", "torch.library.", "torch.utils.", "torch.testing.", "torch.autograd.", "torch.version.",
     "torch.backends.", "torch.distributed.", "torch.ops.", "torch.profiler.", "torch.jit.", "torch._",
 )  # fmt: skip
-_TENSOR_ATTRIBUTES = {"T", "mT", "H", "mH", "data", "grad", "real", "imag"}
+TENSOR_ATTRIBUTES = {"T", "mT", "H", "mH", "data", "grad", "real", "imag"}
 _MOST_DEPTH = 25
 
 
@@ -69,11 +69,11 @@ class Tensors:
 
     def _host_kind(self, node: cst.CSTNode) -> bool:
         if isinstance(node, cst.Name):
-            return any(self._host_binding(b, f) for b, f in self._bindings(node))
+            return any(self._host_binding(b, f) for b, f in self.bindings(node))
         if isinstance(node, cst.Call):
             return self._host_call(node)
         if isinstance(node, cst.Attribute):
-            return node.attr.value in _TENSOR_ATTRIBUTES and self.on_host(node.value)
+            return node.attr.value in TENSOR_ATTRIBUTES and self.on_host(node.value)
         if isinstance(node, cst.Subscript):
             return self.on_host(node.value)
         if isinstance(node, cst.BinaryOperation):
@@ -93,7 +93,7 @@ class Tensors:
     def _host_binding(self, binding: Binding, function: Function | None) -> bool:
         if binding.kind == "parameter" and function is not None and isinstance(binding.value, cst.Param):
             parameter = function.parameter(binding.value.name.value)
-            return parameter is not None and self._host_parameter(function, parameter)
+            return parameter is not None and self.host_parameter(function, parameter)
         if binding.kind == "loop":
             return self.on_host(binding.value) or self._element_is_tensor(binding.value, binding.path)
         if binding.kind not in ("assign", "augmented"):
@@ -115,7 +115,8 @@ class Tensors:
             return any(self._element(e.value, path) for e in value.elements)
         return False
 
-    def _host_parameter(self, function: Function, parameter: Parameter) -> bool:
+    def host_parameter(self, function: Function, parameter: Parameter) -> bool:
+        """Whether a parameter of a host function is a torch tensor, by its annotation, its use, or what it is given."""
         annotation = parameter.node.annotation
         if annotation is not None:
             found = self._annotation_names(annotation.annotation)
@@ -215,7 +216,7 @@ class Tensors:
 
     def _graph_kind(self, node: cst.CSTNode) -> bool:
         if isinstance(node, cst.Name):
-            found = self._bindings(node)
+            found = self.bindings(node)
             return bool(found) and all(self._graph_binding(b, f) for b, f in found)
         if isinstance(node, cst.Call):
             return self._graph_call(node)
@@ -264,7 +265,8 @@ class Tensors:
 
     # -- shared ---------------------------------------------------------------------------------------------
 
-    def _bindings(self, node: cst.Name) -> list[tuple[Binding, Function | None]]:
+    def bindings(self, node: cst.Name) -> list[tuple[Binding, Function | None]]:
+        """Return the bindings that a name may mean where it stands, each with the function it is bound in."""
         site = self._facts.tree.site(node)
         found = site.scope.lookup(node.value) if site is not None else None
         if site is None or found is None:

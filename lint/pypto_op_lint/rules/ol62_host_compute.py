@@ -60,6 +60,9 @@ _ARITHMETIC = (
 )  # fmt: skip
 
 
+_HOST = "host code"
+
+
 def _wrapper(line: str, **parts: str) -> str:
     return impl(wrapper=WRAPPER.replace("    return out", f"    {line}\n    return out"), **parts)
 
@@ -70,7 +73,7 @@ class HostCompute(Rule):
     What it does:
         In everything that belongs to the product (the wrapper, what it calls, module level, and the graph's code) it reports calls of
         torch, numpy and torch_npu that compute; computing methods, operators and comparisons on torch tensors; and
-        Python's own `sum`, `max`, `operator.*` on them. Allocation, layout, copies, conversion and questions about tensors pass, and so
+        Python's own `sum`, `max`, `operator.*` on them. Tensors built from constants alone (a mask, a table of angles), allocation, layout, copies, conversion and questions about tensors pass, and so
         do pypto's tensors, whose methods and operators look alike.
 
     Why:
@@ -96,7 +99,7 @@ class HostCompute(Rule):
     name = "host-compute"
     severity = Severity.S0
     artifacts = IMPLS
-    needs = frozenset({"host_sites", "graph_sites", "tensors", "foreign_calls", "calls", "launches"})
+    needs = frozenset({"host_sites", "graph_sites", "tensors", "foreign_calls", "calls", "launches", "data"})
     MESSAGE = "host code computes what the kernel should compute"
     FIX_HINT = (
         "move the computation into the kernel as pypto operations; the wrapper only checks, allocates, reshapes and launches once"
@@ -133,6 +136,12 @@ class HostCompute(Rule):
                     x = _make_inputs()
                     print((demo_wrapper(x) - torch.exp(x)).abs().max())
                 """
+            )
+        ),
+        Valid(
+            _wrapper(
+                "mask = torch.triu(torch.full((x.shape[0], 128), float('-inf'), device=x.device), 1)\n"
+                "    angles = torch.cos(torch.arange(128) * 0.5)"
             )
         ),
         Valid(impl(before="import math\n\nSCALE = 1.0 / math.sqrt(128.0)\nNAMES = ['a'] * 3\n")),
@@ -177,10 +186,10 @@ class HostCompute(Rule):
             self._operator(site, site.node)  # type: ignore[arg-type]
         for site in facts.host_sites(cst.AugAssign):
             node: cst.AugAssign = site.node  # type: ignore[assignment]
-            if self._tensor(node.target) or self._tensor(node.value):
+            if self._data(node.target) or self._data(node.value):
                 self._tell(site, f"`{self.code(node, 40)}` is arithmetic on a torch tensor")
         for site in facts.host_sites(cst.Comparison, cst.UnaryOperation):
-            if self._tensor(site.node):
+            if self._data(site.node):
                 self._tell(site, f"`{self.code(site.node, 40)}` computes a torch tensor element by element")
         for site in facts.graph_sites(cst.Call):
             self._foreign(site, site.node, "the kernel's graph")  # type: ignore[arg-type]
@@ -188,25 +197,31 @@ class HostCompute(Rule):
     def _tensor(self, node: Optional[cst.CSTNode]) -> bool:
         return self.facts.tensors.on_host(node)
 
+    def _data(self, node: cst.CSTNode) -> bool:
+        """Whether `node` is a torch tensor that holds something of the inputs or of what a kernel wrote."""
+        return self.facts.tensors.on_host(node) and self.facts.data.carries(node)
+
     def _tell(self, site: Site, what: str) -> None:
         self.report(site, f"{what}: the operator's arithmetic belongs into the kernel")
 
     def _operator(self, site: Site, node: cst.BinaryOperation) -> None:
         if not isinstance(node.operator, _ARITHMETIC):
             return
-        if isinstance(node.operator, cst.MatrixMultiply) or self._tensor(node.left) or self._tensor(node.right):
+        if isinstance(node.operator, cst.MatrixMultiply) or self._data(node.left) or self._data(node.right):
             parent = site.parent.node if site.parent is not None else None
             if not isinstance(parent, cst.BinaryOperation):
                 self._tell(site, f"`{self.code(node, 40)}` is arithmetic on a torch tensor")
 
     def _call(self, site: Site, node: cst.Call) -> None:
-        if self._foreign(site, node, "host code") or not isinstance(node.func, cst.Attribute):
+        if self._foreign(site, node, _HOST) or not isinstance(node.func, cst.Attribute):
             return
         names = self.facts.callee_names(node)
         method = node.func.attr.value
         if names or method in _MOVES or self.facts.calls.calls_at(node):
             return
         if self._tensor(node.func.value):
+            if not self.facts.data.carries(node):
+                return
             returns = self._tensor(node) or method.endswith("_")
             if returns and not method.startswith("is_"):
                 self._tell(site, f"`.{method}()` computes on a torch tensor")
@@ -225,10 +240,14 @@ class HostCompute(Rule):
     def _foreign(self, site: Site, node: cst.Call, where: str) -> bool:
         """Judge a call of foreign code; say whether it was reported."""
         for name in self.facts.callee_names(node):
-            if self._computes(name, node):
+            if self._computes(name, node) and (where != _HOST or self._from_data(name, node)):
                 self._tell(site, f"`{name}` computes in {where}")
                 return True
         return False
+
+    def _from_data(self, name: str, node: cst.Call) -> bool:
+        """Whether a call works on data. Masks and tables built from constants are no part of the computation."""
+        return name.startswith("torch.nn.") or any(self.facts.data.carries(arg.value) for arg in node.args)
 
     def _computes(self, name: str, node: cst.Call) -> bool:
         root, _, last = name.split(".")[0], name, name.rpartition(".")[2]

@@ -1,0 +1,108 @@
+"""Whether a host tensor's values come from the operator's inputs or from a kernel, or were only built from constants."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from pypto_op_lint.facts.tensors import TENSOR_ATTRIBUTES
+from pypto_op_lint.tree import Binding, Function, children
+
+if TYPE_CHECKING:
+    from pypto_op_lint.facts import Facts
+
+_BUILDS = (
+    "empty", "empty_like", "empty_strided", "zeros", "zeros_like", "ones", "ones_like", "full", "full_like", "arange",
+    "eye", "linspace", "logspace", "rand", "randn", "randint", "randperm", "rand_like", "randn_like", "new_empty",
+    "new_zeros", "new_ones", "new_full", "tril_indices", "triu_indices", "range",
+)  # fmt: skip
+"""Functions and methods whose result holds nothing of the values of their arguments."""
+_MEASURES = {"size", "dim", "numel", "stride", "element_size", "is_contiguous", "get_device", "data_ptr", "nelement"}
+_MOST_DEPTH = 25
+
+
+class DataFlow:
+    """Follows values, not shapes: `torch.ones(x.shape[0])` carries nothing of `x`."""
+
+    def __init__(self, facts: Facts) -> None:
+        self._facts = facts
+        self._known: dict[int, bool] = {}
+        self._depth = 0
+        self._launched: set[str] | None = None
+
+    def carries(self, node: cst.CSTNode | None) -> bool:
+        """Whether the values of `node` may depend on what the operator was given or on what a kernel wrote.
+
+        A parameter of which nothing is known counts as carrying; one that is annotated as a plain number does not.
+        """
+        if node is None:
+            return False
+        if self._depth > _MOST_DEPTH:
+            return True
+        key = id(node)
+        if key not in self._known:
+            self._known[key] = False
+            self._depth += 1
+            self._known[key] = self._look(node)
+            self._depth -= 1
+        return self._known[key]
+
+    def _look(self, node: cst.CSTNode) -> bool:
+        if isinstance(node, cst.Name):
+            return self._name(node)
+        if isinstance(node, cst.Attribute):
+            of_module = bool(self._facts.ev.paths(node))
+            return not of_module and node.attr.value in TENSOR_ATTRIBUTES and self.carries(node.value)
+        if isinstance(node, cst.Call):
+            return self._call(node)
+        if isinstance(node, (cst.Lambda, cst.BaseString, cst.BaseNumber)):
+            return False
+        return any(self.carries(child) for child in children(node))
+
+    def _call(self, node: cst.Call) -> bool:
+        names = {name.rpartition(".")[2] for name in self._facts.callee_names(node)}
+        method = node.func.attr.value if isinstance(node.func, cst.Attribute) and not names else ""
+        if (names and names <= set(_BUILDS)) or method in _BUILDS or method in _MEASURES:
+            return False
+        if method and self.carries(node.func.value):  # type: ignore[attr-defined]
+            return True
+        if any(self.carries(arg.value) for arg in node.args):
+            return True
+        calls = self._facts.calls.calls_at(node)
+        return any(self._returns_data(call.function) for call in calls if call.kind == "call")
+
+    def _returns_data(self, function: Function) -> bool:
+        if isinstance(function.node, cst.Lambda):
+            return self.carries(function.node.body)
+        results = [s.node.value for s in function.sites if isinstance(s.node, cst.Return)]
+        return any(self.carries(value) for value in results)
+
+    def _name(self, node: cst.Name) -> bool:
+        if node.value in self._written_by_launches():
+            return True
+        return any(self._binding(b, f) for b, f in self._facts.tensors.bindings(node))
+
+    def _binding(self, binding: Binding, function: Function | None) -> bool:
+        if binding.kind == "parameter" and function is not None and isinstance(binding.value, cst.Param):
+            parameter = function.parameter(binding.value.name.value)
+            if parameter is None:
+                return True
+            arguments = [c.argument(parameter) for c in self._facts.calls.calls_of(function)]
+            if arguments and all(a is not None for a in arguments):
+                return any(self.carries(a) for a in arguments)
+            plain = parameter.node.annotation is not None or parameter.node.default is not None
+            return self._facts.tensors.host_parameter(function, parameter) or not plain
+        if binding.kind in ("assign", "augmented", "loop", "with"):
+            return self.carries(binding.value)
+        return False
+
+    def _written_by_launches(self) -> set[str]:
+        """Names that the file hands to a launch: the kernel may have written to them."""
+        if self._launched is None:
+            self._launched = set()
+            for call in self._facts.launches.all:
+                for arg in call.call.args:
+                    if isinstance(arg.value, cst.Name):
+                        self._launched.add(arg.value.value)
+        return self._launched
