@@ -52,6 +52,7 @@ def violations(old: str, new: str) -> list[Hunk]:
     The old lines must all be there, in their order, each as it was or filled in where it was open, and still
     visible, not inside a comment or a code block. A new table row or list entry may not stand before an old one.
     """
+    old, new = old.replace("\r\n", "\n"), new.replace("\r\n", "\n")
     before, after = _without_status(_lines(old)), _without_status(_lines(new))
     if status_span(old) is not None and status_span(new) is None:
         return [Hunk(1, "the status block is gone", ("(status block)",), ())]
@@ -78,7 +79,7 @@ def check(old: str, new: str, *, file: str | None = None) -> None:
 
 
 def _lines(text: str) -> list[str]:
-    return text.replace("\r\n", "\n").split("\n")
+    return text.split("\n")
 
 
 def _without_status(lines: list[str]) -> list[str]:
@@ -188,12 +189,10 @@ def _hidden(old: str, new: str) -> list[Hunk]:
 def _inserted_before_old(before: Sequence[str], after: Sequence[str], matched: dict[int, int]) -> list[Hunk]:
     old_at = {new: number for number, new in matched.items()}
     hunks = []
-    previous_is_old_entry = False
-    for position, line in enumerate(after):
-        is_entry = bool(_ENTRY.match(line)) and not re.match(r"\s*\|?\s*:?-{2,}", line)
+    for position, line in enumerate(after[:-1]):
         follower = position + 1
-        if is_entry and position not in old_at and previous_is_old_entry and follower in old_at and _ENTRY.match(after[follower]):
+        is_new_entry = position not in old_at and _ENTRY.match(line) is not None
+        if is_new_entry and follower in old_at and _ENTRY.match(after[follower]):
             number = old_at[follower]
             hunks.append(Hunk(number + 1, "an entry is put in before an old one", (before[number],), (line,)))
-        previous_is_old_entry = position in old_at and bool(_ENTRY.match(line)) or (is_entry and previous_is_old_entry)
     return hunks
