@@ -1,0 +1,1 @@
+"""`make bench`: one module per room, each with `run(quick) -> list[Table]`; see `benchmarks.table`."""

@@ -1,0 +1,70 @@
+"""Run the benchmarks: `python -m benchmarks [NAME ...] [--quick] [--json FILE]`.
+
+A benchmark is a module of this package with a function `run(quick: bool) -> list[Table]`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import pkgutil
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.table import Table as RichTable
+
+import benchmarks
+from benchmarks.table import Table
+
+_SUPPORT = {"table", "__main__"}
+
+
+def names() -> list[str]:
+    """Return the names of all benchmarks."""
+    return sorted(m.name for m in pkgutil.iter_modules(benchmarks.__path__) if m.name not in _SUPPORT)
+
+
+def show(table: Table, console: Console) -> None:
+    """Print one table."""
+    columns = list(dict.fromkeys(name for row in table.rows for name in row.values))
+    rich = RichTable(title=f"{table.title} [{table.unit}]", title_justify="left")
+    rich.add_column("what", overflow="fold")
+    for name in columns:
+        rich.add_column(name, justify="right")
+    rich.add_column("target", justify="right")
+    for row in table.rows:
+        figures = [f"{row.values[name]:.1f}" if name in row.values else "" for name in columns]
+        sign = ">=" if row.at_least else "<="
+        verdict = {None: "", True: "met", False: "MISSED"}[row.met]
+        target = f"{row.judged} {sign} {row.target:g} {verdict}" if row.target is not None else ""
+        rich.add_row(row.what, *figures, target)
+    console.print(rich)
+    for note in table.notes:
+        console.print(f"  {note}")
+
+
+@click.command()
+@click.argument("chosen", nargs=-1, metavar="[NAME]...")
+@click.option("--quick", is_flag=True, help="Fewer repetitions.")
+@click.option("--json", "json_file", type=click.Path(path_type=Path), default=Path("bench-out/bench.json"))
+def main(chosen: tuple[str, ...], quick: bool, json_file: Path) -> None:
+    """Run all benchmarks, or the named ones."""
+    unknown = set(chosen) - set(names())
+    if unknown:
+        raise click.UsageError(f"no benchmark {', '.join(sorted(unknown))}; there are {', '.join(names())}")
+    console, results = Console(), {}
+    for name in chosen or names():
+        tables = importlib.import_module(f"benchmarks.{name}").run(quick)
+        for table in tables:
+            show(table, console)
+        results[name] = [table.as_dict() for table in tables]
+    load = os.getloadavg()[0]
+    console.print(f"load average {load:.1f} on {os.cpu_count()} cores at the end")
+    json_file.parent.mkdir(parents=True, exist_ok=True)
+    json_file.write_text(json.dumps({"load": load, "benchmarks": results}, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,170 @@
+"""Wall time of the real hook program, from the harness's side, beside what any Python program costs here.
+
+All cases take turns within each round, so that a noisy moment on the machine falls on all of them alike.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from benchmarks.table import Row, Table, percentiles
+
+ROOT = Path(__file__).resolve().parents[1]
+HOOK = ROOT / "hooks" / "hook.sh"
+LINES = 500
+_EXAMPLE = ROOT / "examples/ops/flash_attention_fwd/flash_attention_fwd_impl.py"
+_ONE_SHOT = "import sys; from pypto_op_lint.api import lint_path, block_message; print(block_message(lint_path(sys.argv[1])))"
+
+
+def kernel(op: str, lines: int = LINES) -> str:
+    """Return a kernel of at least `lines` lines for `op`: the example with copies of its own helper functions."""
+    text = _EXAMPLE.read_text(encoding="utf-8")
+    helpers = [n for n in ast.parse(text).body if isinstance(n, ast.FunctionDef) and n.name.startswith("pypto_")]
+    pieces, count, copies = [text.rstrip()], text.count("\n"), 0
+    while count < lines:
+        node = helpers[copies % len(helpers)]
+        copies += 1
+        copy = (ast.get_source_segment(text, node) or "").replace(node.name, f"{node.name}_{copies}")
+        pieces.append(copy)
+        count += copy.count("\n") + 3
+    return "\n\n\n".join(pieces).replace("flash_attention_fwd", op)
+
+
+class Bench:
+    """A workspace of its own, with a cache of its own, and the cases that are timed in it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.workspace = folder / "w"
+        self.op = self.workspace / "custom" / "fa"
+        self.op.mkdir(parents=True)
+        self.text = kernel("fa")
+        self.impl = self.op / "fa_impl.py"
+        self.impl.write_text(self.text, encoding="utf-8")
+        self.plain = self.workspace / "notes.py"
+        self.plain.write_text("x = 1\n")
+        self.environment = {
+            **os.environ,
+            "XDG_CACHE_HOME": str(folder / "cache"),
+            "CLAUDE_PROJECT_DIR": str(self.workspace),
+        }
+        self.count = 0
+
+    def hook(self, kind: str, tool: str, **tool_input: str) -> bytes:
+        """Send one event to the hook program; return what it printed."""
+        name = {"pre": "PreToolUse", "post": "PostToolUse"}[kind]
+        event = {"hook_event_name": name, "tool_name": tool, "tool_input": tool_input, "cwd": str(self.workspace)}
+        done = subprocess.run(
+            ["sh", str(HOOK), kind],
+            input=json.dumps(event).encode(),
+            capture_output=True,
+            env=self.environment,
+            check=True,
+        )
+        return done.stdout
+
+    def edit(self) -> Callable[[], object]:
+        """Change one line in the middle of the kernel; the returned call is the hook that follows."""
+        self.count += 1
+        lines = self.text.splitlines()
+        lines.insert(len(lines) // 2, f"# edit {self.count}")
+        index = next(i for i, line in enumerate(lines) if line.startswith("def ") and i > len(lines) // 2)
+        lines.insert(index, f"EDIT_{self.count} = {self.count}")
+        self.impl.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        return lambda: self.hook("post", "Edit", file_path=str(self.impl))
+
+    def new(self) -> Callable[[], object]:
+        """Write a kernel of which no statement was seen before."""
+        self.count += 1
+        op = f"fresh{self.count}"
+        path = self.workspace / "custom" / op / f"{op}_impl.py"
+        path.parent.mkdir()
+        text = kernel(op).replace("_softmax", f"_softmax{self.count}").replace("block", f"block{self.count}")
+        path.write_text(text, encoding="utf-8")
+        return lambda: self.hook("post", "Write", file_path=str(path))
+
+    def cold(self) -> Callable[[], object]:
+        """End the server, so that the hook finds none."""
+        self.stop()
+        return lambda: self.hook("post", "Write", file_path=str(self.impl))
+
+    def one_shot(self) -> Callable[[], object]:
+        """The same work without hook and server: what a cold hook may not exceed by much."""
+        return lambda: program(sys.executable, "-c", _ONE_SHOT, str(self.impl))
+
+    def stop(self) -> None:
+        """Kill the resident server of this workspace."""
+        for file in Path(self.environment["XDG_CACHE_HOME"]).glob("pypto-op/run/*/server.pid"):
+            try:
+                os.kill(int(file.read_text()), signal.SIGKILL)
+            except (OSError, ValueError):
+                continue
+            file.unlink(missing_ok=True)
+
+
+def program(*command: str) -> None:
+    """Run a program to its end."""
+    subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
+
+
+def _timed(call: Callable[[], object]) -> float:
+    began = time.perf_counter()
+    call()
+    return (time.perf_counter() - began) * 1e3
+
+
+def measure(rounds: int, cold_rounds: int) -> dict[str, list[float]]:
+    """Return the samples of every case, in milliseconds."""
+    samples: dict[str, list[float]] = {}
+
+    def take(name: str, call: Callable[[], object]) -> None:
+        samples.setdefault(name, []).append(_timed(call))
+
+    with tempfile.TemporaryDirectory() as folder:
+        bench = Bench(Path(folder))
+        bench.hook("post", "Write", file_path=str(bench.impl))
+        bench.edit()()
+        for _ in range(rounds):
+            take("pass", lambda: program(sys.executable, "-c", "pass"))
+            take("edit", bench.edit())
+            take("new", bench.new())
+            take("plain", lambda: bench.hook("post", "Write", file_path=str(bench.plain)))
+            take("bash", lambda: bench.hook("pre", "Bash", command="cd custom/fa && python3 test_fa.py | tail -5"))
+        for _ in range(cold_rounds):
+            take("libcst", lambda: program(sys.executable, "-c", "import libcst"))
+            take("one-shot", bench.one_shot())
+            take("cold", bench.cold())
+        bench.stop()
+    return samples
+
+
+def run_table(rounds: int, cold_rounds: int) -> Table:
+    """Measure and judge."""
+    samples = measure(rounds, cold_rounds)
+    rows = [
+        ("pass", "yardstick: python -c pass", None),
+        ("libcst", "yardstick: python -c 'import libcst'", None),
+        ("plain", "hook after a write that is no operator's", 30),
+        ("edit", f"hook after an edit of a {LINES}-line kernel, warm", 60),
+        ("new", f"hook after a new {LINES}-line kernel, warm", 120),
+        ("bash", "guard before a shell command, warm", None),
+        ("one-shot", "yardstick: lint_path in a fresh Python, no hook", None),
+        ("cold", "hook that finds no server", 600),
+    ]
+    table = Table("Hooks: wall time as the harness sees it", "ms")
+    table.rows = [Row(what, percentiles(samples[name]), target) for name, what, target in rows]
+    table.notes.append(f"{rounds} rounds, all warm cases in turn; {cold_rounds} cold rounds.")
+    return table
+
+
+def run(quick: bool) -> list[Table]:
+    """Return the table of the hooks; `quick` repeats less."""
+    return [run_table(8 if quick else 40, 3 if quick else 10)]
