@@ -22,13 +22,14 @@ ROOT = Path(__file__).resolve().parents[1]
 HOOK = ROOT / "hooks" / "hook.sh"
 LINES = 500
 _EXAMPLE = ROOT / "examples/ops/flash_attention_fwd/flash_attention_fwd_impl.py"
+_COPIED = ("pypto_load", "pypto_scores", "pypto_weigh", "pypto_first_tile", "pypto_next_tile", "pypto_store")
 _ONE_SHOT = "import sys; from pypto_op_lint.api import lint_path, block_message; print(block_message(lint_path(sys.argv[1])))"
 
 
 def kernel(op: str, lines: int = LINES) -> str:
     """Return a kernel of at least `lines` lines for `op`: the example with copies of its own helper functions."""
     text = _EXAMPLE.read_text(encoding="utf-8")
-    helpers = [n for n in ast.parse(text).body if isinstance(n, ast.FunctionDef) and n.name.startswith("pypto_")]
+    helpers = [n for n in ast.parse(text).body if isinstance(n, ast.FunctionDef) and n.name in _COPIED]
     pieces, count, copies = [text.rstrip()], text.count("\n"), 0
     while count < lines:
         node = helpers[copies % len(helpers)]
