@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import pypto_op
+from pypto_op.errors import ContractError, InfraError
 from pypto_op.state.facts import Refused
-from pypto_op.state.hashing import sha256_file
+from pypto_op.state.hashing import parse_object, sha256_file
 from pypto_op.state.model import Plan, State, is_staged, module_count
 from pypto_op.state.verdicts import Demand
 from pypto_op.state.workflow import workflow
-from pypto_op.vocabulary import Decomposition, Mode
+from pypto_op.vocabulary import Decomposition, ExitCode, Mode
 from pypto_op.workspace import OpWorkspace
 
 _OPTIONAL_ON_SINGLE = ("suite",)
@@ -90,20 +95,49 @@ def report_path(ws: OpWorkspace, named: str | None) -> Path:
     return path
 
 
-def judge(ws: OpWorkspace, demand: Demand, progress: Callable[..., None] | None) -> Mapping[str, Any]:
+def judge(ws: OpWorkspace, demand: Demand) -> Mapping[str, Any]:
     """Let the judge look at the bytes that lie there now.
 
     Raises:
-        InfraError: the verdict cannot be written.
+        InfraError: the judge gave no verdict at all.
     """
-    from pypto_op.judge.verify import verify_operator
+    words = ["--modes", ",".join(demand.modes)]
+    if demand.phase is not None:
+        words += ["--up-to-module", str(demand.phase)]
+    if demand.levels is not None:
+        words += ["--levels", ",".join(demand.levels)]
+    return run_judge(ws, words)
 
-    return verify_operator(
-        ws,
-        modes=[Mode(mode) for mode in demand.modes],
-        up_to_module=demand.phase,
-        levels=demand.levels,
-        progress=progress,
+
+def run_judge(ws: OpWorkspace, words: list[str]) -> dict[str, Any]:
+    """Return the report of `pypto-op verify` with these options.
+
+    In a process of its own, so that neither torch nor what a kernel prints gets into the caller, which may be a
+    server.
+
+    Raises:
+        ContractError: the options make no sense.
+        InfraError: the judge gave no verdict at all.
+    """
+    packages = str(Path(pypto_op.__file__).resolve().parents[1])
+    paths = [packages, *filter(None, [os.environ.get("PYTHONPATH")])]
+    done = subprocess.run(
+        [sys.executable, "-m", "pypto_op.cli", "verify", str(ws.root), "--json", "--quiet", *words],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+        check=False,
+    )
+    try:
+        return parse_object(done.stdout)
+    except ValueError:
+        last = (done.stderr.decode(errors="replace").strip().splitlines() or ["no output"])[-1][:300]
+    if done.returncode == ExitCode.CONTRACT:
+        raise ContractError(last.removeprefix("pypto-op: ").removeprefix("Error: "), remedy="see verify --help")
+    raise InfraError(
+        f"the judge ended with {done.returncode} and no report ({last})",
+        file=ws.root,
+        remedy="run `pypto-op verify` by hand",
     )
 
 

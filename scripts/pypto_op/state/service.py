@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
@@ -34,7 +34,6 @@ def transition(
     person: bool = False,
     require_token: bool = False,
     from_version: str | None = None,
-    progress: Callable[..., None] | None = None,
     **given: Any,
 ) -> dict[str, Any]:
     """Carry out an action on an operator.
@@ -47,7 +46,6 @@ def transition(
         person: an owner confirmed this at a terminal; the caller vouches for it.
         require_token: with `init` and `adopt`: issue an orchestrator's token and ask for it from now on.
         from_version: with `init`: a state file of this older version is replaced (`migrate`).
-        progress: called with each case that the judge finishes.
         **given: the action's arguments: stage, phase, target_stage, reason, failure_category, ...
 
     Returns:
@@ -70,7 +68,7 @@ def transition(
             with store.locked(ws):
                 return _Call(ws, row, args, caller, require_token, from_version, report).carry_out()
         except NeedsJudge as need:
-            report = judge(ws, need.demand, progress) if need.demand else compose(ws)
+            report = judge(ws, need.demand) if need.demand else compose(ws)
     raise Refused("files changed while they were judged", file=ws.root, remedy="let nothing write them, then repeat")
 
 

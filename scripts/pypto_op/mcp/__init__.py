@@ -1,0 +1,1 @@
+"""The bundle's MCP server: what agents call as tools, the same in every harness."""

@@ -1,0 +1,115 @@
+"""The work behind the tools: calls the libraries, and cuts what they return down to what an agent needs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pypto_op.errors import ContractError
+from pypto_op.state.roles import TOKEN_ENV
+from pypto_op.workspace import OpWorkspace, parse_phase
+
+_MAX_FINDINGS = 20
+_MAX_HISTORY = 10
+_CASE_KEYS = (
+    "case_id",
+    "failing_module_boundary",
+    "failure_category",
+    "divergence_fingerprint",
+    "summary",
+    "mode",
+    "reason",
+    "first_bad_output",
+    "first_bad_producer",
+    "cpu_reproducer_candidate",
+)
+
+
+def state_transition(action: str, op_dir: str, token: str | None, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Carry out an action of the state machine, or look at the state (`status`, `audit`, `replay`).
+
+    Raises:
+        Refused, ContractError, InfraError: as `state.service.transition`.
+    """
+    from pypto_op.state import audit, service
+
+    if action == "status":
+        return service.status(op_dir)
+    if action == "audit":
+        result = audit.audit(op_dir)
+        return {**result, "history": result["history"][-_MAX_HISTORY:]}
+    if action == "replay":
+        return audit.replay(op_dir)
+    return service.transition(
+        op_dir,
+        action,
+        token=token or os.environ.get(TOKEN_ENV),
+        require_token=action == "init",
+        **given,
+    )
+
+
+def verify(
+    op_dir: str,
+    modes: str,
+    up_to_module: int | None,
+    levels: str | None,
+    case: str | None,
+    impl: str | None,
+) -> dict[str, Any]:
+    """Judge an implementation, in a process of its own.
+
+    Raises:
+        ContractError: the directory is missing or an argument makes no sense.
+        InfraError: the judge gave no verdict at all.
+    """
+    from pypto_op.state.deliverables import run_judge
+
+    ws = OpWorkspace.at(op_dir)
+    options = {"--up-to-module": up_to_module, "--levels": levels, "--case": case, "--impl": impl}
+    words = [word for name, value in options.items() if value is not None for word in (name, str(value))]
+    report = run_judge(ws, ["--modes", modes, *words])
+    first = report["first_failure"]
+    return {
+        "ok": report["status"] == "PASS",
+        "status": report["status"],
+        "per_mode_status": report["per_mode_status"],
+        "cases_total": report["cases_total"],
+        "cases_passed": report["cases_passed"],
+        "first_failure": {key: first.get(key) for key in _CASE_KEYS} if first else None,
+        "error": report["error"]["message"] if report["error"] else None,
+        "caveats": sorted({text for mode in report["modes"].values() for text in mode["caveats"]})[:5],
+        "report": str(ws.report),
+    }
+
+
+def lint(path: str, event: str | None, stage: int | None, phase: str | None) -> dict[str, Any]:
+    """Lint a file or an operator; the first findings, blocking ones first.
+
+    Raises:
+        ContractError: the path is missing, or the event or phase is none.
+    """
+    from pypto_op.vocabulary import LintEvent
+    from pypto_op_lint import api
+
+    target = Path(path).expanduser()
+    if not target.exists():
+        raise ContractError("no such file", file=path, remedy="name a file or an operator's directory")
+    default = LintEvent.COMPLETE_STAGE if target.is_dir() else LintEvent.ON_WRITE
+    try:
+        at = LintEvent(event) if event else default
+    except ValueError:
+        words = ", ".join(LintEvent)
+        raise ContractError(f"{event[:40]!r} is no event" if event else "no event", remedy=f"use {words}") from None
+    k = parse_phase(phase) if phase else None
+    run = api.lint_operator if target.is_dir() else api.lint_path
+    result = run(target, event=at, stage=stage, phase=k)
+    findings = [finding.as_dict() for finding in result.findings]
+    return {
+        "ok": not result.blocks,
+        "blocking_rules": sorted({finding.rule_id for finding in result.blocking}),
+        "findings": findings[:_MAX_FINDINGS],
+        "findings_total": len(findings),
+    }

@@ -1,0 +1,101 @@
+"""The MCP server, driven by the real client over stdio."""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import anyio
+import pytest
+
+from pypto_op.documents import schema
+from pypto_op.state.key import KEY_ENV
+
+pytest.importorskip("mcp")
+from mcp import ClientSession, StdioServerParameters  # noqa: E402
+from mcp.client.stdio import stdio_client  # noqa: E402
+
+SERVER = Path(__file__).parents[2] / "scripts" / "mcp_server.py"
+
+
+@pytest.fixture(scope="module")
+def env(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("account")
+    kept = {key: value for key, value in os.environ.items() if key != "PYPTO_OP_TOKEN"}
+    return {**kept, KEY_ENV: str(folder / "seal.key")}
+
+
+def talk(env, conversation):
+    """Run `conversation(call, tools)` against a fresh server; `call` returns a tool's JSON answer."""
+
+    async def run():
+        parameters = StdioServerParameters(command=sys.executable, args=[str(SERVER)], env=env)
+        async with stdio_client(parameters) as (reader, writer), ClientSession(reader, writer) as session:
+            await session.initialize()
+            tools = {tool.name: tool for tool in (await session.list_tools()).tools}
+
+            async def call(tool, **arguments):
+                answer = await session.call_tool(tool, arguments)
+                result = json.loads(answer.content[0].text)
+                schema.check({"tool": tool, "result": result}, "tool_results")
+                assert len(answer.content[0].text) < 8000, "answers are short"
+                return result
+
+            return await conversation(call, tools)
+
+    return anyio.run(run)
+
+
+@pytest.fixture
+def op_dir(tmp_path):
+    root = tmp_path / "custom" / "relu"
+    root.mkdir(parents=True)
+    return root
+
+
+@pytest.mark.slow
+def test_the_state_moves_for_the_holder_of_the_token_only(env, op_dir):
+    async def conversation(call, tools):
+        assert {"state_transition", "verify", "lint"} <= set(tools)
+        assert tools["state_transition"].input_schema["required"] == ["action", "op_dir"]
+        here = str(op_dir)
+        begun = await call("state_transition", action="init", op_dir=here)
+        assert begun["ok"] and begun["current_stage"] == 1
+        token = begun["token"]
+        refused = await call("state_transition", action="fail_stage", op_dir=here, stage=1)
+        assert not refused["ok"] and "token" in refused["error"] and token not in refused["error"]
+        sent = await call("state_transition", action="dispatch", op_dir=here, role="planner", token=token)
+        other = await call("state_transition", action="fail_stage", op_dir=here, stage=1, token=sent["token"])
+        assert "pypto-op-planner may not call fail_stage" in other["error"]
+        done = await call("state_transition", action="fail_stage", op_dir=here, stage=1, token=token)
+        assert done["ok"] and done["current_stage_status"] == "failed"
+        status = await call("state_transition", action="status", op_dir=here)
+        assert status["stage_retry_count"]["1"] == 1 and token not in json.dumps(status)
+        audit = await call("state_transition", action="audit", op_dir=here)
+        assert audit["ok"] and audit["lines"] == 3
+
+    talk(env, conversation)
+
+
+@pytest.mark.slow
+def test_every_problem_is_one_line_and_the_server_lives_on(env, op_dir, tmp_path):
+    kernel = op_dir / "relu_impl.py"
+    kernel.write_text("import numpy as pypto\n\ndef relu_wrapper(x):\n    return x\n")
+
+    async def conversation(call, tools):
+        for tool, arguments, word in [
+            ("state_transition", {"action": "bogus", "op_dir": str(op_dir)}, "unknown action"),
+            ("state_transition", {"action": "init", "op_dir": str(tmp_path / "nowhere")}, "no such operator"),
+            ("verify", {"op_dir": str(tmp_path / "nowhere")}, "no such operator"),
+            ("verify", {"op_dir": str(op_dir), "modes": "gpu"}, "gpu"),
+            ("lint", {"path": str(tmp_path / "nothing.py")}, "no such file"),
+            ("lint", {"path": str(kernel), "event": "at-noon"}, "at-noon"),
+        ]:
+            answer = await call(tool, **arguments)
+            assert not answer["ok"] and word in answer["error"] and "\n" not in answer["error"], answer
+        found = await call("lint", path=str(kernel))
+        assert not found["ok"] and "OL01" in found["blocking_rules"]
+        judged = await call("verify", op_dir=str(op_dir), modes="sim")
+        assert not judged["ok"] and judged["status"] == "ERROR" and judged["error"]
+
+    talk(env, conversation)
