@@ -128,9 +128,7 @@ def detailed_tensor_compare(
     return result
 
 
-def _chosen_policy(
-    atol: float | None, rtol: float | None, policy: str | dict[str, Any] | Policy | None
-) -> Policy:
+def _chosen_policy(atol: float | None, rtol: float | None, policy: str | dict[str, Any] | Policy | None) -> Policy:
     if atol is None and rtol is None:
         return get_policy(policy)
     if policy is not None:
@@ -209,11 +207,7 @@ def _compare_one(
     fields = numeric_fields(measured, expected.shape, expected.numel())
     close = fields["out_of_tolerance_count"] == 0 and all(condition.ok for condition in conditions)
     allowance = rule.allowance() if rule else (0.0, 0.0)
-    message = (
-        ""
-        if close
-        else mismatch_message(name, fields, measured, expected.shape, expected.numel(), conditions, allowance)
-    )
+    message = "" if close else mismatch_message(name, fields, measured, expected.shape, expected.numel(), conditions, allowance)
     return TensorComparison(
         all_close=close,
         category=None if close else FailureCategory.PRECISION,

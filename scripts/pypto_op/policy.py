@@ -123,9 +123,7 @@ def get_policy(spec: str | Mapping[str, Any] | Policy | None = None) -> Policy:
     if isinstance(spec, str):
         return _build(_base(spec))
     if not isinstance(spec, Mapping):
-        raise ContractError(
-            f"a policy is a name or a mapping, not {type(spec).__name__}", remedy='write "allclose@1"'
-        )
+        raise ContractError(f"a policy is a name or a mapping, not {type(spec).__name__}", remedy='write "allclose@1"')
     overrides = {key: copy.deepcopy(value) for key, value in spec.items()}
     name, version = overrides.pop("name", None), overrides.pop("version", None)
     if not isinstance(name, str):
@@ -147,9 +145,7 @@ def _apply_tolerances(data: dict[str, Any], overrides: dict[str, Any]) -> None:
         raise ContractError(f"policy {data['name']} takes no {' or '.join(given)}", where="policy")
     if len(given) == 1:
         missing = ({"atol", "rtol"} - set(given)).pop()
-        raise ContractError(
-            f"{next(iter(given))} is given without {missing}", where="policy", remedy="give both or neither"
-        )
+        raise ContractError(f"{next(iter(given))} is given without {missing}", where="policy", remedy="give both or neither")
     for key, value in given.items():
         check_tolerance(value, key)
     data["per_dtype"] = {dtype: dict(given) for dtype in data["per_dtype"]}
@@ -160,9 +156,7 @@ def check_tolerance(value: object, name: str) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise ContractError(f"{name} is a {type(value).__name__}, not a number", remedy=f"write {name}=1e-3")
     if not 0 <= value <= 1e300:
-        raise ContractError(
-            f"{name} is {str(value)[:40]}", remedy="give a number of at least 0, and a finite one"
-        )
+        raise ContractError(f"{name} is {str(value)[:40]}", remedy="give a number of at least 0, and a finite one")
     return float(value)
 
 

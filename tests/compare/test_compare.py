@@ -7,6 +7,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from pypto_op.compare import CompareError, compare_leaves, detailed_tensor_compare
 from pypto_op.policy import get_policy
 from pypto_op.vocabulary import FailureCategory

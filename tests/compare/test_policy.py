@@ -3,6 +3,7 @@
 import math
 
 import pytest
+
 from pypto_op.documents import schema
 from pypto_op.errors import ContractError
 from pypto_op.policy import get_policy

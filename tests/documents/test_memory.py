@@ -43,6 +43,7 @@ def test_load_and_check(path):
         ("correctness: not_started", "correctness: great", "status.correctness: 'great' is not one of"),
         ("## Agent status (minimal)", "## Something", "agent status is missing"),
         ("```yaml", "", "has no status block"),
+        ("## API map", "## Agent status\n```yaml\na: 1\n```\n## API map", "more than one status section"),
         ("## Golden function inventory", "## Other", "golden function inventory is missing"),
         ("pypto_verified: []", "pypto_verified: [{id: M2, evidence: x, detailed_tensor_compare_ok: true}]", "not M1, M2"),
     ],
@@ -194,6 +195,7 @@ def test_what_agents_may_do():
         ("- first\n- second\n", "```\n- first\n- second\n```\n", 27, "hidden"),
         ("## Development & debug log", "## Log", 26, "changed or removed"),
         ("```yaml\nphase: a\nmodule_count: 1\n```", "", 1, "status block is gone"),
+        ("# op\n", "# op\n## Agent status\n```yaml\nmodule_count: 9\n```\n", 1, "second status section"),
     ],
 )
 def test_what_agents_may_not_do(old, new, line, reason):

@@ -43,7 +43,5 @@ def error_map(
         ratio = (diff != 0).to(torch.float64) * WORST
     ratio = torch.where(same_kind, ratio.to(torch.float64), torch.full((), WORST, dtype=torch.float64))
     grid = ratio.clamp(max=WORST).nan_to_num(WORST).reshape(-1, expected.shape[-1] if expected.dim() else 1)
-    pooled = torch.nn.functional.adaptive_max_pool2d(
-        grid[None, None], (min(ROWS, grid.shape[0]), min(COLUMNS, grid.shape[1]))
-    )
+    pooled = torch.nn.functional.adaptive_max_pool2d(grid[None, None], (min(ROWS, grid.shape[0]), min(COLUMNS, grid.shape[1])))
     return [[float(f"{cell:.3g}") for cell in row] for row in pooled[0, 0].tolist()]

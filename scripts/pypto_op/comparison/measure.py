@@ -55,9 +55,7 @@ class Measured:
         """Flat index of the worst element: a wrong NaN or Inf before any finite difference."""
         return self.special_at if self.special_at is not None else self.violation_at
 
-    def add_finite(
-        self, offset: int, where: torch.Tensor, diff: torch.Tensor, magnitude: torch.Tensor
-    ) -> None:
+    def add_finite(self, offset: int, where: torch.Tensor, diff: torch.Tensor, magnitude: torch.Tensor) -> None:
         """Add |actual - expected| and |expected| (float64) of the finite elements `where` of a piece."""
         if not diff.numel():
             return
@@ -115,9 +113,7 @@ def measure_exact(actual: torch.Tensor, expected: torch.Tensor) -> Measured:
     return result
 
 
-def measure_floating(
-    actual: torch.Tensor, expected: torch.Tensor, rule: Rule, twins: Sequence[torch.Tensor] = ()
-) -> Measured:
+def measure_floating(actual: torch.Tensor, expected: torch.Tensor, rule: Rule, twins: Sequence[torch.Tensor] = ()) -> Measured:
     """Compare floating or complex tensors of one shape under `rule`.
 
     Args:

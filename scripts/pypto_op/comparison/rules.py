@@ -155,9 +155,7 @@ class Measures:
         return {"mare": self.greatest, "mere": self.total / count, "rmse": rmse}
 
 
-def rule_for(
-    policy: Policy, dtype: str, expected: torch.Tensor, twins: Sequence[torch.Tensor]
-) -> AllClose | Relative:
+def rule_for(policy: Policy, dtype: str, expected: torch.Tensor, twins: Sequence[torch.Tensor]) -> AllClose | Relative:
     """Return the rule of `policy` for one floating tensor.
 
     Args:

@@ -37,9 +37,7 @@ def report_lines(comparison: TensorComparison, extra: dict[str, Any]) -> list[st
     return lines
 
 
-def outliers(
-    actual: torch.Tensor, expected: torch.Tensor, policy: Policy, count: int, with_tensors: bool
-) -> dict[str, Any]:
+def outliers(actual: torch.Tensor, expected: torch.Tensor, policy: Policy, count: int, with_tensors: bool) -> dict[str, Any]:
     """Return the `count` worst elements with their values, and the difference and mask tensors if asked for.
 
     Keys: `outlier_indices`, `outlier_values1` (actual), `outlier_values2` (expected), `outlier_diffs`,
@@ -56,22 +54,16 @@ def outliers(
         order = diff[candidates].argsort(descending=True, stable=True)[:count]
         chosen = candidates[order].tolist()
         left, right = actual.detach().cpu().reshape(-1), expected.detach().cpu().reshape(-1)
-        magnitude = (
-            right.abs() if right.dtype.is_floating_point or right.is_complex() else as_int64(right).abs()
-        )
+        magnitude = right.abs() if right.dtype.is_floating_point or right.is_complex() else as_int64(right).abs()
         data["outlier_indices"] = [unravel(flat, expected.shape) for flat in chosen]
         data["outlier_values1"] = [_json_value(left[flat].item()) for flat in chosen]
         data["outlier_values2"] = [_json_value(right[flat].item()) for flat in chosen]
         data["outlier_diffs"] = [json_number(float(diff[flat])) for flat in chosen]
-        data["outlier_relative_diffs"] = [
-            json_number(float(diff[flat]) / max(float(magnitude[flat]), 1e-12)) for flat in chosen
-        ]
+        data["outlier_relative_diffs"] = [json_number(float(diff[flat]) / max(float(magnitude[flat]), 1e-12)) for flat in chosen]
     return data
 
 
-def _element_verdicts(
-    actual: torch.Tensor, expected: torch.Tensor, policy: Policy
-) -> tuple[torch.Tensor, torch.Tensor]:
+def _element_verdicts(actual: torch.Tensor, expected: torch.Tensor, policy: Policy) -> tuple[torch.Tensor, torch.Tensor]:
     """Return, flat: |actual - expected| (inf where NaN or Inf disagree), and which elements are bad."""
     left, right = actual.cpu().reshape(-1), expected.cpu().reshape(-1)
     if not _has_fraction(right):

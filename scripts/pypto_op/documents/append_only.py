@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pypto_op.documents.markdown import blank_out_code_and_comments
-from pypto_op.documents.memory import status_span
+from pypto_op.documents.memory import status_sections, status_span
 from pypto_op.errors import ContractError
 
 _OPEN = re.compile(r"TODO|TBD|FIXME|WIP|❌|⬜|待补充|待定|待填写")
@@ -56,6 +56,8 @@ def violations(old: str, new: str) -> list[Hunk]:
     before, after = _without_status(_lines(old)), _without_status(_lines(new))
     if status_span(old) is not None and status_span(new) is None:
         return [Hunk(1, "the status block is gone", ("(status block)",), ())]
+    if status_sections(new) > max(1, status_sections(old)):
+        return [Hunk(1, "a second status section is put in", (), ("(status section)",))]
     matched, missing = _match(before, after)
     hunks = [_missing_hunk(number, before, after, matched) for number in missing]
     if hunks:

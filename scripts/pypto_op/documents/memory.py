@@ -70,6 +70,8 @@ def check(path: Path | str) -> list[Finding]:
     sections = markdown.sections(text)
     found = list(markdown.check_sections("memory", sections))
     found += markdown.unfinished(text)
+    if status_sections(text) > 1:
+        found.append(Finding("status", "there is more than one status section"))
     try:
         status = _status(sections, path)
     except ContractError as error:
@@ -80,6 +82,12 @@ def check(path: Path | str) -> list[Finding]:
         found += _contradictions(status)
         found += _against_state(status, path.with_name(STATE_FILE))
     return found
+
+
+def status_sections(text: str) -> int:
+    """Return how many sections call themselves the status; readers take the first."""
+    sections = markdown.sections(text)
+    return sum(markdown.find_section([section], STATUS_TITLES) is not None for section in sections)
 
 
 def status_span(text: str) -> tuple[int, int] | None:
