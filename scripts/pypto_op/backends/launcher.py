@@ -105,6 +105,11 @@ class Zygote:
         return bool(self._ready()["namespaces"])
 
     @property
+    def pid(self) -> int:
+        """Its process id."""
+        return self._process.pid
+
+    @property
     def alive(self) -> bool:
         """Whether it can still be used by this process."""
         return self._owner == os.getpid() and self._process.poll() is None
@@ -179,6 +184,11 @@ def shared_zygote(document: dict[str, Any], variables: dict[str, str]) -> Zygote
         return zygote
 
 
+def living_zygotes() -> list[int]:
+    """Return the process ids of this process's zygotes."""
+    return [zygote.pid for zygote in _shared.values() if zygote.alive]
+
+
 def start_alone(document: dict[str, Any], variables: dict[str, str]) -> Launched:
     """Start a session in a process of its own, for devices whose drivers do not survive a fork."""
     ends = _Ends()
@@ -195,7 +205,6 @@ def _start(
     kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
     environment = {
         "PATH": os.environ.get("PATH", os.defpath),
-        "PYTHONPATH": package,
         "PYTHONSAFEPATH": "1",
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONHASHSEED": "0",
@@ -207,6 +216,7 @@ def _start(
         "MKL_NUM_THREADS": "1",
         **kept,
         **variables,
+        "PYTHONPATH": ":".join(filter(None, (package, variables.get("PYTHONPATH")))),
     }
     command = [sys.executable, "-m", "pypto_op.backends.worker", kind, json.dumps(document), *map(str, far)]
     return subprocess.Popen(command, env=environment, cwd="/", stdin=subprocess.DEVNULL, stdout=log, stderr=log, pass_fds=far)

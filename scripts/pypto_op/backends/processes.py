@@ -14,9 +14,10 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 def children_of(parent: int) -> list[int]:
     """Return the children of a process; empty when it is gone."""
     found: list[int] = []
-    for task in Path(f"/proc/{parent}/task").glob("*/children"):
-        with contextlib.suppress(OSError, ValueError):
-            found += [int(word) for word in task.read_text().split()]
+    with contextlib.suppress(OSError, ValueError):
+        for task in Path(f"/proc/{parent}/task").iterdir():
+            with contextlib.suppress(OSError, ValueError):
+                found += [int(word) for word in (task / "children").read_text().split()]
     return found
 
 

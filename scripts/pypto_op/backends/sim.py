@@ -34,9 +34,16 @@ _NOT_INSTALLED = "pypto is not installed; run: pip install 'pypto-op[sim]'"
 
 
 class SimBackend:
-    """Kernels in pypto's simulator."""
+    """Kernels in pypto's simulator.
+
+    Args:
+        enclose: put each session into name spaces where the machine allows them.
+    """
 
     mode = Mode.SIM
+
+    def __init__(self, *, enclose: bool = True) -> None:
+        self._enclose = enclose
 
     def availability(self) -> Availability:
         """Say what this machine can simulate, without importing torch or building anything."""
@@ -68,7 +75,7 @@ class SimBackend:
             "switch": tools.switch,
             "cost_model": cost_model,
         }
-        plan = Plan({"enclose": True, "device": device}, tools.zygote().start, tools.numeric)
+        plan = Plan({"enclose": self._enclose, "device": device}, tools.zygote().start, tools.numeric)
         reader = read_cost if cost_model and tools.numeric else None
         return CandidateSession(Path(impl), wrapper, workspace, plan, limits, reader)
 

@@ -53,7 +53,7 @@ class Candidate:
         before = [_digest(tensor) for _, tensor in inputs]
         facts: dict[str, Any] = {"outcome": str(Outcome.OK), "detail": "", "structure": ""}
         try:
-            returned, facts["seconds"], facts["cost"] = self._call(values)
+            returned, facts["seconds"] = self._call(values)
             facts["structure"] = structure_of(returned)
             leaves = leaves_of(returned)
             outputs = [leaf.detach().cpu().contiguous() for leaf in leaves]
@@ -66,6 +66,7 @@ class Candidate:
         if outputs:
             facts |= self._facts_about(leaves, inputs)
             facts["sentinel_left"] = self._sentinels_left(stem, outputs)
+            facts["cost"] = self._device.figures(lambda: self._call(values))
         return [_normal(output) for output in outputs], facts
 
     def _load(self, wrapper: str, sha256: str) -> Callable[..., Any]:
@@ -77,14 +78,14 @@ class Candidate:
             self._end_if_forked()
             self._raise_offences()
 
-    def _call(self, values: Sequence[Any]) -> tuple[Any, float, Any]:
+    def _call(self, values: Sequence[Any]) -> tuple[Any, float]:
         torch.manual_seed(_SEED)
         self._recorder.begin([tensor for _, tensor in _tensors(values)])
         self._device.synchronize()
         self._guard.arm()
         begin = time.perf_counter()
         try:
-            returned, cost = self._device.measured(lambda: self._function(*values))
+            returned = self._function(*values)
             self._device.synchronize()
         except BaseException as error:
             self._end_if_forked()
@@ -94,7 +95,7 @@ class Candidate:
             self._guard.arm(False)
             self._end_if_forked()
             self._raise_offences()
-        return returned, seconds, cost
+        return returned, seconds
 
     def _end_if_forked(self) -> None:
         """End a copy of this process that the candidate forked, before it answers in the judge's ear."""
@@ -128,7 +129,7 @@ class Candidate:
         """Return where the outputs follow the other pattern, when everything else is the same."""
         self._sentinel.which = 1
         try:
-            returned, _, _ = self._call(self._read(stem))
+            returned, _ = self._call(self._read(stem))
             return [self._sentinel.mask(leaf.detach().cpu().contiguous()) for leaf in leaves_of(returned)]
         except Failure:
             return []

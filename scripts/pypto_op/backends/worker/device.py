@@ -5,11 +5,9 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 import torch
-
-Returned = TypeVar("Returned")
 
 
 class Device(Protocol):
@@ -27,8 +25,8 @@ class Device(Protocol):
         """Wait until everything that was launched is done."""
         ...
 
-    def measured(self, call: Callable[[], Returned]) -> tuple[Returned, dict[str, float | int] | None]:
-        """Return what `call` returns, and figures of the device if this place can tell them."""
+    def figures(self, call: Callable[[], Any]) -> dict[str, float | int] | None:
+        """Time `call`, which has run well once, if that was asked for and this place can tell time."""
         ...
 
 
@@ -57,9 +55,9 @@ class Host:
     def synchronize(self) -> None:
         """Return at once."""
 
-    def measured(self, call: Callable[[], Returned]) -> tuple[Returned, dict[str, float | int] | None]:
-        """Return what `call` returns; the cost model writes files, which the judge reads."""
-        return call(), None
+    def figures(self, call: Callable[[], Any]) -> dict[str, float | int] | None:
+        """Return None: the cost model writes files, which the judge reads."""
+        return None
 
 
 def make_device(document: dict[str, Any]) -> Device:

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import os
 import resource
+import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from pypto_op.backends.worker import linux
 
@@ -88,6 +90,43 @@ def settle() -> None:
     """
     linux.mount("proc", "/proc", "proc", 0)
     linux.drop_capabilities()
+
+
+def allowed() -> bool:
+    """Whether this process's children can enclose themselves; tried for real, in a child."""
+    with tempfile.TemporaryDirectory(prefix="pypto-op-") as folder:
+        scratch = Path(folder) / "runs" / "one"
+        scratch.mkdir(parents=True)
+        child = os.fork()
+        if child == 0:
+            _end_with(lambda: _enter_and_fork(scratch))
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def _enter_and_fork(scratch: Path) -> None:
+    enter(Enclosure(scratch))
+    child = os.fork()
+    if child == 0:
+        _end_with(lambda: _settle_and_write(scratch))
+    if os.waitpid(child, 0)[1] != 0:
+        raise OSError("the enclosure does not hold together")
+
+
+def _settle_and_write(scratch: Path) -> None:
+    settle()
+    (scratch / "file").write_text("x")
+
+
+def _end_with(action: Callable[[], None]) -> NoReturn:
+    """Do something and end this process: with 0 when it went well, with 1 when not."""
+    code = 1
+    try:
+        action()
+        code = 0
+    except OSError:
+        code = 1
+    finally:
+        os._exit(code)
 
 
 def _hide(path: Path) -> None:

@@ -88,7 +88,8 @@ def _set_up(document: dict[str, Any]) -> None:
 
     tempfile.tempdir = None  # it remembers the folder of the process that this one was forked from
     faulthandler.enable(2)
-    isolation.limit_memory(int(document["memory_mb"]))
+    if not document["device"].get("reserves_memory"):
+        isolation.limit_memory(int(document["memory_mb"]))
 
 
 def _enter_role(document: dict[str, Any], channel: socket.socket) -> Role | None:

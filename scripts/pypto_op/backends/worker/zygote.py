@@ -14,10 +14,8 @@ import os
 import select
 import signal
 import socket
-import tempfile
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from pypto_op.backends.processes import children_of, kill, kill_below
 from pypto_op.backends.worker import isolation, linux, pypto_hooks
@@ -43,7 +41,7 @@ def main(document: dict[str, Any], control: int) -> None:
     except Exception as error:
         channel.send(json.dumps({"error": f"{type(error).__name__}: {error}"}).encode())
         return
-    answer = {"versions": versions, "namespaces": _try_namespaces()}
+    answer = {"versions": versions, "namespaces": isolation.allowed()}
     gc.freeze()  # what is loaded by now is never garbage; counting it would copy its pages in every fork
     channel.send(json.dumps(answer).encode())
     wardens: set[int] = set()
@@ -77,43 +75,6 @@ def _preload(document: dict[str, Any]) -> dict[str, str]:
 
 def _path(text: str | None) -> Path | None:
     return Path(text) if text else None
-
-
-def _try_namespaces() -> bool:
-    """Whether a child of this process can enclose itself; tried once, for real."""
-    with tempfile.TemporaryDirectory(prefix="pypto-op-") as folder:
-        scratch = Path(folder) / "runs" / "one"
-        scratch.mkdir(parents=True)
-        child = os.fork()
-        if child == 0:
-            _end_with(lambda: _enter_and_fork(scratch))
-        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-
-
-def _enter_and_fork(scratch: Path) -> None:
-    isolation.enter(isolation.Enclosure(scratch))
-    child = os.fork()
-    if child == 0:
-        _end_with(lambda: _settle_and_write(scratch))
-    if os.waitpid(child, 0)[1] != 0:
-        raise OSError("the enclosure does not hold together")
-
-
-def _settle_and_write(scratch: Path) -> None:
-    isolation.settle()
-    (scratch / "file").write_text("x")
-
-
-def _end_with(action: Callable[[], None]) -> NoReturn:
-    """Do something and end this process: with 0 when it went well, with 1 when not."""
-    code = 1
-    try:
-        action()
-        code = 0
-    except OSError:
-        code = 1
-    finally:
-        os._exit(code)
 
 
 def _serve_once(channel: socket.socket, wardens: set[int]) -> bool:

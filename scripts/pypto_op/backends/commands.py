@@ -1,0 +1,47 @@
+"""`pypto-op doctor`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from pypto_op.vocabulary import ExitCode
+
+_MARKS = {"ok": ("ok", "green"), "limited": ("limited", "yellow"), "missing": ("missing", "red")}
+
+
+@click.command()
+@click.option("--json", "as_document", is_flag=True, help="print one JSON document (schemas/doctor.schema.json)")
+@click.option("--build", is_flag=True, help="build the calculator now if it was never built here")
+def doctor(as_document: bool, build: bool) -> int:
+    """Say what this machine can do, what each missing piece costs, and the line that mends it.
+
+    Exit 0 when kernels can be run in sim, 3 when not.
+    """
+    from pypto_op.backends.doctor import as_json, examine
+
+    if build:
+        from pypto_op.backends.sim import prepare
+
+        prepare()
+    document = examine()
+    if as_document:
+        click.echo(as_json(document))
+    else:
+        _show(document)
+    return int(ExitCode.OK if document["sim"]["ok"] else ExitCode.INFRA)
+
+
+def _show(document: dict[str, Any]) -> None:
+    for finding in document["findings"]:
+        mark, colour = _MARKS[finding["status"]]
+        click.echo(f"{click.style(f'{mark:8}', fg=colour)} {finding['name']:15} {finding['found']}".rstrip())
+        if finding["costs"]:
+            click.echo(f"{'':24} {finding['costs']}")
+        if finding["mend"]:
+            click.echo(f"{'':24} -> {finding['mend']}")
+    sim, npu = document["sim"], document["npu"]
+    numbers = "real numbers" if sim["numeric"] else "structure only"
+    click.echo(f"\nsim: {numbers if sim['ok'] else 'not available: ' + sim['reason']}")
+    click.echo(f"npu: {'available' if npu['ok'] else 'SKIPPED: ' + npu['reason']}")

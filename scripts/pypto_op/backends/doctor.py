@@ -1,0 +1,154 @@
+"""What this machine can do, what each missing piece costs, and the one line that mends it."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from dataclasses import asdict, dataclass
+from importlib import util
+from typing import Any
+
+import psutil
+
+from pypto_op import __version__
+from pypto_op.backends import calculator
+from pypto_op.backends.registry import get_backend
+from pypto_op.backends.toolchain import INSTALL_LINE, find_toolchain
+from pypto_op.vocabulary import Mode
+
+SCHEMA_VERSION = 1
+_GIB = 1024**3
+_ROOMY_GIB = 4.0
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One piece of the machine.
+
+    Attributes:
+        name: what it is.
+        status: "ok", "missing", or "limited" (works, but less).
+        found: what is there, e.g. a version.
+        costs: what its absence costs; empty when nothing is missing.
+        mend: the one line that mends it; empty when nothing is missing or nothing helps.
+    """
+
+    name: str
+    status: str
+    found: str
+    costs: str = ""
+    mend: str = ""
+
+
+def examine() -> dict[str, Any]:
+    """Return the document of `schemas/doctor.schema.json`."""
+    sim, npu = get_backend(Mode.SIM).availability(), get_backend(Mode.NPU).availability()
+    findings = [_python(), _torch(), _pypto(), _tool_chain(), _calculator(), _enclosure()]
+    findings += [_npu(npu.reason, npu.versions), _node(), _memory()]
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "tool": {"name": "pypto-op", "version": __version__},
+        "sim": {"ok": sim.ok, "numeric": sim.numeric, "reason": sim.reason, "versions": sim.versions},
+        "npu": {"ok": npu.ok, "reason": npu.reason, "versions": npu.versions},
+        "findings": [asdict(finding) for finding in findings],
+    }
+
+
+def _python() -> Finding:
+    version = platform.python_version()
+    if (3, 10) <= sys.version_info[:2] < (3, 13):
+        return Finding("python", "ok", version)
+    return Finding("python", "limited", version, "pypto 0.2.0 has wheels for 3.10 to 3.12 only", "use Python 3.11 for .venv")
+
+
+def _torch() -> Finding:
+    ingredients = calculator.find_ingredients()
+    if util.find_spec("torch") is None:
+        return Finding("torch", "missing", "", "no kernel and no golden can run", "pip install 'pypto-op[sim]'")
+    return Finding("torch", "ok", ingredients.torch_version if ingredients else "installed")
+
+
+def _pypto() -> Finding:
+    version = get_backend(Mode.SIM).availability().versions.get("pypto")
+    if version:
+        return Finding("pypto", "ok", version)
+    return Finding("pypto", "missing", "", "no kernel can run", "pip install 'pypto-op[sim]'")
+
+
+def _tool_chain() -> Finding:
+    found = find_toolchain()
+    if found.complete:
+        return Finding("c++ tool chain", "ok", found.versions.get("g++", ""))
+    return Finding(
+        "c++ tool chain",
+        "missing",
+        f"without {', '.join(found.missing)}",
+        "sim checks structure only: no numbers, so never a PASS on precision",
+        INSTALL_LINE,
+    )
+
+
+def _calculator() -> Finding:
+    ingredients = calculator.find_ingredients()
+    if ingredients is None or not ingredients.toolchain.complete:
+        return Finding("calculator", "missing", "", "sim checks structure only", "mend the lines above first")
+    if calculator.cached(ingredients) is not None:
+        return Finding("calculator", "ok", "built and cached")
+    return Finding("calculator", "limited", "not built yet", "the first verify takes half a minute longer", "pypto-op verify")
+
+
+def _enclosure() -> Finding:
+    if _namespaces_allowed():
+        return Finding("enclosure", "ok", "name spaces: goldens hidden, no network, files read-only")
+    return Finding(
+        "enclosure",
+        "limited",
+        "audit hook only",
+        "a candidate that calls C code could read goldens or write outside its folder",
+        "allow unprivileged user name spaces (container: --security-opt seccomp=unconfined)",
+    )
+
+
+def _namespaces_allowed() -> bool:
+    """Try it in a process of its own, without torch."""
+    code = "import sys; from pypto_op.backends.worker import isolation; sys.exit(not isolation.allowed())"
+    try:
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=30, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return done.returncode == 0
+
+
+def _npu(reason: str, versions: dict[str, str]) -> Finding:
+    if not reason:
+        shown = ", ".join(f"{name} {version}" for name, version in versions.items() if name != "python")
+        return Finding("npu", "ok", shown)
+    return Finding("npu", "missing", "", f"the npu mode is SKIPPED ({reason})", "run on a machine with an Ascend NPU and CANN")
+
+
+def _node() -> Finding:
+    path = shutil.which("node")
+    if path is None:
+        return Finding("node", "missing", "", "only the tests that drive real harness clients are skipped", "install Node 20+")
+    try:
+        done = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=20, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return Finding("node", "limited", path, "node does not answer", "reinstall Node")
+    return Finding("node", "ok", done.stdout.strip())
+
+
+def _memory() -> Finding:
+    total = psutil.virtual_memory().total / _GIB
+    found = f"{total:.1f} GiB, {len(os.sched_getaffinity(0))} cores"
+    if total >= _ROOMY_GIB:
+        return Finding("memory", "ok", found)
+    return Finding("memory", "limited", found, "large cases may end as out_of_memory", "use smaller shapes")
+
+
+def as_json(document: dict[str, Any]) -> str:
+    """Return the document as `--json` prints it."""
+    return json.dumps(document, indent=2)

@@ -1,0 +1,188 @@
+"""The device: torch_npu and pypto on an Ascend NPU, behind the same interface as the simulator."""
+
+from __future__ import annotations
+
+import os
+import platform
+from dataclasses import dataclass
+from importlib import metadata, util
+from pathlib import Path
+from typing import Protocol
+
+from filelock import FileLock, Timeout
+
+from pypto_op.backends import build_cache
+from pypto_op.backends.base import DEFAULT_LIMITS, Availability, Limits
+from pypto_op.backends.launcher import start_alone
+from pypto_op.backends.session import CandidateSession, Plan
+from pypto_op.errors import ContractError, InfraError
+from pypto_op.vocabulary import Mode
+from pypto_op.workspace import OpWorkspace
+
+DEVICE_ENV = "TILE_FWK_DEVICE_ID"
+LEASE_SECONDS = 900.0
+
+CAVEATS = ("one device, one run of each case: a race that shows rarely may not show",)
+
+_VARIABLES = ("ASCEND_", "PTO_", "TILE_FWK_", "HCCL_", "NPU_", "ATB_")
+"""Prefixes of the variables that the device's software needs in a worker."""
+
+
+@dataclass(frozen=True)
+class Devices:
+    """What a device layer found.
+
+    Attributes:
+        reason: why there is none that works; empty when there is.
+        indices: the devices.
+        versions: name to version of the device's software.
+    """
+
+    reason: str
+    indices: tuple[int, ...]
+    versions: dict[str, str]
+
+
+class DeviceLayer(Protocol):
+    """How devices are found and driven.
+
+    Attributes:
+        worker_class: `module:Class` of the worker's side (`backends.worker.device.Device`).
+        variables: environment of the worker.
+    """
+
+    worker_class: str
+    variables: dict[str, str]
+
+    def find(self) -> Devices:
+        """Look for devices; must not import torch_npu, which ends a process where the driver is broken."""
+        ...
+
+
+class Ascend:
+    """Real devices, found by the installed packages and the device nodes."""
+
+    worker_class = "pypto_op.backends.worker.npu:Npu"
+
+    def __init__(self) -> None:
+        self.variables = {name: value for name, value in os.environ.items() if name.startswith(_VARIABLES)}
+
+    def find(self) -> Devices:
+        """Return the devices of this machine, or the first thing that is missing."""
+        versions = {"python": platform.python_version()}
+        for name in ("torch", "pypto", "torch_npu"):
+            if util.find_spec(name) is None:
+                return Devices(f"{name} is not installed", (), versions)
+            versions[name] = metadata.version(name)
+        home = os.environ.get("ASCEND_HOME_PATH")
+        if not home:
+            return Devices("CANN is not set up: ASCEND_HOME_PATH is not set (source set_env.sh)", (), versions)
+        versions["cann"] = Path(home).resolve().name
+        nodes = [path.name.removeprefix("davinci") for path in Path("/dev").glob("davinci[0-9]*")]
+        indices = tuple(sorted(int(number) for number in nodes if number.isdigit()))
+        if not indices:
+            return Devices("no NPU: there is no /dev/davinci<N>", (), versions)
+        return Devices("", indices, versions)
+
+
+class NpuBackend:
+    """Kernels on a device.
+
+    Args:
+        layer: how devices are found and driven; real ones by default.
+    """
+
+    mode = Mode.NPU
+
+    def __init__(self, layer: DeviceLayer | None = None) -> None:
+        self._layer: DeviceLayer = layer or Ascend()
+
+    def availability(self) -> Availability:
+        """Say whether there is a device, and why not."""
+        found = self._layer.find()
+        ok = not found.reason
+        return Availability(ok, ok, found.reason, found.versions, CAVEATS)
+
+    def open(
+        self,
+        impl: Path,
+        wrapper: str,
+        workspace: OpWorkspace,
+        *,
+        limits: Limits = DEFAULT_LIMITS,
+        cost_model: bool = False,
+    ) -> CandidateSession:
+        """Open a session on the device that `TILE_FWK_DEVICE_ID` names, and hold that device until it closes.
+
+        Args:
+            impl: the implementation's file.
+            wrapper: the function in it.
+            workspace: the operator.
+            limits: what the worker may use of the host.
+            cost_model: time the kernel on the device as well.
+
+        Raises:
+            InfraError: there is no device, or another session holds it for too long.
+            ContractError: the variable names no device of this machine.
+        """
+        found = self._layer.find()
+        if found.reason:
+            raise InfraError(f"no device: {found.reason}")
+        index = device_index(found.indices)
+        lease = take_lease(index)
+        device = {
+            "class": self._layer.worker_class,
+            "index": index,
+            "profile": cost_model,
+            "reserves_memory": True,  # its driver reserves address space beyond any limit; resident memory counts
+        }
+        variables = dict(self._layer.variables)
+        plan = Plan({"enclose": False, "device": device}, lambda document: start_alone(document, variables), numeric=True)
+        try:
+            return LeasedSession(Path(impl), wrapper, workspace, plan, limits, lease=lease)
+        except BaseException:
+            lease.release()
+            raise
+
+
+class LeasedSession(CandidateSession):
+    """A session that holds a device until it closes."""
+
+    def __init__(self, impl: Path, wrapper: str, workspace: OpWorkspace, plan: Plan, limits: Limits, *, lease: FileLock) -> None:
+        super().__init__(impl, wrapper, workspace, plan, limits)
+        self._lease = lease
+
+    def close(self) -> None:
+        """End the worker, then give the device back."""
+        try:
+            super().close()
+        finally:
+            self._lease.release()
+
+
+def device_index(indices: tuple[int, ...]) -> int:
+    """Return the device that `TILE_FWK_DEVICE_ID` names, the first one by default; raise ContractError if none."""
+    word = os.environ.get(DEVICE_ENV, str(indices[0]))
+    if not word.isdigit() or int(word) not in indices:
+        known = ", ".join(str(index) for index in indices)
+        raise ContractError(f"{DEVICE_ENV}={word[:20]!r} names no device", remedy=f"use one of {known}")
+    return int(word)
+
+
+def take_lease(index: int, seconds: float = LEASE_SECONDS) -> FileLock:
+    """Take the lease of a device; it falls back by itself when its holder ends.
+
+    Raises:
+        InfraError: another process holds it for longer than `seconds`.
+    """
+    folder = build_cache.cache_root() / "leases"
+    folder.mkdir(parents=True, exist_ok=True)
+    lease = FileLock(folder / f"npu-{index}.lock")
+    try:
+        lease.acquire(timeout=seconds)
+    except Timeout:
+        raise InfraError(
+            f"npu:{index} is busy: another session holds it since {seconds:.0f} s or more",
+            remedy=f"wait, or set {DEVICE_ENV} to another device",
+        ) from None
+    return lease

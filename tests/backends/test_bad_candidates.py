@@ -1,0 +1,474 @@
+"""Every bad input of a candidate gets a classified outcome in bounded time and leaves nothing behind.
+
+The fixture `run` checks after each test that no process and no file is left. Each candidate is the same small,
+correct kernel with one fault.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from pypto_op.backends import sim
+from pypto_op.backends.base import RunResult
+from pypto_op.vocabulary import Outcome
+from pypto_op.workspace import OpWorkspace
+
+from . import kernels
+from .conftest import QUICK, Run
+from .kernels import at_import, in_wrapper, instead
+
+pytestmark = [pytest.mark.sim, pytest.mark.usefixtures("numeric")]
+
+IMPATIENT = replace(QUICK, case_seconds=3, startup_seconds=3)
+
+
+def assert_correct(result: RunResult, rows: int = 20) -> None:
+    assert result.outcome is Outcome.OK, result.detail
+    expected = torch.arange(rows * 32, dtype=torch.float32).reshape(rows, 32) * 2
+    assert torch.equal(result.outputs[0], expected)
+
+
+def test_the_good_candidate_is_right_and_clean(run: Run) -> None:
+    result = run(kernels.GOOD)
+    assert_correct(result)
+    assert (result.structure, result.launches, result.outputs_from_kernel) == ("tensor", 1, True)
+    assert (result.mutated_inputs, result.aliased_inputs, result.sentinel_left) == ((), (), (0,))
+    assert result.prefilled_outputs == ()
+    assert result.numeric
+    assert 50 < result.peak_rss_mb < 1500
+    assert result.seconds > 0
+
+
+# -- files that do not load -------------------------------------------------------------------------------------
+
+
+def test_missing_file(operator: OpWorkspace, run: Run) -> None:
+    with sim.SimBackend().open(operator.impl, "double_wrapper", operator) as session:
+        result = session.run("case", [torch.zeros(2, 32)])
+    assert result.outcome is Outcome.MISSING_FILE
+    assert "No such file" in result.detail
+
+
+@pytest.mark.parametrize(
+    ("source", "outcome", "words"),
+    [
+        ("def f(:\n", Outcome.SYNTAX_ERROR, "double_impl.py:1: SyntaxError"),
+        ("x = 1\x00", Outcome.SYNTAX_ERROR, "double_impl.py"),
+        (at_import("import no_such_module_at_all"), Outcome.IMPORT_ERROR, "ModuleNotFoundError"),
+        (at_import("raise ValueError('bad day')"), Outcome.IMPORT_ERROR, "ValueError: bad day"),
+        (kernels.GOOD.replace("double_wrapper", "other_wrapper"), Outcome.MISSING_WRAPPER, "it has other_wrapper"),
+        ("double_wrapper = 3\n", Outcome.MISSING_WRAPPER, "no function double_wrapper"),
+    ],
+)
+def test_files_that_do_not_load(run: Run, source: str, outcome: Outcome, words: str) -> None:
+    result = run(source)
+    assert result.outcome is outcome
+    assert words in result.detail
+
+
+def test_a_file_that_does_not_load_is_not_tried_again(operator: OpWorkspace, run: Run) -> None:
+    operator.impl.write_text(at_import("open('count', 'a').write('x')\nraise ValueError('no')"))
+    with sim.SimBackend().open(operator.impl, "double_wrapper", operator) as session:
+        results = [session.run(f"case{i}", [torch.zeros(2, 32)]) for i in range(3)]
+        tried = (session.scratch / "cwd" / "count").read_text()
+    assert [result.outcome for result in results] == [Outcome.IMPORT_ERROR] * 3
+    assert tried == "x"
+
+
+# -- processes that end, hang or swell --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("code", ["sys.exit(0)", "sys.exit('PASS')", "os._exit(0)", "os._exit(3)", "raise SystemExit"])
+@pytest.mark.parametrize("place", [at_import, in_wrapper])
+def test_exits(run: Run, code: str, place: object) -> None:
+    result = run(place(code))  # type: ignore[operator]
+    assert result.outcome is Outcome.EXITED
+    assert ("at import" in result.detail) == (place is at_import)
+    assert result.outputs == []
+
+
+@pytest.mark.parametrize("place", [at_import, in_wrapper])
+def test_segmentation_fault(run: Run, place: object) -> None:
+    result = run(place("import ctypes; ctypes.string_at(0)"))  # type: ignore[operator]
+    assert result.outcome is Outcome.CRASHED
+    assert "SIGSEGV" in result.detail
+    assert "double_impl.py:" in result.detail, "the line of the crash is named"
+
+
+@pytest.mark.parametrize("number", ["SIGKILL", "SIGTERM", "SIGABRT", "SIGSTOP"])
+def test_signals_to_itself(run: Run, number: str) -> None:
+    source = in_wrapper(f"import signal; os.kill(os.getpid(), signal.{number}); time.sleep(60)")
+    result = run(source, limits=IMPATIENT)
+    assert result.outcome is (Outcome.TIMED_OUT if number == "SIGSTOP" else Outcome.CRASHED)
+
+
+@pytest.mark.parametrize("place", [at_import, in_wrapper])
+def test_endless_loop(run: Run, place: object) -> None:
+    result = run(place("while True: pass"), limits=IMPATIENT)  # type: ignore[operator]
+    assert result.outcome is Outcome.TIMED_OUT
+    assert "3 s" in result.detail
+
+
+def test_endless_loop_that_ignores_signals(run: Run) -> None:
+    source = in_wrapper(
+        "import signal",
+        "for n in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP): signal.signal(n, signal.SIG_IGN)",
+        "while True: pass",
+    )
+    assert run(source, limits=IMPATIENT).outcome is Outcome.TIMED_OUT
+    assert run(source, limits=IMPATIENT, enclose=False).outcome is Outcome.TIMED_OUT
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "y = torch.ones(10 ** 13)",
+        "y = [torch.ones(2 ** 24) for _ in range(200)]",
+        "y = bytearray(10 ** 12)",
+    ],
+)
+def test_out_of_memory(run: Run, statement: str) -> None:
+    result = run(in_wrapper(statement))
+    assert result.outcome is Outcome.OUT_OF_MEMORY
+    assert result.peak_rss_mb < 4 * QUICK.memory_mb
+
+
+def test_memory_of_child_processes_counts(run: Run) -> None:
+    source = in_wrapper(
+        "for _ in range(4):",
+        "    if os.fork() == 0:",
+        "        block = b'x' * (600 * 2**20); time.sleep(60); os._exit(0)",
+        "time.sleep(60)",
+    )
+    assert run(source).outcome is Outcome.OUT_OF_MEMORY
+
+
+@pytest.mark.parametrize("limit", ["", "sys.setrecursionlimit(10 ** 9); "])
+def test_deep_recursion(run: Run, limit: str) -> None:
+    result = run(in_wrapper(f"{limit}f = lambda n: f(n + 1)", "f(0)"))
+    expected = (Outcome.CRASHED, Outcome.OUT_OF_MEMORY) if limit else (Outcome.EXCEPTION,)
+    assert result.outcome in expected
+
+
+def test_the_next_case_gets_a_new_process(operator: OpWorkspace, run: Run) -> None:
+    operator.impl.write_text(in_wrapper("if len(x) == 7: os._exit(0)", "if len(x) == 9: raise ValueError"))
+    x = torch.ones(20, 32)
+    with sim.SimBackend().open(operator.impl, "double_wrapper", operator, limits=QUICK) as session:
+        outcomes = [session.run(str(rows), [x[:rows].clone()]).outcome for rows in (20, 7, 20, 9, 20)]
+    assert outcomes == [Outcome.OK, Outcome.EXITED, Outcome.OK, Outcome.EXCEPTION, Outcome.OK]
+
+
+# -- what the wrapper returns -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("returns", "structure"),
+    [
+        ("None", "None"),
+        ("3.0", "float"),
+        ("out.numpy()", "ndarray"),
+        ("{'out': out}", "dict"),
+        ("(out, None)", "tuple(tensor, None)"),
+        ("()", "tuple(0)"),
+        ("out.to_sparse()", "tensor"),
+        ("out + 1j", "tensor"),
+        ("torch.empty(3, device='meta')", "tensor"),
+        ("type('Mine', (torch.Tensor,), {})(out)", "tensor"),
+        ("[out] * 3 + [[[[[[[[[[out]]]]]]]]]]", "list(tensor, tensor, tensor, list(1))"),
+    ],
+)
+def test_things_that_are_no_tensors(run: Run, returns: str, structure: str) -> None:
+    result = run(in_wrapper(returns=returns))
+    assert result.outcome is Outcome.BAD_OUTPUT
+    assert result.structure.startswith(structure[:20])
+    assert result.outputs == []
+
+
+@pytest.mark.parametrize(
+    ("returns", "structure", "shapes"),
+    [
+        ("(out, out + 1)", "tuple(2)", [(20, 32), (20, 32)]),
+        ("[out]", "list(1)", [(20, 32)]),
+        ("(out, [out, out])", "tuple(tensor, list(2))", [(20, 32)] * 3),
+        ("out[:0]", "tensor", [(0, 32)]),
+        ("out.sum()", "tensor", [()]),
+        ("out.half()", "tensor", [(20, 32)]),
+        ("out.t()", "tensor", [(32, 20)]),
+        ("torch.nn.Parameter(out)", "tensor", [(20, 32)]),
+    ],
+)
+def test_structure_is_reported_as_it_is(run: Run, returns: str, structure: str, shapes: list[tuple[int, ...]]) -> None:
+    result = run(in_wrapper(returns=returns))
+    assert result.outcome is Outcome.OK
+    assert result.structure == structure
+    assert [tuple(output.shape) for output in result.outputs] == shapes
+    assert all(output.is_contiguous() for output in result.outputs)
+
+
+def test_nan_comes_through(run: Run) -> None:
+    result = run(kernels.GOOD.replace("tile * 2.0", "tile * float('nan')"))
+    assert result.outcome is Outcome.OK
+    assert torch.isnan(result.outputs[0]).all()
+    assert result.sentinel_left == (0,), "a computed NaN is not taken for the sentinel"
+
+
+def test_unwritten_elements_are_counted(run: Run) -> None:
+    skipped_tail = kernels.GOOD.replace("(x.shape[0] + 15) // 16", "x.shape[0] // 16")
+    result = run(skipped_tail)
+    assert result.outcome is Outcome.OK
+    assert result.sentinel_left == (4 * 32,)
+    assert run(instead("return torch.empty_like(x)")).sentinel_left == (20 * 32,)
+
+
+def test_every_way_to_get_uninitialised_memory_is_marked(run: Run) -> None:
+    ways = ["torch.empty(5, 2)", "torch.empty_like(x)", "x.new_empty(3)", "torch.empty_strided((2, 3), (3, 1))"]
+    ways += ["torch.empty(3, dtype=torch.float16)", "torch.empty(3, dtype=torch.bfloat16)"]
+    ways += ["torch.empty(3, dtype=torch.float64)", "torch.empty(3, dtype=torch.int64)"]
+    ways += ["torch.empty(3, dtype=torch.int32)", "torch.empty(3, dtype=torch.int16)"]
+    ways += ["torch.empty(3, dtype=torch.int8)", "torch.empty(3, dtype=torch.uint8)"]
+    ways += ["torch.empty(3, dtype=torch.bool)", "torch.empty(3, device='npu:0')"]
+    ways += ["torch.empty(3, requires_grad=True)", "x.new_empty_strided((2, 2), (2, 1))"]
+    result = run(instead(f"return ({', '.join(ways)})"))
+    assert result.outcome is Outcome.OK, result.detail
+    assert list(result.sentinel_left) == [output.numel() for output in result.outputs]
+
+
+def test_values_that_look_like_the_sentinel_are_not_counted(run: Run) -> None:
+    result = run(
+        instead(
+            "out = torch.empty(256, dtype=torch.uint8)",
+            "out[:] = torch.arange(256)",
+            "flags = torch.empty(8, dtype=torch.bool)",
+            "flags[:4] = True",
+            "return out, flags",
+        )
+    )
+    assert result.sentinel_left == (0, 4)
+
+
+def test_mutated_input(run: Run) -> None:
+    assert run(in_wrapper("x[3, 3] += 1")).mutated_inputs == (0,)
+
+
+def test_mutated_input_is_noticed_when_the_wrapper_raises_too(run: Run) -> None:
+    result = run(in_wrapper("x.zero_()", "raise ValueError('after the damage')"))
+    assert (result.outcome, result.mutated_inputs) == (Outcome.EXCEPTION, (0,))
+
+
+@pytest.mark.parametrize("returns", ["x", "x[2:]", "(out, x.view(-1))"])
+def test_alias_of_an_input(run: Run, returns: str) -> None:
+    result = run(in_wrapper(returns=returns))
+    assert result.aliased_inputs == (0,)
+
+
+def test_positions_count_arguments(operator: OpWorkspace, run: Run) -> None:
+    operator.impl.write_text(kernels.HEAD + kernels.KERNEL + "def double_wrapper(n, pair, x):\n    x += 1\n    return pair[1]\n")
+    inputs = [3, [torch.ones(2), torch.ones(2, 32)], torch.ones(3)]
+    with sim.SimBackend().open(operator.impl, "double_wrapper", operator) as session:
+        result = session.run("case", inputs)
+    assert (result.mutated_inputs, result.aliased_inputs) == ((2,), (1,))
+    assert torch.equal(inputs[2], torch.ones(3)), "the judge's own tensor is untouched"
+
+
+# -- kernels that did not do the work ---------------------------------------------------------------------------
+
+
+def test_without_a_launch(run: Run) -> None:
+    result = run(instead("return x * 2"))
+    assert (result.outcome, result.launches, result.outputs_from_kernel) == (Outcome.OK, 0, False)
+
+
+def test_output_that_no_kernel_got(run: Run) -> None:
+    result = run(in_wrapper(returns="x * 2"))
+    assert (result.launches, result.outputs_from_kernel) == (1, False)
+
+
+def test_output_changed_by_the_host_after_the_kernel(run: Run) -> None:
+    result = run(in_wrapper("out.copy_(x * 2 + 1)"))
+    assert (result.launches, result.outputs_from_kernel) == (1, False)
+
+
+def test_view_of_a_kernel_output_is_fine(run: Run) -> None:
+    assert run(in_wrapper(returns="out.reshape(-1, 64)[:5]")).outputs_from_kernel
+
+
+def test_output_filled_before_the_kernel(run: Run) -> None:
+    source = instead("out = torch.empty_like(x)", "out.copy_(x * 2)", "double_kernel(x, out)", "return out")
+    assert run(source).prefilled_outputs == (0,)
+    zeros = instead("out = torch.zeros_like(x)", "double_kernel(x, out)", "return out")
+    assert run(zeros).prefilled_outputs == ()
+
+
+def test_a_launch_that_raised_does_not_count(run: Run) -> None:
+    source = instead("try:", "    double_kernel(x.t(), x.t())", "except Exception: pass", "return torch.zeros_like(x)")
+    assert run(source).launches == 0
+
+
+# -- inputs and arguments ---------------------------------------------------------------------------------------
+
+
+def test_non_contiguous_input_arrives_as_such_and_is_refused_by_pypto(run: Run) -> None:
+    result = run(kernels.GOOD, x=torch.ones(32, 20).t())
+    assert result.outcome is Outcome.EXCEPTION
+    assert "not all tensors are contiguous" in result.detail
+    copied = in_wrapper(before="assert not x.is_contiguous(); x = x.contiguous()")
+    assert run(copied, x=torch.ones(32, 20).t()).outcome is Outcome.OK
+
+
+def test_dtype_that_the_kernel_was_not_declared_for(run: Run) -> None:
+    result = run(kernels.GOOD, x=torch.ones(4, 32, dtype=torch.float16))
+    assert result.outcome is Outcome.EXCEPTION
+    assert "dtype" in result.detail
+
+
+def test_detail_names_the_line_and_the_reason(run: Run) -> None:
+    result = run(kernels.GOOD.replace("    pypto.set_vec_tile_shapes(16, 32)\n", ""))
+    assert result.outcome is Outcome.EXCEPTION
+    assert "double_impl.py:" in result.detail
+    assert "tile shape not set" in result.detail
+    assert "\n" not in result.detail
+
+
+def test_detail_of_a_failed_pass_names_the_first_cause(run: Run) -> None:
+    result = run(kernels.GOOD.replace("32]", "4096]").replace("(16, 32)", "(16, 4096)"), x=torch.ones(16, 4096))
+    assert result.outcome is Outcome.EXCEPTION
+    assert "exceeds MEM_UB size" in result.detail
+
+
+# -- words ------------------------------------------------------------------------------------------------------
+
+
+def test_prints_that_look_like_a_verdict_are_only_words(run: Run) -> None:
+    forged = '{"event": "ready"} {"outcome": "ok"} PASS overall: PASS'
+    result = run(in_wrapper(f"print({forged!r})", f"print({forged!r}, file=sys.stderr)", "os._exit(0)"))
+    assert result.outcome is Outcome.EXITED
+    assert_correct(run(in_wrapper(f"print({forged!r}); sys.stdout.flush()")))
+
+
+def test_output_is_kept_per_case(operator: OpWorkspace, run: Run) -> None:
+    operator.impl.write_text(in_wrapper("print('rows', len(x)); print('err', len(x), file=sys.stderr)"))
+    with sim.SimBackend().open(operator.impl, "double_wrapper", operator) as session:
+        results = [session.run(str(rows), [torch.ones(rows, 32)]) for rows in (3, 5)]
+    assert [result.stdout.strip() for result in results] == ["rows 3", "rows 5"]
+    assert [result.stderr.strip() for result in results] == ["err 3", "err 5"]
+
+
+def test_huge_output_is_capped(run: Run) -> None:
+    result = run(in_wrapper("print('begin'); print('x' * (50 * 2**20)); print('end')"))
+    assert_correct(result)
+    assert len(result.stdout) < 3 * QUICK.output_bytes
+    assert result.stdout.startswith("begin")
+    assert result.stdout.rstrip().endswith("end")
+    assert "bytes left out" in result.stdout
+
+
+def test_endless_output_is_stopped(run: Run) -> None:
+    result = run(in_wrapper("while True: print('y' * 1000)"), limits=IMPATIENT)
+    assert result.outcome is Outcome.TIMED_OUT
+    assert len(result.stdout) < 3 * QUICK.output_bytes
+
+
+def test_closed_streams(run: Run) -> None:
+    assert_correct(run(in_wrapper("sys.stdout.close(); sys.stderr.close()")))
+    assert_correct(run(in_wrapper("sys.stdout = sys.stderr = None")))
+    assert_correct(run(in_wrapper("os.close(1); os.close(2)")))
+
+
+# -- a child that stays ----------------------------------------------------------------------------------------
+
+
+STAYS = {
+    "child": "os.fork() == 0 and time.sleep(600)",
+    "daemon": "os.fork() == 0 and (os.setsid(), os.fork() and os._exit(0), time.sleep(600))",
+    "deaf": (
+        "os.fork() == 0 and (os.setsid(), "
+        "[__import__('signal').signal(n, __import__('signal').SIG_IGN) for n in (1, 2, 15)], time.sleep(600))"
+    ),
+    "thread": "__import__('threading').Thread(target=time.sleep, args=(600,)).start()",
+}
+
+
+@pytest.mark.parametrize("enclose", [True, False])
+@pytest.mark.parametrize("kind", sorted(STAYS))
+def test_whatever_stays_is_ended(run: Run, kind: str, enclose: bool) -> None:
+    """`run` checks that nothing is left; the answer of the case itself is good."""
+    assert_correct(run(in_wrapper(STAYS[kind]), enclose=enclose))
+
+
+def test_a_forked_copy_that_returns_does_not_answer(run: Run) -> None:
+    source = in_wrapper("child = os.fork() == 0", returns="out * 100 if child else out")
+    assert_correct(run(source))
+
+
+@pytest.mark.parametrize("enclose", [True, False])
+def test_killing_the_parents(run: Run, enclose: bool) -> None:
+    """Below name spaces they cannot be reached; without, the loss is seen, classified, and mended."""
+    source = in_wrapper("os.kill(os.getppid(), 9); time.sleep(60)")
+    result = run(source, limits=IMPATIENT, enclose=enclose)
+    assert result.outcome in (Outcome.CRASHED, Outcome.TIMED_OUT)
+    assert_correct(run(kernels.GOOD, enclose=enclose))
+
+
+def test_killing_the_zygote_without_name_spaces(run: Run) -> None:
+    grandparent = "int(open(f'/proc/{os.getppid()}/stat').read().rpartition(')')[2].split()[1])"
+    result = run(in_wrapper(f"os.kill({grandparent}, 9); time.sleep(60)"), limits=IMPATIENT, enclose=False)
+    assert result.outcome in (Outcome.CRASHED, Outcome.TIMED_OUT)
+    assert_correct(run(kernels.GOOD, enclose=False))
+
+
+# -- the answer itself ------------------------------------------------------------------------------------------
+
+
+def test_closing_every_descriptor(run: Run) -> None:
+    result = run(in_wrapper("os.closerange(3, 4096)"))
+    assert result.outcome is Outcome.CRASHED
+    assert "channel to the judge" in result.detail
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "import shutil; shutil.rmtree(os.path.dirname(os.getcwd()), ignore_errors=True)",
+        "[os.remove(f.path) for f in os.scandir(os.environ['HOME']) if f.is_file()]",
+    ],
+)
+def test_removing_the_judges_files(run: Run, statement: str) -> None:
+    result = run(in_wrapper(statement))
+    assert result.outcome in (Outcome.OK, Outcome.CRASHED, Outcome.FORBIDDEN)
+    if result.outcome is Outcome.OK:
+        assert_correct(result)
+
+
+def test_a_forged_answer_without_the_nonce(run: Run) -> None:
+    """It finds the channel, says that it ran, and leaves a result file where the worker would."""
+    source = instead(
+        "import json, socket, glob",
+        "from safetensors.torch import save_file",
+        "stem = glob.glob(os.environ['HOME'] + '/inputs*.json')[0].replace('inputs', 'outputs')[:-5]",
+        "save_file({'t0': (x * 2).reshape(-1)}, stem + '.safetensors')",
+        "item = {'tensor': 't0', 'size': list(x.shape)}",
+        "answer = {'values': [item], 'nonce': 'guess', 'outcome': 'ok', 'launches': 1}",
+        "open(stem + '.json', 'w').write(json.dumps(answer))",
+        "for d in range(3, 64):",
+        "    try:",
+        "        channel = socket.socket(fileno=os.dup(d))",
+        "        channel.send(json.dumps({'event': 'ran'}).encode())",
+        "        channel.send(json.dumps({'event': 'wrote'}).encode())",
+        "    except OSError: pass",
+        "os._exit(0)",
+    )
+    result = run(source)
+    assert result.outcome in (Outcome.FORBIDDEN, Outcome.EXITED)
+    assert result.outputs == []
+
+
+def test_a_file_that_changes_while_it_is_judged(operator: OpWorkspace, run: Run) -> None:
+    operator.impl.write_text(kernels.GOOD)
+    with sim.SimBackend().open(operator.impl, "double_wrapper", operator) as session:
+        operator.impl.write_text(kernels.GOOD + "\n# another\n")
+        result = session.run("case", [torch.ones(2, 32)])
+    assert result.outcome is Outcome.IMPORT_ERROR
+    assert "changed while it was being judged" in result.detail
