@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from pypto_op.vocabulary import Artifact, LintEvent
-
 from pypto_op_lint import events
 from pypto_op_lint.findings import Finding
 from pypto_op_lint.rule import LintContext, Rule

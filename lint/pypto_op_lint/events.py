@@ -51,9 +51,7 @@ def table() -> dict[str, Row]:
         data: dict[str, Any] = json.loads(EVENTS_FILE.read_text(encoding="utf-8"))
         return {rule_id: _row(row) for rule_id, row in data["rules"].items()}
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ContractError(
-            f"the event table cannot be read ({error})", file=EVENTS_FILE, remedy="reinstall pypto-op"
-        ) from error
+        raise ContractError(f"the event table cannot be read ({error})", file=EVENTS_FILE, remedy="reinstall pypto-op") from error
 
 
 def _row(row: dict[str, Any]) -> Row:

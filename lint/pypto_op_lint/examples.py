@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from textwrap import dedent, indent
+import functools
+import textwrap
+from textwrap import indent
 
 HEAD = """\
 import os
@@ -72,6 +74,12 @@ def test_demo_l0():
 def test_demo_l1():
     _run_and_check(1000, torch.float32)
 """
+
+
+@functools.cache
+def dedent(text: str) -> str:
+    """`textwrap.dedent`, remembered: most examples are made of the same parts."""
+    return textwrap.dedent(text)
 
 
 def impl(

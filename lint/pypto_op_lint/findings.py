@@ -115,9 +115,7 @@ class LintResult:
     def add(self, findings: Iterable[Finding]) -> None:
         """Append `findings`, drop repetitions, keep the order severity, file, line."""
         merged = dict.fromkeys([*self.findings, *findings])
-        self.findings = sorted(
-            merged, key=lambda f: (not f.blocks, f.severity, f.file, f.line or 0, f.column or 0, f.rule_id)
-        )
+        self.findings = sorted(merged, key=lambda f: (not f.blocks, f.severity, f.file, f.line or 0, f.column or 0, f.rule_id))
 
     def as_dict(self) -> dict[str, Any]:
         """Return `{"findings": [...], "summary": {...}}`."""

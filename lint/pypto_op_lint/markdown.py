@@ -82,9 +82,7 @@ class Markdown:
         lines = list(enumerate(self.text.split("\n"), start=1))
         front: list[tuple[int, str]] = []
         if lines and lines[0][1].rstrip() == "---":
-            end = next(
-                (i for i, (_, text) in enumerate(lines[1:], 1) if text.rstrip() in ("---", "...")), None
-            )
+            end = next((i for i, (_, text) in enumerate(lines[1:], 1) if text.rstrip() in ("---", "...")), None)
             if end is not None:
                 front, lines = lines[1:end], lines[end + 1 :]
         prose, fences = _prose_and_fences(lines)
@@ -123,11 +121,7 @@ class Markdown:
     @cached_property
     def sections(self) -> list[Section]:
         """Every heading with what stands under it, in order."""
-        heads = [
-            (i, n, len(m["level"]), m["title"])
-            for i, (n, t) in enumerate(self.prose)
-            if (m := _HEADING.match(t))
-        ]
+        heads = [(i, n, len(m["level"]), m["title"]) for i, (n, t) in enumerate(self.prose) if (m := _HEADING.match(t))]
         found = []
         for place, (index, number, level, title) in enumerate(heads):
             end = next((i for i, _, other, _ in heads[place + 1 :] if other <= level), len(self.prose))
@@ -142,11 +136,7 @@ class Markdown:
 
 def checklist(section: Section) -> list[ChecklistItem]:
     """Return the checklist items of a section."""
-    return [
-        ChecklistItem(m["mark"], m["text"].strip(), number)
-        for number, text in section.lines
-        if (m := _ITEM.match(text))
-    ]
+    return [ChecklistItem(m["mark"], m["text"].strip(), number) for number, text in section.lines if (m := _ITEM.match(text))]
 
 
 def tables(section: Section) -> list[list[Row]]:
@@ -201,9 +191,7 @@ def _read_fence(lines: list[tuple[int, str]], index: int, opened: re.Match[str],
 def _is_indented(lines: list[tuple[int, str]], index: int, prose: list[tuple[int, str]]) -> bool:
     text = lines[index][1]
     blank_before = not prose or not prose[-1][1].strip()
-    in_list = next(
-        (bool(re.match(r"\s*(?:[-*+]|\d+[.)])\s", t)) for _, t in reversed(prose) if t.strip()), False
-    )
+    in_list = next((bool(re.match(r"\s*(?:[-*+]|\d+[.)])\s", t)) for _, t in reversed(prose) if t.strip()), False)
     return text.startswith(("    ", "\t")) and bool(text.strip()) and blank_before and not in_list
 
 

@@ -12,7 +12,6 @@ import warnings
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Union
 
 import libcst as cst
 from libcst.metadata import MetadataWrapper, PositionProvider
@@ -26,9 +25,9 @@ _CACHE_ENTRIES = 20_000
 _MAX_DEPTH = 100
 """Deeper nesting than this is refused: no kernel needs it, and recursive readers fall over it."""
 
-_Compound = Union[ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.For, ast.While, ast.With, ast.If]
-_Block = Union[cst.FunctionDef, cst.ClassDef, cst.For, cst.While, cst.With, cst.If]
-Statement = Union[cst.SimpleStatementLine, cst.BaseCompoundStatement]
+_Compound = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.For | ast.While | ast.With | ast.If
+_Block = cst.FunctionDef | cst.ClassDef | cst.For | cst.While | cst.With | cst.If
+Statement = cst.SimpleStatementLine | cst.BaseCompoundStatement
 
 
 @dataclass(eq=False)
@@ -147,9 +146,7 @@ def parse_file(text: str, cache: StatementCache = CACHE) -> ParsedFile:
         return _Assembler(text, cache).module(tree)
     except SyntaxError as error:
         message = error.msg or "invalid syntax"
-        raise UnreadableSource(
-            f"is not valid Python: {message}", line=error.lineno, column=error.offset
-        ) from error
+        raise UnreadableSource(f"is not valid Python: {message}", line=error.lineno, column=error.offset) from error
     except (RecursionError, MemoryError) as error:
         raise UnreadableSource("is nested too deeply to be read") from error
     except ValueError as error:
@@ -234,9 +231,7 @@ def _check_depth(nodes: Sequence[ast.AST]) -> None:
         level = [child for node in level for child in ast.iter_child_nodes(node)]
         if not level:
             return
-    raise UnreadableSource(
-        f"nests more than {_MAX_DEPTH} levels deep", line=getattr(nodes[0], "lineno", None)
-    )
+    raise UnreadableSource(f"nests more than {_MAX_DEPTH} levels deep", line=getattr(nodes[0], "lineno", None))
 
 
 def _parse(text: str, indent: int) -> Parsed:

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 import libcst as cst
-from pypto_op.vocabulary import Artifact, LintEvent, Severity
 
+from pypto_op.vocabulary import Artifact, LintEvent, Severity
 from pypto_op_lint.facts import Facts
 from pypto_op_lint.findings import FAIL, INFO, STATUS_WORDS, WARN, Edit, Finding
 from pypto_op_lint.tree import Site, Tree
@@ -187,9 +187,7 @@ class Rule:
         self._tree = snippet.facts.tree
         self._shift = (snippet.lines_before, snippet.columns_before)
 
-    def _place(
-        self, where: Site | cst.CSTNode | int | None, home: Unit | None
-    ) -> tuple[int | None, int | None]:
+    def _place(self, where: Site | cst.CSTNode | int | None, home: Unit | None) -> tuple[int | None, int | None]:
         if where is None or isinstance(where, int):
             return where, None
         node = where.node if isinstance(where, Site) else where

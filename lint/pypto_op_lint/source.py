@@ -8,8 +8,10 @@ import tokenize
 from dataclasses import dataclass
 from pathlib import Path
 
-MAX_BYTES = 8 * 1024 * 1024
-"""A larger file is not read: a kernel of 8 MiB is a mistake, and linting it would hold up the editor."""
+MAX_PYTHON_BYTES = 512 * 1024
+"""A larger Python file is not read: real kernels have 10 to 60 KiB, and this one would hold up the editor for seconds."""
+MAX_BYTES = 4 * 1024 * 1024
+"""The same for documents and data."""
 
 
 class UnreadableSource(Exception):
@@ -22,9 +24,7 @@ class UnreadableSource(Exception):
         vanished: the file does not exist (any more).
     """
 
-    def __init__(
-        self, problem: str, *, line: int | None = None, column: int | None = None, vanished: bool = False
-    ) -> None:
+    def __init__(self, problem: str, *, line: int | None = None, column: int | None = None, vanished: bool = False) -> None:
         super().__init__(problem)
         self.problem, self.line, self.column, self.vanished = problem, line, column, vanished
 
@@ -55,17 +55,21 @@ def read_source(path: Path) -> SourceText:
     """Read a file; raise UnreadableSource when it is missing, no regular file, too big or not text."""
     try:
         if not path.is_file():
-            raise UnreadableSource(
-                "is not a regular file" if path.exists() else "does not exist", vanished=not path.exists()
-            )
+            raise UnreadableSource("is not a regular file" if path.exists() else "does not exist", vanished=not path.exists())
         size = path.stat().st_size
-        if size > MAX_BYTES:
-            raise UnreadableSource(f"is {size / 2**20:.1f} MiB, more than {MAX_BYTES // 2**20} MiB")
+        check_size(path, size)
         return decode(path.read_bytes())
     except FileNotFoundError as error:
         raise UnreadableSource("vanished while it was read", vanished=True) from error
     except OSError as error:
         raise UnreadableSource(f"cannot be read: {error.strerror or error}") from error
+
+
+def check_size(path: Path, size: int) -> None:
+    """Raise UnreadableSource when a file of `size` bytes is too big for what it is."""
+    limit = MAX_PYTHON_BYTES if path.suffix == ".py" else MAX_BYTES
+    if size > limit:
+        raise UnreadableSource(f"is {size // 1024} KiB, more than the {limit // 1024} KiB that are read")
 
 
 def decode(data: bytes) -> SourceText:
@@ -78,11 +82,22 @@ def decode(data: bytes) -> SourceText:
         encoding, _ = tokenize.detect_encoding(io.BytesIO(body).readline)
         text = body.decode(encoding)
     except SyntaxError as error:
+        if "coding" not in repr(body[:200]):
+            line = _first_bad_line(body)
+            raise UnreadableSource("is not valid UTF-8 text and declares no encoding", line=line) from error
         raise UnreadableSource(f"declares an encoding that Python refuses ({error.msg})", line=1) from error
     except UnicodeDecodeError as error:
         line = body.count(b"\n", 0, error.start) + 1
         raise UnreadableSource(f"is not valid {error.encoding} text", line=line) from error
     return normalised(text, encoding=encoding, bom=bom)
+
+
+def _first_bad_line(body: bytes) -> int:
+    try:
+        body.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return body.count(b"\n", 0, error.start) + 1
+    return 1
 
 
 def normalised(text: str, *, encoding: str = "utf-8", bom: bool = False) -> SourceText:

@@ -9,24 +9,18 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
-from typing import Any, Optional, TypeVar
+from typing import TypeVar
 
 import libcst as cst
 
+from pypto_op_lint.liveness import constant_truth, is_main_test, live_statements
+from pypto_op_lint.nodes import FIELDS, child_fields, is_node, named_children
 from pypto_op_lint.pieces import ParsedFile, Piece
 
 NodeT = TypeVar("NodeT", bound=cst.CSTNode)
 
-_NO_CHILDREN = {
-    "whitespace", "leading_lines", "lpar", "rpar", "comma", "header", "footer", "semicolon", "lbracket", "rbracket",
-    "dot", "equal", "colon", "lbrace", "rbrace", "lines_after_decorators", "asynchronous", "indent", "posonly_ind",
-    "first_colon", "second_colon", "operators", "lines_after_module_docstring", "trailing_whitespace", "separator",
-    "operator", "attr", "name", "keyword",
-}  # fmt: skip
-
 _SCOPE_NODES = frozenset({cst.FunctionDef, cst.Lambda, cst.ClassDef, cst.ListComp, cst.SetComp, cst.DictComp, cst.GeneratorExp})
-_TERMINAL = (cst.Return, cst.Raise, cst.Continue, cst.Break)
-_fields: dict[type[cst.CSTNode], tuple[str, ...]] = {}
+_SPECIAL = _SCOPE_NODES | {cst.If, cst.IndentedBlock, cst.While}
 
 
 class Site:
@@ -252,7 +246,7 @@ class Tree:
         raise KeyError("node of another file")
 
 
-_Pending = tuple[cst.CSTNode, Optional[Site], str, Scope, bool]
+_Pending = tuple[cst.CSTNode, Site | None, str, Scope, bool]
 """A node that is still to be visited, with its parent, role, scope and whether it is under the main block."""
 
 
@@ -264,7 +258,9 @@ class _Walk:
 
     def run(self) -> None:
         tree = self._tree
-        stack: list[_Pending] = [(statement, None, "body", tree.module, False) for statement in reversed(_live(tree.body))]
+        stack: list[_Pending] = [
+            (statement, None, "body", tree.module, False) for statement in reversed(live_statements(tree.body))
+        ]
         by_type, by_id = tree._by_type, tree._by_id
         order = 0
         while stack:
@@ -280,14 +276,14 @@ class _Walk:
             (scope.inside.sites if scope.inside is not None else tree.module_sites).append(site)
             if kind in _SPECIAL:
                 self._special(site, stack)
-            elif fields := _fields.get(kind) or _child_fields(kind):
+            elif fields := FIELDS.get(kind) or child_fields(kind):
                 for name in fields:
                     value = getattr(node, name)
                     if value is None:
                         continue
                     if value.__class__ in (tuple, list):
                         stack.extend([(child, site, name, scope, in_main) for child in reversed(value)])
-                    elif _is_node(value.__class__):
+                    elif is_node(value.__class__):
                         stack.append((value, site, name, scope, in_main))
 
     def _special(self, site: Site, stack: list[_Pending]) -> None:
@@ -295,10 +291,10 @@ class _Walk:
         if isinstance(node, cst.If):
             stack.extend(_if_children(site, node, in_main))
         elif isinstance(node, cst.IndentedBlock):
-            stack.extend([(s, site, "body", scope, in_main) for s in reversed(_live(node.body))])
+            stack.extend([(s, site, "body", scope, in_main) for s in reversed(live_statements(node.body))])
         elif isinstance(node, cst.While):
-            if _constant_truth(node.test) is not False:
-                stack.extend([(c, site, r, scope, in_main) for r, c in reversed(_children(node))])
+            if constant_truth(node.test) is not False:
+                stack.extend([(c, site, r, scope, in_main) for r, c in reversed(named_children(node))])
         else:
             stack.extend(self._enter_scope(site, scope))
 
@@ -313,7 +309,7 @@ class _Walk:
             self._tree.functions.append(inner.function)
         outside = {"decorators", "returns", "bases", "keywords", "name", "type_parameters"}
         made: list[_Pending] = []
-        for role, child in _children(node):
+        for role, child in named_children(node):
             if role == "params":
                 made.extend(_parameter_children(child, site, outer, inner))
             else:
@@ -347,8 +343,8 @@ def _parameters(params: cst.Parameters) -> list[Parameter]:
 
 
 def _if_children(site: Site, node: cst.If, in_main: bool) -> list[_Pending]:
-    truth = _constant_truth(node.test)
-    main = in_main or (site.scope.kind == "module" and _is_main_test(node.test))
+    truth = constant_truth(node.test)
+    main = in_main or (site.scope.kind == "module" and is_main_test(node.test))
     made: list[_Pending] = []
     if node.orelse is not None and truth is not True:
         made.append((node.orelse, site, "orelse", site.scope, in_main))
@@ -356,87 +352,3 @@ def _if_children(site: Site, node: cst.If, in_main: bool) -> list[_Pending]:
         made.append((node.body, site, "body", site.scope, main))
     made.append((node.test, site, "test", site.scope, in_main))
     return made
-
-
-def _is_main_test(test: cst.BaseExpression) -> bool:
-    if not isinstance(test, cst.Comparison) or len(test.comparisons) != 1:
-        return False
-    other = test.comparisons[0]
-    if not isinstance(other.operator, cst.Equal):
-        return False
-    pair = {_plain(test.left), _plain(other.comparator)}
-    return pair == {"__name__", "'__main__'"}
-
-
-def _plain(node: cst.BaseExpression) -> str:
-    if isinstance(node, cst.Name):
-        return node.value
-    if isinstance(node, cst.SimpleString):
-        return repr(node.evaluated_value)
-    return ""
-
-
-def _constant_truth(test: cst.BaseExpression) -> bool | None:
-    """Return the truth of a test that is written down as a constant; None when it depends on anything."""
-    if isinstance(test, cst.Name):
-        return {"True": True, "False": False, "None": False, "TYPE_CHECKING": False}.get(test.value)
-    if isinstance(test, cst.Attribute):
-        return False if test.attr.value == "TYPE_CHECKING" else None
-    if isinstance(test, cst.Integer):
-        return test.evaluated_value != 0
-    if isinstance(test, cst.SimpleString):
-        return bool(test.evaluated_value)
-    if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
-        inner = _constant_truth(test.expression)
-        return None if inner is None else not inner
-    if isinstance(test, cst.BooleanOperation):
-        sides = (_constant_truth(test.left), _constant_truth(test.right))
-        if isinstance(test.operator, cst.And):
-            return False if False in sides else True if sides == (True, True) else None
-        return True if True in sides else False if sides == (False, False) else None
-    return None
-
-
-def _live(body: Any) -> list[cst.CSTNode]:
-    """Return the statements of a block up to the first one after which nothing runs."""
-    live: list[cst.CSTNode] = []
-    for statement in body:
-        live.append(statement)
-        if isinstance(statement, cst.SimpleStatementLine) and isinstance(statement.body[-1], _TERMINAL):
-            break
-    return live
-
-
-_SPECIAL = _SCOPE_NODES | {cst.If, cst.IndentedBlock, cst.While}
-_node_classes: dict[type, bool] = {}
-
-
-def _is_node(kind: type) -> bool:
-    """Whether `kind` is a class of nodes; remembered, because asking an abstract base class is slow."""
-    if kind not in _node_classes:
-        _node_classes[kind] = issubclass(kind, cst.CSTNode)
-    return _node_classes[kind]
-
-
-def _child_fields(kind: type[cst.CSTNode]) -> tuple[str, ...]:
-    """Return the fields of `kind` that may hold code, last first."""
-    names = [f.name for f in dataclasses.fields(kind) if f.name not in _NO_CHILDREN and "whitespace" not in f.name]
-    _fields[kind] = tuple(reversed(names))
-    return _fields[kind]
-
-
-def children(node: cst.CSTNode) -> list[cst.CSTNode]:
-    """Return the code directly inside `node`, in source order; libcst's own `children` visits white space too."""
-    return [child for _, child in _children(node)]
-
-
-def _children(node: cst.CSTNode) -> list[tuple[str, cst.CSTNode]]:
-    kind = type(node)
-    found: list[tuple[str, cst.CSTNode]] = []
-    for name in reversed(_fields.get(kind) or _child_fields(kind)):
-        value = getattr(node, name)
-        if value.__class__ in (tuple, list):
-            found.extend((name, entry) for entry in value)
-        elif _is_node(value.__class__):
-            found.append((name, value))
-    return found

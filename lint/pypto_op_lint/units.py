@@ -12,7 +12,7 @@ from pypto_op.workspace import OPERATORS_DIR, OpWorkspace
 from pypto_op_lint.facts import Facts
 from pypto_op_lint.markdown import Fence, Markdown
 from pypto_op_lint.pieces import parse_file
-from pypto_op_lint.source import SourceText, UnreadableSource, normalised, read_source
+from pypto_op_lint.source import SourceText, UnreadableSource, check_size, normalised, read_source
 from pypto_op_lint.tree import Tree
 
 MISSING = UnreadableSource("does not exist", vanished=True)
@@ -152,6 +152,8 @@ class OperatorFiles:
             unit = Unit(path, self.shown(path), artifact or kind, phase, None)
             try:
                 text = self.texts.get(path)
+                if text is not None:
+                    check_size(path, len(text))
                 unit.source = normalised(text) if text is not None else read_source(path)
                 self.read.append(unit.shown)
             except UnreadableSource as problem:

@@ -10,11 +10,13 @@ import libcst as cst
 
 from pypto_op_lint.facts.bindings import bind_names, dotted
 from pypto_op_lint.facts.callgraph import CallGraph
-from pypto_op_lint.facts.evaluator import CallSite, Evaluator
+from pypto_op_lint.facts.callsite import CallSite
 from pypto_op_lint.facts.data import DataFlow
+from pypto_op_lint.facts.evaluator import Evaluator
 from pypto_op_lint.facts.launches import Launches
 from pypto_op_lint.facts.tensors import Tensors
 from pypto_op_lint.facts.values import Func, Path
+from pypto_op_lint.facts.writes import Writes
 from pypto_op_lint.tree import Function, Site, Tree
 
 JIT = "pypto.frontend.jit"
@@ -231,6 +233,11 @@ class Facts:
     def launches(self) -> Launches:
         """Which host code launches which kernel, and how often."""
         return Launches(self)
+
+    @cached_property
+    def writes(self) -> Writes:
+        """What the graph writes back into which kernel parameter."""
+        return Writes(self)
 
     @cached_property
     def data(self) -> DataFlow:

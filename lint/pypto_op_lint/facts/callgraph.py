@@ -6,7 +6,8 @@ from collections.abc import Iterable
 
 import libcst as cst
 
-from pypto_op_lint.facts.evaluator import CallSite, Evaluator
+from pypto_op_lint.facts.callsite import CallSite
+from pypto_op_lint.facts.evaluator import Evaluator
 from pypto_op_lint.facts.values import Func, Param
 from pypto_op_lint.tree import Function, Site, Tree
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from pypto_op_lint.facts.tensors import TENSOR_ATTRIBUTES
-from pypto_op_lint.tree import Binding, Function, children
+from pypto_op_lint.nodes import children
+from pypto_op_lint.tree import Binding, Function
 
 if TYPE_CHECKING:
     from pypto_op_lint.facts import Facts
@@ -98,11 +99,14 @@ class DataFlow:
         return False
 
     def _written_by_launches(self) -> set[str]:
-        """Names that the file hands to a launch: the kernel may have written to them."""
+        """Names that the file hands to a launch for a parameter that the kernel writes to, or may write to."""
         if self._launched is None:
             self._launched = set()
+            written = set(self._facts.writes.outputs())
             for call in self._facts.launches.all:
+                given = {id(call.argument(p)): p.name for p in call.function.parameters}
                 for arg in call.call.args:
-                    if isinstance(arg.value, cst.Name):
+                    known = given.get(id(arg.value))
+                    if isinstance(arg.value, cst.Name) and (known is None or not written or known in written):
                         self._launched.add(arg.value.value)
         return self._launched

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from pypto_op_lint.facts.evaluator import CallSite
-from pypto_op_lint.tree import Function, Site, children
+from pypto_op_lint.facts.callsite import CallSite
+from pypto_op_lint.nodes import children
+from pypto_op_lint.tree import Function, Site
 
 if TYPE_CHECKING:
     from pypto_op_lint.facts import Facts

@@ -146,11 +146,11 @@ def _item(ev: Evaluator, base: Value, index: cst.BaseExpression) -> Iterable[Val
             return [v for item in base.entries.values() for v in item] or (Member(base, "[]"),)
         if constant.value in base.entries:
             return base.entries[constant.value]
-    if isinstance(base, Path) and constant is not None and isinstance(constant.value, str):
-        if base.name.endswith(".__dict__"):
-            return (Path(f"{base.name[: -len('.__dict__')]}.{constant.value}"),)
-    if isinstance(base, Cls) and constant is not None and isinstance(constant.value, str):
-        return class_attribute(ev, base, constant.value, None) or (Member(base, "[]"),)
+    key = constant.value if constant is not None and isinstance(constant.value, str) else None
+    if isinstance(base, Path) and key is not None and base.name.endswith(".__dict__"):
+        return (Path(f"{base.name.removesuffix('.__dict__')}.{key}"),)
+    if isinstance(base, Cls) and key is not None:
+        return class_attribute(ev, base, key, None) or (Member(base, "[]"),)
     return (Member(base, "[]"),)
 
 

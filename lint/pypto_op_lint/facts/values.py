@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Union
+from typing import Any
 
 import libcst as cst
 
@@ -102,6 +102,6 @@ class Unknown:
     """Nothing is known."""
 
 
-Value = Union[Path, Const, Seq, Table, Func, Cls, Instance, Param, Result, Member, Unknown]
+Value = Path | Const | Seq | Table | Func | Cls | Instance | Param | Result | Member | Unknown
 UNKNOWN = Unknown()
 NOTHING_KNOWN: tuple[Value, ...] = (UNKNOWN,)

@@ -20,7 +20,8 @@ class TileSet(Rule):
         `pypto.set_options` with one of them.
 
     Why:
-        Every operation needs the tile of its unit when it is created. Without one, compilation ends with F21004, "tile shape not set".
+        Every operation needs the tile of its unit when it is created. Without one, compilation ends with F21004,
+        "tile shape not set".
 
     Example:
         @pypto.frontend.jit
@@ -58,9 +59,20 @@ class TileSet(Rule):
         Invalid(impl("# pypto.set_vec_tile_shapes(64, 128)\n" + _UNTILED)),
         Invalid(impl("if False:\n    pypto.set_vec_tile_shapes(64, 128)\n" + _UNTILED)),
         Invalid(impl(_UNTILED, before="def _never():\n    pypto.set_vec_tile_shapes(64, 128)\n")),
-        Invalid(impl("mine.set_vec_tile_shapes(64, 128)\n" + _UNTILED, before="from types import SimpleNamespace\n\nmine = SimpleNamespace(set_vec_tile_shapes=print)\n")),
-        Invalid(impl(_UNTILED, wrapper="def demo_wrapper(x):\n    pypto.set_vec_tile_shapes(64, 128)\n    out = torch.empty_like(x)\n    demo_kernel(x, out)\n    return out\n")),
-    ]  # fmt: skip
+        Invalid(
+            impl(
+                "mine.set_vec_tile_shapes(64, 128)\n" + _UNTILED,
+                before="from types import SimpleNamespace\n\nmine = SimpleNamespace(set_vec_tile_shapes=print)\n",
+            )
+        ),
+        Invalid(
+            impl(
+                _UNTILED,
+                wrapper="def demo_wrapper(x):\n    pypto.set_vec_tile_shapes(64, 128)\n"
+                "    out = torch.empty_like(x)\n    demo_kernel(x, out)\n    return out\n",
+            )
+        ),
+    ]
 
     def check_file(self) -> None:
         """Look for a setter behind each kernel."""

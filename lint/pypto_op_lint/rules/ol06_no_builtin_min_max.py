@@ -13,8 +13,8 @@ class NoBuiltinMinMax(Rule):
     """Graph code calls Python's `min` or `max` on something that is not a plain number.
 
     What it does:
-        In the kernel and in the helpers it calls, reports Python's own `min` and `max`, also under another name, unless every argument is a
-        constant of the file.
+        In the kernel and in the helpers it calls, reports Python's own `min` and `max`, also under another name,
+        unless every argument is a constant of the file.
 
     Why:
         On a symbol Python's `min` compares and keeps one side for all turns of the loop; on a tensor it crashes the process.
@@ -26,7 +26,8 @@ class NoBuiltinMinMax(Rule):
         size = pypto.min(rows - i * 64, 64)
 
     Known limits:
-        An `int` parameter of the kernel is a plain number, too, but the file cannot tell a later change to a symbol; it is reported.
+        An `int` parameter of the kernel is a plain number, too, but the file cannot tell a later change to a
+        symbol; it is reported.
     """
 
     id = "OL06"
@@ -41,9 +42,14 @@ class NoBuiltinMinMax(Rule):
         Valid(impl()),
         Valid(impl("tile = min(64, 128)\n" + BODY)),
         Valid(impl(BODY.replace("pypto.exp(tile)", "pypto.maximum(tile, 0.0)"))),
-        Valid(impl(wrapper="def demo_wrapper(x):\n    rows = max(x.shape[0], 1)\n    out = torch.empty((rows, 128))\n    demo_kernel(x, out)\n    return out\n")),
+        Valid(
+            impl(
+                wrapper="def demo_wrapper(x):\n    rows = max(x.shape[0], 1)\n"
+                "    out = torch.empty((rows, 128))\n    demo_kernel(x, out)\n    return out\n"
+            )
+        ),
         Valid(impl(BODY.replace("pypto.min(", "min("), before="def min(a, b):\n    return pypto.min(a, b)\n")),
-    ]  # fmt: skip
+    ]
     INVALID = [
         Invalid(impl(BODY.replace("pypto.min(", "min("))),
         Invalid(impl(BODY.replace("pypto.exp(tile)", "max(tile, x)"))),

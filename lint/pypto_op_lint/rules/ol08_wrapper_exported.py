@@ -11,9 +11,9 @@ class WrapperExported(Rule):
     """The module exports no plain function `*_wrapper`.
 
     What it does:
-        Wants a host function at module level whose name ends in `_wrapper`: a `def`, or a name bound to one. A kernel or an `async def` does not
-        count. Warns when none of them has the exact name that tests and the judge import: `<op>_wrapper`, or
-        `<op>_module<suffix>_wrapper` in a staged file.
+        Wants a host function at module level whose name ends in `_wrapper`: a `def`, or a name bound to one. A
+        kernel or an `async def` does not count. Warns when none of them has the exact name that tests and the judge
+        import: `<op>_wrapper`, or `<op>_module<suffix>_wrapper` in a staged file.
 
     Why:
         The wrapper is the operator's interface; the tests are generated against its name.

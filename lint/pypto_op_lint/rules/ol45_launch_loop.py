@@ -49,7 +49,10 @@ class LaunchLoop(Rule):
     artifacts = IMPLS
     needs = frozenset({"host_functions", "launches", "wrappers", "calls"})
     MESSAGE = "the kernel is launched in a loop of the host"
-    FIX_HINT = "launch the kernel once with whole tensors and put the loop into it: `for i in pypto.loop(n, name=..., idx_name=...)` with `pypto.view` and `pypto.assemble`"
+    FIX_HINT = (
+        "launch the kernel once with whole tensors and put the loop into it: `for i in "
+        "pypto.loop(n, name=..., idx_name=...)` with `pypto.view` and `pypto.assemble`"
+    )
 
     VALID = [
         Valid(impl()),
@@ -125,7 +128,7 @@ class LaunchLoop(Rule):
                 """
             )
         ),
-    ]  # fmt: skip
+    ]
 
     def check_file(self) -> None:
         """Report loops around launches, then rows of launches."""

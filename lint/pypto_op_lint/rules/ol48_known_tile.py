@@ -7,8 +7,8 @@ import libcst as cst
 from pypto_op.vocabulary import Severity
 from pypto_op_lint.examples import BODY, impl
 from pypto_op_lint.facts.values import Const, Member, Param, Result, Seq, Value
+from pypto_op_lint.nodes import children
 from pypto_op_lint.rule import IMPLS, Invalid, Rule, Valid
-from pypto_op_lint.tree import children
 
 _VEC, _CUBE = "pypto.set_vec_tile_shapes", "pypto.set_cube_tile_shapes"
 _CUBE_NAMES = ("m", "k", "n")
@@ -55,7 +55,10 @@ class KnownTile(Rule):
     artifacts = IMPLS
     needs = frozenset({"graph_sites", "foreign_calls", "kernels"})
     MESSAGE = "a tile shape is not known when the kernel is compiled"
-    FIX_HINT = "write integer literals or constants of the module, for the cube as [L0, L1] pairs such as [128, 128], where L1 is a multiple of L0"
+    FIX_HINT = (
+        "write integer literals or constants of the module, for the cube "
+        "as [L0, L1] pairs such as [128, 128], where L1 is a multiple of L0"
+    )
 
     VALID = [
         Valid(_vec("64, 128")),
@@ -160,7 +163,7 @@ class KnownTile(Rule):
                 return
             elements = node.elements if isinstance(node, (cst.List, cst.Tuple)) else []
             inner = [e.value for e in elements] if len(elements) == 2 else [node, node]
-            numbers = [self._number(place, item) for place, item in zip(inner, value.items)]
+            numbers = [self._number(place, item) for place, item in zip(inner, value.items, strict=True)]
             if len(numbers) == 2 and None not in numbers:
                 self._ratio(name, node, *numbers)  # type: ignore[arg-type]
 

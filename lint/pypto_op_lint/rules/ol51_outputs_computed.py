@@ -94,7 +94,7 @@ class OutputsComputed(Rule):
         """Count and judge the writes."""
         if not self.facts.kernels:
             return
-        writes = Writes(self.facts)
+        writes = self.facts.writes
         outputs = writes.outputs()
         wanted = self._wanted()
         kernel = self.facts.kernels[0]

@@ -62,7 +62,12 @@ class KnownPyptoName(Rule):
         Invalid(impl(BODY.replace("pypto.exp(tile)", 'getattr(pypto, "silu")(tile)'))),
         Invalid(impl(BODY.replace("pypto.exp(tile)", "p.silu(tile)"), before="p = pypto\n")),
         Invalid(impl(BODY.replace("pypto.exp(tile)", "tile.silu()"))),
-        Invalid(impl(BODY.replace("pypto.DT", "pypto.float"), parameters="x: pypto.Tensor([8], pypto.float32),\nout: pypto.Tensor([8], pypto.DT_FP32),\n")),
+        Invalid(
+            impl(
+                BODY.replace("pypto.DT", "pypto.float"),
+                parameters="x: pypto.Tensor([8], pypto.float32),\nout: pypto.Tensor([8], pypto.DT_FP32),\n",
+            )
+        ),
         Invalid(impl(head=HEAD + "from pypto.frontend import jitt\n")),
         Invalid(impl(decorator='@pypto.frontend.jit(runtime_options={"run_mode": pypto.RunMode.CPU})')),
         Invalid(impl(before="def _sizes(n) -> pypto.List:\n    return [n]\n")),
@@ -77,7 +82,7 @@ class KnownPyptoName(Rule):
         Invalid(_design(">>> y = pypto.silu(x)", "```pycon"), artifact=Artifact.DESIGN, lines=(4,)),
         Invalid(_design("for i in <rows>:\n    y = pypto.silu(x)"), artifact=Artifact.DESIGN, lines=(5,)),
         Invalid("# Design\n\n    y = pypto.silu(x)\n", artifact=Artifact.DESIGN, lines=(3,)),
-    ]  # fmt: skip
+    ]
 
     def check_file(self) -> None:
         """Look up every name of the file, or of the document's code blocks."""

@@ -19,8 +19,8 @@ class SingleUnroll(Rule):
     """An `unroll_list` does not hold exactly one value.
 
     What it does:
-        Follows the `unroll_list` of every `pypto.loop` and `pypto.loop_unroll`, through names, tuples, `**options`, partials and
-        helpers, and wants exactly one value. In DESIGN.md it looks at the Python blocks.
+        Follows the `unroll_list` of every `pypto.loop` and `pypto.loop_unroll`, through names, tuples, `**options`,
+        partials and helpers, and wants exactly one value. In DESIGN.md it looks at the Python blocks.
 
     Why:
         Each further value compiles the loop's body once more. During construction that turns seconds of compilation into
@@ -65,22 +65,32 @@ class SingleUnroll(Rule):
         Invalid(_loop("unroll_list=[2**p for p in range(4)]")),
         Invalid(_loop("**OPTIONS", before="OPTIONS = dict(unroll_list=(4, 1))\n")),
         Invalid(_loop("unroll_list=factors()", before="def factors():\n    return [4, 2]\n")),
-        Invalid(impl(BODY.replace("for i in pypto.loop(", "for i, u in pypto.loop_unroll(").replace('"i")', '"i", unroll_list=[2, 1])'))),
         Invalid(
             impl(
-                BODY.replace("for i in pypto.loop((rows + 63) // 64", "steps = pypto.loop((rows + 63) // 64")
-                .replace('idx_name="i"):', 'idx_name="i", unroll_list=[2, 1])\nfor i in steps:')
+                BODY.replace("for i in pypto.loop(", "for i, u in pypto.loop_unroll(").replace('"i")', '"i", unroll_list=[2, 1])')
+            )
+        ),
+        Invalid(
+            impl(
+                BODY.replace("for i in pypto.loop((rows + 63) // 64", "steps = pypto.loop((rows + 63) // 64").replace(
+                    'idx_name="i"):', 'idx_name="i", unroll_list=[2, 1])\nfor i in steps:'
+                )
             )
         ),
         Invalid(
             impl(
                 "pypto.set_vec_tile_shapes(64, 128)\n_body(x, out)\n",
-                before='def _body(x, out):\n    for i in pypto.loop(4, name="L", idx_name="i", unroll_list=[4, 2]):\n        out[:] = pypto.exp(x)\n',
+                before='def _body(x, out):\n    for i in pypto.loop(4, name="L", idx_name="i", unroll_list=[4, 2]):\n'
+                "        out[:] = pypto.exp(x)\n",
             )
         ),
         Invalid("```python\nfor i in pypto.loop(n, unroll_list=[4, 1]):\n    ...\n```\n", artifact=Artifact.DESIGN, lines=(2,)),
-        Invalid("~~~\nfor i in pypto.loop(<n>, unroll_list=[4, 1]):\nfor j in pypto.loop(n, unroll_list=[4, 1]):\n~~~\n", artifact=Artifact.DESIGN, lines=(3,)),
-    ]  # fmt: skip
+        Invalid(
+            "~~~\nfor i in pypto.loop(<n>, unroll_list=[4, 1]):\nfor j in pypto.loop(n, unroll_list=[4, 1]):\n~~~\n",
+            artifact=Artifact.DESIGN,
+            lines=(3,),
+        ),
+    ]
 
     def check_file(self) -> None:
         """Check every loop of the file or of the document's code blocks."""

@@ -21,13 +21,13 @@ class GraphLoops(Rule):
     """Graph code repeats work with `while`, with `for` over something else than a loop, in a comprehension or by recursion.
 
     What it does:
-        In the kernel and in every helper it calls, a `for` must run over `pypto.loop`, `pypto.loop_unroll` or `range`;
-        `while`, and comprehensions, `map` and recursion that create operations, are refused. Loops of a helper that only computes Python
-        values (a list of factors, a shape) are not the graph's and pass.
+        In the kernel and in every helper it calls, a `for` must run over `pypto.loop`, `pypto.loop_unroll` or
+        `range`; `while`, and comprehensions, `map` and recursion that create operations, are refused. Loops of a
+        helper that only computes Python values (a list of factors, a shape) are not the graph's and pass.
 
     Why:
-        Everything but `pypto.loop` is unrolled while the kernel is traced: the graph grows with the data, and a bound that is symbolic
-        cannot be traced at all.
+        Everything but `pypto.loop` is unrolled while the kernel is traced: the graph grows with the data, and a
+        bound that is symbolic cannot be traced at all.
 
     Example:
         while start < n:
@@ -51,13 +51,19 @@ class GraphLoops(Rule):
 
     VALID = [
         Valid(impl()),
-        Valid(_helper('    for i in pypto.loop(4, name="L", idx_name="i"):\n        for j in range(2):\n            out[:] = pypto.exp(x)')),
+        Valid(
+            _helper(
+                '    for i in pypto.loop(4, name="L", idx_name="i"):\n'
+                "        for j in range(2):\n            out[:] = pypto.exp(x)"
+            )
+        ),
         Valid(impl(BODY.replace("for i in pypto.loop", "steps = pypto.loop").replace('"i"):', '"i")\nfor i in steps:'))),
         Valid(impl(BODY.replace("for i in pypto.loop", "for i, u in pypto.loop_unroll"))),
         Valid(
             impl(
                 "shape = [n for n in (64, 128)]\n" + BODY.replace('"i")', '"i", unroll_list=_factors(1))'),
-                before="def _factors(limit):\n    found = []\n    while limit:\n        found.append(limit)\n        limit //= 2\n    return [1]\n",
+                before="def _factors(limit):\n    found = []\n    while limit:\n"
+                "        found.append(limit)\n        limit //= 2\n    return [1]\n",
             )
         ),
         Valid(impl(before="def _unused(x):\n    while True:\n        x = pypto.exp(x)\n")),
@@ -74,7 +80,7 @@ class GraphLoops(Rule):
                 """
             )
         ),
-    ]  # fmt: skip
+    ]
     INVALID = [
         Invalid(impl("while True:\n    out[:] = pypto.exp(x)\n")),
         Invalid(_helper("    n = 0\n    while n < 4:\n        out[:] = pypto.exp(x)\n        n += 1")),
@@ -93,10 +99,11 @@ class GraphLoops(Rule):
         Invalid(
             impl(
                 _HELPED,
-                before="def _step(t):\n    return t.exp()\n\n\ndef _body(x, out):\n    for t in [x]:\n        out[:] = _step(t)\n",
+                before="def _step(t):\n    return t.exp()\n\n\ndef _body(x, out):\n"
+                "    for t in [x]:\n        out[:] = _step(t)\n",
             )
         ),
-    ]  # fmt: skip
+    ]
 
     def check_file(self) -> None:
         """Look at every loop of the graph's functions."""

@@ -20,8 +20,8 @@ class HostAllocation(Rule):
     """Host code makes a tensor with pypto, or hands the kernel an output that nothing allocated.
 
     What it does:
-        Reports `pypto.zeros`, `ones`, `empty`, `full` and `arange` in host code, also through aliases and helpers; arguments of a launch
-        that come from these or from `pypto.tensor`; and names in a launch that nothing binds.
+        Reports `pypto.zeros`, `ones`, `empty`, `full` and `arange` in host code, also through aliases and helpers;
+        arguments of a launch that come from these or from `pypto.tensor`; and names in a launch that nothing binds.
 
     Why:
         pypto's constructors make nodes of a graph. On the host there is no graph: the kernel would get no memory to write
@@ -59,7 +59,7 @@ class HostAllocation(Rule):
             )
         ),
         Valid(impl(wrapper=WRAPPER.replace("demo_kernel(x, out)", "demo_kernel(pypto.from_torch(x), pypto.from_torch(out))"))),
-    ]  # fmt: skip
+    ]
     INVALID = [
         Invalid(_wrapper("pypto.zeros([64, 128], dtype=pypto.DT_FP32)")),
         Invalid(_wrapper("pypto.full([64, 128], 0.0, pypto.DT_FP32)")),
@@ -87,10 +87,10 @@ class HostAllocation(Rule):
         seen: set[int] = set()
         hosted = {id(site) for site in facts.host_sites(cst.Call)}
         for site, _, names in facts.foreign_calls:
-            if names & _ALLOCATORS and id(site) in hosted:
-                if not any(isinstance(a.node, cst.Annotation) for a in site.ancestors()):
-                    seen.add(id(site.node))
-                    self.report(site, f"`{self.code(site.node, 50)}` makes a node of a graph, not memory of the host")
+            annotates = any(isinstance(a.node, cst.Annotation) for a in site.ancestors())
+            if names & _ALLOCATORS and id(site) in hosted and not annotates:
+                seen.add(id(site.node))
+                self.report(site, f"`{self.code(site.node, 50)}` makes a node of a graph, not memory of the host")
         hosts = {id(f) for f in facts.host_functions}
         for call in facts.launches.all:
             if call.kind == "call" and (call.caller is None or id(call.caller) in hosts):

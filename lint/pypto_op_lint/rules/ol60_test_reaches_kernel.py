@@ -20,8 +20,9 @@ class TestReachesKernel(Rule):
     """Nothing that the test calls of the impl leads to a jit kernel.
 
     What it does:
-        Collects what the test's functions call of the impl, however it is imported (names, `as`, the module, a package path, loaded from
-        a file), and follows these functions in the impl. At least one must launch a kernel.
+        Collects what the test's functions call of the impl, however it is imported (names, `as`, the module, a
+        package path, loaded from a file), and follows these functions in the impl. At least one must launch a
+        kernel.
 
     Why:
         A test that compares the golden with another host function passes without ever running the kernel.
@@ -61,7 +62,9 @@ class TestReachesKernel(Rule):
             files=_IMPL,
         ),
         Valid(
-            TEST.replace("import demo_wrapper", "import demo_wrapper as run, DECORATED").replace("demo_wrapper(x)", "_both(run, x)")
+            TEST.replace("import demo_wrapper", "import demo_wrapper as run, DECORATED").replace(
+                "demo_wrapper(x)", "_both(run, x)"
+            )
             + "\n\ndef _both(function, x):\n    return function(x)\n",
             artifact=Artifact.TEST,
             files=_IMPL,
@@ -72,11 +75,13 @@ class TestReachesKernel(Rule):
             phase=2,
             files={"modules/demo_module12_impl.py": impl().replace("demo_wrapper", "demo_module12_wrapper")},
         ),
-    ]  # fmt: skip
+    ]
     INVALID = [
         Invalid(TEST.replace("demo_wrapper", "demo_reference"), artifact=Artifact.TEST, files=_HOST_ONLY),
         Invalid(
-            TEST.replace("from demo_impl import demo_wrapper", "import demo_impl").replace("demo_wrapper(x)", "demo_impl.demo_reference(x)"),
+            TEST.replace("from demo_impl import demo_wrapper", "import demo_impl").replace(
+                "demo_wrapper(x)", "demo_impl.demo_reference(x)"
+            ),
             artifact=Artifact.TEST,
             files=_HOST_ONLY,
         ),
@@ -97,7 +102,7 @@ class TestReachesKernel(Rule):
             artifact=Artifact.MODULE_TEST,
             files={"modules/demo_module1_impl.py": impl(wrapper="def demo_wrapper(x):\n    return x\n")},
         ),
-    ]  # fmt: skip
+    ]
 
     def check_file(self) -> None:
         """Follow the test's calls into the impl."""

@@ -1,7 +1,5 @@
 """OL62: the operator's arithmetic belongs into the kernel."""
 
-from typing import Optional
-
 import libcst as cst
 
 from pypto_op.vocabulary import Severity
@@ -71,10 +69,11 @@ class HostCompute(Rule):
     """Host code, or torch inside the kernel, computes what the kernel should compute.
 
     What it does:
-        In everything that belongs to the product (the wrapper, what it calls, module level, and the graph's code) it reports calls of
-        torch, numpy and torch_npu that compute; computing methods, operators and comparisons on torch tensors; and
-        Python's own `sum`, `max`, `operator.*` on them. Tensors built from constants alone (a mask, a table of angles), allocation, layout, copies, conversion and questions about tensors pass, and so
-        do pypto's tensors, whose methods and operators look alike.
+        In everything that belongs to the product (the wrapper, what it calls, module level, and the graph's code)
+        it reports calls of torch, numpy and torch_npu that compute; computing methods, operators and comparisons on
+        torch tensors; and Python's own `sum`, `max`, `operator.*` on them. Tensors built from constants alone (a
+        mask, a table of angles), allocation, layout, copies, conversion and questions about tensors pass, and so do
+        pypto's tensors, whose methods and operators look alike.
 
     Why:
         The operator's speed and its verdict are about the kernel. A wrapper that multiplies by the weights after the launch
@@ -91,8 +90,8 @@ class HostCompute(Rule):
             return out
 
     Known limits:
-        Parameters count as tensors when their annotation, their use or the launch shows it. Self-tests that no product code calls
-        (`_make_inputs`, `main`, the block under `if __name__ == "__main__"`) are left out.
+        Parameters count as tensors when their annotation, their use or the launch shows it. Self-tests that no
+        product code calls (`_make_inputs`, `main`, the block under `if __name__ == "__main__"`) are left out.
     """
 
     id = "OL62"
@@ -174,7 +173,7 @@ class HostCompute(Rule):
     ] + [
         Invalid(impl(BODY.replace("pypto.exp(tile)", "torch.exp(tile)"))),
         Invalid(impl(before="def demo_reference(x):\n    return torch.softmax(x, -1)\n")),
-    ]  # fmt: skip
+    ]
 
     def check_file(self) -> None:
         """Look at the host's code, then for torch in the graph's code."""
@@ -194,7 +193,7 @@ class HostCompute(Rule):
         for site in facts.graph_sites(cst.Call):
             self._foreign(site, site.node, "the kernel's graph")  # type: ignore[arg-type]
 
-    def _tensor(self, node: Optional[cst.CSTNode]) -> bool:
+    def _tensor(self, node: cst.CSTNode | None) -> bool:
         return self.facts.tensors.on_host(node)
 
     def _data(self, node: cst.CSTNode) -> bool:
@@ -250,7 +249,7 @@ class HostCompute(Rule):
         return name.startswith("torch.nn.") or any(self.facts.data.carries(arg.value) for arg in node.args)
 
     def _computes(self, name: str, node: cst.Call) -> bool:
-        root, _, last = name.split(".")[0], name, name.rpartition(".")[2]
+        root, last = name.partition(".")[0], name.rpartition(".")[2]
         if root == "torch":
             plain = name in _TORCH_PLAIN or name.startswith(_TORCH_META) or last in _MOVES
             return name != "torch" and not plain and not last.startswith(("is_", "get_", "set_"))

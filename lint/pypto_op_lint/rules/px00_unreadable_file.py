@@ -10,7 +10,7 @@ class UnreadableFile(Rule):
 
     What it does:
         Reports Python files that the parser refuses or that hold no statement, and any file of the operator that is binary,
-        in an encoding it does not declare, or larger than 8 MiB.
+        in an encoding it does not declare, or larger than 512 KiB (documents: 4 MiB).
 
     Why:
         Every other rule is silent about a file that it cannot read; without this one a syntax error would pass the gate.

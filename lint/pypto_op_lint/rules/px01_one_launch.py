@@ -60,7 +60,7 @@ class OneLaunch(Rule):
                 """
             )
         ),
-    ]  # fmt: skip
+    ]
     INVALID = [
         Invalid(impl(wrapper=WRAPPER.replace("    demo_kernel(x, out)\n", "")), lines=(22,)),
         Invalid(impl(wrapper=WRAPPER.replace("    demo_kernel(x, out)\n", "    demo_kernel(x, out)\n" * 2)), lines=(22,)),
@@ -80,7 +80,7 @@ class OneLaunch(Rule):
             )
         ),
         Invalid(impl(wrapper="def demo_wrapper(x):\n    return torch.empty_like(x)\n    demo_kernel(x, x)\n")),
-    ]  # fmt: skip
+    ]
 
     def check_file(self) -> None:
         """Count each wrapper's launches."""

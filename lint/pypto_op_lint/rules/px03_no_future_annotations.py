@@ -19,8 +19,8 @@ class NoFutureAnnotations(Rule):
         Reports the import. `--fix` removes it when it stands alone on its line.
 
     Why:
-        pypto reads the kernel's annotations as objects. With this import they are strings, no parameter is a tensor any more, and
-        the launch fails with "Non-tensor parameter must not be a torch.Tensor".
+        pypto reads the kernel's annotations as objects. With this import they are strings, no parameter is a tensor
+        any more, and the launch fails with "Non-tensor parameter must not be a torch.Tensor".
 
     Example:
         from __future__ import annotations

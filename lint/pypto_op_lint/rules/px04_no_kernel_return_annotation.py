@@ -45,8 +45,13 @@ class NoKernelReturnAnnotation(Rule):
 
     VALID = [
         Valid(impl()),
-        Valid(impl(wrapper="def demo_wrapper(x) -> torch.Tensor:\n    out = torch.empty_like(x)\n    demo_kernel(x, out)\n    return out\n")),
-    ]  # fmt: skip
+        Valid(
+            impl(
+                wrapper="def demo_wrapper(x) -> torch.Tensor:\n    out = torch.empty_like(x)\n"
+                "    demo_kernel(x, out)\n    return out\n"
+            )
+        ),
+    ]
     INVALID = [
         Invalid(_returning(" -> None"), replacement=impl()),
         Invalid(_returning(" -> pypto.Tensor([8, 8], pypto.DT_FP32)"), replacement=impl()),

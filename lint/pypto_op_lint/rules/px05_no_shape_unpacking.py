@@ -14,8 +14,8 @@ class NoShapeUnpacking(Rule):
     """Graph code unpacks the `shape` of a tensor into several names.
 
     What it does:
-        In the kernel and in the helpers it calls, reports `a, b = x.shape`, `for n in x.shape`, `f(*x.shape)` and the like, also through a name
-        bound to the shape. Single entries, `x.shape[0]`, pass.
+        In the kernel and in the helpers it calls, reports `a, b = x.shape`, `for n in x.shape`, `f(*x.shape)` and
+        the like, also through a name bound to the shape. Single entries, `x.shape[0]`, pass.
 
     Why:
         The static entries of a shape are known to the author and belong into constants, where tiles can use them; unpacked they
@@ -43,8 +43,13 @@ class NoShapeUnpacking(Rule):
     VALID = [
         Valid(impl()),
         Valid(impl(BODY.replace(_ROWS, "shape = x.shape\nrows = shape[0]"))),
-        Valid(impl(wrapper="def demo_wrapper(x):\n    rows, cols = x.shape\n    out = torch.empty((rows, cols))\n    demo_kernel(x, out)\n    return out\n")),
-    ]  # fmt: skip
+        Valid(
+            impl(
+                wrapper="def demo_wrapper(x):\n    rows, cols = x.shape\n"
+                "    out = torch.empty((rows, cols))\n    demo_kernel(x, out)\n    return out\n"
+            )
+        ),
+    ]
     INVALID = [
         Invalid(impl(BODY.replace(_ROWS, "rows, cols = x.shape"))),
         Invalid(impl(BODY.replace(_ROWS, "shape = x.shape\n[rows, cols] = shape"))),

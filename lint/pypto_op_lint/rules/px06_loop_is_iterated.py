@@ -18,7 +18,8 @@ class LoopIsIterated(Rule):
         never used.
 
     Why:
-        `pypto.loop` makes a generator. A statement that only calls it creates no loop, and what follows runs once, on the first chunk.
+        `pypto.loop` makes a generator. A statement that only calls it creates no loop, and what follows runs once,
+        on the first chunk.
 
     Example:
         pypto.loop(chunks)

@@ -8,9 +8,10 @@ from pypto_op.vocabulary import Severity
 from pypto_op_lint.examples import BODY, impl
 from pypto_op_lint.facts.values import Const, Seq, Value
 from pypto_op_lint.findings import WARN
+from pypto_op_lint.nodes import children
 from pypto_op_lint.pypto_names import names
 from pypto_op_lint.rule import IMPLS, Invalid, Rule, Valid
-from pypto_op_lint.tree import Site, children
+from pypto_op_lint.tree import Site
 
 _VALID = "valid_shape=[pypto.min(rows - i * 64, 64), 128]"
 _STORAGE = {"view": 1, "reshape": 1, "full": 0}
@@ -27,9 +28,9 @@ class ValidShape(Rule):
     """A `valid_shape` is passed wrongly, contradicts the storage shape, or is missing on a ragged tail.
 
     What it does:
-        Reports `valid_shape` where the operation takes none or takes it by keyword only, with another rank than the storage shape, and with a
-        known entry that is not positive or larger than the storage. Warns when a view inside a loop whose count is rounded
-        up steps by the loop's index and says no valid shape.
+        Reports `valid_shape` where the operation takes none or takes it by keyword only, with another rank than the
+        storage shape, and with a known entry that is not positive or larger than the storage. Warns when a view
+        inside a loop whose count is rounded up steps by the loop's index and says no valid shape.
 
     Why:
         The valid shape travels with the tensor. A wrong one makes later operations read padding, or refuses a write far from
@@ -60,7 +61,7 @@ class ValidShape(Rule):
         Valid(_body("(rows + 63) // 64", "rows // 64").replace(", " + _VALID, "")),
         Valid(_body("pypto.exp(tile)", "pypto.mul(tile, pypto.full([64, 128], 1.0, pypto.DT_FP32, valid_shape=[32, 128]))")),
         Valid(_body(f"pypto.view(x, [64, 128], [i * 64, 0], {_VALID})", f"x.view([64, 128], [i * 64, 0], {_VALID})")),
-    ]  # fmt: skip
+    ]
     INVALID = [
         Invalid(_body("valid_shape=[", "[")),
         Invalid(_body("pypto.exp(tile)", "pypto.exp(tile, valid_shape=[64, 128])")),
@@ -141,7 +142,8 @@ class ValidShape(Rule):
                 if self._rounds_up(loop.iter):
                     self.report(
                         site,
-                        f"`{self.code(node, 50)}` steps with a loop whose count is rounded up, so its last turn reads past the data",
+                        f"`{self.code(node, 50)}` steps with a loop whose count "
+                        f"is rounded up, so its last turn reads past the data",
                         hint="pass `valid_shape=[pypto.min(total - offset, tile), ...]`, or loop over whole tiles only",
                         status=WARN,
                     )

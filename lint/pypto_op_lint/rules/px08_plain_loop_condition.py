@@ -19,8 +19,8 @@ class PlainLoopCondition(Rule):
         Reports `if pypto.cond(...)` in the kernel itself. `--fix` puts the inner condition in its place.
 
     Why:
-        In a jit function the front end wraps the condition itself. Written out, it fails with "Test condition must be a symbolic
-        scalar or boolean" in the first line of output, and with an unrelated tile error in the last.
+        In a jit function the front end wraps the condition itself. Written out, it fails with "Test condition must
+        be a symbolic scalar or boolean" in the first line of output, and with an unrelated tile error in the last.
 
     Example:
         if pypto.cond(pypto.is_loop_begin(i)): ...

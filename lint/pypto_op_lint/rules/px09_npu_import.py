@@ -39,12 +39,14 @@ class NpuImport(Rule):
 
     VALID = [
         Valid(impl()),
-        Valid(impl(head=HEAD.replace("import torch_npu", "try:\n    import torch_npu\nexcept ImportError:\n    torch_npu = None"))),
+        Valid(
+            impl(head=HEAD.replace("import torch_npu", "try:\n    import torch_npu\nexcept ImportError:\n    torch_npu = None"))
+        ),
     ]
     INVALID = [
         Invalid(impl(head=HEAD.replace("import torch_npu\n", ""))),
         Invalid(impl(head=HEAD.replace("import torch_npu\n", "# import torch_npu\n"))),
-    ]  # fmt: skip
+    ]
 
     def check_file(self) -> None:
         """Look for the import."""
