@@ -17,7 +17,7 @@ from pathlib import Path
 from pypto_op_lint.guard.paths import Place, Surroundings
 
 INDEX_FILE = "index.json"
-_VERSION = 1
+_VERSION = 2
 _MAX_HASHED = 16 << 20
 
 
@@ -29,7 +29,7 @@ class Seen:
         sha256: of its content when it was last looked at.
         stamp: size, inode, modification and change time at that look.
         session: the session that changed it, for the gate at the end of a turn.
-        agent: the agent that changed it.
+        author: the agent that changed it: its id, else its name, else empty for the main session.
         blocked: whether the linter refused this content.
         signature: the blocking findings, rule and place, to recognise a loop.
         repeats: how often in a row the same findings came.
@@ -38,7 +38,7 @@ class Seen:
     sha256: str
     stamp: list[int]
     session: str = ""
-    agent: str = ""
+    author: str = ""
     blocked: bool = False
     signature: list[str] = field(default_factory=list)
     repeats: int = 0
@@ -63,13 +63,13 @@ class ContentIndex:
         self._dirty = False
         self._load()
 
-    def note(self, path: Path, *, session: str, agent: str, signature: Iterable[str] = ()) -> Seen:
+    def note(self, path: Path, *, session: str, author: str, signature: Iterable[str] = ()) -> Seen:
         """Record the present content of a file that was just linted, and what the linter said about it."""
         key, signature = str(path), list(signature)
         before = self.files.get(key)
         looked = look(path)
         repeats = before.repeats + 1 if before and signature and before.signature == signature else int(bool(signature))
-        seen = Seen(*(looked or ("", [])), session, agent, bool(signature), signature, repeats)
+        seen = Seen(*(looked or ("", [])), session, author, bool(signature), signature, repeats)
         self.files[key] = seen
         self._dirty = True
         return seen
@@ -115,9 +115,13 @@ class ContentIndex:
         self._dirty = True
         return True
 
-    def outstanding(self, session: str) -> list[tuple[Path, Seen]]:
-        """Return the files that this session changed and whose content the linter refuses."""
-        return [(Path(key), seen) for key, seen in self.files.items() if seen.blocked and seen.session == session]
+    def outstanding(self, session: str, author: str | None = None) -> list[Path]:
+        """Return the files whose content the linter refuses and that this session (and author) changed."""
+        return [
+            Path(key)
+            for key, seen in self.files.items()
+            if seen.blocked and seen.session == session and author in (None, seen.author)
+        ]
 
     def _load(self) -> None:
         try:

@@ -102,6 +102,7 @@ class HookEvents:
             found = lint.files([Path(request["path"])])
         else:
             return wire.answer()
+        self.index.begin(around)
         if found.reasons:
             return wire.block("\n".join(found.reasons))
         if found.notes:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from pypto_op.errors import PyptoOpError
-
 from pypto_op_lint.changes import Change, ContentIndex
 from pypto_op_lint.guard.frozen import changed_frozen_file, read_state
 from pypto_op_lint.guard.paths import Located, Place, Surroundings
@@ -38,6 +37,8 @@ class PostLint:
         self.around = around
         self.session = str(request["session"])
         self.agent = str(request["agent"])
+        self.author = str(request["agent_id"] or request["agent"])
+        self.whole_session = request["event"] != "SubagentStop"
         self.found = Found()
 
     def files(self, paths: Iterable[Path]) -> Found:
@@ -68,18 +69,21 @@ class PostLint:
         return self.found
 
     def before_stopping(self) -> Found:
-        """Lint again what this session left refused and this agent could repair, and what changed unseen."""
+        """Lint again what was left refused, and what changed unseen.
+
+        The main session answers for everything that the session left; an agent for what it wrote itself, and for
+        unseen changes to files that it may write.
+        """
         changed = [c.path for c in self.index.changes(self.around) if not c.deleted] if self.index.begun else []
-        left = [path for path, seen in self.index.outstanding(self.session)]
+        left = self.index.outstanding(self.session, None if self.whole_session else self.author)
         for path in dict.fromkeys([*left, *changed]):
             at = self.around.locate(path)
-            if at.op and at.path.is_file() and self._concerns_agent(at):
+            if at.op and at.path.is_file() and (path in left or self._concerns_agent(at)):
                 self._lint(at)
         self.found.notes.clear()
         return self.found
 
     def _concerns_agent(self, at: Located) -> bool:
-        """The main session answers for everything, an agent of the team for what it may write."""
         table = load_roles()
         role = table.role_of(self.agent)
         if role is None or table.may_move_state(self.agent):
@@ -111,7 +115,7 @@ class PostLint:
             self.found.reasons.append(f"[pypto-op-lint] {error.one_line()}")
             return
         signature = sorted(f"{f.rule_id} {f.file}:{f.line}" for f in result.blocking)
-        seen = self.index.note(at.path, session=self.session, agent=self.agent, signature=signature)
+        seen = self.index.note(at.path, session=self.session, author=self.author, signature=signature)
         message = block_message(result)
         if message:
             lines = [message, f"file: {at.path}"]

@@ -108,7 +108,7 @@ class Server:
             return bytes(self._events().answer(request))
         except ImportError as error:
             self.done = True
-            return f"E{sys.executable} lacks {error.name or error}; run `make setup` in the bundle".encode()
+            return f"E{sys.executable} lacks {error.name or error}".encode()
         except Exception as error:
             return self._internal_error(question, error)
         finally:

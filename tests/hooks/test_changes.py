@@ -108,10 +108,18 @@ def test_a_clean_turn_ends(harness: Harness) -> None:
     assert harness.event("SubagentStop", stop_hook_active=False).out == ""
 
 
-def test_the_gate_asks_only_those_who_may_repair(harness: Harness) -> None:
+def test_an_agent_is_not_held_for_what_another_left(harness: Harness) -> None:
+    harness.write(f"{OP}/soft_impl.py", BAD_IMPL)
+    assert harness.event("SubagentStop", agent_type="pypto-op:pypto-op-coder", agent_id="a1").out == ""
+    (harness.workspace / OP / "modules/soft_module1_impl.py").write_text(BAD_IMPL)
+    assert "module1" in harness.event("SubagentStop", agent_type="pypto-op:pypto-op-coder", agent_id="a1").blocked
+
+
+def test_the_gate_asks_the_one_who_wrote_it_and_the_main_session(harness: Harness) -> None:
     harness.write(f"{OP}/soft_impl.py", BAD_IMPL, "pypto-op:pypto-op-coder")
     assert harness.event("SubagentStop", agent_type="pypto-op:pypto-op-verifier").out == ""
     assert BANNER in harness.event("SubagentStop", agent_type="pypto-op:pypto-op-coder").blocked
+    assert harness.event("SubagentStop", agent_type="general-purpose").out == ""
     assert BANNER in harness.event("Stop", agent_type="pypto-op:pypto-op-orchestrator").blocked
     harness.session = "another"
     assert harness.event("Stop").out == "", "another session is not held for it"
