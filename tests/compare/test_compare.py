@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pypto_op.compare import CompareError, compare_leaves, detailed_tensor_compare
+from pypto_op.comparison.numbers import ulp_distance
 from pypto_op.policy import get_policy
 from pypto_op.vocabulary import FailureCategory
 
@@ -231,6 +232,18 @@ def test_complex_uses_the_modulus():
 def test_ulp_distance(dtype, actual, expected, ulps):
     result = compare(torch.tensor([actual], dtype=dtype), torch.tensor([expected], dtype=dtype))
     assert result["ulp_max"] == ulps
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2])
+def test_ulp_distance_is_one_between_neighbours_for_every_bit_pattern(dtype):
+    width = 8 * torch.empty(0, dtype=dtype).element_size()
+    patterns = torch.arange(-(2 ** (width - 1)), 2 ** (width - 1)).to({8: torch.int8, 16: torch.int16}[width])
+    values = patterns.view(dtype)
+    values = values[torch.isfinite(values.double())]
+    values = values[values.double().argsort(stable=True)]
+    distance = ulp_distance(values[1:], values[:-1])
+    same = values[1:].double() == values[:-1].double()  # the two zeros
+    assert bool((distance == torch.where(same, 0.0, 1.0)).all()) and int(same.sum()) == 1
 
 
 # -- metrics -------------------------------------------------------------------------------------------------

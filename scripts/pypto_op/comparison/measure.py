@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import torch
 
 from pypto_op.comparison.numbers import (
+    all_finite,
     as_int64,
     as_wide,
     count_nan_inf,
@@ -55,8 +56,11 @@ class Measured:
         """Flat index of the worst element: a wrong NaN or Inf before any finite difference."""
         return self.special_at if self.special_at is not None else self.violation_at
 
-    def add_finite(self, offset: int, where: torch.Tensor, diff: torch.Tensor, magnitude: torch.Tensor) -> None:
-        """Add |actual - expected| and |expected| (float64) of the finite elements `where` of a piece."""
+    def add_finite(self, offset: int, where: torch.Tensor | None, diff: torch.Tensor, magnitude: torch.Tensor) -> None:
+        """Add |actual - expected| and |expected| (float64) of the finite elements of a piece.
+
+        `where` holds their indices in the piece; None if it has no others.
+        """
         if not diff.numel():
             return
         self.finite += diff.numel()
@@ -65,20 +69,20 @@ class Measured:
         self.expected_max = max(self.expected_max, float(magnitude.max()))
         greatest, at = diff.max(dim=0)
         if float(greatest) > self.diff_max:
-            self.diff_max, self.diff_max_at = float(greatest), offset + int(where[at])
+            self.diff_max, self.diff_max_at = float(greatest), _flat_index(offset, where, at)
         relative, at = (diff / magnitude.clamp(min=REL_FLOOR)).max(dim=0)
         if float(relative) > self.rel_max:
-            self.rel_max, self.rel_max_at = float(relative), offset + int(where[at])
+            self.rel_max, self.rel_max_at = float(relative), _flat_index(offset, where, at)
 
     def add_verdicts(
-        self, offset: int, where: torch.Tensor, diff: torch.Tensor, bad: torch.Tensor, violation: torch.Tensor
+        self, offset: int, where: torch.Tensor | None, diff: torch.Tensor, bad: torch.Tensor, violation: torch.Tensor
     ) -> None:
         """Add which finite elements are out of tolerance, and by how much."""
         if not diff.numel():
             return
         greatest, at = violation.max(dim=0)
         if float(greatest) > self.violation_max:
-            self.violation_max, self.violation_at = float(greatest), offset + int(where[at])
+            self.violation_max, self.violation_at = float(greatest), _flat_index(offset, where, at)
         if bool(bad.any()):
             out = diff[bad]
             self.bad += out.numel()
@@ -87,8 +91,8 @@ class Measured:
 
     def add_signs(self, signed: torch.Tensor) -> None:
         """Count elements above and below their expectation."""
-        self.above += int((signed > 0).sum())
-        self.below += int((signed < 0).sum())
+        self.above += int(torch.count_nonzero(signed > 0))
+        self.below += int(torch.count_nonzero(signed < 0))
 
     def add_ranges(self, actual: torch.Tensor, expected: torch.Tensor) -> None:
         """Widen the ranges of the finite real values seen on both sides."""
@@ -104,9 +108,8 @@ def measure_exact(actual: torch.Tensor, expected: torch.Tensor) -> Measured:
     for offset, (left, right) in pieces([actual, expected]):
         first, second = as_int64(left), as_int64(right)
         diff = int_distance(first, second)
-        where = torch.arange(diff.numel())
-        result.add_finite(offset, where, diff, second.to(torch.float64).abs())
-        result.add_verdicts(offset, where, diff, diff > 0, torch.where(diff > 0, torch.inf, 0.0))
+        result.add_finite(offset, None, diff, second.to(torch.float64).abs())
+        result.add_verdicts(offset, None, diff, diff > 0, torch.where(diff > 0, torch.inf, 0.0))
         result.add_signs((first > second).to(torch.int8) - (first < second).to(torch.int8))
         result.add_ranges(first.to(torch.float64), second.to(torch.float64))
         result.actual_max = max(result.actual_max, float(first.to(torch.float64).abs().max()))
@@ -140,7 +143,39 @@ def _add_piece(
     twins: Sequence[torch.Tensor],
 ) -> None:
     first, second = as_wide(actual), as_wide(expected)
-    rounded = expected.to(actual.dtype)
+    rounded = expected if expected.dtype == actual.dtype else expected.to(actual.dtype)
+    where = None
+    calm = all_finite(first) and all_finite(second) and (rounded is expected or all_finite(as_wide(rounded)))
+    if not calm:
+        where = _finite_where(result, offset, first, second, rounded, twins)
+        if not where.numel():
+            return
+        first, second = first[where], second[where]
+        actual, rounded = actual[where], rounded[where]
+    signed = first - second
+    diff, magnitude = signed.abs(), second.abs()
+    result.actual_max = max(result.actual_max, float(first.abs().max()))
+    result.add_finite(offset, where, diff, magnitude)
+    result.add_verdicts(offset, where, diff, *rule.add(diff, magnitude))
+    if not actual.is_complex():
+        result.add_signs(signed)
+        result.add_ranges(first, second)
+        distance = ulp_distance(actual, rounded)
+        if not calm:
+            distance = distance[torch.isfinite(rounded.to(torch.float64))]
+        if distance.numel():
+            result.ulp_max = max(result.ulp_max or 0.0, float(distance.max()))
+
+
+def _finite_where(
+    result: Measured,
+    offset: int,
+    first: torch.Tensor,
+    second: torch.Tensor,
+    rounded: torch.Tensor,
+    twins: Sequence[torch.Tensor],
+) -> torch.Tensor:
+    """Compare the places of NaN and Inf; return the indices that are finite on both sides."""
     kind, expected_kind = special_kind(first), special_kind(second)
     accepted = kind == special_kind(as_wide(rounded))
     for twin in twins:
@@ -154,22 +189,8 @@ def _add_piece(
         result.special_mismatches += wrong.numel()
         if result.special_at is None:
             result.special_at = offset + int(wrong[0])
-    finite = accepted & (kind == 0) & (expected_kind == 0)
-    where = torch.arange(actual.numel()) if bool(finite.all()) else finite.nonzero().reshape(-1)
-    if where.numel() < actual.numel():
-        first, second = first[where], second[where]
-        actual, rounded = actual[where], rounded[where]
-    if not where.numel():
-        return
-    signed = first - second
-    diff, magnitude = signed.abs(), second.abs()
-    result.actual_max = max(result.actual_max, float(first.abs().max()))
-    result.add_finite(offset, where, diff, magnitude)
-    result.add_verdicts(offset, where, diff, *rule.add(diff, magnitude))
-    if not actual.is_complex():
-        result.add_signs(signed)
-        result.add_ranges(first, second)
-        both_finite = torch.isfinite(rounded.to(torch.float64))
-        distance = ulp_distance(actual, rounded)[both_finite]
-        if distance.numel():
-            result.ulp_max = max(result.ulp_max or 0.0, float(distance.max()))
+    return (accepted & (kind == 0) & (expected_kind == 0)).nonzero().reshape(-1)
+
+
+def _flat_index(offset: int, where: torch.Tensor | None, at: torch.Tensor) -> int:
+    return offset + int(at if where is None else where[at])

@@ -8,7 +8,7 @@ from typing import Protocol
 
 import torch
 
-from pypto_op.comparison.numbers import as_wide, json_number, special_kind
+from pypto_op.comparison.numbers import all_finite, as_wide, json_number, special_kind
 from pypto_op.comparison.walk import pieces
 from pypto_op.policy import Policy
 
@@ -184,7 +184,7 @@ def _scale(tensor: torch.Tensor) -> float:
     greatest = 0.0
     for _, (piece,) in pieces([tensor]):
         wide = as_wide(piece)
-        finite = wide[special_kind(wide) == 0]
+        finite = wide if all_finite(wide) else wide[special_kind(wide) == 0]
         if finite.numel():
             greatest = max(greatest, float(finite.abs().max()))
     return greatest
@@ -200,4 +200,5 @@ def _measures(twin: torch.Tensor, truth: torch.Tensor, clamp: float) -> dict[str
 
 
 def _ratio(diff: torch.Tensor, allowed: torch.Tensor) -> torch.Tensor:
-    return torch.where(diff == 0, torch.zeros_like(diff), diff / allowed)
+    """Return diff / allowed, with 0 / 0 = 0."""
+    return (diff / allowed).nan_to_num_(nan=0.0, posinf=torch.inf)
