@@ -90,10 +90,15 @@ class ParsedFile:
 class StatementCache:
     """Trees of statements by their text, least recently used dropped first."""
 
-    def __init__(self) -> None:
+    def __init__(self, characters: int = _CACHE_CHARACTERS) -> None:
+        """Keep trees of up to `characters` characters of source."""
+        self._limit = characters
         self._entries: OrderedDict[tuple[str, int], list[Parsed]] = OrderedDict()
         self._characters = 0
         self.parsed_now = 0
+
+    def __len__(self) -> int:
+        return len(self._entries)
 
     def holds(self, text: str, indent: int) -> bool:
         """Whether a tree of `text` is kept."""
@@ -117,7 +122,7 @@ class StatementCache:
         return copies[index]
 
     def _evict(self, keep: tuple[str, int]) -> None:
-        while self._characters > _CACHE_CHARACTERS or len(self._entries) > _CACHE_ENTRIES:
+        while self._characters > self._limit or len(self._entries) > _CACHE_ENTRIES:
             key = next(iter(self._entries))
             if key == keep:
                 return

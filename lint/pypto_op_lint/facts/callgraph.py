@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import libcst as cst
 
 from pypto_op_lint.facts.callsite import CallSite
-from pypto_op_lint.facts.evaluator import Evaluator
+from pypto_op_lint.facts.evaluator import PASSES_FUNCTION_ON, Evaluator
 from pypto_op_lint.facts.values import Func, Param
 from pypto_op_lint.tree import Function, Site, Tree
 
@@ -43,7 +43,7 @@ class CallGraph:
             callees = ev.values(node.func)
             higher_order = higher_order or any(isinstance(v, Param) for v in callees)
             calls = [CallSite(site, v, "call") for v in callees if isinstance(v, Func)]
-            if not calls:
+            if not calls and not ev.paths(node.func) & PASSES_FUNCTION_ON:
                 calls = [CallSite(site, f, "reference") for f in self._handed_on(node)]
             if calls:
                 self.at[id(node)] = calls

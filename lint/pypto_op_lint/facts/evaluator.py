@@ -35,7 +35,7 @@ _MOST_DEPTH = 60
 _CONSTANT_NAMES = {"True": True, "False": False, "None": None}
 _TAKEN_AS_IMPORTED = {"pypto", "torch", "torch_npu"}
 """Code blocks of a document do not repeat their imports."""
-_PASSES_FUNCTION_ON = {
+PASSES_FUNCTION_ON = {
     "functools.lru_cache", "functools.cache", "functools.wraps", "functools.partial", "torch.compile", "torch.no_grad",
     "torch.inference_mode", "torch.jit.ignore", "builtins.staticmethod", "builtins.classmethod",
     "torch.jit.unused", "torch._dynamo.disable", "torch.compiler.disable",
@@ -295,7 +295,7 @@ class Evaluator:
             made = [Func(f.function, f.bound, via_jit=True) for f in self.functions(plain[0])]
             if made:
                 return made
-        if name in _PASSES_FUNCTION_ON and plain:
+        if name in PASSES_FUNCTION_ON and plain:
             bound = len(plain) - 1 if name == "functools.partial" else 0
             made = [Func(f.function, f.bound + bound, f.via_jit) for f in self.functions(plain[0])]
             if made:
@@ -308,7 +308,7 @@ class Evaluator:
             functions = self.functions(node.args[0].value)
             if functions and callee.callee == "pypto.frontend.jit":
                 return [Func(f.function, f.bound, via_jit=True) for f in functions]
-            if functions and callee.callee in _PASSES_FUNCTION_ON:
+            if functions and callee.callee in PASSES_FUNCTION_ON:
                 return functions
         return (Result(f"{callee.callee}()", node),)
 
