@@ -57,6 +57,7 @@ def append(path: Path, tail: Tail, *, action: str, args: Arguments, facts: Facts
     """Write one line after `tail` and make it durable; a torn write behind `tail` is dropped.
 
     Raises:
+        ContractError: whole lines lie behind `tail`: somebody wrote without the lock.
         InfraError: the line could not be written.
     """
     body = {
@@ -71,8 +72,10 @@ def append(path: Path, tail: Tail, *, action: str, args: Arguments, facts: Facts
     text = canonical_json(body)
     line = _HEAD + mac(_DOMAIN, text).encode() + b'",' + text[1:] + b"\n"
     try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
         try:
+            if b"\n" in os.pread(descriptor, MAX_BYTES, tail.end):
+                raise ContractError("went on while this step was taken", file=path, remedy="repeat the action")
             os.ftruncate(descriptor, tail.end)
             os.lseek(descriptor, tail.end, os.SEEK_SET)
             if os.write(descriptor, line) != len(line):

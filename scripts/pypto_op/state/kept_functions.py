@@ -60,14 +60,14 @@ def function_hashes(path: Path, op: str) -> dict[str, str]:
     normalise = _Normalise(op)
     hashes = {}
     for node in tree.body:
-        if isinstance(node, ast.FunctionDef) and not _is_entry(node):
+        if isinstance(node, ast.FunctionDef) and not _grows(node):
             normal = normalise.visit(node)
             hashes[normal.name] = sha256_bytes(ast.dump(normal).encode())
     return hashes
 
 
-def _is_entry(function: ast.FunctionDef) -> bool:
-    if function.name.endswith("_wrapper"):
+def _grows(function: ast.FunctionDef) -> bool:
+    if function.name.endswith(("_wrapper", "_impl")):
         return True
     inner = (node for node in ast.walk(function) if isinstance(node, ast.FunctionDef))
     return any("frontend.jit" in ast.unparse(dec) for node in inner for dec in node.decorator_list)

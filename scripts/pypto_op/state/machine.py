@@ -80,9 +80,10 @@ def step(state: State | None, action: str, args: Arguments, facts: Facts, *, in_
 
 
 def legal_actions(state: State | None) -> list[str]:
-    """Return the actions that could be taken next, each with its stage or phase, in workflow order."""
+    """Return the actions that could be taken next, each with its stage or phase; those that lead on come first."""
     found = []
-    for row in workflow().actions.values():
+    rows = workflow().actions.values()
+    for row in sorted(rows, key=lambda row: row.name.startswith(_BACKWARD)):
         if row.owner_only:
             continue
         for args, label in _instances(state, row):
@@ -94,6 +95,7 @@ def legal_actions(state: State | None) -> list[str]:
     return found
 
 
+_BACKWARD = ("fail_", "reopen_")
 _SHORT = (
     "rollback_to_stage",
     "record_artifact_hash",

@@ -1,0 +1,482 @@
+"""Two small complete operators, written artefact by artefact in the order in which a team writes them.
+
+`chain` (two modules: square, then add) takes the staged path, `square_add` (the same sum in one kernel) the single
+one. The kernels are real: the simulator runs them.
+"""
+
+import json
+from pathlib import Path
+
+FRONT = """---
+schema_version: "1.0"
+op_name: {op}
+supported_dtypes: [float32]
+"""
+
+SPEC = (
+    FRONT
+    + """p0_shapes:
+  - {{N: 32, D: 32}}
+tolerance:
+  float32: {{atol: 1.0e-06, rtol: 1.0e-05}}
+dynamic_axes: [N]
+dynamic_axes_ranges:
+  N: [1, 4096]
+shape_constraints: [D == 32]
+---
+# {op}
+
+## 1. What it does
+The square of x plus y, element by element.
+
+### Parameters
+| name | kind | shape | dtype | meaning |
+|---|---|---|---|---|
+| x | tensor | [N, D] | float32 | squared |
+| y | tensor | [N, D] | float32 | added |
+
+## 2. Formula
+$$ out = x \\cdot x + y $$
+
+## 3. Algorithm
+1. square x; 2. add y.
+
+## 5. Inputs and outputs
+| tensor | direction | shape | dtype | notes |
+|---|---|---|---|---|
+| x | in | [N, D] | float32 | |
+| y | in | [N, D] | float32 | |
+| out | out | [N, D] | float32 | |
+
+## 6. Dtypes
+| input dtype | accumulation dtype | output dtype |
+|---|---|---|
+| float32 | float32 | float32 |
+
+## 7. Precision
+atol 1e-6 and rtol 1e-5: two roundings.
+
+## 8. Dynamic axes
+N.
+"""
+)
+
+API_REPORT = (
+    FRONT
+    + """dynamic_axes: [N]
+tiling_required: true
+feasibility: feasible
+---
+# {op}: which PyPTO calls do it
+
+## 1. Overview
+Two element-wise operations.
+
+## 3. API mapping
+| step | expression | PyPTO API | level | constraint ok | workaround |
+|---|---|---|---|---|---|
+| 1 | x * x | pypto.mul | direct | yes | |
+| 2 | + y | pypto.add | direct | yes | |
+
+## 4. Constraints
+Same shape and dtype on both sides.
+
+## 5. Tiling
+Rows are cut in tiles of 16; the last tile may be ragged.
+
+## 9. Verdict
+Feasible.
+"""
+)
+
+GOLDEN = '''"""Torch reference of {op}.
+
+Golden function inventory
+ 1. square x   [N, D] -> [N, D]
+ 2. add y      [N, D] -> [N, D]
+"""
+
+
+def {op}_golden(x, y):
+    """x, y: [N, D] float. Returns [N, D]."""
+    squared = x * x  # [N, D]
+    return squared + y  # [N, D]
+'''
+
+GOLDEN_PERF_REPORT = """# {op}: golden performance
+
+## Op Performance
+
+| op | count | mean_duration | total |
+|---|---|---|---|
+| mul | 1 | 2.0 | 2.0 |
+| add | 1 | 2.0 | 2.0 |
+
+## End to end
+Median of one call: 6 us.
+"""
+
+DESIGN = """---
+schema_version: "2.1"
+op_name: {op}
+status: final
+compute_kind: vector
+dtypes: [float32]
+dynamic_axes: [N]
+---
+# {op}: design
+
+## 0. Complexity and decomposition
+
+### 0.1 Signals
+| effective_lines | loop_carried_state_groups | matmul_count | cross_tile_reduce_count |
+|---|---|---|---|
+| 2 | 0 | 0 | 0 |
+
+### 0.2 Total
+total_complexity = 0.07
+
+### 0.3 Decision
+Decision: module_count = {n}{override}
+
+### 0.4 Heavy and light operations
+| operation | heavy or light | module |
+|---|---|---|
+| mul | light | M1 |
+| add | light | M{n} |
+
+### 0.5 Modules and boundaries
+| module | heavy ops | merged light ops | boundary tensor (name, shape) | CU |
+|---|---|---|---|---|
+{rows}
+
+## 1. API mapping
+| step | PyPTO call | dtype in, dtype out | why not another |
+|---|---|---|---|
+| 1 | x * x | float32 | |
+| 2 | + y | float32 | |
+
+## 2. Kernel signature
+| parameter | annotation | kind (tensor, int, float) | dynamic axis |
+|---|---|---|---|
+| x, y, out | pypto.Tensor([pypto.DYNAMIC, 32], pypto.DT_FP32) | tensor | N |
+
+## 3. Tiling
+### 3.2.5 Tile code
+```python
+pypto.set_vec_tile_shapes(16, 32)
+```
+
+## 4. Loops
+One loop over row tiles; the last tile has fewer valid rows.
+
+## 6. Verification plan
+Shapes at tile boundaries, float32, tolerance as in SPEC.md.
+
+## Numerical Stability Profile
+Nothing cancels but x * x against y of the opposite sign; both are exact to one rounding.
+"""
+
+INTERFACES = {
+    1: """schema_version: 1
+op: {op}
+primary_inputs:
+  - {{name: x, shape: [N, D], dtype: float32}}
+  - {{name: y, shape: [N, D], dtype: float32}}
+modules:
+  - id: 1
+    name: square_add
+    description: square x and add y
+    inputs:
+      - {{name: x, source: primary}}
+      - {{name: y, source: primary}}
+    outputs:
+      - {{name: out, shape: [N, D], dtype: float32}}
+    live_out: [out]
+final_outputs:
+  - {{name: out, source: module_1}}
+composition_verification:
+  atol: 1.0e-6
+  rtol: 1.0e-5
+  seeds: [3, 17]
+  shapes: [{{N: 16, D: 32}}, {{N: 17, D: 32}}]
+""",
+    2: """schema_version: 1
+op: {op}
+primary_inputs:
+  - {{name: x, shape: [N, D], dtype: float32}}
+  - {{name: y, shape: [N, D], dtype: float32}}
+modules:
+  - id: 1
+    name: square
+    description: square of x
+    inputs:
+      - {{name: x, source: primary}}
+    outputs:
+      - {{name: squared, shape: [N, D], dtype: float32}}
+    live_out: [squared]
+  - id: 2
+    name: add
+    description: add y
+    inputs:
+      - {{name: squared, source: module_1}}
+      - {{name: y, source: primary}}
+    outputs:
+      - {{name: out, shape: [N, D], dtype: float32}}
+    live_out: [out]
+final_outputs:
+  - {{name: out, source: module_2}}
+composition_verification:
+  atol: 1.0e-6
+  rtol: 1.0e-5
+  seeds: [3, 17]
+  shapes: [{{N: 16, D: 32}}, {{N: 17, D: 32}}]
+""",
+}
+
+TEST_INPUTS = '''"""Inputs of {op} for every case of adversarial_suite.json."""
+
+import os
+
+import torch
+
+PRIMARY_INPUT_ORDER = ["x", "y"]
+
+DEVICE = torch.device(f"npu:{{int(os.environ.get('TILE_FWK_DEVICE_ID', '0'))}}")
+
+_DTYPES = {{"float32": torch.float32}}
+
+
+def _dtype_from_str(word):
+    return _DTYPES[word["default"] if isinstance(word, dict) else word]
+
+
+def _resolve_shape(names, symbols):
+    return tuple(int(symbols[name]) for name in names)
+
+
+def make_inputs(case):
+    """Return {{"x": [N, D], "y": [N, D]}} for one suite case."""
+    torch.manual_seed(case.get("seed", 42))
+    dtype = _dtype_from_str(case["dtype"])
+    shape = _resolve_shape(["N", "D"], case["shape"])
+    return {{
+        "x": torch.randn(shape, dtype=dtype, device=DEVICE),
+        "y": torch.randn(shape, dtype=dtype, device=DEVICE),
+    }}
+'''
+
+RUNNER = '"""Generated by pypto-op; binds the names that the seeds fix."""\n'
+
+KERNEL = '''"""{title}"""
+
+import os
+
+import pypto
+import torch
+import torch_npu  # noqa: F401  (registers the npu device)
+
+torch.npu.set_device(int(os.environ.get("TILE_FWK_DEVICE_ID", "0")))
+
+ROWS, WIDTH = 16, 32
+
+
+def {name}_square(x, row, rows):
+    """Return the square of one tile."""
+    pypto.set_vec_tile_shapes(16, 32)
+    tile = pypto.view(x, [ROWS, WIDTH], [row, 0], valid_shape=[rows, WIDTH])
+    return tile * tile
+
+
+def {name}_add(squared, y, row, rows):
+    """Return the square plus a tile of y."""
+    pypto.set_vec_tile_shapes(16, 32)
+    return squared + pypto.view(y, [ROWS, WIDTH], [row, 0], valid_shape=[rows, WIDTH])
+
+
+@pypto.frontend.jit(runtime_options={{"run_mode": pypto.RunMode.NPU}})
+def {name}_kernel(
+    x: pypto.Tensor([pypto.DYNAMIC, WIDTH], pypto.DT_FP32),
+    y: pypto.Tensor([pypto.DYNAMIC, WIDTH], pypto.DT_FP32),
+    out: pypto.Tensor([pypto.DYNAMIC, WIDTH], pypto.DT_FP32),
+):
+    count = x.shape[0]
+    for step in pypto.loop((count + ROWS - 1) // ROWS, name="ROWS", idx_name="step"):
+        row = step * ROWS
+        rows = pypto.min(count - row, ROWS)
+        pypto.assemble({value}, [row, 0], out)
+
+
+def {name}_wrapper(x, y):
+    """x, y: [N, 32] float32, contiguous. Returns [N, 32]."""
+    out = torch.empty(x.shape, dtype=x.dtype, device=x.device)
+    {name}_kernel(x, y, out)
+    return out
+'''
+
+VALUES = {
+    1: "{name}_square(x, row, rows) + 0.0 * {name}_square(y, row, rows)",
+    2: "{name}_add({name}_square(x, row, rows), y, row, rows)",
+}
+
+MODULE_GOLDEN = '''# Derived from module_interfaces.yaml. Do not hand-edit; on YAML changes, regenerate.
+"""Cumulative golden of {name}."""
+
+
+def {name}_golden(x, y):
+    """x, y: [N, D] float. Returns [N, D]."""
+    return {value}
+'''
+
+TEST = '''"""Test of {subject} against its golden."""
+
+import os
+import sys
+
+_here = os.path.dirname(os.path.abspath(__file__))
+_current = _here
+for _ in range(8):
+    _candidate = os.path.join(_current, ".agents", "skills", "pypto-op-verify", "scripts")
+    if os.path.isdir(_candidate):
+        sys.path.insert(0, _candidate)
+        break
+    _current = os.path.dirname(_current)
+else:
+    raise ImportError("detailed_tensor_compare is not reachable from " + _here)
+for _path in (_here, {folders}):
+    sys.path.insert(0, _path)
+
+import torch
+import torch_npu  # noqa: F401
+from detailed_tensor_compare import detailed_tensor_compare
+from {subject}_golden import {subject}_golden
+from {subject}_impl import {subject}_wrapper
+from test_inputs import make_inputs
+
+
+def _check(name, case):
+    torch.npu.set_device(int(os.environ.get("TILE_FWK_DEVICE_ID", "0")))
+    torch.manual_seed(42)
+    inputs = make_inputs(case)
+    actual = {subject}_wrapper(*inputs.values())
+    expected = {subject}_golden(*inputs.values())
+    actual = actual if isinstance(actual, tuple) else (actual,)
+    expected = expected if isinstance(expected, tuple) else (expected,)
+    assert len(actual) == len(expected)
+    for index, (a, b) in enumerate(zip(actual, expected)):
+        result = detailed_tensor_compare(a, b, atol=1e-6, rtol=1e-5, tensor_name=f"{{name}}_{{index}}")
+        assert result["all_close"]
+
+
+def test_{short}_l0():
+    _check("{short}_l0", {{"id": "l0", "level": 0, "shape": {{"N": 16, "D": 32}}, "dtype": "float32"}})
+
+
+def test_{short}_l1():
+    _check("{short}_l1", {{"id": "l1", "level": 1, "shape": {{"N": 32, "D": 32}}, "dtype": "float32"}})
+
+
+if __name__ == "__main__":
+    test_{short}_l0()
+    test_{short}_l1()
+'''
+
+README = """# {op}
+
+The square of x plus y. Call `{op}_wrapper(x, y)`.
+"""
+
+TUNING_REPORT = """# {op}: tuning
+
+Baseline and result: one tile shape fits; nothing was adopted.
+"""
+
+SELF_REVIEW = """
+## Phase M{k} self-review
+
+- [x] host_wrapper signature matches the interfaces
+- [x] every output is written
+- [x] view offsets and valid shapes agree
+- [x] Golden function inventory rows carry a check mark
+- [x] no `for ... in range` on the host
+- [x] the kernel is launched exactly once
+"""
+
+
+class Operator:
+    """Writes the artefacts of one operator; each method is one stage's or one role's work."""
+
+    def __init__(self, root, *, op, n):
+        self.root, self.op, self.n = Path(root), op, n
+        self.root.mkdir(parents=True, exist_ok=True)
+
+    def write(self, relative, text, **values):
+        path = self.root / relative
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text.format(op=self.op, n=self.n, **values) if values or "{op}" in text else text)
+        return path
+
+    def planning(self):
+        self.write("SPEC.md", SPEC)
+        self.write("API_REPORT.md", API_REPORT)
+
+    def golden(self):
+        self.write(f"{self.op}_golden.py", GOLDEN)
+        self.write("GOLDEN_PERF_REPORT.md", GOLDEN_PERF_REPORT)
+
+    def architecture(self):
+        rows = "\n".join(f"| M{k} | | x | t{k} [N, D] | 0.04 |" for k in range(1, self.n + 1))
+        override = "" if self.n == 1 else "\nOverride reason: the team's exercise in the staged path"
+        self.write("DESIGN.md", DESIGN, rows=rows, override=override)
+
+    def design(self):
+        self.write("eval/module_interfaces.yaml", INTERFACES[self.n])
+        self.write("eval/test_inputs.py", TEST_INPUTS)
+        self.write("eval/adversarial_suite.json", json.dumps(self.suite(), indent=1))
+        self.write("eval/adversarial_runner.py", RUNNER)
+
+    def suite(self):
+        rows = {"L1": (16, 21), "L2": (16, 32), "L3": (1, 17), "L4": (48, 67), "L5": (15, 33)}
+        cases = [
+            {
+                "id": f"{level}_{rows_}",
+                "level": level,
+                "shape": {"N": rows_, "D": 32},
+                "dtype": {"default": "float32"},
+                "precision": level != "L1",
+                "atol": 1e-6,
+                "rtol": 1e-5,
+                "seed": 42,
+            }
+            for level, counts in rows.items()
+            for rows_ in counts
+        ]
+        return {"schema_version": 1, "op": self.op, "total_modules": self.n, "cases": cases}
+
+    def kernel(self, name, k):
+        value = VALUES[k].format(name=name)
+        return KERNEL.format(title=f"{name}: M1..M{k}.", name=name, value=value)
+
+    def module(self, k):
+        suffix = "".join(str(i) for i in range(1, k + 1))
+        name = f"{self.op}_module{suffix}"
+        value = "x * x" if k == 1 else "x * x + y"
+        self.write(f"modules/{name}_impl.py", self.kernel(name, k))
+        self.write(f"modules/{name}_golden.py", MODULE_GOLDEN.format(name=name, value=value))
+        folders = 'os.path.dirname(_here), os.path.join(os.path.dirname(_here), "eval")'
+        self.write(f"modules/test_{name}.py", TEST.format(subject=name, short=f"module{suffix}", folders=folders))
+        self.review(k)
+
+    def review(self, k):
+        memory = self.root / "MEMORY.md"
+        text = memory.read_text() if memory.exists() else f"# {self.op}: memory\n"
+        memory.write_text(text + SELF_REVIEW.format(k=k))
+
+    def integrated(self):
+        self.write(f"{self.op}_impl.py", self.kernel(self.op, 2))
+        self.write("README.md", README)
+        folders = 'os.path.join(_here, "eval")'
+        self.write(f"test_{self.op}.py", TEST.format(subject=self.op, short=self.op, folders=folders))
+
+    def tuning(self):
+        self.write(f"{self.op}_tuning_report.md", TUNING_REPORT)
