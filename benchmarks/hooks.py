@@ -1,6 +1,8 @@
 """Wall time of the real hook program, from the harness's side, beside what any Python program costs here.
 
-All cases take turns within each round, so that a noisy moment on the machine falls on all of them alike.
+All cases take turns within each round, so that a noisy moment on the machine falls on all of them alike. The column
+`cpu` is the median of processor time, of the program and of the server that worked for it: it says what the wall
+time would be on an idle machine.
 """
 
 from __future__ import annotations
@@ -8,7 +10,9 @@ from __future__ import annotations
 import ast
 import json
 import os
+import resource
 import signal
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -23,6 +27,7 @@ HOOK = ROOT / "hooks" / "hook.sh"
 LINES = 500
 _EXAMPLE = ROOT / "examples/ops/flash_attention_fwd/flash_attention_fwd_impl.py"
 _COPIED = ("pypto_load", "pypto_scores", "pypto_weigh", "pypto_first_tile", "pypto_next_tile", "pypto_store")
+_SERVED = ("edit", "new", "bash")
 _ONE_SHOT = "import sys; from pypto_op_lint.api import lint_path, block_message; print(block_message(lint_path(sys.argv[1])))"
 
 
@@ -101,6 +106,11 @@ class Bench:
         """The same work without hook and server: what a cold hook may not exceed by much."""
         return lambda: program(sys.executable, "-c", _ONE_SHOT, str(self.impl))
 
+    def server_cpu(self) -> float:
+        """Return the processor time, in milliseconds, that the server spent on the last event."""
+        (log,) = Path(self.environment["XDG_CACHE_HOME"]).glob("pypto-op/run/*/events.jsonl")
+        return float(json.loads(log.read_text().splitlines()[-1])["cpu_milliseconds"])
+
     def stop(self) -> None:
         """Kill the resident server of this workspace."""
         for file in Path(self.environment["XDG_CACHE_HOME"]).glob("pypto-op/run/*/server.pid"):
@@ -112,22 +122,21 @@ class Bench:
 
 
 def program(*command: str) -> None:
-    """Run a program to its end."""
+    """Run a program to its end; raise CalledProcessError when it fails."""
     subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
 
 
-def _timed(call: Callable[[], object]) -> float:
-    began = time.perf_counter()
-    call()
-    return (time.perf_counter() - began) * 1e3
-
-
-def measure(rounds: int, cold_rounds: int) -> dict[str, list[float]]:
-    """Return the samples of every case, in milliseconds."""
-    samples: dict[str, list[float]] = {}
+def measure(rounds: int, cold_rounds: int) -> dict[str, list[tuple[float, float]]]:
+    """Return the samples of every case: wall and processor time in milliseconds."""
+    samples: dict[str, list[tuple[float, float]]] = {}
 
     def take(name: str, call: Callable[[], object]) -> None:
-        samples.setdefault(name, []).append(_timed(call))
+        before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+        call()
+        wall, after = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
+        cpu = after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
+        served = bench.server_cpu() if name in _SERVED else 0.0
+        samples.setdefault(name, []).append((wall * 1e3, cpu * 1e3 + served))
 
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(Path(folder))
@@ -161,7 +170,11 @@ def run_table(rounds: int, cold_rounds: int) -> Table:
         ("cold", "hook that finds no server", 600),
     ]
     table = Table("Hooks: wall time as the harness sees it", "ms")
-    table.rows = [Row(what, percentiles(samples[name]), target) for name, what, target in rows]
+    for name, what, target in rows:
+        values = percentiles([wall for wall, _ in samples[name]])
+        if name != "cold":  # the processor time of a server that is still starting is nobody's to know
+            values["cpu"] = statistics.median(cpu for _, cpu in samples[name])
+        table.rows.append(Row(what, values, target))
     table.notes.append(f"{rounds} rounds, all warm cases in turn; {cold_rounds} cold rounds.")
     return table
 

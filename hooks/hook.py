@@ -46,5 +46,19 @@ def main():
     return client.main(sys.argv[1:], root)
 
 
+def run():
+    """Run `main`; a fault in it is told in one line like everything else."""
+    try:
+        return main()
+    except Exception:
+        error = sys.exc_info()[1]
+        text = " ".join((type(error).__name__ + ": " + str(error)).split())[:200]
+        _tell("an internal fault (" + text + "). ", sys.argv[1] if len(sys.argv) > 1 else "")
+        return 0
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    code = run()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)  # taking the interpreter down in order would cost 2 ms of every tool call

@@ -3,7 +3,7 @@
 #
 # The order: $PYPTO_OP_PYTHON, the bundle's own .venv, python3. -I -S keep start-up short: the client needs nothing
 # from site-packages. Where there is no Python at all, the person and the model are told; the gates check again.
-here=$(CDPATH= cd -- "$(dirname -- "$0")" && pwd) || exit 1
+case $0 in */*) here=${0%/*} ;; *) here=. ;; esac
 if [ -n "$PYPTO_OP_PYTHON" ] && command -v "$PYPTO_OP_PYTHON" >/dev/null 2>&1; then
   exec "$PYPTO_OP_PYTHON" -I -S "$here/hook.py" "$@"
 elif [ -x "$here/../.venv/bin/python" ]; then

@@ -64,15 +64,13 @@ def read_event() -> dict[str, object]:
         Unreadable: nothing came, not all of it came in time, it is too long, or it is no JSON object.
     """
     raw, complete = _read_stdin(_seconds("PYPTO_OP_HOOK_STDIN_SECONDS", _STDIN_SECONDS))
-    late = (
-        "" if complete else f" (it was still open after {_seconds('PYPTO_OP_HOOK_STDIN_SECONDS', _STDIN_SECONDS):g} s)"
-    )
+    late = "" if complete else f" (it was still open after {_seconds('PYPTO_OP_HOOK_STDIN_SECONDS', _STDIN_SECONDS):g} s)"
     if not raw.strip():
         raise Unreadable(f"stdin was empty{late}")
     if len(raw) > MAX_INPUT:
         raise Unreadable(f"stdin holds more than {MAX_INPUT >> 20} MiB")
     try:
-        text = raw.decode("utf-8-sig")
+        text = raw.decode("utf-8").removeprefix("\ufeff")
     except UnicodeDecodeError as error:
         raise Unreadable(f"stdin is not UTF-8 (byte {error.start})") from None
     try:

@@ -34,7 +34,7 @@ class HookEvents:
 
     def answer(self, request: dict[str, Any]) -> bytes:
         """Return the answer frame's payload for one request of the client."""
-        began = time.perf_counter()
+        began, cpu = time.perf_counter(), time.process_time()
         around = Surroundings(Path(request["workspace"]), Path(request["home"]), Path(request["cwd"]))
         handler = {
             "PreToolUse": self._before,
@@ -52,6 +52,7 @@ class HookEvents:
             path=request["path"],
             verdict="allow" if verdict == wire.answer() else "refuse",
             milliseconds=round((time.perf_counter() - began) * 1e3, 1),
+            cpu_milliseconds=round((time.process_time() - cpu) * 1e3, 1),
         )
         return verdict
 

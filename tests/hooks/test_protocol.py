@@ -263,6 +263,18 @@ def test_an_old_python_says_so(harness: Harness, tmp_path: Path) -> None:
     assert "Traceback" not in answer.err
 
 
+def test_a_broken_client_is_told_in_one_line(harness: Harness, tmp_path: Path) -> None:
+    bundle = _bundle_without_venv(tmp_path)
+    (bundle / "lint").unlink()
+    shutil.copytree(ROOT / "lint", bundle / "lint", ignore=shutil.ignore_patterns("__pycache__"))
+    wire = bundle / "lint/pypto_op_lint/wire.py"
+    wire.write_text("raise RuntimeError('broken\\nin two lines')\n")
+    answer = _run(bundle, "post", harness, {}, PYPTO_OP_PYTHON=str(ROOT / ".venv/bin/python"))
+    assert answer.code == 0
+    assert "RuntimeError: broken in two lines" in answer.context
+    assert "Traceback" not in answer.err
+
+
 def test_a_python_without_the_linter_is_passed_over_or_named(harness: Harness, tmp_path: Path) -> None:
     bundle = _bundle_without_venv(tmp_path)
     bare = tmp_path / "bare"
