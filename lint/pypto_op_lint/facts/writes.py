@@ -28,6 +28,7 @@ _FILLS = {"pypto.zeros", "pypto.ones", "pypto.full", "pypto.tensor", "pypto.empt
 _NEUTRAL = {
     "mul": 1, "div": 1, "add": 0, "sub": 0, "maximum": None, "minimum": None,
 }  # fmt: skip
+_INTEGERS = ("pypto.DT_INT", "pypto.DT_UINT")
 _MOST_DEPTH = 30
 
 
@@ -253,6 +254,8 @@ def _assembled(site: Site, node: cst.Call) -> Iterator[Write]:
 def _copied(facts: Facts, node: cst.Call) -> cst.BaseExpression | None:
     """Return what a call only views, reshapes or copies; None for any other call."""
     names = {n.rpartition(".")[2] for n in facts.callee_names(node) if n.startswith("pypto.")}
+    if "cast" in names and any(p.startswith(_INTEGERS) for a in node.args for p in facts.ev.paths(a.value)):
+        return None  # rounding is a computation
     if names & _COPIES and node.args:
         given = [a.value for a in node.args if a.keyword is None or a.keyword.value == "input"]
         return given[0] if given else None

@@ -103,9 +103,12 @@ class OutputRebound(Rule):
 
     @staticmethod
     def _reads(site: Site, name: str) -> bool:
-        """Whether `site` uses the name's value; the left side of `out, y = ...` does not, that of `out[:] = ...` does."""
+        """Whether `site` uses the name's value; the left side of `out, y = ...` does not, nor that of `out[:] = ...`."""
         if not isinstance(site.node, cst.Name) or site.node.value != name:
             return False
         while site.parent is not None and isinstance(site.parent.node, _UNPACKED):
             site = site.parent
+        around = site.parent
+        if around is not None and isinstance(around.node, cst.Subscript) and site.role == "value" and around.role == "target":
+            return False  # `out[:] = ...` writes the old tensor, it does not read it
         return site.role not in ("target", "attr", "keyword", "name")

@@ -5,14 +5,15 @@ import libcst as cst
 from pypto_op.vocabulary import Severity
 from pypto_op_lint.examples import impl
 from pypto_op_lint.rule import IMPLS, Invalid, Rule, Valid
-from pypto_op_lint.tree import Site
+from pypto_op_lint.tree import Function, Site
 
 
 class NoReturnInKernel(Rule):
     """The jit kernel has a `return`.
 
     What it does:
-        Reports every `return` of the function that is decorated with jit, with or without a value. Helpers may return.
+        Reports every `return` of a function that is decorated with jit or with `pypto.frontend.function`, with or without a
+        value. Plain helpers may return.
 
     Why:
         A kernel's results are its output parameters; pypto's parser refuses `return`.
@@ -50,7 +51,12 @@ class NoReturnInKernel(Rule):
         assert isinstance(site.node, cst.Return)
         function = site.function
         while function is not None:
-            if self.facts.is_kernel(function):
+            if self.facts.is_kernel(function) or self._is_inlined(function):
                 self.report(site)
                 return
             function = function.owner
+
+    def _is_inlined(self, function: Function) -> bool:
+        """`@pypto.frontend.function` is parsed like a kernel."""
+        targets = [d.func if isinstance(d, cst.Call) else d for d in function.decorators]
+        return any("pypto.frontend.function" in self.facts.ev.paths(target) for target in targets)

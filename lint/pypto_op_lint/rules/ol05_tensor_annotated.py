@@ -8,6 +8,9 @@ from pypto_op_lint.rule import IMPLS, Invalid, Rule, Valid
 from pypto_op_lint.tree import Function, Parameter
 
 _USED_AS_TENSOR = {"shape", "move", "assemble", "view", "reshape", "dtype", "exp", "sum"}
+_TENSOR_FIRST = frozenset(
+    {"pypto.view", "pypto.assemble", "pypto.cast", "pypto.reshape", "pypto.matmul", "pypto.exp", "pypto.sum", "pypto.transpose"}
+)
 _SCALARS = "x: pypto.Tensor([8, 128], pypto.DT_FP32),\nout: pypto.Tensor([8, 128], pypto.DT_FP32),\n{},\n"
 
 
@@ -58,9 +61,17 @@ class TensorAnnotated(Rule):
         """Look at every parameter of every kernel."""
         for kernel in self.facts.kernels:
             for parameter in kernel.parameters:
+                annotation = parameter.node.annotation
+                if annotation is not None and isinstance(annotation.annotation, cst.SimpleString):
+                    self.report(
+                        parameter.node, f"the annotation of `{parameter.name}` is a string, which pypto does not evaluate"
+                    )
+                    continue
+                if parameter.kind in ("args", "kwargs"):
+                    self.report(parameter.node, f"`{parameter.name}` gathers parameters, which then have no annotation")
+                    continue
                 if self.facts.tensors.is_tensor_parameter(parameter):
                     continue
-                annotation = parameter.node.annotation
                 if annotation is not None and self._is_torch(annotation.annotation):
                     self.report(parameter.node, f"`{parameter.name}` is annotated as a torch tensor, not as a pypto one")
                 elif self._used_as_tensor(kernel, parameter):
@@ -80,7 +91,8 @@ class TensorAnnotated(Rule):
             elif isinstance(node, cst.Subscript) and isinstance(node.value, cst.Name) and node.value.value == name:
                 if site.role == "target" or any(isinstance(e.slice, cst.Slice) for e in node.slice):
                     return True
-        for call in self.facts.calls.calls_of(kernel):
-            if self.facts.tensors.on_host(call.argument(parameter)):
-                return True
-        return False
+            elif isinstance(node, cst.Call) and self.facts.callee_names(node) & _TENSOR_FIRST and node.args:
+                first = node.args[0].value
+                if isinstance(first, cst.Name) and first.value == name:
+                    return True
+        return any(self.facts.tensors.on_host(call.argument(parameter)) for call in self.facts.calls.calls_of(kernel))

@@ -1,7 +1,6 @@
 """OL09: SPEC.md says everything that later stages rely on."""
 
 from pypto_op.vocabulary import Artifact, Severity
-
 from pypto_op_lint.documents import front_matter_missing, front_matter_problems, section_problems
 from pypto_op_lint.rule import Invalid, Rule, Valid
 

@@ -1,7 +1,6 @@
 """OL10: API_REPORT.md maps every step to an API."""
 
 from pypto_op.vocabulary import Artifact, Severity
-
 from pypto_op_lint.documents import rows_under, section_problems
 from pypto_op_lint.rule import Invalid, Rule, Valid
 

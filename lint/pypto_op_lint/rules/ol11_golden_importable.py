@@ -6,7 +6,6 @@ import subprocess
 import sys
 
 from pypto_op.vocabulary import Artifact, LintEvent, Severity
-
 from pypto_op_lint.examples import GOLDEN
 from pypto_op_lint.findings import INFO
 from pypto_op_lint.rule import Invalid, Rule, Valid

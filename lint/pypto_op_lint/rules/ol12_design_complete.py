@@ -1,7 +1,6 @@
 """OL12: DESIGN.md has what the coder copies from."""
 
 from pypto_op.vocabulary import Artifact, Severity
-
 from pypto_op_lint.documents import section_problems
 from pypto_op_lint.rule import Invalid, Rule, Valid
 

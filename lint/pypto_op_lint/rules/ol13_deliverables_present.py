@@ -3,7 +3,6 @@
 from typing import Any
 
 from pypto_op.vocabulary import Artifact, LintEvent, Severity
-
 from pypto_op_lint.examples import TEST, impl
 from pypto_op_lint.rule import Invalid, Rule, Valid
 

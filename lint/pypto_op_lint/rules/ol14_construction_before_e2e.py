@@ -4,7 +4,6 @@ import json
 from typing import Any
 
 from pypto_op.vocabulary import Artifact, LintEvent, Severity
-
 from pypto_op_lint.examples import impl
 from pypto_op_lint.rule import Invalid, Rule, Valid
 

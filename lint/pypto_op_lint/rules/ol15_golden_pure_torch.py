@@ -11,16 +11,15 @@ from pypto_op_lint.imports import components, imported
 from pypto_op_lint.rule import GOLDENS, Invalid, Rule, Valid
 from pypto_op_lint.tree import Site
 
-_NO_TENSOR = re.compile(
-    r"(?:self|cls|cfg|conf|config|args|opts?|options|params?|dims?|shapes?|sizes?|meta|case|spec)\Z"
-)
+_IMPL = re.compile(r"\w+_impl\Z")
+_NO_TENSOR = re.compile(r"(?:self|cls|cfg|conf|config|args|opts?|options|params?|dims?|shapes?|sizes?|meta|case|spec)\Z")
 
 
 class GoldenPureTorch(Rule):
     """The golden uses pypto, `.T` or `.t()`.
 
     What it does:
-        Reports every import of pypto, functions and importlib included, the attribute `.T` of a tensor, and calls of `.t()`
+        Reports every import of pypto or of an implementation, functions and importlib included, the attribute `.T` of a tensor, and calls of `.t()`
         without arguments.
 
     Why:
@@ -78,12 +77,18 @@ class GoldenPureTorch(Rule):
         node: cst.Call = site.node  # type: ignore[assignment]
         if isinstance(node.func, cst.Attribute) and node.func.attr.value == "t" and not node.args:
             self.report(site, f"`{self.code(node)}` transposes in a way that pypto does not have")
+        elif "builtins.getattr" in self.facts.callee_names(node) and len(node.args) > 1:
+            name = self.facts.ev.constant(node.args[1].value)
+            if name is not None and name.value in ("T", "t"):
+                self.report(site, f"`{self.code(node)}` transposes in a way that pypto does not have")
 
     def check_file(self) -> None:
         """Imports."""
         for site, name in imported(self.facts):
             if components(name)[0] == "pypto":
                 self.report(site, "the golden imports pypto")
+            elif any(_IMPL.match(part) for part in components(name)):
+                self.report(site, "the golden imports an implementation", hint="compute the reference with torch alone")
 
 
 def _is_module(value: object) -> bool:

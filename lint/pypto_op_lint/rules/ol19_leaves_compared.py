@@ -4,13 +4,11 @@ import libcst as cst
 
 from pypto_op.vocabulary import Artifact, Severity
 from pypto_op_lint.examples import TEST
-from pypto_op_lint.facts.bindings import dotted
 from pypto_op_lint.findings import WARN
 from pypto_op_lint.rule import TESTS, Invalid, Rule, Valid
-from pypto_op_lint.tree import Function, Site
+from pypto_op_lint.testcode import COMPARE, comparisons, last_names, live_sites, names_in, sources
+from pypto_op_lint.tree import Site
 
-_OURS = "detailed_tensor_compare"
-_HELPERS = frozenset({_OURS, "assert_allclose", "assert_close"})
 _CALL = 'detailed_tensor_compare(demo_wrapper(x), demo_golden(x), tensor_name="out", atol=1e-3, rtol=1e-3)'
 
 
@@ -19,7 +17,8 @@ class LeavesCompared(Rule):
 
     What it does:
         Looks for a call of `detailed_tensor_compare` (or `assert_allclose`, `assert_close`) in code that the test really runs.
-        A tensor name that is given by position is reported; a result that nobody looks at, and a call without
+        Reported too: an output of the wrapper that no
+        comparison gets, a comparison of the golden (or the wrapper) with itself, a tensor name given by position; a result that nobody looks at, and a call without
         `tensor_name=`, are warnings.
 
     Why:
@@ -34,7 +33,7 @@ class LeavesCompared(Rule):
         assert result["all_close"]
 
     Known limits:
-        It does not count leaves; the judge does.
+        Leaves that go through a container are not counted; the judge counts them.
     """
 
     id = "OL19"
@@ -58,14 +57,10 @@ class LeavesCompared(Rule):
     ]
     INVALID = [
         Invalid(
-            TEST.replace(
-                f"result = {_CALL}", 'result = {"all_close": torch.allclose(demo_wrapper(x), demo_golden(x))}'
-            ),
+            TEST.replace(f"result = {_CALL}", 'result = {"all_close": torch.allclose(demo_wrapper(x), demo_golden(x))}'),
             artifact=Artifact.TEST,
         ),
-        Invalid(
-            TEST.replace(f"result = {_CALL}", f"# {_CALL}\n    result = {{'all_close': True}}"), artifact=Artifact.TEST
-        ),
+        Invalid(TEST.replace(f"result = {_CALL}", f"# {_CALL}\n    result = {{'all_close': True}}"), artifact=Artifact.TEST),
         Invalid(
             TEST.replace(
                 f"    result = {_CALL}\n    assert",
@@ -82,29 +77,55 @@ class LeavesCompared(Rule):
     ]
 
     def check_file(self) -> None:
-        """Find the calls that run."""
-        calls = [site for site in self._live() if isinstance(site.node, cst.Call) and self._is_helper(site.node)]
+        """Find the comparisons that run, and what they compare."""
+        calls = list(comparisons(self.facts))
         if not calls:
             self.report(None)
+            return
         for site in calls:
             self._check_call(site)
+        pairs = [pair for pair in map(self._compared, calls) if pair]
+        if pairs and all("?" not in a | b and len(a | b) == 1 for a, b in pairs):
+            self.report(calls[0], f"the test compares `{next(iter(pairs[0][0]))}` with itself")
+        self._check_unpacked(calls)
 
-    def _live(self) -> list[Site]:
-        """Sites of the module and of the functions that it or pytest calls."""
-        facts = self.facts
-        tests = [f for f in facts.tree.functions if f.name.startswith("test")]
-        from_module = [c.function for c in facts.calls.calls_in(facts.tree.module_sites)]
-        live: list[Function] = facts.calls.reach([*tests, *from_module])
-        return [*facts.tree.module_sites, *(site for function in live for site in function.sites)]
+    def _compared(self, site: Site) -> tuple[set[str], set[str]] | None:
+        assert isinstance(site.node, cst.Call)
+        given = [a.value for a in site.node.args if not a.star]
+        return (sources(self.facts, given[0]), sources(self.facts, given[1])) if len(given) >= 2 else None
 
-    def _is_helper(self, node: cst.Call) -> bool:
-        names = self.facts.callee_names(node) | {dotted(node.func)}
-        return any(name.rpartition(".")[2] in _HELPERS for name in names)
+    def _check_unpacked(self, calls: list[Site]) -> None:
+        """`y, total = op_wrapper(x)`: each of the names must be compared."""
+        used = {name for site in calls for arg in site.node.args for name in names_in(arg.value)}  # type: ignore[attr-defined]
+        for site in live_sites(self.facts):
+            node = site.node
+            if not isinstance(node, cst.Assign) or not isinstance(node.value, cst.Call):
+                continue
+            if not any(name.endswith("_wrapper") for name in last_names(self.facts, node.value)):
+                continue
+            for target in node.targets:
+                if isinstance(target.target, cst.Tuple):
+                    names = [e.value.value for e in target.target.elements if isinstance(e.value, cst.Name)]
+                    missing = [n for n in names if n not in used and not self._collected(n, site)]
+                    if missing and len(missing) < len(names):
+                        self.report(site, f"{', '.join(f'`{n}`' for n in missing)} of the wrapper's outputs is never compared")
+
+    def _collected(self, name: str, assignment: Site) -> bool:
+        """Whether the name goes into a list, a zip or another function, from where it may be compared."""
+        for site in live_sites(self.facts):
+            node = site.node
+            if site.order > assignment.order and isinstance(node, (cst.List, cst.Tuple, cst.Dict)) and site.role != "target":
+                if name in names_in(node):
+                    return True
+            if site.order > assignment.order and isinstance(node, cst.Call):
+                own = [a.value for a in node.args if isinstance(a.value, cst.Name)]
+                if any(n.value == name for n in own) and self.facts.calls.calls_at(node):
+                    return True
+        return False
 
     def _check_call(self, site: Site) -> None:
         node: cst.Call = site.node  # type: ignore[assignment]
-        names = self.facts.callee_names(node) | {dotted(node.func)}
-        if not any(name.rpartition(".")[2] == _OURS for name in names):
+        if COMPARE not in last_names(self.facts, node):
             return
         positional = [a for a in node.args if a.keyword is None and not a.star]
         keywords = {a.keyword.value for a in node.args if a.keyword is not None}

@@ -6,6 +6,7 @@ from pypto_op.vocabulary import Artifact, Severity
 from pypto_op_lint.examples import TEST
 from pypto_op_lint.facts.bindings import dotted
 from pypto_op_lint.rule import TESTS, Invalid, Rule, Valid
+from pypto_op_lint.testcode import live_sites
 
 _SEEDERS = ("manual_seed", "manual_seed_all", "seed_everything")
 
@@ -36,7 +37,7 @@ class TestSeeded(Rule):
     name = "test-seeded"
     severity = Severity.S2
     artifacts = TESTS
-    needs = frozenset({"tree"})
+    needs = frozenset({"calls"})
     MESSAGE = "the test never calls torch.manual_seed"
     FIX_HINT = "call torch.manual_seed(42) before the inputs are made"
 
@@ -55,8 +56,10 @@ class TestSeeded(Rule):
 
     def check_file(self) -> None:
         """Look for the call."""
-        for site in self.facts.tree.sites(cst.Call):
-            node: cst.Call = site.node  # type: ignore[assignment]
+        for site in live_sites(self.facts):
+            node = site.node
+            if not isinstance(node, cst.Call):
+                continue
             name = node.func.attr.value if isinstance(node.func, cst.Attribute) else dotted(node.func)
             if name in _SEEDERS:
                 return

@@ -1,5 +1,7 @@
 """OL23: a kernel walks its data in a loop."""
 
+import libcst as cst
+
 from pypto_op.vocabulary import Severity
 from pypto_op_lint.examples import BODY, impl
 from pypto_op_lint.facts.loops import graph_loops
@@ -10,7 +12,8 @@ class KernelLoops(Rule):
     """The kernel has no pypto loop.
 
     What it does:
-        Looks for a `for` over `pypto.loop` or `pypto.loop_unroll` in the kernel and the helpers that it calls.
+        Looks for a `for` over `pypto.loop` or `pypto.loop_unroll` in the kernel and the helpers that it calls, or for a
+        Python loop that is unrolled into the graph.
 
     Why:
         Without a loop the whole tensor is one tile's worth of graph: fine for small static shapes, and the first thing to
@@ -48,5 +51,6 @@ class KernelLoops(Rule):
 
     def check_file(self) -> None:
         """Look for a loop."""
-        if self.facts.kernels and not graph_loops(self.facts):
+        unrolled = any(self.facts.graph_work(site) is not None for site in self.facts.graph_sites(cst.For))
+        if self.facts.kernels and not unrolled and not graph_loops(self.facts):
             self.report(self.facts.kernels[0].site)

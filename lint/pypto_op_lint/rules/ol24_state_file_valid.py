@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from pypto_op.vocabulary import Artifact, Severity
-
 from pypto_op_lint.findings import WARN
 from pypto_op_lint.rule import Invalid, Rule, Valid
 

@@ -1,10 +1,14 @@
 """OL28: some operations want float32."""
 
+from collections.abc import Iterator
+
 import libcst as cst
 
 from pypto_op.vocabulary import Severity
 from pypto_op_lint.examples import impl
+from pypto_op_lint.facts.writes import Writes
 from pypto_op_lint.rule import IMPLS, Invalid, Rule, Valid
+from pypto_op_lint.tree import Site
 
 _OPS = frozenset({"pypto.sigmoid", "pypto.softmax", "pypto.sin", "pypto.cos"})
 _NARROW = frozenset({"pypto.DT_FP16", "pypto.DT_BF16", "pypto.DT_INT8", "pypto.DT_INT32", "pypto.DT_INT16"})
@@ -58,19 +62,43 @@ class Fp32OnlyOps(Rule):
 
     def check_file(self) -> None:
         """Compare the dtypes of the parameters with the operations."""
-        graph = {id(s) for s in self.facts.graph_sites(cst.Call)}
-        calls = [(s, n, names) for s, n, names in self.facts.foreign_calls if id(s) in graph]
-        casts = any(
-            "pypto.cast" in names and any("pypto.DT_FP32" in self.facts.ev.paths(a.value) for a in node.args)
-            for _, node, names in calls
-        )
-        if casts or not self._has_narrow_parameter():
+        narrow = self._narrow_parameters()
+        if not narrow or self._casts_to_fp32():
             return
-        for site, node, names in calls:
-            if names & _OPS:
+        for site, node in self._calls():
+            if not self._is_wide(node, narrow):
                 self.report(site, f"`{self.code(node)}` works in float32, and a parameter of the kernel is narrower")
 
-    def _has_narrow_parameter(self) -> bool:
+    def _casts_to_fp32(self) -> bool:
+        graph = {id(s) for s in self.facts.graph_sites(cst.Call)}
+        return any(
+            "pypto.cast" in names and any("pypto.DT_FP32" in self.facts.ev.paths(a.value) for a in node.args)
+            for site, node, names in self.facts.foreign_calls
+            if id(site) in graph
+        )
+
+    def _calls(self) -> Iterator[tuple[Site, cst.Call]]:
+        """The operations, as functions and as methods of graph tensors."""
+        for site in self.facts.graph_sites(cst.Call):
+            node = site.node
+            assert isinstance(node, cst.Call)
+            if self.facts.callee_names(node) & _OPS:
+                yield site, node
+            elif isinstance(node.func, cst.Attribute) and f"pypto.{node.func.attr.value}" in _OPS:
+                if self.facts.tensors.in_graph(node.func.value):
+                    yield site, node
+
+    def _is_wide(self, node: cst.Call, narrow: set[str]) -> bool:
+        """Whether the operand is a kernel parameter, or a view of one, that is not narrow."""
+        is_method = not self.facts.callee_names(node) & _OPS
+        operand = node.func.value if is_method and isinstance(node.func, cst.Attribute) else None
+        if operand is None:
+            operand = node.args[0].value if node.args else None
+        roots = Writes(self.facts).roots(operand) if operand is not None else set()
+        return bool(roots) and not roots & narrow
+
+    def _narrow_parameters(self) -> set[str]:
+        found = set()
         for kernel in self.facts.kernels:
             for parameter in kernel.parameters:
                 annotation = parameter.node.annotation
@@ -79,5 +107,5 @@ class Fp32OnlyOps(Rule):
                 node = annotation.annotation
                 parts = [a.value for a in node.args] if isinstance(node, cst.Call) else []
                 if any(self.facts.ev.paths(part) & _NARROW for part in parts):
-                    return True
-        return False
+                    found.add(parameter.name)
+        return found

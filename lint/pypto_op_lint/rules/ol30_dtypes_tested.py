@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import libcst as cst
-from pypto_op.vocabulary import DTYPE_ALIASES, Artifact, Severity
 
+from pypto_op.vocabulary import DTYPE_ALIASES, Artifact, Severity
 from pypto_op_lint.documents import front_matter, suite_words
 from pypto_op_lint.examples import TEST
 from pypto_op_lint.facts.values import Const, Path

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 import libcst as cst
-from pypto_op.vocabulary import Artifact, Severity
 
+from pypto_op.vocabulary import Artifact, Severity
 from pypto_op_lint.documents import front_matter
 from pypto_op_lint.examples import TEST
 from pypto_op_lint.rule import TESTS, Invalid, Rule, Valid

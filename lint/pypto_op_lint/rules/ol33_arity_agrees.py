@@ -1,7 +1,6 @@
 """OL33: golden and wrapper take the same arguments."""
 
 from pypto_op.vocabulary import Severity
-
 from pypto_op_lint.examples import GOLDEN, impl
 from pypto_op_lint.facts import Facts
 from pypto_op_lint.rule import IMPLS, Invalid, Rule, Valid

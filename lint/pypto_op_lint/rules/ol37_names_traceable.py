@@ -3,7 +3,6 @@
 import re
 
 from pypto_op.vocabulary import Severity
-
 from pypto_op_lint.examples import impl
 from pypto_op_lint.rule import IMPLS, Invalid, Rule, Valid
 

@@ -1,7 +1,6 @@
 """OL39: the three documents have front matter."""
 
 from pypto_op.vocabulary import Artifact, LintEvent, Severity
-
 from pypto_op_lint.documents import FRONT_MATTER_SCHEMAS, front_matter_missing
 from pypto_op_lint.rule import Invalid, Rule, Valid
 

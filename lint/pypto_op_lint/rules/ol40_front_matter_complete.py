@@ -1,7 +1,6 @@
 """OL40: the front matter fits its schema."""
 
 from pypto_op.vocabulary import Artifact, Severity
-
 from pypto_op_lint.documents import FRONT_MATTER_SCHEMAS, front_matter_problems
 from pypto_op_lint.rule import Invalid, Rule, Valid
 from pypto_op_lint.rules.ol12_design_complete import DESIGN

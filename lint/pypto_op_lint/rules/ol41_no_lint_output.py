@@ -3,7 +3,6 @@
 import re
 
 from pypto_op.vocabulary import Artifact, Severity
-
 from pypto_op_lint.examples import GOLDEN, impl
 from pypto_op_lint.rule import GOLDENS, IMPLS, TESTS, Invalid, Rule, Valid
 

@@ -1,8 +1,8 @@
 """OL42: a test does not tie itself to the simulator."""
 
 import libcst as cst
-from pypto_op.vocabulary import Artifact, Severity
 
+from pypto_op.vocabulary import Artifact, Severity
 from pypto_op_lint.examples import TEST
 from pypto_op_lint.facts.bindings import dotted
 from pypto_op_lint.facts.values import Const

@@ -24,7 +24,7 @@ class TilesPerStage(Rule):
 
     What it does:
         Tells where a function of the graph sets a tile and then calls two or more helpers that build graph and set none of
-        their own.
+        their own. A function that sets new tiles between the stages is left alone.
 
     Why:
         A matmul and a reduction rarely want the same tile; this is a hint for tuning, not a fault.
@@ -72,11 +72,16 @@ class TilesPerStage(Rule):
         """Compare setters and helpers of each function."""
         facts = self.facts
         setting: dict[int, cst.CSTNode] = {}
+        often: set[tuple[int, str]] = set()
+        again: set[int] = set()
         for site, node, names in facts.foreign_calls:
             if names & _SETTERS and site.function is not None:
-                setting.setdefault(id(site.function), node)
+                key = (id(site.function), min(names & _SETTERS))
+                again |= {key[0]} if key in often else set()
+                often.add(key)
+                setting.setdefault(key[0], node)
         for function in facts.graph_functions:
-            if id(function) not in setting:
+            if id(function) not in setting or id(function) in again:
                 continue
             stages = {id(c.function): c.function for c in facts.calls.calls_in(function.sites) if c.kind == "call"}
             bare = [f for f in stages.values() if facts.builds_graph(f) and not self._sets(f, setting)]

@@ -87,10 +87,12 @@ class WrapperSignature(Rule):
         wanted = _accepted(data, phase)
         if not functions or not wanted[0]:
             return
-        given = [p.name for p in functions[0].parameters if p.kind in ("positional", "keyword")]
-        if given not in wanted:
+        given = [p.name for p in functions[0].parameters if p.kind == "positional"]
+        by_keyword = [f"*, {p.name}" for p in functions[0].parameters if p.kind == "keyword"]
+        if given not in wanted or by_keyword:
             self.report(
-                functions[0].site, f"`{name}` takes ({', '.join(given)}), the contract says ({', '.join(wanted[0])})"
+                functions[0].site,
+                f"`{name}` takes ({', '.join([*given, *by_keyword])}), the contract says ({', '.join(wanted[0])})",
             )
 
 
@@ -107,5 +109,3 @@ def _accepted(data: dict[str, Any], phase: int | None) -> list[list[str]]:
         if i.get("source") == "primary"
     }
     return [primary, [name for name in primary if name in used]]
-
-

@@ -5,7 +5,6 @@ import libcst as cst
 from pypto_op.vocabulary import Artifact, Severity
 from pypto_op_lint.documents import mappings
 from pypto_op_lint.examples import BODY, GOLDEN, impl
-from pypto_op_lint.facts.writes import Writes
 from pypto_op_lint.rule import IMPLS, Invalid, Rule, Valid
 
 _YAML = """\

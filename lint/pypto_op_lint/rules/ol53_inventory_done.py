@@ -4,7 +4,6 @@ import re
 from typing import Any
 
 from pypto_op.vocabulary import Artifact, LintEvent, Severity
-
 from pypto_op_lint.documents import rows_under
 from pypto_op_lint.rule import Invalid, Rule, Valid
 

@@ -4,7 +4,6 @@ import re
 from typing import Any
 
 from pypto_op.vocabulary import Artifact, LintEvent, Severity
-
 from pypto_op_lint.markdown import ChecklistItem, checklist
 from pypto_op_lint.rule import Invalid, Rule, Valid
 

@@ -3,7 +3,6 @@
 import re
 
 from pypto_op.vocabulary import Artifact, Severity
-
 from pypto_op_lint.markdown import tables
 from pypto_op_lint.rule import Invalid, Rule, Valid
 

@@ -4,7 +4,9 @@ import libcst as cst
 
 from pypto_op.vocabulary import Artifact, LintEvent, Severity
 from pypto_op_lint.examples import impl
+from pypto_op_lint.facts.flow import reaching
 from pypto_op_lint.facts.values import Const
+from pypto_op_lint.facts.writes import Writes
 from pypto_op_lint.markdown import Section, checklist, tables
 from pypto_op_lint.rule import IMPLS, Invalid, Rule, Valid
 from pypto_op_lint.tree import Site
@@ -14,6 +16,10 @@ _ALLOCATORS = frozenset({"pypto.zeros", "pypto.ones"})
 _TILES = "pypto.set_vec_tile_shapes(64, 128)\n"
 _GATE: dict[str, object] = {"event": LintEvent.COMPLETE_STAGE, "stage": 5}
 _MOST_ITEMS = 20
+_MOST_DEPTH = 12
+_KEEPS_DTYPE = frozenset(
+    f"pypto.{n}" for n in ("exp", "abs", "sqrt", "rsqrt", "neg", "log", "mul", "add", "sub", "div", "amax", "sum")
+)
 
 DIRECT_CASTS = {
     "FP16": "FP32 INT32 INT16 INT8 UINT8 INT4",
@@ -37,8 +43,9 @@ class KnownPitfalls(Rule):
     """The kernel does one of four things that are known to fail, or the preflight list in MEMORY.md is not worked off.
 
     What it does:
-        In graph code: a number as the first argument of pypto.add, sub, mul or div; `pypto.Element(...)` put straight into a call;
-        a cast of a kernel parameter that the device cannot do in one step; pypto.zeros or ones with the dtype by position. In
+        In graph code: a number as the first argument of pypto.add, sub, mul or div; a `pypto.Element(...)` as an operand of one of these;
+        a cast that the device cannot do in one step (where the dtype of
+        its source is known); pypto.zeros or ones with the dtype by position. In
         MEMORY.md, where there is a section `Experience Preflight`: a checklist (no table) of at most 20 items, a note on every
         `[-]`; when stages 5 and 6 are completed the section must exist and no `[-]` or `[ ]` may be left.
 
@@ -104,10 +111,10 @@ class KnownPitfalls(Rule):
                 f"`{self.code(node)}` has a number as its first operand, which must be a tensor",
                 hint="put the tensor first: `pypto.mul(x, 2.0)`; for `1 - x` write `pypto.add(pypto.mul(x, -1.0), 1.0)`",
             )
-        if any(n.startswith("pypto.") and n != "pypto.Element" for n in names):
+        if names & _BINARY:
             for argument in node.args:
                 if isinstance(argument.value, cst.Call) and "pypto.Element" in self.facts.callee_names(argument.value):
-                    self.report(argument, "`pypto.Element(...)` goes straight into a call", hint="pass the plain number")
+                    self.report(argument, "`pypto.Element(...)` is an operand", hint="pass the plain number")
         if names & _ALLOCATORS and any(self._is_dtype(value) for value in plain):
             self.report(site, f"`{self.code(node)}` takes the dtype for a size", hint="write dtype=...")
         if "pypto.cast" in names and len(plain) >= 2:
@@ -121,9 +128,7 @@ class KnownPitfalls(Rule):
         return any(name.startswith("pypto.DT_") for name in self.facts.ev.paths(node))
 
     def _cast(self, site: Site, source: cst.BaseExpression, target: cst.BaseExpression) -> None:
-        if not isinstance(source, cst.Name):
-            return
-        have, want = self._dtype_of_parameter(source.value, site), self._dtypes(target)
+        have, want = self._dtype(source, 0), self._dtypes(target)
         if len(have) != 1 or len(want) != 1:
             return
         start, end = have.pop(), want.pop()
@@ -138,15 +143,40 @@ class KnownPitfalls(Rule):
     def _dtypes(self, node: cst.BaseExpression) -> set[str]:
         return {n.removeprefix("pypto.DT_") for n in self.facts.ev.paths(node) if n.startswith("pypto.DT_")}
 
-    def _dtype_of_parameter(self, name: str, site: Site) -> set[str]:
-        function = site.function
-        if function is None or not self.facts.is_kernel(function) or len(function.scope.bindings.get(name, [])) != 1:
+    def _dtype(self, node: cst.CSTNode, depth: int) -> set[str]:
+        """Return the dtypes that a graph expression may have, as far as the file tells; empty when it does not."""
+        if depth > _MOST_DEPTH:
             return set()
-        parameter = function.parameter(name)
-        annotation = parameter.node.annotation if parameter is not None else None
-        node = annotation.annotation if annotation is not None else None
-        parts = [a.value for a in node.args] if isinstance(node, cst.Call) else []
-        return {d for part in parts for d in self._dtypes(part)}
+        if isinstance(node, cst.Call):
+            names = self.facts.callee_names(node)
+            plain = [a.value for a in node.args if a.keyword is None and not a.star]
+            if "pypto.cast" in names and len(plain) >= 2:
+                return self._dtypes(plain[1])
+            if names & _KEEPS_DTYPE and plain:
+                return self._dtype(plain[0], depth + 1)
+        roots = Writes(self.facts).roots(node)
+        if roots:
+            return {d for name in roots for d in self._dtype_of_parameter(name)}
+        return self._dtype_of_local(node, depth) if isinstance(node, cst.Name) else set()
+
+    def _dtype_of_local(self, node: cst.Name, depth: int) -> set[str]:
+        site = self.facts.tree.site(node)
+        found = site.scope.lookup(node.value) if site is not None else None
+        if site is None or found is None or found[0] is not site.scope:
+            return set()
+        values = [b.value for b in reaching(found[1], site) if b.kind == "assign" and not b.path and b.value is not None]
+        return {d for value in values for d in self._dtype(value, depth + 1)} if values else set()
+
+    def _dtype_of_parameter(self, name: str) -> set[str]:
+        for kernel in self.facts.kernels:
+            parameter = kernel.parameter(name)
+            annotation = parameter.node.annotation if parameter is not None else None
+            node = annotation.annotation if annotation is not None else None
+            parts = [a.value for a in node.args] if isinstance(node, cst.Call) else []
+            found = {d for part in parts for d in self._dtypes(part)}
+            if found:
+                return found
+        return set()
 
     # -- MEMORY.md ------------------------------------------------------------------------------------------
 
@@ -155,7 +185,9 @@ class KnownPitfalls(Rule):
         final = self.context.event is LintEvent.COMPLETE_STAGE
         if section is None:
             if final:
-                self.report(None, "MEMORY.md has no section `## Experience Preflight`", hint="add it as a checklist of `- [x]` items")
+                self.report(
+                    None, "MEMORY.md has no section `## Experience Preflight`", hint="add it as a checklist of `- [x]` items"
+                )
             return
         self._items(section, final)
 
@@ -166,11 +198,11 @@ class KnownPitfalls(Rule):
         elif not items:
             self.report(section.line, "the preflight has no item", hint="write it as a checklist: `- [x] ...`")
         if len(items) > _MOST_ITEMS:
-            self.report(section.line, f"the preflight has {len(items)} items, at most {_MOST_ITEMS} are read", hint="keep what applies")
+            self.report(
+                section.line, f"the preflight has {len(items)} items, at most {_MOST_ITEMS} are read", hint="keep what applies"
+            )
         for item in items:
             if item.mark == "-" and len(item.text.split()) < 3:
                 self.report(item.line, "a pending item has no note", hint="say what is pending and why")
             elif final and not item.ticked:
                 self.report(item.line, f"an item of the preflight is open: {item.text[:60]}", hint="resolve it and tick it")
-
-
