@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import os
-import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -119,10 +118,28 @@ def run_judge(ws: OpWorkspace, words: list[str]) -> dict[str, Any]:
         ContractError: the options make no sense.
         InfraError: the judge gave no verdict at all.
     """
+    words = ["pypto_op.cli", "verify", str(ws.root), "--json", "--quiet", *words]
+    return _in_own_process(ws, words, remedy="run `pypto-op verify` by hand")
+
+
+def compose(ws: OpWorkspace) -> dict[str, Any]:
+    """Return what `judge.compose.compare_goldens` says; in a process of its own, as the judge.
+
+    Raises:
+        ContractError: a document or a golden is missing or broken.
+        InfraError: there is no answer at all.
+    """
+    return _in_own_process(ws, ["pypto_op.judge.compose", str(ws.root)], remedy="see `pypto-op doctor`")
+
+
+def _in_own_process(ws: OpWorkspace, words: list[str], *, remedy: str) -> dict[str, Any]:
+    """Run a module of ours; its standard output is one JSON object, or its exit code and last line say why not."""
+    import subprocess  # as slow to import as a whole transition without it
+
     packages = str(Path(pypto_op.__file__).resolve().parents[1])
     paths = [packages, *filter(None, [os.environ.get("PYTHONPATH")])]
     done = subprocess.run(
-        [sys.executable, "-m", "pypto_op.cli", "verify", str(ws.root), "--json", "--quiet", *words],
+        [sys.executable, "-m", *words],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
@@ -131,18 +148,18 @@ def run_judge(ws: OpWorkspace, words: list[str]) -> dict[str, Any]:
     try:
         return parse_object(done.stdout)
     except ValueError:
-        last = (done.stderr.decode(errors="replace").strip().splitlines() or ["no output"])[-1][:300]
+        last = (done.stderr.decode(errors="replace").strip().splitlines() or ["no output"])[-1][:400]
     if done.returncode == ExitCode.CONTRACT:
-        raise ContractError(last.removeprefix("pypto-op: ").removeprefix("Error: "), remedy="see verify --help")
-    raise InfraError(
-        f"the judge ended with {done.returncode} and no report ({last})",
-        file=ws.root,
-        remedy="run `pypto-op verify` by hand",
-    )
+        raise ContractError(last.removeprefix("pypto-op: ").removeprefix("Error: "), remedy="mend it and repeat")
+    raise InfraError(f"the judge ended with {done.returncode} and no answer ({last})", file=ws.root, remedy=remedy)
 
 
-def compose(ws: OpWorkspace) -> Mapping[str, Any]:
-    """Compare the golden of M_1..M_N with the operator's golden; see `judge.compose`."""
-    from pypto_op.judge.compose import compare_goldens
-
-    return compare_goldens(ws)
+def composition_hashes(ws: OpWorkspace, n: int) -> dict[str, str]:
+    """Return the hashes of the files that the composition of `n` modules depends on."""
+    files = {
+        "golden": ws.golden,
+        "module_golden": ws.module_golden(n),
+        "interfaces": ws.interfaces,
+        "inputs": ws.test_inputs,
+    }
+    return {name: sha256_file(path) for name, path in files.items()}

@@ -9,7 +9,7 @@ role table.
 from __future__ import annotations
 
 import hmac
-import secrets
+import os
 from dataclasses import dataclass
 
 from pypto_op.state.facts import Refused
@@ -37,7 +37,7 @@ class Claim:
 
 def issue(role: str, run_id: str, *, phase: str = "", attempt: str = "") -> str:
     """Return a token for a role, bound to a run, and to a phase and an attempt if given."""
-    body = f"{_PREFIX}:{role}:{phase}:{attempt}:{run_id}:{secrets.token_hex(6)}"
+    body = f"{_PREFIX}:{role}:{phase}:{attempt}:{run_id}:{os.urandom(6).hex()}"
     return f"{body}:{mac(_DOMAIN, body.encode())[:32]}"
 
 

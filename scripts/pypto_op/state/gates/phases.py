@@ -11,12 +11,10 @@ from pypto_op.state.gates.base import Context, freeze, gate
 from pypto_op.state.gates.lint import require_clean
 from pypto_op.state.gates.stages import planned_modes
 from pypto_op.state.hashing import ABSENT, sha256_file
-from pypto_op.state.kept_functions import function_hashes, require_kept
 from pypto_op.state.model import impl_key, is_staged, module_count, phase_name, phase_number, phases
 from pypto_op.state.verdicts import Demand, NeedsJudge
 from pypto_op.state.workflow import workflow
 from pypto_op.vocabulary import LintEvent, Status
-from pypto_op.workspace import OpWorkspace
 
 
 def _phase_name(context: Context) -> str:
@@ -55,6 +53,8 @@ def _submitted_bytes(context: Context) -> None:
 @gate
 def _kept_functions(context: Context) -> None:
     """Whatever was verified must still be in the file; on submission the file's own functions are noted."""
+    from pypto_op.state.kept_functions import function_hashes, require_kept
+
     state, ws = context.state, context.ws
     if not is_staged(state):
         return
@@ -140,12 +140,6 @@ def _phase_failure(context: Context) -> None:
     context.facts["verdict"] = verdicts.verdict_of(report)
 
 
-def composition_hashes(ws: OpWorkspace, n: int) -> dict[str, str]:
-    """Return the hashes of the files that a composition depends on."""
-    files = {"golden": ws.golden, "module_golden": ws.module_golden(n), "interfaces": ws.interfaces}
-    return {name: sha256_file(path) for name, path in files.items()}
-
-
 @gate
 def _composition(context: Context) -> None:
     """The goldens of M_1..M_N, composed, must say what the operator's own golden says."""
@@ -153,7 +147,7 @@ def _composition(context: Context) -> None:
     if result is None:
         raise NeedsJudge(None)
     context.report = None  # a composition is no verdict on a kernel: it is not kept as one
-    if result["hashes"] != composition_hashes(context.ws, module_count(context.state)):
+    if result["hashes"] != deliverables.composition_hashes(context.ws, module_count(context.state)):
         raise Refused("files changed while they were composed", file=context.ws.root, remedy="repeat it")
     if result["status"] != Status.PASS:
         raise Refused(
