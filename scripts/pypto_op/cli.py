@@ -24,6 +24,8 @@ _COMMANDS: dict[str, tuple[str, str]] = {
     "lint": ("pypto_op_lint.commands:lint", "check an operator's files against the OL rules"),
     "verify": ("pypto_op.judge.commands:verify", "run a kernel and judge its numbers"),
     "benchmark": ("pypto_op.perf.commands:benchmark", "time a kernel that has a PASS for exactly its bytes"),
+    "report": ("pypto_op.report.commands:report", "write one HTML page about an operator"),
+    "demo": ("pypto_op.demo.commands:demo", "watch one operator go from request to verdict"),
     "doctor": ("pypto_op.backends.commands:doctor", "say what this machine can do"),
     "extract-pypto-calls": (
         "pypto_op.review.commands:extract_pypto_calls",

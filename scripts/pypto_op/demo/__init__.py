@@ -1,0 +1,1 @@
+"""The story that `make demo` tells: one operator from request to verdict, with faults planted on the way."""

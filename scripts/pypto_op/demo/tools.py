@@ -1,0 +1,91 @@
+"""The bundle's own commands, run as an agent runs them: as processes, judged by exit code and JSON."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from pypto_op.errors import InfraError
+from pypto_op.vocabulary import ExitCode
+from pypto_op.workspace import OpWorkspace
+
+
+class Tools:
+    """Runs `pypto-op` in a workspace.
+
+    Args:
+        workspace: the user's workspace.
+        op_dir: the operator that the state actions are about.
+    """
+
+    def __init__(self, workspace: Path, op_dir: Path) -> None:
+        self._workspace = workspace
+        self._op_dir = op_dir
+
+    def doctor(self) -> str:
+        """Return one line on what this machine can do."""
+        report = json.loads(self._run("doctor", "--json", allowed=(ExitCode.OK,)).stdout)
+        return str(report["summary"])
+
+    def state(self, action: str, **arguments: Any) -> dict[str, Any]:
+        """Carry out a state action and return its JSON.
+
+        Raises:
+            InfraError: it was refused; the story has no such turn.
+        """
+        done = self._run(*self._state_words(action, arguments), allowed=(ExitCode.OK,))
+        result: dict[str, Any] = json.loads(done.stdout)
+        return result
+
+    def refused(self, action: str, **arguments: Any) -> str | None:
+        """Return why the state tool refuses an action, or None when it does not."""
+        done = self._run(*self._state_words(action, arguments), allowed=(ExitCode.OK, ExitCode.CONTRACT))
+        return None if done.returncode == ExitCode.OK else (done.stderr or done.stdout).strip()
+
+    def verify(self, op_dir: Path) -> dict[str, Any]:
+        """Judge the operator and return the report."""
+        done = self._run(
+            "verify", str(op_dir), "--json", "--error-maps", allowed=(ExitCode.OK, ExitCode.FAIL)
+        )
+        report: dict[str, Any] = json.loads(done.stdout)
+        return report
+
+    def benchmark(self, op_dir: Path) -> dict[str, Any]:
+        """Time the operator and return the result."""
+        result: dict[str, Any] = json.loads(
+            self._run("benchmark", str(op_dir), "--json", allowed=(ExitCode.OK,)).stdout
+        )
+        return result
+
+    def error_map(self, ws: OpWorkspace, case: str) -> list[list[float]] | None:
+        """Return the error map of a case of the latest verdict, if its outputs were compared."""
+        path = ws.error_map(case)
+        if not path.is_file():
+            return None
+        cells: list[list[float]] = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        return cells
+
+    def _state_words(self, action: str, arguments: dict[str, Any]) -> list[str]:
+        words = ["state", action, "--op-dir", str(self._op_dir), "--json"]
+        for name, value in arguments.items():
+            words += [f"--{name.replace('_', '-')}", str(value)]
+        return words
+
+    def _run(self, *words: str, allowed: tuple[ExitCode, ...]) -> subprocess.CompletedProcess[str]:
+        done = subprocess.run(
+            [sys.executable, "-m", "pypto_op.cli", *words],
+            cwd=self._workspace,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode not in [int(code) for code in allowed]:
+            said = (done.stderr or done.stdout).strip().splitlines()
+            raise InfraError(
+                f"`pypto-op {' '.join(words[:2])}` ended with exit code {done.returncode}: {said[-1] if said else ''}",
+                remedy="run that command by hand",
+            )
+        return done
