@@ -1,0 +1,98 @@
+"""`pypto-op verify`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pypto_op.vocabulary import Level, Mode
+from pypto_op.workspace import OpWorkspace
+
+
+def _modes(context: click.Context, parameter: click.Parameter, text: str) -> tuple[Mode, ...]:
+    try:
+        modes = tuple(dict.fromkeys(Mode(word.strip().lower()) for word in text.split(",") if word.strip()))
+    except ValueError as error:
+        raise click.BadParameter(f"{error}; use a subset of sim,npu") from None
+    if not modes:
+        raise click.BadParameter("no mode named; use a subset of sim,npu")
+    return modes
+
+
+def _levels(context: click.Context, parameter: click.Parameter, text: str | None) -> tuple[str, ...] | None:
+    if text is None:
+        return None
+    try:
+        levels = tuple(dict.fromkeys(str(Level.parse(word)) for word in text.split(",") if word.strip()))
+    except ValueError as error:
+        raise click.BadParameter(f"{error}; use a subset of L1,L2,L3,L4,L5") from None
+    if not levels:
+        raise click.BadParameter("no level named; use a subset of L1,L2,L3,L4,L5")
+    return levels
+
+
+@click.command()
+@click.argument("op_dir", type=click.Path(path_type=Path))
+@click.option("--modes", default="sim,npu", callback=_modes, show_default=True, help="Where to run.")
+@click.option("--impl", type=click.Path(path_type=Path), help="Judge this file instead of the operator's own.")
+@click.option("--up-to-module", metavar="K", help="Judge the cumulative phase M_K against its own golden.")
+@click.option("--levels", callback=_levels, metavar="L1,L2", help="Only these levels of the suite.")
+@click.option("--case", metavar="ID", help="Only this case.")
+@click.option("--jobs", type=click.IntRange(1, 64), help="Cases at once; default: what memory and cores allow.")
+@click.option("--policy", metavar="NAME", help="Tolerance policy in the place of SPEC.md's, e.g. mere_mare@1.")
+@click.option("--seed", type=click.IntRange(0), help="Second seed of each precision case; default: a fresh one.")
+@click.option("--timeout", type=click.FloatRange(min=0.1), metavar="SECONDS", help="Longest time for one run.")
+@click.option("--memory-mb", type=click.IntRange(256), help="Most memory the candidate may use.")
+@click.option(
+    "--report",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Where the report goes; default: eval/evaluation_report.json.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the report instead of the table.")
+@click.option("--quiet", is_flag=True, help="Print the verdict line only.")
+def verify(op_dir: Path, as_json: bool, quiet: bool, jobs: int | None, **wanted: Any) -> int:
+    """Run the kernel of OP_DIR on every case of its suite and judge the numbers against the golden.
+
+    Exit status: 0 PASS, 1 the kernel is wrong, 2 the operator's files or the request are, 3 the machine cannot judge.
+    """
+    from rich.console import Console
+
+    from pypto_op.judge import report as reports
+    from pypto_op.judge.display import show_progress, show_report
+    from pypto_op.judge.records import CaseRecord
+    from pypto_op.judge.verify import verify_operator
+
+    workspace = OpWorkspace.at(op_dir)
+    console = Console(stderr=as_json, quiet=quiet and as_json, highlight=False, soft_wrap=False)
+    finished: list[CaseRecord] = []
+
+    def progress(record: CaseRecord, total: int) -> None:
+        finished.append(record)
+        if not quiet:
+            show_progress(console, record, len(finished), total)
+
+    report = verify_operator(
+        workspace,
+        jobs=jobs,
+        limits=_limits(wanted.pop("timeout"), wanted.pop("memory_mb")),
+        progress=progress,
+        **wanted,
+    )
+    if as_json:
+        click.echo(reports.serialise(report), nl=False)
+    else:
+        show_report(console, report, verdict_only=quiet)
+    return int(reports.exit_code(report))
+
+
+def _limits(timeout: float | None, memory_mb: int | None) -> Any:
+    from dataclasses import replace
+
+    from pypto_op.backends.base import Limits
+
+    limits = Limits()
+    if timeout is not None:
+        limits = replace(limits, case_seconds=timeout)
+    return limits if memory_mb is None else replace(limits, memory_mb=memory_mb)

@@ -1,0 +1,120 @@
+"""The documents that a verdict rests on, read once: SPEC.md, the interfaces, the suite, and the tolerance they give."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pypto_op.documents import interfaces as interfaces_document
+from pypto_op.documents import spec as spec_document
+from pypto_op.documents import suite as suite_document
+from pypto_op.documents.interfaces import Interfaces
+from pypto_op.documents.suite import Suite
+from pypto_op.errors import ContractError
+from pypto_op.policy import Policy, get_policy
+from pypto_op.workspace import OpWorkspace
+
+
+@dataclass(frozen=True)
+class Contract:
+    """What an operator promises.
+
+    Attributes:
+        workspace: the operator.
+        interfaces: inputs, modules and outputs.
+        suite: the cases.
+        suite_source: "file", or "derived" when there is no suite file.
+        policy: the tolerance of the whole operator.
+        policy_given: the caller named the policy, so it also overrules the cases' own tolerances.
+    """
+
+    workspace: OpWorkspace
+    interfaces: Interfaces
+    suite: Suite
+    suite_source: str
+    policy: Policy
+    policy_given: bool
+
+    @property
+    def total_modules(self) -> int:
+        """N."""
+        return len(self.interfaces.modules)
+
+    @property
+    def cases(self) -> Sequence[Mapping[str, Any]]:
+        """Every case of the suite."""
+        return self.suite.cases
+
+    @property
+    def input_names(self) -> list[str]:
+        """Names of the primary inputs, in order."""
+        return [tensor.name for tensor in self.interfaces.primary_inputs]
+
+    def leaf_names(self, phase: int | None) -> list[str]:
+        """Return the names of the outputs at boundary M_k, or of the whole operator."""
+        if phase is None:
+            return [output.name for output in self.interfaces.final_outputs]
+        return [output.name for output in self.interfaces.live_out(phase)]
+
+    def producers(self, phase: int | None) -> dict[str, int]:
+        """Return, for each output at the boundary, the id of the module that makes it."""
+        wanted = set(self.leaf_names(phase))
+        made = {o.name: m.id for m in self.interfaces.modules for o in m.outputs if phase is None or m.id <= phase}
+        return {name: made[name] for name in wanted if name in made}
+
+    def select(self, levels: Sequence[str] | None, case: str | None) -> list[Mapping[str, Any]]:
+        """Return the cases that were asked for.
+
+        Raises:
+            ContractError: none is left; an empty run must never look like a PASS.
+        """
+        chosen: list[Mapping[str, Any]] = list(self.suite.select(levels=levels, case=case))
+        if not chosen:
+            wanted = f"case {case!r}" if case is not None else f"level {', '.join(levels or ())}"
+            raise ContractError(
+                f"the suite has no case for {wanted}", file=self.workspace.suite, remedy="name one that it has"
+            )
+        return chosen
+
+    def policy_for(self, case: Mapping[str, Any]) -> Policy:
+        """Return the tolerance of a case: its own atol and rtol where the policy knows such, else the operator's."""
+        if self.policy_given or self.policy.name != "allclose" or not {"atol", "rtol"} <= set(case):
+            return self.policy
+        own = {"name": "allclose", "version": self.policy.version, "atol": case["atol"], "rtol": case["rtol"]}
+        return get_policy(own)
+
+    def policy_label(self, case: Mapping[str, Any]) -> str:
+        """Return the case's policy in a few words."""
+        policy = self.policy_for(case)
+        if policy is self.policy or policy == self.policy:
+            return str(policy.id)
+        return f"{policy.id} atol={case['atol']:g} rtol={case['rtol']:g}"
+
+
+def load_contract(workspace: OpWorkspace, policy: str | Mapping[str, Any] | None = None) -> Contract:
+    """Read and check the documents of an operator.
+
+    Args:
+        workspace: the operator.
+        policy: a tolerance policy that overrules SPEC.md and the suite.
+
+    Raises:
+        ContractError: a document is missing or malformed, or two of them contradict one another.
+    """
+    spec = spec_document.load(workspace.spec)
+    interfaces = interfaces_document.load(workspace.interfaces)
+    if workspace.suite.is_file():
+        suite, source = suite_document.load(workspace.suite), "file"
+    else:
+        suite, source = suite_document.derive(spec, interfaces), "derived"
+    if not suite.cases:
+        raise ContractError("the suite has no cases", file=workspace.suite, remedy="add cases of levels L1 to L5")
+    return Contract(
+        workspace=workspace,
+        interfaces=interfaces,
+        suite=suite,
+        suite_source=source,
+        policy=get_policy(policy) if policy is not None else spec.policy(),
+        policy_given=policy is not None,
+    )

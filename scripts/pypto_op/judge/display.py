@@ -1,0 +1,108 @@
+"""The verdict for people: a line per case while it runs, then a table, the failure, and what the modes cannot see."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from pypto_op.judge.records import CaseRecord
+from pypto_op.vocabulary import Status
+
+_STYLE = {Status.PASS: "green", Status.FAIL: "bold red", Status.ERROR: "bold magenta", Status.SKIPPED: "yellow"}
+_SHOWN_OUTPUT = 30
+
+
+def show_progress(console: Console, record: CaseRecord, done: int, total: int) -> None:
+    """Print one line about a case that has just been judged."""
+    modes = "  ".join(f"{mode} {_styled(r.status)}" for mode, r in record.modes.items())
+    console.print(f"[dim]{done:>4}/{total}[/dim]  {escape(record.id)}  {modes}  [dim]{record.seconds:.1f} s[/dim]")
+
+
+def show_report(console: Console, report: Mapping[str, Any], *, verdict_only: bool = False) -> None:
+    """Print a report: table of cases, first failure, caveats, and the verdict as the last line."""
+    if report["checks"] and not verdict_only:
+        console.print(_table(report))
+    if report["suite_source"] == "derived":
+        console.print("[yellow]No eval/adversarial_suite.json: the cases were derived from SPEC.md.[/yellow]")
+    _show_failure(console, report, words=not verdict_only)
+    for mode, entry in report["modes"].items():
+        status = report["per_mode_status"].get(mode, Status.SKIPPED)
+        if status == Status.SKIPPED and entry["reason"]:
+            console.print(f"{mode} {_styled(status)}: {escape(entry['reason'])}")
+        elif entry["caveats"]:
+            console.print(f"[dim]A {mode} verdict does not see: {escape('; '.join(entry['caveats']))}.[/dim]")
+    modes = ", ".join(f"{mode} {status}" for mode, status in report["per_mode_status"].items())
+    console.print(
+        f"{_styled(report['status'])}  {escape(report['op_name'])}: {report['cases_passed']} of "
+        f"{report['cases_total']} cases passed ({modes or 'nothing ran'}), {report['seconds']:.1f} s"
+    )
+
+
+def _table(report: Mapping[str, Any]) -> Table:
+    modes = list(report["per_mode_status"])
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in ("case", "level", "dtype", "shape", *modes):
+        table.add_column(heading)
+    table.add_column("max abs diff", justify="right")
+    table.add_column("of allowed", justify="right")
+    table.add_column("reason")
+    for check in report["checks"]:
+        shape = " ".join(f"{symbol}={size}" for symbol, size in check.get("shape", {}).items())
+        results = [check["modes"].get(mode, {}) for mode in modes]
+        reasons = dict.fromkeys(r["reason"] for r in results if r and r["status"] != Status.PASS and r["reason"])
+        table.add_row(
+            escape(check["id"]),
+            check["level"],
+            escape(check.get("dtype", "")),
+            escape(shape),
+            *(_styled(r.get("status", Status.SKIPPED)) for r in results),
+            _number(check["max_abs_diff"]),
+            _number(_violation(results)),
+            escape("; ".join(reasons)),
+        )
+    return table
+
+
+def _show_failure(console: Console, report: Mapping[str, Any], *, words: bool) -> None:
+    failure, error = report["first_failure"], report["error"]
+    if error is not None:
+        console.print(f"[bold]{error['kind']}:[/bold] {escape(error['message'])}")
+    if failure is None:
+        return
+    if error is None:
+        case = failure["case_id"] or "-"
+        console.print(f"[bold]first failure:[/bold] case {escape(case)}, {escape(failure['summary'])}")
+    facts = {
+        "category": failure["failure_category"],
+        "fingerprint": failure["divergence_fingerprint"],
+        "boundary": failure["failing_module_boundary"] and f"M{failure['failing_module_boundary']}",
+        "first bad output": failure.get("first_bad_output"),
+        "cpu_reproducer_candidate": "yes" if failure.get("cpu_reproducer_candidate") else None,
+    }
+    console.print("  " + ", ".join(f"{k}: {escape(str(v))}" for k, v in facts.items() if v))
+    if report["stdout"] and words:
+        lines = report["stdout"].splitlines()
+        for line in lines[:_SHOWN_OUTPUT]:
+            # The bar tells the candidate's words from the judge's, whatever they claim.
+            console.print(f"[dim]candidate | {escape(line)}[/dim]", soft_wrap=True)
+        if len(lines) > _SHOWN_OUTPUT:
+            console.print(f"[dim]candidate | ... {len(lines) - _SHOWN_OUTPUT} more lines in the report[/dim]")
+
+
+def _violation(results: list[Mapping[str, Any]]) -> float | None:
+    values = [leaf.get("max_violation") for r in results for leaf in r.get("per_tensor", [])]
+    known = [value for value in values if value is not None]
+    return max(known, default=None)
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3g}"
+
+
+def _styled(status: Any) -> str:
+    word = Status(status)
+    return f"[{_STYLE[word]}]{word}[/{_STYLE[word]}]"

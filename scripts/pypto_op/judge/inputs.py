@@ -1,0 +1,77 @@
+"""The trials of a case: which seeds it is judged with, and the inputs of each."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import torch
+
+    from pypto_op.backends.base import Value
+
+DEFAULT_SEED = 42
+"""Seed of a case that names none (verifier seed, B.1)."""
+
+_SEED_LIMIT = 2**31 - 1
+
+
+def fresh_seed() -> int:
+    """Return a seed that nobody knew before this run, so no kernel can have been fitted to its inputs."""
+    return secrets.randbelow(_SEED_LIMIT)
+
+
+def seeds_of(case: Mapping[str, Any], extra: int) -> tuple[int, ...]:
+    """Return the seeds of a case: its own, and `extra` as well when its numbers are compared."""
+    own = int(case.get("seed", DEFAULT_SEED))
+    if not checks_precision(case):
+        return (own,)
+    return (own, extra if extra != own else extra + 1)
+
+
+def checks_precision(case: Mapping[str, Any]) -> bool:
+    """Whether the numbers of the case are compared, not only its structure."""
+    return bool(case.get("precision", True))
+
+
+def with_seed(case: Mapping[str, Any], seed: int) -> dict[str, Any]:
+    """Return the case as `make_inputs` gets it for one trial."""
+    return {**case, "seed": seed}
+
+
+def tensors_in(values: Sequence[Value]) -> list[torch.Tensor]:
+    """Return every tensor among `values`, nested ones too, left to right."""
+    import torch
+
+    found: list[torch.Tensor] = []
+    for value in values:
+        if isinstance(value, torch.Tensor):
+            found.append(value)
+        elif isinstance(value, (list, tuple)):
+            found.extend(tensors_in(value))
+    return found
+
+
+def digest(values: Sequence[Value]) -> str:
+    """Return a hash of inputs: equal for equal bytes, shapes, dtypes and scalars."""
+    import torch
+
+    state = hashlib.sha256()
+
+    def add(value: Any) -> None:
+        if isinstance(value, torch.Tensor):
+            state.update(f"{value.dtype}{tuple(value.shape)}".encode())
+            state.update(value.detach().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
+        elif isinstance(value, (list, tuple)):
+            state.update(b"[")
+            for item in value:
+                add(item)
+            state.update(b"]")
+        else:
+            state.update(repr(value).encode())
+
+    for value in values:
+        add(value)
+    return state.hexdigest()

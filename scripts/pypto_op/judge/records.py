@@ -1,0 +1,93 @@
+"""What the runner finds out: plain records, from one run of one trial up to a case in all modes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pypto_op.judge.reasons import WORKSPACE_FAULTS, Reason
+from pypto_op.vocabulary import FailureCategory, Mode, Status
+
+
+@dataclass
+class TrialVerdict:
+    """One run of one mode on the inputs of one seed.
+
+    Attributes:
+        seed: the seed that the inputs were made with.
+        status: PASS, FAIL, ERROR or SKIPPED.
+        reasons: everything that is wrong, the deciding reason first; empty for PASS.
+        category: for the debugger; None for PASS.
+        summary: one sentence, no tensor values.
+        per_tensor: metrics per output leaf, as the report carries them; [] where nothing was compared.
+        precision_checked: numbers were compared, not only shapes and dtypes.
+        first_bad_output: name of the first leaf that is wrong.
+        near_miss: the failure looks like natural rounding rather than a defect.
+        log: the candidate's own words, behind the barrier.
+        seconds: wall time inside the candidate.
+        peak_rss_mb: of the candidate's process group.
+        launches: kernel launches that were seen.
+        cost: figures of the cost model or the profiler.
+    """
+
+    seed: int
+    status: Status
+    reasons: tuple[Reason, ...] = ()
+    category: FailureCategory | None = None
+    summary: str = ""
+    per_tensor: list[dict[str, Any]] = field(default_factory=list)
+    precision_checked: bool = False
+    first_bad_output: str | None = None
+    near_miss: bool = False
+    log: str = ""
+    seconds: float = 0.0
+    peak_rss_mb: float = 0.0
+    launches: int = 0
+    cost: Mapping[str, float | int] | None = None
+
+
+@dataclass
+class ModeRecord:
+    """One case in one mode: as many trials as were needed for a verdict."""
+
+    mode: Mode
+    trials: list[TrialVerdict] = field(default_factory=list)
+
+    @property
+    def status(self) -> Status:
+        """The worst trial; a case that was judged in part only (some trials SKIPPED) is SKIPPED."""
+        statuses = [trial.status for trial in self.trials]
+        worst = Status.worst(statuses)
+        return Status.SKIPPED if worst is Status.PASS and Status.SKIPPED in statuses else worst
+
+    @property
+    def deciding(self) -> TrialVerdict | None:
+        """The trial that decided the status: the first that has it."""
+        return next((trial for trial in self.trials if trial.status is self.status), None)
+
+    @property
+    def workspace_fault(self) -> bool:
+        """Whether the case could not be judged for a reason that is not the candidate's."""
+        trial = self.deciding
+        return bool(trial and trial.reasons and trial.reasons[0] in WORKSPACE_FAULTS)
+
+
+@dataclass
+class CaseRecord:
+    """One case of the suite in every mode that was asked for."""
+
+    case: Mapping[str, Any]
+    seeds: tuple[int, ...]
+    modes: dict[Mode, ModeRecord]
+    seconds: float = 0.0
+
+    @property
+    def id(self) -> str:
+        """The case's id."""
+        return str(self.case["id"])
+
+    @property
+    def status(self) -> Status:
+        """The worst mode; SKIPPED only when no mode judged the case."""
+        return Status.worst([record.status for record in self.modes.values()])

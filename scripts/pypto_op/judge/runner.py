@@ -1,0 +1,299 @@
+"""Runs cases: inputs from the reference process, the candidate in its own per mode, then the golden, then judgement.
+
+The candidate runs before the golden does, so that no reference value exists anywhere on the machine while
+candidate code is running. Modes never short-circuit one another. Within a mode, a trial that did not pass decides
+the case, so the later seeds of that mode are not run.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from pypto_op.backends.base import Availability, Backend, Limits, RunResult, Session
+from pypto_op.errors import ContractError, InfraError
+from pypto_op.judge.barrier import Barrier
+from pypto_op.judge.inputs import checks_precision, digest, seeds_of, tensors_in, with_seed
+from pypto_op.judge.reasons import LOAD_FAILURES, PROCESS_LOSSES, Reason
+from pypto_op.judge.records import CaseRecord, ModeRecord, TrialVerdict
+from pypto_op.judge.subject import Subject
+from pypto_op.judge.verdict import Expectation, Reference, judge_run, refuse
+from pypto_op.vocabulary import Mode, Outcome, Status
+
+if TYPE_CHECKING:
+    from pypto_op.backends.base import Value
+    from pypto_op.backends.reference import ReferenceSession
+    from pypto_op.policy import Policy
+
+MAX_PROCESS_LOSSES = 3
+"""After so many lost processes in a row a mode is given up: 50 hanging cases must not cost 50 time-outs."""
+
+WORKER_MB = 2048
+"""Memory that one worker (reference and candidate processes) is counted with."""
+
+CASES_PER_WORKER = 8
+"""A further worker pays for its start from about so many cases on."""
+
+NOT_LOADED = frozenset(
+    {
+        Outcome.MISSING_FILE,
+        Outcome.SYNTAX_ERROR,
+        Outcome.IMPORT_ERROR,
+        Outcome.MISSING_WRAPPER,
+        Outcome.UNAVAILABLE,
+    }
+)
+"""Outcomes of a candidate that never ran, so that no golden is needed to judge it."""
+
+Progress = Callable[[CaseRecord], None]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything that a run of the judge needs to know.
+
+    Attributes:
+        subject: what is judged.
+        cases: the selected cases, in the order of the suite.
+        backends: the modes that were asked for.
+        available: what each of them can do here.
+        policy_for: the tolerance of a case.
+        leaf_names: names of the outputs, in order, as the contract gives them.
+        input_names: names of the primary inputs, in order.
+        extra_seed: the second seed of every precision case.
+        limits: what the candidate may use.
+        jobs: how many cases run at once.
+        cost_model: ask the backends for cost figures.
+    """
+
+    subject: Subject
+    cases: Sequence[Mapping[str, Any]]
+    backends: Mapping[Mode, Backend]
+    available: Mapping[Mode, Availability]
+    policy_for: Callable[[Mapping[str, Any]], Policy]
+    leaf_names: Sequence[str]
+    input_names: Sequence[str]
+    extra_seed: int
+    limits: Limits = field(default_factory=Limits)
+    jobs: int = 1
+    cost_model: bool = False
+
+
+def run_cases(plan: Plan, progress: Progress | None = None) -> list[CaseRecord]:
+    """Judge every case of `plan` in every mode; the records come back in the order of the suite.
+
+    Raises:
+        InfraError: the reference process cannot run on this machine.
+    """
+    pool = _Pool(plan)
+    try:
+        return pool.run(progress)
+    finally:
+        pool.close()
+
+
+def worker_count(cases: int) -> int:
+    """Return how many cases to run at once: a worker costs a start of seconds and some memory, so few cases get one.
+
+    Args:
+        cases: how many there are.
+    """
+    import os
+
+    import psutil
+
+    by_memory = int(psutil.virtual_memory().available // (WORKER_MB * 2**20))
+    return max(1, min(os.cpu_count() or 1, by_memory, cases // CASES_PER_WORKER))
+
+
+class _Pool:
+    """Workers that take cases from one list; closing it ends every process they started."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._local = threading.local()
+        self._lock = threading.Lock()
+        self._workers: list[_Worker] = []
+        self._losses = LossCounter()
+        self._barrier = Barrier(plan.subject.golden, plan.subject.impl)
+
+    def run(self, progress: Progress | None) -> list[CaseRecord]:
+        jobs = max(1, min(self._plan.jobs, len(self._plan.cases)))
+        records: list[CaseRecord | None] = [None] * len(self._plan.cases)
+        executor = ThreadPoolExecutor(max_workers=jobs, thread_name_prefix="judge")
+        try:
+            futures = {executor.submit(self._one, case): i for i, case in enumerate(self._plan.cases)}
+            for future in as_completed(futures):
+                record = future.result()
+                records[futures[future]] = record
+                if progress is not None:
+                    progress(record)
+        except BaseException:
+            # An interrupt must not wait for a hung case: closing the sessions ends what the threads wait for.
+            executor.shutdown(wait=False, cancel_futures=True)
+            self.close()
+            raise
+        executor.shutdown()
+        return [record for record in records if record is not None]
+
+    def _one(self, case: Mapping[str, Any]) -> CaseRecord:
+        worker: _Worker | None = getattr(self._local, "worker", None)
+        if worker is None:
+            worker = _Worker(self._plan, self._losses, self._barrier)
+            with self._lock:
+                self._workers.append(worker)
+            self._local.worker = worker
+        return worker.run(case)
+
+    def close(self) -> None:
+        with self._lock:
+            workers, self._workers = self._workers, []
+        for worker in workers:
+            worker.close()
+
+
+class LossCounter:
+    """Counts, per mode, the processes that were lost in a row; shared by all workers."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._lost: dict[Mode, int] = {}
+
+    def given_up(self, mode: Mode) -> bool:
+        """Whether `mode` has lost too many processes to go on."""
+        with self._lock:
+            return self._lost.get(mode, 0) >= MAX_PROCESS_LOSSES
+
+    def note(self, mode: Mode, lost: bool) -> None:
+        """Remember how the latest run of `mode` ended."""
+        with self._lock:
+            self._lost[mode] = self._lost.get(mode, 0) + 1 if lost else 0
+
+
+class _Worker:
+    """One reference process and one candidate process per mode, used for case after case."""
+
+    def __init__(self, plan: Plan, losses: LossCounter, barrier: Barrier) -> None:
+        from pypto_op.backends.reference import ReferenceSession
+
+        self._plan, self._losses, self._barrier = plan, losses, barrier
+        self._stack = ExitStack()
+        self._sessions: dict[Mode, Session] = {}
+        self._broken: dict[Mode, TrialVerdict] = {}
+        subject = plan.subject
+        self._reference: ReferenceSession = self._stack.enter_context(
+            ReferenceSession(subject.workspace, limits=plan.limits)
+        )
+        for mode, backend in plan.backends.items():
+            self._open(mode, backend)
+
+    def _open(self, mode: Mode, backend: Backend) -> None:
+        subject, available = self._plan.subject, self._plan.available[mode]
+        if not available.ok:
+            self._broken[mode] = refuse(Reason.UNAVAILABLE, available.reason)
+            return
+        try:
+            session = backend.open(
+                subject.impl,
+                subject.wrapper,
+                subject.workspace,
+                limits=self._plan.limits,
+                cost_model=self._plan.cost_model,
+            )
+            self._sessions[mode] = self._stack.enter_context(session)
+        except InfraError as error:
+            self._broken[mode] = refuse(Reason.UNAVAILABLE, error.problem)
+
+    def close(self) -> None:
+        self._stack.close()
+
+    def run(self, case: Mapping[str, Any]) -> CaseRecord:
+        """Judge one case in all modes."""
+        started = time.monotonic()
+        seeds = seeds_of(case, self._plan.extra_seed)
+        record = CaseRecord(case, seeds, {mode: ModeRecord(mode) for mode in self._plan.backends})
+        seen: set[str] = set()
+        for seed in seeds:
+            waiting = [mode for mode, m in record.modes.items() if m.status in (Status.PASS, Status.SKIPPED)]
+            waiting = [mode for mode in waiting if not (record.modes[mode].trials and mode in self._broken)]
+            if not waiting:
+                break
+            self._trial(record, case, seed, waiting, seen)
+        record.seconds = time.monotonic() - started
+        return record
+
+    def _trial(
+        self, record: CaseRecord, case: Mapping[str, Any], seed: int, modes: Sequence[Mode], seen: set[str]
+    ) -> None:
+        runnable = [mode for mode in modes if self._runnable(record, mode, seed)]
+        if not runnable:
+            return
+        try:
+            named = self._reference.make_inputs(with_seed(case, seed))
+        except ContractError as error:
+            for mode in runnable:
+                record.modes[mode].trials.append(refuse(Reason.INPUTS_FAILED, _kind(error), seed=seed))
+            return
+        inputs = [value for _, value in named]
+        key = digest(inputs)
+        if key in seen:
+            return  # The case ignores its seed: the same inputs again would teach nothing.
+        seen.add(key)
+        runs = {mode: self._sessions[mode].run(record.id, inputs) for mode in runnable}
+        self._judge(record, case, seed, inputs, runs)
+
+    def _runnable(self, record: CaseRecord, mode: Mode, seed: int) -> bool:
+        """Whether `mode` can still run; if not, the record says why, once."""
+        trials = record.modes[mode].trials
+        verdict = self._broken.get(mode)
+        if verdict is None and self._losses.given_up(mode):
+            verdict = refuse(Reason.NOT_RUN, f"{MAX_PROCESS_LOSSES} in a row", seed=seed)
+        if verdict is None:
+            return True
+        if not trials:
+            trials.append(verdict)
+        return False
+
+    def _judge(
+        self,
+        record: CaseRecord,
+        case: Mapping[str, Any],
+        seed: int,
+        inputs: Sequence[Value],
+        runs: Mapping[Mode, RunResult],
+    ) -> None:
+        expectation = Expectation(
+            names=self._plan.leaf_names,
+            input_names=self._plan.input_names,
+            policy=self._plan.policy_for(case),
+            precision=checks_precision(case),
+        )
+        loaded = any(run.outcome not in NOT_LOADED for run in runs.values())
+        reference = self._reference_answer(inputs, expectation) if loaded else None
+        secrets = tensors_in(inputs)
+        for golden in (reference.native, reference.exact) if reference else ():
+            secrets += golden.outputs if golden else []
+        for mode, run in runs.items():
+            verdict = judge_run(run, reference, expectation, seed=seed, barrier=self._barrier, secrets=secrets)
+            record.modes[mode].trials.append(verdict)
+            self._losses.note(mode, lost=bool(verdict.reasons) and verdict.reasons[0] in PROCESS_LOSSES)
+            if verdict.reasons and verdict.reasons[0] in LOAD_FAILURES:
+                self._broken[mode] = verdict
+
+    def _reference_answer(self, inputs: Sequence[Value], expectation: Expectation) -> Reference:
+        file, function = self._plan.subject.golden, self._plan.subject.golden_function
+        native = self._reference.golden(inputs, function=function, file=file)
+        exact = None
+        if expectation.precision and expectation.policy.needs_twins:
+            exact = self._reference.golden(inputs, function=function, file=file, float64=True)
+        return Reference(native, exact)
+
+
+def _kind(error: ContractError) -> str:
+    """Say where it went wrong without repeating what the code said: its words may hold values."""
+    return error.where or "it raised"

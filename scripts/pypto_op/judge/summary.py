@@ -1,0 +1,109 @@
+"""From the verdicts of cases to the verdict of the whole: aggregation rules of the verifier seed, B.4."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pypto_op.judge.reasons import LOAD_FAILURES, Reason
+from pypto_op.judge.records import CaseRecord, TrialVerdict
+from pypto_op.judge.subject import Subject
+from pypto_op.vocabulary import FailureCategory, Fingerprint, Mode, Status
+
+_BAD = (Status.FAIL, Status.ERROR)
+
+
+def mode_status(records: Sequence[CaseRecord], mode: Mode) -> Status:
+    """Return the worst status of the cases in `mode`.
+
+    ERROR > FAIL > PASS > SKIPPED, with one exception: PASS means that every case passed, so a mode that could
+    not judge some of its cases, and found nothing wrong in the others, is SKIPPED.
+    """
+    statuses = [record.modes[mode].status for record in records]
+    worst = Status.worst(statuses)
+    return Status.SKIPPED if worst is Status.PASS and Status.SKIPPED in statuses else worst
+
+
+def fingerprint(record: CaseRecord) -> Fingerprint | None:
+    """Return the pattern of a failing case across modes.
+
+    None when fewer than two modes gave a verdict: what the other mode would have said is not known. A file that
+    cannot be loaded fails everywhere, so that one is always `all_fail`.
+    """
+    if any(_loads_nowhere(r.deciding) for r in record.modes.values()):
+        return Fingerprint.ALL_FAIL
+    judged = {mode: r.status for mode, r in record.modes.items() if r.status is not Status.SKIPPED}
+    if len(judged) < 2:
+        return None
+    sim, npu = judged[Mode.SIM], judged[Mode.NPU]
+    if sim in _BAD and npu in _BAD:
+        return Fingerprint.ALL_FAIL
+    if sim in _BAD:
+        return Fingerprint.IR_DIVERGENCE
+    return Fingerprint.KERNEL_OK_NPU_ONLY if npu in _BAD else None
+
+
+def _loads_nowhere(trial: TrialVerdict | None) -> bool:
+    return bool(trial and trial.reasons and trial.reasons[0] in LOAD_FAILURES)
+
+
+def overall_status(records: Sequence[CaseRecord], per_mode: Mapping[Mode, Status]) -> Status:
+    """Return the status of the report.
+
+    PASS: no mode is FAIL or ERROR, at least one is PASS, and no case went without a verdict. ERROR: no case could
+    be run or judged in any mode, or the workspace (inputs, golden) failed on one. FAIL: everything else.
+    """
+    cells = [r for record in records for r in record.modes.values() if r.status is not Status.SKIPPED]
+    if not cells or any(cell.workspace_fault for cell in cells):
+        return Status.ERROR
+    if all(cell.deciding and _loads_nowhere(cell.deciding) for cell in cells):
+        return Status.ERROR
+    if any(status in _BAD for status in per_mode.values()):
+        return Status.FAIL
+    return Status.PASS if Status.PASS in per_mode.values() else Status.ERROR
+
+
+def first_failure(
+    records: Sequence[CaseRecord], subject: Subject, producers: Mapping[str, int]
+) -> dict[str, Any] | None:
+    """Return the report's `first_failure`, or None when nothing failed.
+
+    Args:
+        records: the cases, in the order of the suite.
+        subject: what was judged.
+        producers: leaf name -> id of the module that makes it.
+    """
+    record = next((r for r in records if r.status in _BAD), None)
+    if record is None:
+        return None
+    mode, trial = _worst_trial(record)
+    pattern = fingerprint(record)
+    return {
+        "case_id": record.id,
+        "failing_module_boundary": subject.boundary,
+        "failure_category": str(trial.category or FailureCategory.OTHER),
+        "divergence_fingerprint": str(pattern) if pattern else None,
+        "summary": f"{mode}: {trial.summary}",
+        "mode": str(mode),
+        "reason": str(trial.reasons[0]) if trial.reasons else None,
+        "seed": trial.seed,
+        "first_bad_output": trial.first_bad_output,
+        "first_bad_producer": producers.get(trial.first_bad_output or ""),
+        "cpu_reproducer_candidate": trial.near_miss,
+    }
+
+
+def _worst_trial(record: CaseRecord) -> tuple[Mode, TrialVerdict]:
+    """Return the mode and trial that head the verdict: the case's status, then the reason that decides earliest."""
+    candidates = [(mode, r.deciding) for mode, r in record.modes.items() if r.status is record.status]
+    return min(
+        ((mode, trial) for mode, trial in candidates if trial is not None),
+        key=lambda pair: pair[1].reasons[0].rank if pair[1].reasons else len(Reason),
+    )
+
+
+def unjudged_sentence(records: Sequence[CaseRecord]) -> str:
+    """Say in one sentence why no mode gave a verdict."""
+    trials = [r.deciding for record in records for r in record.modes.values()]
+    summaries = dict.fromkeys(trial.summary for trial in trials if trial is not None)
+    return "; ".join(summaries) or "no case was judged"

@@ -1,0 +1,275 @@
+"""One run against one golden: status, every reason, and the metrics that may be told."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pypto_op.backends.base import RunResult
+from pypto_op.compare import TensorComparison, compare_leaves
+from pypto_op.judge.barrier import Barrier
+from pypto_op.judge.near_miss import is_near_miss
+from pypto_op.judge.reasons import Reason, category_of, reason_of, sentence_of, status_of
+from pypto_op.judge.records import TrialVerdict
+from pypto_op.policy import Policy
+from pypto_op.vocabulary import Outcome, Status
+
+if TYPE_CHECKING:
+    import torch
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """What a case expects of a run.
+
+    Attributes:
+        names: the outputs' names, in order, as the contract gives them.
+        input_names: the inputs' names, for messages.
+        policy: the tolerance.
+        precision: numbers are compared; otherwise leaf count, shapes and dtypes only.
+    """
+
+    names: Sequence[str]
+    input_names: Sequence[str]
+    policy: Policy
+    precision: bool
+
+
+@dataclass(frozen=True)
+class Reference:
+    """The golden's answer on the inputs of a trial.
+
+    Attributes:
+        native: the golden in the dtype of the inputs; it fixes number, shapes and dtypes of the outputs.
+        exact: the golden on float64 inputs, where the policy wants a truth apart from honest rounding.
+    """
+
+    native: RunResult
+    exact: RunResult | None = None
+
+    def problem(self) -> str | None:
+        """Say what is wrong with the golden, in words that hold no value of it; None when it answered."""
+        for run in (self.native, self.exact):
+            if run is None:
+                continue
+            if run.outcome is not Outcome.OK:
+                return f"it ended with: {run.outcome}"
+            if run.mutated_inputs:
+                return "it changes its own inputs"
+        return None if self.native.outputs else "it returned no tensor"
+
+
+def refuse(reason: Reason, detail: str = "", *, seed: int = 0) -> TrialVerdict:
+    """Return the verdict of a trial that was not run, or could not be judged."""
+    summary = f"{sentence_of(reason)} ({detail})" if detail else sentence_of(reason)
+    return TrialVerdict(seed, status_of(reason), (reason,), category_of(reason), summary)
+
+
+def judge_run(
+    run: RunResult,
+    reference: Reference | None,
+    expectation: Expectation,
+    *,
+    seed: int,
+    barrier: Barrier,
+    secrets: Sequence[torch.Tensor],
+) -> TrialVerdict:
+    """Judge one run of the candidate.
+
+    Args:
+        run: what the candidate did.
+        reference: what the golden answered; None when the candidate did not get far enough to need it.
+        expectation: what the case wants.
+        seed: of the inputs.
+        barrier: cleans the candidate's words.
+        secrets: inputs and golden outputs, whose values must not be in them.
+    """
+    verdict = _judge(run, reference, expectation, seed, lambda text: barrier.clean(text, secrets))
+    verdict.log = barrier.clean(_log(run), secrets)
+    verdict.seconds, verdict.peak_rss_mb = run.seconds, run.peak_rss_mb
+    verdict.launches, verdict.cost = run.launches, run.cost
+    return verdict
+
+
+def _judge(
+    run: RunResult, reference: Reference | None, expectation: Expectation, seed: int, clean: Any
+) -> TrialVerdict:
+    ended = reason_of(run.outcome)
+    if reference is not None and (problem := reference.problem()):
+        return refuse(Reason.GOLDEN_FAILED, problem, seed=seed)
+    if ended is not None:
+        detail = " ".join(clean(run.detail).split())
+        summary = f"{sentence_of(ended)}: {detail}" if detail else sentence_of(ended)
+        return TrialVerdict(seed, status_of(ended), (ended,), category_of(ended, run), summary)
+    assert reference is not None  # Only a run that could not start goes without one.
+    return _Comparison(run, reference, expectation).verdict(seed)
+
+
+def _log(run: RunResult) -> str:
+    return "\n".join(part for part in (run.stdout.rstrip(), run.stderr.rstrip()) if part)
+
+
+class _Comparison:
+    """Everything that can be wrong with outputs that came back."""
+
+    def __init__(self, run: RunResult, reference: Reference, expectation: Expectation) -> None:
+        self.run, self.reference, self.expectation = run, reference, expectation
+        self.problems: dict[Reason, str] = {}
+        self.leaves: list[dict[str, Any]] = []
+        self.first_bad: str | None = None
+        self.near_misses: list[bool] = []
+
+    def verdict(self, seed: int) -> TrialVerdict:
+        precise = self.expectation.precision and self.run.numeric
+        self._check_protocol()
+        if self._check_structure() and self.run.numeric:
+            self._check_written()
+            if precise:
+                self._check_numbers()
+        if not self.problems and self.expectation.precision and not precise:
+            return refuse(Reason.NO_NUMBERS, seed=seed)
+        reasons = tuple(sorted(self.problems, key=lambda reason: reason.rank))
+        if not reasons:
+            return TrialVerdict(
+                seed, Status.PASS, per_tensor=self.leaves, precision_checked=precise and bool(self.leaves)
+            )
+        return TrialVerdict(
+            seed,
+            status_of(reasons[0]),
+            reasons,
+            category_of(reasons[0]),
+            "; ".join(self.problems[reason] for reason in reasons),
+            self.leaves,
+            precision_checked=bool(self.leaves),
+            first_bad_output=self.first_bad,
+            near_miss=reasons == (Reason.MISMATCH,) and all(self.near_misses) and bool(self.near_misses),
+        )
+
+    # -- what the wrapper did ---------------------------------------------------------------------------------
+
+    def _check_protocol(self) -> None:
+        run, golden = self.run, self.reference.native
+        if run.launches == 0:
+            self._add(Reason.NO_LAUNCH)
+        elif not run.outputs_from_kernel:
+            self._add(Reason.NOT_FROM_KERNEL)
+        if run.mutated_inputs:
+            self._add(Reason.MUTATED_INPUT, self._inputs(run.mutated_inputs))
+        aliased = sorted(set(run.aliased_inputs) - set(golden.aliased_inputs))
+        if aliased:
+            self._add(Reason.ALIASED_INPUT, self._inputs(aliased))
+
+    def _inputs(self, positions: Sequence[int]) -> str:
+        names = self.expectation.input_names
+        return ", ".join(names[i] if i < len(names) else f"#{i}" for i in positions)
+
+    # -- the outputs' form ------------------------------------------------------------------------------------
+
+    def _check_structure(self) -> bool:
+        actual, expected = self.run.outputs, self.reference.native.outputs
+        if len(actual) != len(expected):
+            self._add(Reason.LEAF_COUNT, f"{len(actual)} returned ({self.run.structure}), {len(expected)} expected")
+            return False
+        sound = True
+        for name, mine, golden in zip(self._names(), actual, expected, strict=True):
+            if mine.shape != golden.shape:
+                self._add_leaf(Reason.SHAPE, name, f"{list(mine.shape)}, expected {list(golden.shape)}")
+                sound = False
+            elif mine.dtype != golden.dtype:
+                self._add_leaf(Reason.DTYPE, name, f"{_word(mine.dtype)}, expected {_word(golden.dtype)}")
+                sound = False
+        return sound
+
+    def _names(self) -> list[str]:
+        """Return the contract's names; a golden that returns more leaves than the contract names gets numbers."""
+        count = len(self.reference.native.outputs)
+        names = list(self.expectation.names)
+        return names if len(names) == count else [f"output_{i}" for i in range(count)]
+
+    # -- the outputs' values ----------------------------------------------------------------------------------
+
+    def _check_written(self) -> None:
+        """Flag elements that still hold the sentinel.
+
+        A float that equals the sentinel bit for bit was not computed. Integers and bools have no spare patterns,
+        so there the count only explains a mismatch (see `_check_numbers`).
+        """
+        for i, name in enumerate(self._names()):
+            if self._left(i) and self.run.outputs[i].is_floating_point():
+                self._unwritten(i, name)
+
+    def _left(self, i: int) -> int:
+        left = self.run.sentinel_left
+        return left[i] if i < len(left) else 0
+
+    def _unwritten(self, i: int, name: str) -> None:
+        total = self.run.outputs[i].numel()
+        self._add_leaf(Reason.UNWRITTEN, name, f"{self._left(i)} of {total} elements")
+
+    def _check_numbers(self) -> None:
+        names, policy, reference = self._names(), self.expectation.policy, self.reference
+        expected, twins = reference.native.outputs, None
+        if policy.needs_twins and reference.exact is not None:
+            expected, twins = reference.exact.outputs, [reference.native.outputs]
+        result = compare_leaves(self.run.outputs, expected, names=names, policy=policy, twins=twins)
+        for i, leaf in enumerate(result.per_tensor):
+            lucky = leaf.all_close and leaf.constant_output
+            self.leaves.append(leaf_entry(leaf, self._left(i), close=leaf.all_close and not lucky))
+            if leaf.all_close and not lucky:
+                continue
+            if self._left(i):
+                self._unwritten(i, leaf.name)
+            if leaf.special_mismatch_count:
+                self._add_leaf(Reason.NON_FINITE, leaf.name, f"{leaf.special_mismatch_count} elements")
+            if lucky or _finite_failure(leaf):
+                how = "constant, where the reference varies" if lucky else _how(leaf)
+                self._add_leaf(Reason.MISMATCH, leaf.name, how)
+                self.near_misses.append(is_near_miss(leaf, self.run.outputs[i], expected[i], policy))
+        if not result.all_close and not self.problems:
+            self._add(Reason.MISMATCH, result.message)
+
+    # -- bookkeeping ------------------------------------------------------------------------------------------
+
+    def _add_leaf(self, reason: Reason, name: str, detail: str) -> None:
+        if self.first_bad is None:
+            self.first_bad = name
+        self._add(reason, f"{name}: {detail}")
+
+    def _add(self, reason: Reason, detail: str = "") -> None:
+        if reason not in self.problems:
+            self.problems[reason] = f"{sentence_of(reason)} ({detail})" if detail else sentence_of(reason)
+
+
+def leaf_entry(leaf: TensorComparison, unwritten: int, *, close: bool) -> dict[str, Any]:
+    """Return the report's `per_tensor` entry: metrics only, and only those that the schema names."""
+    data = leaf.as_dict()
+    kept = ["name", "shape", "dtype", "max_abs_diff", "max_rel_diff", "mean_diff", "rel_to_scale", "max_violation", "fail_fraction", "ulp_max", "sign_bias", "out_of_tolerance_count", "total_elements", "special_mismatch_count", "worst_index", "zero_output", "constant_output"]
+    entry = {key: data[key] for key in kept}
+    entry["all_close"] = close
+    entry["unwritten_elements"] = unwritten
+    # The limit of the all-zero condition is a function of the golden's largest value, so only its verdict is told.
+    entry["measures"] = {c.name: c.as_dict()["value"] for c in leaf.conditions if c.name != "not_all_zero"}
+    return entry
+
+
+def _finite_failure(leaf: TensorComparison) -> bool:
+    """Whether anything but the places of NaN and Inf is wrong."""
+    conditions = any(not condition.ok for condition in leaf.conditions)
+    return conditions or leaf.out_of_tolerance_count > leaf.special_mismatch_count
+
+
+def _how(leaf: TensorComparison) -> str:
+    if leaf.zero_output:
+        return "all zero at the reference's scale"
+    share = f"{leaf.out_of_tolerance_count} of {leaf.total_elements} elements"
+    if leaf.out_of_tolerance_count == 0:
+        failed = [c.name for c in leaf.conditions if not c.ok]
+        return f"{', '.join(failed)} above the limit"
+    worst = "" if leaf.worst_index is None else f", worst at index {list(leaf.worst_index)}"
+    times = "" if leaf.max_violation is None else f", up to {leaf.max_violation:.3g} times what is allowed"
+    return f"{share}{times}{worst}"
+
+
+def _word(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")

@@ -1,0 +1,256 @@
+"""`verify_operator`: from an operator's directory to a sealed verdict."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pypto_op.backends.base import Availability, Backend, Limits
+from pypto_op.backends.registry import get_backend
+from pypto_op.errors import ContractError, InfraError, PyptoOpError
+from pypto_op.judge import report as reports
+from pypto_op.judge import summary
+from pypto_op.judge.contract import Contract, load_contract
+from pypto_op.judge.inputs import checks_precision, fresh_seed
+from pypto_op.judge.reasons import sentence_of
+from pypto_op.judge.records import CaseRecord
+from pypto_op.judge.runner import Plan, run_cases, worker_count
+from pypto_op.judge.subject import Subject, resolve
+from pypto_op.policy import Policy
+from pypto_op.state import evidence
+from pypto_op.vocabulary import ExitCode, Mode, Status
+from pypto_op.workspace import OpWorkspace
+
+ALL_MODES = (Mode.SIM, Mode.NPU)
+
+Progress = Callable[[CaseRecord, int], None]
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a caller wants judged; the fields are the arguments of `verify_operator`."""
+
+    modes: Sequence[Mode]
+    impl: Path | str | None
+    up_to_module: int | str | None
+    levels: Sequence[str] | None
+    case: str | None
+    policy: str | Mapping[str, Any] | None
+    jobs: int | None
+    limits: Limits
+    seed: int | None
+    report: Path | None
+
+
+def verify_operator(
+    ws: OpWorkspace,
+    *,
+    modes: Sequence[Mode] = ALL_MODES,
+    impl: Path | str | None = None,
+    up_to_module: int | str | None = None,
+    levels: Sequence[str] | None = None,
+    case: str | None = None,
+    policy: str | Mapping[str, Any] | None = None,
+    jobs: int | None = 1,
+    limits: Limits | None = None,
+    seed: int | None = None,
+    report: Path | None = None,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Judge an implementation and write the report; every problem but a senseless request ends in a report too.
+
+    Args:
+        ws: the operator.
+        modes: where to run; none short-circuits another.
+        impl: the file to judge, when it is not the operator's own.
+        up_to_module: the cumulative phase k, judged against its own golden only.
+        levels: only these levels of the suite ("L1", ...); a verdict on a part says so in `selection`.
+        case: only this case.
+        policy: a tolerance policy in the place of SPEC.md's and the suite's.
+        jobs: how many cases run at once; None: what cores and memory allow.
+        limits: what the candidate may use.
+        seed: the second seed of precision cases; None: a fresh one, so no kernel can be fitted to it.
+        report: where the report goes; default: eval/evaluation_report.json.
+        progress: called with each case's record and the number of cases, in no particular order.
+
+    Returns:
+        The report, sealed, as it was written; `report.exit_code` turns it into an exit code.
+
+    Raises:
+        ContractError: no mode was named.
+        InfraError: the report cannot be written or sealed.
+    """
+    if not modes:
+        raise ContractError("no mode was asked for", remedy="use --modes sim,npu")
+    request = Request(tuple(modes), impl, up_to_module, levels, case, policy, jobs, limits or Limits(), seed, report)
+    return _Verification(ws, request).run(progress)
+
+
+class _Verification:
+    """One verification: holds what is known so far, so that a failure at any step can be reported."""
+
+    def __init__(self, ws: OpWorkspace, request: Request) -> None:
+        self.ws, self.request = ws, request
+        self.path = request.report or ws.report
+        self.started = time.monotonic()
+        self.subject: Subject | None = None
+        self.contract: Contract | None = None
+        self.policy: Policy | None = None
+        self.available: dict[Mode, Availability] = {}
+        self.hashes: dict[str, str] = {}
+
+    def run(self, progress: Progress | None) -> dict[str, Any]:
+        reports.remove(self.path)
+        try:
+            records = self._judge(progress)
+            result = self._verdict(records)
+        except PyptoOpError as error:
+            result = self._failed(error)
+        result["seconds"] = round(time.monotonic() - self.started, 3)
+        return reports.publish(result, self.path)
+
+    # -- the steps ------------------------------------------------------------------------------------------
+
+    def _judge(self, progress: Progress | None) -> list[CaseRecord]:
+        request = self.request
+        self.contract = contract = load_contract(self.ws, request.policy)
+        self.policy = contract.policy
+        self.subject = subject = resolve(
+            self.ws, contract.total_modules, impl=request.impl, up_to=request.up_to_module
+        )
+        self.hashes = self._hashes(subject)
+        cases = contract.select(request.levels, request.case)
+        if not subject.impl.is_file():
+            raise ContractError(
+                sentence_of_missing(subject), file=self._shown(subject.impl), remedy="write it (coder), then verify"
+            )
+        backends: dict[Mode, Backend] = {mode: get_backend(mode) for mode in dict.fromkeys(request.modes)}
+        self.available = {mode: backend.availability() for mode, backend in backends.items()}
+        if not any(a.ok for a in self.available.values()):
+            reasons = "; ".join(f"{mode}: {a.reason}" for mode, a in self.available.items())
+            raise InfraError(f"no requested mode is available ({reasons})", remedy="run `pypto-op doctor`")
+        plan = Plan(
+            subject=subject,
+            cases=cases,
+            backends=backends,
+            available=self.available,
+            policy_for=contract.policy_for,
+            leaf_names=contract.leaf_names(subject.phase),
+            input_names=contract.input_names,
+            extra_seed=fresh_seed() if request.seed is None else request.seed,
+            limits=request.limits,
+            jobs=worker_count(len(cases)) if request.jobs is None else request.jobs,
+        )
+        records = run_cases(plan, progress and (lambda record: progress(record, len(cases))))
+        changed = sorted(k for k, v in self._hashes(subject).items() if self.hashes.get(k) != v)
+        if changed:
+            raise ContractError(
+                f"changed while it was being judged: {', '.join(changed)}",
+                file=self._shown(subject.impl),
+                remedy="let nothing write these files, then verify again",
+            )
+        return records
+
+    def _hashes(self, subject: Subject) -> dict[str, str]:
+        return evidence.file_hashes(self.ws, subject.phase, impl=subject.impl)
+
+    def _shown(self, path: Path) -> str:
+        return str(path.relative_to(self.ws.root)) if path.is_relative_to(self.ws.root) else str(path)
+
+    # -- the report -----------------------------------------------------------------------------------------
+
+    def _base(self) -> dict[str, Any]:
+        subject, request = self.subject, self.request
+        wanted = Path(request.impl) if request.impl is not None else self.ws.impl
+        result = reports.skeleton(
+            subject,
+            self.ws.name,
+            self._shown(subject.impl if subject else wanted),
+            subject.wrapper if subject else self.ws.wrapper_name(),
+        )
+        result["policy"] = self.policy.as_dict() if self.policy else result["policy"]
+        hashes = self.hashes or evidence.file_hashes(self.ws, impl=wanted if request.impl is not None else None)
+        result["hashes"] = {**hashes, "policy": evidence.policy_hash(result["policy"])}
+        result["suite_source"] = self.contract.suite_source if self.contract else "none"
+        result["selection"] = {
+            "levels": list(request.levels) if request.levels is not None else None,
+            "case": request.case,
+            "complete": request.levels is None and request.case is None,
+        }
+        result["modes"] = {str(mode): reports.mode_entry(a) for mode, a in self.available.items()}
+        result["versions"] = {k: v for a in self.available.values() for k, v in a.versions.items()}
+        return result
+
+    def _verdict(self, records: Sequence[CaseRecord]) -> dict[str, Any]:
+        subject, contract = self.subject, self.contract
+        assert subject is not None and contract is not None
+        result = self._base()
+        per_mode = {mode: summary.mode_status(records, mode) for mode in self.available}
+        status = summary.overall_status(records, per_mode)
+        checks = [reports.check_entry(record, contract.policy_label(record.case)) for record in records]
+        result.update(
+            status=str(status),
+            checks=checks,
+            cases_total=len(records),
+            cases_passed=sum(record.status is Status.PASS for record in records),
+            cases_skipped=sum(record.status is Status.SKIPPED for record in records),
+            cases_precision=sum(check["precision_checked"] for check in checks),
+            per_mode_status={str(mode): str(s) for mode, s in per_mode.items()},
+            first_failure=summary.first_failure(records, subject, contract.producers(subject.phase)),
+            stdout=reports.candidate_output(records),
+        )
+        if status is Status.PASS and not any(map(checks_precision, contract.cases)):
+            result.update(status=str(Status.ERROR), error=_NO_PRECISION)
+        elif status is Status.ERROR:
+            result["error"] = _error_of(records)
+        return result
+
+    def _failed(self, error: PyptoOpError) -> dict[str, Any]:
+        kind = "infra" if error.exit_code is ExitCode.INFRA else "contract"
+        category = "infra" if kind == "infra" else "structural"
+        result = self._base()
+        result["error"] = {"kind": kind, "message": error.one_line()}
+        result["per_mode_status"] = {
+            str(mode): str(Status.SKIPPED if mode in self.available and not self.available[mode].ok else Status.ERROR)
+            for mode in self.request.modes
+        }
+        result["first_failure"] = reports.failure_without_case(
+            self.subject, category, error.one_line(), _reason_of(error, self.subject)
+        )
+        return result
+
+
+_NO_PRECISION = {
+    "kind": "contract",
+    "message": "no case of the suite compares numbers; add cases with precision: true",
+}
+
+
+def sentence_of_missing(subject: Subject) -> str:
+    """Say that the implementation is not there, and what it should have been."""
+    return f"the implementation is missing; {subject.wrapper} was to be judged"
+
+
+def _reason_of(error: PyptoOpError, subject: Subject | None) -> str:
+    if error.exit_code is ExitCode.INFRA:
+        return "unavailable"
+    return "missing_file" if subject is not None and not subject.impl.is_file() else "contract"
+
+
+def _error_of(records: Sequence[CaseRecord]) -> dict[str, str]:
+    """Say why nothing could be judged, and who has to act."""
+    cells = [(record, r) for record in records for r in record.modes.values()]
+    for record, cell in cells:
+        trial = cell.deciding
+        if cell.workspace_fault and trial is not None:
+            return {"kind": "contract", "message": f"case {record.id}: {trial.summary}"}
+    for _, cell in cells:
+        trial = cell.deciding
+        if cell.status is Status.ERROR and trial is not None and trial.reasons:
+            return {"kind": "candidate", "message": trial.summary or sentence_of(trial.reasons[0])}
+    return {"kind": "infra", "message": summary.unjudged_sentence(records)}
+
+
