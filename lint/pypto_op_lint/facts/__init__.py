@@ -20,6 +20,7 @@ from pypto_op_lint.facts.writes import Writes
 from pypto_op_lint.tree import Function, Site, Tree
 
 JIT = "pypto.frontend.jit"
+INLINED = "pypto.frontend.function"
 _WRAPPER_NAME = re.compile(r"(?:\w+_wrapper|launch_\w+|run_\w+)\Z")
 _SELF_TEST_NAME = re.compile(r"(?:_?validate\w*|_?make_inputs|_?main|_?self_test|_?demo|_?test\w*|test_\w+|_?bench\w*)\Z")
 
@@ -64,6 +65,7 @@ class Facts:
         bind_names(tree)
         self.ev = Evaluator(tree)
         self._builds: dict[int, bool] = {}
+        self.ev.open_functions = {id(f) for f in tree.functions if self._decorated_by(f, JIT)}
 
     def dispose(self) -> None:
         """Let go of the tree and of everything that was computed."""
@@ -115,6 +117,17 @@ class Facts:
     @cached_property
     def _graph_ids(self) -> set[int]:
         return {id(f) for f in self.graph_functions}
+
+    def _decorated_by(self, function: Function, path: str) -> bool:
+        targets = [d.func if isinstance(d, cst.Call) else d for d in function.decorators]
+        return any(path in self.ev.paths(t) or dotted(t) == path for t in targets)
+
+    def is_parsed(self, function: Function | None) -> bool:
+        """Whether pypto's front end parses `function`: a jit entry, or one decorated with `pypto.frontend.function`.
+
+        Every other function of the graph is run by Python.
+        """
+        return self.is_kernel(function) or (function is not None and self._decorated_by(function, INLINED))
 
     def is_kernel(self, function: Function | None) -> bool:
         """Whether `function` is a jit entry."""

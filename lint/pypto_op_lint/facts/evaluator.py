@@ -48,7 +48,8 @@ Values = tuple[Value, ...]
 class Evaluator:
     """Evaluates expressions of one tree; results are kept.
 
-    `arguments` is filled in by the call graph: for each function, where it is called from.
+    `arguments` is filled in by the call graph: for each function, where it is called from. Of an open function, a kernel,
+    the arguments are values of the run and stay unknown even when the file passes constants.
     """
 
     def __init__(self, tree: Tree) -> None:
@@ -207,9 +208,11 @@ class Evaluator:
     def parameter_values(self, function: Function, parameter: Parameter) -> Values:
         """Return what the callers in this file pass for `parameter`; the parameter itself where that is not all."""
         self._asked_parameters += 1
+        if id(function) in self.open_functions:
+            return (Param(function, parameter),)
         sites = self.arguments.get(id(function), [])
         found: list[Value] = []
-        if not sites or id(function) in self.open_functions:
+        if not sites:
             found.append(self._implied(function, parameter))
         for site in sites:
             argument = site.argument(parameter)

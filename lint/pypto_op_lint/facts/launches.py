@@ -140,7 +140,7 @@ class Launches:
                 branches.append(inner)
             elif self._facts.tree.site(node.body) is not None:
                 branches.append((NONE_AT_ALL, None))
-            return _after(self._expression(node.test), _join(branches))
+            return _after(self._expression(node.test), _join(_without_empty(node.test, branches)))
         if isinstance(node, (cst.For, cst.While)):
             return self._loop(node)
         if isinstance(node, (cst.Try, cst.TryStar)):
@@ -174,7 +174,9 @@ class Launches:
         if node.orelse is not None and body[0] is not None:
             tail = self._block([node.orelse.body])
             body = _join([(body[0].then(tail[0]) if tail[0] else None, tail[1]), (None, body[1])])
-        paths = _join([body, *(self._block([handler.body]) for handler in node.handlers)])
+        started = Count(0, max((c.most for c in body if c is not None), default=0))
+        handlers = [_after(started, self._block([handler.body])) for handler in node.handlers]
+        paths = _join([body, *handlers])
         if node.finalbody is not None:
             last = self._block([node.finalbody.body])[0] or NONE_AT_ALL
             paths = (paths[0].then(last) if paths[0] else None, paths[1].then(last) if paths[1] else None)
@@ -206,7 +208,7 @@ class Launches:
                 options.append(NONE_AT_ALL)
             elif call.kind == "reference":
                 each = self._facts.callee_names(node) & _CALLS_EACH
-                options.append(Count(0, MANY if each else 1))
+                options.append(Count(0, MANY) if each else Count(1, 1))
             else:
                 options.append(Count(1, 1) if self.is_launch(call) else self.count(call.function))
         if not options:
@@ -249,6 +251,29 @@ class Launches:
 
 
 _NEVER: _Paths = (None, None)
+
+
+def _without_empty(test: cst.BaseExpression, branches: list[_Paths]) -> list[_Paths]:
+    """Drop the branch that launches nothing when the test asks whether there is anything to compute."""
+    if not _asks_for_emptiness(test):
+        return branches
+    launching = [b for b in branches if any(count is not None and count.most for count in b)]
+    going_on = [b for b in branches if b[0] is not None]
+    return launching or going_on or branches
+
+
+def _asks_for_emptiness(test: cst.BaseExpression) -> bool:
+    """`x.numel() == 0`, `rows > 0`, `not x.numel()`, `x.numel()`, also joined by `or` and `and`."""
+    if isinstance(test, cst.BooleanOperation):
+        return _asks_for_emptiness(test.left) and _asks_for_emptiness(test.right)
+    if isinstance(test, cst.UnaryOperation):
+        return isinstance(test.operator, cst.Not) and _asks_for_emptiness(test.expression)
+    if isinstance(test, cst.Comparison) and len(test.comparisons) == 1:
+        sides = (test.left, test.comparisons[0].comparator)
+        return any(isinstance(side, cst.Integer) and side.value in ("0", "1") for side in sides)  # `0 in x.shape` too
+    if isinstance(test, cst.Call) and isinstance(test.func, cst.Attribute):
+        return test.func.attr.value in ("numel", "nelement", "size")
+    return False
 
 
 def _join(branches: Sequence[_Paths]) -> _Paths:

@@ -4,8 +4,10 @@ import libcst as cst
 
 from pypto_op.vocabulary import Severity
 from pypto_op_lint.examples import BODY, impl
+from pypto_op_lint.facts.values import Const, Param, Value
 from pypto_op_lint.rule import IMPLS, Invalid, Rule, Valid
 
+_NUMBERS = {"builtins.int", "builtins.float", "builtins.bool"}
 _BUILTINS = {"builtins.min", "builtins.max"}
 
 
@@ -14,7 +16,8 @@ class NoBuiltinMinMax(Rule):
 
     What it does:
         In the kernel and in the helpers it calls, reports Python's own `min` and `max`, also under another name,
-        unless every argument is a constant of the file.
+        unless every argument is a plain number while tracing: a constant, an `int` or `float` parameter of the kernel,
+        arithmetic on them.
 
     Why:
         On a symbol Python's `min` compares and keeps one side for all turns of the loop; on a tensor it crashes the process.
@@ -54,6 +57,12 @@ class NoBuiltinMinMax(Rule):
         Invalid(impl(BODY.replace("pypto.min(", "min("))),
         Invalid(impl(BODY.replace("pypto.exp(tile)", "max(tile, x)"))),
         Invalid(impl(BODY.replace("pypto.min(", "smaller("), before="smaller = min\n")),
+        Invalid(
+            impl(
+                BODY.replace("pypto.exp(tile)", "functools.reduce(max, [tile, x])"),
+                before="import functools\n",
+            )
+        ),
         Invalid(impl(BODY.replace("pypto.min(", "builtins.min("), before="import builtins\n")),
         Invalid(
             impl(
@@ -68,13 +77,34 @@ class NoBuiltinMinMax(Rule):
         for site in self.facts.graph_sites(cst.Call):
             node: cst.Call = site.node  # type: ignore[assignment]
             found = self.facts.callee_names(node) & _BUILTINS
-            if found and any(arg.star or self.facts.ev.constant(arg.value) is None for arg in node.args):
+            if not found:
+                self._handed_on(node)
+            elif not all(not arg.star and self._is_plain(arg.value) for arg in node.args):
                 word = min(found).rpartition(".")[2]
                 self.report(
                     site,
                     f"`{self.code(node, 40)}` is Python's own `{word}`",
                     edit=self.replace(node.func, f"pypto.{word}") if self._sizes(node, word) else None,
                 )
+
+    def _is_plain(self, node: cst.BaseExpression) -> bool:
+        """Whether `node` is a number of Python while tracing: a constant, a number parameter, arithmetic on them."""
+        if isinstance(node, cst.BinaryOperation):
+            return self._is_plain(node.left) and self._is_plain(node.right)
+        if isinstance(node, cst.UnaryOperation):
+            return self._is_plain(node.expression)
+        return all(isinstance(v, Const) or self._is_number(v) for v in self.facts.ev.values(node))
+
+    def _is_number(self, value: Value) -> bool:
+        if not isinstance(value, Param) or value.parameter.node.annotation is None:
+            return False
+        return bool(self.facts.ev.paths(value.parameter.node.annotation.annotation) & _NUMBERS)
+
+    def _handed_on(self, node: cst.Call) -> None:
+        for arg in node.args:
+            found = self.facts.ev.paths(arg.value) & _BUILTINS
+            if found and len(node.args) > 1:
+                self.report(arg.value, f"Python's own `{min(found).rpartition('.')[2]}` is handed to `{self.code(node, 40)}`")
 
     def _sizes(self, node: cst.Call, word: str) -> bool:
         """Whether `pypto.min`/`pypto.max` surely is meant: the plain builtin on two arguments, neither a tensor."""

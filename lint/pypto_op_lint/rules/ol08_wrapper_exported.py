@@ -2,7 +2,6 @@
 
 from pypto_op.vocabulary import Artifact, Severity
 from pypto_op_lint.examples import WRAPPER, impl
-from pypto_op_lint.findings import WARN
 from pypto_op_lint.rule import IMPLS, Invalid, Rule, Valid
 from pypto_op_lint.tree import Function
 
@@ -12,7 +11,7 @@ class WrapperExported(Rule):
 
     What it does:
         Wants a host function at module level whose name ends in `_wrapper`: a `def`, or a name bound to one. A
-        kernel or an `async def` does not count. Warns when none of them has the exact name that tests and the judge
+        kernel or an `async def` does not count. One must have the exact name that tests and the judge
         import: `<op>_wrapper`, or `<op>_module<suffix>_wrapper` in a staged file.
 
     Why:
@@ -50,15 +49,15 @@ class WrapperExported(Rule):
         Invalid(impl(wrapper=WRAPPER.replace("def demo_wrapper", "async def demo_wrapper"))),
         Invalid(impl(wrapper="def _make():\n    def demo_wrapper(x):\n        return x\n    return demo_wrapper\n")),
         Invalid(impl(wrapper="").replace("demo_kernel", "demo_wrapper")),
-        Invalid(impl(wrapper=WRAPPER.replace("demo_wrapper", "other_wrapper")), status=WARN),
+        Invalid(impl(wrapper=WRAPPER.replace("demo_wrapper", "other_wrapper"))),
     ]
 
     def check_file(self) -> None:
         """Look at what the module binds."""
         exported = {
             name: [f for f in self.facts.wrappers_named(name) if self._is_wrapper(f)]
-            for name in self.facts.tree.module.bindings
-            if name.endswith("_wrapper")
+            for name, bindings in self.facts.tree.module.bindings.items()
+            if name.endswith("_wrapper") and not all(b.site.in_main for b in bindings)
         }
         found = {name: functions for name, functions in exported.items() if functions}
         wanted = self._agreed_name()
@@ -70,7 +69,6 @@ class WrapperExported(Rule):
                 functions[0].site,
                 f"the module exports `{name}`; tests and the judge import `{wanted}`",
                 hint=f"call it `{wanted}`",
-                status=WARN,
             )
 
     def _is_wrapper(self, function: Function) -> bool:

@@ -7,11 +7,12 @@ from pypto_op_lint.rule import IMPLS, Invalid, Rule, Valid
 
 
 class OneLaunch(Rule):
-    """A wrapper launches no kernel, or more than one on one path.
+    """A wrapper launches no kernel on some path, or more than one.
 
     What it does:
         Counts, over the paths through each `*_wrapper`, the launches it makes itself or through helpers, aliases and
-        factories. Some path must launch, and no path more than once. Launches in loops are OL45's.
+        factories. Every path that returns must launch once; a path for an empty input may launch nothing. Launches in
+        loops are OL45's.
 
     Why:
         The operator is one kernel. A wrapper that launches none returns what the host computed or memory that nobody wrote; a
@@ -80,6 +81,15 @@ class OneLaunch(Rule):
             )
         ),
         Invalid(impl(wrapper="def demo_wrapper(x):\n    return torch.empty_like(x)\n    demo_kernel(x, x)\n")),
+        Invalid(impl(wrapper=WRAPPER.replace("    demo_kernel", "    if x.shape[0] > 16:\n        demo_kernel"))),
+        Invalid(
+            impl(
+                wrapper=WRAPPER.replace(
+                    "    demo_kernel(x, out)",
+                    "    try:\n        demo_kernel(x, out)\n    except RuntimeError:\n        demo_kernel(x, out)",
+                )
+            )
+        ),
     ]
 
     def check_file(self) -> None:
@@ -87,8 +97,15 @@ class OneLaunch(Rule):
         if not self.facts.kernels:
             return
         for wrapper in self.facts.wrappers:
-            most = self.facts.launches.count(wrapper).most
+            count = self.facts.launches.count(wrapper)
+            most = count.most
             if most == 0 and wrapper.name.endswith("_wrapper"):
                 self.report(wrapper.site, f"`{wrapper.name}` launches no jit kernel on any path")
+            elif count.least == 0 and most == 1:
+                self.report(
+                    wrapper.site,
+                    f"`{wrapper.name}` has a path that launches nothing and returns what no kernel wrote",
+                    hint="launch on every path; only an empty input may return early, and what is not supported must raise",
+                )
             elif 1 < most < MANY:
                 self.report(wrapper.site, f"`{wrapper.name}` launches {most} times on one path instead of once")

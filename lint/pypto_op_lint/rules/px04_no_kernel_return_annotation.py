@@ -14,10 +14,11 @@ def _returning(annotation: str) -> str:
 
 
 class NoKernelReturnAnnotation(Rule):
-    """A jit function has a return annotation.
+    """A function that the front end parses has a return annotation.
 
     What it does:
-        Reports `-> anything`, `-> None` included, on a function decorated with pypto's jit. `--fix` removes it.
+        Reports `-> anything`, `-> None` included, on a function decorated with `pypto.frontend.jit` or
+        `pypto.frontend.function`. `--fix` removes it.
 
     Why:
         A kernel's results are parameters that it writes to. pypto's front end takes a return annotation for the declaration of
@@ -54,14 +55,19 @@ class NoKernelReturnAnnotation(Rule):
     ]
     INVALID = [
         Invalid(_returning(" -> None"), replacement=impl()),
+        Invalid(
+            impl(
+                before="@pypto.frontend.function\ndef step(x: pypto.Tensor([8], pypto.DT_FP32)) -> None:\n    x[:] = x\n",
+            )
+        ),
         Invalid(_returning(" -> pypto.Tensor([8, 8], pypto.DT_FP32)"), replacement=impl()),
     ]
 
     def check_file(self) -> None:
         """Look at each kernel's header."""
-        for kernel in self.facts.kernels:
+        for kernel in self.facts.tree.functions:
             node = kernel.node
-            if isinstance(node, cst.FunctionDef) and node.returns is not None:
+            if self.facts.is_parsed(kernel) and isinstance(node, cst.FunctionDef) and node.returns is not None:
                 shown = self.code(node.returns.annotation, 30)
                 self.report(
                     node.returns.annotation,

@@ -54,6 +54,7 @@ class NoShapeUnpacking(Rule):
         Invalid(impl(BODY.replace(_ROWS, "rows, cols = x.shape"))),
         Invalid(impl(BODY.replace(_ROWS, "shape = x.shape\n[rows, cols] = shape"))),
         Invalid(impl(BODY.replace(_ROWS, "rows, *rest = x.shape"))),
+        Invalid(impl(BODY.replace(_ROWS, "rows, cols = list(x.shape)[:2]"))),
         Invalid(
             impl(
                 "pypto.set_vec_tile_shapes(64, 128)\n_body(x, out)\n",
@@ -79,4 +80,9 @@ class NoShapeUnpacking(Rule):
 
         if isinstance(node, cst.Attribute) and node.attr.value == "shape":
             return True
+        if isinstance(node, cst.Subscript) and any(isinstance(e.slice, cst.Slice) for e in node.slice):
+            return self._is_shape(node.value)
+        if isinstance(node, cst.Call) and len(node.args) == 1:
+            copies = {"builtins.list", "builtins.tuple", "builtins.iter"}
+            return bool(self.facts.callee_names(node) & copies) and self._is_shape(node.args[0].value)
         return any(isinstance(v, Member) and v.name == "shape" for v in self.facts.ev.values(node))
