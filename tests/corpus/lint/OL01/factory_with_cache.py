@@ -1,0 +1,33 @@
+import functools
+import os
+
+import torch
+import torch_npu
+import pypto
+
+torch.npu.set_device(int(os.environ.get("TILE_FWK_DEVICE_ID", "0")))
+
+H = 64
+ROWS = 16
+DTYPES = {torch.float16: pypto.DT_FP16, torch.bfloat16: pypto.DT_BF16}
+
+
+@functools.lru_cache(maxsize=None)
+def _build(dtype):
+    @pypto.frontend.jit()
+    def demo_kernel(
+        x: pypto.Tensor([pypto.DYNAMIC, H], dtype),
+        y: pypto.Tensor([pypto.DYNAMIC, H], dtype),
+    ):
+        pypto.set_vec_tile_shapes(ROWS, H)
+        for i in pypto.loop(x.shape[0] // ROWS, name="ROWS", idx_name="i"):
+            tile = pypto.view(x, [ROWS, H], [i * ROWS, 0])
+            pypto.assemble(pypto.cast(pypto.exp(pypto.cast(tile, pypto.DT_FP32)), dtype), [i * ROWS, 0], y)
+
+    return demo_kernel
+
+
+def demo_wrapper(x):
+    y = torch.empty_like(x)
+    _build(DTYPES[x.dtype])(x, y)
+    return y

@@ -1,0 +1,33 @@
+"""Reference of demo: y = e / sum(e), e = exp(x) * w.
+
+Inventory of operations:
+    1. exp    [T, 64] -> [T, 64]
+    2. mul    [T, 64], [1, 64] -> [T, 64]
+    3. sum    [T, 64] -> [T, 1]
+    4. div    [T, 64], [T, 1] -> [T, 64]
+"""
+import torch
+
+
+def demo_module12_golden(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    """Scaled exp, each row divided by its sum, in fp32."""
+    wide = x.to(torch.float32)  # [T, 64]
+    e = torch.exp(wide) * w  # [T, 64]
+    y = e / e.sum(-1, keepdim=True)  # [T, 64]
+    return y.to(x.dtype)
+
+
+def _make_inputs(rows=16, seed=42):
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(rows, 64, generator=generator)
+
+
+def _validate():
+    for rows in (1, 16, 45):
+        x = _make_inputs(rows)
+        w = torch.ones(1, 64)
+        torch.testing.assert_close(demo_module12_golden(x, w), x.softmax(-1))
+
+
+if __name__ == "__main__":
+    _validate()

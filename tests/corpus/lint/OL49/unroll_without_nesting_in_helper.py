@@ -1,0 +1,32 @@
+import os
+
+import torch
+import torch_npu
+import pypto
+
+torch.npu.set_device(int(os.environ.get("TILE_FWK_DEVICE_ID", "0")))
+
+H = 64
+ROWS = 16
+
+
+def _columns(x, y, i):
+    for j in pypto.loop(2, name="COLS", idx_name="j", unroll_list=[2]):
+        tile = pypto.view(x, [ROWS, 32], [i * ROWS, j * 32])
+        pypto.assemble(pypto.exp(tile), [i * ROWS, j * 32], y)
+
+
+@pypto.frontend.jit(runtime_options={"run_mode": pypto.RunMode.NPU})
+def demo_kernel(
+    x: pypto.Tensor([pypto.DYNAMIC, H], pypto.DT_FP32),
+    y: pypto.Tensor([pypto.DYNAMIC, H], pypto.DT_FP32),
+):
+    pypto.set_vec_tile_shapes(ROWS, H)
+    for i in pypto.loop(x.shape[0] // ROWS, name="ROWS", idx_name="i"):
+        _columns(x, y, i)
+
+
+def demo_wrapper(x):
+    y = torch.empty_like(x)
+    demo_kernel(x, y)
+    return y

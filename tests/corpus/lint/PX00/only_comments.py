@@ -1,0 +1,2 @@
+# demo: to be written
+# PYPTO_PENDING_STUB

@@ -1,0 +1,1 @@
+"""demo: exp of every element."""

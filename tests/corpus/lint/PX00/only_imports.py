@@ -1,0 +1,5 @@
+import os
+
+import torch
+import torch_npu
+import pypto
