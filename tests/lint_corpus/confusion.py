@@ -1,0 +1,117 @@
+"""Confusion table of the linter over the labelled corpus.
+
+    python tests/lint_corpus/confusion.py [RULE ...] [--problems] [--write]
+
+Prints per rule how many bad snippets were caught (TP) and missed (FN), and how many good ones were flagged (FP) and left
+alone (TN). `--problems` lists every label that is not met, `--write` renews docs/lint-corpus.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from labelled_corpus import Verdict, all_snippets, folders, judge, snippets  # noqa: E402
+
+TABLE = Path(__file__).resolve().parents[2] / "docs" / "lint-corpus.md"
+_ROW = re.compile(r"^\| (?P<rule>[A-Za-z0-9]+) \| (?P<bad>\d+) \| (?P<good>\d+) \|", re.MULTILINE)
+_HEAD = """# The labelled corpus of the linter
+
+`tests/corpus/lint/<rule>/` holds snippets that somebody labelled good or bad by what the rule is for, without looking at
+the rule's code. `labels.yaml` in each folder says what each file is, why it has its label, and on which line a finding
+must stand. `tests/lint_corpus/test_corpus.py` holds the linter to every label.
+
+To add a snippet, put the file into the folder of its rule, describe it in `labels.yaml`
+(`tests/corpus/lint/labels.schema.json` explains the keys), and renew this page with
+
+    python tests/lint_corpus/confusion.py --write
+
+TP: bad and caught. FN: bad and missed. FP: good and flagged. TN: good and left alone. A good snippet marked `clean` must
+moreover be blocked by no rule at all; "unclean" counts those that are. Folder `whole` holds complete kernels that were run
+and were right. Labels that the linter is known to miss carry `known_limit` with the reason.
+
+"""
+
+
+def measure(names: list[str] | None = None) -> dict[str, list[Verdict]]:
+    """Return the verdicts by folder, of the folders called `names` or of all."""
+    wanted = {name.upper() for name in names or ()}
+    verdicts: dict[str, list[Verdict]] = {}
+    with tempfile.TemporaryDirectory(prefix="lint-corpus-") as scratch:
+        for folder in folders():
+            if wanted and folder.name.upper() not in wanted:
+                continue
+            base = Path(scratch) / folder.name
+            verdicts[folder.name] = [judge(s, base / str(i)) for i, s in enumerate(snippets(folder))]
+    return verdicts
+
+
+def table(verdicts: dict[str, list[Verdict]]) -> str:
+    """Return the table in Markdown, a row a folder and one for all."""
+    lines = ["| rule | bad | good | TP | FN | FP | TN | wrong line | unclean |", "|---|---|---|---|---|---|---|---|---|"]
+    lines += [_row(name, found) for name, found in verdicts.items()]
+    lines.append(_row("total", [v for found in verdicts.values() for v in found]))
+    return "\n".join(lines) + "\n"
+
+
+def table_counts() -> dict[str, tuple[int, int]]:
+    """Return (bad, good) of every folder, from the labels alone."""
+    counts = {f.name: Counter(s.label for s in snippets(f)) for f in folders()}
+    counts["total"] = Counter(s.label for s in all_snippets())
+    return {name: (count["bad"], count["good"]) for name, count in counts.items()}
+
+
+def count_columns(text: str) -> dict[str, tuple[int, int]]:
+    """Read (bad, good) of every row back from a table made by `table`."""
+    return {m["rule"]: (int(m["bad"]), int(m["good"])) for m in _ROW.finditer(text)}
+
+
+def _row(name: str, found: list[Verdict]) -> str:
+    count = Counter((v.snippet.label, v.caught) for v in found)
+    cells = [
+        count["bad", True] + count["bad", False],
+        count["good", True] + count["good", False],
+        count["bad", True],
+        count["bad", False],
+        count["good", True],
+        count["good", False],
+        sum(bool(v.misplaced) for v in found),
+        sum(bool(v.unclean) for v in found),
+    ]
+    return f"| {name} | " + " | ".join(map(str, cells)) + " |"
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the command; return 1 when a label is not met."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("rules", nargs="*", help="folders to look at; all when left out")
+    parser.add_argument("--problems", action="store_true", help="list every label that is not met")
+    parser.add_argument("--write", action="store_true", help=f"renew {TABLE.name}")
+    options = parser.parse_args(argv)
+    start = time.perf_counter()
+    verdicts = measure(options.rules)
+    seconds = time.perf_counter() - start
+    text = table(verdicts)
+    print(text)
+    print(f"{sum(map(len, verdicts.values()))} snippets in {seconds:.1f} s", file=sys.stderr)
+    open_labels = [v for found in verdicts.values() for v in found if v.problem]
+    if options.problems:
+        for verdict in open_labels:
+            known = f"  (known limit: {verdict.snippet.known_limit})" if verdict.snippet.known_limit else ""
+            print(verdict.problem + known)
+    if options.write:
+        if options.rules:
+            parser.error("--write needs the whole corpus")
+        TABLE.write_text(_HEAD + text, encoding="utf-8")
+    return int(any(not v.snippet.known_limit for v in open_labels))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

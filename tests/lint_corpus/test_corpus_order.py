@@ -1,0 +1,71 @@
+"""The corpus is in order: labels match files, every rule has enough of both kinds, and the table in the docs is current."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from confusion import TABLE, count_columns, table_counts
+from labelled_corpus import ANY_RULE, BASES, CORPUS, all_snippets, folders, labels, snippets
+
+from pypto_op_lint import registry
+
+LEAST_PER_RULE = 4
+LEAST_ALTOGETHER = 450
+MANY = 10
+"""Blocking rules on code, which coders meet at every write, need this many of each kind."""
+CODE_RULES = {
+    *("OL01", "OL02", "OL03", "OL04", "OL05", "OL06", "OL07", "OL08", "OL15", "OL16", "OL25", "OL26", "OL45", "OL48"),
+    *("OL51", "OL52", "OL55", "OL56", "OL57", "OL58", "OL60", "OL62"),
+}
+
+
+@pytest.mark.parametrize("folder", [pytest.param(f, id=f.name) for f in folders()])
+def test_labels_and_files_agree(folder: Path) -> None:
+    listed = [s.name for s in snippets(folder)]
+    assert [name for name, times in Counter(listed).items() if times > 1] == []
+    on_disk = {p.name for p in folder.iterdir()} - {"labels.yaml"}
+    only_removing = {s.name for s in snippets(folder) if s.is_dir and not s.path.exists() and (s.remove or s.base)}
+    assert on_disk == set(listed) - only_removing
+    if labels(folder)["rule"] != ANY_RULE:
+        assert folder.name == labels(folder)["rule"]
+
+
+@pytest.mark.parametrize("folder", [pytest.param(f, id=f.name) for f in folders()])
+def test_expected_lines_exist(folder: Path) -> None:
+    for snippet in snippets(folder):
+        text = "\n".join(p.read_bytes().decode("utf-8", errors="replace") for p in snippet.files)
+        missing = [part for part in snippet.at if part not in text]
+        assert not missing, f"{snippet.shown} does not contain {missing}"
+        assert snippet.bad or not snippet.at, f"{snippet.shown} is good and expects a line"
+
+
+def test_every_rule_has_enough_of_both_kinds() -> None:
+    counts = {rule_id: Counter[str]() for rule_id in registry.all_rules()}
+    for snippet in all_snippets():
+        if snippet.rule != ANY_RULE:
+            assert snippet.rule in counts, f"{snippet.shown} is about a rule that does not exist"
+            counts[snippet.rule][snippet.label] += 1
+    few = {
+        rule_id: dict(count)
+        for rule_id, count in counts.items()
+        if min(count["good"], count["bad"]) < (MANY if rule_id in CODE_RULES else LEAST_PER_RULE)
+    }
+    assert not few
+
+
+def test_the_corpus_is_large_and_balanced() -> None:
+    count = Counter(snippet.label for snippet in all_snippets())
+    assert sum(count.values()) >= LEAST_ALTOGETHER
+    assert count["good"] >= count["bad"]
+
+
+def test_bases_are_operators() -> None:
+    for base in BASES.values():
+        assert {"SPEC.md", "DESIGN.md", "demo_impl.py", "demo_golden.py", "test_demo.py"} <= {p.name for p in base.iterdir()}
+    assert CORPUS.is_dir()
+
+
+def test_table_in_the_docs_counts_this_corpus() -> None:
+    assert count_columns(TABLE.read_text(encoding="utf-8")) == table_counts()
