@@ -54,6 +54,7 @@ class UnreadableFile(Rule):
         Invalid("x = " + "[" * 250 + "1" + "]" * 250),
         Invalid("x = " + "-" * 3000 + "1\n"),
         Invalid("x = '\0'\n"),
+        Invalid("# Design\n\0\n", artifact=Artifact.DESIGN),
     ]
 
     def check_file(self) -> None:

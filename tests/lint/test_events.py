@@ -1,0 +1,78 @@
+"""The event table: complete, consistent with the severities, and true: what it says is stopped is stopped."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import jsonschema
+import pytest
+from linting import lint_example
+
+from pypto_op.bundle_files import schema_path
+from pypto_op.vocabulary import LintEvent
+from pypto_op_lint import events, registry
+from pypto_op_lint.rule import Rule
+
+RULES = registry.all_rules()
+TABLE = events.table()
+
+
+def _moments() -> list[object]:
+    """Every (rule, event, stage) of the table."""
+    found = []
+    for rule_id, row in TABLE.items():
+        for event in LintEvent:
+            if not row.runs_at(event, None):
+                continue
+            stages = sorted(row.complete_stage) if event is LintEvent.COMPLETE_STAGE else [None]
+            found += [
+                pytest.param(RULES[rule_id], event, stage, id="-".join(filter(None, [rule_id, event, stage and str(stage)])))
+                for stage in stages
+            ]
+    return found
+
+
+def test_the_table_follows_its_schema() -> None:
+    schema = json.loads(schema_path("lint_events").read_text(encoding="utf-8"))
+    jsonschema.Draft202012Validator(schema).validate(json.loads(events.EVENTS_FILE.read_text(encoding="utf-8")))
+
+
+def test_every_rule_has_a_row_and_every_row_a_rule() -> None:
+    assert sorted(TABLE) == sorted(RULES)
+
+
+@pytest.mark.parametrize("rule_id", sorted(RULES))
+def test_a_row_blocks_exactly_when_the_severity_does(rule_id: str) -> None:
+    row, rule = TABLE[rule_id], RULES[rule_id]
+    assert (row.effect == events.BLOCK) is rule.severity.blocks
+    assert row.on_write or row.submit_design or row.submit_for_verify or row.complete_stage, "never runs"
+    assert row.complete_stage <= rule.stages
+
+
+@pytest.mark.parametrize(("rule", "event", "stage"), _moments())
+def test_a_planted_violation_is_seen_at_every_moment_of_the_table(
+    rule: type[Rule], event: LintEvent, stage: int | None, tmp_path: Path
+) -> None:
+    """Some bad example must be reported there, and refused where the rule blocks."""
+    for number, example in enumerate(rule.INVALID):
+        planted = replace(example, event=event, stage=stage if stage is not None else example.stage)
+        if event is LintEvent.SUBMIT_FOR_VERIFY:
+            planted = replace(planted, phase=example.phase or 1)
+        result = lint_example(tmp_path / str(number), planted, [rule.id])
+        if result.findings and result.blocks is rule.severity.blocks:
+            return
+    pytest.fail(f"no bad example of {rule.id} is stopped at {event}")
+
+
+def test_a_damaged_table_is_told_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    damaged = tmp_path / "events.json"
+    damaged.write_text('{"rules": {"OL01": {}}}', encoding="utf-8")
+    monkeypatch.setattr(events, "EVENTS_FILE", damaged)
+    events.table.cache_clear()
+    try:
+        with pytest.raises(Exception, match="event table cannot be read"):
+            events.table()
+    finally:
+        events.table.cache_clear()
