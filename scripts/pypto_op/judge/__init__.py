@@ -1,11 +1,11 @@
 """The judge: it owns inputs, goldens, comparison and verdict, and never imports candidate code.
 
-    subject.py   which file is judged against which golden, at which boundary
-    inputs.py    the trials of a case: its seeds, its inputs
-    runner.py    runs cases, in parallel, each mode in its own process
-    verdict.py   one run -> status, reasons, category (reasons.py: the table)
-    barrier.py   keeps goldens and input values out of what others read
-    summary.py   many verdicts -> status per mode, fingerprint, first failure
-    report.py    evaluation_report.json: allow-list, schema, atomic write
-    verify.py    all of it in order; commands.py and display.py: the command line
+subject.py   which file is judged against which golden, at which boundary
+inputs.py    the trials of a case: its seeds, its inputs
+runner.py    runs cases, in parallel, each mode in its own process
+verdict.py   one run -> status, reasons, category (reasons.py: the table)
+barrier.py   keeps goldens and input values out of what others read
+summary.py   many verdicts -> status per mode, fingerprint, first failure
+report.py    evaluation_report.json: allow-list, schema, atomic write
+verify.py    all of it in order; commands.py and display.py: the command line
 """

@@ -7,38 +7,16 @@ from typing import Any
 
 import click
 
-from pypto_op.vocabulary import Level, Mode
+from pypto_op.judge.options import levels_option, modes_option
 from pypto_op.workspace import OpWorkspace
-
-
-def _modes(context: click.Context, parameter: click.Parameter, text: str) -> tuple[Mode, ...]:
-    try:
-        modes = tuple(dict.fromkeys(Mode(word.strip().lower()) for word in text.split(",") if word.strip()))
-    except ValueError as error:
-        raise click.BadParameter(f"{error}; use a subset of sim,npu") from None
-    if not modes:
-        raise click.BadParameter("no mode named; use a subset of sim,npu")
-    return modes
-
-
-def _levels(context: click.Context, parameter: click.Parameter, text: str | None) -> tuple[str, ...] | None:
-    if text is None:
-        return None
-    try:
-        levels = tuple(dict.fromkeys(str(Level.parse(word)) for word in text.split(",") if word.strip()))
-    except ValueError as error:
-        raise click.BadParameter(f"{error}; use a subset of L1,L2,L3,L4,L5") from None
-    if not levels:
-        raise click.BadParameter("no level named; use a subset of L1,L2,L3,L4,L5")
-    return levels
 
 
 @click.command()
 @click.argument("op_dir", type=click.Path(path_type=Path))
-@click.option("--modes", default="sim,npu", callback=_modes, show_default=True, help="Where to run.")
+@modes_option
 @click.option("--impl", type=click.Path(path_type=Path), help="Judge this file instead of the operator's own.")
 @click.option("--up-to-module", metavar="K", help="Judge the cumulative phase M_K against its own golden.")
-@click.option("--levels", callback=_levels, metavar="L1,L2", help="Only these levels of the suite.")
+@levels_option(help="Only these levels of the suite.")
 @click.option("--case", metavar="ID", help="Only this case.")
 @click.option("--jobs", type=click.IntRange(1, 64), help="Cases at once; default: what memory and cores allow.")
 @click.option("--policy", metavar="NAME", help="Tolerance policy in the place of SPEC.md's, e.g. mere_mare@1.")
@@ -50,6 +28,7 @@ def _levels(context: click.Context, parameter: click.Parameter, text: str | None
     type=click.Path(path_type=Path, dir_okay=False),
     help="Where the report goes; default: eval/evaluation_report.json.",
 )
+@click.option("--error-maps", is_flag=True, help="Keep where each output is off, for `pypto-op report`.")
 @click.option("--json", "as_json", is_flag=True, help="Print the report instead of the table.")
 @click.option("--quiet", is_flag=True, help="Print the verdict line only.")
 def verify(op_dir: Path, as_json: bool, quiet: bool, jobs: int | None, **wanted: Any) -> int:

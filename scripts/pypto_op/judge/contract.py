@@ -72,9 +72,7 @@ class Contract:
         chosen: list[Mapping[str, Any]] = list(self.suite.select(levels=levels, case=case))
         if not chosen:
             wanted = f"case {case!r}" if case is not None else f"level {', '.join(levels or ())}"
-            raise ContractError(
-                f"the suite has no case for {wanted}", file=self.workspace.suite, remedy="name one that it has"
-            )
+            raise ContractError(f"the suite has no case for {wanted}", file=self.workspace.suite, remedy="name one that it has")
         return chosen
 
     def policy_for(self, case: Mapping[str, Any]) -> Policy:

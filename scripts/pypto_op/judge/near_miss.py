@@ -23,9 +23,7 @@ SMALL_CELL = 1e-3
 """A cell below this share of the output's scale is one where relative tolerances mean little."""
 
 
-def is_near_miss(
-    leaf: TensorComparison, actual: torch.Tensor, expected: torch.Tensor, policy: Policy
-) -> bool:
+def is_near_miss(leaf: TensorComparison, actual: torch.Tensor, expected: torch.Tensor, policy: Policy) -> bool:
     """Say whether a failing output is a near miss.
 
     Either the error is tiny beside the output's scale, few elements fail, and those not by much; or every failing

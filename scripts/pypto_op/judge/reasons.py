@@ -101,9 +101,7 @@ _OF_OUTCOME = {
     Outcome.UNAVAILABLE: Reason.UNAVAILABLE,
 }
 
-LOAD_FAILURES = frozenset(
-    {Reason.MISSING_FILE, Reason.SYNTAX_ERROR, Reason.IMPORT_ERROR, Reason.MISSING_WRAPPER}
-)
+LOAD_FAILURES = frozenset({Reason.MISSING_FILE, Reason.SYNTAX_ERROR, Reason.IMPORT_ERROR, Reason.MISSING_WRAPPER})
 """Reasons that hold for every case and every mode: the file could not be loaded at all."""
 
 WORKSPACE_FAULTS = frozenset({Reason.INPUTS_FAILED, Reason.GOLDEN_FAILED, Reason.MISSING_FILE})
@@ -144,6 +142,5 @@ def category_of(reason: Reason, run: RunResult | None = None) -> FailureCategory
 def _patterns() -> tuple[tuple[FailureCategory, re.Pattern[str]], ...]:
     rows = yaml.safe_load(_PATTERNS.read_text(encoding="utf-8"))
     return tuple(
-        (FailureCategory(row["category"]), re.compile("|".join(f"(?:{p})" for p in row["patterns"]), re.I))
-        for row in rows
+        (FailureCategory(row["category"]), re.compile("|".join(f"(?:{p})" for p in row["patterns"]), re.I)) for row in rows
     )

@@ -268,13 +268,9 @@ def remove(path: Path) -> None:
     try:
         path.unlink(missing_ok=True)
     except OSError as error:
-        raise InfraError(
-            f"the earlier report cannot be removed ({error.strerror})", file=path, remedy="free it"
-        ) from None
+        raise InfraError(f"the earlier report cannot be removed ({error.strerror})", file=path, remedy="free it") from None
 
 
 def _sentence(text: str) -> str:
     text = " ".join(text.split())
     return text if len(text) <= _MAX_SENTENCE else text[: _MAX_SENTENCE - 3] + "..."
-
-

@@ -12,12 +12,13 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from pypto_op.backends.base import Availability, Backend, Limits, RunResult, Session
 from pypto_op.errors import ContractError, InfraError
 from pypto_op.judge.barrier import Barrier
+from pypto_op.judge.error_maps import ErrorMaps
 from pypto_op.judge.inputs import checks_precision, digest, seeds_of, tensors_in, with_seed
 from pypto_op.judge.reasons import LOAD_FAILURES, PROCESS_LOSSES, Reason
 from pypto_op.judge.records import CaseRecord, ModeRecord, TrialVerdict
@@ -69,6 +70,7 @@ class Plan:
         limits: what the candidate may use.
         jobs: how many cases run at once.
         cost_model: ask the backends for cost figures.
+        error_maps: keeps where outputs are off.
     """
 
     subject: Subject
@@ -82,6 +84,7 @@ class Plan:
     limits: Limits = field(default_factory=Limits)
     jobs: int = 1
     cost_model: bool = False
+    error_maps: ErrorMaps | None = None
 
 
 def run_cases(plan: Plan, progress: Progress | None = None) -> list[CaseRecord]:
@@ -186,9 +189,7 @@ class _Worker:
         self._sessions: dict[Mode, Session] = {}
         self._broken: dict[Mode, TrialVerdict] = {}
         subject = plan.subject
-        self._reference: ReferenceSession = self._stack.enter_context(
-            ReferenceSession(subject.workspace, limits=plan.limits)
-        )
+        self._reference: ReferenceSession = self._stack.enter_context(ReferenceSession(subject.workspace, limits=plan.limits))
         for mode, backend in plan.backends.items():
             self._open(mode, backend)
 
@@ -227,9 +228,7 @@ class _Worker:
         record.seconds = time.monotonic() - started
         return record
 
-    def _trial(
-        self, record: CaseRecord, case: Mapping[str, Any], seed: int, modes: Sequence[Mode], seen: set[str]
-    ) -> None:
+    def _trial(self, record: CaseRecord, case: Mapping[str, Any], seed: int, modes: Sequence[Mode], seen: set[str]) -> None:
         runnable = [mode for mode in modes if self._runnable(record, mode, seed)]
         if not runnable:
             return
@@ -279,6 +278,8 @@ class _Worker:
         for golden in (reference.native, reference.exact) if reference else ():
             secrets += golden.outputs if golden else []
         for mode, run in runs.items():
+            if self._plan.error_maps is not None:
+                expectation = replace(expectation, keep_map=self._plan.error_maps.keeper(record.id, mode))
             verdict = judge_run(run, reference, expectation, seed=seed, barrier=self._barrier, secrets=secrets)
             record.modes[mode].trials.append(verdict)
             self._losses.note(mode, lost=bool(verdict.reasons) and verdict.reasons[0] in PROCESS_LOSSES)

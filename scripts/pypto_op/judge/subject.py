@@ -85,13 +85,9 @@ def _absolute(impl: Path, workspace: OpWorkspace) -> Path:
 def _phase(workspace: OpWorkspace, total: int, impl: Path | None, asked: int | None) -> int | None:
     kind, named = workspace.artifact_of(impl) if impl is not None else (None, None)
     if kind is Artifact.MODULE_IMPL and named is None:
-        raise ContractError(
-            "the module suffix is not cumulative", file=impl, remedy="name it ..._module12_impl.py for M2"
-        )
+        raise ContractError("the module suffix is not cumulative", file=impl, remedy="name it ..._module12_impl.py for M2")
     if asked is not None and named is not None and asked != named:
-        raise ContractError(
-            f"--up-to-module {asked} contradicts the file, which is M{named}'s", file=impl, remedy="drop one"
-        )
+        raise ContractError(f"--up-to-module {asked} contradicts the file, which is M{named}'s", file=impl, remedy="drop one")
     phase = named if asked is None else asked
     if phase is None:
         return None
@@ -103,9 +99,7 @@ def _phase(workspace: OpWorkspace, total: int, impl: Path | None, asked: int | N
         )
     if kind is Artifact.IMPL and asked is not None:
         if asked != total:
-            raise ContractError(
-                f"the integrated implementation has no boundary M{asked}", file=impl, remedy=f"use {total}"
-            )
+            raise ContractError(f"the integrated implementation has no boundary M{asked}", file=impl, remedy=f"use {total}")
         return None
     # The single-module path knows one pseudo-phase M1, whose file is the integrated implementation.
     single = total == 1 and kind is not Artifact.MODULE_IMPL and not workspace.module_impl(1).is_file()

@@ -63,9 +63,7 @@ def overall_status(records: Sequence[CaseRecord], per_mode: Mapping[Mode, Status
     return Status.PASS if Status.PASS in per_mode.values() else Status.ERROR
 
 
-def first_failure(
-    records: Sequence[CaseRecord], subject: Subject, producers: Mapping[str, int]
-) -> dict[str, Any] | None:
+def first_failure(records: Sequence[CaseRecord], subject: Subject, producers: Mapping[str, int]) -> dict[str, Any] | None:
     """Return the report's `first_failure`, or None when nothing failed.
 
     Args:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pypto_op.backends.base import RunResult
 from pypto_op.compare import TensorComparison, compare_leaves
+from pypto_op.comparison.error_map import error_map
 from pypto_op.judge.barrier import Barrier
 from pypto_op.judge.near_miss import is_near_miss
 from pypto_op.judge.reasons import Reason, category_of, reason_of, sentence_of, status_of
@@ -28,12 +29,14 @@ class Expectation:
         input_names: the inputs' names, for messages.
         policy: the tolerance.
         precision: numbers are compared; otherwise leaf count, shapes and dtypes only.
+        keep_map: called with the worst output's name and its error map, where somebody wants to see it.
     """
 
     names: Sequence[str]
     input_names: Sequence[str]
     policy: Policy
     precision: bool
+    keep_map: Callable[[str, list[list[float]]], None] | None = None
 
 
 @dataclass(frozen=True)
@@ -92,9 +95,7 @@ def judge_run(
     return verdict
 
 
-def _judge(
-    run: RunResult, reference: Reference | None, expectation: Expectation, seed: int, clean: Any
-) -> TrialVerdict:
+def _judge(run: RunResult, reference: Reference | None, expectation: Expectation, seed: int, clean: Any) -> TrialVerdict:
     ended = reason_of(run.outcome)
     if reference is not None and (problem := reference.problem()):
         return refuse(Reason.GOLDEN_FAILED, problem, seed=seed)
@@ -131,9 +132,7 @@ class _Comparison:
             return refuse(Reason.NO_NUMBERS, seed=seed)
         reasons = tuple(sorted(self.problems, key=lambda reason: reason.rank))
         if not reasons:
-            return TrialVerdict(
-                seed, Status.PASS, per_tensor=self.leaves, precision_checked=precise and bool(self.leaves)
-            )
+            return TrialVerdict(seed, Status.PASS, per_tensor=self.leaves, precision_checked=precise and bool(self.leaves))
         return TrialVerdict(
             seed,
             status_of(reasons[0]),
@@ -228,6 +227,11 @@ class _Comparison:
                 self.near_misses.append(is_near_miss(leaf, self.run.outputs[i], expected[i], policy))
         if not result.all_close and not self.problems:
             self._add(Reason.MISMATCH, result.message)
+        if self.expectation.keep_map is not None and result.per_tensor:
+            worst = max(range(len(result.per_tensor)), key=lambda i: result.per_tensor[i].max_violation or 0.0)
+            others = [twin[worst] for twin in twins or ()]
+            cells = error_map(self.run.outputs[worst], expected[worst], policy, others)
+            self.expectation.keep_map(result.per_tensor[worst].name, cells)
 
     # -- bookkeeping ------------------------------------------------------------------------------------------
 
@@ -244,7 +248,25 @@ class _Comparison:
 def leaf_entry(leaf: TensorComparison, unwritten: int, *, close: bool) -> dict[str, Any]:
     """Return the report's `per_tensor` entry: metrics only, and only those that the schema names."""
     data = leaf.as_dict()
-    kept = ["name", "shape", "dtype", "max_abs_diff", "max_rel_diff", "mean_diff", "rel_to_scale", "max_violation", "fail_fraction", "ulp_max", "sign_bias", "out_of_tolerance_count", "total_elements", "special_mismatch_count", "worst_index", "zero_output", "constant_output"]
+    kept = (
+        "name",
+        "shape",
+        "dtype",
+        "max_abs_diff",
+        "max_rel_diff",
+        "mean_diff",
+        "rel_to_scale",
+        "max_violation",
+        "fail_fraction",
+        "ulp_max",
+        "sign_bias",
+        "out_of_tolerance_count",
+        "total_elements",
+        "special_mismatch_count",
+        "worst_index",
+        "zero_output",
+        "constant_output",
+    )
     entry = {key: data[key] for key in kept}
     entry["all_close"] = close
     entry["unwritten_elements"] = unwritten

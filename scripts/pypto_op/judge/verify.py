@@ -14,6 +14,7 @@ from pypto_op.errors import ContractError, InfraError, PyptoOpError
 from pypto_op.judge import report as reports
 from pypto_op.judge import summary
 from pypto_op.judge.contract import Contract, load_contract
+from pypto_op.judge.error_maps import ErrorMaps
 from pypto_op.judge.inputs import checks_precision, fresh_seed
 from pypto_op.judge.reasons import sentence_of
 from pypto_op.judge.records import CaseRecord
@@ -43,6 +44,7 @@ class Request:
     limits: Limits
     seed: int | None
     report: Path | None
+    error_maps: bool
 
 
 def verify_operator(
@@ -58,6 +60,7 @@ def verify_operator(
     limits: Limits | None = None,
     seed: int | None = None,
     report: Path | None = None,
+    error_maps: bool = False,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Judge an implementation and write the report; every problem but a senseless request ends in a report too.
@@ -74,6 +77,7 @@ def verify_operator(
         limits: what the candidate may use.
         seed: the second seed of precision cases; None: a fresh one, so no kernel can be fitted to it.
         report: where the report goes; default: eval/evaluation_report.json.
+        error_maps: keep where each output is off, under `_debug/error_maps/`.
         progress: called with each case's record and the number of cases, in no particular order.
 
     Returns:
@@ -85,7 +89,7 @@ def verify_operator(
     """
     if not modes:
         raise ContractError("no mode was asked for", remedy="use --modes sim,npu")
-    request = Request(tuple(modes), impl, up_to_module, levels, case, policy, jobs, limits or Limits(), seed, report)
+    request = Request(tuple(modes), impl, up_to_module, levels, case, policy, jobs, limits or Limits(), seed, report, error_maps)
     return _Verification(ws, request).run(progress)
 
 
@@ -118,9 +122,7 @@ class _Verification:
         request = self.request
         self.contract = contract = load_contract(self.ws, request.policy)
         self.policy = contract.policy
-        self.subject = subject = resolve(
-            self.ws, contract.total_modules, impl=request.impl, up_to=request.up_to_module
-        )
+        self.subject = subject = resolve(self.ws, contract.total_modules, impl=request.impl, up_to=request.up_to_module)
         self.hashes = self._hashes(subject)
         cases = contract.select(request.levels, request.case)
         if not subject.impl.is_file():
@@ -143,6 +145,7 @@ class _Verification:
             extra_seed=fresh_seed() if request.seed is None else request.seed,
             limits=request.limits,
             jobs=worker_count(len(cases)) if request.jobs is None else request.jobs,
+            error_maps=ErrorMaps(self.ws, self.hashes["impl"]) if request.error_maps else None,
         )
         records = run_cases(plan, progress and (lambda record: progress(record, len(cases))))
         changed = sorted(k for k, v in self._hashes(subject).items() if self.hashes.get(k) != v)
@@ -252,5 +255,3 @@ def _error_of(records: Sequence[CaseRecord]) -> dict[str, str]:
         if cell.status is Status.ERROR and trial is not None and trial.reasons:
             return {"kind": "candidate", "message": trial.summary or sentence_of(trial.reasons[0])}
     return {"kind": "infra", "message": summary.unjudged_sentence(records)}
-
-

@@ -56,9 +56,7 @@ def heat_map(cells: Sequence[Sequence[float]], *, rows: str, columns: str) -> st
 
     values = np.log10(np.clip(np.nan_to_num(np.asarray(cells, dtype=float), posinf=1e6), 1e-4, 1e4))
     figure, axes = _figure(6.2, 2.7)
-    image = axes.imshow(
-        values, aspect="auto", cmap="RdBu_r", norm=TwoSlopeNorm(0.0, -4.0, 4.0), interpolation="nearest"
-    )
+    image = axes.imshow(values, aspect="auto", cmap="RdBu_r", norm=TwoSlopeNorm(0.0, -4.0, 4.0), interpolation="nearest")
     bar = figure.colorbar(image, ax=axes, ticks=[-4, -2, 0, 2, 4], fraction=0.05)
     bar.ax.set_yticklabels(["1e-4", "1e-2", "1 (limit)", "1e2", "1e4"], fontsize=7, color=_MUTED)
     bar.outline.set_visible(False)
@@ -73,17 +71,17 @@ def cost_bars(labels: Sequence[str], times: Sequence[float], utilisation: Sequen
     Args:
         labels: one name a shape.
         times: end-to-end time, in the cost model's unit.
-        utilisation: percent of the AI cores in use, or None where it is not known.
+        utilisation: percent of the AI cores' time in use, or None where it is not known.
     """
     figure, axes = _figure(6.2, 0.42 * len(labels) + 0.9)
     places = range(len(labels))
     axes.barh(places, times, color=_BLUE, height=0.58)
     axes.set_yticks(list(places), labels=list(labels), fontsize=8, color=_INK)
     axes.invert_yaxis()
-    axes.set_xlabel("cost model, end to end", fontsize=8, color=_INK)
+    axes.set_xlabel("end to end, microseconds of the cost model", fontsize=8, color=_INK)
     longest = max(times, default=1.0) or 1.0
     axes.set_xlim(0, longest * 1.28)
     for place, (time, used) in enumerate(zip(times, utilisation, strict=True)):
-        note = f"{time:.4g}" + (f"   {used:.0f} % busy" if used is not None else "")
+        note = f"{time:.3g}" + (f"   {used:.0f} % busy" if used is not None else "")
         axes.text(time + longest * 0.015, place, note, va="center", fontsize=8, color=_INK)
     return _svg(figure)

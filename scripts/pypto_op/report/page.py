@@ -154,16 +154,15 @@ def _binding(report: Mapping[str, Any]) -> str:
 
 
 def _cost_chart(perf: Mapping[str, Any] | None) -> Any:
-    shapes = [
-        row for row in (perf or {}).get("per_shape_results", []) if row.get("cost", {}).get("end_to_end")
-    ]
+    rows = (perf or {}).get("per_shape_results", [])
+    shapes = [row for row in rows if row["mode"] == "sim" and row["median"]]
     if not shapes:
         return None
     return _trusted(
         charts.cost_bars(
             [str(row["label"]) for row in shapes],
-            [float(row["cost"]["end_to_end"]) for row in shapes],
-            [row["cost"].get("utilisation") for row in shapes],
+            [float(row["median"]) for row in shapes],
+            [100 * row["cost"]["utilisation"] if "utilisation" in row["cost"] else None for row in shapes],
         )
     )
 

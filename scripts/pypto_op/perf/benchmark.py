@@ -1,0 +1,229 @@
+"""`benchmark_operator`: how fast a kernel is, shape by shape, once there is a PASS for exactly its bytes."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from pypto_op import __version__
+from pypto_op.backends.base import Availability, Backend, Limits
+from pypto_op.backends.registry import get_backend
+from pypto_op.documents import schema
+from pypto_op.errors import ContractError, InfraError
+from pypto_op.judge import report as reports
+from pypto_op.judge.contract import Contract, load_contract
+from pypto_op.judge.inputs import checks_precision, fresh_seed
+from pypto_op.judge.records import CaseRecord
+from pypto_op.judge.runner import Plan, run_cases
+from pypto_op.judge.subject import Subject, resolve
+from pypto_op.state import evidence
+from pypto_op.vocabulary import Mode, Status
+from pypto_op.workspace import OpWorkspace
+
+SCHEMA = "perf_result"
+
+_METHODS = {
+    Mode.SIM: ("cost_model", "us of the cost model (1.8 GHz)", "end_to_end_us"),
+    Mode.NPU: ("device_profile", "us on the device", "device_time_us"),
+}
+"""How each mode is timed: method, unit, and the figure of the back end that is the time."""
+
+_WARMUP = {Mode.SIM: 0, Mode.NPU: 3}
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is to be timed.
+
+    Attributes:
+        modes: where.
+        levels: levels of the suite whose shapes are taken; default: L2 and L4, the ordinary and the long ones.
+        repeats: how often each shape is run; each run has fresh values and is checked against the golden.
+        limits: what the candidate may use.
+    """
+
+    modes: Sequence[Mode] = (Mode.SIM, Mode.NPU)
+    levels: Sequence[str] = ("L2", "L4")
+    repeats: int = 1
+    limits: Limits = field(default_factory=Limits)
+
+
+def benchmark_operator(ws: OpWorkspace, *, progress: Callable[[CaseRecord], None] | None = None, **wanted: Any) -> dict[str, Any]:
+    """Time an operator's integrated implementation and write eval/perf_result.json.
+
+    Args:
+        ws: the operator.
+        progress: called with each case's record as it is ready.
+        **wanted: the fields of `Request`.
+
+    Returns:
+        The result, as it was written (`schemas/perf_result.schema.json`).
+
+    Raises:
+        ContractError: there is no sealed PASS of the whole suite for exactly these bytes, or a document is broken.
+        InfraError: no requested mode is available.
+    """
+    request = Request(**wanted)
+    _remove_old(ws.perf_report)
+    verdict = _verdict(ws)
+    contract = load_contract(ws)
+    subject = resolve(ws, contract.total_modules)
+    backends: dict[Mode, Backend] = {mode: get_backend(mode) for mode in request.modes}
+    available = {mode: backend.availability() for mode, backend in backends.items()}
+    usable = {mode: backends[mode] for mode, a in available.items() if a.ok}
+    if not usable:
+        reasons = "; ".join(f"{mode}: {a.reason}" for mode, a in available.items())
+        raise InfraError(f"no requested mode is available ({reasons})", remedy="run `pypto-op doctor`")
+    started, load_before = time.monotonic(), _load()
+    cases = _one_per_shape(contract.select(request.levels, None))
+    rows = list(_time(subject, contract, cases, usable, available, request, progress))
+    result = {
+        "schema_version": 1,
+        "tool": {"name": "pypto-op", "version": __version__},
+        "op_name": ws.name,
+        "impl_file": ws.impl.name,
+        "wrapper": subject.wrapper,
+        "modes": {str(mode): _mode_entry(mode, a) for mode, a in available.items()},
+        "repeats": request.repeats,
+        "warmup": max(_WARMUP[mode] for mode in usable),
+        "total_cases": len(rows),
+        "passed_cases": sum(row["status"] == "ok" for row in rows),
+        "failed_cases": sum(row["status"] != "ok" for row in rows),
+        "per_shape_results": rows,
+        "hashes": verdict["hashes"],
+        "verdict_seal": verdict["seal"],
+        "versions": {k: v for a in available.values() for k, v in a.versions.items()},
+        "caveats": [c for mode in usable for c in available[mode].caveats],
+        "host": {"cpu_count": os.cpu_count() or 1, "load_before": load_before, "load_after": _load()},
+        "seconds": round(time.monotonic() - started, 3),
+        "created": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+    }
+    schema.check(result, SCHEMA, file=ws.perf_report)
+    reports.write_atomically(ws.perf_report, reports.serialise(result))
+    return result
+
+
+def _remove_old(path: Path) -> None:
+    """A result that does not belong to these bytes must not survive a run that ends early."""
+    path.unlink(missing_ok=True)
+
+
+def _verdict(ws: OpWorkspace) -> dict[str, Any]:
+    if not ws.impl.is_file():
+        raise ContractError("the implementation is missing", file=ws.impl, remedy="write and verify it first")
+    verdict = evidence.pass_for_bytes(ws)
+    if verdict is None:
+        raise ContractError(
+            "there is no sealed PASS for exactly these bytes", file=ws.impl, remedy=f"run `pypto-op verify {ws.root}` first"
+        )
+    if not verdict["selection"]["complete"]:
+        raise ContractError(
+            "the PASS covers a part of the suite only", file=ws.report, remedy="run `pypto-op verify` without --levels and --case"
+        )
+    return verdict
+
+
+def _one_per_shape(cases: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return the first case of each shape and dtype whose numbers are compared, small shapes first."""
+    chosen: dict[str, Mapping[str, Any]] = {}
+    for case in cases:
+        if checks_precision(case):
+            chosen.setdefault(_label(case), case)
+    if not chosen:
+        raise ContractError("no case of these levels compares numbers", remedy="name other --levels")
+    return sorted(chosen.values(), key=_size)
+
+
+def _size(case: Mapping[str, Any]) -> int:
+    product = 1
+    for value in (case.get("shape") or {}).values():
+        product *= value if isinstance(value, int) else 1
+    return product
+
+
+def _label(case: Mapping[str, Any]) -> str:
+    dtype = case.get("dtype", "")
+    word = dtype.get("default", "") if isinstance(dtype, Mapping) else dtype
+    shape = ", ".join(f"{name}={value}" for name, value in (case.get("shape") or {}).items())
+    return f"{shape} {word}".strip()
+
+
+def _time(
+    subject: Subject,
+    contract: Contract,
+    cases: Sequence[Mapping[str, Any]],
+    backends: Mapping[Mode, Backend],
+    available: Mapping[Mode, Availability],
+    request: Request,
+    progress: Callable[[CaseRecord], None] | None,
+) -> Iterator[dict[str, Any]]:
+    """Run every case `repeats` times, each time with values nobody has seen, and yield one row per case and mode."""
+    samples: dict[tuple[str, Mode], list[Mapping[str, float | int]]] = {}
+    faults: dict[tuple[str, Mode], str] = {}
+    for _ in range(request.repeats):
+        plan = Plan(
+            subject=subject,
+            cases=cases,
+            backends=backends,
+            available=available,
+            policy_for=contract.policy_for,
+            leaf_names=contract.leaf_names(subject.phase),
+            input_names=contract.input_names,
+            extra_seed=fresh_seed(),
+            limits=request.limits,
+            cost_model=True,
+        )
+        for record in run_cases(plan, progress):
+            for mode, result in record.modes.items():
+                key = (record.id, mode)
+                samples.setdefault(key, []).extend(t.cost for t in result.trials if t.cost)
+                if result.status is not Status.PASS and result.deciding is not None:
+                    faults[key] = f"{result.status}: {result.deciding.summary}"
+    for case in cases:
+        for mode in backends:
+            key = (str(case["id"]), mode)
+            yield _row(case, mode, samples.get(key, []), faults.get(key, ""))
+
+
+def _row(case: Mapping[str, Any], mode: Mode, costs: Sequence[Mapping[str, float | int]], fault: str) -> dict[str, Any]:
+    figure = _METHODS[mode][2]
+    times = [float(cost[figure]) for cost in costs if figure in cost]
+    if not times and not fault:
+        fault = "the back end gave no time"
+    dtype = case.get("dtype", "")
+    names = sorted({name for cost in costs for name in cost})
+    middle = statistics.median(times) if times else None
+    return {
+        "case_id": str(case["id"]),
+        "mode": str(mode),
+        "label": _label(case),
+        "shape": dict(case.get("shape") or {}),
+        "dtype": dtype if isinstance(dtype, str) else str(dtype.get("default", "")),
+        "status": "failed" if fault else "ok",
+        "reason": fault[:600],
+        "median": middle,
+        "minimum": min(times, default=None),
+        "maximum": max(times, default=None),
+        "spread": round((max(times) - min(times)) / middle, 6) if middle else None,
+        "samples": times,
+        "cost": {name: statistics.median(float(c[name]) for c in costs if name in c) for name in names},
+    }
+
+
+def _mode_entry(mode: Mode, available: Availability) -> dict[str, str]:
+    method, unit, _ = _METHODS[mode]
+    status = "timed" if available.ok else str(Status.SKIPPED)
+    return {"status": status, "method": method, "unit": unit, "reason": available.reason[:600]}
+
+
+def _load() -> float | None:
+    try:
+        return round(os.getloadavg()[0], 2)
+    except OSError:
+        return None

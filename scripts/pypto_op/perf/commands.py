@@ -1,0 +1,65 @@
+"""`pypto-op benchmark`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pypto_op.judge.options import levels_option, modes_option
+from pypto_op.vocabulary import ExitCode
+from pypto_op.workspace import OpWorkspace
+
+
+@click.command()
+@click.argument("op_dir", type=click.Path(path_type=Path))
+@modes_option
+@levels_option(default="L2,L4", help="Levels of the suite whose shapes are timed.")
+@click.option(
+    "--repeats", type=click.IntRange(1, 1000), default=1, show_default=True, help="Runs of each shape, with fresh values."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the result instead of the table.")
+def benchmark(op_dir: Path, as_json: bool, **wanted: Any) -> int:
+    """Time the kernel of OP_DIR, shape by shape: the cost model in sim, the device profile on an NPU.
+
+    Exit status: 0 timed, 1 a shape failed while it was timed, 2 there is no PASS for exactly these bytes, 3 nothing to
+    time on.
+    """
+    from pypto_op.judge import report as reports
+    from pypto_op.perf.benchmark import benchmark_operator
+
+    result = benchmark_operator(OpWorkspace.at(op_dir), **wanted)
+    if as_json:
+        click.echo(reports.serialise(result), nl=False)
+    else:
+        _show(result)
+    return int(ExitCode.FAIL if result["failed_cases"] else ExitCode.OK)
+
+
+def _show(result: Mapping[str, Any]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console(highlight=False)
+    table = Table(title=f"{result['op_name']}: time per shape", title_justify="left")
+    for column in ("shape", "mode", "median", "spread", "utilisation", "tasks", "status"):
+        table.add_column(column, justify="left" if column in ("shape", "mode", "status") else "right")
+    for row in result["per_shape_results"]:
+        cost = row["cost"]
+        used = cost.get("utilisation")
+        table.add_row(
+            row["label"],
+            row["mode"],
+            "" if row["median"] is None else f"{row['median']:.2f}",
+            "" if row["spread"] is None else f"{100 * row['spread']:.1f} %",
+            "" if used is None else f"{100 * used:.1f} %",
+            f"{cost['tasks']:.0f}" if "tasks" in cost else "",
+            row["status"] if row["status"] == "ok" else f"failed: {row['reason']}",
+        )
+    console.print(table)
+    for mode, entry in result["modes"].items():
+        console.print(f"{mode}: {entry['unit']}" if entry["status"] == "timed" else f"{mode}: SKIPPED, {entry['reason']}")
+    for caveat in result["caveats"]:
+        console.print(f"[dim]{caveat}[/]")
