@@ -75,7 +75,7 @@ class Tensors:
         if isinstance(node, cst.Attribute):
             return node.attr.value in TENSOR_ATTRIBUTES and self.on_host(node.value)
         if isinstance(node, cst.Subscript):
-            return self.on_host(node.value)
+            return self.on_host(node.value) or any(self.on_host(item) for item in self._items(node.value, node))
         if isinstance(node, cst.BinaryOperation):
             return self.on_host(node.left) or self.on_host(node.right)
         if isinstance(node, cst.UnaryOperation):
@@ -95,7 +95,8 @@ class Tensors:
             parameter = function.parameter(binding.value.name.value)
             return parameter is not None and self.host_parameter(function, parameter)
         if binding.kind == "loop":
-            return self.on_host(binding.value) or self._element_is_tensor(binding.value, binding.path)
+            items = self._items(binding.value) if binding.value is not None else []
+            return self.on_host(binding.value) or any(self._element(item, binding.path) for item in items)
         if binding.kind not in ("assign", "augmented"):
             return False
         return self._element(binding.value, binding.path) if binding.path else self.on_host(binding.value)
@@ -110,10 +111,23 @@ class Tensors:
                 return self.on_host(value)
         return self.on_host(value)
 
-    def _element_is_tensor(self, value: cst.CSTNode | None, path: tuple[int | str, ...]) -> bool:
-        if isinstance(value, (cst.Tuple, cst.List)):
-            return any(self._element(e.value, path) for e in value.elements)
-        return False
+    def _items(self, container: cst.CSTNode, subscript: cst.Subscript | None = None) -> list[cst.CSTNode]:
+        """Return the expressions that a container written in the file holds; only the one a constant index picks."""
+        if isinstance(container, cst.Name):
+            values = [b.value for b, _ in self.bindings(container) if b.kind == "assign" and not b.path]
+            return [n for v in values if v is not None and not isinstance(v, cst.Name) for n in self._items(v, subscript)]
+        if isinstance(container, (cst.ListComp, cst.GeneratorExp)):
+            return [container.elt]
+        if isinstance(container, cst.Dict):
+            return [element.value for element in container.elements]
+        if not isinstance(container, (cst.List, cst.Tuple)):
+            return []
+        items: list[cst.CSTNode] = [element.value for element in container.elements]
+        index = subscript.slice[0].slice if subscript is not None and len(subscript.slice) == 1 else None
+        place = self._ev.constant(index.value) if isinstance(index, cst.Index) else None
+        if place is not None and isinstance(place.value, int) and -len(items) <= place.value < len(items):
+            return [items[place.value]]
+        return items
 
     def host_parameter(self, function: Function, parameter: Parameter) -> bool:
         """Whether a parameter of a host function is a torch tensor, by its annotation, its use, or what it is given."""

@@ -29,6 +29,8 @@ _COMPUTE_METHODS = {
     "clamp_min", "clamp_max", "masked_fill", "masked_fill_", "layer_norm", "einsum", "logical_and", "logical_not",
     "logical_or", "tril", "triu", "tril_", "triu_", "topk", "argmax", "argmin", "argsort", "scatter_add", "scatter_add_",
     "index_add", "index_add_", "softmax_", "norm", "lerp", "true_divide", "floor_divide", "square", "hypot", "sigmoid_",
+    "mul", "div", "sub", "pow", "neg", "dot", "outer", "maximum", "minimum", "mean", "std", "prod", "gather", "scatter",
+    "index_select", "cross", "multiply", "divide", "subtract", "negative", "inner", "kron", "cummax", "cummin", "var",
 }  # fmt: skip
 """Methods that only tensors have, so that the object's own kind need not be known."""
 _TORCH_META = (
