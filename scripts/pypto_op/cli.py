@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from collections.abc import Sequence
 
@@ -68,12 +69,19 @@ def main(argv: Sequence[str] | None = None) -> None:
     except PyptoOpError as error:
         click.echo(f"pypto-op: {error.one_line()}", err=True)
         sys.exit(int(error.exit_code))
-    except click.ClickException as error:
-        error.show()
-        sys.exit(int(ExitCode.CONTRACT))
     except (click.Abort, KeyboardInterrupt):
         click.echo("pypto-op: interrupted", err=True)
         sys.exit(130)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(int(ExitCode.CONTRACT))
+    except Exception as error:
+        # A fault of ours. It must look neither like a verdict (exit 1) nor like the user's mistake (exit 2).
+        if os.environ.get("PYPTO_OP_DEBUG"):
+            raise
+        said = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+        click.echo(f"pypto-op: internal error: {said}; set PYPTO_OP_DEBUG=1 for the traceback and report it", err=True)
+        sys.exit(int(ExitCode.INFRA))
     sys.exit(result if isinstance(result, int) else 0)
 
 

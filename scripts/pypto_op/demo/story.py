@@ -14,6 +14,7 @@ from pypto_op.demo.tools import Tools
 from pypto_op.errors import ContractError, PyptoOpError
 from pypto_op.report.page import HeatMap, Story
 from pypto_op.report.timeline import Kind
+from pypto_op.state import evidence
 from pypto_op.vocabulary import ExitCode, Role
 from pypto_op.workspace import OpWorkspace
 
@@ -59,7 +60,6 @@ class Telling:
         self._plan()
         self._lint_refusal()
         self._wrong_kernel()
-        self._forged_report()
         self._right_kernel()
         self._finish()
 
@@ -72,7 +72,7 @@ class Telling:
         self.screen.event("doctor", Kind.NOTE, doctor, seconds=seconds())
 
     def _plan(self) -> None:
-        ex, ws = self.example, self.ws
+        ex = self.example
         self.screen.chapter("From the request to a contract")
         self._state("init")
         for number, agent, files in (
@@ -91,7 +91,6 @@ class Telling:
         self._state("complete_stage", stage=4)
         self._state("start_phase", phase=PHASE)
         self._copy(Role.ORCHESTRATOR, ex.memory)
-        assert ws.memory.is_file()
 
     def _lint_refusal(self) -> None:
         self.screen.chapter("The coder's first draft meets the linter")
@@ -111,30 +110,38 @@ class Telling:
         report = self._verify("First draft: " + fault.what)
         if report["status"] != "FAIL":
             raise StoryBroken(f"the judge called a kernel {report['status']} that {fault.what}", file=self.ws.report)
+        self._forged_report()
         self._state("record_verdict", phase=PHASE, attempt=attempt)
 
     def _forged_report(self) -> None:
-        self.screen.chapter("A short cut is tried")
-        self._state_in_debug_fixed()
-        attempt = self._state("submit_for_verify", phase=PHASE)["attempt"]
-        forged = {**json.loads(self.ws.report.read_text(encoding="utf-8")), "status": "PASS", "first_failure": None}
-        self.ws.report.write_text(json.dumps(forged), encoding="utf-8")
-        refusal = self.tools.refused("record_verdict", phase=PHASE, attempt=attempt)
+        """Somebody writes PASS into the report; the gate sees that the judge did not, and asks the judge itself."""
+        honest = self.ws.report.read_bytes()
+        self.ws.report.write_text(json.dumps(self._forgery()), encoding="utf-8")
+        with self.screen.busy("complete_phase on a report that says PASS") as seconds:
+            refusal = self.tools.refused("complete_phase", phase=PHASE)
         if refusal is None:
             raise StoryBroken("a hand-written PASS was accepted", file=self.ws.report)
-        self.screen.event("state", Kind.REFUSAL, "refuses a report that somebody edited to PASS", detail=refusal)
-        self._attempt = attempt
+        title = "refuses a report into which somebody wrote PASS"
+        self.screen.event("state", Kind.REFUSAL, title, seconds=seconds(), detail=refusal)
+        self.ws.report.write_bytes(honest)
 
-    def _state_in_debug_fixed(self) -> None:
-        """The debugger has named the line; the coder writes the mended kernel."""
-        self._write(Role.CODER, self.ws.impl, self._kernel())
+    def _forgery(self) -> dict[str, Any]:
+        """The failing report with PASS written over it, and with the hashes of the files as they are now."""
+        report = json.loads(self.ws.report.read_text(encoding="utf-8"))
+        hashes = {**report["hashes"], **evidence.file_hashes(self.ws)}
+        passed = {"status": "PASS", "per_mode_status": dict.fromkeys(report["per_mode_status"], "PASS")}
+        checks = [{**check, **passed} for check in report["checks"]]
+        total = report["cases_total"]
+        return {**report, **passed, "hashes": hashes, "checks": checks, "cases_passed": total, "first_failure": None}
 
     def _right_kernel(self) -> None:
         self.screen.chapter("The mended kernel")
+        self._write(Role.CODER, self.ws.impl, self._kernel())
+        attempt = self._state("submit_for_verify", phase=PHASE)["attempt"]
         report = self._verify("After the fix")
         if report["status"] != "PASS":
             raise StoryBroken(f"the judge called an honest kernel {report['status']}", file=self.ws.report)
-        self._state("record_verdict", phase=PHASE, attempt=self._attempt)
+        self._state("record_verdict", phase=PHASE, attempt=attempt)
 
     def _finish(self) -> None:
         self.screen.chapter("Through the last gates")
@@ -177,9 +184,7 @@ class Telling:
             self.screen.event("judge", Kind.VERDICT_PASS, f"PASS: {passed}", seconds=seconds())
         else:
             verdict = f"{report['status']}: {passed}; category {failure.get('failure_category')}"
-            self.screen.event(
-                "judge", Kind.VERDICT_FAIL, verdict, seconds=seconds(), detail=str(failure.get("summary", ""))
-            )
+            self.screen.event("judge", Kind.VERDICT_FAIL, verdict, seconds=seconds(), detail=str(failure.get("summary", "")))
         self.story.verdicts.append((title, report))
         self._keep_heat_map(title, report)
         return report

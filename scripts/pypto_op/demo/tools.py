@@ -28,7 +28,10 @@ class Tools:
     def doctor(self) -> str:
         """Return one line on what this machine can do."""
         report = json.loads(self._run("doctor", "--json", allowed=(ExitCode.OK,)).stdout)
-        return str(report["summary"])
+        sim, npu = report["sim"], report["npu"]
+        numbers = "real numbers" if sim["numeric"] else "structure only"
+        versions = ", ".join(f"{name} {sim['versions'][name]}" for name in ("python", "torch", "pypto"))
+        return f"sim: {numbers} ({versions}); npu: {'ready' if npu['ok'] else npu['reason']}"
 
     def state(self, action: str, **arguments: Any) -> dict[str, Any]:
         """Carry out a state action and return its JSON.
@@ -43,21 +46,17 @@ class Tools:
     def refused(self, action: str, **arguments: Any) -> str | None:
         """Return why the state tool refuses an action, or None when it does not."""
         done = self._run(*self._state_words(action, arguments), allowed=(ExitCode.OK, ExitCode.CONTRACT))
-        return None if done.returncode == ExitCode.OK else (done.stderr or done.stdout).strip()
+        return None if done.returncode == ExitCode.OK else str(json.loads(done.stdout)["error"])
 
     def verify(self, op_dir: Path) -> dict[str, Any]:
         """Judge the operator and return the report."""
-        done = self._run(
-            "verify", str(op_dir), "--json", "--error-maps", allowed=(ExitCode.OK, ExitCode.FAIL)
-        )
+        done = self._run("verify", str(op_dir), "--json", "--error-maps", allowed=(ExitCode.OK, ExitCode.FAIL))
         report: dict[str, Any] = json.loads(done.stdout)
         return report
 
     def benchmark(self, op_dir: Path) -> dict[str, Any]:
         """Time the operator and return the result."""
-        result: dict[str, Any] = json.loads(
-            self._run("benchmark", str(op_dir), "--json", allowed=(ExitCode.OK,)).stdout
-        )
+        result: dict[str, Any] = json.loads(self._run("benchmark", str(op_dir), "--json", allowed=(ExitCode.OK,)).stdout)
         return result
 
     def error_map(self, ws: OpWorkspace, case: str) -> list[list[float]] | None:

@@ -120,7 +120,10 @@ def _verdict(title: str, report: Mapping[str, Any]) -> dict[str, Any]:
 
 def _rows(check: Mapping[str, Any]) -> list[dict[str, Any]]:
     rows = []
-    for mode, status in check["per_mode_status"].items():
+    statuses = check["per_mode_status"]
+    judged = {mode: status for mode, status in statuses.items() if status != Status.SKIPPED}
+    # A mode that this machine lacks is told once, at the top of the page, not once a case.
+    for mode, status in (judged or statuses).items():
         detail = check.get("modes", {}).get(mode, {})
         leaves = detail.get("per_tensor", [])
         rows.append(
