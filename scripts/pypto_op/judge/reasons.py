@@ -38,6 +38,7 @@ class Reason(str, Enum):
     DTYPE = "dtype"
     NO_LAUNCH = "no_launch"
     NOT_FROM_KERNEL = "not_from_kernel"
+    PREFILLED = "prefilled"
     MUTATED_INPUT = "mutated_input"
     ALIASED_INPUT = "aliased_input"
     UNWRITTEN = "unwritten"
@@ -78,6 +79,7 @@ _TABLE: dict[Reason, tuple[Status, FailureCategory, str]] = {
     Reason.DTYPE: (_FAIL, _STRUCTURAL, "wrong dtype"),
     Reason.NO_LAUNCH: (_FAIL, _STRUCTURAL, "the wrapper launched no pypto kernel"),
     Reason.NOT_FROM_KERNEL: (_FAIL, _STRUCTURAL, "an output was not an argument of any kernel launch"),
+    Reason.PREFILLED: (_FAIL, _STRUCTURAL, "an output held computed data before any kernel got it"),
     Reason.MUTATED_INPUT: (_FAIL, _STRUCTURAL, "an input was changed"),
     Reason.ALIASED_INPUT: (_FAIL, _STRUCTURAL, "an output shares memory with an input"),
     Reason.UNWRITTEN: (_FAIL, FailureCategory.PRECISION, "elements of an output were never written"),

@@ -153,6 +153,9 @@ class _Comparison:
             self._add(Reason.NO_LAUNCH)
         elif not run.outputs_from_kernel:
             self._add(Reason.NOT_FROM_KERNEL)
+        if run.prefilled_outputs:
+            # A kernel that writes only some of it, or nothing, would pass on what torch computed.
+            self._add(Reason.PREFILLED, self._outputs(run.prefilled_outputs))
         if run.mutated_inputs:
             self._add(Reason.MUTATED_INPUT, self._inputs(run.mutated_inputs))
         aliased = sorted(set(run.aliased_inputs) - set(golden.aliased_inputs))
@@ -161,6 +164,10 @@ class _Comparison:
 
     def _inputs(self, positions: Sequence[int]) -> str:
         names = self.expectation.input_names
+        return ", ".join(names[i] if i < len(names) else f"#{i}" for i in positions)
+
+    def _outputs(self, positions: Sequence[int]) -> str:
+        names = self._names()
         return ", ".join(names[i] if i < len(names) else f"#{i}" for i in positions)
 
     # -- the outputs' form ------------------------------------------------------------------------------------

@@ -1,0 +1,42 @@
+"""Every test judges with a private key, from a scratch folder, and leaves nothing behind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from pypto_op.state.key import KEY_ENV
+
+from .judging import files_below, left_running, sim_problem
+
+
+@pytest.fixture(autouse=True)
+def private_key(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """No test touches the account's own key."""
+    key = tmp_path_factory.mktemp("account") / "seal.key"
+    monkeypatch.setenv(KEY_ENV, str(key))
+    monkeypatch.delenv("PYPTO_OP_TOKEN", raising=False)
+    return key
+
+
+@pytest.fixture
+def clean_workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder to judge in; afterwards no process runs, and nothing lies outside custom/<op>/."""
+    running = {child.pid for child in psutil.Process().children(recursive=True)}
+    monkeypatch.chdir(tmp_path)
+    yield tmp_path
+    assert left_running(running) == []
+    strays = {path for path in files_below(tmp_path) if len(Path(path).parts) < 3}
+    assert {path for path in strays if path != "custom" and Path(path).parts[0] != "custom"} == set()
+    assert len([path for path in strays if len(Path(path).parts) == 2]) == 1
+
+
+@pytest.fixture(scope="session")
+def numeric() -> None:
+    """Skip where the simulator computes no numbers."""
+    problem = sim_problem()
+    if problem:
+        pytest.skip(problem)

@@ -1,0 +1,94 @@
+"""Shared by the judge's tests: operators in a scratch workspace, and `pypto-op verify` called as a user calls it."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import shutil
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from pypto_op import cli
+from pypto_op.backends import launcher
+from pypto_op.workspace import OpWorkspace
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+OPERATORS = REPOSITORY / "tests" / "fixtures" / "ops"
+
+CASES = [
+    {"id": "tile", "level": "L2", "shape": {"N": 16, "D": 32}, "atol": 1e-6, "rtol": 1e-5},
+    {"id": "ragged", "level": "L3", "shape": {"N": 21, "D": 32}, "atol": 1e-6, "rtol": 1e-5},
+]
+"""Two tiny cases of sum_diff: a whole tile, and a ragged tail."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a user gets from `pypto-op verify`."""
+
+    code: int
+    stdout: str
+    stderr: str
+
+    @property
+    def report(self) -> dict[str, Any]:
+        return json.loads(self.stdout)
+
+
+def verify(op_dir: Path, *arguments: str, modes: str = "sim", as_json: bool = True) -> Answer:
+    """Run `pypto-op verify OP_DIR ...` in this process, so that the tests share one warm zygote."""
+    words = ["verify", str(op_dir), "--modes", modes, "--jobs", "1", *(["--json"] if as_json else []), *arguments]
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            cli.main(words)
+        except SystemExit as end:
+            code = end.code
+    assert isinstance(code, int)
+    return Answer(code, out.getvalue(), err.getvalue())
+
+
+def place(operator: str, workspace: Path, *, cases: list[dict[str, Any]] | None = None) -> OpWorkspace:
+    """Copy a fixture operator to `workspace`/custom/<operator>; `cases` take the place of its suite's."""
+    root = workspace / "custom" / operator
+    shutil.copytree(OPERATORS / operator, root, ignore=shutil.ignore_patterns("__pycache__", "_debug", "evaluation_report.json"))
+    ws = OpWorkspace.at(root)
+    if cases is not None:
+        suite = json.loads(ws.suite.read_text())
+        defaults = {"dtype": {"default": "float32"}, "precision": True, "seed": 42}
+        suite["cases"] = [{**defaults, **case} for case in cases]
+        ws.suite.write_text(json.dumps(suite))
+    return ws
+
+
+def sim_problem() -> str:
+    """Return why the simulator gives no numbers here, or ""."""
+    from pypto_op.backends.sim import SimBackend
+
+    available = SimBackend().availability()
+    return "" if available.ok and available.numeric else available.reason
+
+
+def left_running(before: set[int]) -> list[str]:
+    """Return what this process still has running a moment later, beyond `before` and the warm zygotes."""
+    deadline = time.monotonic() + 5.0
+    while True:
+        kept = before | set(launcher.living_zygotes())
+        left = []
+        for child in psutil.Process().children(recursive=True):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                if child.pid not in kept and child.status() != psutil.STATUS_ZOMBIE:
+                    left.append(f"{child.pid} {child.name()}")
+        if not left or time.monotonic() > deadline:
+            return left
+        time.sleep(0.02)
+
+
+def files_below(folder: Path) -> set[str]:
+    """Return every file and folder below `folder`, relative to it."""
+    return {str(path.relative_to(folder)) for path in folder.rglob("*")}

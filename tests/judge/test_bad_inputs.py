@@ -1,0 +1,58 @@
+"""Every bad candidate gets its verdict through the public command, in bounded time, and leaves nothing behind."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pypto_op.state import evidence
+
+from . import bad_table
+from .bad_table import BadCandidate
+from .judging import CASES, REPOSITORY, Answer, files_below, place, verify
+
+ROWS = bad_table.load()
+
+
+def judge(row: BadCandidate, workspace: Path) -> Answer:
+    cases = [{**case, "layout": row.layout} for case in CASES] if row.layout else CASES
+    ws = place("sum_diff", workspace, cases=cases)
+    source = row.source_from(ws.impl.read_text())
+    ws.impl.unlink()
+    if source is not None:
+        ws.impl.write_text(source)
+    return verify(ws.root, *row.arguments)
+
+
+@pytest.mark.sim
+@pytest.mark.usefixtures("numeric")
+@pytest.mark.parametrize("row", ROWS, ids=[row.id for row in ROWS])
+def test_verdict(row: BadCandidate, clean_workspace: Path) -> None:
+    answer = judge(row, clean_workspace)
+    report, want = answer.report, row.expect
+    failure = report["first_failure"] or {}
+    got = (report["status"], failure.get("reason"), failure.get("failure_category"), answer.code)
+    assert got == (want["status"], want["reason"], want["category"], want["exit"]), failure.get("summary")
+    if "case" in want:
+        assert failure["case_id"] == want["case"]
+    for reason in want.get("also", ()):
+        assert reason in report["checks"][0]["modes"]["sim"]["reasons"]
+    assert (report["status"] == "PASS") == (report["cases_passed"] == len(CASES))
+    assert evidence.check_seal(report)
+    assert answer.stdout == (clean_workspace / "custom/sum_diff/eval/evaluation_report.json").read_text()
+    strays = {path for path in files_below(clean_workspace / "custom/sum_diff") if not path.startswith("_debug")}
+    assert strays <= bad_table.FILES_OF_AN_OPERATOR
+
+
+def test_the_page_is_current() -> None:
+    """`python -m tests.judge.bad_table` writes it."""
+    assert (REPOSITORY / bad_table.PAGE).read_text(encoding="utf-8") == bad_table.render(ROWS)
+
+
+def test_every_row_differs_from_the_control() -> None:
+    """An edit that no longer finds its place would test the correct kernel."""
+    good = (REPOSITORY / "tests/fixtures/ops/sum_diff/sum_diff_impl.py").read_text()
+    same = [row.what for row in ROWS if row.source_from(good) == good and not row.layout]
+    assert same == ["correct kernel (the control)"]
+    assert len({row.id for row in ROWS}) == len(ROWS)
