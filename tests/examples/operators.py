@@ -1,0 +1,33 @@
+"""The example operators, and copies of them that a test may write into."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from pypto_op.workspace import OpWorkspace
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLES = ROOT / "examples" / "ops"
+FIXTURES = ROOT / "tests" / "fixtures"
+OPS = ("flash_attention_fwd", "rmsnorm", "softmax")
+
+
+def original(op: str) -> OpWorkspace:
+    """Return the operator as it is committed; read only."""
+    return OpWorkspace.at(EXAMPLES / op)
+
+
+def copy_of(op: str, into: Path, *, impl: Path | None = None) -> OpWorkspace:
+    """Return a copy in `into/custom/<op>`, with `impl` in the place of its implementation."""
+    root = into / "custom" / op
+    shutil.copytree(EXAMPLES / op, root)
+    workspace = OpWorkspace.at(root)
+    if impl is not None:
+        shutil.copy(impl, workspace.impl)
+    return workspace
+
+
+def fixtures(kind: str, op: str) -> list[Path]:
+    """Return the files of tests/fixtures/<kind>/<op>/, `kind` being "faults" or "variants"."""
+    return sorted((FIXTURES / kind / op).glob("*.py"))

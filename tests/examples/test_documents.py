@@ -1,0 +1,159 @@
+"""What the examples' documents say is true of their code, and the bundle's own checks find nothing in them."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from pypto_op.cli import root as command
+from pypto_op.documents import complexity, design, interfaces, memory, spec, suite
+from pypto_op.documents.golden import read_signature
+
+from .operators import EXAMPLES, OPS, fixtures, original
+
+TILES = {"rmsnorm": {"T": 16}, "softmax": {"R": 16, "C": 128}, "flash_attention_fwd": {"S": 128}}
+
+ZONES = {
+    "rmsnorm": {"tiny", "huge", "alternating", "last_spike", "shift", "all_negative", "one_nan"},
+    "softmax": {"tiny", "huge", "alternating", "last_spike", "shift", "all_negative", "one_nan"},
+    "flash_attention_fwd": {"tiny", "alternating", "last_spike", "shift", "all_negative", "one_nan"},
+}
+
+
+def test_every_example_is_listed_here():
+    assert sorted(path.name for path in EXAMPLES.glob("[a-z]*")) == sorted(OPS)
+
+
+@pytest.mark.parametrize("op", OPS)
+@pytest.mark.parametrize("words", [["check"], ["memory", "check"], ["lint", "--op-dir"]], ids=" ".join)
+def test_the_bundles_own_checks_find_nothing(op, words):
+    result = CliRunner().invoke(command, [*words, str(EXAMPLES / op)])
+    assert result.exit_code == 0, result.output
+
+
+@pytest.mark.parametrize("op", OPS)
+def test_one_signature_everywhere(op):
+    ws = original(op)
+    names = [port.name for port in interfaces.load(ws.interfaces).primary_inputs]
+    assert list(read_signature(ws.golden, f"{op}_golden").parameters) == names
+    assert _parameters(ws.impl.read_text(), f"{op}_wrapper") == names
+    assert _constant(ws.test_inputs.read_text(), "PRIMARY_INPUT_ORDER") == names
+
+
+@pytest.mark.parametrize("op", OPS)
+def test_the_design_decides_what_the_golden_gives(op):
+    ws = original(op)
+    decided = design.load(ws.design)
+    assert decided.module_count == complexity.analyse(ws.golden).module_count == 1
+    assert decided.precision == spec.load(ws.spec).policy()
+    assert set(decided.dynamic_axes) == set(spec.load(ws.spec).dynamic_axes)
+
+
+@pytest.mark.parametrize("op", OPS)
+def test_the_test_file_has_the_tolerances_and_shapes_of_the_spec(op):
+    ws, contract = original(op), spec.load(original(op).spec)
+    text = ws.test.read_text()
+    tolerance = _constant(text, "TOLERANCE")
+    assert tolerance == {dtype: contract.tolerance_for(dtype) for dtype in contract.supported_dtypes}
+    for shape in contract.p0_shapes:
+        assert str(tuple(shape.values())) in text
+
+
+@pytest.mark.parametrize("op", OPS)
+def test_cases_keep_to_the_tolerance_of_the_spec(op):
+    """A case may have a tolerance of its own where SPEC.md says why: attention with large float32 scores."""
+    contract = spec.load(original(op).spec)
+    for case in suite.load(original(op).suite).cases:
+        own = (case["atol"], case["rtol"]) if "atol" in case else None
+        allowed = {None, contract.tolerance_for(case["dtype"]["default"])}
+        assert own in allowed | ({(2e-5, 1e-4)} if op == "flash_attention_fwd" else set()), case["id"]
+
+
+@pytest.mark.parametrize("op", OPS)
+def test_the_suite_covers_tile_boundaries_dtypes_and_value_zones(op):
+    cases = suite.load(original(op).suite).cases
+    for symbol, tile in TILES[op].items():
+        lengths = {case["shape"][symbol] for case in cases}
+        assert {1, tile - 1, tile, tile + 1, 2 * tile - 1, 2 * tile, 2 * tile + 1} - lengths <= {tile}, symbol
+        assert any(_prime(length) and length > tile for length in lengths), symbol
+    assert {case["dtype"]["default"] for case in cases if case["precision"]} == {"float32", "float16", "bfloat16"}
+    assert {case.get("zone") for case in cases} >= ZONES[op]
+    if op != "rmsnorm":
+        assert any("cancellation_stress" in case for case in cases)
+
+
+@pytest.mark.parametrize("op", OPS)
+def test_lines_that_the_memory_names_hold_what_it_says(op):
+    ws = original(op)
+    lines = ws.impl.read_text().split("\n")
+    text = ws.memory.read_text()
+    assert memory.load(ws.memory).module_count == 1
+    rows = re.findall(r"^\| \d+ \| .* \| `(.+?)` \| (\d+) \| ✅ \|$", text, re.MULTILINE)
+    inventory = re.findall(r"^ *\d+\. ", ast.get_docstring(ast.parse(ws.golden.read_text())) or "", re.MULTILINE)
+    assert len(rows) == len(inventory) > 0
+    for call, line in rows:
+        assert call in lines[int(line) - 1], (call, line)
+    review = text.split("## Phase M1 self-review")[1].split("##")[0]
+    assert f"def {op}_wrapper(" in lines[int(re.search(r"`primary_inputs`: line (\d+)", review)[1]) - 1]
+    assert "kernel(" in lines[int(re.search(r"exactly once: line (\d+)", review)[1]) - 1]
+
+
+@pytest.mark.parametrize("op", OPS)
+def test_goldens_agree_with_torchs_own_operators(op):
+    run = subprocess.run([sys.executable, str(original(op).golden)], capture_output=True, text=True, timeout=120, check=False)
+    assert run.returncode == 0, run.stderr
+    assert "agrees with torch" in run.stdout
+
+
+@pytest.mark.parametrize("kind", ["faults", "variants"])
+@pytest.mark.parametrize("op", OPS)
+def test_every_fixture_says_what_it_is_and_faults_have_a_case_that_refuses_them(op, kind):
+    files = fixtures(kind, op)
+    assert len(files) >= 10
+    word = {"faults": "# FAULT: ", "variants": "# VARIANT: "}[kind]
+    for path in files:
+        assert path.read_text().startswith(word), path
+    listed = yaml.safe_load((files[0].parents[1] / {"faults": "killed_by.yaml", "variants": "judged_by.yaml"}[kind]).read_text())
+    ids = {case["id"] for case in suite.load(original(op).suite).cases}
+    if kind == "faults":
+        assert set(listed[op]) == {path.stem for path in files}
+        assert set(listed[op].values()) <= ids
+    else:
+        assert listed[op] in ids
+
+
+@pytest.mark.parametrize("op", OPS)
+def test_the_linter_lets_every_variant_pass(op, tmp_path):
+    from pypto_op_lint.api import lint_path
+
+    from .operators import copy_of
+
+    ws = copy_of(op, tmp_path)
+    for path in fixtures("variants", op):
+        result = lint_path(ws.impl, text=path.read_text())
+        blocking = [f for f in result.findings if f.status == "FAIL"]
+        assert not result.blocks and not blocking, (path.name, blocking)
+
+
+def _parameters(text: str, function: str) -> list[str]:
+    for node in ast.parse(text).body:
+        if isinstance(node, ast.FunctionDef) and node.name == function:
+            return [argument.arg for argument in node.args.args]
+    raise AssertionError(f"no function {function}")
+
+
+def _constant(text: str, name: str):
+    for node in ast.parse(text).body:
+        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", None) == name:
+            return ast.literal_eval(node.value)
+    raise AssertionError(f"no constant {name}")
+
+
+def _prime(number: int) -> bool:
+    return number > 1 and all(number % divisor for divisor in range(2, int(number**0.5) + 1))

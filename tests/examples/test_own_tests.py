@@ -1,0 +1,46 @@
+"""The examples' own `test_<op>.py`: they pass on the right kernel and fail on a wrong one, run as a user runs them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from .operators import FIXTURES, OPS, copy_of
+
+pytest.importorskip("pypto")
+pytestmark = [pytest.mark.sim, pytest.mark.slow, pytest.mark.timeout(600)]
+
+FAULTS = {"rmsnorm": "hidden_minus_one", "softmax": "last_row_unwritten", "flash_attention_fwd": "lse_base_two"}
+
+
+def _run(ws, tmp_path) -> subprocess.CompletedProcess:
+    output = tmp_path / "out"
+    output.mkdir()
+    return subprocess.run(
+        [sys.executable, str(Path(__file__).with_name("run_in_sim.py")), str(ws.test)],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env={**os.environ, "TILE_FWK_OUTPUT_DIR": str(output), "TILE_FWK_DEVICE_ID": "0"},
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("op", OPS)
+def test_it_passes_on_the_example(op, tmp_path):
+    run = _run(copy_of(op, tmp_path), tmp_path)
+    assert run.returncode == 0, run.stderr[-2000:]
+    assert f"{op}: l0 and l1 agree with the golden" in run.stdout
+
+
+@pytest.mark.parametrize("op", OPS)
+def test_it_fails_on_a_planted_fault(op, tmp_path):
+    fault = FIXTURES / "faults" / op / f"{FAULTS[op]}.py"
+    run = _run(copy_of(op, tmp_path, impl=fault), tmp_path)
+    assert run.returncode != 0
+    assert "AssertionError" in run.stderr and "differs" in run.stderr
+    assert "agree with the golden" not in run.stdout
