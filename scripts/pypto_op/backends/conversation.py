@@ -15,6 +15,7 @@ from pypto_op.backends.capture import Capture
 from pypto_op.backends.launcher import Launched
 
 _MIB = 1024 * 1024
+_WORN_BYTES = 2048 * _MIB
 _LOOK_SECONDS = 0.05
 _GRACE_SECONDS = 3.0
 _LONGEST_MESSAGE = 64 * 1024
@@ -93,6 +94,14 @@ class Conversation:
             if now - looked >= _LOOK_SECONDS:
                 looked = now
                 self._watch_memory()
+
+    def worn(self) -> bool:
+        """Whether the worker has gathered so much memory that pypto does not give back that it should be replaced."""
+        worker = self._launched.worker()
+        if worker is None:
+            return True
+        held = processes.resident_bytes(worker)
+        return processes.data_bytes(worker) > _WORN_BYTES or 2 * held > self._limits.memory_mb * _MIB
 
     def end_strays(self) -> None:
         """End what a case left running below the worker."""

@@ -98,7 +98,9 @@ def _calculator() -> Finding:
         return Finding("calculator", "missing", "", "sim checks structure only", "mend the lines above first")
     if calculator.cached(ingredients) is not None:
         return Finding("calculator", "ok", "built and cached")
-    return Finding("calculator", "limited", "not built yet", "the first verify takes half a minute longer", "pypto-op verify")
+    return Finding(
+        "calculator", "limited", "not built yet", "the first verify takes half a minute longer", "pypto-op doctor --build"
+    )
 
 
 def _enclosure() -> Finding:

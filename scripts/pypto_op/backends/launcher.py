@@ -184,9 +184,14 @@ def shared_zygote(document: dict[str, Any], variables: dict[str, str]) -> Zygote
         return zygote
 
 
+def living() -> list[Zygote]:
+    """Return the zygotes of this process that live."""
+    return [zygote for zygote in _shared.values() if zygote.alive]
+
+
 def living_zygotes() -> list[int]:
-    """Return the process ids of this process's zygotes."""
-    return [zygote.pid for zygote in _shared.values() if zygote.alive]
+    """Return their process ids."""
+    return [zygote.pid for zygote in living()]
 
 
 def start_alone(document: dict[str, Any], variables: dict[str, str]) -> Launched:

@@ -39,9 +39,18 @@ def resident_bytes(process: int) -> int:
 
 def peak_bytes(process: int) -> int:
     """Return the highest resident memory that a process ever had; 0 when it is gone."""
+    return _status_bytes(process, "VmHWM:")
+
+
+def data_bytes(process: int) -> int:
+    """Return what a process has reserved for data, touched or not; 0 when it is gone."""
+    return _status_bytes(process, "VmData:")
+
+
+def _status_bytes(process: int, field: str) -> int:
     with contextlib.suppress(OSError, ValueError, IndexError):
         for line in Path(f"/proc/{process}/status").read_text().splitlines():
-            if line.startswith("VmHWM:"):
+            if line.startswith(field):
                 return int(line.split()[1]) * 1024
     return 0
 

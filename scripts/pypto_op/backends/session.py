@@ -108,7 +108,7 @@ class WorkerSession:
                 remove_values(stem)
         result = self._with_output(result, conversation)
         conversation.end_strays()
-        if result.outcome not in _KEEPS_WORKER:
+        if result.outcome not in _KEEPS_WORKER or conversation.worn():
             self._drop_worker()
         return result, answer
 

@@ -32,6 +32,8 @@ class HostDevices(TorchFunctionMode):
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
         """Call `func` with each NPU among its arguments replaced."""
+        if func is torch.device and args and to_host(args[0]) is _CPU:
+            return _CPU
         args = tuple(to_host(argument) for argument in args)
         kwargs = {name: to_host(value) for name, value in (kwargs or {}).items()}
         return func(*args, **kwargs)

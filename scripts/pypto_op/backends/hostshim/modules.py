@@ -95,8 +95,8 @@ def _inside(*args: Any, **kwargs: Any) -> Iterator[None]:
 
 def _set_device(device: Any) -> None:
     """Accept device 0 to 15 in any spelling; complain like the device about nonsense."""
-    index = device if isinstance(device, int) else str(device).rpartition(":")[2]
-    if not str(index).isdigit() and str(index) != "npu":
+    word = str(device).rpartition(":")[2]
+    if not word.isdigit() and word not in ("npu", "cpu"):  # a device object of the NPU is the CPU's here
         raise RuntimeError(f"Invalid device: {device!r}")
 
 

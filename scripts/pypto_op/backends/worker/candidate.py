@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -66,7 +67,7 @@ class Candidate:
         if outputs:
             facts |= self._facts_about(leaves, inputs)
             facts["sentinel_left"] = self._sentinels_left(stem, outputs)
-            facts["cost"] = self._device.figures(lambda: self._call(values))
+            facts["cost"] = self._figures(values)
         return [_normal(output) for output in outputs], facts
 
     def _load(self, wrapper: str, sha256: str) -> Callable[..., Any]:
@@ -96,6 +97,14 @@ class Candidate:
             self._end_if_forked()
             self._raise_offences()
         return returned, seconds
+
+    def _figures(self, values: Sequence[Any]) -> dict[str, float | int] | None:
+        """Return the device's figures; that they cannot be had does not change the verdict on the numbers."""
+        try:
+            return self._device.figures(lambda: self._call(values))
+        except Exception as error:
+            print(f"no figures of the device: {type(error).__name__}: {error}", file=sys.__stderr__)
+            return None
 
     def _end_if_forked(self) -> None:
         """End a copy of this process that the candidate forked, before it answers in the judge's ear."""

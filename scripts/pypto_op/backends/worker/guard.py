@@ -83,6 +83,12 @@ class Fence:
             return False
         return self.workspace.artifact_of(_source_of(path))[0] not in _HIDDEN_KINDS
 
+    def may_import(self, name: str) -> bool:
+        """Whether a module may be imported, judged by its name: a hidden file may be out of sight altogether."""
+        folders = (self.workspace.root, self.workspace.modules_dir, self.workspace.eval_dir)
+        file = name.rpartition(".")[2] + ".py"
+        return all(self.workspace.artifact_of(folder / file)[0] not in _HIDDEN_KINDS for folder in folders)
+
     def may_write(self, path: str) -> bool:
         """Whether `path`, absolute and resolved, may be written, made or removed."""
         return _inside(path, self.scratch) or path in ("/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty")
@@ -184,6 +190,11 @@ def _check_list(fence: Fence, arguments: tuple[Any, ...]) -> str | None:
     return None
 
 
+def _check_import(fence: Fence, arguments: tuple[Any, ...]) -> str | None:
+    name = arguments[0] if arguments else None
+    return f"import {name}" if isinstance(name, str) and not fence.may_import(name) else None
+
+
 def _always(what: str) -> Callable[[Fence, tuple[Any, ...]], str | None]:
     return lambda fence, arguments: what
 
@@ -194,6 +205,7 @@ def _check_dlopen(fence: Fence, arguments: tuple[Any, ...]) -> str | None:
 
 _CHECKS: dict[str, Callable[[Fence, tuple[Any, ...]], str | None]] = {
     "open": _check_open,
+    "import": _check_import,
     **dict.fromkeys(_CHANGES_FILES, _check_change),
     **dict.fromkeys(_LISTS, _check_list),
     **dict.fromkeys(_STARTS_PROGRAM, _always("start another program")),

@@ -16,11 +16,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
+from pypto_op.backends.processes import data_bytes
 from pypto_op.backends.worker import linux
 
 _MIB = 1024 * 1024
-_SLACK_MB = 2048
-"""Room above the memory limit for thread stacks, which count as data although they are never touched."""
+_SLACK_MB = 4096
+"""Room above the memory limit for what counts as data although it is never touched: stacks of threads, and the
+32 MiB that pypto reserves at each launch and never gives back (a worker is replaced in time, see `session`)."""
 
 
 @dataclass(frozen=True)
@@ -149,8 +151,7 @@ def _show_alone(scratch: Path) -> None:
 
 def limit_memory(megabytes: int) -> None:
     """Cap what this process and each of its children can allocate; the judge watches resident memory besides."""
-    now = _data_bytes()
-    cap = now + (megabytes + _SLACK_MB) * _MIB
+    cap = data_bytes(os.getpid()) + (megabytes + _SLACK_MB) * _MIB
     resource.setrlimit(resource.RLIMIT_DATA, (cap, cap))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     try:
@@ -158,10 +159,3 @@ def limit_memory(megabytes: int) -> None:
         Path("/proc/self/oom_score_adj").write_text("1000")
     except OSError:
         return
-
-
-def _data_bytes() -> int:
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith("VmData:"):
-            return int(line.split()[1]) * 1024
-    return 0

@@ -1,0 +1,108 @@
+"""A device layer for tests: the NPU backend's own code, driven by the host shim and pypto's simulator.
+
+Nothing here can be reached from the product: a layer is a constructor argument, never an environment variable.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from pypto_op.backends import calculator, native
+from pypto_op.backends.npu import Devices
+from pypto_op.backends.worker.npu import Npu
+
+
+class Layer:
+    """Two devices, 0 and 3."""
+
+    worker_class = "standin_npu:Device"
+
+    def __init__(self, reason: str = "", worker_class: str = worker_class) -> None:
+        self._reason = reason
+        self.worker_class = worker_class
+        self.variables = {
+            "PYTHONPATH": str(Path(__file__).parent),
+            "TORCH_DEVICE_BACKEND_AUTOLOAD": "0",
+            "ASCEND_SLOG_PRINT_TO_STDOUT": "1",
+            "ASCEND_GLOBAL_LOG_LEVEL": "3",
+            **_simulator(),
+        }
+
+    def find(self) -> Devices:
+        return Devices(self._reason, () if self._reason else (0, 3), {"torch_npu": "stand-in"})
+
+
+class Device(Npu):
+    """The worker's side: `Npu` itself, on a torch_npu that is the host shim with a profiler."""
+
+    def prepare(self) -> None:
+        from pypto_op.backends import hostshim
+        from pypto_op.backends.worker import pypto_hooks
+
+        switch = Path(os.environ["STANDIN_SWITCH"])
+        pypto_hooks.load_before_pypto(switch)
+        hostshim.install()
+        pypto_hooks.load_calculator(Path(os.environ["STANDIN_CALCULATOR"]))
+        pypto_hooks.simulate(numeric=True)
+        pypto_hooks.switch_cost_model(switch, False)
+        sys.modules["torch_npu"].profiler = _profiler()  # type: ignore[attr-defined]
+        super().prepare()
+
+
+class Broken(Npu):
+    """A worker whose driver does not come up."""
+
+    def prepare(self) -> None:
+        from pypto_op.backends import hostshim
+
+        hostshim.install()
+
+        def refuse(device: Any) -> None:
+            raise RuntimeError("Initialize:build/torch_npu: rtSetDevice error\nsecond line")
+
+        sys.modules["torch.npu"].set_device = refuse  # type: ignore[attr-defined]
+        super().prepare()
+
+
+def _simulator() -> dict[str, str]:
+    """Return what the worker needs of the simulator, where there is one."""
+    ingredients = calculator.find_ingredients()
+    if ingredients is None or not ingredients.toolchain.complete:
+        return {}
+    tools = native.ensure(ingredients.toolchain)
+    return {
+        "PATH": f"{tools.bin_dir}:{os.environ['PATH']}",
+        "PYPTO_OP_CXX": ingredients.toolchain.paths["g++"],
+        "STANDIN_SWITCH": str(tools.cost_model_switch),
+        "STANDIN_CALCULATOR": str(calculator.ensure(ingredients)),
+    }
+
+
+def _profiler() -> Any:
+    """Return what `torch_npu.profiler` offers and `Npu` uses; it leaves the table that the real one leaves."""
+
+    class Profile:
+        def __init__(self, activities: list[str], on_trace_ready: str) -> None:
+            assert activities == ["NPU"]
+            self._folder = Path(on_trace_ready)
+
+        def __enter__(self) -> None: ...
+
+        def __exit__(self, *error: object) -> None:
+            table = self._folder / "host_1_ascend_pt" / "ASCEND_PROFILER_OUTPUT" / "kernel_details.csv"
+            table.parent.mkdir(parents=True, exist_ok=True)
+            with table.open("w", newline="") as file:
+                rows = csv.writer(file)
+                rows.writerow(["Step Id", "Name", "Type", "Duration(us)"])
+                rows.writerows([["0", "double_kernel", "MIX", "7.25"], ["0", "copy", "AIV", "0.75"], ["", "", "", ""]])
+
+    return SimpleNamespace(
+        profile=Profile,
+        ProfilerActivity=SimpleNamespace(NPU="NPU"),
+        tensorboard_trace_handler=lambda folder: folder,
+    )

@@ -1,0 +1,112 @@
+"""Code that was written for the device runs unchanged on a machine without one."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch")
+
+
+def run_under_shim(tmp_path: Path, code: str) -> str:
+    """Run a script as `python -m pypto_op.backends.hostshim` does, and return what it printed."""
+    script = tmp_path / "script.py"
+    script.write_text(textwrap.dedent(code))
+    command = [sys.executable, "-m", "pypto_op.backends.hostshim", str(script), "an", "argument"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_every_way_to_name_the_device(tmp_path: Path) -> None:
+    printed = run_under_shim(
+        tmp_path,
+        """
+        import numpy, sys, torch, torch_npu
+        from torch_npu import npu
+        import torch.npu
+        D = torch.device("npu:0")
+        g = torch.Generator(device=D)
+        g.manual_seed(1)
+        made = [
+            torch.empty(2, device=D), torch.empty(2, device="npu"), torch.randn(2, 3, device="npu:0"),
+            torch.tensor([1, 2], device=D), torch.zeros(2, device=D), torch.full((2,), 3.0, device="npu:7"),
+            torch.arange(3, device=D), torch.eye(2, device=D), torch.linspace(0, 1, 3, device=D),
+            torch.randint(0, 3, (2,), device=D), torch.randn(2, generator=g, device=D),
+            torch.empty_like(torch.ones(2), device=D), torch.ones(2).new_empty(3, device=D),
+            torch.ones(2).npu(), torch.ones(2).npu(0), torch.ones(2).to(D), torch.ones(2).to("npu:0"),
+            torch.ones(2).to(D, torch.float16), torch.ones(2).to(device=D, dtype=torch.int8),
+            torch.ones(2).to(torch.device("npu", 3)), torch.from_numpy(numpy.ones(2)).npu(),
+            torch.nn.Linear(2, 2).to(D).weight, torch.nn.Linear(2, 2, device=D).npu().bias,
+        ]
+        assert all(t.device.type == "cpu" for t in made)
+        assert torch.ones(2).to(D, torch.float16).dtype is torch.float16
+        assert isinstance(g, torch.Generator) and isinstance(torch.Generator(), torch.Generator)
+        assert torch.equal(torch.randn(3, generator=torch.Generator(D).manual_seed(5)),
+                           torch.randn(3, generator=torch.Generator().manual_seed(5)))
+        with torch.device("npu:0"):
+            assert torch.ones(2).device.type == "cpu"
+        torch.set_default_device("npu:0")
+        assert torch.ones(2).device.type == "cpu"
+        print("fine", sys.argv[1:])
+        """,
+    )
+    assert printed == "fine ['an', 'argument']\n"
+
+
+def test_the_functions_of_torch_npu(tmp_path: Path) -> None:
+    printed = run_under_shim(
+        tmp_path,
+        """
+        import torch, torch_npu
+        torch.npu.set_device(0); torch.npu.set_device("npu:1"); torch.npu.set_device(torch.device("npu:0"))
+        torch.npu.synchronize(); torch.npu.empty_cache(); torch.npu.manual_seed_all(3); torch.manual_seed(3)
+        torch.npu.set_compile_mode(jit_compile=False)
+        torch.npu.config.allow_internal_format = False
+        assert torch.npu.is_available() and torch.npu.device_count() == 1 and torch.npu.current_device() == 0
+        assert torch.npu.is_host_shim and torch_npu.is_host_shim
+        assert torch.npu.current_stream().npu_stream == 0 and torch.npu.memory_allocated() == 0
+        begin, end = torch.npu.Event(enable_timing=True), torch.npu.Event(enable_timing=True)
+        with torch.npu.stream(torch.npu.Stream()), torch.npu.device(0):
+            begin.record(); end.record()
+        begin.synchronize()
+        assert begin.elapsed_time(end) >= 0
+        x = torch.ones(2)
+        assert torch_npu.get_npu_format(x) == 2 and torch_npu.npu_format_cast(x, 29) is x
+        for call in (lambda: torch.npu.no_such_thing, lambda: torch_npu.npu_rms_norm, lambda: torch.npu.set_device("x")):
+            try:
+                call()
+            except (AttributeError, RuntimeError) as error:
+                print(error)
+        """,
+    ).splitlines()
+    assert "torch.npu.no_such_thing does not exist on a machine without NPU" in printed[0]
+    assert "torch_npu.npu_rms_norm" in printed[1]
+    assert "Invalid device" in printed[2]
+
+
+def test_it_does_not_hide_a_real_torch_npu(tmp_path: Path) -> None:
+    (tmp_path / "torch_npu").mkdir()
+    (tmp_path / "torch_npu" / "__init__.py").write_text("")
+    code = "from pypto_op.backends import hostshim; hostshim.install()"
+    done = subprocess.run(
+        [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(tmp_path)!r}); {code}"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode != 0
+    assert "would hide the installed torch_npu" in done.stderr
+
+
+def test_usage_without_a_script() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "pypto_op.backends.hostshim"], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith("usage:")

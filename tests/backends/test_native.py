@@ -1,0 +1,96 @@
+"""The compiler that remembers: the same result as the real one, and no memory of what differs."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from pypto_op.backends import native
+from pypto_op.backends.toolchain import find_toolchain
+
+SOURCE = """// hash: 17
+/* name 18 */
+#include "value.h"
+int answer() { return VALUE; }  // not a line of its own
+"""
+
+
+@pytest.fixture
+def memo(tmp_path: Path) -> dict[str, str]:
+    """The environment of a worker whose real compiler counts its calls in `calls`."""
+    tools = find_toolchain()
+    if not tools.complete:
+        pytest.skip(tools.reason)
+    counting = tmp_path / "counting-g++"
+    counting.write_text(f'#!/bin/sh\necho x >> "{tmp_path}/calls"\nexec {tools.paths["g++"]} "$@"\n')
+    counting.chmod(0o755)
+    (tmp_path / "cc").mkdir()
+    path = f"{native.ensure(tools).bin_dir}:{os.environ['PATH']}"
+    return {"PATH": path, "PYPTO_OP_CXX": str(counting), "PYPTO_OP_CC_CACHE": str(tmp_path / "cc")}
+
+
+def compile_in(
+    folder: Path, environment: dict[str, str], source: str, *, header: str = "#define VALUE 42\n", flags: str = "-O2"
+) -> bytes:
+    folder.mkdir(exist_ok=True)
+    (folder / "value.h").write_text(header)
+    (folder / "a.cpp").write_text(source)
+    command = f"g++ {flags} -S {folder}/a.cpp -o {folder}/a.s && g++ -c {folder}/a.s -o {folder}/a.o"
+    subprocess.run(["sh", "-c", command], env=environment, check=True, timeout=60)
+    return (folder / "a.o").read_bytes()
+
+
+def calls(tmp_path: Path) -> int:
+    return len((tmp_path / "calls").read_text().split())
+
+
+def test_the_same_code_is_compiled_once(tmp_path: Path, memo: dict[str, str]) -> None:
+    first = compile_in(tmp_path / "one", memo, SOURCE)
+    assert calls(tmp_path) == 2
+    again = compile_in(tmp_path / "two", memo, SOURCE.replace("17", "99").replace("18", "98"))
+    assert calls(tmp_path) == 2, "running numbers in comment lines do not matter"
+    assert again == first
+
+
+@pytest.mark.parametrize(
+    ("source", "more"),
+    [
+        (SOURCE.replace("VALUE;", "VALUE + 1;"), {}),
+        (SOURCE, {"header": "#define VALUE 43\n"}),
+        (SOURCE, {"flags": "-O0"}),
+        (SOURCE.replace("// hash: 17\n", ""), {}),
+        (SOURCE.replace("// hash: 17", "// hash: 17 \\"), {}),
+        (SOURCE.replace("/* name 18 */", "/* name */ int other() { return 1; } /* 18 */"), {}),
+    ],
+)
+def test_what_differs_is_compiled(tmp_path: Path, memo: dict[str, str], source: str, more: dict[str, str]) -> None:
+    compile_in(tmp_path / "one", memo, SOURCE)
+    before = calls(tmp_path)
+    remembered = compile_in(tmp_path / "two", memo, source, **more)
+    assert calls(tmp_path) > before
+    plain = {**memo, "PYPTO_OP_CC_CACHE": str(tmp_path / "missing")}
+    assert compile_in(tmp_path / "two", plain, source, **more) == remembered
+
+
+def test_failures_are_not_remembered(tmp_path: Path, memo: dict[str, str]) -> None:
+    for _ in range(2):
+        with pytest.raises(subprocess.CalledProcessError):
+            compile_in(tmp_path / "one", memo, "int x = ;\n")
+    assert list((tmp_path / "cc").glob("*.out")) == []
+    assert calls(tmp_path) == 2
+
+
+def test_everything_else_goes_to_the_real_compiler(tmp_path: Path, memo: dict[str, str]) -> None:
+    done = subprocess.run(["g++", "--version"], env=memo, capture_output=True, text=True, check=True, timeout=60)
+    assert "Free Software Foundation" in done.stdout
+    (tmp_path / "m.cpp").write_text("int main() { return 7; }\n")
+    subprocess.run(["g++", "m.cpp", "-o", "m"], env=memo, cwd=tmp_path, check=True, timeout=60)
+    assert subprocess.run([str(tmp_path / "m")], check=False, timeout=60).returncode == 7
+
+
+def test_plots_are_not_drawn(memo: dict[str, str]) -> None:
+    done = subprocess.run(["python3", "/no/such/script.py"], env=memo, capture_output=True, check=False, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")

@@ -1,0 +1,130 @@
+"""Goldens and input makers: right answers, and a clear result when they raise, print, or never end."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from pypto_op.backends.reference import ReferenceSession
+from pypto_op.errors import ContractError
+from pypto_op.vocabulary import Outcome
+from pypto_op.workspace import OpWorkspace
+
+from .conftest import QUICK
+
+pytestmark = pytest.mark.sim
+
+CASE = {"id": "L1_a", "shape": {"T": 3}, "seed": 1}
+
+
+def golden(operator: OpWorkspace, source: str, inputs: list[object], **more: object):  # type: ignore[no-untyped-def]
+    operator.golden.write_text("import torch\n\n\ndef double_golden(x):\n    " + source)
+    with ReferenceSession(operator, limits=replace(QUICK, case_seconds=5)) as session:
+        return session.golden(inputs, function="double_golden", file=operator.golden, **more)  # type: ignore[arg-type]
+
+
+def test_inputs_and_golden(operator: OpWorkspace) -> None:
+    with ReferenceSession(operator) as session:
+        named = session.make_inputs(CASE)
+        again = session.make_inputs(CASE)
+        result = session.golden([value for _, value in named], function="double_golden", file=operator.golden)
+    assert [name for name, _ in named] == ["x"]
+    x = named[0][1]
+    assert isinstance(x, torch.Tensor)
+    assert x.shape == (3, 32)
+    assert torch.equal(x, again[0][1])  # type: ignore[arg-type]
+    assert result.outcome is Outcome.OK
+    assert torch.equal(result.outputs[0], x * 2)
+    assert not list(operator.debug_dir.rglob("*")), "nothing is left in _debug/"
+
+
+def test_float64_goes_through_casts_to_float32(operator: OpWorkspace) -> None:
+    x = torch.randn(50, dtype=torch.float32).to(torch.bfloat16)
+    source = "w = x.float(); v = w.to(torch.float32).to(dtype=torch.float16); return (v / 3 + torch.ones(1)).to(x.dtype)"
+    exact = golden(operator, source, [x], float64=True)
+    assert exact.outputs[0].dtype is torch.float64
+    assert torch.equal(exact.outputs[0], x.double() / 3 + 1)
+    native = golden(operator, source, [x])
+    assert native.outputs[0].dtype is torch.bfloat16
+
+
+def test_float64_keeps_integers(operator: OpWorkspace) -> None:
+    source = "return (x * 2.5).round().to(torch.int8), x.to(torch.int32)"
+    exact = golden(operator, source, [torch.arange(4, dtype=torch.float16)], float64=True)
+    assert [output.dtype for output in exact.outputs] == [torch.int8, torch.int32]
+
+
+@pytest.mark.parametrize(
+    ("source", "outcome", "words"),
+    [
+        ("raise ValueError('no luck')", Outcome.EXCEPTION, "double_golden.py:5: ValueError: no luck"),
+        ("raise SystemExit(0)", Outcome.EXITED, "sys.exit"),
+        ("import os; os._exit(0)", Outcome.EXITED, "double_golden.py"),
+        ("while True: pass", Outcome.TIMED_OUT, "double_golden.py did not end within 5 s"),
+        ("return None", Outcome.BAD_OUTPUT, "double_golden of double_golden.py returned None"),
+        ("return x, 3", Outcome.BAD_OUTPUT, "returned int where a tensor belongs"),
+        ("return (", Outcome.SYNTAX_ERROR, "double_golden.py:5"),
+        ("return torch.ones(10 ** 13)", Outcome.OUT_OF_MEMORY, "double_golden.py"),
+    ],
+)
+def test_a_golden_that_fails(operator: OpWorkspace, source: str, outcome: Outcome, words: str) -> None:
+    result = golden(operator, source, [torch.ones(2)])
+    assert result.outcome is outcome
+    assert words in result.detail
+    assert result.outputs == []
+
+
+def test_a_golden_that_prints(operator: OpWorkspace) -> None:
+    result = golden(operator, "print('PASS'); return x, [x + 1]", [torch.ones(2)])
+    assert (result.outcome, result.stdout, result.structure) == (Outcome.OK, "PASS\n", "tuple(tensor, list(1))")
+    assert len(result.outputs) == 2
+
+
+def test_missing_golden(operator: OpWorkspace) -> None:
+    operator.golden.unlink()
+    with ReferenceSession(operator) as session:
+        result = session.golden([], function="double_golden", file=operator.golden)
+    assert result.outcome is Outcome.MISSING_FILE
+
+
+def test_an_edited_golden_is_loaded_anew(operator: OpWorkspace) -> None:
+    with ReferenceSession(operator) as session:
+        for factor in (2.0, 3.0):
+            operator.golden.write_text(f"def double_golden(x):\n    return x * {factor}\n")
+            result = session.golden([torch.ones(1)], function="double_golden", file=operator.golden)
+            assert result.outputs[0].item() == factor
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (("return {", "raise KeyError('T')\n    return {"), "KeyError"),
+        (("return {", "return 3 or {"), "returned int, not a dict"),
+        (('["x"]', '["x", "eps"]'), "differ in: eps"),
+        (('["x"]', "3"), "must define make_inputs(case) and PRIMARY_INPUT_ORDER"),
+        (("import torch", "import torch, no_such_module"), "no_such_module"),
+        (("torch.manual_seed", "while True: pass\n    torch.manual_seed"), "did not end within"),
+        (("torch.randn(", "{1: torch.randn("), "SyntaxError"),
+    ],
+)
+def test_input_makers_that_fail(operator: OpWorkspace, change: tuple[str, str], words: str) -> None:
+    text = operator.test_inputs.read_text()
+    assert change[0] in text
+    operator.test_inputs.write_text(text.replace(*change, 1))
+    with (
+        ReferenceSession(operator, limits=replace(QUICK, case_seconds=5)) as session,
+        pytest.raises(ContractError) as caught,
+    ):
+        session.make_inputs(CASE)
+    line = caught.value.one_line()
+    assert words in line
+    assert "eval/test_inputs.py" in line
+    assert "L1_a" in line
+
+
+def test_missing_input_maker(operator: OpWorkspace) -> None:
+    operator.test_inputs.unlink()
+    with ReferenceSession(operator) as session, pytest.raises(ContractError, match="No such file"):
+        session.make_inputs(CASE)

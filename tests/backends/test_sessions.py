@@ -1,0 +1,108 @@
+"""Sessions beside one another, and sessions whose judge disappears."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+import torch
+
+from pypto_op.backends import processes, sim
+from pypto_op.vocabulary import Outcome
+from pypto_op.workspace import OpWorkspace
+
+from . import kernels
+from .conftest import QUICK
+
+pytestmark = [pytest.mark.sim, pytest.mark.usefixtures("numeric")]
+
+
+def test_sessions_side_by_side_do_not_mix(operator: OpWorkspace) -> None:
+    operator.impl.write_text(kernels.GOOD)
+    backend = sim.SimBackend()
+
+    def judge(rows: int) -> bool:
+        x = torch.full((rows, 32), float(rows))
+        with backend.open(operator.impl, "double_wrapper", operator, limits=QUICK) as session:
+            results = [session.run(f"case{i}", [x + i]) for i in range(2)]
+        return all(torch.equal(result.outputs[0], (x + i) * 2) for i, result in enumerate(results))
+
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(judge, [3, 17, 33, 20]))
+
+
+@pytest.mark.parametrize("enclose", [True, False])
+def test_nothing_survives_a_killed_judge(operator: OpWorkspace, tmp_path: Path, enclose: bool) -> None:
+    """SIGKILL, in the middle of a case that would run for ten minutes and has a daemon."""
+    stays = "os.fork() == 0 and (os.setsid(), time.sleep(600))"
+    operator.impl.write_text(kernels.in_wrapper(stays, "print('up', flush=True)", "time.sleep(600)"))
+    marker = tmp_path / "pids"
+    script = textwrap.dedent(
+        f"""
+        import os, threading, time, torch
+        from pathlib import Path
+        from pypto_op.backends import launcher, processes, sim
+        from pypto_op.workspace import OpWorkspace
+        operator = OpWorkspace.at({str(operator.root)!r})
+        def tell():
+            while True:
+                time.sleep(0.2)
+                below = [p for z in launcher.living_zygotes() for p in (z, *processes.tree_below(z))]
+                if len(below) >= {5 if enclose else 4}:
+                    draft = Path({str(marker)!r} + '.draft')
+                    draft.write_text(' '.join(map(str, below)))
+                    draft.rename({str(marker)!r})
+        threading.Thread(target=tell, daemon=True).start()
+        with sim.SimBackend(enclose={enclose}).open(operator.impl, 'double_wrapper', operator) as session:
+            session.run('case', [torch.ones(4, 32)])
+        """
+    )
+    judge = subprocess.Popen([sys.executable, "-c", script], env={**os.environ})
+    _wait_until(marker.exists, 60)
+    time.sleep(1.0)
+    below = [int(word) for word in marker.read_text().split()]
+    judge.send_signal(signal.SIGKILL)
+    judge.wait()
+    _wait_until(lambda: all(processes.is_gone(process) for process in below), 15)
+
+
+def _wait_until(condition: object, seconds: float) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():  # type: ignore[operator]
+        assert time.monotonic() < deadline, "it did not come to pass"
+        time.sleep(0.05)
+
+
+def test_a_closed_session_says_so(operator: OpWorkspace) -> None:
+    from pypto_op.errors import InfraError
+
+    operator.impl.write_text(kernels.GOOD)
+    session = sim.SimBackend().open(operator.impl, "double_wrapper", operator)
+    assert session.run("case", [torch.ones(2, 32)]).outcome is Outcome.OK
+    session.close()
+    session.close()
+    with pytest.raises(InfraError, match="closed"):
+        session.run("case", [torch.ones(2, 32)])
+
+
+def test_what_a_failure_leaves_for_the_debugger_is_bounded(operator: OpWorkspace) -> None:
+    operator.impl.write_text(kernels.GOOD.replace("    pypto.set_vec_tile_shapes(16, 32)\n", ""))
+    with sim.SimBackend().open(operator.impl, "double_wrapper", operator, limits=QUICK) as session:
+        for number in range(22):
+            session.run(f"L1/case {number}", [torch.ones(2, 32)])
+    failures = operator.debug_dir / "failures"
+    kept = sorted(path.name for path in failures.iterdir())
+    assert len(kept) == 20
+    assert "L1_case_21" in kept
+    newest = failures / "L1_case_21"
+    assert "tile shape not set" in (newest / "outcome.txt").read_text()
+    assert (newest / "stdout.txt").stat().st_size > 0
+    total = sum(path.stat().st_size for path in operator.debug_dir.rglob("*") if path.is_file())
+    assert total < 20 * 1024 * 1024

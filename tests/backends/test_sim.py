@@ -1,0 +1,151 @@
+"""The simulator's own promises: structure only without a compiler, many cases in one session, doctor."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import jsonschema
+import pytest
+import torch
+from click.testing import CliRunner
+
+from pypto_op.backends import launcher, sim
+from pypto_op.backends.commands import doctor
+from pypto_op.bundle_files import schema_path
+from pypto_op.errors import InfraError
+from pypto_op.vocabulary import ExitCode, Outcome
+from pypto_op.workspace import OpWorkspace
+
+from . import kernels
+from .conftest import QUICK
+
+
+@pytest.fixture
+def no_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A PATH with a shell and nothing to compile with."""
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    for name in ("sh", "env"):
+        (tools / name).symlink_to(str(shutil.which(name)))
+    monkeypatch.setenv("PATH", str(tools))
+
+
+@pytest.mark.sim
+@pytest.mark.usefixtures("no_compiler")
+class TestStructureOnly:
+    def test_it_says_so(self) -> None:
+        available = sim.SimBackend().availability()
+        assert (available.ok, available.numeric) == (True, False)
+        assert "g++" in available.reason
+        assert available.caveats[0] == sim.STRUCTURE_ONLY
+
+    def test_shapes_come_back_and_no_numbers(self, operator: OpWorkspace) -> None:
+        operator.impl.write_text(kernels.GOOD)
+        with sim.SimBackend().open(operator.impl, "double_wrapper", operator, limits=QUICK) as session:
+            result = session.run("case", [torch.ones(20, 32)])
+        assert (result.outcome, result.numeric, result.launches) == (Outcome.OK, False, 1)
+        assert result.outputs[0].shape == (20, 32)
+        assert result.sentinel_left == (640,), "nothing was computed, and it shows"
+
+    def test_what_the_passes_refuse_is_still_refused(self, operator: OpWorkspace) -> None:
+        wide = kernels.GOOD.replace("32]", "4096]").replace("(16, 32)", "(16, 4096)")
+        operator.impl.write_text(wide)
+        with sim.SimBackend().open(operator.impl, "double_wrapper", operator, limits=QUICK) as session:
+            result = session.run("case", [torch.ones(16, 4096)])
+        assert result.outcome is Outcome.EXCEPTION
+        assert "exceeds MEM_UB" in result.detail
+
+
+@pytest.mark.sim
+@pytest.mark.usefixtures("numeric")
+def test_fifty_cases_in_one_session(operator: OpWorkspace) -> None:
+    operator.impl.write_text(kernels.GOOD)
+    peaks = []
+    with sim.SimBackend().open(operator.impl, "double_wrapper", operator, limits=QUICK) as session:
+        for rows in range(1, 51):
+            x = torch.randn(rows, 32)
+            result = session.run(f"case{rows}", [x])
+            assert result.outcome is Outcome.OK, f"{rows}: {result.detail}\n{result.stderr}"
+            assert torch.equal(result.outputs[0], x * 2), rows
+            assert (result.launches, result.sentinel_left) == (1, (0,))
+            peaks.append(result.peak_rss_mb)
+            left = sum(path.stat().st_size for path in (session.scratch / "pypto").rglob("*") if path.is_file())
+            assert left == 0
+    assert peaks[-1] < 700
+    assert not operator.debug_dir.exists()
+
+
+@pytest.mark.sim
+@pytest.mark.usefixtures("numeric")
+def test_the_zygote_starts_once(operator: OpWorkspace) -> None:
+    operator.impl.write_text(kernels.GOOD)
+    for _ in range(3):
+        with sim.SimBackend().open(operator.impl, "double_wrapper", operator, limits=QUICK) as session:
+            assert session.run("case", [torch.ones(1, 32)]).outcome is Outcome.OK
+    zygotes = set(launcher.living_zygotes())
+    with sim.SimBackend().open(operator.impl, "double_wrapper", operator, limits=QUICK) as session:
+        assert session.run("case", [torch.ones(1, 32)]).outcome is Outcome.OK
+    assert set(launcher.living_zygotes()) == zygotes
+
+
+@pytest.mark.sim
+@pytest.mark.usefixtures("numeric")
+def test_several_dtypes_and_kernels_in_one_session(operator: OpWorkspace) -> None:
+    source = kernels.HEAD + (
+        "import functools\n\n\n"
+        "@functools.lru_cache\n"
+        "def build(dtype, width):\n"
+        + "    "
+        + kernels.KERNEL.strip().replace("\n", "\n    ").replace("32", "width").replace("pypto.DT_FPwidth", "dtype")
+        + "\n    return double_kernel\n\n\n"
+        "TYPES = {torch.float32: pypto.DT_FP32, torch.float16: pypto.DT_FP16, torch.bfloat16: pypto.DT_BF16,\n"
+        "         torch.int32: pypto.DT_INT32}\n\n\n"
+        "def double_wrapper(x):\n"
+        "    out = torch.empty_like(x)\n"
+        "    build(TYPES[x.dtype], x.shape[1])(x, out)\n"
+        "    return out\n"
+    )
+    operator.impl.write_text(source.replace("tile * 2.0", "pypto.add(tile, tile)"))
+    with sim.SimBackend().open(operator.impl, "double_wrapper", operator, limits=QUICK) as session:
+        for dtype in (torch.float32, torch.float16, torch.bfloat16, torch.int32, torch.float32):
+            for width in (32, 64):
+                x = (torch.randn(17, width) * 100).to(dtype)
+                result = session.run(f"{dtype}{width}", [x])
+                assert result.outcome is Outcome.OK, result.detail
+                assert torch.equal(result.outputs[0], x + x)
+
+
+def test_without_pypto(monkeypatch: pytest.MonkeyPatch, operator: OpWorkspace) -> None:
+    from pypto_op.backends import calculator
+
+    monkeypatch.setattr(calculator, "find_ingredients", lambda: None)
+    available = sim.SimBackend().availability()
+    assert not available.ok
+    assert "pip install" in available.reason
+    with pytest.raises(InfraError, match="not installed"):
+        sim.SimBackend().open(operator.impl, "double_wrapper", operator)
+    done = CliRunner().invoke(doctor, [], standalone_mode=False)
+    assert done.return_value == ExitCode.INFRA
+
+
+def test_doctor_as_a_document() -> None:
+    command = [sys.executable, "-m", "pypto_op.cli", "doctor", "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    document = json.loads(done.stdout)
+    jsonschema.validate(document, json.loads(schema_path("doctor").read_text()))
+    assert done.returncode == (0 if document["sim"]["ok"] else 3)
+    names = [finding["name"] for finding in document["findings"]]
+    assert {"python", "torch", "pypto", "c++ tool chain", "calculator", "npu", "node", "memory"} <= set(names)
+
+
+@pytest.mark.usefixtures("no_compiler")
+def test_doctor_names_what_is_missing_what_it_costs_and_what_mends_it() -> None:
+    done = CliRunner().invoke(doctor, [], standalone_mode=False)
+    assert done.return_value == ExitCode.OK, "structure only is still usable"
+    assert "never a PASS on precision" in done.output
+    assert "-> apt-get install -y cmake g++ make" in done.output
+    assert "sim: structure only" in done.output
