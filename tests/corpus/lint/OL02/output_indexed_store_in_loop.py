@@ -1,0 +1,27 @@
+import os
+
+import torch
+import torch_npu
+import pypto
+
+torch.npu.set_device(int(os.environ.get("TILE_FWK_DEVICE_ID", "0")))
+
+H = 64
+ROWS = 16
+
+
+@pypto.frontend.jit(runtime_options={"run_mode": pypto.RunMode.NPU})
+def demo_kernel(
+    x: pypto.Tensor([64, H], pypto.DT_FP32),
+    y: pypto.Tensor([64, H], pypto.DT_FP32),
+):
+    pypto.set_vec_tile_shapes(ROWS, H)
+    for j in range(2):
+        rows = slice(j * 32, j * 32 + 32)
+        y[j * 32 : j * 32 + 32, :] = pypto.exp(x[j * 32 : j * 32 + 32, :])
+
+
+def demo_wrapper(x):
+    y = torch.empty_like(x)
+    demo_kernel(x, y)
+    return y
