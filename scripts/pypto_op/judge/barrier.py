@@ -38,8 +38,8 @@ class Barrier:
     """
 
     def __init__(self, golden: Path, impl: Path) -> None:
-        own = set(_lines(impl))
-        self._secret = sorted({line for line in _lines(golden) if line not in own}, key=len, reverse=True)
+        secret = set(_lines(golden)) - set(_lines(impl))
+        self._secret = {line: _however_spaced(line) for line in sorted(secret, key=len, reverse=True)}
 
     def clean(self, text: str, secrets: Sequence[torch.Tensor] = ()) -> str:
         """Return `text` without what the barrier keeps back.
@@ -49,9 +49,10 @@ class Barrier:
             secrets: tensors whose values must not pass: inputs and golden outputs of the case.
         """
         text = _CONTROL.sub("", text)
-        for line in self._secret:
-            if line in text:
-                text = text.replace(line, SOURCE)
+        spaced = " ".join(text.split())
+        for line, pattern in self._secret.items():
+            if line in spaced:
+                text = pattern.sub(SOURCE, text)
         for pattern in (_TENSOR, _FLOATS, _LONG_LIST):
             text = pattern.sub(VALUES, text)
         return _without_numbers(text, secrets)
@@ -62,7 +63,12 @@ def _lines(path: Path) -> Iterable[str]:
         source = path.read_text(encoding="utf-8", errors="replace")
     except OSError:
         return []
-    return [line.strip() for line in source.splitlines() if len(line.strip()) >= _MIN_LINE]
+    lines = (" ".join(line.split()) for line in source.splitlines())
+    return [line for line in lines if len(line) >= _MIN_LINE]
+
+
+def _however_spaced(line: str) -> re.Pattern[str]:
+    return re.compile(r"\s+".join(re.escape(word) for word in line.split()))
 
 
 def _without_numbers(text: str, secrets: Sequence[torch.Tensor]) -> str:

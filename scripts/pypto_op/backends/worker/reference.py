@@ -77,6 +77,7 @@ class Reference:
         mode: AbstractContextManager[Any] = nullcontext()
         if message["float64"]:
             values, mode = [widened(value) for value in values], Doubled()
+        before = [_version(value) for value in values]
         try:
             with mode, torch.no_grad():
                 returned = function(*values)
@@ -88,7 +89,8 @@ class Reference:
         except Failure as failure:
             detail = failure.detail.replace("the wrapper", f"{name} of {file.name}")
             raise Failure(failure.outcome, detail) from None
-        return [leaf.detach().contiguous() for leaf in leaves], {"structure": structure}
+        mutated = [i for i, value in enumerate(values) if _version(value) != before[i]]
+        return [leaf.detach().contiguous() for leaf in leaves], {"structure": structure, "mutated_inputs": mutated}
 
     def _module(self, file: Path) -> ModuleType:
         try:
@@ -98,3 +100,10 @@ class Reference:
         if key not in self._loaded:
             self._loaded[key] = load_module(file)
         return self._loaded[key]
+
+
+def _version(value: Any) -> list[int]:
+    """Return how often torch has changed each tensor of an argument in place."""
+    if isinstance(value, torch.Tensor):
+        return [value._version]
+    return [n for item in value for n in _version(item)] if isinstance(value, (list, tuple)) else []

@@ -1,0 +1,300 @@
+"""evaluation_report.json: what is in it, what may never be in it, and what the exit code makes of it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pypto_op.backends import calculator
+from pypto_op.backends.toolchain import Toolchain
+from pypto_op.documents import schema
+from pypto_op.judge import report as reports
+from pypto_op.state import evidence
+from pypto_op.workspace import OpWorkspace
+
+from .judging import CASES, Answer, place, verify
+
+pytestmark = [pytest.mark.sim, pytest.mark.usefixtures("numeric")]
+
+
+@pytest.fixture(scope="module")
+def passed(tmp_path_factory: pytest.TempPathFactory) -> tuple[OpWorkspace, Answer]:
+    """A PASS of sum_diff; read only."""
+    ws = place("sum_diff", tmp_path_factory.mktemp("passed"), cases=CASES)
+    return ws, verify(ws.root)
+
+
+@pytest.fixture
+def operator(tmp_path: Path) -> OpWorkspace:
+    return place("sum_diff", tmp_path, cases=CASES[:1])
+
+
+def add_to_wrapper(ws: OpWorkspace, code: str) -> None:
+    source = ws.impl.read_text()
+    assert "    return total, diff" in source
+    ws.impl.write_text(source.replace("    return total, diff", f"    {code}\n    return total, diff"))
+
+
+# -- a report that was written -----------------------------------------------------------------------------------
+
+
+def test_schema_and_bytes(passed: tuple[OpWorkspace, Answer]) -> None:
+    ws, answer = passed
+    assert answer.code == 0
+    assert answer.stdout == ws.report.read_text(encoding="utf-8"), "--json prints the file's bytes"
+    schema.check(answer.report, "evaluation_report", file=ws.report)
+
+
+def test_what_a_pass_says(passed: tuple[OpWorkspace, Answer]) -> None:
+    ws, answer = passed
+    report = answer.report
+    assert (report["op_name"], report["impl_file"], report["wrapper"]) == ("sum_diff", "sum_diff_impl.py", "sum_diff_wrapper")
+    assert (report["cases_total"], report["cases_passed"], report["cases_precision"]) == (2, 2, 2)
+    assert report["per_mode_status"] == {"sim": "PASS"}
+    assert report["first_failure"] is None and report["error"] is None
+    assert report["selection"] == {"levels": None, "case": None, "complete": True}
+    assert report["modes"]["sim"]["numeric"] and report["modes"]["sim"]["caveats"]
+    assert all(len(set(check["seeds"])) == 2 for check in report["checks"]), "a fresh seed besides the suite's"
+    now = evidence.file_hashes(ws)
+    assert {name: report["hashes"][name] for name in now} == now
+    assert report["hashes"]["policy"] == evidence.policy_hash(report["policy"])
+
+
+def test_the_seal_holds_every_field(operator: OpWorkspace) -> None:
+    add_to_wrapper(operator, "total = total[:1]")
+    report = verify(operator.root).report
+    assert report["status"] == "FAIL" and evidence.check_seal(report)
+    changes: dict[str, Any] = {"status": "PASS", "cases_passed": 1, "first_failure": None, "stdout": "x", "seconds": 0.0}
+    for key, value in changes.items():
+        assert not evidence.check_seal({**report, key: value}), key
+    assert evidence.pass_for_bytes(operator) is None
+
+
+def test_a_pass_counts_for_its_bytes_only(operator: OpWorkspace) -> None:
+    assert verify(operator.root).code == 0
+    assert evidence.pass_for_bytes(operator) is not None
+    operator.impl.write_text(operator.impl.read_text() + "\n# another byte\n")
+    assert evidence.pass_for_bytes(operator) is None
+
+
+def test_the_same_from_the_command_line(operator: OpWorkspace) -> None:
+    command = [sys.executable, "-m", "pypto_op.cli", "verify", str(operator.root), "--modes", "sim", "--json", "--quiet"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=250, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == operator.report.read_text()
+
+
+# -- requests that select nothing, and modes that are not there ------------------------------------------------------
+
+
+@pytest.mark.parametrize("arguments", [("--levels", "L5"), ("--case", "nobody"), ("--levels", "L2", "--case", "ragged")])
+def test_a_selection_of_nothing_is_no_pass(operator: OpWorkspace, arguments: tuple[str, ...]) -> None:
+    answer = verify(operator.root, *arguments)
+    assert answer.code == 2
+    assert (answer.report["status"], answer.report["cases_total"]) == ("ERROR", 0)
+    assert answer.report["error"]["kind"] == "contract"
+    assert "no case" in answer.report["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    "arguments", [("--levels", "L9"), ("--levels", ","), ("--modes", "gpu"), ("--modes", ""), ("--jobs", "0")]
+)
+def test_a_senseless_request_is_refused_in_one_line(operator: OpWorkspace, arguments: tuple[str, ...]) -> None:
+    answer = verify(operator.root, *arguments)
+    assert (answer.code, answer.stdout) == (2, "")
+    assert "Error" in answer.stderr and "Traceback" not in answer.stderr
+    assert not operator.report.exists()
+
+
+def test_a_part_says_that_it_is_one(operator: OpWorkspace) -> None:
+    report = verify(operator.root, "--levels", "2").report
+    assert report["status"] == "PASS"
+    assert report["selection"] == {"levels": ["L2"], "case": None, "complete": False}
+
+
+def npu_is_there() -> bool:
+    from pypto_op.backends.registry import get_backend
+    from pypto_op.vocabulary import Mode
+
+    return get_backend(Mode.NPU).availability().ok
+
+
+@pytest.mark.skipif(npu_is_there(), reason="this machine has an NPU")
+def test_no_mode_available(operator: OpWorkspace) -> None:
+    answer = verify(operator.root, modes="npu")
+    assert answer.code == 3
+    report = answer.report
+    assert (report["status"], report["error"]["kind"], report["per_mode_status"]) == ("ERROR", "infra", {"npu": "SKIPPED"})
+    assert report["modes"]["npu"]["reason"]
+    assert evidence.pass_for_bytes(operator) is None
+
+
+@pytest.mark.skipif(npu_is_there(), reason="this machine has an NPU")
+def test_a_mode_that_is_not_there_is_skipped_beside_one_that_is(operator: OpWorkspace) -> None:
+    answer = verify(operator.root, modes="sim,npu")
+    assert answer.code == 0
+    assert answer.report["per_mode_status"] == {"sim": "PASS", "npu": "SKIPPED"}
+
+
+def test_structure_only_is_never_a_pass(operator: OpWorkspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a C++ tool chain there are no numbers, so a precision case cannot be judged."""
+    found = calculator.find_ingredients()
+    assert found is not None
+    none = Toolchain({}, ("g++",), {})
+    monkeypatch.setattr(calculator, "find_toolchain", lambda: none)
+    if calculator.find_ingredients().toolchain.complete:  # type: ignore[union-attr]
+        pytest.fail("the tool chain is still found")
+    answer = verify(operator.root)
+    report = answer.report
+    assert (report["status"], answer.code) == ("ERROR", 3)
+    assert report["modes"]["sim"]["numeric"] is False
+    assert report["modes"]["sim"]["caveats"][0].startswith("structure only")
+    assert (report["cases_passed"], report["cases_precision"]) == (0, 0)
+    add_to_wrapper(operator, "total = total[:1]")
+    assert verify(operator.root).report["first_failure"]["reason"] == "shape", "a wrong structure is still seen"
+
+
+# -- a stale report --------------------------------------------------------------------------------------------------
+
+
+def test_an_earlier_report_is_gone_when_the_judge_breaks(operator: OpWorkspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    operator.report.write_text('{"status": "PASS"}')
+
+    def broken(*_: Any) -> None:
+        assert not operator.report.exists(), "removed before anything is judged"
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("pypto_op.judge.verify.run_cases", broken)
+    assert verify(operator.root).code == 130
+    assert not operator.report.exists()
+
+
+@pytest.mark.parametrize("file", ["SPEC.md", "eval/module_interfaces.yaml", "eval/adversarial_suite.json"])
+def test_a_broken_document_replaces_an_earlier_pass(operator: OpWorkspace, file: str) -> None:
+    operator.report.write_text('{"status": "PASS"}')
+    (operator.root / file).write_text("{{{{ nothing\n")
+    answer = verify(operator.root)
+    assert (answer.code, answer.report["status"], answer.report["error"]["kind"]) == (2, "ERROR", "contract")
+    assert Path(file).name in answer.report["error"]["message"]
+    assert answer.stdout == operator.report.read_text()
+
+
+GOLDENS = {
+    "raises": "def sum_diff_golden(x, y):\n    raise ValueError(float(x[0, 0]))\n",
+    "changes its input": "def sum_diff_golden(x, y):\n    return 2.0 * x + y, x.sub_(y)\n",
+    "exits": "import os\ndef sum_diff_golden(x, y):\n    os._exit(0)\n",
+    "returns nothing": "def sum_diff_golden(x, y):\n    return None\n",
+    "does not parse": "def sum_diff_golden(x, y:\n",
+}
+
+
+@pytest.mark.parametrize("how", sorted(GOLDENS))
+def test_a_broken_golden_is_not_the_candidates_fault(operator: OpWorkspace, how: str) -> None:
+    operator.golden.write_text(GOLDENS[how])
+    answer = verify(operator.root)
+    assert (answer.code, answer.report["status"], answer.report["error"]["kind"]) == (2, "ERROR", "contract")
+    assert answer.report["first_failure"]["reason"] == "golden_failed"
+
+
+@pytest.mark.parametrize(
+    "source", ["raise ValueError\n", "def make_inputs(case):\n    raise ValueError\n", "import os; os._exit(0)\n"]
+)
+def test_broken_inputs_are_not_the_candidates_fault(operator: OpWorkspace, source: str) -> None:
+    operator.test_inputs.write_text(source)
+    answer = verify(operator.root)
+    assert (answer.code, answer.report["status"], answer.report["error"]["kind"]) == (2, "ERROR", "contract")
+
+
+def test_a_suite_without_numbers_is_no_pass(tmp_path: Path) -> None:
+    ws = place("sum_diff", tmp_path, cases=[{**CASES[0], "precision": False}])
+    answer = verify(ws.root)
+    assert (answer.code, answer.report["status"]) == (2, "ERROR")
+    assert "compares numbers" in answer.report["error"]["message"]
+
+
+# -- the barrier -----------------------------------------------------------------------------------------------------
+
+CANARY = 31415.926
+"""Planted in the inputs; the golden's outputs then hold 3 times it and 0."""
+WORDS = "GOLDEN_CANARY_RECIPE"
+
+LEAKS = {
+    "prints its inputs": "print(x); print(x.tolist()); print(repr(x[0])); print(float(x[0, 0]))",
+    "prints to stderr": "import sys; print(x.numpy(), [round(v, 3) for v in x[0].tolist()], file=sys.stderr)",
+    "raises with a tensor": "raise ValueError(x)",
+    "raises with a number": "raise ValueError(f'first element {float(x[0, 0]):.3f}')",
+    "asserts with a list": "assert False, x[:2].tolist()",
+    "prints what it computed": "print(total, diff); total += 1",
+    "prints one value per line": "print(*x[0].tolist(), sep='\\n')",
+    "prints, then crashes": "print(x.tolist(), flush=True); os.abort()",
+}
+
+
+@pytest.mark.parametrize("how", sorted(LEAKS))
+def test_no_canary_passes_the_barrier(operator: OpWorkspace, how: str) -> None:
+    inputs = operator.test_inputs
+    source = inputs.read_text()
+    inputs.write_text(
+        source.replace('return {"x": x, "y": y}', f'x[:] = {CANARY}\n    y[:] = {CANARY}\n    return {{"x": x, "y": y}}')
+    )
+    assert str(CANARY) in inputs.read_text()
+    operator.golden.write_text(
+        f'NOTE = "{WORDS}"\n\n\ndef sum_diff_golden(x, y):\n    recipe = "{WORDS}"\n    return 2.0 * x + y + 0.125, x - y + 0.5\n'
+    )
+    add_to_wrapper(operator, LEAKS[how])
+    answer = verify(operator.root)
+    assert answer.report["status"] in ("FAIL", "ERROR")
+    everything = answer.stdout + answer.stderr
+    for canary in ("31415.9", "94247.", "94248", WORDS):
+        assert canary not in everything, how
+    assert answer.report["stdout"] or answer.report["first_failure"]["reason"] == "exception", "the words get through, cleaned"
+
+
+@pytest.mark.parametrize("gap", [" ", "   ", "\t"])
+def test_the_goldens_own_lines_do_not_pass(operator: OpWorkspace, gap: str) -> None:
+    """A candidate that has got hold of the golden prints a line of it."""
+    line = "return 2.0 * x + y, x - y"
+    assert line in operator.golden.read_text()
+    operator.golden.write_text(operator.golden.read_text().replace(line, f"{line}  # the recipe"))
+    words = [*line.split(), "#", "the", "recipe"]
+    add_to_wrapper(operator, f"line = {gap!r}.join({words}); print(line, flush=True); raise RuntimeError(line)")
+    answer = verify(operator.root)
+    assert answer.report["first_failure"]["reason"] == "exception"
+    assert f"the{gap}recipe" not in answer.report["stdout"] + answer.report["first_failure"]["summary"]
+    assert "golden source removed" in answer.report["stdout"]
+
+
+def test_only_what_the_schema_names_is_written() -> None:
+    body = reports.skeleton(None, "op", "op_impl.py", "op_wrapper")
+    body["golden_values"] = [1.0]
+    body["modes"] = {"sim": {"numeric": True, "caveats": [], "reason": "", "inputs": [3.25]}}
+    clean = json.dumps(reports.sanitize(body))
+    assert "golden_values" not in clean and "3.25" not in clean
+
+
+# -- staged operators ------------------------------------------------------------------------------------------------
+
+
+def test_a_phase_is_judged_against_its_own_golden_only(tmp_path: Path) -> None:
+    ws = place("chain", tmp_path)
+    ws.module_golden(2).write_text("raise RuntimeError('never loaded')\n")
+    ws.golden.write_text("raise RuntimeError('never loaded')\n")
+    case = json.loads(ws.suite.read_text())["cases"][-1]["id"]
+    answer = verify(ws.root, "--up-to-module", "1", "--case", case)
+    assert answer.code == 0, answer.report["first_failure"]
+    assert (answer.report["up_to_module"], answer.report["total_modules"]) == (1, 2)
+    assert answer.report["impl_file"] == "modules/chain_module1_impl.py"
+    assert verify(ws.root, "--case", case).code == 2
+
+
+def test_a_phase_that_does_not_exist(tmp_path: Path) -> None:
+    ws = place("chain", tmp_path)
+    answer = verify(ws.root, "--up-to-module", "3")
+    assert (answer.code, answer.report["error"]["kind"]) == (2, "contract")
+    contradiction = verify(ws.root, "--up-to-module", "2", "--impl", str(ws.module_impl(1)))
+    assert (contradiction.code, contradiction.report["status"]) == (2, "ERROR")
