@@ -75,6 +75,21 @@ def test_what_differs_is_compiled(tmp_path: Path, memo: dict[str, str], source: 
     assert compile_in(tmp_path / "two", plain, source, **more) == remembered
 
 
+def test_ready_made_headers_change_nothing(tmp_path: Path, memo: dict[str, str]) -> None:
+    """Code like pypto's (plain C with the headers included), with and without: the assembler is the same."""
+    source = (
+        '#include "value.h"\n#include <stdint.h>\n#include <vector>\n'
+        'extern "C" uint64_t Entry(uint64_t* list, int64_t* table) {\n'
+        "    for (int64_t i = 0; i < table[0] + VALUE; ++i) list[i] += table[i] * (i % 7);\n"
+        "    return list[0];\n}\n"
+    )
+    flags = "-fPIC -fno-stack-protector -O2 -mno-sse2 -mno-sse"
+    compile_in(tmp_path / "one", memo, source, flags=flags)
+    command = [memo["PYPTO_OP_CXX"], *flags.split(), "-S", str(tmp_path / "one" / "a.cpp"), "-o", str(tmp_path / "b.s")]
+    subprocess.run(command, check=True, timeout=60)
+    assert (tmp_path / "b.s").read_text() == (tmp_path / "one" / "a.s").read_text()
+
+
 def test_failures_are_not_remembered(tmp_path: Path, memo: dict[str, str]) -> None:
     for _ in range(2):
         with pytest.raises(subprocess.CalledProcessError):

@@ -8,17 +8,25 @@ Beside them lies a `python3` that does nothing: pypto starts its plotting script
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from pathlib import Path
 
 from pypto_op.backends import build_cache
 from pypto_op.backends.calculator import run_build
 from pypto_op.backends.toolchain import Toolchain
+from pypto_op.errors import InfraError
 
 ROOM = "native"
 _HERE = Path(__file__).resolve().parent
 _SOURCES = ("cost_model_switch.cpp", "compiler_memo.cpp")
 _SWITCH = "libpypto_op_cost_model_switch.so"
+_HEADERS = "".join(f"#include <{name}>\n" for name in ("stdint.h", "cstdint", "atomic", "new", "vector"))
+"""The standard headers that pypto's control-flow code includes."""
+
+_CONTROL_FLOW_FLAGS = ("-fPIC", "-fno-stack-protector", "-O2", "-mno-sse2", "-mno-sse")
+"""The options that pypto compiles it with; with others, gcc leaves the ready-made headers aside."""
+
 _NO_PLOTS = "#!/bin/sh\n# pypto starts its plotting scripts as `python3`; nobody looks at the pictures here\nexit 0\n"
 
 
@@ -49,7 +57,8 @@ def ensure(toolchain: Toolchain) -> NativeTools:
     Raises:
         InfraError: the compiler failed.
     """
-    parts = [toolchain.versions.get("g++", ""), toolchain.paths.get("g++", ""), _NO_PLOTS]
+    parts = [toolchain.versions.get("g++", ""), toolchain.paths.get("g++", ""), _NO_PLOTS, _HEADERS]
+    parts += _CONTROL_FLOW_FLAGS
     parts += [(_HERE / name).read_text(encoding="utf-8") for name in _SOURCES]
     return NativeTools(build_cache.ensure(ROOM, build_cache.digest_of(*parts), lambda folder: _build(toolchain, folder)))
 
@@ -63,6 +72,12 @@ def _build(toolchain: Toolchain, folder: Path) -> None:
     run_build([*switch, "-o", str(tools.cost_model_switch), "-ldl"], "building the cost model's switch")
     memo = [*plain, str(_HERE / _SOURCES[1]), "-o", str(tools.bin_dir / "g++")]
     run_build(memo, "building the compiler's memory")
+    headers = folder / "headers" / "standard.h"
+    headers.parent.mkdir()
+    headers.write_text(_HEADERS, encoding="utf-8")
+    ready = [compiler, *_CONTROL_FLOW_FLAGS, "-x", "c++-header", str(headers), "-o", f"{headers}.gch"]
+    with contextlib.suppress(InfraError):  # options of another processor: compiling is slower without, no more
+        run_build(ready, "building the standard headers")
     no_plots = tools.bin_dir / "python3"
     no_plots.write_text(_NO_PLOTS, encoding="utf-8")
     no_plots.chmod(0o755)

@@ -7,6 +7,9 @@
 // and compared in full, never by hash alone. Whatever is not one plain `-S` or `-c` of one file goes straight to
 // the real compiler.
 //
+// What it does not know it compiles with the standard headers ready-made (../headers/standard.h.gch), which yields
+// the same assembler in a fifth of the time; gcc leaves a ready-made header aside that does not fit the arguments.
+//
 //   PYPTO_OP_CXX       absolute path of the real compiler
 //   PYPTO_OP_CC_CACHE  folder of this session's memory; unset or missing: nothing is remembered
 #include <dirent.h>
@@ -139,10 +142,29 @@ std::string NameOf(const std::string& key) {
     return name;
 }
 
-int RunCompiler(const char* compiler, char** argv) {
+// The ready-made headers beside this program; empty when there are none.
+std::string StandardHeaders() {
+    char self[4096];
+    const ssize_t length = readlink("/proc/self/exe", self, sizeof(self));
+    if (length <= 0 || length == static_cast<ssize_t>(sizeof(self))) return "";
+    std::string path(self, static_cast<size_t>(length));
+    path = path.substr(0, path.rfind('/')) + "/../headers/standard.h";
+    return access((path + ".gch").c_str(), R_OK) == 0 ? path : "";
+}
+
+int RunCompiler(const char* compiler, char** argv, bool assembler) {
+    std::vector<char*> arguments(1, argv[0]);
+    std::string headers = assembler ? "" : StandardHeaders();
+    std::string include = "-include";
+    if (!headers.empty()) {
+        arguments.push_back(include.data());
+        arguments.push_back(headers.data());
+    }
+    for (char** arg = argv + 1; *arg != nullptr; ++arg) arguments.push_back(*arg);
+    arguments.push_back(nullptr);
     const pid_t child = fork();
     if (child == 0) {
-        execv(compiler, argv);
+        execv(compiler, arguments.data());
         _exit(127);
     }
     int status = 0;
@@ -172,7 +194,7 @@ int main(int argc, char** argv) {
     if (Read(entry + ".key", known) && known == key && Read(entry + ".out", result)) {
         if (WriteWhole(job.output, result)) return 0;
     }
-    const int code = RunCompiler(compiler, argv);
+    const int code = RunCompiler(compiler, argv, job.assembler);
     if (code == 0 && Read(job.output, result) && WriteWhole(entry + ".out", result)) {
         WriteWhole(entry + ".key", key);
     }
