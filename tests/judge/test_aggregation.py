@@ -1,0 +1,181 @@
+"""From trials to a verdict: aggregation over seeds, cases and modes, fingerprints, and who has to act. No kernel runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pypto_op.backends.base import Availability, Limits, RunResult
+from pypto_op.judge import report as reports
+from pypto_op.judge import summary
+from pypto_op.judge.reasons import Reason
+from pypto_op.judge.records import CaseRecord, ModeRecord, TrialVerdict
+from pypto_op.judge.runner import Plan, run_cases
+from pypto_op.judge.subject import Subject
+from pypto_op.judge.verdict import refuse
+from pypto_op.policy import get_policy
+from pypto_op.vocabulary import FailureCategory, Fingerprint, Mode, Outcome, Status
+
+from .judging import place, sim_problem
+
+PASS, FAIL, ERROR, SKIPPED = Status.PASS, Status.FAIL, Status.ERROR, Status.SKIPPED
+
+TRIALS = {
+    PASS: lambda: TrialVerdict(42, PASS, precision_checked=True),
+    FAIL: lambda: TrialVerdict(42, FAIL, (Reason.MISMATCH,), FailureCategory.PRECISION, "total: far off"),
+    ERROR: lambda: TrialVerdict(42, ERROR, (Reason.EXCEPTION,), FailureCategory.RUNTIME, "it raised"),
+    SKIPPED: lambda: refuse(Reason.UNAVAILABLE, "no device"),
+}
+
+
+def record(sim: Status | Sequence[Status], npu: Status | None = None, name: str = "case") -> CaseRecord:
+    modes = {Mode.SIM: sim} if npu is None else {Mode.SIM: sim, Mode.NPU: npu}
+    made = {
+        mode: ModeRecord(mode, [TRIALS[s]() for s in ([status] if isinstance(status, Status) else status)])
+        for mode, status in modes.items()
+    }
+    return CaseRecord({"id": name, "level": "L2"}, (42,), made)
+
+
+def per_mode(records: Sequence[CaseRecord]) -> dict[Mode, Status]:
+    return {mode: summary.mode_status(records, mode) for mode in records[0].modes}
+
+
+@pytest.mark.parametrize(
+    ("sim", "npu", "expected"),
+    [
+        (PASS, FAIL, Fingerprint.KERNEL_OK_NPU_ONLY),
+        (PASS, ERROR, Fingerprint.KERNEL_OK_NPU_ONLY),
+        (FAIL, PASS, Fingerprint.IR_DIVERGENCE),
+        (ERROR, PASS, Fingerprint.IR_DIVERGENCE),
+        (FAIL, FAIL, Fingerprint.ALL_FAIL),
+        (ERROR, FAIL, Fingerprint.ALL_FAIL),
+        (FAIL, SKIPPED, None),
+        (PASS, PASS, None),
+    ],
+)
+def test_fingerprint(sim: Status, npu: Status, expected: Fingerprint | None) -> None:
+    assert summary.fingerprint(record(sim, npu)) is expected
+
+
+def test_a_file_that_loads_nowhere_fails_everywhere() -> None:
+    one = record(SKIPPED)
+    one.modes[Mode.SIM].trials = [refuse(Reason.SYNTAX_ERROR)]
+    assert summary.fingerprint(one) is Fingerprint.ALL_FAIL
+    assert summary.overall_status([one], per_mode([one])) is ERROR
+
+
+@pytest.mark.parametrize(
+    ("cases", "expected"),
+    [
+        ([PASS, PASS], PASS),
+        ([PASS, FAIL], FAIL),
+        ([FAIL, ERROR, PASS], ERROR),
+        ([SKIPPED, SKIPPED], SKIPPED),
+        ([PASS, SKIPPED], SKIPPED),
+        ([SKIPPED, FAIL], FAIL),
+    ],
+)
+def test_mode_is_its_worst_case(cases: list[Status], expected: Status) -> None:
+    assert summary.mode_status([record(status) for status in cases], Mode.SIM) is expected
+
+
+@pytest.mark.parametrize(
+    ("cells", "expected"),
+    [
+        ([(PASS, PASS)], PASS),
+        ([(PASS, SKIPPED)], PASS),
+        ([(SKIPPED, SKIPPED)], ERROR),
+        ([(PASS, FAIL)], FAIL),
+        ([(FAIL, PASS)], FAIL),
+        ([(ERROR, PASS)], FAIL),
+        ([(PASS, SKIPPED), (SKIPPED, SKIPPED)], ERROR),
+    ],
+)
+def test_overall(cells: list[tuple[Status, Status]], expected: Status) -> None:
+    records = [record(*cell, name=f"case{i}") for i, cell in enumerate(cells)]
+    assert summary.overall_status(records, per_mode(records)) is expected
+
+
+@pytest.mark.parametrize(("seeds", "expected"), [((PASS, FAIL), FAIL), ((PASS, SKIPPED), SKIPPED), ((PASS, PASS), PASS)])
+def test_a_case_passes_on_every_seed_or_not_at_all(seeds: tuple[Status, ...], expected: Status) -> None:
+    assert record(seeds).status is expected
+
+
+def test_first_failure_names_the_earliest_case_and_reason(tmp_path: Path) -> None:
+    subject = subject_of(tmp_path)
+    found = summary.first_failure([record(PASS, PASS, "a"), record(PASS, FAIL, "b"), record(ERROR, ERROR, "c")], subject, {})
+    assert found is not None
+    assert (found["case_id"], found["mode"], found["reason"]) == ("b", "npu", "mismatch")
+    assert (found["divergence_fingerprint"], found["failing_module_boundary"]) == ("kernel_ok_npu_only", 1)
+    assert summary.first_failure([record(PASS, PASS)], subject, {}) is None
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "code"),
+    [("PASS", None, 0), ("FAIL", None, 1), ("ERROR", "candidate", 1), ("ERROR", "contract", 2), ("ERROR", "infra", 3)],
+)
+def test_exit_code(status: str, kind: str | None, code: int) -> None:
+    assert reports.exit_code({"status": status, "error": kind and {"kind": kind, "message": "m"}}) == code
+
+
+# -- modes never short-circuit one another ---------------------------------------------------------------------------
+
+
+class Scripted:
+    """A mode whose runs end as scripted; it remembers which cases it was given."""
+
+    def __init__(self, mode: Mode, outcome: Outcome) -> None:
+        self.mode, self.outcome, self.asked = mode, outcome, []
+
+    def availability(self) -> Availability:
+        return Availability(True, True, "", {}, ())
+
+    def open(self, *_: Any, **__: Any) -> Scripted:
+        return self
+
+    def run(self, case_id: str, inputs: Sequence[Any]) -> RunResult:
+        self.asked.append(case_id)
+        x, y = inputs
+        right = self.outcome is Outcome.OK
+        return RunResult(self.outcome, outputs=[2.0 * x + y, x - y] if right else [], launches=1, outputs_from_kernel=True)
+
+    def __enter__(self) -> Scripted:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return None
+
+
+def subject_of(folder: Path) -> Subject:
+    ws = place("sum_diff", folder)
+    return Subject(ws, ws.impl, "sum_diff_wrapper", ws.golden, "sum_diff_golden", None, 1)
+
+
+@pytest.mark.sim
+@pytest.mark.skipif(bool(sim_problem()), reason="no simulator")
+@pytest.mark.parametrize("outcome", [Outcome.EXCEPTION, Outcome.TIMED_OUT, Outcome.CRASHED])
+def test_a_mode_that_fails_does_not_spare_the_other(tmp_path: Path, outcome: Outcome) -> None:
+    modes = {Mode.SIM: Scripted(Mode.SIM, outcome), Mode.NPU: Scripted(Mode.NPU, Outcome.OK)}
+    case = {"level": "L2", "shape": {"N": 3, "D": 4}, "dtype": {"default": "float32"}, "seed": 1}
+    cases = [{**case, "id": f"case{i}"} for i in range(5)]
+    plan = Plan(
+        subject=subject_of(tmp_path),
+        cases=cases,
+        backends=modes,
+        available={mode: backend.availability() for mode, backend in modes.items()},
+        policy_for=lambda _: get_policy("allclose@1"),
+        leaf_names=["total", "diff"],
+        input_names=["x", "y"],
+        extra_seed=9,
+        limits=Limits(),
+    )
+    records = run_cases(plan)
+    assert per_mode(records) == {Mode.SIM: ERROR, Mode.NPU: PASS}
+    assert modes[Mode.NPU].asked == [f"case{i}" for i in range(5) for _ in range(2)], "two seeds each, all cases"
+    given_up = outcome is not Outcome.EXCEPTION
+    assert len(modes[Mode.SIM].asked) == (3 if given_up else 5)
+    assert all(summary.fingerprint(one) is Fingerprint.IR_DIVERGENCE for one in records)
