@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,8 +22,8 @@ from pypto_op_lint.findings import Finding, LintResult
 CORPUS = Path(__file__).resolve().parents[1] / "corpus" / "lint"
 BASES = {"complete": CORPUS / "_complete", "staged": CORPUS / "_staged"}
 ANY_RULE = "all"
-SLOW_RULE = "OL11"
-"""Starts a process that imports the golden with torch: it runs only where a label is about it."""
+SLOW_RULES = {"OL11"}
+"""They start a process that imports torch, so they run only where a label is about them."""
 
 
 @dataclass(frozen=True)
@@ -120,26 +120,34 @@ def all_snippets() -> Iterator[Snippet]:
         yield from snippets(folder)
 
 
-def judge(snippet: Snippet, scratch: Path) -> Verdict:
-    """Lay `snippet` out below `scratch`, lint it as its label says, and hold the answer against the label."""
+def judge(snippet: Snippet, scratch: Path, change: Callable[[str], str] | None = None) -> Verdict:
+    """Lay `snippet` out below `scratch`, lint it as its label says, and hold the answer against the label.
+
+    `change` rewrites the snippet's file first; where its findings then stand is not looked at.
+    """
     root = _lay_out(snippet, scratch)
-    result = _lint(snippet, root)
-    shutil.rmtree(scratch, ignore_errors=True)
-    relevant = [f for f in result.findings if _counts(snippet, f)]
+    if change is not None:
+        target = _target(snippet, root)
+        target.write_bytes(change(target.read_bytes().decode("utf-8")).encode("utf-8"))
+    found = _lint(snippet, root, _rules_needed(snippet)).findings
+    relevant = [f for f in found if _counts(snippet, f)]
     verdict = Verdict(snippet, bool(relevant))
-    verdict.said = [_shown(f) for f in (relevant or result.findings)]
-    if snippet.bad and relevant and snippet.at:
+    if snippet.bad and not relevant:
+        found = _lint(snippet, root, None).findings  # what else was said helps whoever reads the miss
+    shutil.rmtree(scratch, ignore_errors=True)
+    verdict.said = [_shown(f) for f in (relevant or found)]
+    if snippet.bad and relevant and snippet.at and change is None:
         wanted = _expected_places(snippet)
         if not any((Path(f.file).name, f.line) in wanted for f in relevant):
             verdict.misplaced = [_shown(f) for f in relevant]
     if not snippet.bad and snippet.clean:
-        verdict.unclean = [_shown(f) for f in result.blocking]
+        verdict.unclean = [_shown(f) for f in found if f.blocks]
     return verdict
 
 
 def reports(snippet: Snippet, scratch: Path) -> bool:
     """Return whether the snippet's own rule, run alone, says anything about it."""
-    result = _lint(snippet, _lay_out(snippet, scratch), rules=[snippet.rule])
+    result = _lint(snippet, _lay_out(snippet, scratch), [snippet.rule])
     shutil.rmtree(scratch, ignore_errors=True)
     return any(finding.rule_id == snippet.rule for finding in result.findings)
 
@@ -203,10 +211,14 @@ def _target(snippet: Snippet, root: Path) -> Path:
     return path
 
 
-def _lint(snippet: Snippet, root: Path, rules: list[str] | None = None) -> LintResult:
-    if rules is None:
-        asked = {snippet.rule} | snippet.others
-        rules = [rule_id for rule_id in registry.all_rules() if rule_id != SLOW_RULE or SLOW_RULE in asked]
+def _rules_needed(snippet: Snippet) -> list[str] | None:
+    """The rules whose answer the label speaks of; None for all of them."""
+    if snippet.rule == ANY_RULE or (snippet.clean and not snippet.bad):
+        return [rule_id for rule_id in registry.all_rules() if rule_id not in SLOW_RULES - {snippet.rule}]
+    return sorted({snippet.rule} | snippet.others)
+
+
+def _lint(snippet: Snippet, root: Path, rules: list[str] | None) -> LintResult:
     if snippet.event is LintEvent.ON_WRITE:
         return lint_path(_target(snippet, root), stage=snippet.stage, phase=snippet.phase, rules=rules)
     return lint_operator(root, event=snippet.event, stage=snippet.stage, phase=snippet.phase, rules=rules)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from labelled_corpus import CORPUS, SLOW_RULE, Snippet, reports, snippets
+from labelled_corpus import CORPUS, SLOW_RULES, Snippet, reports, snippets
 from linting import lint_example
 
 from pypto_op_lint import registry
@@ -21,7 +21,7 @@ def _mutants() -> Iterator[object]:
         names = [name for name in vars(rule) if name.startswith("visit_") or name in HOOKS]
         names += ["missing_is_fault"] if rule.missing_is_fault else []
         for name in names:
-            marks = [pytest.mark.slow] if rule_id == SLOW_RULE else []
+            marks = [pytest.mark.slow] if rule_id in SLOW_RULES else []
             yield pytest.param(rule, name, id=f"{rule_id}-{name}", marks=marks)
 
 
