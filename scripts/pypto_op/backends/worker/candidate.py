@@ -57,7 +57,8 @@ class Candidate:
             returned, facts["seconds"] = self._call(values)
             facts["structure"] = structure_of(returned)
             leaves = leaves_of(returned)
-            outputs = [leaf.detach().cpu().contiguous() for leaf in leaves]
+            # Copies, taken before the check of their origin: a thread may still write to the originals.
+            outputs = [leaf.detach().cpu().contiguous().clone() for leaf in leaves]
         except Failure as failure:
             facts |= {"outcome": str(failure.outcome), "detail": failure.detail}
             leaves, outputs = [], []
