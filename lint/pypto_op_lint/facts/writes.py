@@ -26,7 +26,7 @@ _COPIES = {
 }  # fmt: skip
 _FILLS = {"pypto.zeros", "pypto.ones", "pypto.full", "pypto.tensor", "pypto.empty", "pypto.Tensor"}
 _NEUTRAL = {
-    "mul": 1, "div": 1, "add": 0, "sub": 0, "maximum": None, "minimum": None,
+    "mul": 1, "div": 1, "add": 0, "sub": 0, "maximum": None, "minimum": None, "pow": 1,
 }  # fmt: skip
 _INTEGERS = ("pypto.DT_INT", "pypto.DT_UINT")
 _MOST_DEPTH = 30

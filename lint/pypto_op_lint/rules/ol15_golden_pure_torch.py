@@ -6,7 +6,7 @@ import libcst as cst
 
 from pypto_op.vocabulary import Artifact, Severity
 from pypto_op_lint.examples import GOLDEN
-from pypto_op_lint.facts.values import Cls, Const, Instance, Path
+from pypto_op_lint.facts.values import Cls, Const, Instance, Path, Table
 from pypto_op_lint.imports import components, imported
 from pypto_op_lint.rule import GOLDENS, Invalid, Rule, Valid
 from pypto_op_lint.tree import Site
@@ -69,7 +69,7 @@ class GoldenPureTorch(Rule):
         if node.attr.value != "T" or (isinstance(node.value, cst.Name) and _NO_TENSOR.match(node.value.value)):
             return
         values = self.facts.ev.values(node.value)
-        if not any(isinstance(v, (Instance, Cls, Const)) or _is_module(v) for v in values):
+        if not any(isinstance(v, (Instance, Cls, Const, Table)) or _is_module(v) for v in values):
             self.report(site, f"`{self.code(node)}` transposes in a way that pypto does not have")
 
     def visit_Call(self, site: Site) -> None:

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from pypto_op.vocabulary import Artifact, Severity
+from pypto_op.vocabulary import Artifact, Severity, StageStatus
 from pypto_op_lint.findings import WARN
 from pypto_op_lint.rule import Invalid, Rule, Valid
 
@@ -18,6 +18,7 @@ _GOOD: dict[str, Any] = {
     "artifact_hashes": {},
     "rollback_history": [],
 }
+_STATUSES = [str(status) for status in StageStatus]
 _OPTIONAL = {"rollback_history": list, "artifact_hashes": dict, "stage_retry_count": dict}
 _REMEDY = "let the state tool write it: `pypto-op state status`, `pypto-op state replay`"
 
@@ -94,8 +95,13 @@ def _problems(data: dict[str, Any]) -> Iterator[str]:
     stage = data.get("current_stage")
     if not isinstance(stage, int) or isinstance(stage, bool) or not 1 <= stage <= 7:
         yield "current_stage is missing or no stage from 1 to 7"
-    if not isinstance(data.get("stage_status"), dict):
+    statuses = data.get("stage_status")
+    if not isinstance(statuses, dict):
         yield "stage_status is missing or no mapping"
+    else:
+        for number, word in statuses.items():
+            if word not in _STATUSES:
+                yield f"stage_status[{number!r}] is {word!r}, not one of {', '.join(_STATUSES)}"
     phases = data.get("stage5_phases", {"phase_status": {}})
     if not isinstance(phases, dict) or not isinstance(phases.get("phase_status"), dict):
         yield "stage5_phases has no mapping phase_status"

@@ -71,7 +71,8 @@ class AnnotationNotEmpty(Rule):
         if arguments is None:
             return
         shape, dtype = arguments
-        if shape is None or any(isinstance(v, Seq) and not v.items for v in self.facts.ev.values(shape)):
+        is_dtype = shape is not None and any(n.startswith("pypto.DT_") for n in self.facts.ev.paths(shape))
+        if shape is None or is_dtype or any(isinstance(v, Seq) and not v.items for v in self.facts.ev.values(shape)):
             self.report(parameter.node, f"the annotation of `{parameter.name}` has no shape")
         elif dtype is None:
             self.report(parameter.node, f"the annotation of `{parameter.name}` has no dtype", status=WARN)

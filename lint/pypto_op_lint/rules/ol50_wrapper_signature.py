@@ -87,11 +87,12 @@ class WrapperSignature(Rule):
         wanted = _accepted(data, phase)
         if not functions or not wanted[0]:
             return
-        given = [p.name for p in functions[0].parameters if p.kind == "positional"]
-        by_keyword = [f"*, {p.name}" for p in functions[0].parameters if p.kind == "keyword"]
+        wrapper = functions[-1]  # of several definitions the last one counts
+        given = [p.name for p in wrapper.parameters if p.kind == "positional"]
+        by_keyword = [f"*, {p.name}" for p in wrapper.parameters if p.kind == "keyword"]
         if given not in wanted or by_keyword:
             self.report(
-                functions[0].site,
+                wrapper.site,
                 f"`{name}` takes ({', '.join([*given, *by_keyword])}), the contract says ({', '.join(wanted[0])})",
             )
 

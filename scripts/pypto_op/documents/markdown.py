@@ -14,7 +14,12 @@ from pypto_op.documents.schema import Finding
 
 _HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(.*?)[ \t]*#*[ \t]*$")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
-_UNFINISHED = re.compile(r"\b(?:TODO|TBD|FIXME)\b|待补充|待定|待填写")
+_MARK = r"(?:TODO|TBD|FIXME)\b"
+_UNFINISHED = re.compile(
+    # A mark that stands for something: at the beginning of a line, cell, bracket or value, or followed by a colon. In the
+    # middle of a sentence ("no TODO is left") it is a word.
+    rf"(?:^|[|:=(\[<{{,\"'`])[\s>*#_-]*({_MARK})|\b(TODO|TBD|FIXME)\s*[:(]|(待补充|待定|待填写)"
+)
 _RULE_CELL = re.compile(r":?-{1,}:?\Z")
 
 
@@ -144,7 +149,8 @@ def unfinished(text: str, *, first_line: int = 1) -> Iterator[Finding]:
     for number, line in enumerate(text.split("\n")):
         match = _UNFINISHED.search(line)
         if match:
-            yield Finding("", f"{match[0]} is left: {line.strip()[:80]}", number + first_line)
+            word = next(group for group in match.groups() if group)
+            yield Finding("", f"{word} is left: {line.strip()[:80]}", number + first_line)
 
 
 @lru_cache(maxsize=1)
