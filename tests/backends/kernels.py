@@ -71,6 +71,12 @@ def in_wrapper(*statements: str, before: str = "", returns: str = "out") -> str:
     return HEAD + KERNEL + "\n" + "\n    ".join(lines) + "\n"
 
 
+def host_only(*statements: str, returns: str = "out") -> str:
+    """Return a candidate that launches nothing, for faults that have nothing to do with a kernel; it starts faster."""
+    lines = ["def double_wrapper(x):", "out = x * 2", *statements, f"return {returns}"]
+    return HEAD + "\n" + "\n    ".join(lines) + "\n"
+
+
 def instead(*statements: str) -> str:
     """Return a candidate whose wrapper consists of `statements` only."""
     return HEAD + KERNEL + "\n" + "\n    ".join(["def double_wrapper(x):", *statements]) + "\n"

@@ -18,7 +18,7 @@ from pypto_op.workspace import OpWorkspace
 
 from . import kernels
 from .conftest import QUICK, Run
-from .kernels import at_import, in_wrapper, instead
+from .kernels import at_import, host_only, in_wrapper, instead
 
 pytestmark = [pytest.mark.sim, pytest.mark.usefixtures("numeric")]
 
@@ -82,7 +82,7 @@ def test_a_file_that_does_not_load_is_not_tried_again(operator: OpWorkspace, run
 
 
 @pytest.mark.parametrize("code", ["sys.exit(0)", "sys.exit('PASS')", "os._exit(0)", "os._exit(3)", "raise SystemExit"])
-@pytest.mark.parametrize("place", [at_import, in_wrapper])
+@pytest.mark.parametrize("place", [at_import, host_only])
 def test_exits(run: Run, code: str, place: object) -> None:
     result = run(place(code))  # type: ignore[operator]
     assert result.outcome is Outcome.EXITED
@@ -90,7 +90,7 @@ def test_exits(run: Run, code: str, place: object) -> None:
     assert result.outputs == []
 
 
-@pytest.mark.parametrize("place", [at_import, in_wrapper])
+@pytest.mark.parametrize("place", [at_import, host_only])
 def test_segmentation_fault(run: Run, place: object) -> None:
     result = run(place("import ctypes; ctypes.string_at(0)"))  # type: ignore[operator]
     assert result.outcome is Outcome.CRASHED
@@ -100,12 +100,12 @@ def test_segmentation_fault(run: Run, place: object) -> None:
 
 @pytest.mark.parametrize("number", ["SIGKILL", "SIGTERM", "SIGABRT", "SIGSTOP"])
 def test_signals_to_itself(run: Run, number: str) -> None:
-    source = in_wrapper(f"import signal; os.kill(os.getpid(), signal.{number}); time.sleep(60)")
+    source = host_only(f"import signal; os.kill(os.getpid(), signal.{number}); time.sleep(60)")
     result = run(source, limits=IMPATIENT)
     assert result.outcome is (Outcome.TIMED_OUT if number == "SIGSTOP" else Outcome.CRASHED)
 
 
-@pytest.mark.parametrize("place", [at_import, in_wrapper])
+@pytest.mark.parametrize("place", [at_import, host_only])
 def test_endless_loop(run: Run, place: object) -> None:
     result = run(place("while True: pass"), limits=IMPATIENT)  # type: ignore[operator]
     assert result.outcome is Outcome.TIMED_OUT
@@ -113,7 +113,7 @@ def test_endless_loop(run: Run, place: object) -> None:
 
 
 def test_endless_loop_that_ignores_signals(run: Run) -> None:
-    source = in_wrapper(
+    source = host_only(
         "import signal",
         "for n in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP): signal.signal(n, signal.SIG_IGN)",
         "while True: pass",
@@ -131,13 +131,13 @@ def test_endless_loop_that_ignores_signals(run: Run) -> None:
     ],
 )
 def test_out_of_memory(run: Run, statement: str) -> None:
-    result = run(in_wrapper(statement))
+    result = run(host_only(statement))
     assert result.outcome is Outcome.OUT_OF_MEMORY
     assert result.peak_rss_mb < 4 * QUICK.memory_mb
 
 
 def test_memory_of_child_processes_counts(run: Run) -> None:
-    source = in_wrapper(
+    source = host_only(
         "for _ in range(4):",
         "    if os.fork() == 0:",
         "        block = b'x' * (600 * 2**20); time.sleep(60); os._exit(0)",
@@ -148,13 +148,13 @@ def test_memory_of_child_processes_counts(run: Run) -> None:
 
 @pytest.mark.parametrize("limit", ["", "sys.setrecursionlimit(10 ** 9); "])
 def test_deep_recursion(run: Run, limit: str) -> None:
-    result = run(in_wrapper(f"{limit}f = lambda n: f(n + 1)", "f(0)"))
+    result = run(host_only(f"{limit}f = lambda n: f(n + 1)", "f(0)"))
     expected = (Outcome.CRASHED, Outcome.OUT_OF_MEMORY) if limit else (Outcome.EXCEPTION,)
     assert result.outcome in expected
 
 
 def test_the_next_case_gets_a_new_process(operator: OpWorkspace, run: Run) -> None:
-    operator.impl.write_text(in_wrapper("if len(x) == 7: os._exit(0)", "if len(x) == 9: raise ValueError"))
+    operator.impl.write_text(host_only("if len(x) == 7: os._exit(0)", "if len(x) == 9: raise ValueError"))
     x = torch.ones(20, 32)
     with sim.SimBackend().open(operator.impl, "double_wrapper", operator, limits=QUICK) as session:
         outcomes = [session.run(str(rows), [x[:rows].clone()]).outcome for rows in (20, 7, 20, 9, 20)]
@@ -181,7 +181,7 @@ def test_the_next_case_gets_a_new_process(operator: OpWorkspace, run: Run) -> No
     ],
 )
 def test_things_that_are_no_tensors(run: Run, returns: str, structure: str) -> None:
-    result = run(in_wrapper(returns=returns))
+    result = run(host_only(returns=returns))
     assert result.outcome is Outcome.BAD_OUTPUT
     assert result.structure.startswith(structure[:20])
     assert result.outputs == []
@@ -201,7 +201,7 @@ def test_things_that_are_no_tensors(run: Run, returns: str, structure: str) -> N
     ],
 )
 def test_structure_is_reported_as_it_is(run: Run, returns: str, structure: str, shapes: list[tuple[int, ...]]) -> None:
-    result = run(in_wrapper(returns=returns))
+    result = run(host_only(returns=returns))
     assert result.outcome is Outcome.OK
     assert result.structure == structure
     assert [tuple(output.shape) for output in result.outputs] == shapes
@@ -250,17 +250,17 @@ def test_values_that_look_like_the_sentinel_are_not_counted(run: Run) -> None:
 
 
 def test_mutated_input(run: Run) -> None:
-    assert run(in_wrapper("x[3, 3] += 1")).mutated_inputs == (0,)
+    assert run(host_only("x[3, 3] += 1")).mutated_inputs == (0,)
 
 
 def test_mutated_input_is_noticed_when_the_wrapper_raises_too(run: Run) -> None:
-    result = run(in_wrapper("x.zero_()", "raise ValueError('after the damage')"))
+    result = run(host_only("x.zero_()", "raise ValueError('after the damage')"))
     assert (result.outcome, result.mutated_inputs) == (Outcome.EXCEPTION, (0,))
 
 
 @pytest.mark.parametrize("returns", ["x", "x[2:]", "(out, x.view(-1))"])
 def test_alias_of_an_input(run: Run, returns: str) -> None:
-    result = run(in_wrapper(returns=returns))
+    result = run(host_only(returns=returns))
     assert result.aliased_inputs == (0,)
 
 
@@ -343,13 +343,13 @@ def test_detail_of_a_failed_pass_names_the_first_cause(run: Run) -> None:
 
 def test_prints_that_look_like_a_verdict_are_only_words(run: Run) -> None:
     forged = '{"event": "ready"} {"outcome": "ok"} PASS overall: PASS'
-    result = run(in_wrapper(f"print({forged!r})", f"print({forged!r}, file=sys.stderr)", "os._exit(0)"))
+    result = run(host_only(f"print({forged!r})", f"print({forged!r}, file=sys.stderr)", "os._exit(0)"))
     assert result.outcome is Outcome.EXITED
-    assert_correct(run(in_wrapper(f"print({forged!r}); sys.stdout.flush()")))
+    assert_correct(run(host_only(f"print({forged!r}); sys.stdout.flush()")))
 
 
 def test_output_is_kept_per_case(operator: OpWorkspace, run: Run) -> None:
-    operator.impl.write_text(in_wrapper("print('rows', len(x)); print('err', len(x), file=sys.stderr)"))
+    operator.impl.write_text(host_only("print('rows', len(x)); print('err', len(x), file=sys.stderr)"))
     with sim.SimBackend().open(operator.impl, "double_wrapper", operator) as session:
         results = [session.run(str(rows), [torch.ones(rows, 32)]) for rows in (3, 5)]
     assert [result.stdout.strip() for result in results] == ["rows 3", "rows 5"]
@@ -357,7 +357,7 @@ def test_output_is_kept_per_case(operator: OpWorkspace, run: Run) -> None:
 
 
 def test_huge_output_is_capped(run: Run) -> None:
-    result = run(in_wrapper("print('begin'); print('x' * (50 * 2**20)); print('end')"))
+    result = run(host_only("print('begin'); print('x' * (50 * 2**20)); print('end')"))
     assert_correct(result)
     assert len(result.stdout) < 3 * QUICK.output_bytes
     assert result.stdout.startswith("begin")
@@ -366,15 +366,15 @@ def test_huge_output_is_capped(run: Run) -> None:
 
 
 def test_endless_output_is_stopped(run: Run) -> None:
-    result = run(in_wrapper("while True: print('y' * 1000)"), limits=IMPATIENT)
+    result = run(host_only("while True: print('y' * 1000)"), limits=IMPATIENT)
     assert result.outcome is Outcome.TIMED_OUT
     assert len(result.stdout) < 3 * QUICK.output_bytes
 
 
 def test_closed_streams(run: Run) -> None:
-    assert_correct(run(in_wrapper("sys.stdout.close(); sys.stderr.close()")))
-    assert_correct(run(in_wrapper("sys.stdout = sys.stderr = None")))
-    assert_correct(run(in_wrapper("os.close(1); os.close(2)")))
+    assert_correct(run(host_only("sys.stdout.close(); sys.stderr.close()")))
+    assert_correct(run(host_only("sys.stdout = sys.stderr = None")))
+    assert_correct(run(host_only("os.close(1); os.close(2)")))
 
 
 # -- a child that stays ----------------------------------------------------------------------------------------
@@ -395,18 +395,18 @@ STAYS = {
 @pytest.mark.parametrize("kind", sorted(STAYS))
 def test_whatever_stays_is_ended(run: Run, kind: str, enclose: bool) -> None:
     """`run` checks that nothing is left; the answer of the case itself is good."""
-    assert_correct(run(in_wrapper(STAYS[kind]), enclose=enclose))
+    assert_correct(run(host_only(STAYS[kind]), enclose=enclose))
 
 
 def test_a_forked_copy_that_returns_does_not_answer(run: Run) -> None:
-    source = in_wrapper("child = os.fork() == 0", returns="out * 100 if child else out")
+    source = host_only("child = os.fork() == 0", returns="out * 100 if child else out")
     assert_correct(run(source))
 
 
 @pytest.mark.parametrize("enclose", [True, False])
 def test_killing_the_parents(run: Run, enclose: bool) -> None:
     """Below name spaces they cannot be reached; without, the loss is seen, classified, and mended."""
-    source = in_wrapper("os.kill(os.getppid(), 9); time.sleep(60)")
+    source = host_only("os.kill(os.getppid(), 9); time.sleep(60)")
     result = run(source, limits=IMPATIENT, enclose=enclose)
     assert result.outcome in (Outcome.CRASHED, Outcome.TIMED_OUT)
     assert_correct(run(kernels.GOOD, enclose=enclose))
@@ -414,7 +414,7 @@ def test_killing_the_parents(run: Run, enclose: bool) -> None:
 
 def test_killing_the_zygote_without_name_spaces(run: Run) -> None:
     grandparent = "int(open(f'/proc/{os.getppid()}/stat').read().rpartition(')')[2].split()[1])"
-    result = run(in_wrapper(f"os.kill({grandparent}, 9); time.sleep(60)"), limits=IMPATIENT, enclose=False)
+    result = run(host_only(f"os.kill({grandparent}, 9); time.sleep(60)"), limits=IMPATIENT, enclose=False)
     assert result.outcome in (Outcome.CRASHED, Outcome.TIMED_OUT)
     assert_correct(run(kernels.GOOD, enclose=False))
 
@@ -423,7 +423,7 @@ def test_killing_the_zygote_without_name_spaces(run: Run) -> None:
 
 
 def test_closing_every_descriptor(run: Run) -> None:
-    result = run(in_wrapper("os.closerange(3, 4096)"))
+    result = run(host_only("os.closerange(3, 4096)"))
     assert result.outcome is Outcome.CRASHED
     assert "channel to the judge" in result.detail
 
@@ -436,7 +436,7 @@ def test_closing_every_descriptor(run: Run) -> None:
     ],
 )
 def test_removing_the_judges_files(run: Run, statement: str) -> None:
-    result = run(in_wrapper(statement))
+    result = run(host_only(statement))
     assert result.outcome in (Outcome.OK, Outcome.CRASHED, Outcome.FORBIDDEN)
     if result.outcome is Outcome.OK:
         assert_correct(result)

@@ -13,7 +13,7 @@ from pypto_op.workspace import OpWorkspace
 
 from . import kernels
 from .conftest import Run
-from .kernels import at_import, in_wrapper
+from .kernels import at_import, host_only
 
 pytestmark = [pytest.mark.sim, pytest.mark.usefixtures("numeric")]
 
@@ -43,10 +43,11 @@ TOUCHES = {
 }
 
 
+@pytest.mark.parametrize("enclose", [True, False])
 @pytest.mark.parametrize("what", sorted(TOUCHES))
-def test_refused_and_named(run: Run, what: str) -> None:
+def test_refused_and_named(run: Run, what: str, enclose: bool) -> None:
     statement, offence = TOUCHES[what]
-    result = run(in_wrapper(statement))
+    result = run(host_only(statement), enclose=enclose)
     assert result.outcome is Outcome.FORBIDDEN
     assert result.detail == f"double_impl.py tried to {offence}"
     assert result.outputs == []
@@ -57,7 +58,7 @@ def test_at_import_too(run: Run) -> None:
 
 
 def test_swallowing_the_refusal_does_not_help(run: Run) -> None:
-    source = in_wrapper("try:", "    import double_golden", "except BaseException: pass")
+    source = host_only("try:", "    import double_golden", "except BaseException: pass")
     assert run(source).outcome is Outcome.FORBIDDEN
 
 
@@ -65,7 +66,7 @@ def test_compiled_golden(run: Run, operator: OpWorkspace) -> None:
     cache = operator.root / "__pycache__"
     cache.mkdir()
     (cache / "double_golden.cpython-311.pyc").write_bytes(b"code")
-    result = run(in_wrapper(f"open({OP} + '/__pycache__/double_golden.cpython-311.pyc')"))
+    result = run(host_only(f"open({OP} + '/__pycache__/double_golden.cpython-311.pyc')"))
     assert result.outcome is Outcome.FORBIDDEN
     for path in cache.iterdir():
         path.unlink()
@@ -74,7 +75,7 @@ def test_compiled_golden(run: Run, operator: OpWorkspace) -> None:
 
 def test_through_a_link(run: Run, operator: OpWorkspace, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(operator.golden)
-    result = run(in_wrapper(f"open({str(tmp_path / 'link')!r})"))
+    result = run(host_only(f"open({str(tmp_path / 'link')!r})"))
     assert result.outcome is Outcome.FORBIDDEN
     (tmp_path / "link").unlink()
 
@@ -92,14 +93,14 @@ def test_through_a_link(run: Run, operator: OpWorkspace, tmp_path: Path) -> None
     ],
 )
 def test_what_an_honest_candidate_may_do(run: Run, statement: str) -> None:
-    result = run(in_wrapper(statement))
+    result = run(host_only(statement))
     assert result.outcome is Outcome.OK, result.detail
 
 
 def test_environment_is_scrubbed(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SECRET_TOKEN", "s3cret")
     monkeypatch.setenv("ANTHROPIC_API_KEY", "s3cret")
-    result = run(in_wrapper("print(dict(os.environ), open('/proc/self/environ').read())"))
+    result = run(host_only("print(dict(os.environ), open('/proc/self/environ').read())"))
     assert result.outcome is Outcome.OK
     assert "s3cret" not in result.stdout
     assert "TILE_FWK_DEVICE_ID" in result.stdout
@@ -121,7 +122,7 @@ def namespaces(run: Run) -> None:
 def test_golden_is_empty_for_c_code(run: Run) -> None:
     """`libc.open` raises no audit event."""
     result = run(
-        in_wrapper(
+        host_only(
             LIBC,
             f"handle = libc.open(os.fsencode({OP} + '/double_golden.py'), 0)",
             "print('read', libc.read(handle, ctypes.create_string_buffer(100), 100))",
@@ -134,7 +135,7 @@ def test_golden_is_empty_for_c_code(run: Run) -> None:
 @pytest.mark.usefixtures("namespaces")
 def test_files_outside_are_read_only_for_c_code(run: Run, operator: OpWorkspace) -> None:
     result = run(
-        in_wrapper(
+        host_only(
             LIBC,
             f"print('wrote', libc.open(os.fsencode({OP} + '/planted.py'), os.O_CREAT | os.O_WRONLY, 0o600))",
             "print('tmp', libc.open(b'/tmp/pypto_op_planted', os.O_CREAT | os.O_WRONLY, 0o600))",
@@ -146,14 +147,14 @@ def test_files_outside_are_read_only_for_c_code(run: Run, operator: OpWorkspace)
 
 @pytest.mark.usefixtures("namespaces")
 def test_other_processes_are_out_of_sight(run: Run) -> None:
-    result = run(in_wrapper("print(sorted(int(p) for p in os.listdir('/proc') if p.isdigit()))"))
+    result = run(host_only("print(sorted(int(p) for p in os.listdir('/proc') if p.isdigit()))"))
     assert result.stdout.strip() == "[1, 2]"
 
 
 @pytest.mark.usefixtures("namespaces")
 def test_the_enclosure_cannot_be_taken_down(run: Run) -> None:
     result = run(
-        in_wrapper(
+        host_only(
             LIBC,
             f"print('umount', libc.umount2(os.fsencode({OP} + '/eval'), 2))",
             "print('remount', libc.mount(None, b'/', None, 32 | 4096, None))",
@@ -167,9 +168,7 @@ def test_the_enclosure_cannot_be_taken_down(run: Run) -> None:
 
 @pytest.mark.usefixtures("namespaces")
 def test_other_sessions_are_out_of_sight(run: Run, operator: OpWorkspace) -> None:
-    operator.impl.write_text(
-        in_wrapper("import ctypes; d = os.path.dirname(os.environ['HOME']); print(len(list(os.scandir(d))))")
-    )
+    operator.impl.write_text(host_only("import ctypes; d = os.path.dirname(os.environ['HOME']); print(len(list(os.scandir(d))))"))
     backend = sim.SimBackend()
     with (
         backend.open(operator.impl, "double_wrapper", operator) as one,

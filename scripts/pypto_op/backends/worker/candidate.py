@@ -58,7 +58,7 @@ class Candidate:
             facts["structure"] = structure_of(returned)
             leaves = leaves_of(returned)
             # Copies, taken before the check of their origin: a thread may still write to the originals.
-            outputs = [leaf.detach().cpu().contiguous().clone() for leaf in leaves]
+            outputs = [_copy(leaf) for leaf in leaves]
         except Failure as failure:
             facts |= {"outcome": str(failure.outcome), "detail": failure.detail}
             leaves, outputs = [], []
@@ -174,6 +174,12 @@ def _tensors(values: Sequence[Any]) -> list[tuple[int, torch.Tensor]]:
         return [t for item in value for t in inside(item)] if isinstance(value, (list, tuple)) else []
 
     return [(position, tensor) for position, value in enumerate(values) for tensor in inside(value)]
+
+
+def _copy(tensor: torch.Tensor) -> torch.Tensor:
+    """Return a copy on the host, to the byte: a bool's copy would otherwise lose the sentinel's."""
+    plain = tensor.detach().cpu().contiguous()
+    return plain.view(torch.uint8).clone().view(torch.bool) if plain.dtype is torch.bool else plain.clone()
 
 
 def _digest(tensor: torch.Tensor) -> bytes:
