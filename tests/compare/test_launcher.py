@@ -29,6 +29,8 @@ if _candidate is None or not os.path.isdir(_candidate):
     raise ImportError("Could not locate detailed_tensor_compare")
 import torch
 from detailed_tensor_compare import detailed_tensor_compare
+
+pytestmark = pytest.mark.slow
 """
 
 

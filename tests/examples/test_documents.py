@@ -30,6 +30,7 @@ def test_every_example_is_listed_here():
     assert sorted(path.name for path in EXAMPLES.glob("[a-z]*")) == sorted(OPS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("op", OPS)
 @pytest.mark.parametrize("words", [["check"], ["memory", "check"], ["lint", "--op-dir"]], ids=" ".join)
 def test_the_bundles_own_checks_find_nothing(op, words):
@@ -104,6 +105,7 @@ def test_lines_that_the_memory_names_hold_what_it_says(op):
     assert "kernel(" in lines[int(re.search(r"exactly once: line (\d+)", review)[1]) - 1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("op", OPS)
 def test_goldens_agree_with_torchs_own_operators(op):
     run = subprocess.run([sys.executable, str(original(op).golden)], capture_output=True, text=True, timeout=120, check=False)

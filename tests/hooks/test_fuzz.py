@@ -18,6 +18,8 @@ from pypto_op_lint.guard.python_code import analyse_python
 from pypto_op_lint.guard.shell import Walker
 from pypto_op_lint.guard.words import Variables, pattern_regex
 
+pytestmark = pytest.mark.slow
+
 SHARED = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 JSON = st.recursive(
