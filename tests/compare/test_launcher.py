@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 
 PREAMBLE = """
@@ -30,7 +32,6 @@ if _candidate is None or not os.path.isdir(_candidate):
 import torch
 from detailed_tensor_compare import detailed_tensor_compare
 
-pytestmark = pytest.mark.slow
 """
 
 
