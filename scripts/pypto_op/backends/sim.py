@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import platform
 from importlib import metadata
 from pathlib import Path
@@ -13,7 +15,7 @@ from pypto_op.backends.calculator import Ingredients
 from pypto_op.backends.cost import read_cost
 from pypto_op.backends.launcher import Zygote, shared_zygote
 from pypto_op.backends.session import CandidateSession, Plan
-from pypto_op.errors import InfraError
+from pypto_op.errors import InfraError, PyptoOpError
 from pypto_op.vocabulary import Mode
 from pypto_op.workspace import OpWorkspace
 
@@ -111,6 +113,19 @@ class SimTools:
         return shared_zygote(self._document, self._variables)
 
 
+def warm_up() -> None:
+    """Start the process that workers are forked from, and do not wait for it.
+
+    It takes two seconds to import torch and pypto; a caller that has other things to do first (import torch
+    itself, read documents) saves them. Does nothing where that would mean building or failing.
+    """
+    ingredients = calculator.find_ingredients()
+    if ingredients is None or (ingredients.toolchain.complete and calculator.cached(ingredients) is None):
+        return
+    with contextlib.suppress(PyptoOpError):
+        prepare().zygote()
+
+
 def prepare() -> SimTools:
     """Build what is missing, and return what workers are started with.
 
@@ -130,8 +145,6 @@ def prepare() -> SimTools:
 
 
 def _search_path() -> str:
-    import os
-
     return os.environ.get("PATH", os.defpath)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from pypto_op.judge.options import levels_option, modes_option
+from pypto_op.vocabulary import Mode
 from pypto_op.workspace import OpWorkspace
 
 
@@ -36,6 +37,11 @@ def verify(op_dir: Path, as_json: bool, quiet: bool, jobs: int | None, **wanted:
 
     Exit status: 0 PASS, 1 the kernel is wrong, 2 the operator's files or the request are, 3 the machine cannot judge.
     """
+    if Mode.SIM in wanted["modes"]:
+        from pypto_op.backends import sim
+
+        sim.warm_up()  # it imports torch beside this process, which is about to do the same
+
     from rich.console import Console
 
     from pypto_op.judge import report as reports
