@@ -145,6 +145,13 @@ def judge(snippet: Snippet, scratch: Path, change: Callable[[str], str] | None =
     return verdict
 
 
+def lay_out_text(snippet: Snippet, text: str, scratch: Path) -> Path:
+    """Lay `snippet` out with `text` as its file; return where that file stands."""
+    target = _target(snippet, _lay_out(snippet, scratch))
+    target.write_text(text, encoding="utf-8")
+    return target
+
+
 def reports(snippet: Snippet, scratch: Path) -> bool:
     """Return whether the snippet's own rule, run alone, says anything about it."""
     result = _lint(snippet, _lay_out(snippet, scratch), [snippet.rule])
