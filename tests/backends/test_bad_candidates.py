@@ -13,6 +13,7 @@ import torch
 
 from pypto_op.backends import sim
 from pypto_op.backends.base import RunResult
+from pypto_op.errors import ContractError
 from pypto_op.vocabulary import Outcome
 from pypto_op.workspace import OpWorkspace
 
@@ -463,6 +464,47 @@ def test_a_forged_answer_without_the_nonce(run: Run) -> None:
     result = run(source)
     assert result.outcome in (Outcome.FORBIDDEN, Outcome.EXITED)
     assert result.outputs == []
+
+
+def test_a_link_in_the_place_of_the_answer(run: Run) -> None:
+    """The judge reads no link; the worker's own answer in its place is as good as any."""
+    source = host_only(
+        "import glob",
+        "stem = glob.glob(os.environ['HOME'] + '/inputs*.json')[0].replace('inputs', 'outputs')[:-5]",
+        "open('elsewhere', 'w').close()",
+        "os.symlink(os.path.abspath('elsewhere'), stem + '.safetensors')",
+    )
+    result = run(source)
+    if result.outcome is Outcome.OK:
+        assert_correct(result)
+    else:
+        assert result.outputs == []
+
+
+def test_endless_files(run: Run) -> None:
+    source = host_only("f = open('big', 'wb')", "for _ in range(4000): f.write(bytes(2**20)); f.flush()")
+    result = run(source)
+    assert result.outcome is Outcome.EXCEPTION
+    assert "File too large" in result.detail
+
+
+def test_an_input_that_cannot_travel(operator: OpWorkspace, run: Run) -> None:
+    operator.impl.write_text(kernels.GOOD)
+    with (
+        sim.SimBackend().open(operator.impl, "double_wrapper", operator) as session,
+        pytest.raises(ContractError, match="cannot be handed over"),
+    ):
+        session.run("case", [torch.ones(2) + 1j])
+
+
+def test_the_session_goes_on_when_the_zygote_is_killed(operator: OpWorkspace, run: Run) -> None:
+    grandparent = "int(open(f'/proc/{os.getppid()}/stat').read().rpartition(')')[2].split()[1])"
+    operator.impl.write_text(in_wrapper(f"if len(x) == 7: os.kill({grandparent}, 9); time.sleep(60)"))
+    backend = sim.SimBackend(enclose=False)
+    with backend.open(operator.impl, "double_wrapper", operator, limits=IMPATIENT) as session:
+        outcomes = [session.run(str(rows), [torch.ones(rows, 32)]).outcome for rows in (7, 20)]
+    assert outcomes[0] in (Outcome.CRASHED, Outcome.TIMED_OUT)
+    assert outcomes[1] is Outcome.OK
 
 
 def test_a_file_that_changes_while_it_is_judged(operator: OpWorkspace, run: Run) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from pathlib import Path
 from typing import Any
 
@@ -109,6 +110,32 @@ def test_damage_is_noticed(tmp_path: Path, damage: str) -> None:
         }
         document.write_text(new[damage])
     with pytest.raises((ValueError, OSError)):
+        wire.read_values(tmp_path / "v")
+
+
+@pytest.mark.parametrize("suffix", [".json", ".safetensors"])
+@pytest.mark.parametrize("kind", ["symbolic", "hard", "pipe"])
+def test_an_answer_that_is_a_link_is_refused(tmp_path: Path, suffix: str, kind: str) -> None:
+    """It would let a candidate name the judge's own file as its result."""
+    wire.write_values(tmp_path / "secret", [torch.ones(4)])
+    wire.write_values(tmp_path / "mine", [torch.zeros(4)])
+    mine = tmp_path / f"mine{suffix}"
+    mine.unlink()
+    if kind == "symbolic":
+        mine.symlink_to(tmp_path / f"secret{suffix}")
+    elif kind == "hard":
+        mine.hardlink_to(tmp_path / f"secret{suffix}")
+    else:
+        os.mkfifo(mine)
+    with pytest.raises((ValueError, OSError)):
+        wire.read_values(tmp_path / "mine")
+
+
+def test_a_huge_document_is_refused(tmp_path: Path) -> None:
+    wire.write_values(tmp_path / "v", [torch.ones(4)])
+    with (tmp_path / "v.json").open("ab") as file:
+        file.truncate(17 * 1024 * 1024)
+    with pytest.raises(ValueError, match="too many"):
         wire.read_values(tmp_path / "v")
 
 

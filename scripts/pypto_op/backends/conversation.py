@@ -122,7 +122,11 @@ class Conversation:
             sources.append(self._launched.channel)
         if self._how is None:
             sources.append(self._launched.report)
-        ready = select.select(sources, [], [], seconds)[0]
+        try:
+            ready = select.select(sources, [], [], seconds)[0]
+        except (ValueError, OSError):  # closed by another thread that gave this session up
+            self._channel_open, self._how = False, self._how or {}
+            return None
         for stream in (self.stdout, self.stderr):
             if stream in ready:
                 stream.pump()

@@ -87,7 +87,7 @@ class ReferenceSession:
         message["file"] = os.path.realpath(file)
         if self._worker is None:
             tools = sim.prepare()
-            plan = Plan({"enclose": True, "role": "reference", "device": {}}, tools.zygote().start)
+            plan = Plan({"enclose": True, "role": "reference", "device": {}}, tools.start)
             self._worker = WorkerSession(plan, self._workspace, self._limits, file.name)
             enclosure = enclosure_document(self._worker.scratch, [], trusted=True)
             self._worker.plan = Plan({**plan.document, "enclosure": enclosure}, plan.launch)

@@ -22,7 +22,7 @@ from pypto_op.backends.conversation import Conversation, Ended, Overdue, OverMem
 from pypto_op.backends.endings import classify
 from pypto_op.backends.launcher import Launched
 from pypto_op.backends.wire import read_values, remove_values, write_values
-from pypto_op.errors import InfraError
+from pypto_op.errors import ContractError, InfraError
 from pypto_op.vocabulary import Outcome
 from pypto_op.workspace import OpWorkspace
 
@@ -97,7 +97,7 @@ class WorkerSession:
         stems = (self.scratch / f"inputs{number}", self.scratch / f"outputs{number}")
         kills = processes.kills_for_memory()
         try:
-            write_values(stems[0], inputs)
+            _hand_over(stems[0], inputs)
             answer = self._exchange(conversation, message, stems)
             result = _result_of(answer)
         except (Ended, Overdue, OverMemory, Forged) as loss:
@@ -253,6 +253,15 @@ class CandidateSession(WorkerSession):
             debris.keep(self._pypto_dir, self.workspace.debug_dir, case_id, result)
         debris.clear(self._pypto_dir)
         return result
+
+
+def _hand_over(stem: Path, inputs: Sequence[Value]) -> None:
+    try:
+        write_values(stem, inputs)
+    except TypeError as error:
+        raise ContractError(
+            f"an input cannot be handed over: {error}", remedy="make_inputs returns dense tensors and numbers"
+        ) from None
 
 
 def enclosure_document(scratch: Path, hidden: Sequence[Path], *, trusted: bool = False) -> dict[str, Any]:

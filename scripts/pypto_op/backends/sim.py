@@ -13,7 +13,7 @@ from pypto_op.backends import calculator, native
 from pypto_op.backends.base import DEFAULT_LIMITS, Availability, Limits
 from pypto_op.backends.calculator import Ingredients
 from pypto_op.backends.cost import read_cost
-from pypto_op.backends.launcher import Zygote, shared_zygote
+from pypto_op.backends.launcher import Launched, Zygote, shared_zygote
 from pypto_op.backends.session import CandidateSession, Plan
 from pypto_op.errors import InfraError, PyptoOpError
 from pypto_op.vocabulary import Mode
@@ -71,13 +71,14 @@ class SimBackend:
             InfraError: pypto is not installed, or the calculator cannot be built.
         """
         tools = prepare()
+        tools.zygote()
         device = {
             "class": "pypto_op.backends.worker.device:Host",
             "numeric": tools.numeric,
             "switch": tools.switch,
             "cost_model": cost_model,
         }
-        plan = Plan({"enclose": self._enclose, "device": device}, tools.zygote().start, tools.numeric)
+        plan = Plan({"enclose": self._enclose, "device": device}, tools.start, tools.numeric)
         reader = read_cost if cost_model and tools.numeric else None
         return CandidateSession(Path(impl), wrapper, workspace, plan, limits, reader)
 
@@ -111,6 +112,10 @@ class SimTools:
     def zygote(self) -> Zygote:
         """Return this process's zygote; the first call starts it and does not wait for it."""
         return shared_zygote(self._document, self._variables)
+
+    def start(self, document: dict[str, Any]) -> Launched:
+        """Start a session from the zygote that lives now, whatever became of an earlier one."""
+        return self.zygote().start(document)
 
 
 def warm_up() -> None:

@@ -150,9 +150,13 @@ def _show_alone(scratch: Path) -> None:
 
 
 def limit_memory(megabytes: int) -> None:
-    """Cap what this process and each of its children can allocate; the judge watches resident memory besides."""
+    """Cap what this process and each of its children can allocate, and how long a file they can write.
+
+    The judge watches resident memory besides.
+    """
     cap = data_bytes(os.getpid()) + (megabytes + _SLACK_MB) * _MIB
     resource.setrlimit(resource.RLIMIT_DATA, (cap, cap))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (megabytes * _MIB, megabytes * _MIB))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     try:
         # When memory runs out all the same, the kernel ends the candidate first, not its judge.
