@@ -152,9 +152,13 @@ def request_of(event: dict[str, object], name: str, root: str) -> dict[str, obje
 
 
 def workspace_of(project: str, cwd: str) -> str:
-    """Return the workspace's folder, links resolved: the project's, cut off above `custom/<op>`."""
+    """Return the workspace's folder, links resolved: the project's, cut off above `custom/<op>`.
+
+    A shell that has left the project does not take the workspace along, unless it stands where operators are made.
+    """
     real, here = os.path.realpath(project), os.path.realpath(cwd)
-    if here != real and not here.startswith(real.rstrip("/") + "/"):
+    inside = here == real or here.startswith(real.rstrip("/") + "/")
+    if not inside and ("/custom/" in here + "/" or os.path.isdir(os.path.join(here, "custom"))):
         real = here
     head, custom, _ = (real + "/").partition("/custom/")
     return head or "/" if custom else real

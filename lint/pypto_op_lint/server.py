@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import importlib
 import os
 import resource
 import select
@@ -115,6 +116,11 @@ class Server:
             signal.alarm(0)
             self.done = self.done or resource.getrusage(resource.RUSAGE_SELF).ru_maxrss > _MAX_KIB
 
+    def prepare(self) -> None:
+        """Load the linter while nobody waits: the first question is often the guard's, which needs none of it."""
+        with contextlib.suppress(Exception):  # a linter that cannot be loaded is told to whoever asks for it
+            importlib.import_module("pypto_op_lint.api")
+
     def _retire(self) -> bytes:
         """Free the seat before the caller hears of it, so that the server it starts can take it."""
         if self.seat and not self.retired:
@@ -208,6 +214,8 @@ def run(workspace: str, root: str, socket_folder: str, data_folder: str) -> None
     server.serve_connection(socket.socket(fileno=_FIRST_CONNECTION))
     if seat is None:
         return
+    if not server.done:
+        server.prepare()
     idle = float(os.environ.get("PYPTO_OP_SERVER_IDLE", _IDLE_SECONDS))
     last = time.monotonic()
     while not server.done and time.monotonic() - last < idle and seat.is_ours():

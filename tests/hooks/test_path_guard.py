@@ -197,3 +197,12 @@ def test_a_folder_without_operators_is_left_alone(tmp_path: Path) -> None:
     assert harness.before("Bash", CODER, command="mktemp").denied
     assert harness.before("Write", CODER, file_path="/tmp/x").denied
     harness.stop_servers()
+
+
+def test_a_shell_that_left_the_project_does_not_take_the_workspace_along(harness: Harness, tmp_path: Path) -> None:
+    away = tmp_path / "away"
+    away.mkdir()
+    assert "outside the workspace" in harness.before("Bash", cwd=away, command="echo x > y").denied
+    assert "outside the workspace" in harness.before("Write", cwd=away, file_path="y").denied
+    (away / "custom").mkdir()
+    assert harness.before("Bash", cwd=away, command="echo x > y").out == ""
