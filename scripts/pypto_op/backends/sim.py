@@ -20,7 +20,7 @@ from pypto_op.vocabulary import Mode
 from pypto_op.workspace import OpWorkspace
 
 CAVEATS = (
-    "sim checks the mathematics, not the device",
+    "sim checks the mathematics, not the device: numbers are those of the tensor graph, before pypto's passes",
     "not seen: data races and missing synchronisation between cores",
     "not seen: overflow of on-chip buffers at run time, and alignment of addresses",
     "not seen: the device's own rounding, accumulation order and saturation",
