@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import contextlib
 import json
 import os
 import shutil
@@ -70,7 +71,10 @@ def test_a_folder_that_others_can_enter_is_closed_and_a_foreign_one_not_used(har
 def test_the_server_holds_nothing_of_the_harness(harness: Harness) -> None:
     harness.before("Bash", command="true")
     pid = harness.await_server()
-    targets = {str(fd.readlink()) for fd in Path(f"/proc/{pid}/fd").iterdir()}
+    targets = set()
+    for descriptor in Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # closed while we look: the server is loading the linter
+            targets.add(str(descriptor.readlink()))
     assert not any(target.startswith("pipe:") for target in targets), targets
     assert os.getsid(pid) != os.getsid(0)
     environment = Path(f"/proc/{pid}/environ").read_text()
