@@ -2,8 +2,11 @@
 
 import hashlib
 import secrets
+from contextlib import ExitStack
 
 import pytest
+from filelock import FileLock
+from tests.state.lab import Lab
 
 from pypto_op.state import arguments, store
 from pypto_op.state.key import KEY_ENV, key_id
@@ -170,3 +173,24 @@ def replant(ws, driver, stage):
     driver.do = do
     driver.commit = commit
     return driver
+
+
+@pytest.fixture(scope="session")
+def lab(tmp_path_factory, worker_id):
+    """Real operators at every step; built once, by whichever test process comes first."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base if worker_id == "master" else base.parent) / "state_lab"
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(f"{folder}.lock"):
+        if not (folder / "done").exists():
+            folder.mkdir()
+            Lab(folder).build()
+            (folder / "done").touch()
+    return Lab(folder)
+
+
+@pytest.fixture
+def clone(lab, tmp_path):
+    """Return a function that yields a private copy of a snapshot, under the lab's key."""
+    with ExitStack() as stack:
+        yield lambda name: stack.enter_context(lab.clone(name, tmp_path / f"clone_{len(list(tmp_path.iterdir()))}"))

@@ -288,13 +288,7 @@ def {name}_square(x, row, rows):
     return tile * tile
 
 
-def {name}_add(squared, y, row, rows):
-    """Return the square plus a tile of y."""
-    pypto.set_vec_tile_shapes(16, 32)
-    return squared + pypto.view(y, [ROWS, WIDTH], [row, 0], valid_shape=[rows, WIDTH])
-
-
-@pypto.frontend.jit(runtime_options={{"run_mode": pypto.RunMode.NPU}})
+{add}@pypto.frontend.jit(runtime_options={{"run_mode": pypto.RunMode.NPU}})
 def {name}_kernel(
     x: pypto.Tensor([pypto.DYNAMIC, WIDTH], pypto.DT_FP32),
     y: pypto.Tensor([pypto.DYNAMIC, WIDTH], pypto.DT_FP32),
@@ -312,6 +306,14 @@ def {name}_wrapper(x, y):
     out = torch.empty(x.shape, dtype=x.dtype, device=x.device)
     {name}_kernel(x, y, out)
     return out
+'''
+
+ADD = '''def {name}_add(squared, y, row, rows):
+    """Return the square plus a tile of y."""
+    pypto.set_vec_tile_shapes(16, 32)
+    return squared + pypto.view(y, [ROWS, WIDTH], [row, 0], valid_shape=[rows, WIDTH])
+
+
 '''
 
 VALUES = {
@@ -403,6 +405,14 @@ SELF_REVIEW = """
 """
 
 
+MEMORY = """# {op}: memory
+
+## Experience Preflight
+
+- [x] no cast that the device cannot do in one step
+"""
+
+
 class Operator:
     """Writes the artefacts of one operator; each method is one stage's or one role's work."""
 
@@ -455,7 +465,8 @@ class Operator:
 
     def kernel(self, name, k):
         value = VALUES[k].format(name=name)
-        return KERNEL.format(title=f"{name}: M1..M{k}.", name=name, value=value)
+        add = ADD.format(name=name) if k > 1 else ""
+        return KERNEL.format(title=f"{name}: M1..M{k}.", name=name, value=value, add=add)
 
     def module(self, k):
         suffix = "".join(str(i) for i in range(1, k + 1))
@@ -469,7 +480,7 @@ class Operator:
 
     def review(self, k):
         memory = self.root / "MEMORY.md"
-        text = memory.read_text() if memory.exists() else f"# {self.op}: memory\n"
+        text = memory.read_text() if memory.exists() else MEMORY.format(op=self.op)
         memory.write_text(text + SELF_REVIEW.format(k=k))
 
     def integrated(self):

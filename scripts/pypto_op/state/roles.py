@@ -56,6 +56,20 @@ def read_token(token: str) -> Claim:
     return Claim(role=parts[1], phase=parts[2], attempt=parts[3], run_id=parts[4], token_id=parts[5])
 
 
+def attempt_named(text: str, state: State) -> str:
+    """Return the attempt id that a caller gave, as it is or as the dispatch token that is bound to it.
+
+    Raises:
+        Refused: the token is of another run, or of a dispatch without an attempt.
+    """
+    if not text.startswith(f"{_PREFIX}:"):
+        return text
+    claim = read_token(text)
+    if claim.run_id != state["run_id"] or not claim.attempt:
+        raise Refused("the token is bound to no attempt of this run", remedy="name the attempt, such as M1.3")
+    return claim.attempt
+
+
 def identify(state: State | None, action: str, *, token: str | None, declared: str | None, person: bool) -> str:
     """Return who acts: `orchestrator`, `owner` or `person`.
 

@@ -98,6 +98,8 @@ class _Call:
         state = loaded.state
         caller = self.caller
         by = roles.identify(state, self.row.name, token=caller.token, declared=caller.declared, person=caller.person)
+        if state is not None and "attempt" in self.args:
+            self.args["attempt"] = roles.attempt_named(self.args["attempt"], state)
         check(state, self.row.name, self.args, by=by)
         facts, kept = self._gather(state, by)
         after = step(state, self.row.name, self.args, facts)

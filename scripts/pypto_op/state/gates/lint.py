@@ -40,19 +40,19 @@ def require_clean(
     else:
         result = api.lint_path(file, event=event, stage=stage)
     if result.blocks:
-        raise _refusal(ws, result)
+        raise _refusal(result)
     warned = sum(finding.severity is Severity.S2 for finding in result.findings)
     return {"warn": warned, "info": len(result.findings) - warned}
 
 
-def _refusal(ws: OpWorkspace, result: LintResult) -> Refused:
+def _refusal(result: LintResult) -> Refused:
     blocking = result.blocking
     first = blocking[0]
     rules = sorted({finding.rule_id for finding in blocking})
     others = f" ({len(blocking)} findings block: {', '.join(rules)})" if len(blocking) > 1 else ""
     return Refused(
         f"[{first.rule_id}][{first.severity}] {first.message}{others}",
-        file=ws.root / first.file,
+        file=first.file,
         where=f"line {first.line}" if first.line else None,
         remedy=first.fix_hint,
     )
