@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from . import kernels
+
 pytest.importorskip("torch")
 
 
@@ -102,6 +104,32 @@ def test_it_does_not_hide_a_real_torch_npu(tmp_path: Path) -> None:
     )
     assert done.returncode != 0
     assert "would hide the installed torch_npu" in done.stderr
+
+
+@pytest.mark.sim
+def test_kernels_run_in_the_simulator(tmp_path: Path) -> None:
+    printed = run_under_shim(
+        tmp_path,
+        kernels.GOOD
+        + textwrap.dedent(
+            """
+            x = torch.randn(20, 32, device="npu:0")
+            print(torch.equal(double_wrapper(x), x * 2), os.environ["TILE_FWK_OUTPUT_DIR"])
+            """
+        ),
+    )
+    from pypto_op.backends import sim
+
+    right, folder = printed.split()[-2:]
+    assert right == str(sim.SimBackend().availability().numeric)
+    assert not Path(folder).exists()
+
+
+def test_a_script_that_is_not_there(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "pypto_op.backends.hostshim", str(tmp_path / "missing.py")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 1
+    assert done.stderr.strip().endswith("missing.py: no such file")
 
 
 def test_usage_without_a_script() -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 import platform
+import shutil
+import tempfile
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -87,11 +90,14 @@ class SimTools:
     """What the simulator's workers are started with on this machine.
 
     Attributes:
-        numeric: there is a calculator.
+        calculator: the built library, or None.
+        numeric: there is one.
         switch: path of the cost model's switch, or None.
+        variables: what the environment of a simulating process needs.
     """
 
     def __init__(self, calculator_path: Path | None, tools: native.NativeTools | None, compiler: str) -> None:
+        self.calculator = calculator_path
         self.numeric = calculator_path is not None
         self.switch = str(tools.cost_model_switch) if tools else None
         self._document = {
@@ -100,18 +106,18 @@ class SimTools:
             "switch": self.switch,
         }
         # pypto's own log: errors only, to the worker's output instead of files under the home directory.
-        self._variables = {
+        self.variables = {
             "TORCH_DEVICE_BACKEND_AUTOLOAD": "0",
             "ASCEND_SLOG_PRINT_TO_STDOUT": "1",
             "ASCEND_GLOBAL_LOG_LEVEL": "3",
         }
         if tools:
             path = f"{tools.bin_dir}:{_search_path()}"
-            self._variables |= {"PATH": path, "PYPTO_OP_CXX": compiler}
+            self.variables |= {"PATH": path, "PYPTO_OP_CXX": compiler}
 
     def zygote(self) -> Zygote:
         """Return this process's zygote; the first call starts it and does not wait for it."""
-        return shared_zygote(self._document, self._variables)
+        return shared_zygote(self._document, self.variables)
 
     def start(self, document: dict[str, Any]) -> Launched:
         """Start a session from the zygote that lives now, whatever became of an earlier one."""
@@ -147,6 +153,38 @@ def prepare() -> SimTools:
     library = calculator.ensure(ingredients)
     tools = native.ensure(ingredients.toolchain)
     return SimTools(library, tools, ingredients.toolchain.paths["g++"])
+
+
+def simulate_here() -> None:
+    """Make this very process a simulator: host shim, calculator, kernels in SIM, no cost model and no plots.
+
+    For running a trusted script (`test_<op>.py`) as it is; a candidate is judged through `SimBackend`. What pypto
+    writes goes to a folder that is removed at exit, unless TILE_FWK_OUTPUT_DIR names one. Must be called before
+    pypto is imported. Without pypto, only the host shim is installed.
+
+    Raises:
+        InfraError: the calculator cannot be built, or a real torch_npu is installed.
+    """
+    from pypto_op.backends import hostshim
+    from pypto_op.backends.worker import pypto_hooks
+
+    if calculator.find_ingredients() is None:
+        hostshim.install()
+        return
+    tools = prepare()
+    switch = Path(tools.switch) if tools.switch else None
+    folder = tempfile.mkdtemp(prefix="pypto-op-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    os.environ.update(tools.variables)
+    os.environ.pop("ASCEND_SLOG_PRINT_TO_STDOUT", None)  # the output is the script's own
+    os.environ["ASCEND_PROCESS_LOG_PATH"] = folder
+    os.environ.setdefault("TILE_FWK_OUTPUT_DIR", folder)
+    pypto_hooks.load_before_pypto(switch)
+    hostshim.install()
+    if tools.calculator is not None:
+        pypto_hooks.load_calculator(tools.calculator)
+        pypto_hooks.switch_cost_model(switch, on=False)
+    pypto_hooks.simulate(numeric=tools.numeric)
 
 
 def _search_path() -> str:
