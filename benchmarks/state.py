@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import resource
+import shutil
 import statistics
 import subprocess
 import sys
@@ -17,6 +18,9 @@ from pathlib import Path
 from benchmarks.table import Row, Table, percentiles
 
 LINES = 10_000
+ROOT = Path(__file__).resolve().parents[1]
+EXAMPLE = ROOT / "examples" / "ops" / "rmsnorm"
+SERVER = ROOT / "scripts" / "mcp_server.py"
 
 
 @contextmanager
@@ -78,6 +82,53 @@ def long_journal(root: Path, lines: int) -> None:
         os.fsync = real
 
 
+def gated(rounds: int) -> list[Row]:
+    """Time the steps that load documents and lint, on a complete example, in a process that has loaded both before."""
+    from pypto_op.state.service import transition
+
+    samples: dict[str, list[float]] = {}
+    for _ in range(rounds + 1):
+        with operator() as other:
+            root = other.parent / "rmsnorm"
+            shutil.copytree(EXAMPLE, root)
+            transition(root, "init")
+            for what, action, given in GATED:
+                start = time.perf_counter()
+                transition(root, action, **given)
+                samples.setdefault(what, []).append((time.perf_counter() - start) * 1e3)
+    return [Row(what, percentiles(times[1:])) for what, times in samples.items() if what]
+
+
+GATED: list[tuple[str, str, dict[str, object]]] = [
+    ("complete_stage 1: two documents, lint", "complete_stage", {"stage": 1}),
+    ("", "complete_stage", {"stage": 2}),  # runs the golden, which loads torch
+    ("complete_stage 3: design, lint", "complete_stage", {"stage": 3}),
+    ("freeze_plan: design, contract, lint", "freeze_plan", {}),
+    ("complete_stage 4: contract, suite, lint", "complete_stage", {"stage": 4}),
+    ("start_phase", "start_phase", {"phase": "M1"}),
+    ("submit_for_verify: kernel, lint", "submit_for_verify", {"phase": "M1"}),
+]
+
+
+def server_start(environment: dict[str, str]) -> None:
+    """Start the MCP server and wait for its answer to `initialize`."""
+    hello = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "initialize",
+        "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "bench", "version": "0"}},
+    }
+    with subprocess.Popen(
+        [sys.executable, str(SERVER)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
+    ) as process:
+        assert process.stdin and process.stdout
+        process.stdin.write(json.dumps(hello).encode() + b"\n")
+        process.stdin.flush()
+        answer = json.loads(process.stdout.readline())
+        process.stdin.close()
+    assert answer["result"]["serverInfo"]["name"] == "pypto-op"
+
+
 def run(quick: bool) -> list[Table]:
     """Measure."""
     from pypto_op.state import audit
@@ -108,8 +159,18 @@ def run(quick: bool) -> list[Table]:
             Row("transition at the end of it", timed(lambda: transition(root, "dispatch", role="planner"), rounds), 50),
         ]
         assert json.loads((root / ".orchestrator_state.json").read_text())["journal"]["sequence"] > LINES
+    table.rows += gated(2 if quick else 8)
     table.notes.append(f"the long journal has {size / 1e6:.1f} MB; every transition writes it through to the disk (fsync)")
-    return [table]
+    with tempfile.TemporaryDirectory() as folder:
+        environment = with_bytecode(Path(folder))
+        server_start(environment)
+        imports = [sys.executable, "-c", "from mcp.server.mcpserver import MCPServer"]
+        starts = Table("MCP server, from start to its first answer", "ms")
+        starts.rows += [
+            Row("the server", timed(lambda: server_start(environment), 3 if quick else 10), 1200, judged="p50"),
+            Row("importing mcp alone", timed(lambda: shell(imports, environment), 3 if quick else 10)),
+        ]
+    return [table, starts]
 
 
 def shell(command: list[str], environment: dict[str, str] | None = None) -> None:

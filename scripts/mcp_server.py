@@ -1,13 +1,32 @@
 #!/usr/bin/env python3
-"""Launcher of the bundle's MCP server (stdio); harness configurations name this file."""
+"""Launcher of the bundle's MCP server (stdio); harness configurations name this file and any Python 3.
 
+The server needs the bundle's own environment. Where this Python has no `mcp`, the one that PYPTO_OP_PYTHON names, or
+the bundle's .venv, takes over.
+"""
+
+import importlib.util
+import os
 import sys
 from pathlib import Path
 
 _BUNDLE = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(_BUNDLE / "scripts"), str(_BUNDLE / "lint")]
+_PACKAGES = [str(_BUNDLE / "scripts"), str(_BUNDLE / "lint")]
+_TRIED = "PYPTO_OP_MCP_RELAUNCHED"
 
-from pypto_op.mcp.server import main  # noqa: E402  (the paths above make it importable)
+
+def _hand_over() -> None:
+    """Go on in a Python that has `mcp`; end with one line where there is none."""
+    for python in (os.environ.get("PYPTO_OP_PYTHON"), str(_BUNDLE / ".venv" / "bin" / "python")):
+        if python and os.access(python, os.X_OK) and _TRIED not in os.environ:
+            os.execve(python, [python, __file__, *sys.argv[1:]], {**os.environ, _TRIED: "1"})
+    sys.exit("pypto-op: no Python with the package mcp was found; run `make setup` in the bundle, or set PYPTO_OP_PYTHON")
+
 
 if __name__ == "__main__":
+    sys.path[:0] = _PACKAGES
+    if importlib.util.find_spec("mcp") is None:
+        _hand_over()
+    from pypto_op.mcp.server import main
+
     main()

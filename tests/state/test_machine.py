@@ -417,3 +417,30 @@ def test_the_next_actions_are_named(driver):
     one.do("complete_stage", stage=4)
     attempt = one.submit(1)
     assert {f"record_verdict --attempt {attempt}", "complete_phase --phase M1"} <= set(legal_actions(one.state))
+
+
+# -- the schema of the state file -------------------------------------------------------------------------
+
+DAMAGE = {
+    "another version": lambda s: s.update(schema_version="2.0"),
+    "a key nobody knows": lambda s: s.update(extra=1),
+    "a key is missing": lambda s: s.pop("run_id"),
+    "a stage beyond the last": lambda s: s["stage_status"].update({"8": "pending"}),
+    "a status nobody knows": lambda s: s["stage_status"].update({"1": "done"}),
+    "a phase M0": lambda s: s["stage5_phases"]["phase_status"].update(M0=s["stage5_phases"]["phase_status"]["M1"]),
+    "a negative count": lambda s: s["stage5_phases"]["phase_status"]["M1"].update(cycles=-1),
+    "a category nobody knows": lambda s: s["stage5_phases"]["phase_status"]["M1"].update(failure_category="bad"),
+    "a hash that is none": lambda s: s["artifact_hashes"]["spec_md"].update(sha256="abc"),
+    "an absolute path": lambda s: s["artifact_hashes"]["spec_md"].update(path="/etc/passwd"),
+    "a single plan of two": lambda s: s["plan"].update(module_count=2),
+    "a rollback without a reason": lambda s: s["rollback_history"].append({"from_stage": 5, "to_stage": 1}),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE.keys())
+def test_the_schema_of_the_state_file_refuses(driver, damage):
+    state = copy.deepcopy(driver().reach(5).state)
+    document = {**state, "journal": {"sequence": 1, "head": "0" * 64}, "seal": "0" * 64}
+    assert schema.findings(document, "state") == []
+    damage(document)
+    assert schema.findings(document, "state") != []

@@ -75,6 +75,9 @@ def _run(action: str, op_dir: Path, options: dict[str, Any]) -> dict[str, Any]:
         return _reader(action)(op_dir)
     declared = options.pop("declared")
     options["hash"] = options.pop("hash_")
+    if action not in workflow().actions and action != "migrate":
+        names = ", ".join([*workflow().actions, *_READ_ONLY, "migrate"])
+        raise Refused(f"unknown action {action[:40]!r}", remedy=f"use one of {names}")
     owner_only = action != "migrate" and action_row(action).owner_only
     person = owner_only or declared == OWNER
     if person:

@@ -22,6 +22,7 @@ from pypto_op.workspace import OpWorkspace
 HASH_NAMES = ("impl", "golden", "suite", "inputs", "interfaces", "policy")
 """What every report names under `hashes`; `policy` is `policy_hash` of the report's own `policy` object."""
 
+_MOST_KEPT = 64  # anybody may fill the folder; nobody shall make a gate read for minutes
 _ALGORITHM = "hmac-sha256"
 _DOMAIN = "pypto-op report"
 _REMEDY = "run `pypto-op verify`"
@@ -177,7 +178,8 @@ def _unbound(body: Mapping[str, Any]) -> Iterator[str]:
 def _candidates(ws: OpWorkspace) -> Iterator[Path]:
     yield ws.report
     kept = [path for path in evidence_dir(ws).glob("*.json") if path.is_file()]
-    yield from sorted(kept, key=lambda path: path.stat().st_mtime, reverse=True)
+    newest = sorted(kept, key=lambda path: path.stat().st_mtime, reverse=True)
+    yield from newest[:_MOST_KEPT]
 
 
 def _positive(value: Any) -> bool:
