@@ -21,7 +21,7 @@ RMSNORM = bundle_root() / "examples" / "ops" / "rmsnorm"
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_demo_refuses_three_times_and_ends_in_a_sealed_pass(tmp_path: Path) -> None:
-    out = tmp_path / "a demo"
+    out = tmp_path / "demo"
     done = subprocess.run(
         [sys.executable, "-m", "pypto_op.cli", "demo", "--out", str(out)], capture_output=True, text=True, check=False
     )

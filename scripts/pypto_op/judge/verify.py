@@ -129,6 +129,11 @@ class _Verification:
             raise ContractError(
                 sentence_of_missing(subject), file=self._shown(subject.impl), remedy="write it (coder), then verify"
             )
+        if any(character.isspace() for character in str(self.ws.root)):
+            # pypto hands this path to a shell without quotes, and the kernel would get the blame.
+            raise InfraError(
+                "pypto cannot run kernels in a path with white space", file=self.ws.root, remedy="move the workspace"
+            )
         backends: dict[Mode, Backend] = {mode: get_backend(mode) for mode in dict.fromkeys(request.modes)}
         self.available = {mode: backend.availability() for mode, backend in backends.items()}
         if not any(a.ok for a in self.available.values()):
