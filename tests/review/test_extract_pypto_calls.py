@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from pypto_op.review.call_sites import extract_calls_from_source
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import statistics
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
@@ -71,8 +71,8 @@ def benchmark_operator(ws: OpWorkspace, *, progress: Callable[[CaseRecord], None
     """
     request = Request(**wanted)
     _remove_old(ws.perf_report)
-    verdict = _verdict(ws)
     contract = load_contract(ws)
+    verdict = _verdict(ws, contract)
     subject = resolve(ws, contract.total_modules)
     backends: dict[Mode, Backend] = {mode: get_backend(mode) for mode in request.modes}
     available = {mode: backend.availability() for mode, backend in backends.items()}
@@ -80,9 +80,12 @@ def benchmark_operator(ws: OpWorkspace, *, progress: Callable[[CaseRecord], None
     if not usable:
         reasons = "; ".join(f"{mode}: {a.reason}" for mode, a in available.items())
         raise InfraError(f"no requested mode is available ({reasons})", remedy="run `pypto-op doctor`")
+    _refuse_unjudged(ws, verdict, usable)
     started, load_before = time.monotonic(), _load()
     cases = _one_per_shape(contract.select(request.levels, None))
     rows = list(_time(subject, contract, cases, usable, available, request, progress))
+    if stale := evidence.stale_hashes(verdict, evidence.file_hashes(ws)):
+        raise ContractError(f"changed while it was timed: {', '.join(stale)}", file=ws.impl, remedy="verify and time it again")
     result = {
         "schema_version": 1,
         "tool": {"name": "pypto-op", "version": __version__},
@@ -114,19 +117,33 @@ def _remove_old(path: Path) -> None:
     path.unlink(missing_ok=True)
 
 
-def _verdict(ws: OpWorkspace) -> dict[str, Any]:
+def _verdict(ws: OpWorkspace, contract: Contract) -> dict[str, Any]:
+    """Return the sealed PASS of the whole suite, under the operator's own tolerance, for the bytes that lie there now."""
     if not ws.impl.is_file():
         raise ContractError("the implementation is missing", file=ws.impl, remedy="write and verify it first")
-    verdict = evidence.pass_for_bytes(ws)
-    if verdict is None:
+    passes = list(evidence.sealed_passes(ws))
+    remedy = f"run `pypto-op verify {ws.root}` first"
+    if not passes:
+        raise ContractError("there is no sealed PASS for exactly these bytes", file=ws.impl, remedy=remedy)
+    whole = [p for p in passes if p["selection"]["complete"] and p["policy"] == contract.policy.as_dict()]
+    if not whole:
         raise ContractError(
-            "there is no sealed PASS for exactly these bytes", file=ws.impl, remedy=f"run `pypto-op verify {ws.root}` first"
+            "the PASS covers a part of the suite only, or another tolerance than SPEC.md's",
+            file=ws.report,
+            remedy="run `pypto-op verify` without --levels, --case and --policy",
         )
-    if not verdict["selection"]["complete"]:
-        raise ContractError(
-            "the PASS covers a part of the suite only", file=ws.report, remedy="run `pypto-op verify` without --levels and --case"
-        )
-    return verdict
+    return whole[0]
+
+
+def _refuse_unjudged(ws: OpWorkspace, verdict: Mapping[str, Any], modes: Iterable[Mode]) -> None:
+    for mode in modes:
+        status = verdict["per_mode_status"].get(mode, Status.SKIPPED)
+        if status != Status.PASS:
+            raise ContractError(
+                f"the PASS says nothing about {mode}, where it is {status}",
+                file=ws.report,
+                remedy=f"run `pypto-op verify --modes {mode}` first",
+            )
 
 
 def _one_per_shape(cases: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

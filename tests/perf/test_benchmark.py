@@ -1,0 +1,209 @@
+"""`pypto-op benchmark`: what it refuses to time, and what it writes about a kernel that has its PASS."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+from pathlib import Path
+
+import pytest
+from tests.judge.judging import Answer, place, sim_problem, verify
+
+from pypto_op import cli
+from pypto_op.backends.registry import get_backend
+from pypto_op.documents import schema
+from pypto_op.errors import ContractError
+from pypto_op.judge.contract import load_contract
+from pypto_op.judge.subject import resolve
+from pypto_op.perf.benchmark import Request, _refuse_unjudged, _time, benchmark_operator
+from pypto_op.state import evidence
+from pypto_op.state.key import KEY_ENV
+from pypto_op.vocabulary import Mode
+from pypto_op.workspace import OpWorkspace
+
+pytestmark = pytest.mark.sim
+
+CASES = [
+    {"id": "structure", "level": "L1", "shape": {"N": 16, "D": 32}, "precision": False, "atol": 1e-6, "rtol": 1e-5},
+    {"id": "small", "level": "L2", "shape": {"N": 16, "D": 32}, "atol": 1e-6, "rtol": 1e-5},
+    {"id": "small_again", "level": "L2", "shape": {"N": 16, "D": 32}, "seed": 7, "atol": 1e-6, "rtol": 1e-5},
+    {"id": "edge", "level": "L3", "shape": {"N": 17, "D": 32}, "atol": 1e-6, "rtol": 1e-5},
+    {"id": "large", "level": "L4", "shape": {"N": 161, "D": 32}, "atol": 1e-6, "rtol": 1e-5},
+]
+
+
+def benchmark(ws: OpWorkspace, *arguments: str, modes: str = "sim", as_json: bool = True) -> Answer:
+    words = ["benchmark", str(ws.root), "--modes", modes, *(["--json"] if as_json else []), *arguments]
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), pytest.raises(SystemExit) as end:
+        cli.main(words)
+    assert isinstance(end.value.code, int)
+    return Answer(end.value.code, out.getvalue(), err.getvalue())
+
+
+@pytest.fixture(scope="module")
+def verified(tmp_path_factory: pytest.TempPathFactory) -> OpWorkspace:
+    """sum_diff with a PASS of its whole suite; tests that change it give it back as it was."""
+    if problem := sim_problem():
+        pytest.skip(problem)
+    patch = pytest.MonkeyPatch()
+    patch.setenv(KEY_ENV, str(tmp_path_factory.mktemp("account") / "seal.key"))
+    ws = place("sum_diff", tmp_path_factory.mktemp("perf"), cases=CASES)
+    assert verify(ws.root).code == 0
+    yield ws
+    patch.undo()
+
+
+@pytest.fixture(scope="module")
+def timed(verified: OpWorkspace) -> Answer:
+    answer = benchmark(verified, "--repeats", "2")
+    assert answer.stdout == verified.perf_report.read_text(encoding="utf-8"), "--json prints the file's bytes"
+    return answer
+
+
+def test_result(verified: OpWorkspace, timed: Answer) -> None:
+    assert timed.code == 0, timed.stderr
+    schema.check(timed.report, "perf_result", file=verified.perf_report)
+    passed = evidence.pass_for_bytes(verified)
+    assert passed is not None
+    assert (timed.report["verdict_seal"], timed.report["hashes"]) == (passed["seal"], passed["hashes"])
+    assert timed.report["caveats"], "what the cost model does not see stands beside its figures"
+
+
+def test_one_row_per_shape_of_the_ordinary_and_the_long_level(timed: Answer) -> None:
+    rows = timed.report["per_shape_results"]
+    assert [(row["case_id"], row["status"]) for row in rows] == [("small", "ok"), ("large", "ok")]
+    assert [row["label"] for row in rows] == ["N=16, D=32 float32", "N=161, D=32 float32"]
+    assert (timed.report["total_cases"], timed.report["passed_cases"], timed.report["failed_cases"]) == (2, 2, 0)
+
+
+def test_figures_of_the_cost_model(timed: Answer) -> None:
+    small, large = timed.report["per_shape_results"]
+    for row in (small, large):
+        assert len(row["samples"]) == 4, "two repeats, each with the suite's seed and a fresh one"
+        assert row["minimum"] <= row["median"] <= row["maximum"]
+        assert row["spread"] == 0.0, "the cost model is deterministic"
+        assert 0.0 < row["cost"]["utilisation"] <= 1.0
+    assert large["median"] > small["median"]
+    assert large["cost"]["tasks"] > small["cost"]["tasks"]
+
+
+def test_table_for_people(verified: OpWorkspace) -> None:
+    answer = benchmark(verified, "--levels", "L2", as_json=False)
+    assert answer.code == 0
+    assert "N=16, D=32 float32" in answer.stdout and "utilisation" in answer.stdout
+    assert "cost model" in answer.stdout
+
+
+# -- what is not timed ---------------------------------------------------------------------------------------------
+
+
+def refused(ws: OpWorkspace, *arguments: str, modes: str = "sim") -> str:
+    answer = benchmark(ws, *arguments, modes=modes)
+    assert (answer.code, answer.stdout) == (2, "")
+    assert len(answer.stderr.splitlines()) == 1
+    assert not ws.perf_report.exists(), "an earlier result does not stay beside bytes that it is not about"
+    return answer.stderr
+
+
+@pytest.fixture
+def unverified(tmp_path: Path, verified: OpWorkspace) -> OpWorkspace:
+    """sum_diff without any verdict; `verified` only stands for its key."""
+    ws = place("sum_diff", tmp_path, cases=CASES[1:2])
+    ws.perf_report.write_text("{}")
+    return ws
+
+
+def test_no_verdict(unverified: OpWorkspace) -> None:
+    assert "no sealed PASS for exactly these bytes" in refused(unverified)
+
+
+def test_no_implementation(unverified: OpWorkspace) -> None:
+    unverified.impl.unlink()
+    assert "the implementation is missing" in refused(unverified)
+
+
+def test_a_verdict_that_somebody_wrote(unverified: OpWorkspace, verified: OpWorkspace) -> None:
+    report = json.loads(verified.report.read_text())
+    report["hashes"] |= evidence.file_hashes(unverified)
+    unverified.report.write_text(json.dumps(report))
+    assert "no sealed PASS" in refused(unverified)
+
+
+@pytest.mark.parametrize("file", ["impl", "golden", "suite", "interfaces", "test_inputs", "spec"])
+def test_one_byte_changed(verified: OpWorkspace, file: str) -> None:
+    path: Path = getattr(verified, file)
+    before = path.read_bytes()
+    try:
+        path.write_bytes(before + b"\n")
+        assert "no sealed PASS for exactly these bytes" in refused(verified)
+    finally:
+        path.write_bytes(before)
+    assert evidence.pass_for_bytes(verified) is not None
+
+
+def test_a_failing_kernel(unverified: OpWorkspace) -> None:
+    source = unverified.impl.read_text()
+    unverified.impl.write_text(source.replace("x_tile - y_tile", "y_tile - x_tile"))
+    assert verify(unverified.root).code == 1
+    assert "no sealed PASS" in refused(unverified)
+
+
+@pytest.mark.parametrize("part", [("--case", "small"), ("--policy", "mere_mare@1")])
+def test_a_pass_of_a_part_or_by_another_rule(unverified: OpWorkspace, part: tuple[str, ...]) -> None:
+    assert verify(unverified.root, *part).code == 0
+    assert "a part of the suite only, or another tolerance" in refused(unverified)
+
+
+def test_no_shape_to_time(verified: OpWorkspace) -> None:
+    assert "compares numbers" in refused(verified, "--levels", "L1")
+
+
+def test_no_machine_to_time_on(verified: OpWorkspace) -> None:
+    from pypto_op.backends.npu import NpuBackend
+
+    if NpuBackend().availability().ok:
+        pytest.skip("there is an NPU")
+    answer = benchmark(verified, modes="npu")
+    assert (answer.code, answer.stdout) == (3, "")
+    assert len(answer.stderr.splitlines()) == 1
+
+
+def test_a_mode_without_a_pass(verified: OpWorkspace) -> None:
+    """A verdict given in sim does not open the benchmark on a device."""
+    verdict = evidence.pass_for_bytes(verified)
+    assert verdict is not None
+    _refuse_unjudged(verified, verdict, [Mode.SIM])
+    with pytest.raises(ContractError, match="says nothing about npu"):
+        _refuse_unjudged(verified, verdict, [Mode.SIM, Mode.NPU])
+
+
+def test_a_file_that_changes_while_it_is_timed(verified: OpWorkspace) -> None:
+    before = verified.spec.read_bytes()
+    try:
+        with pytest.raises(ContractError, match="changed while it was timed: spec"):
+            benchmark_operator(
+                verified, modes=[Mode.SIM], levels=["L2"], progress=lambda record: verified.spec.write_bytes(before + b" ")
+            )
+        assert not verified.perf_report.exists()
+    finally:
+        verified.spec.write_bytes(before)
+
+
+def test_timed_outputs_are_judged_too(unverified: OpWorkspace) -> None:
+    """A kernel that is wrong while it is timed has no time: here one that never had a PASS, put past the gate."""
+    unverified.impl.write_text(unverified.impl.read_text().replace("x_tile - y_tile", "y_tile - x_tile"))
+    contract = load_contract(unverified)
+    backend = get_backend(Mode.SIM)
+    (row,) = _time(
+        resolve(unverified, 1),
+        contract,
+        contract.select(["L2"], None),
+        {Mode.SIM: backend},
+        {Mode.SIM: backend.availability()},
+        Request(modes=[Mode.SIM]),
+        None,
+    )
+    assert row["status"] == "failed"
+    assert "outside the tolerance" in row["reason"]
