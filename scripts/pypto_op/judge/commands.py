@@ -23,6 +23,7 @@ from pypto_op.workspace import OpWorkspace
 @click.option("--policy", metavar="NAME", help="Tolerance policy in the place of SPEC.md's, e.g. mere_mare@1.")
 @click.option("--seed", type=click.IntRange(0), help="Second seed of each precision case; default: a fresh one.")
 @click.option("--timeout", type=click.FloatRange(min=0.1), metavar="SECONDS", help="Longest time for one run.")
+@click.option("--import-timeout", type=click.FloatRange(min=0.1), metavar="SECONDS", help="Longest time for importing the file.")
 @click.option("--memory-mb", type=click.IntRange(256), help="Most memory the candidate may use.")
 @click.option(
     "--report",
@@ -61,7 +62,11 @@ def verify(op_dir: Path, as_json: bool, quiet: bool, jobs: int | None, **wanted:
     report = verify_operator(
         workspace,
         jobs=jobs,
-        limits=_limits(wanted.pop("timeout"), wanted.pop("memory_mb")),
+        limits=_limits(
+            case_seconds=wanted.pop("timeout"),
+            startup_seconds=wanted.pop("import_timeout"),
+            memory_mb=wanted.pop("memory_mb"),
+        ),
         progress=progress,
         **wanted,
     )
@@ -72,12 +77,9 @@ def verify(op_dir: Path, as_json: bool, quiet: bool, jobs: int | None, **wanted:
     return int(reports.exit_code(report))
 
 
-def _limits(timeout: float | None, memory_mb: int | None) -> Any:
+def _limits(**given: Any) -> Any:
     from dataclasses import replace
 
     from pypto_op.backends.base import Limits
 
-    limits = Limits()
-    if timeout is not None:
-        limits = replace(limits, case_seconds=timeout)
-    return limits if memory_mb is None else replace(limits, memory_mb=memory_mb)
+    return replace(Limits(), **{name: value for name, value in given.items() if value is not None})
