@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pypto_op_lint.guard.effects import Kind
 from pypto_op_lint.guard.file_calls import FILE_HANDLERS
-from pypto_op_lint.guard.programs import file_effects, program_table
+from pypto_op_lint.guard.programs import file_effects, parse_command_line, program_table
 from pypto_op_lint.guard.python_code import analyse_python
 from pypto_op_lint.guard.words import ANY, STAR, is_known
 
@@ -24,6 +24,7 @@ BUNDLE = Path(__file__).resolve().parents[3]
 """The bundle's root in a checkout. Its own scripts are trusted: the gates sit inside them."""
 
 _STATE_SCRIPTS = {"state", "state_transition"}
+_STATE_FLAGS = {"--json", "--require-token", "--help"}
 _UNKNOWN_VARIABLE = "${__cannot_be_known}"
 
 
@@ -296,7 +297,8 @@ def _pypto_op(walker: Walker, program: str, rest: list[str]) -> None:
 
 def _state(walker: Walker, rest: list[str]) -> None:
     helps = any(token in ("-h", "--help") for token in rest)
-    action = next((token for token in rest if not token.startswith("-")), "")
+    valued = {token for token in rest if token.startswith("--") and token not in _STATE_FLAGS}
+    action = (parse_command_line(rest, valued).operands or [""])[0]
     if action and not helps:
         walker.add(Kind.STATE, action, "pypto-op state")
 

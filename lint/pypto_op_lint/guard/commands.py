@@ -163,11 +163,7 @@ class CommandJudge:
     def _candidates(self, effect: Effect, pattern: str) -> Iterator[Located]:
         regex = pattern_regex(pattern)
         for at in self.around.guarded_files:
-            if (
-                regex.match(str(at.path))
-                or effect.kind in _TREE
-                and any(regex.match(str(folder)) for folder in _folders(at))
-            ):
+            if regex.match(str(at.path)) or effect.kind in _TREE and any(regex.match(str(folder)) for folder in _folders(at)):
                 yield at
 
     def _by_prefix(self, effect: Effect, pattern: str, prefix: str) -> str | None:

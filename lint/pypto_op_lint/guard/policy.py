@@ -110,8 +110,7 @@ class Policy:
             return refusal(
                 f"`{shell}` would change an operator's file past the linter",
                 at.path,
-                "use the Write or Edit tool on this path; scratch goes under "
-                f"custom/{at.op.name}/_debug/, reading is free",
+                f"use the Write or Edit tool on this path; scratch goes under custom/{at.op.name}/_debug/, reading is free",
             )
         state = self.state_of(at.op)
         because = state.frozen_because(at.relative, at.op.name)
@@ -119,8 +118,7 @@ class Policy:
             return refusal(
                 f"this file is frozen: {because}",
                 at.path,
-                "leave it as it is; if it must change, the orchestrator goes back with "
-                "rollback_to_stage (or reopen_phase)",
+                "leave it as it is; if it must change, the orchestrator goes back with rollback_to_stage (or reopen_phase)",
             )
         return self._role_refusal(at, state) if self.role else None
 

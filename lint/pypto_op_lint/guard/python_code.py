@@ -89,14 +89,18 @@ class _Analysis(ast.NodeVisitor):
     def visit_Import(self, node: ast.Import) -> None:
         for alias in node.names:
             self.modules[alias.asname or alias.name.partition(".")[0]] = alias.name
-            if alias.name == "tempfile":
-                self.walker.add(Kind.TEMP, "tempfile", "python")
+            self._imported(alias.name)
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
-        if node.module == "tempfile":
-            self.walker.add(Kind.TEMP, "tempfile", "python")
         for alias in node.names:
             self.modules[alias.asname or alias.name] = f"{node.module}.{alias.name}"
+            self._imported(f"{node.module}.{alias.name}")
+
+    def _imported(self, module: str) -> None:
+        if module.partition(".")[0] == "tempfile":
+            self.walker.add(Kind.TEMP, "tempfile", "python")
+        elif f"{module}.".startswith("pypto_op.state."):
+            self.walker.add(Kind.STATE, "a call from Python", "python")
 
     def visit_Assign(self, node: ast.Assign) -> None:
         self.visit(node.value)

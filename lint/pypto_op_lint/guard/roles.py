@@ -70,11 +70,7 @@ class RoleTable:
 
     def writers_of(self, relative: str, op: str) -> list[str]:
         """Return the names of the roles that may write this file at some time, in the table's order."""
-        return [
-            role.name
-            for role in self.roles.values()
-            if any(_matches_any(rule.files, relative, op) for rule in role.writes)
-        ]
+        return [role.name for role in self.roles.values() if any(_matches_any(rule.files, relative, op) for rule in role.writes)]
 
 
 def _globs(value: Any) -> tuple[str, ...]:
@@ -91,8 +87,7 @@ def load_roles() -> RoleTable:
             name=name,
             purpose=row["purpose"],
             writes=tuple(
-                WriteRule(_globs(w["files"]), tuple(w.get("stages", ())), bool(w.get("active_phase")))
-                for w in row["writes"]
+                WriteRule(_globs(w["files"]), tuple(w.get("stages", ())), bool(w.get("active_phase"))) for w in row["writes"]
             ),
             reads_denied=_globs(row["reads_denied"]),
         )

@@ -355,9 +355,7 @@ class Walker:
         if program == "realpath" and plain and self.cwd:
             return os.path.normpath(os.path.join(self.cwd, rest[0]))
         if program == "git" and rest == ["rev-parse", "--show-toplevel"] and self.cwd:
-            return next(
-                (str(p) for p in [Path(self.cwd, "_"), *Path(self.cwd, "_").parents] if (p / ".git").exists()), None
-            )
+            return next((str(p) for p in [Path(self.cwd, "_"), *Path(self.cwd, "_").parents] if (p / ".git").exists()), None)
         if program in ("which", "command") and rest and is_known(rest[-1]):
             return rest[-1]
         return None
