@@ -56,6 +56,4 @@ def lint_example(base: Path, example: Valid, rules: list[str] | None) -> LintRes
     target = lay_out(base, example)
     if example.event is LintEvent.ON_WRITE:
         return lint_path(target, stage=example.stage, phase=example.phase, rules=rules)
-    return lint_operator(
-        operator_at(base).root, event=example.event, stage=example.stage, phase=example.phase, rules=rules
-    )
+    return lint_operator(operator_at(base).root, event=example.event, stage=example.stage, phase=example.phase, rules=rules)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from linting import lint_example
+
 from pypto_op.vocabulary import Artifact, LintEvent
 from pypto_op_lint import registry
 from pypto_op_lint.api import apply_fixes

@@ -8,7 +8,7 @@ import libcst as cst
 
 from pypto_op_lint.facts.callsite import CallSite
 from pypto_op_lint.facts.evaluator import PASSES_FUNCTION_ON, Evaluator
-from pypto_op_lint.facts.values import Func, Param
+from pypto_op_lint.facts.values import Cls, Func, Instance, Param, Value
 from pypto_op_lint.tree import Function, Site, Tree
 
 _MOST_ROUNDS = 3
@@ -42,7 +42,7 @@ class CallGraph:
             node: cst.Call = site.node  # type: ignore[assignment]
             callees = ev.values(node.func)
             higher_order = higher_order or any(isinstance(v, Param) for v in callees)
-            calls = [CallSite(site, v, "call") for v in callees if isinstance(v, Func)]
+            calls = [CallSite(site, f, "call") for v in callees for f in self._called(v)]
             if not calls and not ev.paths(node.func) & PASSES_FUNCTION_ON:
                 calls = [CallSite(site, f, "reference") for f in self._handed_on(node)]
             if calls:
@@ -52,6 +52,19 @@ class CallGraph:
         ev.arguments = arguments
         ev.forget()
         return higher_order and sum(len(sites) for sites in self.at.values()) != before
+
+    def _called(self, value: Value) -> Iterable[Func]:
+        """Return the functions that calling `value` runs: itself, a class's `__init__`, an object's `__call__`."""
+        if isinstance(value, Func):
+            return [value]
+        if isinstance(value, Cls):
+            names, base = ("__init__",), Instance(value)
+        elif isinstance(value, Instance):
+            names, base = ("__call__", "forward"), value
+        else:
+            return []
+        found = [v for name in names for v in self._ev.attribute(base, name)]
+        return [v for v in found if isinstance(v, Func)]
 
     def _handed_on(self, node: cst.Call) -> Iterable[Func]:
         for arg in node.args:

@@ -20,6 +20,8 @@ _BUILDS = (
 )  # fmt: skip
 """Functions and methods whose result holds nothing of the values of their arguments."""
 _MEASURES = {"size", "dim", "numel", "stride", "element_size", "is_contiguous", "get_device", "data_ptr", "nelement"}
+_READS = {"tolist", "item", "numpy"}
+_VALUED = {"assign", "augmented", "loop"}
 _MOST_DEPTH = 25
 
 
@@ -48,6 +50,17 @@ class DataFlow:
             self._known[key] = self._look(node)
             self._depth -= 1
         return self._known[key]
+
+    def reads_values(self, node: cst.CSTNode, depth: int = 0) -> bool:
+        """Whether `node` computes on numbers that were read out of a tensor (`x.tolist()`, `x.item()`, `x.numpy()`)."""
+        if depth > _MOST_DEPTH:
+            return False
+        if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and node.func.attr.value in _READS:
+            return self.carries(node.func.value)
+        if isinstance(node, cst.Name):
+            found = self._facts.tensors.bindings(node)
+            return any(b.value is not None and self.reads_values(b.value, depth + 1) for b, _ in found if b.kind in _VALUED)
+        return any(self.reads_values(child, depth + 1) for child in children(node))
 
     def _look(self, node: cst.CSTNode) -> bool:
         if isinstance(node, cst.Name):

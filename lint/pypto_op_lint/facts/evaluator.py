@@ -63,6 +63,7 @@ class Evaluator:
         self._asked_parameters = 0
         self._depth = 0
         self.attribute_stores = objects.attribute_stores(tree)
+        self.changed_containers = objects.changed_containers(tree)
 
     def forget(self) -> None:
         """Drop what depends on a parameter, because more is known about arguments now."""
@@ -138,7 +139,16 @@ class Evaluator:
         if use is not None and use.scope is home and home.kind != "comprehension":
             bindings = reaching(bindings, use)
         values = [value for binding in bindings for value in self.bound(binding, home)]
+        if any(isinstance(v, (Seq, Table)) for v in values) and self._is_changed(name, home):
+            values = [objects.changed(self, v, name) for v in values]
         return _distinct(values) if values else NOTHING_KNOWN
+
+    def _is_changed(self, name: str, home: Scope) -> bool:
+        """Whether the file stores into the container that `name` stands for, or calls a method that changes it."""
+        return any(
+            found is not None and found[0] is home
+            for found in (scope.lookup(name) for scope in self.changed_containers.get(name, ()))
+        )
 
     def bound(self, binding: Binding, home: Scope) -> Iterable[Value]:
         """Return what one binding binds."""
@@ -273,7 +283,8 @@ class Evaluator:
         if isinstance(callee, Cls):
             return (Instance(callee, node),)
         if isinstance(callee, Instance):
-            method = objects.attribute(self, callee, "__call__")
+            # torch.nn.Module's own `__call__` runs `forward`.
+            method = [m for name in ("__call__", "forward") for m in objects.attribute(self, callee, name)]
             return [v for m in method if isinstance(m, Func) for v in self.returned(m.function)] or NOTHING_KNOWN
         if isinstance(callee, Path):
             return self._foreign(callee.name, node)
@@ -301,8 +312,9 @@ class Evaluator:
         if name in PASSES_FUNCTION_ON and plain:
             bound = len(plain) - 1 if name == "functools.partial" else 0
             made = [Func(f.function, f.bound + bound, f.via_jit) for f in self.functions(plain[0])]
-            if made:
-                return made
+            foreign = [v for v in self.values(plain[0]) if isinstance(v, Path)] if bound else []
+            if made or foreign:
+                return [*made, *foreign]
         return arithmetic.builtin_call(self, name, node) or (Result(name, node),)
 
     def _made_by_call(self, callee: Result, node: cst.Call) -> Iterable[Value]:

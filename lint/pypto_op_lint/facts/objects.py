@@ -9,6 +9,7 @@ import libcst as cst
 
 from pypto_op_lint.facts.values import (
     NOTHING_KNOWN,
+    UNKNOWN,
     Cls,
     Const,
     Func,
@@ -19,10 +20,15 @@ from pypto_op_lint.facts.values import (
     Table,
     Value,
 )
-from pypto_op_lint.tree import Tree
+from pypto_op_lint.tree import Scope, Tree
 
 if TYPE_CHECKING:
     from pypto_op_lint.facts.evaluator import Evaluator
+
+_CHANGING = {
+    "append", "extend", "insert", "pop", "remove", "clear", "sort", "reverse", "update", "setdefault", "popitem",
+    "__setitem__", "__delitem__",
+}  # fmt: skip
 
 Stores = dict[str, list[tuple[cst.BaseExpression, cst.BaseExpression]]]
 
@@ -37,6 +43,30 @@ def attribute_stores(tree: Tree) -> Stores:
             if isinstance(target, cst.Attribute) and node.value is not None:  # type: ignore[attr-defined]
                 stores.setdefault(target.attr.value, []).append((target.value, node.value))  # type: ignore[attr-defined]
     return stores
+
+
+def changed_containers(tree: Tree) -> dict[str, list[Scope]]:
+    """Return the names of containers that are stored into or changed by a method, with the scopes in which that happens."""
+    found: dict[str, list[Scope]] = {}
+    for site in tree.sites(cst.AssignTarget, cst.AugAssign, cst.Call, cst.Del):
+        node = site.node
+        owner: cst.CSTNode | None = None
+        if isinstance(node, cst.Call):
+            if isinstance(node.func, cst.Attribute) and node.func.attr.value in _CHANGING:
+                owner = node.func.value
+        else:
+            target = node.target  # type: ignore[attr-defined]
+            owner = target.value if isinstance(target, cst.Subscript) else None
+        while isinstance(owner, cst.Subscript):
+            owner = owner.value
+        if isinstance(owner, cst.Name):
+            found.setdefault(owner.value, []).append(site.scope)
+    return found
+
+
+def changed(ev: Evaluator, value: Value, name: str) -> Value:
+    """Return what a container may be that the file changes: its items and length are not known any more."""
+    return Member(Member(UNKNOWN, name), "[*]") if isinstance(value, (Seq, Table)) else value
 
 
 def attribute(ev: Evaluator, base: Value, name: str) -> Iterable[Value]:
@@ -60,6 +90,9 @@ def class_attribute(ev: Evaluator, cls: Cls, name: str, instance: Instance | Non
     for binding in cls.scope.bindings.get(name, []):
         for value in ev.bound(binding, cls.scope):
             found.append(_method(ev, value, instance is not None) if isinstance(value, Func) else value)
+    for owner, stored in ev.attribute_stores.get(name, []):
+        if any(isinstance(v, Cls) and v == cls for v in ev.values(owner)):
+            found.extend(ev.values(stored))
     if found:
         return found
     for base in cls.node.bases:

@@ -22,6 +22,11 @@ _SHOWS_TENSOR = {
     "new_empty", "new_zeros", "permute", "transpose", "unsqueeze", "squeeze", "flatten", "clone", "data_ptr", "ndim",
     "element_size", "float", "half", "bfloat16", "cpu", "npu", "expand", "detach",
 }  # fmt: skip
+_TAKES_TENSOR = {
+    "reshape", "flatten", "transpose", "permute", "clone", "squeeze", "unsqueeze", "chunk", "split", "narrow", "is_tensor",
+    "numel", "movedim", "contiguous", "exp", "softmax", "sum", "mul", "add", "matmul", "sigmoid", "tanh", "relu", "triu",
+    "tril",
+}  # fmt: skip
 _NOT_TENSOR_METHODS = {
     "size", "dim", "numel", "item", "tolist", "stride", "data_ptr", "element_size", "is_contiguous", "get_device",
     "nelement", "ndimension", "storage_offset", "storage", "untyped_storage", "type", "is_floating_point",
@@ -148,7 +153,7 @@ class Tensors:
         passed = [(c, c.argument(parameter)) for c in self._facts.calls.calls_of(function)]
         if any(argument is not None and self.on_host(argument) for _, argument in passed):
             return True
-        return self._goes_to_kernel(function, parameter.name)
+        return self._goes_to_torch(function, parameter.name) or self._goes_to_kernel(function, parameter.name)
 
     def _annotation_names(self, annotation: cst.BaseExpression) -> set[str]:
         """Names in an annotation; `Optional[torch.Tensor]`, `torch.Tensor | None` and quoted ones count."""
@@ -170,6 +175,17 @@ class Tensors:
             if isinstance(node, cst.Attribute) and isinstance(node.value, cst.Name):
                 kept.setdefault(node.value.value, set()).add(node.attr.value)
         return kept
+
+    def _goes_to_torch(self, function: Function, name: str) -> bool:
+        """Whether `name` is the first argument of a torch function that takes a tensor there."""
+        for site in function.sites:
+            node = site.node
+            if isinstance(node, cst.Call) and node.args and isinstance(node.args[0].value, cst.Name):
+                if node.args[0].value.value == name and node.args[0].keyword is None:
+                    words = {n.rpartition(".")[2] for n in self._facts.callee_names(node) if n.startswith("torch.")}
+                    if any(word.endswith("_like") or word in _TAKES_TENSOR for word in words):
+                        return True
+        return False
 
     def _goes_to_kernel(self, function: Function, name: str) -> bool:
         for call in self._facts.launches.in_function(function):

@@ -11,6 +11,7 @@ from pypto_op_lint.nodes import children
 from pypto_op_lint.rule import IMPLS, Invalid, Rule, Valid
 
 _VEC, _CUBE = "pypto.set_vec_tile_shapes", "pypto.set_cube_tile_shapes"
+_OPTIONS = {"pypto.set_options", "pypto.options"}
 _CUBE_NAMES = ("m", "k", "n")
 
 Values = tuple[Value, ...]
@@ -75,6 +76,7 @@ class KnownTile(Rule):
         ),
         Valid(_vec('SIZES["rows"], SIZES["cols"]', before='SIZES = {"rows": 64, "cols": 128}\n')),
         Valid(_cube("[64, 128], [64, 128], [128, 256]")),
+        Valid(impl("pypto.set_options(vec_tile_shapes=[64, 128], cube_tile_shapes=[[64, 64]] * 3)\n" + BODY)),
         Valid(_cube("M, k=K, n=[128, 128]", before="M = K = (128, 128)\n")),
         Valid(_cube("[128, 128], [128, 128], [128, 128], True")),
         Valid(
@@ -88,6 +90,8 @@ class KnownTile(Rule):
         Invalid(_vec("x.shape[0], 128")),
         Invalid(impl("rows = x.shape[0]\n" + BODY.replace("(64, 128)", "(rows, 128)"))),
         Invalid(_vec("size()", before="def size():\n    return 64\n")),
+        Invalid(impl("pypto.set_options(vec_tile_shapes=[x.shape[0], 128])\n" + BODY)),
+        Invalid(impl("pypto.set_options(cube_tile_shapes=[[128, 64], [64, 64], [64, 64]])\n" + BODY)),
         Invalid(_vec("0, 128")),
         Invalid(_vec("64.0, 128")),
         Invalid(_vec("True, 128")),
@@ -114,10 +118,14 @@ class KnownTile(Rule):
         """Check every tile setter of the graph."""
         graph = {id(site) for site in self.facts.graph_sites(cst.Call)}
         for site, node, names in self.facts.foreign_calls:
-            if _VEC in names and id(site) in graph:
+            if id(site) not in graph:
+                continue
+            if _VEC in names:
                 self._vector(node)
-            elif _CUBE in names and id(site) in graph:
+            elif _CUBE in names:
                 self._matrix(node)
+            elif names & _OPTIONS:
+                self._options(node)
 
     def _vector(self, call: cst.Call) -> None:
         if not call.args:
@@ -139,6 +147,20 @@ class KnownTile(Rule):
         for name in _CUBE_NAMES:
             if name in given:
                 self._pair(name, *given[name])
+
+    def _options(self, call: cst.Call) -> None:
+        """`pypto.set_options(vec_tile_shapes=[...], cube_tile_shapes=[m, k, n])`."""
+        for arg in call.args:
+            word = arg.keyword.value if arg.keyword is not None else ""
+            for value in self.facts.ev.values(arg.value) if word in ("vec_tile_shapes", "cube_tile_shapes") else ():
+                if not isinstance(value, Seq):
+                    self._refuse(arg.value, self._why(value))
+                elif word == "vec_tile_shapes":
+                    for item in value.items:
+                        self._number(arg.value, item)
+                else:
+                    for name, item in zip(_CUBE_NAMES, value.items, strict=False):
+                        self._pair(name, arg.value, item)
 
     def _spread(self, arg: cst.Arg) -> Iterator[tuple[cst.BaseExpression, Values]]:
         values = self.facts.ev.values(arg.value)

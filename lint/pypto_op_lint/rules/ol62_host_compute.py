@@ -1,11 +1,18 @@
 """OL62: the operator's arithmetic belongs into the kernel."""
 
+import functools
+from collections.abc import Callable, Iterable
+
 import libcst as cst
 
 from pypto_op.vocabulary import Severity
 from pypto_op_lint.examples import BODY, WRAPPER, impl
+from pypto_op_lint.facts import Facts
+from pypto_op_lint.facts.values import Member, Param, Result, Unknown
+from pypto_op_lint.nodes import children
 from pypto_op_lint.rule import IMPLS, Invalid, Rule, Valid
 from pypto_op_lint.tree import Site
+from pypto_op_lint.units import Unit
 
 _MOVES = {
     "empty", "empty_like", "empty_strided", "zeros", "zeros_like", "ones", "ones_like", "full", "full_like", "tensor",
@@ -49,6 +56,7 @@ _TORCH_PLAIN = {
     "torch.nn.Parameter", "torch.nn.functional.pad", "torch.allclose", "torch.equal", "torch.memory_format",
     "torch.FloatTensor", "torch.Tensor.contiguous", "torch.initial_seed", "torch.set_rng_state", "torch.get_rng_state",
 }  # fmt: skip
+_MAKES_TENSOR = {"torch.tensor", "torch.as_tensor", "torch.Tensor", "torch.FloatTensor", "torch.asarray"}
 _NPU_PLAIN = ("torch_npu.npu.", "torch_npu.npu_format_cast", "torch_npu.get_npu_format", "torch_npu.profiler")
 _PYTHON_ON_TENSORS = {
     "builtins.sum", "builtins.max", "builtins.min", "builtins.abs", "builtins.pow", "builtins.round", "builtins.divmod",
@@ -71,7 +79,8 @@ class HostCompute(Rule):
     """Host code, or torch inside the kernel, computes what the kernel should compute.
 
     What it does:
-        In everything that belongs to the product (the wrapper, what it calls, module level, and the graph's code)
+        In everything that belongs to the product (the wrapper, what it calls here or in a module beside this one, module
+        level, and the graph's code)
         it reports calls of torch, numpy and torch_npu that compute; computing methods, operators and comparisons on
         torch tensors; and Python's own `sum`, `max`, `operator.*` on them. Tensors built from constants alone (a
         mask, a table of angles), allocation, layout, copies, conversion and questions about tensors pass, and so do
@@ -100,7 +109,7 @@ class HostCompute(Rule):
     name = "host-compute"
     severity = Severity.S0
     artifacts = IMPLS
-    needs = frozenset({"host_sites", "graph_sites", "tensors", "foreign_calls", "calls", "launches", "data"})
+    needs = frozenset({"host_sites", "graph_sites", "tensors", "foreign_calls", "calls", "launches", "data", "siblings"})
     MESSAGE = "host code computes what the kernel should compute"
     FIX_HINT = (
         "move the computation into the kernel as pypto operations; the wrapper only checks, allocates, reshapes and launches once"
@@ -145,6 +154,10 @@ class HostCompute(Rule):
                 "    angles = torch.cos(torch.arange(128) * 0.5)"
             )
         ),
+        Valid(
+            _wrapper("out = finish(out)", before="from demo_helpers import finish\n"),
+            files={"demo_helpers.py": "import torch\n\n\ndef finish(t):\n    return t.contiguous()\n"},
+        ),
         Valid(impl(before="import math\n\nSCALE = 1.0 / math.sqrt(128.0)\nNAMES = ['a'] * 3\n")),
     ]
     INVALID = [
@@ -174,26 +187,63 @@ class HostCompute(Rule):
         )
     ] + [
         Invalid(impl(BODY.replace("pypto.exp(tile)", "torch.exp(tile)"))),
+        Invalid(
+            _wrapper("out = helpers.finish(out)", before="import demo_helpers as helpers\n"),
+            files={"demo_helpers.py": "import torch\n\n\ndef finish(t):\n    return torch.exp(t)\n"},
+        ),
         Invalid(impl(before="def demo_reference(x):\n    return torch.softmax(x, -1)\n")),
     ]
 
     def check_file(self) -> None:
-        """Look at the host's code, then for torch in the graph's code."""
+        """Look at the host's code, then for torch in the graph's code, then into modules beside this one."""
         facts = self.facts
-        for site in facts.host_sites(cst.Call):
+        self._scan(facts.host_sites)
+        for site in facts.graph_sites(cst.Call):
+            self._foreign(site, site.node, "the kernel's graph")  # type: ignore[arg-type]
+        product = {id(site) for site in (*facts.host_sites(cst.Call), *facts.graph_sites(cst.Call))}
+        for site, node, names in facts.foreign_calls:
+            if id(site) in product:
+                self._elsewhere(site, node, names)
+
+    def _scan(self, sites: Callable[..., list[Site]]) -> None:
+        """Judge host code; `sites` gives its sites by node type."""
+        for site in sites(cst.Call):
             if not any(isinstance(a.node, cst.Annotation) for a in site.ancestors()):
                 self._call(site, site.node)  # type: ignore[arg-type]
-        for site in facts.host_sites(cst.BinaryOperation):
+        for site in sites(cst.BinaryOperation):
             self._operator(site, site.node)  # type: ignore[arg-type]
-        for site in facts.host_sites(cst.AugAssign):
+        for site in sites(cst.AugAssign):
             node: cst.AugAssign = site.node  # type: ignore[assignment]
             if self._data(node.target) or self._data(node.value):
                 self._tell(site, f"`{self.code(node, 40)}` is arithmetic on a torch tensor")
-        for site in facts.host_sites(cst.Comparison, cst.UnaryOperation):
+        for site in sites(cst.Comparison, cst.UnaryOperation):
             if self._data(site.node):
                 self._tell(site, f"`{self.code(site.node, 40)}` computes a torch tensor element by element")
-        for site in facts.graph_sites(cst.Call):
-            self._foreign(site, site.node, "the kernel's graph")  # type: ignore[arg-type]
+
+    def _elsewhere(self, site: Site, node: cst.Call, names: Iterable[str]) -> None:
+        """Follow a call into another module of the operator."""
+        for name in names:
+            target, word = self._module_beside(name)
+            if target is None:
+                continue
+            there = HostCompute(self.context, target)
+            there._scan(functools.partial(_sites_behind, target.facts, word))
+            if there.findings:
+                first = there.findings[0]
+                self._tell(site, f"`{self.code(node, 40)}` computes in {first.file}, line {first.line}")
+                return
+
+    def _module_beside(self, name: str) -> tuple[Unit | None, str]:
+        """Return the operator's own module that a dotted name leads into, and the name in it."""
+        parts = name.lstrip(".").split(".")
+        ws = self.files.ws
+        for place, word in enumerate(parts[:-1]):
+            for folder in (self.unit.path.parent, ws.root):
+                path = folder / f"{word}.py"
+                if path != self.unit.path and word.isidentifier() and path.is_file():
+                    unit = self.files.unit(path)
+                    return (unit if unit.tree is not None else None), parts[place + 1]
+        return None, ""
 
     def _tensor(self, node: cst.CSTNode | None) -> bool:
         return self.facts.tensors.on_host(node)
@@ -231,8 +281,6 @@ class HostCompute(Rule):
 
     def _may_be_tensor(self, node: cst.BaseExpression) -> bool:
         """Whether nothing shows that `node` is something else than a tensor."""
-        from pypto_op_lint.facts.values import Member, Param, Result, Unknown
-
         kinds = (Member, Param, Unknown)
         return any(
             isinstance(v, kinds) or (isinstance(v, Result) and v.callee.startswith("torch.")) for v in self.facts.ev.values(node)
@@ -240,11 +288,34 @@ class HostCompute(Rule):
 
     def _foreign(self, site: Site, node: cst.Call, where: str) -> bool:
         """Judge a call of foreign code; say whether it was reported."""
+        if where == _HOST and self._hidden(site, node):
+            return True
         for name in self.facts.callee_names(node):
             if self._computes(name, node) and (where != _HOST or self._from_data(name, node)):
                 self._tell(site, f"`{name}` computes in {where}")
                 return True
         return False
+
+    def _hidden(self, site: Site, node: cst.Call) -> bool:
+        """A computing function that is handed on (`map(torch.exp, ...)`), or a tensor made of numbers computed in Python."""
+        for arg in node.args:
+            for name in sorted(self.facts.ev.paths(arg.value)):
+                others = [a.value for a in node.args if a is not arg]
+                if name.startswith("torch.") and self._computes(name, node) and any(map(self.facts.data.carries, others)):
+                    self._tell(site, f"`{name}` is handed to `{self.code(node.func, 30)}` with data")
+                    return True
+        if self.facts.callee_names(node) & _MAKES_TENSOR and any(self._computes_in_python(a.value) for a in node.args):
+            self._tell(site, f"`{self.code(node, 40)}` holds what Python computed from a tensor's values")
+            return True
+        return False
+
+    def _computes_in_python(self, node: cst.CSTNode) -> bool:
+        if isinstance(node, cst.BinaryOperation) and self.facts.data.reads_values(node):
+            return True
+        if isinstance(node, cst.Name):
+            found = self.facts.tensors.bindings(node)
+            return any(b.kind == "assign" and b.value is not None and self._computes_in_python(b.value) for b, _ in found)
+        return any(self._computes_in_python(child) for child in children(node))
 
     def _from_data(self, name: str, node: cst.Call) -> bool:
         """Whether a call works on data. Masks and tables built from constants are no part of the computation."""
@@ -266,3 +337,9 @@ class HostCompute(Rule):
         if isinstance(node, (cst.List, cst.Tuple, cst.Set)):
             return any(self._holds_tensor(element.value) for element in node.elements)
         return self._tensor(node)
+
+
+def _sites_behind(facts: Facts, word: str, *types: type[cst.CSTNode]) -> list[Site]:
+    """Return the sites of the functions that calling a module's `word` runs."""
+    wanted = {id(f) for f in facts.calls.reach(facts.wrappers_named(word))}
+    return [site for site in facts.tree.sites(*types) if id(site.function) in wanted]

@@ -85,6 +85,8 @@ class RunResult:
         numeric: the outputs carry numbers; False in structure-only mode, where only shape and dtype count.
         prefilled_outputs: positions of the output leaves whose buffer already held varied data (neither what
             `torch.empty` was filled with nor one repeated value) when the first kernel got it.
+        host_made: "launch.argument" -> hash, for each float argument of a launch whose values come from no input and
+            no kernel. The same hash on other inputs: a table. Another one: torch computed it from the inputs.
     """
 
     outcome: Outcome
@@ -103,6 +105,7 @@ class RunResult:
     cost: dict[str, float | int] | None = None
     numeric: bool = True
     prefilled_outputs: tuple[int, ...] = ()
+    host_made: dict[str, str] = field(default_factory=dict)
 
 
 class Session(Protocol):

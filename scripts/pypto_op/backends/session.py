@@ -322,6 +322,7 @@ def _result_of(answer: dict[str, Any]) -> RunResult:
             aliased_inputs=_numbers(answer, "aliased_inputs"),
             sentinel_left=_numbers(answer, "sentinel_left"),
             prefilled_outputs=_numbers(answer, "prefilled_outputs"),
+            host_made={str(key): str(value) for key, value in dict(answer.get("host_made") or {}).items()},
             seconds=float(answer.get("seconds", 0.0)),
             cost={str(key): float(value) for key, value in cost.items()} if isinstance(cost, dict) else None,
         )

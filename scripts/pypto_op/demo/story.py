@@ -46,6 +46,7 @@ class Telling:
     tools: Tools
     screen: Screen
     story: Story = field(init=False)
+    _mapped: str = field(default="", init=False)
 
     def __post_init__(self) -> None:
         self.story = Story(self.ws.name)
@@ -186,18 +187,18 @@ class Telling:
             verdict = f"{report['status']}: {passed}; category {failure.get('failure_category')}"
             self.screen.event("judge", Kind.VERDICT_FAIL, verdict, seconds=seconds(), detail=str(failure.get("summary", "")))
         self.story.verdicts.append((title, report))
-        self._keep_heat_map(title, report)
+        self._keep_heat_map(title)
         return report
 
-    def _keep_heat_map(self, title: str, report: dict[str, Any]) -> None:
-        """Keep the error map of the case that failed first, and of the same case after the fix."""
-        failing = self.story.verdicts[0][1].get("first_failure") or {}
-        case = str(failing.get("case_id", report["checks"][-1]["id"]))
-        cells = self.tools.error_map(self.ws, case)
-        if cells:
-            self.story.heat_maps.append(
-                HeatMap(f"{case}: {title.split(':', maxsplit=1)[0].lower()}", cells, "Error divided by what is allowed.")
-            )
+    def _keep_heat_map(self, title: str) -> None:
+        """Keep the error map of the first failing case that has numbers, and of the same case after the fix."""
+        failing = [str(c["id"]) for c in self.story.verdicts[0][1]["checks"] if c["status"] == "FAIL"]
+        shown = [case for case in (self._mapped, *failing) if case and self.tools.error_map(self.ws, case)]
+        if shown:
+            self._mapped = shown[0]
+            cells = self.tools.error_map(self.ws, shown[0])
+            name = f"{shown[0]}: {title.split(':', maxsplit=1)[0].lower()}"
+            self.story.heat_maps.append(HeatMap(name, cells, "Error divided by what is allowed."))
 
 
 def open_scratch(out: Path, example: Path) -> tuple[OpWorkspace, OpWorkspace]:

@@ -39,6 +39,7 @@ class Reason(str, Enum):
     NO_LAUNCH = "no_launch"
     NOT_FROM_KERNEL = "not_from_kernel"
     PREFILLED = "prefilled"
+    HOST_COMPUTED = "host_computed"
     MUTATED_INPUT = "mutated_input"
     ALIASED_INPUT = "aliased_input"
     UNWRITTEN = "unwritten"
@@ -70,7 +71,7 @@ _TABLE: dict[Reason, tuple[Status, FailureCategory, str]] = {
     Reason.CRASHED: (_ERROR, FailureCategory.HOST_CRASH, "the candidate's process was killed by a signal"),
     Reason.OUT_OF_MEMORY: (_ERROR, FailureCategory.OOM, "the candidate used more memory than it may"),
     Reason.TIMED_OUT: (_ERROR, _RUNTIME, "the candidate did not end in time"),
-    Reason.FORBIDDEN: (_ERROR, _STRUCTURAL, "the candidate touched what it may not: golden, tests, other files"),
+    Reason.FORBIDDEN: (_ERROR, _STRUCTURAL, "the candidate did what it may not"),
     Reason.NOT_RUN: (_ERROR, _RUNTIME, "not run, since the candidate's process was lost too often before"),
     Reason.UNAVAILABLE: (_SKIPPED, FailureCategory.INFRA, "the mode is not available on this machine"),
     Reason.BAD_OUTPUT: (_FAIL, _STRUCTURAL, "the wrapper returned something that is no tensor or tuple of them"),
@@ -80,6 +81,7 @@ _TABLE: dict[Reason, tuple[Status, FailureCategory, str]] = {
     Reason.NO_LAUNCH: (_FAIL, _STRUCTURAL, "the wrapper launched no pypto kernel"),
     Reason.NOT_FROM_KERNEL: (_FAIL, _STRUCTURAL, "an output was not an argument of any kernel launch"),
     Reason.PREFILLED: (_FAIL, _STRUCTURAL, "an output held computed data before any kernel got it"),
+    Reason.HOST_COMPUTED: (_FAIL, _STRUCTURAL, "torch computed what a kernel was given; the kernel must compute it"),
     Reason.MUTATED_INPUT: (_FAIL, _STRUCTURAL, "an input was changed"),
     Reason.ALIASED_INPUT: (_FAIL, _STRUCTURAL, "an output shares memory with an input"),
     Reason.UNWRITTEN: (_FAIL, FailureCategory.PRECISION, "elements of an output were never written"),

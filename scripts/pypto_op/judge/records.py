@@ -29,6 +29,7 @@ class TrialVerdict:
         peak_rss_mb: of the candidate's process group.
         launches: kernel launches that were seen.
         cost: figures of the cost model or the profiler.
+        host_made: see `RunResult.host_made`.
     """
 
     seed: int
@@ -45,6 +46,7 @@ class TrialVerdict:
     peak_rss_mb: float = 0.0
     launches: int = 0
     cost: Mapping[str, float | int] | None = None
+    host_made: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass

@@ -23,7 +23,7 @@ from pypto_op.judge.inputs import checks_precision, digest, seeds_of, tensors_in
 from pypto_op.judge.reasons import LOAD_FAILURES, PROCESS_LOSSES, Reason
 from pypto_op.judge.records import CaseRecord, ModeRecord, TrialVerdict
 from pypto_op.judge.subject import Subject
-from pypto_op.judge.verdict import Expectation, Reference, judge_run, refuse
+from pypto_op.judge.verdict import Expectation, Reference, judge_run, refuse, with_earlier
 from pypto_op.vocabulary import Mode, Outcome, Status
 
 if TYPE_CHECKING:
@@ -281,7 +281,7 @@ class _Worker:
             if self._plan.error_maps is not None:
                 expectation = replace(expectation, keep_map=self._plan.error_maps.keeper(record.id, mode))
             verdict = judge_run(run, reference, expectation, seed=seed, barrier=self._barrier, secrets=secrets)
-            record.modes[mode].trials.append(verdict)
+            record.modes[mode].trials.append(with_earlier(verdict, record.modes[mode].trials))
             self._losses.note(mode, lost=bool(verdict.reasons) and verdict.reasons[0] in PROCESS_LOSSES)
             if verdict.reasons and verdict.reasons[0] in LOAD_FAILURES:
                 self._broken[mode] = verdict

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pypto_op.backends.base import RunResult
@@ -91,7 +91,26 @@ def judge_run(
     verdict = _judge(run, reference, expectation, seed, lambda text: barrier.clean(text, secrets))
     verdict.log = barrier.clean(_log(run), secrets)
     verdict.seconds, verdict.peak_rss_mb = run.seconds, run.peak_rss_mb
-    verdict.launches, verdict.cost = run.launches, run.cost
+    verdict.launches, verdict.cost, verdict.host_made = run.launches, run.cost, run.host_made
+    return verdict
+
+
+def with_earlier(verdict: TrialVerdict, earlier: Sequence[TrialVerdict]) -> TrialVerdict:
+    """Return `verdict`, or a FAIL when a kernel's argument was computed from the inputs by the host.
+
+    Args:
+        verdict: of the latest trial.
+        earlier: of the trials of the same case and mode, whose inputs were others of the same shape.
+    """
+    if verdict.status is not Status.PASS:
+        return verdict
+    for trial in earlier:
+        moved = [key for key, value in verdict.host_made.items() if trial.host_made.get(key, value) != value]
+        if moved:
+            launch, _, argument = min(moved).partition(".")
+            reason = Reason.HOST_COMPUTED
+            summary = f"{sentence_of(reason)} (tensor {int(argument) + 1} of launch {int(launch) + 1})"
+            return replace(verdict, status=status_of(reason), reasons=(reason,), category=category_of(reason), summary=summary)
     return verdict
 
 

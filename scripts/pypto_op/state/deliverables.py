@@ -14,7 +14,7 @@ from pypto_op.errors import ContractError, InfraError
 from pypto_op.state.facts import Refused
 from pypto_op.state.hashing import parse_object, sha256_file
 from pypto_op.state.model import Plan, State, is_staged, module_count
-from pypto_op.state.verdicts import Demand
+from pypto_op.state.verdicts import Demand, is_looser
 from pypto_op.state.workflow import workflow
 from pypto_op.vocabulary import Decomposition, ExitCode, Mode
 from pypto_op.workspace import OpWorkspace
@@ -42,6 +42,26 @@ def check_document(ws: OpWorkspace, name: str, state: State) -> None:
     modules = getattr(document, "total_modules", None)
     if state["plan"] and modules not in (None, module_count(state)):
         raise Refused(f"total_modules is {modules}, the plan has {module_count(state)}", file=path, remedy="write it anew")
+
+
+def check_tolerances(ws: OpWorkspace) -> None:
+    """Hold every case of a suite to SPEC.md: its own atol and rtol may be tighter, not looser (`is_looser`).
+
+    Raises:
+        Refused: naming the case.
+        ContractError: a document is missing or malformed.
+    """
+    from pypto_op.judge.contract import load_contract
+
+    contract = load_contract(ws)
+    for case in contract.cases:
+        if is_looser(contract.policy, case):
+            raise Refused(
+                f"case {case['id']} allows more (atol {case['atol']:g}, rtol {case['rtol']:g}) than SPEC.md does",
+                file=ws.suite,
+                where="cases",
+                remedy="take SPEC.md's tolerance; it is the only source",
+            )
 
 
 def make_plan(ws: OpWorkspace, modes: list[str] | None, time: str) -> Plan:

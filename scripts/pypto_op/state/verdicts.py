@@ -11,6 +11,7 @@ from pypto_op.errors import ContractError
 from pypto_op.state import evidence
 from pypto_op.state.facts import Refused, Verdict
 from pypto_op.state.hashing import sha256_json
+from pypto_op.state.workflow import workflow
 from pypto_op.vocabulary import FailureCategory, Level, Status
 from pypto_op.workspace import OpWorkspace
 
@@ -100,7 +101,7 @@ def shortfalls(report: Mapping[str, Any], ws: OpWorkspace, demand: Demand) -> It
         yield f"it used the policy {report['policy'].get('name')}, not the one of SPEC.md"
     judged = {check["id"]: check for check in report["checks"]}
     for case in contract.select(demand.levels, None):
-        if _looser(contract.policy, case):
+        if is_looser(contract.policy, case):
             yield f"case {case['id']} allows more than SPEC.md does"
         check = judged.get(case["id"])
         if check is None:
@@ -110,8 +111,12 @@ def shortfalls(report: Mapping[str, Any], ws: OpWorkspace, demand: Demand) -> It
     yield from _modes(report, demand.modes)
 
 
-def _looser(spec: Policy, case: Mapping[str, Any]) -> bool:
-    """Say whether a case's own tolerance allows an error that SPEC.md allows for none of its dtypes."""
+def is_looser(spec: Policy, case: Mapping[str, Any]) -> bool:
+    """Say whether a case's own tolerance allows an error that SPEC.md allows for none of its dtypes.
+
+    Cases of level L5 are built to be ill-conditioned (cancellation, huge scores): honest rounding grows there, so
+    they may allow `stress_tolerance_factor` times as much, and no more.
+    """
     from pypto_op.policy import dtype_word
 
     if spec.name != "allclose" or not {"atol", "rtol"} <= set(case):
@@ -120,7 +125,9 @@ def _looser(spec: Policy, case: Mapping[str, Any]) -> bool:
     words = list(words.values()) if isinstance(words, Mapping) else [words]
     table = spec.as_dict()["per_dtype"]
     rows = [table[dtype_word(str(word))] for word in words if dtype_word(str(word)) in table]
-    return any(case[bound] > max((row[bound] for row in rows), default=0.0) for bound in ("atol", "rtol"))
+    factor = workflow().limits.stress_tolerance_factor if case["level"] == Level.L5 else 1
+    rounding = 1 + 1e-9
+    return any(case[bound] > factor * rounding * max((row[bound] for row in rows), default=0.0) for bound in ("atol", "rtol"))
 
 
 def _counts(report: Mapping[str, Any]) -> Iterator[str]:

@@ -20,9 +20,7 @@ try:
     from pypto_op.compare import detailed_tensor_compare
 except ModuleNotFoundError as error:
     if error.name and error.name.split(".")[0] == "pypto_op":
-        raise ImportError(
-            "pypto_op is neither installed nor beside this skill; run: pip install 'pypto-op[sim]'"
-        ) from None
+        raise ImportError("pypto_op is neither installed nor beside this skill; run: pip install 'pypto-op[sim]'") from None
     raise
 
 __all__ = ["detailed_tensor_compare"]

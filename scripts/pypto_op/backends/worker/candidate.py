@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import sys
 import time
 from collections.abc import Callable, Sequence
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,8 @@ from pypto_op.backends.worker.loading import Failure, failure_of, load_function
 from pypto_op.backends.worker.outputs import leaves_of, structure_of
 from pypto_op.backends.worker.recorder import LaunchRecorder, address
 from pypto_op.backends.worker.sentinel import AMBIGUOUS, Sentinel
+from pypto_op.backends.worker.source_check import back_door
+from pypto_op.backends.worker.tampering import Snapshot
 from pypto_op.vocabulary import Outcome
 from pypto_op.workspace import OpWorkspace
 
@@ -44,6 +46,7 @@ class Candidate:
         self._sentinel.install()
         pypto_hooks.record_launches(self._recorder.around)
         self._guard.install()
+        self._snapshot = Snapshot()
         self._function = self._load(document["wrapper"], document["impl_sha256"])
 
     def handle(self, message: dict[str, Any]) -> tuple[list[torch.Tensor], dict[str, Any]]:
@@ -72,19 +75,20 @@ class Candidate:
         return [_normal(output) for output in outputs], facts
 
     def _load(self, wrapper: str, sha256: str) -> Callable[..., Any]:
-        self._guard.arm()
+        door = back_door(self._path.read_bytes()) if self._path.is_file() else None
+        if door:
+            raise Failure(Outcome.FORBIDDEN, f"{self._path.name} reaches into the interpreter by {door}")
+        self._let_loose()
         try:
             return load_function(self._path, wrapper, sha256=sha256)
         finally:
-            self._guard.arm(False)
-            self._end_if_forked()
-            self._raise_offences()
+            self._rein_in()
 
     def _call(self, values: Sequence[Any]) -> tuple[Any, float]:
         torch.manual_seed(_SEED)
         self._recorder.begin([tensor for _, tensor in _tensors(values)])
         self._device.synchronize()
-        self._guard.arm()
+        self._let_loose()
         begin = time.perf_counter()
         try:
             returned = self._function(*values)
@@ -94,9 +98,7 @@ class Candidate:
             raise failure_of(error, self._path, Outcome.EXCEPTION) from None
         finally:
             seconds = time.perf_counter() - begin
-            self._guard.arm(False)
-            self._end_if_forked()
-            self._raise_offences()
+            self._rein_in()
         return returned, seconds
 
     def _figures(self, values: Sequence[Any]) -> dict[str, float | int] | None:
@@ -106,6 +108,20 @@ class Candidate:
         except Exception as error:
             print(f"no figures of the device: {type(error).__name__}: {error}", file=sys.__stderr__)
             return None
+
+    def _let_loose(self) -> None:
+        self._snapshot.hide_modules()
+        self._guard.arm()
+
+    def _rein_in(self) -> None:
+        """Stop watching; raise what the candidate did that it may not."""
+        self._guard.arm(False)
+        self._end_if_forked()
+        self._snapshot.show_modules()
+        replaced = self._snapshot.changes()
+        if replaced:
+            raise Failure(Outcome.FORBIDDEN, f"{self._path.name} replaced {replaced[0]}") from None
+        self._raise_offences()
 
     def _end_if_forked(self) -> None:
         """End a copy of this process that the candidate forked, before it answers in the judge's ear."""
@@ -122,6 +138,7 @@ class Candidate:
         return {
             "outputs_from_kernel": self._recorder.from_kernel(leaves),
             "prefilled_outputs": list(self._recorder.prefilled(leaves)),
+            "host_made": self._recorder.host_made(),
             "aliased_inputs": sorted({i for i, tensor in inputs if address(tensor) in shared}),
         }
 
@@ -184,7 +201,7 @@ def _copy(tensor: torch.Tensor) -> torch.Tensor:
 
 def _digest(tensor: torch.Tensor) -> bytes:
     flat = tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8)
-    return hashlib.blake2b(flat.numpy().data, digest_size=16).digest()
+    return blake2b(flat.numpy().data, digest_size=16).digest()
 
 
 def _normal(tensor: torch.Tensor) -> torch.Tensor:

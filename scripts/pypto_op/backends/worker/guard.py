@@ -1,6 +1,7 @@
 """An audit hook that refuses what a candidate has no business with, and remembers that it asked.
 
-It covers everything that goes through Python: `open`, imports, `os`, `subprocess`, sockets. It does not cover C
+It covers everything that goes through Python: `open`, imports, `os`, `subprocess`, sockets; and the ways from a
+candidate to the worker's own objects, which share its interpreter: frames, `gc`, traces. It does not cover C
 code that calls the system directly (a C extension, or ctypes loaded before); the name spaces of `isolation` do,
 where there are any. A refusal is a PermissionError inside the candidate; swallowing it does not help, since the
 run is reported as forbidden all the same.
@@ -12,6 +13,7 @@ import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from types import FrameType
 from typing import Any
 
 from pypto_op.vocabulary import Artifact
@@ -23,6 +25,12 @@ _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _STARTS_PROGRAM = {"subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.spawn", "pty.spawn"}
 _USES_NETWORK = {"socket.connect", "socket.bind", "socket.sendto", "socket.getaddrinfo", "socket.sendmsg"}
 _LOADS_CODE = {"ctypes.dlopen"}
+_FINDS_OBJECTS = {"gc.get_objects", "gc.get_referrers", "gc.get_referents", "sys._current_frames"}
+_WATCHES = {"sys.addaudithook", "sys.settrace", "sys.setprofile"}
+_MAKES_CODE = {"compile", "exec", "code.__new__", "marshal.loads"}
+_FRAMES = {"tb_frame", "gi_frame", "cr_frame", "ag_frame"}
+_HELPERS_TO_FRAMES = ("/inspect.py", "/traceback.py", "/types.py")
+_OWN_PACKAGE = "pypto_op"
 _CHANGES_FILES = {
     "os.remove",
     "os.rename",
@@ -85,6 +93,8 @@ class Fence:
 
     def may_import(self, name: str) -> bool:
         """Whether a module may be imported, judged by its name: a hidden file may be out of sight altogether."""
+        if name.partition(".")[0] == _OWN_PACKAGE:
+            return False
         folders = (self.workspace.root, self.workspace.modules_dir, self.workspace.eval_dir)
         file = name.rpartition(".")[2] + ".py"
         return all(self.workspace.artifact_of(folder / file)[0] not in _HIDDEN_KINDS for folder in folders)
@@ -195,6 +205,32 @@ def _check_import(fence: Fence, arguments: tuple[Any, ...]) -> str | None:
     return f"import {name}" if isinstance(name, str) and not fence.may_import(name) else None
 
 
+def _asked_by_candidate(fence: Fence) -> bool:
+    """Whether the candidate's own code asks, directly or through a module that only looks things up for it.
+
+    `logging`, `warnings`, `collections` and the like ask for frames and make code all the time, on their own behalf.
+    """
+    frame: FrameType | None = sys._getframe()
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if file in fence.own:
+            return True
+        if file != __file__ and not file.endswith(_HELPERS_TO_FRAMES):
+            return False
+        frame = frame.f_back
+    return False
+
+
+def _if_candidate(what: str) -> Callable[[Fence, tuple[Any, ...]], str | None]:
+    return lambda fence, arguments: what if _asked_by_candidate(fence) else None
+
+
+def _check_attribute(fence: Fence, arguments: tuple[Any, ...]) -> str | None:
+    """A frame leads to the worker's, and so to what counts the launches."""
+    frame = len(arguments) > 1 and arguments[1] in _FRAMES
+    return "look at the frames of its callers" if frame and _asked_by_candidate(fence) else None
+
+
 def _always(what: str) -> Callable[[Fence, tuple[Any, ...]], str | None]:
     return lambda fence, arguments: what
 
@@ -211,4 +247,9 @@ _CHECKS: dict[str, Callable[[Fence, tuple[Any, ...]], str | None]] = {
     **dict.fromkeys(_STARTS_PROGRAM, _always("start another program")),
     **dict.fromkeys(_USES_NETWORK, _always("use the network")),
     **dict.fromkeys(_LOADS_CODE, _check_dlopen),
+    **dict.fromkeys(_FINDS_OBJECTS, _always("look through the interpreter's objects")),
+    **dict.fromkeys(_WATCHES, _if_candidate("watch the interpreter")),
+    **dict.fromkeys(_MAKES_CODE, _if_candidate("run code that is not in its file")),
+    "sys._getframe": _if_candidate("look at the frames of its callers"),
+    "object.__getattr__": _check_attribute,
 }

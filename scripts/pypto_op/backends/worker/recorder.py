@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 from collections.abc import Callable, Sequence
+from hashlib import blake2b
 from typing import Any
 
 import torch
@@ -25,6 +25,8 @@ class LaunchRecorder:
         self._contents: frozenset[bytes] = frozenset()
         self._storages: dict[int, tuple[Any, bytes]] = {}
         self._prefilled: set[int] = set()
+        self._values: list[torch.Tensor] = []
+        self._host_made: dict[str, str] = {}
 
     def begin(self, inputs: Sequence[torch.Tensor]) -> None:
         """Forget the last case; `inputs` are the tensors that the wrapper is called with."""
@@ -32,6 +34,7 @@ class LaunchRecorder:
         self._inputs = frozenset(address(tensor) for tensor in inputs)
         self._contents = frozenset(_content(tensor) for tensor in inputs)
         self._storages, self._prefilled = {}, set()
+        self._values, self._host_made = list(inputs), {}
 
     def from_kernel(self, outputs: Sequence[torch.Tensor]) -> bool:
         """Whether each output lies in memory that a kernel got, unchanged since the last launch that got it."""
@@ -47,16 +50,27 @@ class LaunchRecorder:
         """Return the positions of the outputs that held varied data when the first kernel got them."""
         return tuple(i for i, output in enumerate(outputs) if address(output) in self._prefilled)
 
+    def host_made(self) -> dict[str, str]:
+        """Return "launch.argument" -> hash of each float argument whose values stand in no input and no kernel's output.
+
+        A table of constants has the same hash whatever the inputs are; what torch computed from them does not.
+        """
+        return dict(self._host_made)
+
     def around(self, call: Callable[..., Any]) -> Callable[..., Any]:
         """Return `call` (a kernel's launch) with recording around it."""
 
         @functools.wraps(call)
         def recorded(kernel: Any, *args: Any, **kwargs: Any) -> Any:
-            tensors = [arg for arg in args if isinstance(arg, torch.Tensor)]
+            tensors = [arg for arg in (*args, *kwargs.values()) if isinstance(arg, torch.Tensor)]
             fresh = [t for t in tensors if address(t) not in self._storages and address(t) not in self._inputs]
             self._prefilled.update(address(t) for t in fresh if self._holds_data(t))
+            for position, tensor in enumerate(tensors):
+                if any(tensor is other for other in fresh) and self._is_new(tensor):
+                    self._host_made[f"{self.launches}.{position}"] = _content(tensor).hex()
             result = call(kernel, *args, **kwargs)
             self.launches += 1
+            self._values += fresh
             for tensor in tensors:
                 digest = b"" if address(tensor) in self._inputs else _digest(tensor)
                 self._storages[address(tensor)] = (tensor.untyped_storage(), digest)
@@ -79,6 +93,20 @@ class LaunchRecorder:
         values = rest.contiguous().view(torch.uint8).reshape(rest.numel(), -1)
         return bool((values != values[0]).any()) and _content(plain) not in self._contents
 
+    def _is_new(self, tensor: torch.Tensor) -> bool:
+        """Whether a float tensor holds a finite value, not 0, that no input and no earlier kernel argument holds."""
+        if not tensor.is_floating_point():
+            return False
+        plain = tensor.detach().cpu()
+        mine = plain[~self._sentinel.mask(plain)].to(torch.float64)
+        mine = mine[torch.isfinite(mine) & (mine != 0)]
+        for other in self._values:
+            if not mine.numel():
+                return False
+            known = other.detach().cpu().to(tensor.dtype).to(torch.float64).reshape(-1)
+            mine = mine[~torch.isin(mine, known)]
+        return bool(mine.numel())
+
 
 def address(tensor: torch.Tensor) -> int:
     """Return the address of a tensor's storage."""
@@ -88,11 +116,11 @@ def address(tensor: torch.Tensor) -> int:
 def _content(tensor: torch.Tensor) -> bytes:
     """Return a hash of a tensor's elements in order, whatever its shape and strides."""
     flat = tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8)
-    return hashlib.blake2b(flat.numpy().data, digest_size=16).digest()
+    return blake2b(flat.numpy().data, digest_size=16).digest()
 
 
 def _digest(tensor: torch.Tensor) -> bytes:
     """Return a hash of the whole storage behind a tensor."""
     storage = tensor.untyped_storage()
     flat = torch.tensor([], dtype=torch.uint8, device=tensor.device).set_(storage)
-    return hashlib.blake2b(flat.cpu().numpy().data, digest_size=16).digest()
+    return blake2b(flat.cpu().numpy().data, digest_size=16).digest()

@@ -40,6 +40,8 @@ def _phase_of_impl(context: Context, name: str) -> str | None:
 def _documents(context: Context) -> None:
     for name in workflow().stages[context.args["stage"]].documents:
         deliverables.check_document(context.ws, name, context.state)
+        if name == "suite":
+            deliverables.check_tolerances(context.ws)
 
 
 @gate

@@ -1,0 +1,85 @@
+"""Notices when a candidate replaced what the worker itself uses: functions, methods, classes.
+
+A candidate shares its interpreter with the code that counts launches and takes the outputs. Replacing
+`torch.Tensor.clone` or `hashlib.blake2b` would decide what that code sees. So their names are compared, by
+identity, with what they were before the candidate was loaded. While candidate code runs, this bundle's modules are
+not in `sys.modules` either; importing them again is refused by `guard`.
+"""
+
+from __future__ import annotations
+
+import builtins
+import hashlib
+import json
+import os
+import sys
+from types import ModuleType
+from typing import Any
+
+import safetensors
+import safetensors.torch
+import torch
+
+_PACKAGE = "pypto_op"
+
+
+class Snapshot:
+    """What certain names stood for when it was taken."""
+
+    def __init__(self) -> None:
+        self._modules = _own_modules()
+        spaces: dict[str, Any] = {
+            "builtins": builtins,
+            "hashlib": hashlib,
+            "json": json,
+            "os": os,
+            "os.path": os.path,
+            "safetensors": safetensors,
+            "safetensors.torch": safetensors.torch,
+            "torch": torch,
+            **self._modules,
+        }
+        classes: dict[str, Any] = {
+            "torch.Tensor": torch.Tensor,
+            "torch._C.TensorBase": torch._C.TensorBase,
+            "torch.UntypedStorage": torch.UntypedStorage,
+        }
+        for name, module in self._modules.items():
+            own = {k: v for k, v in vars(module).items() if isinstance(v, type) and v.__module__ == name}
+            classes |= {f"{name}.{k}": v for k, v in own.items()}
+        entry = sys.modules.get("pypto.frontend.parser.entry")
+        if entry is not None:
+            classes["pypto.frontend.parser.entry.JitCallableWrapper"] = entry.JitCallableWrapper
+        self._spaces = {name: (space, _callables(space)) for name, space in spaces.items()}
+        self._classes = {name: (kind, _callables(kind)) for name, kind in classes.items()}
+
+    def changes(self) -> list[str]:
+        """Return the dotted names that stand for something else now; for classes, also new ones, which may hide others."""
+        found = []
+        for name, (space, before) in (*self._spaces.items(), *self._classes.items()):
+            now = vars(space)
+            found += [f"{name}.{key}" for key, value in before.items() if now.get(key) is not value]
+        for name, (kind, before) in self._classes.items():
+            found += [f"{name}.{key}" for key in _callables(kind) if key not in before]
+        return found
+
+    def hide_modules(self) -> None:
+        """Take this bundle's modules out of `sys.modules`."""
+        for name in self._modules:
+            sys.modules.pop(name, None)
+
+    def show_modules(self) -> None:
+        """Put them back, in the place of whatever stands there now."""
+        sys.modules.update(self._modules)
+
+
+def _own_modules() -> dict[str, ModuleType]:
+    return {name: m for name, m in list(sys.modules.items()) if name.partition(".")[0] == _PACKAGE}
+
+
+def _callables(space: Any) -> dict[str, Any]:
+    return {key: value for key, value in vars(space).items() if _decides(value)}
+
+
+def _decides(value: Any) -> bool:
+    return callable(value) or isinstance(value, (property, staticmethod, classmethod))
