@@ -96,9 +96,7 @@ def _run(
     return total
 
 
-def _lint_one(
-    target: Path, event: str | None, stage: int | None, phase: int | None, rules: list[str] | None
-) -> LintResult:
+def _lint_one(target: Path, event: str | None, stage: int | None, phase: int | None, rules: list[str] | None) -> LintResult:
     from pypto_op_lint import api
 
     if target.is_dir():

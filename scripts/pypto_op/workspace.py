@@ -102,9 +102,7 @@ class OpWorkspace:
         """
         root = Path(op_dir).expanduser().resolve()
         if not root.is_dir():
-            raise ContractError(
-                "no such operator directory", file=op_dir, remedy="run `pypto-op new OP` first"
-            )
+            raise ContractError("no such operator directory", file=op_dir, remedy="run `pypto-op new OP` first")
         return cls(root, check_op_name(root.name))
 
     @classmethod

@@ -57,6 +57,7 @@ class CallGraph:
         """Return the functions that calling `value` runs: itself, a class's `__init__`, an object's `__call__`."""
         if isinstance(value, Func):
             return [value]
+        names: tuple[str, ...]
         if isinstance(value, Cls):
             names, base = ("__init__",), Instance(value)
         elif isinstance(value, Instance):

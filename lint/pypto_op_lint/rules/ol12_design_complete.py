@@ -76,9 +76,7 @@ class DesignComplete(Rule):
     VALID = [
         Valid(DESIGN, artifact=Artifact.DESIGN),
         Valid(
-            DESIGN.replace("Computation graph", "计算图")
-            .replace("Tiling", "数据切分")
-            .replace("Verification plan", "验证方案"),
+            DESIGN.replace("Computation graph", "计算图").replace("Tiling", "数据切分").replace("Verification plan", "验证方案"),
             artifact=Artifact.DESIGN,
         ),
     ]

@@ -12,9 +12,7 @@ from pypto_op_lint.tree import Site
 
 _GOLDEN = re.compile(r"(?:\w+_)?golden\Z")
 _GOLDEN_FILE = re.compile(r"(?:^|[/\s])\w+_golden(?:\.py)?\Z")
-_FALLBACK = (
-    "    try:\n        demo_kernel(x, out)\n    except RuntimeError:\n        from demo_golden import demo_golden\n"
-)
+_FALLBACK = "    try:\n        demo_kernel(x, out)\n    except RuntimeError:\n        from demo_golden import demo_golden\n"
 
 
 class NoGoldenInImpl(Rule):

@@ -46,9 +46,7 @@ class TwoTestLevels(Rule):
         Valid(TEST, artifact=Artifact.TEST),
         Valid(TEST.replace("demo_l0", "demo_level0").replace("demo_l1", "demo_p0"), artifact=Artifact.TEST),
         Valid(
-            TEST.replace(
-                "def test_demo_l0():", '@pytest.mark.parametrize("level", ["l0", "l1"])\ndef test_demo(level):'
-            )
+            TEST.replace("def test_demo_l0():", '@pytest.mark.parametrize("level", ["l0", "l1"])\ndef test_demo(level):')
             .replace("def test_demo_l1():", "def _unused():")
             .replace("import torch\n", "import pytest\nimport torch\n", 1),
             artifact=Artifact.MODULE_TEST,

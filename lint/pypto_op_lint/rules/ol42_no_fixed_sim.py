@@ -46,8 +46,7 @@ class NoFixedSim(Rule):
         Valid(TEST + '\n# run_mode="sim" is not for here\n', artifact=Artifact.TEST),
         Valid(TEST + '\nMODES = ["sim", "npu"]\nSIMULATED = "similar"\n', artifact=Artifact.TEST),
         Valid(
-            TEST
-            + '\nimport argparse\n\nargparse.ArgumentParser().add_argument("--run_mode", choices=["sim", "npu"])\n',
+            TEST + '\nimport argparse\n\nargparse.ArgumentParser().add_argument("--run_mode", choices=["sim", "npu"])\n',
             artifact=Artifact.TEST,
         ),
     ]
@@ -90,6 +89,4 @@ class NoFixedSim(Rule):
     def _is_sim(self, node: cst.BaseExpression) -> bool:
         values = self.facts.ev.values(node)
         constant = [v.value for v in values if isinstance(v, Const)]
-        return any(isinstance(v, str) and v.casefold() == "sim" for v in constant) or (
-            _SIM_MODE in self.facts.ev.paths(node)
-        )
+        return any(isinstance(v, str) and v.casefold() == "sim" for v in constant) or (_SIM_MODE in self.facts.ev.paths(node))

@@ -85,11 +85,7 @@ class ModuleTrio(Rule):
     def check_file(self) -> None:
         """A module test needs what it imports."""
         unit, ws = self.unit, self.files.ws
-        if (
-            self.context.event is not LintEvent.ON_WRITE
-            or unit.artifact is not Artifact.MODULE_TEST
-            or unit.phase is None
-        ):
+        if self.context.event is not LintEvent.ON_WRITE or unit.artifact is not Artifact.MODULE_TEST or unit.phase is None:
             return
         for path in (ws.module_impl(unit.phase), ws.module_golden(unit.phase)):
             if self.files.existing(path) is None:

@@ -193,12 +193,13 @@ class Telling:
     def _keep_heat_map(self, title: str) -> None:
         """Keep the error map of the first failing case that has numbers, and of the same case after the fix."""
         failing = [str(c["id"]) for c in self.story.verdicts[0][1]["checks"] if c["status"] == "FAIL"]
-        shown = [case for case in (self._mapped, *failing) if case and self.tools.error_map(self.ws, case)]
-        if shown:
-            self._mapped = shown[0]
-            cells = self.tools.error_map(self.ws, shown[0])
-            name = f"{shown[0]}: {title.split(':', maxsplit=1)[0].lower()}"
-            self.story.heat_maps.append(HeatMap(name, cells, "Error divided by what is allowed."))
+        for case in [self._mapped] if self._mapped else failing:
+            cells = self.tools.error_map(self.ws, case)
+            if cells:
+                self._mapped = case
+                name = f"{case}: {title.split(':', maxsplit=1)[0].lower()}"
+                self.story.heat_maps.append(HeatMap(name, cells, "Error divided by what is allowed."))
+                return
 
 
 def open_scratch(out: Path, example: Path) -> tuple[OpWorkspace, OpWorkspace]:
