@@ -180,11 +180,12 @@ class Tensors:
         """Whether `name` is the first argument of a torch function that takes a tensor there."""
         for site in function.sites:
             node = site.node
-            if isinstance(node, cst.Call) and node.args and isinstance(node.args[0].value, cst.Name):
-                if node.args[0].value.value == name and node.args[0].keyword is None:
-                    words = {n.rpartition(".")[2] for n in self._facts.callee_names(node) if n.startswith("torch.")}
-                    if any(word.endswith("_like") or word in _TAKES_TENSOR for word in words):
-                        return True
+            first = node.args[0] if isinstance(node, cst.Call) and node.args else None
+            if first is None or first.keyword is not None or not isinstance(first.value, cst.Name) or first.value.value != name:
+                continue
+            words = {n.rpartition(".")[2] for n in self._facts.callee_names(node) if n.startswith("torch.")}  # type: ignore[arg-type]
+            if any(word.endswith("_like") or word in _TAKES_TENSOR for word in words):
+                return True
         return False
 
     def _goes_to_kernel(self, function: Function, name: str) -> bool:

@@ -19,8 +19,8 @@ class GoldenPureTorch(Rule):
     """The golden uses pypto, `.T` or `.t()`.
 
     What it does:
-        Reports every import of pypto or of an implementation, functions and importlib included, the attribute `.T` of a tensor, and calls of `.t()`
-        without arguments.
+        Reports every import of pypto or of an implementation, functions and importlib included, the attribute `.T` of a
+        tensor, and calls of `.t()` without arguments.
 
     Why:
         The golden is the truth that the kernel is measured with: it must not share code with it. `.T` and `.t()` have no

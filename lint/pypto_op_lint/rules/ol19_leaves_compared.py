@@ -17,9 +17,9 @@ class LeavesCompared(Rule):
 
     What it does:
         Looks for a call of `detailed_tensor_compare` (or `assert_allclose`, `assert_close`) in code that the test really runs.
-        Reported too: an output of the wrapper that no
-        comparison gets, a comparison of the golden (or the wrapper) with itself, a tensor name given by position; a result that nobody looks at, and a call without
-        `tensor_name=`, are warnings.
+        Reported too: an output of the wrapper that no comparison gets, a comparison of the golden (or the wrapper) with
+        itself, a tensor name given by position; a result that nobody looks at, and a call without `tensor_name=`, are
+        warnings.
 
     Why:
         `torch.allclose` broadcasts and says nothing; the helper checks shape, dtype, NaN places and every element, and names
@@ -42,7 +42,10 @@ class LeavesCompared(Rule):
     artifacts = TESTS
     needs = frozenset({"calls"})
     MESSAGE = "the test never compares with detailed_tensor_compare"
-    FIX_HINT = "call detailed_tensor_compare(actual, expected, tensor_name=..., atol=..., rtol=...) on every leaf and assert its all_close"
+    FIX_HINT = (
+        "call detailed_tensor_compare(actual, expected, tensor_name=..., atol=..., rtol=...) "
+        "on every leaf and assert its all_close"
+    )
 
     VALID = [
         Valid(TEST, artifact=Artifact.TEST),
@@ -114,10 +117,11 @@ class LeavesCompared(Rule):
         """Whether the name goes into a list, a zip or another function, from where it may be compared."""
         for site in live_sites(self.facts):
             node = site.node
-            if site.order > assignment.order and isinstance(node, (cst.List, cst.Tuple, cst.Dict)) and site.role != "target":
-                if name in names_in(node):
-                    return True
-            if site.order > assignment.order and isinstance(node, cst.Call):
+            if site.order <= assignment.order:
+                continue
+            if isinstance(node, (cst.List, cst.Tuple, cst.Dict)) and site.role != "target" and name in names_in(node):
+                return True
+            if isinstance(node, cst.Call):
                 own = [a.value for a in node.args if isinstance(a.value, cst.Name)]
                 if any(n.value == name for n in own) and self.facts.calls.calls_at(node):
                     return True

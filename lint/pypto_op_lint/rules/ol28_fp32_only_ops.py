@@ -82,11 +82,12 @@ class Fp32OnlyOps(Rule):
         for site in self.facts.graph_sites(cst.Call):
             node = site.node
             assert isinstance(node, cst.Call)
-            if self.facts.callee_names(node) & _OPS:
+            if self.facts.callee_names(node) & _OPS or (
+                isinstance(node.func, cst.Attribute)
+                and f"pypto.{node.func.attr.value}" in _OPS
+                and self.facts.tensors.in_graph(node.func.value)
+            ):
                 yield site, node
-            elif isinstance(node.func, cst.Attribute) and f"pypto.{node.func.attr.value}" in _OPS:
-                if self.facts.tensors.in_graph(node.func.value):
-                    yield site, node
 
     def _is_wide(self, node: cst.Call, narrow: set[str]) -> bool:
         """Whether the operand is a kernel parameter, or a view of one, that is not narrow."""

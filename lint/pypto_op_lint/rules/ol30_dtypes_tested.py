@@ -11,8 +11,14 @@ from pypto_op_lint.examples import TEST
 from pypto_op_lint.facts.values import Const, Path
 from pypto_op_lint.rule import TESTS, Invalid, Rule, Valid
 
-_SPEC = '---\nschema_version: "1.0"\nop_name: demo\nsupported_dtypes: [{}]\np0_shapes: [[64, 128]]\ntolerance: {{atol: 1.0e-3, rtol: 1.0e-3}}\n---\n'
-_SUITE = '{"schema_version": 1, "op": "demo", "total_modules": 1, "cases": [{"id": "a", "level": "L1", "dtype": {"default": "bfloat16"}}]}'
+_SPEC = (
+    '---\nschema_version: "1.0"\nop_name: demo\nsupported_dtypes: [{}]\np0_shapes: [[64, 128]]\n'
+    "tolerance: {{atol: 1.0e-3, rtol: 1.0e-3}}\n---\n"
+)
+_SUITE = (
+    '{"schema_version": 1, "op": "demo", "total_modules": 1, '
+    '"cases": [{"id": "a", "level": "L1", "dtype": {"default": "bfloat16"}}]}'
+)
 
 
 class DtypesTested(Rule):

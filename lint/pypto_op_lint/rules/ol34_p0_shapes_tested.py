@@ -12,8 +12,14 @@ from pypto_op_lint.facts.values import Const
 from pypto_op_lint.findings import WARN
 from pypto_op_lint.rule import Invalid, Rule, Valid
 
-_SPEC = '---\nschema_version: "1.0"\nop_name: demo\nsupported_dtypes: [float32]\np0_shapes: {}\ntolerance: {{atol: 1.0e-3, rtol: 1.0e-3}}\n---\n'
-_SUITE = '{"schema_version": 1, "op": "demo", "total_modules": 1, "cases": [{"id": "a", "level": "L4", "shape": {"T": 4096, "H": 512}}]}'
+_SPEC = (
+    '---\nschema_version: "1.0"\nop_name: demo\nsupported_dtypes: [float32]\np0_shapes: {}\n'
+    "tolerance: {{atol: 1.0e-3, rtol: 1.0e-3}}\n---\n"
+)
+_SUITE = (
+    '{"schema_version": 1, "op": "demo", "total_modules": 1, '
+    '"cases": [{"id": "a", "level": "L4", "shape": {"T": 4096, "H": 512}}]}'
+)
 
 
 class P0ShapesTested(Rule):

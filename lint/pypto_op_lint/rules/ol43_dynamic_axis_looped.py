@@ -47,7 +47,8 @@ class DynamicAxisLooped(Rule):
         Valid(impl(_TILES + "out[:] = pypto.exp(x)\n")),
         Valid(
             impl("_body(x, out, x.shape[0])\n", before="def _body(x, out, n):\n    pypto.set_vec_tile_shapes(64, 128)\n"
-                 "    for i in pypto.loop(n // 64):\n        pypto.assemble(pypto.exp(pypto.view(x, [64, 128], [i * 64, 0])), [i * 64, 0], out)\n"),
+                 "    for i in pypto.loop(n // 64):\n        tile = pypto.view(x, [64, 128], [i * 64, 0])\n"
+                 "        pypto.assemble(pypto.exp(tile), [i * 64, 0], out)\n"),
             files=_DESIGN,
         ),
     ]  # fmt: skip

@@ -18,8 +18,8 @@ class UnrollInnermost(Rule):
     """A loop with `unroll_list` contains another loop.
 
     What it does:
-        Reports a `for` over `pypto.loop(..., unroll_list=...)`, or over `pypto.loop_unroll`, whose body has another pypto loop, in
-        helpers too.
+        Reports a `for` over `pypto.loop(..., unroll_list=...)`, or over `pypto.loop_unroll`, whose body has another pypto
+        loop, in helpers too.
 
     Why:
         Unrolling an outer loop multiplies the paths of everything inside; compilation takes minutes instead of seconds.

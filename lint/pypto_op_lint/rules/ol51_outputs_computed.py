@@ -24,6 +24,7 @@ x: pypto.Tensor([pypto.DYNAMIC, 128], pypto.DT_FP32),
 y: pypto.Tensor([pypto.DYNAMIC, 128], pypto.DT_FP32),
 z: pypto.Tensor([pypto.DYNAMIC, 128], pypto.DT_FP32),
 """
+_FILL = "def _fill(dst, src):\n    pypto.set_vec_tile_shapes(64, 128)\n    dst[:] = {}\n"
 _COPY = "import torch\n\n\ndef demo_golden(x):\n    return x.clone()\n"
 _MOVES = frozenset(
     {"clone", "to", "type", "float", "half", "bfloat16", "double", "view", "reshape", "contiguous", "permute", "transpose",
@@ -75,7 +76,7 @@ class OutputsComputed(Rule):
                 "    acc[:] = acc + pypto.exp(x)\nout[:] = acc\n"
             )
         ),
-        Valid(impl("_fill(out, x)\n", before="def _fill(dst, src):\n    pypto.set_vec_tile_shapes(64, 128)\n    dst[:] = pypto.exp(src)\n")),
+        Valid(impl("_fill(out, x)\n", before=_FILL.format("pypto.exp(src)"))),
     ]  # fmt: skip
     INVALID = [
         Invalid(impl(_TILES + "y = pypto.exp(x)\n")),
@@ -83,9 +84,12 @@ class OutputsComputed(Rule):
         Invalid(impl(_TILES + "cache = {}\ncache[0] = pypto.exp(x)\n")),
         Invalid(impl(_TILES + "out[:] = x\n")),
         Invalid(impl(_TILES + "out[:] = x * 1.0\n")),
-        Invalid(impl(_TILES + "out[:] = pypto.cast(pypto.view(x, [64, 128], [0, 0]), pypto.DT_FP32)\n"), files={"demo_golden.py": GOLDEN}),
+        Invalid(
+            impl(_TILES + "out[:] = pypto.cast(pypto.view(x, [64, 128], [0, 0]), pypto.DT_FP32)\n"),
+            files={"demo_golden.py": GOLDEN},
+        ),
         Invalid(impl(_TILES + "pypto.assemble(pypto.full([64, 128], 0.0, pypto.DT_FP32), [0, 0], out)\n")),
-        Invalid(impl("_fill(out, x)\n", before="def _fill(dst, src):\n    pypto.set_vec_tile_shapes(64, 128)\n    dst[:] = pypto.mul(src, 1)\n")),
+        Invalid(impl("_fill(out, x)\n", before=_FILL.format("pypto.mul(src, 1)"))),
         Invalid(impl(BODY.replace("pypto.exp(tile)", "tile"))),
     ]  # fmt: skip
 

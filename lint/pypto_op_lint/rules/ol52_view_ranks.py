@@ -59,9 +59,12 @@ class ViewRanks(Rule):
             assert isinstance(node, cst.Call)
             if "pypto.view" in self.facts.callee_names(node):
                 self._check(site, node, skip=1)
-            elif isinstance(node.func, cst.Attribute) and node.func.attr.value == "view":
-                if self.facts.tensors.in_graph(node.func.value):
-                    self._check(site, node, skip=0)
+            elif (
+                isinstance(node.func, cst.Attribute)
+                and node.func.attr.value == "view"
+                and self.facts.tensors.in_graph(node.func.value)
+            ):
+                self._check(site, node, skip=0)
 
     def _check(self, site: Site, node: cst.Call, *, skip: int) -> None:
         plain = [a.value for a in node.args if a.keyword is None]

@@ -43,9 +43,9 @@ class KnownPitfalls(Rule):
     """The kernel does one of four things that are known to fail, or the preflight list in MEMORY.md is not worked off.
 
     What it does:
-        In graph code: a number as the first argument of pypto.add, sub, mul or div; a `pypto.Element(...)` as an operand of one of these;
-        a cast that the device cannot do in one step (where the dtype of
-        its source is known); pypto.zeros or ones with the dtype by position. In
+        In graph code: a number as the first argument of pypto.add, sub, mul or div; a `pypto.Element(...)` as an operand of
+        one of these; a cast that the device cannot do in one step (where the dtype of its source is known); pypto.zeros or
+        ones with the dtype by position. In
         MEMORY.md, where there is a section `Experience Preflight`: a checklist (no table) of at most 20 items, a note on every
         `[-]`; when stages 5 and 6 are completed the section must exist and no `[-]` or `[ ]` may be left.
 
