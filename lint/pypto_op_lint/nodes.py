@@ -48,3 +48,14 @@ def named_children(node: cst.CSTNode) -> list[tuple[str, cst.CSTNode]]:
         elif is_node(value.__class__):
             found.append((name, value))
     return found
+
+
+def names_in(node: cst.CSTNode) -> set[str]:
+    """Return every name that occurs in an expression."""
+    waiting, found = [node], set()
+    while waiting:
+        inner = waiting.pop()
+        if isinstance(inner, cst.Name):
+            found.add(inner.value)
+        waiting.extend(children(inner))
+    return found

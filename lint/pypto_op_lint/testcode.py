@@ -8,8 +8,7 @@ import libcst as cst
 
 from pypto_op_lint.facts import Facts
 from pypto_op_lint.facts.bindings import dotted
-from pypto_op_lint.facts.flow import reaching
-from pypto_op_lint.nodes import children
+from pypto_op_lint.facts.flow import visible
 from pypto_op_lint.tree import Binding, Site
 
 COMPARE = "detailed_tensor_compare"
@@ -74,7 +73,7 @@ def _of_name(facts: Facts, node: cst.Name, depth: int) -> set[str]:
     if site is None or found is None:
         return {"?"}
     home, bindings = found
-    chosen = reaching(bindings, site) if home is site.scope else bindings
+    chosen = visible(home, bindings, site)
     result = {name for binding in chosen for name in _of_binding(facts, binding, depth)}
     return (result - {"?"}) or {"?"}
 
@@ -94,14 +93,3 @@ def _of_binding(facts: Facts, binding: Binding, depth: int) -> set[str]:
     if isinstance(value, (cst.Tuple, cst.List)) and path and isinstance(path[0], int) and path[0] < len(value.elements):
         value = value.elements[path[0]].value
     return sources(facts, value, depth + 1) if value is not None else {"?"}
-
-
-def names_in(node: cst.CSTNode) -> set[str]:
-    """Return every name that occurs in an expression."""
-    waiting, found = [node], set()
-    while waiting:
-        inner = waiting.pop()
-        if isinstance(inner, cst.Name):
-            found.add(inner.value)
-        waiting.extend(children(inner))
-    return found

@@ -66,6 +66,17 @@ class Facts:
         self.ev = Evaluator(tree)
         self._builds: dict[int, bool] = {}
         self.ev.open_functions = {id(f) for f in tree.functions if self._decorated_by(f, JIT)}
+        self.ev.exported_functions = self._exported()
+
+    def _exported(self) -> set[int]:
+        """Functions that the module calls `*_wrapper`: by `def`, or by `x_wrapper = function`."""
+        bindings = self.tree.module.bindings
+        found: set[int] = set()
+        for name in bindings:
+            for binding in bindings[name] if name.endswith("_wrapper") else ():
+                inner = bindings.get(binding.value.value, []) if isinstance(binding.value, cst.Name) else [binding]
+                found |= {id(b.function) for b in inner if b.function is not None}
+        return found
 
     def dispose(self) -> None:
         """Let go of the tree and of everything that was computed."""
@@ -235,6 +246,14 @@ class Facts:
         live = [c.function for c in calls.calls_in(s for s in self.tree.module_sites if not s.in_main)]
         reached = calls.reach([*roots, *live], stop=self.kernels)
         return [f for f in reached if id(f) not in self._graph_ids]
+
+    @cached_property
+    def _product_ids(self) -> set[int]:
+        return {id(f) for f in self.host_functions} | self._graph_ids
+
+    def in_product(self, site: Site) -> bool:
+        """Whether `site` lies in the product: its module level, its host functions or the graph; not in a self-test."""
+        return id(site.function) in self._product_ids if site.function is not None else not site.in_main
 
     def host_sites(self, *types: type[cst.CSTNode]) -> list[Site]:
         """Return the sites of these types in host code: module level (without the main block) and host functions."""

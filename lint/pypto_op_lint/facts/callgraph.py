@@ -6,12 +6,18 @@ from collections.abc import Iterable
 
 import libcst as cst
 
+from pypto_op_lint.facts import objects
 from pypto_op_lint.facts.callsite import CallSite
 from pypto_op_lint.facts.evaluator import PASSES_FUNCTION_ON, Evaluator
 from pypto_op_lint.facts.values import Cls, Func, Instance, Param, Value
 from pypto_op_lint.tree import Function, Site, Tree
 
 _MOST_ROUNDS = 3
+_LOOKS_ONLY = PASSES_FUNCTION_ON | {
+    f"builtins.{name}"
+    for name in ("hasattr", "getattr", "setattr", "isinstance", "callable", "id", "print", "repr", "str", "type")
+}
+"""Calls that do not call the functions they are given."""
 
 
 class CallGraph:
@@ -43,7 +49,7 @@ class CallGraph:
             callees = ev.values(node.func)
             higher_order = higher_order or any(isinstance(v, Param) for v in callees)
             calls = [CallSite(site, f, "call") for v in callees for f in self._called(v)]
-            if not calls and not ev.paths(node.func) & PASSES_FUNCTION_ON:
+            if not calls and not ev.paths(node.func) & _LOOKS_ONLY and not objects.keeps_items(node):
                 calls = [CallSite(site, f, "reference") for f in self._handed_on(node)]
             if calls:
                 self.at[id(node)] = calls

@@ -8,7 +8,7 @@ import libcst as cst
 
 from pypto_op_lint.facts.tensors import TENSOR_ATTRIBUTES
 from pypto_op_lint.nodes import children
-from pypto_op_lint.tree import Binding, Function
+from pypto_op_lint.tree import Binding, Function, Parameter
 
 if TYPE_CHECKING:
     from pypto_op_lint.facts import Facts
@@ -102,7 +102,7 @@ class DataFlow:
             parameter = function.parameter(binding.value.name.value)
             if parameter is None:
                 return True
-            arguments = [c.argument(parameter) for c in self._facts.calls.calls_of(function)]
+            arguments = self._arguments(function, parameter)
             if arguments and all(a is not None for a in arguments):
                 return any(self.carries(a) for a in arguments)
             plain = parameter.node.annotation is not None or parameter.node.default is not None
@@ -110,6 +110,13 @@ class DataFlow:
         if binding.kind in ("assign", "augmented", "loop", "with"):
             return self.carries(binding.value)
         return False
+
+    def _arguments(self, function: Function, parameter: Parameter) -> list[cst.BaseExpression | None]:
+        """Return what the product passes; a self-test's calls say nothing about it, and a wrapper has callers elsewhere."""
+        facts = self._facts
+        if id(function) in facts.ev.exported_functions:
+            return []
+        return [c.argument(parameter) for c in facts.calls.calls_of(function) if facts.in_product(c.site)]
 
     def _written_by_launches(self) -> set[str]:
         """Names that the file hands to a launch for a parameter that the kernel writes to, or may write to."""

@@ -12,8 +12,9 @@ import libcst as cst
 
 from pypto_op_lint.facts import arithmetic, objects
 from pypto_op_lint.facts.callsite import CallSite
-from pypto_op_lint.facts.flow import reaching
+from pypto_op_lint.facts.flow import visible
 from pypto_op_lint.facts.values import (
+    ANY,
     NOTHING_KNOWN,
     UNKNOWN,
     Cls,
@@ -49,13 +50,15 @@ class Evaluator:
     """Evaluates expressions of one tree; results are kept.
 
     `arguments` is filled in by the call graph: for each function, where it is called from. Of an open function, a kernel,
-    the arguments are values of the run and stay unknown even when the file passes constants.
+    the arguments are values of the run and stay unknown even when the file passes constants. An exported one, a wrapper,
+    has callers outside the file: what the file itself passes is not all.
     """
 
     def __init__(self, tree: Tree) -> None:
         self.tree = tree
         self.arguments: dict[int, list[CallSite]] = {}
         self.open_functions: set[int] = set()
+        self.exported_functions: set[int] = set()
         self._kept: dict[int, Values] = {}
         self._running: set[int] = set()
         self._returns: dict[int, Values] = {}
@@ -136,8 +139,8 @@ class Evaluator:
                 return (Path(name),)
             return tuple(Path(f"{star.target}.{name}") for star in stars) or NOTHING_KNOWN
         home, bindings = found
-        if use is not None and use.scope is home and home.kind != "comprehension":
-            bindings = reaching(bindings, use)
+        if use is not None:
+            bindings = visible(home, bindings, use)
         values = [value for binding in bindings for value in self.bound(binding, home)]
         if any(isinstance(v, (Seq, Table)) for v in values) and self._is_changed(name, home):
             values = [objects.changed(self, v, name) for v in values]
@@ -147,7 +150,7 @@ class Evaluator:
         """Whether the file stores into the container that `name` stands for, or calls a method that changes it."""
         return any(
             found is not None and found[0] is home
-            for found in (scope.lookup(name) for scope in self.changed_containers.get(name, ()))
+            for found in (c.scope.lookup(name) for c in self.changed_containers.get(name, ()) if isinstance(c.owner, cst.Name))
         )
 
     def bound(self, binding: Binding, home: Scope) -> Iterable[Value]:
@@ -206,7 +209,7 @@ class Evaluator:
         if isinstance(value, Seq):
             return [v for item in value.items for v in item]
         if isinstance(value, Table):
-            return [Const.of(key) for key in value.entries]
+            return [objects.key_value(key) for key in value.entries]
         if isinstance(value, Result):
             numbers = arithmetic.range_numbers(value, self)
             if numbers is not None:
@@ -235,6 +238,8 @@ class Evaluator:
                 found.append(Seq("tuple", tuple(self.values(node) for node in rest)))
             else:
                 found.append(self._implied(function, parameter))
+        if id(function) in self.exported_functions and not all(isinstance(v, (Func, Cls)) for v in found):
+            found.append(Param(function, parameter))
         return _distinct(found)
 
     def _implied(self, function: Function, parameter: Parameter) -> Value:
@@ -275,7 +280,7 @@ class Evaluator:
         found: list[Value] = []
         for callee in self.values(node.func):
             found.extend(self._called(callee, node))
-        return found
+        return [*found, *objects.taken(self, node)]
 
     def _called(self, callee: Value, node: cst.Call) -> Iterable[Value]:
         if isinstance(callee, Func):
@@ -355,11 +360,14 @@ class Evaluator:
     def _dict(self, node: cst.Dict) -> Iterable[Value]:
         entries: dict[object, Values] = {}
         for element in node.elements:
-            key = self.constant(element.key) if isinstance(element, cst.DictElement) else None
-            if key is None:
+            if not isinstance(element, cst.DictElement):
                 return NOTHING_KNOWN
-            entries[key.value] = self.values(element.value)
+            key = objects.table_key(self, element.key)
+            entries[key] = (*entries.get(key, ()), *self.values(element.value)) if key is ANY else self.values(element.value)
         return (Table(entries),)
+
+    def _dict_comprehension(self, node: cst.DictComp) -> Iterable[Value]:
+        return (Table({ANY: self.values(node.value)}),)
 
     def _if_expression(self, node: cst.IfExp) -> Iterable[Value]:
         test = self.constant(node.test)
@@ -399,6 +407,7 @@ _HANDLERS: dict[type, Callable[..., Iterable[Value]]] = {
     cst.Tuple: Evaluator._sequence,
     cst.Set: Evaluator._sequence,
     cst.Dict: Evaluator._dict,
+    cst.DictComp: Evaluator._dict_comprehension,
     cst.IfExp: Evaluator._if_expression,
     cst.BooleanOperation: Evaluator._boolean,
     cst.Lambda: Evaluator._lambda,

@@ -4,10 +4,30 @@ from __future__ import annotations
 
 import libcst as cst
 
-from pypto_op_lint.tree import Binding, Site
+from pypto_op_lint.tree import Binding, Scope, Site
 
 _LOOPS = (cst.For, cst.While)
+_PLAIN = ("assign", "function", "class", "import")
 _BLOCKS = (cst.IndentedBlock, cst.SimpleStatementSuite)
+
+
+def visible(home: Scope, bindings: list[Binding], use: Site) -> list[Binding]:
+    """Return those of `bindings`, made in `home`, whose value a use in `home` or in a scope inside it may see."""
+    if len(bindings) < 2 or home.kind == "comprehension":
+        return bindings
+    if use.scope is home:
+        return reaching(bindings, use)
+    return lasting(bindings) if home.kind == "module" else bindings
+
+
+def lasting(bindings: list[Binding]) -> list[Binding]:
+    """Return what a module's name may stand for once the module is imported: nothing before its last sure binding."""
+    for place in range(len(bindings) - 1, 0, -1):
+        binding = bindings[place]
+        plain = binding.kind in _PLAIN or isinstance(binding.site.node, cst.Del)
+        if plain and binding.site.function is None and _block(binding.site) is None:
+            return bindings[place:]
+    return bindings
 
 
 def reaching(bindings: list[Binding], use: Site) -> list[Binding]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import libcst as cst
 
 from pypto_op_lint.facts.values import (
+    ANY,
     NOTHING_KNOWN,
     UNKNOWN,
     Cls,
@@ -30,6 +31,19 @@ _CHANGING = {
     "__setitem__", "__delitem__",
 }  # fmt: skip
 
+_PUTTING = {"append", "insert", "setdefault", "__setitem__"}
+_TAKING = {"get", "setdefault", "pop"}
+
+
+class Change(NamedTuple):
+    """One place where the file changes a container; `stored` is the item put in, if that is told."""
+
+    scope: Scope
+    owner: cst.Name | cst.Attribute
+    stored: cst.BaseExpression | None
+
+
+Changes = dict[str, list[Change]]
 Stores = dict[str, list[tuple[cst.BaseExpression, cst.BaseExpression]]]
 
 
@@ -45,23 +59,51 @@ def attribute_stores(tree: Tree) -> Stores:
     return stores
 
 
-def changed_containers(tree: Tree) -> dict[str, list[Scope]]:
-    """Return the names of containers that are stored into or changed by a method, with the scopes in which that happens."""
-    found: dict[str, list[Scope]] = {}
-    for site in tree.sites(cst.AssignTarget, cst.AugAssign, cst.Call, cst.Del):
-        node = site.node
-        owner: cst.CSTNode | None = None
-        if isinstance(node, cst.Call):
-            if isinstance(node.func, cst.Attribute) and node.func.attr.value in _CHANGING:
-                owner = node.func.value
-        else:
-            target = node.target  # type: ignore[attr-defined]
-            owner = target.value if isinstance(target, cst.Subscript) else None
-        while isinstance(owner, cst.Subscript):
-            owner = owner.value
-        if isinstance(owner, cst.Name):
-            found.setdefault(owner.value, []).append(site.scope)
+def changed_containers(tree: Tree) -> Changes:
+    """Return, by name, where the file changes a container, and what it puts in where that is told."""
+    found: Changes = {}
+    for site in tree.sites(cst.Assign, cst.AugAssign, cst.Call, cst.Del):
+        for target, stored in _stored(site.node):
+            owner = target
+            while isinstance(owner, cst.Subscript):
+                owner = owner.value
+            if isinstance(owner, (cst.Name, cst.Attribute)):
+                name = owner.value if isinstance(owner, cst.Name) else owner.attr.value
+                found.setdefault(name, []).append(Change(site.scope, owner, stored))
     return found
+
+
+def _stored(node: cst.CSTNode) -> Iterable[tuple[cst.BaseExpression, cst.BaseExpression | None]]:
+    """Return each container that a statement or call changes, with the item that it puts in."""
+    if isinstance(node, cst.Call):
+        if isinstance(node.func, cst.Attribute) and node.func.attr.value in _CHANGING:
+            last = node.args[-1].value if node.args and node.func.attr.value in _PUTTING else None
+            yield node.func.value, last
+    elif isinstance(node, cst.Assign):
+        for target in (t.target for t in node.targets):
+            if isinstance(target, cst.Subscript):
+                yield target.value, node.value
+    elif isinstance(node.target, cst.Subscript):  # type: ignore[attr-defined]
+        yield node.target.value, None  # type: ignore[attr-defined]
+
+
+def keeps_items(node: cst.Call) -> bool:
+    """Whether a call only puts its arguments into a container, or takes one out."""
+    return isinstance(node.func, cst.Attribute) and node.func.attr.value in _PUTTING | _TAKING
+
+
+def put_in(ev: Evaluator, container: cst.BaseExpression) -> list[Value]:
+    """Return what the file puts into the container that an expression names: `cache[key] = build(dtype)`."""
+    if not isinstance(container, (cst.Name, cst.Attribute)):
+        return []
+    name = container.value if isinstance(container, cst.Name) else container.attr.value
+    changes = ev.changed_containers.get(name, ())
+    kind = type(container)
+    if isinstance(container, cst.Name) and changes:
+        site = ev.tree.site(container)
+        home = site.scope.lookup(container.value) if site is not None else None
+        changes = [c for c in changes if home is not None and (c.scope.lookup(name) or (None,))[0] is home[0]]
+    return [v for c in changes if c.stored is not None and isinstance(c.owner, kind) for v in ev.values(c.stored)]
 
 
 def changed(ev: Evaluator, value: Value, name: str) -> Value:
@@ -164,7 +206,16 @@ def subscript(ev: Evaluator, node: cst.Subscript) -> Iterable[Value]:
             found.extend(_slice(ev, base, index))
         else:
             found.append(Member(base, "[]"))
-    return found or NOTHING_KNOWN
+    return [*found, *put_in(ev, node.value)] or NOTHING_KNOWN
+
+
+def taken(ev: Evaluator, node: cst.Call) -> list[Value]:
+    """Return the items that `table.get(key)`, `table.setdefault(key, item)` or `table.pop(key)` may give; [] for other calls."""
+    if not isinstance(node.func, cst.Attribute) or node.func.attr.value not in _TAKING:
+        return []
+    tables = [v for v in ev.values(node.func.value) if isinstance(v, Table)]
+    items = [v for table in tables for item in table.entries.values() for v in item]
+    return [*items, *put_in(ev, node.func.value)]
 
 
 def _item(ev: Evaluator, base: Value, index: cst.BaseExpression) -> Iterable[Value]:
@@ -175,16 +226,32 @@ def _item(ev: Evaluator, base: Value, index: cst.BaseExpression) -> Iterable[Val
         if isinstance(constant.value, int) and -len(base.items) <= constant.value < len(base.items):
             return base.items[constant.value]
     if isinstance(base, Table):
-        if constant is None:
+        wanted = table_key(ev, index)
+        if wanted is ANY:
             return [v for item in base.entries.values() for v in item] or (Member(base, "[]"),)
-        if constant.value in base.entries:
-            return base.entries[constant.value]
+        if wanted in base.entries or ANY in base.entries:
+            return base.entries.get(wanted) or base.entries[ANY]
     key = constant.value if constant is not None and isinstance(constant.value, str) else None
     if isinstance(base, Path) and key is not None and base.name.endswith(".__dict__"):
         return (Path(f"{base.name.removesuffix('.__dict__')}.{key}"),)
     if isinstance(base, Cls) and key is not None:
         return class_attribute(ev, base, key, None) or (Member(base, "[]"),)
     return (Member(base, "[]"),)
+
+
+def table_key(ev: Evaluator, key: cst.BaseExpression) -> object:
+    """Return what `key` is in `Table.entries`."""
+    found = ev.values(key)
+    if len(found) == 1 and isinstance(found[0], Const):
+        return found[0].value
+    return found[0] if len(found) == 1 and isinstance(found[0], Path) else ANY
+
+
+def key_value(key: object) -> Value:
+    """Return what a key of `Table.entries` stands for."""
+    if isinstance(key, Path):
+        return key
+    return UNKNOWN if key is ANY else Const.of(key)
 
 
 def _slice(ev: Evaluator, base: Seq, index: cst.Slice) -> Iterable[Value]:

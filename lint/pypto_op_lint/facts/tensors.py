@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from pypto_op_lint.facts.bindings import dotted
-from pypto_op_lint.facts.flow import reaching
+from pypto_op_lint.facts.flow import visible
 from pypto_op_lint.facts.values import Func
 from pypto_op_lint.pypto_names import names
 from pypto_op_lint.tree import Binding, Function, Parameter
@@ -303,6 +303,4 @@ class Tensors:
         if site is None or found is None:
             return []
         home, bindings = found
-        if home is site.scope:
-            bindings = reaching(bindings, site)
-        return [(b, home.function) for b in bindings]
+        return [(b, home.function) for b in visible(home, bindings, site)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Any
 
 import libcst as cst
@@ -38,9 +39,20 @@ class Seq:
     items: tuple[tuple[Value, ...], ...]
 
 
+class _Any(Enum):
+    KEY = "any key"
+
+
+ANY = _Any.KEY
+"""The key of entries whose key is not known."""
+
+
 @dataclass(frozen=True, eq=False)
 class Table:
-    """A dict with constant keys, a SimpleNamespace, or an instance's known attributes."""
+    """A dict, a SimpleNamespace, or an instance's known attributes.
+
+    Keys are constants, `Path` for foreign names (`torch.float32`), and `ANY` for those that are not known.
+    """
 
     entries: dict[Any, tuple[Value, ...]]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from pypto_op_lint.facts.flow import reaching
+from pypto_op_lint.facts.flow import visible
 from pypto_op_lint.facts.values import Const, Func
 from pypto_op_lint.tree import Binding, Function, Parameter, Site
 
@@ -275,6 +275,4 @@ def _bindings(facts: Facts, node: cst.Name) -> list[tuple[Binding, Function | No
     if site is None or found is None:
         return []
     home, bindings = found
-    if home is site.scope:
-        bindings = reaching(bindings, site)
-    return [(b, home.function) for b in bindings]
+    return [(b, home.function) for b in visible(home, bindings, site)]

@@ -5,8 +5,9 @@ import libcst as cst
 from pypto_op.vocabulary import Artifact, Severity
 from pypto_op_lint.examples import TEST
 from pypto_op_lint.findings import WARN
+from pypto_op_lint.nodes import names_in
 from pypto_op_lint.rule import TESTS, Invalid, Rule, Valid
-from pypto_op_lint.testcode import COMPARE, comparisons, last_names, live_sites, names_in, sources
+from pypto_op_lint.testcode import COMPARE, comparisons, last_names, live_sites, sources
 from pypto_op_lint.tree import Site
 
 _CALL = 'detailed_tensor_compare(demo_wrapper(x), demo_golden(x), tensor_name="out", atol=1e-3, rtol=1e-3)'
