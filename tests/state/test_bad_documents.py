@@ -39,7 +39,7 @@ CASES = {
     "ids with a gap": ("interfaces", replaced("id: 2", "id: 3"), "modules"),
     "suite with a key twice": ("suite", replaced('"op"', '"op": "chain", "op"'), "occurs twice"),
     "suite with NaN": ("suite", replaced('"atol": 1e-06', '"atol": NaN'), "NaN"),
-    "suite that allows everything": ("suite", lambda text: loose(text), "case L1_16 allows more .* than SPEC.md"),
+    "suite that allows everything": ("suite", lambda text: loose(text, "L1", 1000), "case L1_16 allows more .* than SPEC.md"),
     "suite that allows a little more": ("suite", lambda text: loose(text, "L4", 1.1), "case L4_48 allows more"),
     "suite that allows too much under stress": ("suite", lambda text: loose(text, "L5", 11), "case L5_15 allows more"),
     "suite of another plan": ("suite", replaced('"total_modules": 2', '"total_modules": 1'), "total_modules is 1"),
