@@ -5,7 +5,8 @@ Three rules (compare.py applies them, NaN and Inf places and integers are its bu
 * `allclose@1`: |actual - expected| <= atol + rtol * |expected| for each element.
 * `mere_mare@1`: mean and maximum of the relative error, both below the dtype's threshold (the NPU benchmark
 rule).
-* `twin@1`: the error against an fp64 truth stays within a factor of what several honest twins show.
+* `twin@2`: the error against an fp64 truth stays within a factor of what several honest twins show
+(`twin@1`: of what the golden alone shows).
 """
 
 from __future__ import annotations
@@ -58,6 +59,11 @@ class Policy:
     def needs_twins(self) -> bool:
         """Whether a comparison under this policy needs honest twins' outputs."""
         return self.name == "twin"
+
+    @property
+    def twins(self) -> tuple[str, ...]:
+        """The honest twins that set the natural error (`pypto_op.twins`); () when the policy needs none."""
+        return tuple(self.as_dict().get("twins", ("golden",))) if self.needs_twins else ()
 
     def as_dict(self) -> dict[str, Any]:
         """Return every parameter; `get_policy` takes it back (schemas/policy.schema.json)."""

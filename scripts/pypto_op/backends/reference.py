@@ -64,7 +64,9 @@ class ReferenceSession:
             raise ContractError(result.detail, file=file, where=f"case {case.get('id', '?')}", remedy=_REMEDY)
         return list(zip(answer["names"], answer["values"], strict=True))
 
-    def golden(self, inputs: Sequence[Value], *, function: str, file: Path, float64: bool = False) -> RunResult:
+    def golden(
+        self, inputs: Sequence[Value], *, function: str, file: Path, float64: bool = False, twin: str | None = None
+    ) -> RunResult:
         """Call a golden.
 
         Args:
@@ -73,11 +75,13 @@ class ReferenceSession:
             file: the file that defines it.
             float64: hand floating inputs over as float64, and take each narrower floating dtype that the golden
                 names for float64, so that the result is what the formula gives without rounding.
+            twin: run it as this honest twin (`pypto_op.twins.reordering.TWINS`): sums in another order. Not with
+                `float64`.
 
         Returns:
             The result; MISSING_FILE, MISSING_WRAPPER, EXCEPTION, TIMED_OUT, ... when there is none.
         """
-        message = {"call": "golden", "file": str(file), "function": function, "float64": float64}
+        message = {"call": "golden", "file": str(file), "function": function, "float64": float64, "twin": twin}
         result, answer = self._ask(message, inputs, Path(file))
         if result.outcome is Outcome.OK:
             result.outputs = list(answer["values"])

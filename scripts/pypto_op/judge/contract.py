@@ -12,6 +12,7 @@ from pypto_op.documents import suite as suite_document
 from pypto_op.documents.interfaces import Interfaces
 from pypto_op.documents.suite import Suite
 from pypto_op.errors import ContractError
+from pypto_op.judge.inputs import checks_precision
 from pypto_op.policy import Policy, get_policy
 from pypto_op.workspace import OpWorkspace
 
@@ -82,12 +83,21 @@ class Contract:
         own = {"name": "allclose", "version": self.policy.version, "atol": case["atol"], "rtol": case["rtol"]}
         return get_policy(own)
 
+    def natural_policy_for(self, case: Mapping[str, Any]) -> Policy | None:
+        """Return the twin policy that a case must satisfy beside its tolerance, None when it names none.
+
+        Raises:
+            ContractError: there is no such policy.
+        """
+        return get_policy(case["twin"]) if case.get("twin") and checks_precision(case) else None
+
     def policy_label(self, case: Mapping[str, Any]) -> str:
         """Return the case's policy in a few words."""
-        policy = self.policy_for(case)
+        policy, natural = self.policy_for(case), self.natural_policy_for(case)
+        also = f" + {natural.id}" if natural is not None else ""
         if policy is self.policy or policy == self.policy:
-            return str(policy.id)
-        return f"{policy.id} atol={case['atol']:g} rtol={case['rtol']:g}"
+            return f"{policy.id}{also}"
+        return f"{policy.id} atol={case['atol']:g} rtol={case['rtol']:g}{also}"
 
 
 def load_contract(workspace: OpWorkspace, policy: str | Mapping[str, Any] | None = None) -> Contract:

@@ -64,6 +64,7 @@ class Plan:
         backends: the modes that were asked for.
         available: what each of them can do here.
         policy_for: the tolerance of a case.
+        natural_policy_for: the twin policy that a case must satisfy beside it, if any.
         leaf_names: names of the outputs, in order, as the contract gives them.
         input_names: names of the primary inputs, in order.
         extra_seed: the second seed of every precision case.
@@ -85,6 +86,7 @@ class Plan:
     jobs: int = 1
     cost_model: bool = False
     error_maps: ErrorMaps | None = None
+    natural_policy_for: Callable[[Mapping[str, Any]], Policy | None] = lambda case: None
 
 
 def run_cases(plan: Plan, progress: Progress | None = None) -> list[CaseRecord]:
@@ -271,12 +273,13 @@ class _Worker:
             input_names=self._plan.input_names,
             policy=self._plan.policy_for(case),
             precision=checks_precision(case),
+            natural=self._plan.natural_policy_for(case),
         )
         loaded = any(run.outcome not in NOT_LOADED for run in runs.values())
         reference = self._reference_answer(inputs, expectation) if loaded else None
         secrets = tensors_in(inputs)
-        for golden in (reference.native, reference.exact) if reference else ():
-            secrets += golden.outputs if golden else []
+        for golden in reference.runs() if reference else ():
+            secrets += golden.outputs
         for mode, run in runs.items():
             if self._plan.error_maps is not None:
                 expectation = replace(expectation, keep_map=self._plan.error_maps.keeper(record.id, mode))
@@ -289,10 +292,15 @@ class _Worker:
     def _reference_answer(self, inputs: Sequence[Value], expectation: Expectation) -> Reference:
         file, function = self._plan.subject.golden, self._plan.subject.golden_function
         native = self._reference.golden(inputs, function=function, file=file)
-        exact = None
-        if expectation.precision and expectation.policy.needs_twins:
-            exact = self._reference.golden(inputs, function=function, file=file, float64=True)
-        return Reference(native, exact)
+        wanted = expectation.twins() if expectation.precision else ()
+        if not wanted or native.outcome is not Outcome.OK:
+            return Reference(native)
+        exact = self._reference.golden(inputs, function=function, file=file, float64=True)
+        twins = {"golden": native}
+        for name in wanted:
+            if name not in twins:
+                twins[name] = self._reference.golden(inputs, function=function, file=file, twin=name)
+        return Reference(native, exact, twins)
 
 
 def _kind(error: ContractError) -> str:

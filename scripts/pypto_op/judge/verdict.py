@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from pypto_op.backends.base import RunResult
-from pypto_op.compare import TensorComparison, compare_leaves
+from pypto_op.compare import Comparison, TensorComparison, compare_leaves
 from pypto_op.comparison.error_map import error_map
 from pypto_op.judge.barrier import Barrier
 from pypto_op.judge.near_miss import is_near_miss
@@ -30,6 +30,7 @@ class Expectation:
         policy: the tolerance.
         precision: numbers are compared; otherwise leaf count, shapes and dtypes only.
         keep_map: called with the worst output's name and its error map, where somebody wants to see it.
+        natural: a twin policy that must hold beside `policy`: the error must also be one that honest code makes.
     """
 
     names: Sequence[str]
@@ -37,6 +38,15 @@ class Expectation:
     policy: Policy
     precision: bool
     keep_map: Callable[[str, list[list[float]]], None] | None = None
+    natural: Policy | None = None
+
+    def policies(self) -> list[Policy]:
+        """Return every policy that must hold, the tolerance first."""
+        return [self.policy] if self.natural is None else [self.policy, self.natural]
+
+    def twins(self) -> tuple[str, ...]:
+        """Return the names of the honest twins that the policies need."""
+        return tuple(dict.fromkeys(name for policy in self.policies() for name in policy.twins))
 
 
 @dataclass(frozen=True)
@@ -45,19 +55,27 @@ class Reference:
 
     Attributes:
         native: the golden in the dtype of the inputs; it fixes number, shapes and dtypes of the outputs.
-        exact: the golden on float64 inputs, where the policy wants a truth apart from honest rounding.
+        exact: the golden on float64 inputs, where a policy wants a truth apart from honest rounding.
+        twins: the golden as each honest twin (`pypto_op.twins`), by name, where a policy wants them.
     """
 
     native: RunResult
     exact: RunResult | None = None
+    twins: Mapping[str, RunResult] = field(default_factory=dict)
+
+    def runs(self) -> list[RunResult]:
+        """Return every run of the golden."""
+        return list(self._named().values())
+
+    def _named(self) -> dict[str, RunResult]:
+        exact = {"in float64, ": self.exact} if self.exact is not None else {}
+        return {"": self.native, **exact, **{f"as the twin {name}, ": run for name, run in self.twins.items()}}
 
     def problem(self) -> str | None:
         """Say what is wrong with the golden, in words that hold no value of it; None when it answered."""
-        for run in (self.native, self.exact):
-            if run is None:
-                continue
+        for how, run in self._named().items():
             if run.outcome is not Outcome.OK:
-                return f"it ended with: {run.outcome}"
+                return f"{how}it ended with: {run.outcome}"
             if run.mutated_inputs:
                 return "it changes its own inputs"
         return None if self.native.outputs else "it returned no tensor"
@@ -233,31 +251,53 @@ class _Comparison:
         self._add_leaf(Reason.UNWRITTEN, name, f"{self._left(i)} of {total} elements")
 
     def _check_numbers(self) -> None:
-        names, policy, reference = self._names(), self.expectation.policy, self.reference
-        expected, twins = reference.native.outputs, None
-        if policy.needs_twins and reference.exact is not None:
-            expected, twins = reference.exact.outputs, [reference.native.outputs]
-        result = compare_leaves(self.run.outputs, expected, names=names, policy=policy, twins=twins)
-        for i, leaf in enumerate(result.per_tensor):
-            lucky = leaf.all_close and leaf.constant_output
-            self.leaves.append(leaf_entry(leaf, self._left(i), close=leaf.all_close and not lucky))
-            if leaf.all_close and not lucky:
-                continue
-            if self._left(i):
-                self._unwritten(i, leaf.name)
-            if leaf.special_mismatch_count:
-                self._add_leaf(Reason.NON_FINITE, leaf.name, f"{leaf.special_mismatch_count} elements")
-            if lucky or _finite_failure(leaf):
-                how = "constant, where the reference varies" if lucky else _how(leaf)
-                self._add_leaf(Reason.MISMATCH, leaf.name, how)
-                self.near_misses.append(is_near_miss(leaf, self.run.outputs[i], expected[i], policy))
-        if not result.all_close and not self.problems:
-            self._add(Reason.MISMATCH, result.message)
-        if self.expectation.keep_map is not None and result.per_tensor:
-            worst = max(range(len(result.per_tensor)), key=lambda i: result.per_tensor[i].max_violation or 0.0)
-            others = [twin[worst] for twin in twins or ()]
-            cells = error_map(self.run.outputs[worst], expected[worst], policy, others)
-            self.expectation.keep_map(result.per_tensor[worst].name, cells)
+        found = [(policy, *self._compared(policy)) for policy in self.expectation.policies()]
+        for i in range(len(self._names())):
+            # The policy that fails speaks for the output; the first one when all agree.
+            verdicts = [(policy, result.per_tensor[i], expected) for policy, result, expected in found if result.per_tensor]
+            if verdicts:
+                policy, leaf, expected = next((v for v in verdicts if not v[1].all_close), verdicts[0])
+                self._note_leaf(i, leaf, expected[i], policy)
+                for _, other, _ in verdicts:
+                    self.leaves[-1]["measures"] |= leaf_measures(other)
+        for _, result, _ in found:
+            if not result.all_close and not self.problems:
+                self._add(Reason.MISMATCH, result.message)
+        self._keep_map(found[0][1])
+
+    def _compared(self, policy: Policy) -> tuple[Comparison, Sequence[torch.Tensor]]:
+        """Return the comparison under one policy, and what it was made with: the golden, or the float64 truth."""
+        expected, twins = self._expected(policy)
+        return compare_leaves(self.run.outputs, expected, names=self._names(), policy=policy, twins=twins), expected
+
+    def _expected(self, policy: Policy) -> tuple[Sequence[torch.Tensor], list[Sequence[torch.Tensor]] | None]:
+        reference = self.reference
+        if not policy.needs_twins or reference.exact is None:
+            return reference.native.outputs, None
+        return reference.exact.outputs, [reference.twins[name].outputs for name in policy.twins]
+
+    def _note_leaf(self, i: int, leaf: TensorComparison, expected: torch.Tensor, policy: Policy) -> None:
+        lucky = leaf.all_close and leaf.constant_output
+        self.leaves.append(leaf_entry(leaf, self._left(i), close=leaf.all_close and not lucky))
+        if leaf.all_close and not lucky:
+            return
+        if self._left(i):
+            self._unwritten(i, leaf.name)
+        if leaf.special_mismatch_count:
+            self._add_leaf(Reason.NON_FINITE, leaf.name, f"{leaf.special_mismatch_count} elements")
+        if lucky or _finite_failure(leaf):
+            how = "constant, where the reference varies" if lucky else _how(leaf)
+            self._add_leaf(Reason.MISMATCH, leaf.name, how)
+            self.near_misses.append(is_near_miss(leaf, self.run.outputs[i], expected, policy))
+
+    def _keep_map(self, result: Comparison) -> None:
+        if self.expectation.keep_map is None or not result.per_tensor:
+            return
+        worst = max(range(len(result.per_tensor)), key=lambda i: result.per_tensor[i].max_violation or 0.0)
+        policy = self.expectation.policy
+        expected, twins = self._expected(policy)
+        cells = error_map(self.run.outputs[worst], expected[worst], policy, [twin[worst] for twin in twins or ()])
+        self.expectation.keep_map(result.per_tensor[worst].name, cells)
 
     # -- bookkeeping ------------------------------------------------------------------------------------------
 
@@ -296,9 +336,16 @@ def leaf_entry(leaf: TensorComparison, unwritten: int, *, close: bool) -> dict[s
     entry = {key: data[key] for key in kept}
     entry["all_close"] = close
     entry["unwritten_elements"] = unwritten
-    # The limit of the all-zero condition is a function of the golden's largest value, so only its verdict is told.
-    entry["measures"] = {c.name: c.as_dict()["value"] for c in leaf.conditions if c.name != "not_all_zero"}
+    entry["measures"] = leaf_measures(leaf)
     return entry
+
+
+def leaf_measures(leaf: TensorComparison) -> dict[str, Any]:
+    """Return what the policy itself measured.
+
+    The limit of the all-zero condition is a function of the golden's largest value, so only its verdict is told.
+    """
+    return {c.name: c.as_dict()["value"] for c in leaf.conditions if c.name != "not_all_zero"}
 
 
 def _finite_failure(leaf: TensorComparison) -> bool:

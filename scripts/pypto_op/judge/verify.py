@@ -145,6 +145,7 @@ class _Verification:
             backends=backends,
             available=self.available,
             policy_for=contract.policy_for,
+            natural_policy_for=contract.natural_policy_for,
             leaf_names=contract.leaf_names(subject.phase),
             input_names=contract.input_names,
             extra_seed=fresh_seed() if request.seed is None else request.seed,

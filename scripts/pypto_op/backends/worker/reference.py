@@ -77,6 +77,10 @@ class Reference:
         mode: AbstractContextManager[Any] = nullcontext()
         if message["float64"]:
             values, mode = [widened(value) for value in values], Doubled()
+        elif message.get("twin"):
+            from pypto_op.twins.reordering import Reordered, storage_of
+
+            mode = Reordered(message["twin"], storage_of(values))
         before = [_version(value) for value in values]
         try:
             with mode, torch.no_grad():

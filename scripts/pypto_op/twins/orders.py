@@ -1,0 +1,147 @@
+"""Orders in which a kernel may add up: each folds the terms of a sum, the partial products of a matmul, and a scan.
+
+All of them are exact over the real numbers. In float32 they differ by rounding only, each as some real kernel would:
+a plain loop, a loop that runs backwards, tiles added one after another, a tree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+
+_MOST_STEPS = 4096
+"""A loop over single terms is grouped beyond so many, so that a long axis stays affordable."""
+
+TILE = 64
+"""Terms of a tile, and the K block of a tiled matmul: a common vector width of the device."""
+
+CUBE = 16
+"""K block of the finest matmul: one step of the cube unit."""
+
+Fold = Callable[[torch.Tensor], torch.Tensor]
+"""Sums the last axis of a float32 tensor."""
+
+
+@dataclass(frozen=True)
+class Order:
+    """One honest way to add up.
+
+    Attributes:
+        name: as policies and reports name it.
+        fold: sums the last axis.
+        k_block: terms of a matmul that are contracted at once.
+        combine: adds the partial products of a matmul, in the order of K.
+        backwards: walk sums, K and scans from the end.
+    """
+
+    name: str
+    fold: Fold
+    k_block: int
+    combine: Callable[[Sequence[torch.Tensor]], torch.Tensor]
+    backwards: bool = False
+
+
+def _one_by_one(terms: torch.Tensor) -> torch.Tensor:
+    """Add term after term to one accumulator."""
+    count = terms.shape[-1]
+    if count > _MOST_STEPS:
+        terms = _tile_sums(terms, -(-count // _MOST_STEPS))
+    total = terms[..., 0]
+    for i in range(1, terms.shape[-1]):
+        total = total + terms[..., i]
+    return total.clone()
+
+
+def _tile_sums(terms: torch.Tensor, tile: int) -> torch.Tensor:
+    """Return the sums of neighbouring tiles, the last one padded with zeros: [..., n] -> [..., ceil(n / tile)]."""
+    missing = -terms.shape[-1] % tile
+    padded = torch.nn.functional.pad(terms, (0, missing)) if missing else terms
+    return padded.reshape(*terms.shape[:-1], -1, tile).sum(dim=-1)
+
+
+def _tile_by_tile(terms: torch.Tensor) -> torch.Tensor:
+    return _one_by_one(_tile_sums(terms, TILE))
+
+
+def _pairwise(terms: torch.Tensor) -> torch.Tensor:
+    """Add neighbours, then their sums, and so on up a tree."""
+    while terms.shape[-1] > 1:
+        if terms.shape[-1] % 2:
+            terms = torch.nn.functional.pad(terms, (0, 1))
+        terms = terms[..., 0::2] + terms[..., 1::2]
+    return terms[..., 0].clone()
+
+
+def _backwards(terms: torch.Tensor) -> torch.Tensor:
+    return terms.flip(-1).contiguous().sum(dim=-1)
+
+
+def _in_turn(parts: Sequence[torch.Tensor]) -> torch.Tensor:
+    total = parts[0]
+    for part in parts[1:]:
+        total = total + part
+    return total
+
+
+def _as_tree(parts: Sequence[torch.Tensor]) -> torch.Tensor:
+    level = list(parts)
+    while len(level) > 1:
+        level = [_in_turn(level[i : i + 2]) for i in range(0, len(level), 2)]
+    return level[0]
+
+
+ORDERS = {
+    order.name: order
+    for order in (
+        Order("reversed", _backwards, TILE, _in_turn, backwards=True),
+        Order("tiled", _tile_by_tile, TILE, _in_turn),
+        Order("pairwise", _pairwise, TILE, _as_tree),
+        Order("sequential", _one_by_one, CUBE, _in_turn),
+    )
+}
+"""Every order, by name."""
+
+
+def total(terms: torch.Tensor, order: Order) -> torch.Tensor:
+    """Return the sum over the last axis, of at least one term."""
+    return order.fold(terms)
+
+
+def contract(left: torch.Tensor, right: torch.Tensor, order: Order) -> torch.Tensor:
+    """Return left @ right for [..., M, K] and [..., K, N], K split into blocks that are added in `order`."""
+    if order.backwards:
+        left, right = left.flip(-1), right.flip(-2)
+    size = left.shape[-1]
+    block = max(order.k_block, -(-size // _MOST_STEPS))
+    parts = [
+        torch.matmul(left[..., start : start + block], right[..., start : start + block, :]) for start in range(0, size, block)
+    ]
+    return order.combine(parts) if len(parts) > 1 else parts[0]
+
+
+def scan(terms: torch.Tensor, order: Order) -> torch.Tensor:
+    """Return the running sums along the last axis, accumulated in the terms' own dtype.
+
+    torch's own cumsum keeps a float64 total on the CPU, which no kernel does.
+    """
+    if order.combine is _as_tree:
+        return _doubling_scan(terms)
+    sums, count = [], terms.shape[-1]
+    if count > _MOST_STEPS:
+        return terms.cumsum(dim=-1)
+    running = torch.zeros_like(terms[..., 0])
+    for i in range(count):
+        running = running + terms[..., i]
+        sums.append(running)
+    return torch.stack(sums, dim=-1)
+
+
+def _doubling_scan(terms: torch.Tensor) -> torch.Tensor:
+    """Hillis and Steele's scan: after step s each cell holds the sum of its last 2^s terms."""
+    shift = 1
+    while shift < terms.shape[-1]:
+        moved = torch.nn.functional.pad(terms[..., :-shift], (shift, 0))
+        terms, shift = terms + moved, 2 * shift
+    return terms

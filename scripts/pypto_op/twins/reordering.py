@@ -1,0 +1,161 @@
+"""Puts an order of additions under a running golden, without touching its source."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from pypto_op.twins import orders
+from pypto_op.twins.decompose import decompositions
+from pypto_op.twins.orders import ORDERS, Order
+
+GOLDEN = "golden"
+"""The twin that is the golden as it stands."""
+
+ROUNDED_OPERANDS = "rounded_operands"
+"""The twin whose matmuls read their operands in the 16-bit dtype of the inputs, as a cube unit does."""
+
+TWINS = (GOLDEN, *ORDERS, ROUNDED_OPERANDS)
+"""Every twin, by name."""
+
+aten = torch.ops.aten
+
+
+class Reordered(TorchDispatchMode):
+    """While active, every sum, mean, matrix product and running sum of a golden adds up as one twin does.
+
+    Only floating types narrower than float64 change: the truth is computed in float64, and integers have no order.
+
+    Args:
+        twin: one of `TWINS`.
+        storage: the dtype that `rounded_operands` rounds to; None or a wide one: nothing is rounded.
+    """
+
+    def __init__(self, twin: str, storage: torch.dtype | None = None) -> None:
+        super().__init__()
+        if twin not in TWINS:
+            raise ValueError(f"there is no twin {twin!r}")
+        self._order: Order | None = ORDERS.get(twin)
+        narrow = storage in (torch.float16, torch.bfloat16)
+        self._storage = storage if twin == ROUNDED_OPERANDS and narrow else None
+
+    @property
+    def changes_nothing(self) -> bool:
+        """Whether the golden runs as it stands."""
+        return self._order is None and self._storage is None
+
+    def __torch_dispatch__(
+        self, func: Any, types: Sequence[type], args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        """Run one operator."""
+        kwargs = dict(kwargs or {})
+        if self.changes_nothing or not _narrow_float(args):
+            return func(*args, **kwargs)
+        rewrite = _REWRITES.get(func)
+        if rewrite is not None:
+            return rewrite(self, *args, **kwargs)
+        finer = decompositions().get(func)
+        if finer is None:
+            return func(*args, **kwargs)
+        with self:
+            return finer(*args, **kwargs)
+
+    def fold(self, terms: torch.Tensor, dims: Sequence[int], keepdim: bool) -> torch.Tensor:
+        """Return the sum of float32 `terms` over `dims`."""
+        if self._order is None:
+            return terms.sum(dim=list(dims), keepdim=keepdim)
+        kept = [d for d in range(terms.dim()) if d not in dims]
+        count = 1
+        for d in dims:
+            count *= terms.shape[d]
+        moved = terms.permute(*kept, *dims).reshape(*(terms.shape[d] for d in kept), count)
+        result = orders.total(moved.contiguous(), self._order)
+        if keepdim:
+            result = result.reshape([1 if d in dims else n for d, n in enumerate(terms.shape)])
+        return result
+
+    def product(self, left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
+        """Return left @ right in the order, and with the operands, of this twin."""
+        if self._storage is not None:
+            left, right = (side.to(self._storage).to(side.dtype) for side in (left, right))
+        dtype = torch.promote_types(left.dtype, right.dtype)
+        left, right = _wide(left), _wide(right)
+        result = torch.matmul(left, right) if self._order is None else orders.contract(left, right, self._order)
+        return result.to(dtype)
+
+    def running(self, terms: torch.Tensor, dim: int) -> torch.Tensor:
+        """Return the running sums of float32 `terms` along `dim`."""
+        if self._order is None or not terms.dim():
+            return terms.cumsum(dim=dim)
+        return orders.scan(terms.movedim(dim, -1).contiguous(), self._order).movedim(-1, dim).contiguous()
+
+
+def _narrow_float(args: Sequence[Any]) -> bool:
+    for value in args:
+        if isinstance(value, torch.Tensor):
+            return value.is_floating_point() and value.dtype != torch.float64
+    return False
+
+
+def _wide(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor if tensor.dtype == torch.float64 else tensor.to(torch.float32)
+
+
+def _dims(tensor: torch.Tensor, dim: Any) -> list[int]:
+    if dim is None or (not isinstance(dim, int) and len(dim) == 0):
+        return list(range(tensor.dim()))
+    dims = [dim] if isinstance(dim, int) else list(dim)
+    return sorted(d % tensor.dim() for d in dims) if tensor.dim() else []
+
+
+def _sum(
+    mode: Reordered, tensor: torch.Tensor, dim: Any = None, keepdim: bool = False, *, dtype: torch.dtype | None = None
+) -> torch.Tensor:
+    dims = _dims(tensor, dim)
+    if not dims or not tensor.numel() or dtype == torch.float64:
+        return aten.sum.dim_IntList(tensor, dim, keepdim, dtype=dtype)  # type: ignore[no-any-return]
+    return mode.fold(_wide(tensor), dims, keepdim).to(dtype or tensor.dtype)
+
+
+def _mean(
+    mode: Reordered, tensor: torch.Tensor, dim: Any = None, keepdim: bool = False, *, dtype: torch.dtype | None = None
+) -> torch.Tensor:
+    dims = _dims(tensor, dim)
+    if not dims or not tensor.numel() or dtype == torch.float64:
+        return aten.mean.dim(tensor, dim, keepdim, dtype=dtype)  # type: ignore[no-any-return]
+    count = 1
+    for d in dims:
+        count *= tensor.shape[d]
+    return (mode.fold(_wide(tensor), dims, keepdim) / count).to(dtype or tensor.dtype)
+
+
+def _matmul(mode: Reordered, left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
+    if not left.shape[-1] or not left.numel() or not right.numel():
+        return torch.matmul(left, right)
+    return mode.product(left, right)
+
+
+def _cumsum(mode: Reordered, tensor: torch.Tensor, dim: int, *, dtype: torch.dtype | None = None) -> torch.Tensor:
+    if not tensor.numel() or dtype == torch.float64:
+        return torch.cumsum(tensor, dim, dtype=dtype)
+    return mode.running(_wide(tensor), dim).to(dtype or tensor.dtype)
+
+
+_REWRITES: dict[Any, Callable[..., torch.Tensor]] = {
+    aten.sum.default: _sum,
+    aten.sum.dim_IntList: _sum,
+    aten.mean.default: _mean,
+    aten.mean.dim: _mean,
+    aten.mm.default: _matmul,
+    aten.bmm.default: _matmul,
+    aten.cumsum.default: _cumsum,
+}
+
+
+def storage_of(values: Sequence[Any]) -> torch.dtype | None:
+    """Return the narrowest floating dtype among the tensors of `values`, None when there is none."""
+    found = [value.dtype for value in values if isinstance(value, torch.Tensor) and value.is_floating_point()]
+    return min(found, key=lambda dtype: (dtype.itemsize, str(dtype)), default=None)
