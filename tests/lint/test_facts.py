@@ -272,7 +272,8 @@ def test_a_factory_with_a_closure_is_one_kernel() -> None:
         ("def f():\n        kernel(x, o)", 0, 0),
         ("raise E\n    kernel(x, o)", 0, 0),
         ("if False:\n        kernel(x, o)", 0, 0),
-        ("match a:\n        case 1:\n            kernel(x, o)\n        case _:\n            kernel(o, x)", 0, 1),
+        ("match a:\n        case 1:\n            kernel(x, o)\n        case _:\n            kernel(o, x)", 1, 1),
+        ("match a:\n        case 1:\n            kernel(x, o)\n        case 2:\n            kernel(o, x)", 0, 1),
     ],
 )
 def test_launches_are_counted_over_paths(body: str, least: int, most: int) -> None:

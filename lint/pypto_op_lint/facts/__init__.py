@@ -13,6 +13,7 @@ from pypto_op_lint.facts.callgraph import CallGraph
 from pypto_op_lint.facts.callsite import CallSite
 from pypto_op_lint.facts.data import DataFlow
 from pypto_op_lint.facts.evaluator import Evaluator
+from pypto_op_lint.facts.flow import lasting
 from pypto_op_lint.facts.launches import Launches
 from pypto_op_lint.facts.tensors import Tensors
 from pypto_op_lint.facts.values import Func, Path
@@ -213,7 +214,7 @@ class Facts:
         found: dict[int, Function] = {}
         for name, bindings in self.tree.module.bindings.items():
             if _WRAPPER_NAME.match(name):
-                for binding in bindings:
+                for binding in lasting(bindings):
                     for value in self.ev.bound(binding, self.tree.module):
                         if isinstance(value, Func) and not self.is_kernel(value.function):
                             found[id(value.function)] = value.function
@@ -222,7 +223,7 @@ class Facts:
     def wrappers_named(self, name: str) -> list[Function]:
         """Return the functions that the module's name `name` stands for."""
         _ = self.calls
-        bindings = self.tree.module.bindings.get(name, [])
+        bindings = lasting(self.tree.module.bindings.get(name, []))
         values = [v for b in bindings for v in self.ev.bound(b, self.tree.module)]
         return [v.function for v in values if isinstance(v, Func)]
 

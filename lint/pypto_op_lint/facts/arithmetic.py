@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import libcst as cst
 
-from pypto_op_lint.facts.values import NOTHING_KNOWN, UNKNOWN, Const, Member, Result, Seq, Table, Value
+from pypto_op_lint.facts.values import ANY, NOTHING_KNOWN, UNKNOWN, Const, Member, Result, Seq, Table, Value
 
 if TYPE_CHECKING:
     from pypto_op_lint.facts.evaluator import Evaluator
@@ -131,6 +131,58 @@ def comparison(ev: Evaluator, node: cst.Comparison) -> Iterable[Value]:
         return (Const.of(bool(function(left.value, right.value))),)
     except TypeError:
         return NOTHING_KNOWN
+
+
+def formatted(ev: Evaluator, node: cst.FormattedString) -> Iterable[Value]:
+    """Value of an f-string all of whose parts are known."""
+    text = ""
+    for part in node.parts:
+        if isinstance(part, cst.FormattedStringText):
+            text += part.value
+            continue
+        found = ev.constant(part.expression) if isinstance(part, cst.FormattedStringExpression) else None
+        if found is None or part.format_spec or part.conversion:  # type: ignore[attr-defined]
+            return NOTHING_KNOWN
+        text += str(found.value)
+    return (Const.of(text),)
+
+
+def method_call(ev: Evaluator, node: cst.Call) -> Iterable[Value]:
+    """Value of a call of a pure method: a dict's views, `"_".join(...)`, `"{}_x".format(...)`; () for any other."""
+    if not isinstance(node.func, cst.Attribute) or any(arg.star or arg.keyword for arg in node.args):
+        return ()
+    word = node.func.attr.value
+    if word not in ("values", "keys", "items", "join", "format", "replace", "lower", "upper", "strip"):
+        return ()
+    base = ev.values(node.func.value)
+    if len(base) != 1:
+        return ()
+    if isinstance(base[0], Table) and not node.args and ANY not in base[0].entries:
+        rows = base[0].entries.items()
+        items: list[tuple[Value, ...]] = [(Seq("tuple", ((Const.of(key),), value)),) for key, value in rows]
+        if word != "items":
+            items = [value if word == "values" else (Const.of(key),) for key, value in rows]
+        return (Seq("list", tuple(items)),)
+    if not isinstance(base[0], Const) or not isinstance(base[0].value, str):
+        return ()
+    return _text(ev, base[0].value, word, node)
+
+
+def _text(ev: Evaluator, text: str, word: str, node: cst.Call) -> Iterable[Value]:
+    given: list[Any] = []
+    for arg in node.args:
+        values = ev.values(arg.value)
+        one = values[0] if len(values) == 1 else None
+        parts = _constants(one) if isinstance(one, Seq) else [one]
+        plain = [c.value for c in parts if isinstance(c, Const)]
+        if len(plain) != len(parts):
+            return ()
+        given.append(plain if isinstance(one, Seq) else plain[0])
+    try:
+        made = getattr(text, word)(*given) if word not in ("values", "keys", "items") else None
+    except (TypeError, ValueError, IndexError, KeyError, AttributeError):
+        return ()
+    return (Const.of(made),) if isinstance(made, str) and len(made) <= _LONGEST else ()
 
 
 def builtin_call(ev: Evaluator, name: str, node: cst.Call) -> Iterable[Value] | None:

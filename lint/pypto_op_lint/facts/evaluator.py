@@ -277,6 +277,9 @@ class Evaluator:
         return found
 
     def _call(self, node: cst.Call) -> Iterable[Value]:
+        known = tuple(arithmetic.method_call(self, node))
+        if known:
+            return known
         found: list[Value] = []
         for callee in self.values(node.func):
             found.extend(self._called(callee, node))
@@ -420,6 +423,7 @@ _HANDLERS: dict[type, Callable[..., Iterable[Value]]] = {
     cst.Float: arithmetic.literal,
     cst.SimpleString: arithmetic.literal,
     cst.ConcatenatedString: arithmetic.literal,
+    cst.FormattedString: arithmetic.formatted,
     cst.BinaryOperation: arithmetic.binary,
     cst.UnaryOperation: arithmetic.unary,
     cst.Comparison: arithmetic.comparison,

@@ -28,6 +28,9 @@ _CALLS_EACH = {
 }
 
 
+_POOL_METHODS = {"map", "imap", "imap_unordered", "starmap", "map_async", "starmap_async"}
+
+
 @dataclass(frozen=True)
 class Count:
     """Least and most launches over some paths."""
@@ -150,7 +153,8 @@ class Launches:
             return _after(entered, self._block([node.body]))
         if isinstance(node, cst.Match):
             cases = [self._block([case.body]) for case in node.cases]
-            return _after(self._expression(node.subject), _join([*cases, (NONE_AT_ALL, None)]))
+            rest = [] if node.cases and _takes_all(node.cases[-1]) else [(NONE_AT_ALL, None)]
+            return _after(self._expression(node.subject), _join([*cases, *rest]))
         if isinstance(node, (cst.FunctionDef, cst.ClassDef)):
             return NONE_AT_ALL, None
         if isinstance(node, cst.Return):
@@ -207,13 +211,18 @@ class Launches:
             if not self.leads_to_launch(call):
                 options.append(NONE_AT_ALL)
             elif call.kind == "reference":
-                each = self._facts.callee_names(node) & _CALLS_EACH
-                options.append(Count(0, MANY) if each else Count(1, 1))
+                options.append(Count(0, MANY) if self._calls_each(node) else Count(1, 1))
             else:
                 options.append(Count(1, 1) if self.is_launch(call) else self.count(call.function))
         if not options:
             return NONE_AT_ALL
         return Count(min(o.least for o in options), max(o.most for o in options))
+
+    def _calls_each(self, node: cst.Call) -> bool:
+        """Whether a call runs a function that it is given once an item: `map(f, items)`, `pool.imap(f, items)`."""
+        if self._facts.callee_names(node) & _CALLS_EACH:
+            return True
+        return isinstance(node.func, cst.Attribute) and node.func.attr.value in _POOL_METHODS
 
     # -- loops ----------------------------------------------------------------------------------------------
 
@@ -229,7 +238,7 @@ class Launches:
                     found.append(LoopedLaunch(loop, call, function))
                 elif (
                     call.kind == "reference"
-                    and self._facts.callee_names(call.call) & _CALLS_EACH
+                    and self._calls_each(call.call)
                     or not self.is_launch(call)
                     and self._recurses(call.function, function)
                 ):
@@ -251,6 +260,11 @@ class Launches:
 
 
 _NEVER: _Paths = (None, None)
+
+
+def _takes_all(case: cst.MatchCase) -> bool:
+    """`case _:`, `case other:`."""
+    return case.guard is None and isinstance(case.pattern, cst.MatchAs) and case.pattern.pattern is None
 
 
 def _without_empty(test: cst.BaseExpression, branches: list[_Paths]) -> list[_Paths]:

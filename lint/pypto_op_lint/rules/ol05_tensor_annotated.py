@@ -7,6 +7,7 @@ from pypto_op_lint.examples import impl
 from pypto_op_lint.rule import IMPLS, Invalid, Rule, Valid
 from pypto_op_lint.tree import Function, Parameter
 
+_MOST_DEPTH = 8
 _USED_AS_TENSOR = {"shape", "move", "assemble", "view", "reshape", "dtype", "exp", "sum"}
 _TENSOR_FIRST = frozenset(
     {"pypto.view", "pypto.assemble", "pypto.cast", "pypto.reshape", "pypto.matmul", "pypto.exp", "pypto.sum", "pypto.transpose"}
@@ -18,8 +19,9 @@ class TensorAnnotated(Rule):
     """A tensor parameter of the kernel has no annotation, or one that is not pypto's tensor.
 
     What it does:
-        Reports a parameter of the jit kernel that is used as a tensor (sliced, viewed, assembled, asked for its shape, or
-        given a torch tensor at the launch) and is not annotated with `pypto.Tensor`. A scalar needs no annotation.
+        Reports a parameter of the jit kernel that is used as a tensor (sliced, viewed, assembled, asked for its shape, there
+        or in a helper, or given a torch tensor at the launch) and is not annotated with `pypto.Tensor`. A scalar needs no
+        annotation.
 
     Why:
         pypto takes a parameter without `pypto.Tensor` for a constant and stops when it meets a tensor.
@@ -54,6 +56,14 @@ class TensorAnnotated(Rule):
         Invalid(impl(parameters="x,\nout,\n")),
         Invalid(impl(parameters="x: pypto.Tensor([8, 128], pypto.DT_FP32),\nout,\n")),
         Invalid(impl(parameters="x: torch.Tensor,\nout: torch.Tensor,\n")),
+        Invalid(
+            impl(
+                "_body(x, out)\n",
+                parameters="x: pypto.Tensor([8, 128], pypto.DT_FP32),\nout,\n",
+                before="def _body(x, y):\n    pypto.set_vec_tile_shapes(8, 128)\n    pypto.assemble(pypto.exp(x), [0, 0], y)\n",
+                wrapper="def demo_wrapper(*tensors):\n    demo_kernel(*tensors)\n    return tensors[-1]\n",
+            )
+        ),
         Invalid(impl(parameters="x: int,\nout: pypto.Tensor([8, 128], pypto.DT_FP32),\n")),
     ]
 
@@ -82,8 +92,13 @@ class TensorAnnotated(Rule):
         return any(name.startswith("torch.") and name.endswith("Tensor") for name in self.facts.ev.paths(node))
 
     def _used_as_tensor(self, kernel: Function, parameter: Parameter) -> bool:
+        calls = self.facts.calls.calls_of(kernel)
+        return self._worked_on(kernel, parameter, 0) or any(self.facts.tensors.on_host(c.argument(parameter)) for c in calls)
+
+    def _worked_on(self, function: Function, parameter: Parameter, depth: int) -> bool:
+        """Whether `function`, or a helper that it hands the parameter to, does with it what only a tensor allows."""
         name = parameter.name
-        for site in kernel.sites:
+        for site in function.sites:
             node = site.node
             if isinstance(node, cst.Attribute) and isinstance(node.value, cst.Name) and node.value.value == name:
                 if node.attr.value in _USED_AS_TENSOR:
@@ -91,8 +106,22 @@ class TensorAnnotated(Rule):
             elif isinstance(node, cst.Subscript) and isinstance(node.value, cst.Name) and node.value.value == name:
                 if site.role == "target" or any(isinstance(e.slice, cst.Slice) for e in node.slice):
                     return True
-            elif isinstance(node, cst.Call) and self.facts.callee_names(node) & _TENSOR_FIRST and node.args:
-                first = node.args[0].value
-                if isinstance(first, cst.Name) and first.value == name:
-                    return True
-        return any(self.facts.tensors.on_host(call.argument(parameter)) for call in self.facts.calls.calls_of(kernel))
+            elif isinstance(node, cst.Call) and self._takes_tensor(node, name, depth):
+                return True
+        return False
+
+    def _takes_tensor(self, node: cst.Call, name: str, depth: int) -> bool:
+        names = self.facts.callee_names(node)
+        places = [i for i, arg in enumerate(node.args) if isinstance(arg.value, cst.Name) and arg.value.value == name]
+        if not places:
+            return False
+        if (names & _TENSOR_FIRST and places[0] == 0) or ("pypto.assemble" in names and places[-1] == len(node.args) - 1):
+            return True
+        handed = [
+            (c.function, p)
+            for c in self.facts.calls.calls_at(node)
+            for p in c.function.parameters
+            for place in places
+            if c.argument(p) is node.args[place].value
+        ]
+        return depth < _MOST_DEPTH and any(self._worked_on(f, p, depth + 1) for f, p in handed)

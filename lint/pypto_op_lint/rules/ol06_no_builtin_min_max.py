@@ -4,7 +4,7 @@ import libcst as cst
 
 from pypto_op.vocabulary import Severity
 from pypto_op_lint.examples import BODY, impl
-from pypto_op_lint.facts.values import Const, Param, Value
+from pypto_op_lint.facts.values import Const, Param, Seq, Value
 from pypto_op_lint.rule import IMPLS, Invalid, Rule, Valid
 
 _NUMBERS = {"builtins.int", "builtins.float", "builtins.bool"}
@@ -44,6 +44,12 @@ class NoBuiltinMinMax(Rule):
     VALID = [
         Valid(impl()),
         Valid(impl("tile = min(64, 128)\n" + BODY)),
+        Valid(
+            impl(
+                "most = max(SIZES.values())\nfew = min(*STEPS)\nlast = max(2 * j for j in range(3))\n" + BODY,
+                before='SIZES = {"a": 8, "b": 16}\nSTEPS = (1, 2)\n',
+            )
+        ),
         Valid(impl(BODY.replace("pypto.exp(tile)", "pypto.maximum(tile, 0.0)"))),
         Valid(
             impl(
@@ -56,6 +62,7 @@ class NoBuiltinMinMax(Rule):
     INVALID = [
         Invalid(impl(BODY.replace("pypto.min(", "min("))),
         Invalid(impl(BODY.replace("pypto.exp(tile)", "max(tile, x)"))),
+        Invalid(impl("most = max(size for size in x.shape)\n" + BODY)),
         Invalid(impl(BODY.replace("pypto.min(", "smaller("), before="smaller = min\n")),
         Invalid(
             impl(
@@ -79,13 +86,18 @@ class NoBuiltinMinMax(Rule):
             found = self.facts.callee_names(node) & _BUILTINS
             if not found:
                 self._handed_on(node)
-            elif not all(not arg.star and self._is_plain(arg.value) for arg in node.args):
+            elif not self._is_of_numbers(node):
                 word = min(found).rpartition(".")[2]
                 self.report(
                     site,
                     f"`{self.code(node, 40)}` is Python's own `{word}`",
                     edit=self.replace(node.func, f"pypto.{word}") if self._sizes(node, word) else None,
                 )
+
+    def _is_of_numbers(self, node: cst.Call) -> bool:
+        if len(node.args) == 1:
+            return self._is_table(node.args[0].value)
+        return all(self._is_table(arg.value) if arg.star else self._is_plain(arg.value) for arg in node.args)
 
     def _is_plain(self, node: cst.BaseExpression) -> bool:
         """Whether `node` is a number of Python while tracing: a constant, a number parameter, arithmetic on them."""
@@ -94,6 +106,15 @@ class NoBuiltinMinMax(Rule):
         if isinstance(node, cst.UnaryOperation):
             return self._is_plain(node.expression)
         return all(isinstance(v, Const) or self._is_number(v) for v in self.facts.ev.values(node))
+
+    def _is_table(self, node: cst.BaseExpression) -> bool:
+        """Whether `node` gives nothing but plain numbers: a list or dict of constants, a generator over one."""
+        if isinstance(node, (cst.GeneratorExp, cst.ListComp, cst.SetComp)):
+            return self._is_plain(node.elt)
+        return all(
+            isinstance(v, Seq) and v.items and all(isinstance(one, Const) for item in v.items for one in item)
+            for v in self.facts.ev.values(node)
+        )
 
     def _is_number(self, value: Value) -> bool:
         if not isinstance(value, Param) or value.parameter.node.annotation is None:

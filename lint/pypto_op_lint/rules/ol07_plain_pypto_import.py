@@ -1,5 +1,7 @@
 """OL07: pypto comes in by `import pypto` and nothing else."""
 
+import re
+
 import libcst as cst
 
 from pypto_op.vocabulary import Severity
@@ -8,13 +10,16 @@ from pypto_op_lint.facts.bindings import dotted
 from pypto_op_lint.rule import IMPLS, Invalid, Rule, Valid
 from pypto_op_lint.tree import Site
 
+_IMPORT = re.compile(r"\b(?:import|from)\s+pypto\b")
+
 
 class PlainPyptoImport(Rule):
     """pypto is not imported by a plain `import pypto`, or also in another way.
 
     What it does:
         Wants `import pypto` at module level, and refuses `import pypto as x`, `import pypto.x`, `from pypto ... import x`,
-        `importlib.import_module("pypto")` and `__import__("pypto")` anywhere in live code, functions included.
+        `importlib.import_module("pypto")`, `__import__("pypto")`, `sys.modules["pypto"]` and text handed to `exec` that
+        imports it, anywhere in live code, functions included.
 
     Why:
         Every other tool of the workflow finds pypto's calls by the name `pypto`; a second name hides calls from readers
@@ -56,6 +61,8 @@ class PlainPyptoImport(Rule):
         Invalid(impl(head=HEAD + "try:\n    import pypto.op as op\nexcept ImportError:\n    op = None\n"), lines=(9,)),
         Invalid(impl(before='import importlib\n\npt = importlib.import_module("pypto")\n')),
         Invalid(impl(before='F = __import__("pypto.frontend")\n')),
+        Invalid(impl(before='import sys\n\npt = sys.modules["pypto"]\n')),
+        Invalid(impl(before='exec("from pypto import view")\n')),
         Invalid(impl(head=HEAD.replace("import pypto\n", ""), before="def _late():\n    import pypto\n    return pypto\n")),
     ]
 
@@ -86,6 +93,26 @@ class PlainPyptoImport(Rule):
                 wanted = self.facts.ev.constant(node.args[0].value)
                 if wanted is not None and str(wanted.value).split(".")[0] == "pypto":
                     self.report(node, f"`{self.code(node)}` imports pypto dynamically")
+            elif names & {"builtins.exec", "builtins.eval"} and node.args and self._imports_pypto(node.args[0].value):
+                self.report(node, f"`{self.code(node)}` runs text that imports pypto")
+        for site in self.facts.tree.sites(cst.Subscript, cst.Call):
+            if self._is_module_table(site.node):
+                self.report(site, f"`{self.code(site.node)}` fetches pypto from Python's table of modules")
         bindings = self.facts.tree.module.bindings.get("pypto", [])
         if not any(b.kind == "import" and b.target == "pypto" for b in bindings):
             self.report(None)
+
+    def _imports_pypto(self, node: cst.BaseExpression) -> bool:
+        text = self.facts.ev.constant(node)
+        return text is not None and isinstance(text.value, str) and bool(_IMPORT.search(text.value))
+
+    def _is_module_table(self, node: cst.CSTNode) -> bool:
+        """`sys.modules["pypto"]` and `sys.modules.get("pypto")`."""
+        key: cst.CSTNode | None = None
+        if isinstance(node, cst.Subscript) and "sys.modules" in self.facts.ev.paths(node.value):
+            index = node.slice[0].slice
+            key = index.value if isinstance(index, cst.Index) else None
+        elif isinstance(node, cst.Call) and "sys.modules.get" in self.facts.ev.paths(node.func) and node.args:
+            key = node.args[0].value
+        wanted = self.facts.ev.constant(key) if key is not None else None
+        return wanted is not None and str(wanted.value).split(".")[0] == "pypto"

@@ -1,9 +1,11 @@
 """OL08: the impl exports a wrapper under the agreed name."""
 
+import libcst as cst
+
 from pypto_op.vocabulary import Artifact, Severity
 from pypto_op_lint.examples import WRAPPER, impl
 from pypto_op_lint.rule import IMPLS, Invalid, Rule, Valid
-from pypto_op_lint.tree import Function
+from pypto_op_lint.tree import Binding, Function
 
 
 class WrapperExported(Rule):
@@ -50,6 +52,7 @@ class WrapperExported(Rule):
         Invalid(impl(wrapper="def _make():\n    def demo_wrapper(x):\n        return x\n    return demo_wrapper\n")),
         Invalid(impl(wrapper="").replace("demo_kernel", "demo_wrapper")),
         Invalid(impl(wrapper=WRAPPER.replace("demo_wrapper", "other_wrapper"))),
+        Invalid(impl(wrapper=WRAPPER + "\n\ndel demo_wrapper\n")),
     ]
 
     def check_file(self) -> None:
@@ -57,7 +60,7 @@ class WrapperExported(Rule):
         exported = {
             name: [f for f in self.facts.wrappers_named(name) if self._is_wrapper(f)]
             for name, bindings in self.facts.tree.module.bindings.items()
-            if name.endswith("_wrapper") and not all(b.site.in_main for b in bindings)
+            if name.endswith("_wrapper") and not all(b.site.in_main for b in bindings) and not _is_deleted(bindings)
         }
         found = {name: functions for name, functions in exported.items() if functions}
         wanted = self._agreed_name()
@@ -77,3 +80,8 @@ class WrapperExported(Rule):
     def _agreed_name(self) -> str:
         staged = self.unit.artifact is Artifact.MODULE_IMPL and self.unit.phase is not None
         return self.files.ws.wrapper_name(self.unit.phase if staged else None)
+
+
+def _is_deleted(bindings: list[Binding]) -> bool:
+    """Whether the last thing that the module does with a name is `del`."""
+    return isinstance(bindings[-1].site.node, cst.Del)

@@ -11,7 +11,8 @@ from pypto_op_lint.rule import IMPLS, Invalid, Rule, Valid
 from pypto_op_lint.tree import Site
 
 _GOLDEN = re.compile(r"(?:\w+_)?golden\Z")
-_GOLDEN_FILE = re.compile(r"(?:^|[/\s])\w+_golden(?:\.py)?\Z")
+_GOLDEN_FILE = re.compile(r"(?:^|[/\s.])\w+_golden(?:\.py)?\Z")
+_PUT_TOGETHER = (cst.BinaryOperation, cst.FormattedString, cst.ConcatenatedString, cst.Call, cst.Name)
 _FALLBACK = "    try:\n        demo_kernel(x, out)\n    except RuntimeError:\n        from demo_golden import demo_golden\n"
 
 
@@ -20,7 +21,8 @@ class NoGoldenInImpl(Rule):
 
     What it does:
         Reports imports of any module called `*_golden`, wherever they stand and however they are written (package paths,
-        relative imports, importlib, a function's body), and strings that name such a module or file in a call or an index.
+        relative imports, importlib, a function's body), and strings that name such a module or file in a call or an index,
+        also where they are put together from constants.
 
     Why:
         An impl that can call its golden passes every comparison, and a broken kernel ships.
@@ -64,6 +66,8 @@ class NoGoldenInImpl(Rule):
         Invalid(impl(before='import importlib\nREF = importlib.import_module("demo_golden")\n')),
         Invalid(impl(before='import sys\nREF = sys.modules["demo_golden"]\n')),
         Invalid(impl(before='SOURCE = open("custom/demo/demo_golden.py").read()\n')),
+        Invalid(impl(before='import importlib\nOP = "demo"\nREF = importlib.import_module(OP + "_golden")\n')),
+        Invalid(impl(before='import importlib\nOP = "demo"\nREF = importlib.import_module(f"custom.{OP}.{OP}_golden")\n')),
     ]
 
     def visit_SimpleString(self, site: Site) -> None:
@@ -85,3 +89,9 @@ class NoGoldenInImpl(Rule):
             is_statement = isinstance(site.node, (cst.Import, cst.ImportFrom))
             if is_statement and any(_GOLDEN.match(part) for part in components(name)):
                 self.report(site, f"`{self.code(site.node)}` imports a golden")
+        for site in self.facts.tree.sites(*_PUT_TOGETHER):
+            around = [s.node for s in site.ancestors()][:2]
+            if isinstance(around[0], (cst.Arg, cst.Index)) and not (site.role == "func" or isinstance(around[0], _PUT_TOGETHER)):
+                found = self.facts.ev.constant(site.node)
+                if found is not None and isinstance(found.value, str) and _GOLDEN_FILE.search(found.value):
+                    self.report(site, f"`{self.code(site.node)}` is {found.value!r}, which names a golden")

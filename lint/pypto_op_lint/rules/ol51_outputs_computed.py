@@ -5,6 +5,7 @@ import libcst as cst
 from pypto_op.vocabulary import Artifact, Severity
 from pypto_op_lint.documents import mappings
 from pypto_op_lint.examples import BODY, GOLDEN, impl
+from pypto_op_lint.facts.writes import Write
 from pypto_op_lint.rule import IMPLS, Invalid, Rule, Valid
 
 _YAML = """\
@@ -91,6 +92,7 @@ class OutputsComputed(Rule):
         Invalid(impl(_TILES + "pypto.assemble(pypto.full([64, 128], 0.0, pypto.DT_FP32), [0, 0], out)\n")),
         Invalid(impl("_fill(out, x)\n", before=_FILL.format("pypto.mul(src, 1)"))),
         Invalid(impl(BODY.replace("pypto.exp(tile)", "tile"))),
+        Invalid(impl(BODY + "out[:] = x\n")),
     ]  # fmt: skip
 
     def check_file(self) -> None:
@@ -107,6 +109,7 @@ class OutputsComputed(Rule):
         if self._golden_only_moves():
             return
         for name, own in outputs.items():
+            own = [w for w in own if not any(_overwrites(later, w) for later in own)]
             if all(w.source is not None and writes.is_trivial(w.source) for w in own):
                 self.report(own[0].site, f"`{name}` is only given a copy of an input or a constant: the kernel computes nothing")
 
@@ -142,3 +145,36 @@ class OutputsComputed(Rule):
                     if name not in _MOVES and not golden.facts.calls.calls_at(node):
                         return False
         return True
+
+
+def _overwrites(later: Write, earlier: Write) -> bool:
+    """Whether `later` surely replaces everything that `earlier` wrote: the same block and the same place, or all of it."""
+    if later.site.order <= earlier.site.order:
+        return False
+    block = next((a for a in later.site.ancestors() if isinstance(a.node, cst.IndentedBlock)), None)
+    if block is None or not earlier.site.within(block) or later.site.function is not earlier.site.function:
+        return False
+    if _is_whole(later):
+        return True
+    same_block = next((a for a in earlier.site.ancestors() if isinstance(a.node, cst.IndentedBlock)), None) is block
+    return same_block and _region(later) == _region(earlier) != ""
+
+
+def _is_whole(write: Write) -> bool:
+    """`out[:] = ...` on the tensor itself."""
+    targets = write.site.node.targets if isinstance(write.site.node, cst.Assign) else ()
+    target = targets[0].target if len(targets) == 1 else None
+    if not isinstance(target, cst.Subscript) or len(target.slice) != 1 or not isinstance(target.value, cst.Name):
+        return False
+    part = target.slice[0].slice
+    return isinstance(part, cst.Slice) and part.lower is None and part.upper is None
+
+
+def _region(write: Write) -> str:
+    """Return the source of the place that a write goes to."""
+    node = write.site.node
+    if isinstance(node, cst.Call):
+        parts = [a.value for a in node.args if a.keyword is None][1:]
+        return ", ".join(cst.Module(body=[]).code_for_node(part) for part in parts) if len(parts) > 1 else ""
+    targets = node.targets if isinstance(node, cst.Assign) else ()
+    return cst.Module(body=[]).code_for_node(targets[0].target) if len(targets) == 1 else ""

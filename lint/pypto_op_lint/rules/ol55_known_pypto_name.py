@@ -60,6 +60,7 @@ class KnownPyptoName(Rule):
         Invalid(impl(BODY.replace("pypto.exp(tile)", "pypto.torch.exp(tile)"))),
         Invalid(impl(decorator="@pypto.frontend.jitt")),
         Invalid(impl(BODY.replace("pypto.exp(tile)", 'getattr(pypto, "silu")(tile)'))),
+        Invalid(impl(BODY.replace("pypto.exp(tile)", 'vars(pypto)["silu"](tile)'))),
         Invalid(impl(BODY.replace("pypto.exp(tile)", "p.silu(tile)"), before="p = pypto\n")),
         Invalid(impl(BODY.replace("pypto.exp(tile)", "tile.silu()"))),
         Invalid(
@@ -95,8 +96,10 @@ class KnownPyptoName(Rule):
 
     def _look_up(self, facts: Facts) -> None:
         _ = facts.calls
-        for site in facts.tree.sites(cst.Attribute, cst.Call):
+        for site in facts.tree.sites(cst.Attribute, cst.Call, cst.Subscript):
             if isinstance(site.node, cst.Call) and "builtins.getattr" not in facts.ev.paths(site.node.func):
+                continue
+            if isinstance(site.node, cst.Subscript) and not any(p.endswith(".__dict__") for p in facts.ev.paths(site.node.value)):
                 continue
             for value in facts.ev.values(site.node):
                 if isinstance(value, Path) and self._is_first_unknown(value.name):

@@ -7,6 +7,7 @@ import libcst as cst
 from pypto_op.vocabulary import Artifact, Severity
 from pypto_op_lint.examples import TEST, impl
 from pypto_op_lint.facts import Facts
+from pypto_op_lint.facts.bindings import dotted
 from pypto_op_lint.facts.values import Path
 from pypto_op_lint.nodes import children
 from pypto_op_lint.rule import TESTS, Invalid, Rule, Valid
@@ -23,7 +24,7 @@ class TestReachesKernel(Rule):
     What it does:
         Collects what the test's functions call of the impl, however it is imported (names, `as`, the module, a
         package path, loaded from a file), and follows these functions in the impl. At least one must launch a
-        kernel.
+        kernel, and the test may not put another function in its place.
 
     Why:
         A test that compares the golden with another host function passes without ever running the kernel.
@@ -91,6 +92,14 @@ class TestReachesKernel(Rule):
             artifact=Artifact.TEST,
             files=_HOST_ONLY,
         ),
+        Invalid(
+            TEST.replace("from demo_impl import demo_wrapper", "import demo_impl").replace(
+                "demo_wrapper(x)", "demo_impl.demo_wrapper(x)"
+            )
+            + "\n\ndemo_impl.demo_wrapper = demo_golden\n",
+            artifact=Artifact.TEST,
+            files=_IMPL,
+        ),
         Invalid(TEST.replace("demo_wrapper(x)", "demo_golden(x)"), artifact=Artifact.TEST, files=_IMPL),
         Invalid(
             TEST.replace("demo_wrapper(x)", "demo_golden(x)") + "\n\ndef _never():\n    demo_wrapper(1)\n",
@@ -125,6 +134,10 @@ class TestReachesKernel(Rule):
         launching = {
             name for name in names if any(target.facts.launches.may_launch(f) for f in target.facts.wrappers_named(name))
         }
+        replaced = next((r for r in _replaced(self.facts, module) if r[0] in launching), None)
+        if replaced is not None:
+            self.report(replaced[1], f"the test puts something else in the place of `{module}.{replaced[0]}`")
+            return
         runs = [site for name, site in called if name in launching]
         if runs:
             if all(_is_hushed(site) for site in runs):
@@ -195,3 +208,34 @@ def _called(facts: Facts, module: str) -> Iterator[tuple[str, Site]]:
         func = site.node.func
         if isinstance(func, cst.Attribute) and not facts.ev.paths(func):
             yield func.attr.value, site
+
+
+def _replaced(facts: Facts, module: str) -> Iterator[tuple[str, Site]]:
+    """Yield the names of `module` that the test binds anew: by assignment, `setattr`, `monkeypatch.setattr` or `mock.patch`."""
+    for site in facts.tree.sites(cst.AssignTarget):
+        target = site.node.target  # type: ignore[attr-defined]
+        if isinstance(target, cst.Attribute) and _is_module(facts, target.value, module):
+            before = site.parent.node.value if site.parent is not None else None  # type: ignore[attr-defined]
+            if before is None or target.attr.value not in {n.attr.value for n in _attributes(before)}:
+                yield target.attr.value, site
+    for site in facts.tree.sites(cst.Call):
+        node: cst.Call = site.node  # type: ignore[assignment]
+        word = dotted(node.func).rpartition(".")[2]
+        texts = [str(c.value) for a in node.args[:2] if (c := facts.ev.constant(a.value)) is not None]
+        if word in ("setattr", "object") and len(node.args) >= 2 and _is_module(facts, node.args[0].value, module) and texts:
+            yield texts[-1], site
+        elif word in ("setattr", "patch") and texts and texts[0].rpartition(".")[0].rpartition(".")[2] == module:
+            yield texts[0].rpartition(".")[2], site
+
+
+def _is_module(facts: Facts, node: cst.CSTNode, module: str) -> bool:
+    return any(path.rpartition(".")[2] == module for path in facts.ev.paths(node))
+
+
+def _attributes(node: cst.CSTNode) -> Iterator[cst.Attribute]:
+    waiting = [node]
+    while waiting:
+        inner = waiting.pop()
+        if isinstance(inner, cst.Attribute):
+            yield inner
+        waiting.extend(children(inner))

@@ -49,6 +49,7 @@ class LoopIsIterated(Rule):
     INVALID = [
         Invalid(impl("pypto.loop(1)\n" + BODY), lines=(15,)),
         Invalid(impl("steps = pypto.loop(4)\n" + BODY), lines=(15,)),
+        Invalid(impl("pypto.loop(4), pypto.loop(2)\n" + BODY), lines=(15, 15)),
         Invalid(
             impl(
                 "pypto.set_vec_tile_shapes(64, 128)\n_body(x, out)\n",
@@ -67,6 +68,8 @@ class LoopIsIterated(Rule):
         parent = site.parent.node if site.parent is not None else None
         if isinstance(parent, cst.Expr):
             return True
+        if isinstance(parent, (cst.Element, cst.Tuple, cst.List)) and site.parent is not None:
+            return self._is_lost(site.parent)  # `pypto.loop(4), pypto.loop(2)` as a statement
         if isinstance(parent, cst.Assign) and len(parent.targets) == 1:
             target = parent.targets[0].target
             if isinstance(target, cst.Name):
