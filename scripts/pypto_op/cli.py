@@ -21,9 +21,12 @@ _COMMANDS: dict[str, tuple[str, str]] = {
         "count a golden's complexity and decide on the number of modules",
     ),
     "interfaces": ("pypto_op.documents.commands:interfaces", "make or check module_interfaces.yaml"),
+    "harness": ("pypto_op.harness.commands:harness", "make the inputs, the suite and the runner of an operator"),
     "memory": ("pypto_op.documents.commands:memory", "check MEMORY.md or append to it"),
+    "tests": ("pypto_op.harness.commands:tests", "make the tests of an operator and of its modules"),
     "lint": ("pypto_op_lint.commands:lint", "check an operator's files against the OL rules"),
     "verify": ("pypto_op.judge.commands:verify", "run a kernel and judge its numbers"),
+    "mutate": ("pypto_op.mutation.commands:mutate", "measure how many planted faults a suite refuses"),
     "benchmark": ("pypto_op.perf.commands:benchmark", "time a kernel that has a PASS for exactly its bytes"),
     "report": ("pypto_op.report.commands:report", "write one HTML page about an operator"),
     "demo": ("pypto_op.demo.commands:demo", "watch one operator go from request to verdict"),
@@ -32,6 +35,7 @@ _COMMANDS: dict[str, tuple[str, str]] = {
         "pypto_op.review.commands:extract_pypto_calls",
         "list the pypto calls of a file in order",
     ),
+    "diagnose": ("pypto_op.diagnose.commands:diagnose", "name the known mistake that a log shows"),
     "state": ("pypto_op.state.commands:state", "move an operator through its stages and phases"),
 }
 

@@ -1,0 +1,89 @@
+"""What a kernel file shows of a mistake: its lines, the linter's findings, its tile widths."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pypto_op.errors import ContractError
+from pypto_op.workspace import OpWorkspace
+
+_FLOAT32_BYTES = 4
+
+
+@dataclass(frozen=True)
+class KernelText:
+    """A kernel file, ready to be searched.
+
+    Attributes:
+        path: the file.
+        text: its text.
+        findings: rule id to the first line it fires at.
+        widths: line and last number of each set_vec_tile_shapes call that can be read.
+    """
+
+    path: Path
+    text: str
+    findings: dict[str, int] = field(default_factory=dict)
+    widths: tuple[tuple[int, int], ...] = ()
+
+    def line(self, number: int) -> str:
+        """Return a line, "" where there is none."""
+        lines = self.text.splitlines()
+        return lines[number - 1].strip() if 1 <= number <= len(lines) else ""
+
+    def narrow_tile(self, width_bytes: int) -> int:
+        """Return the line of a vector tile whose last axis, as float32, is no multiple of `width_bytes`; 0 for none."""
+        return next((line for line, last in self.widths if last * _FLOAT32_BYTES % width_bytes), 0)
+
+
+def read_kernel(path: Path, rules: frozenset[str]) -> KernelText:
+    """Read a kernel file and ask the linter for `rules`.
+
+    Raises:
+        ContractError: the file is missing or cannot be read.
+    """
+    from pypto_op.documents.reading import read_text
+
+    text = read_text(path)
+    return KernelText(path, text, _findings(path, text, rules), tuple(_widths(text)))
+
+
+def _findings(path: Path, text: str, rules: frozenset[str]) -> dict[str, int]:
+    from pypto_op_lint import api
+
+    # Outside an operator the linter goes by the name, which a scratch copy need not have.
+    at = path if OpWorkspace.owning(path) else path.with_name("kernel_impl.py")
+    try:
+        result = api.lint_path(at, text=text, rules=sorted(rules), loose=True)
+    except ContractError:
+        return {}
+    found: dict[str, int] = {}
+    for finding in result.findings:
+        found.setdefault(finding.rule_id, finding.line or 0)
+    return found
+
+
+def _widths(text: str) -> Iterator[tuple[int, int]]:
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError):
+        return
+    constants = {
+        target.id: node.value.value
+        for node in tree.body
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, int)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    for node in ast.walk(tree):
+        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.args):
+            continue
+        if node.func.attr != "set_vec_tile_shapes":
+            continue
+        last = node.args[-1]
+        value = constants.get(last.id) if isinstance(last, ast.Name) else getattr(last, "value", None)
+        if isinstance(value, int) and len(node.args) > 1:
+            yield node.lineno, value

@@ -1,0 +1,155 @@
+"""Which known mistakes a log, and the kernel that wrote it, show. A guess without evidence is no hit."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from pypto_op.diagnose.kernel_text import KernelText
+from pypto_op.diagnose.knowledge import Entry, Evidence, entries
+from pypto_op.diagnose.log_text import LogText
+
+_SHOWN = 240
+_MAX_HITS = 5
+
+
+@dataclass(frozen=True)
+class Hit:
+    """A mistake that is shown.
+
+    Attributes:
+        entry: the mistake.
+        seen: the words of the log, or the rule and line of the kernel, that show it.
+        from_log: the log shows it; otherwise the kernel alone does, and the log does not speak against it.
+        file: kernel file that is blamed, "" where unknown.
+        line: line in it, 0 where unknown.
+        code: that line's text, "" where unknown.
+    """
+
+    entry: Entry
+    seen: str
+    from_log: bool
+    file: str
+    line: int
+    code: str
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the hit as `schemas/diagnosis.schema.json` describes it."""
+        found = self.entry
+        return {
+            "id": found.id,
+            "title": found.title,
+            "seen": self.seen,
+            "from_log": self.from_log,
+            "file": self.file or None,
+            "line": self.line or None,
+            "code": self.code or None,
+            "cause": found.cause,
+            "remedy": found.remedy,
+            "rules": list(found.rules),
+        }
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """What was found: hits, best first, and the entries that the kernel's file would decide."""
+
+    hits: tuple[Hit, ...]
+    undecided: tuple[str, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the diagnosis as `schemas/diagnosis.schema.json` describes it."""
+        return {
+            "schema_version": 1,
+            "hits": [hit.as_dict() for hit in self.hits],
+            "undecided": list(self.undecided),
+            "searched": len(entries()),
+        }
+
+
+def asked_rules() -> frozenset[str]:
+    """Return the lint rules that any entry asks about."""
+    return frozenset(rule for found in entries() for row in found.evidence for rule in row.rules | row.not_rules)
+
+
+def diagnose(log: LogText, kernel: KernelText | None = None) -> Diagnosis:
+    """Search `log`, and `kernel` if given, for known mistakes.
+
+    What the kernel alone shows counts only while the log shows nothing: a linter finding need not be the reason.
+    """
+    hits = [hit for found in entries() if (hit := _first_hit(found, log, kernel))]
+    from_log = [hit for hit in hits if hit.from_log]
+    undecided: list[str] = []
+    if kernel is None and not from_log:
+        undecided = [found.id for found in entries() if any(_log_holds(row, log) and row.asks_kernel for row in found.evidence)]
+    return Diagnosis(tuple((from_log or hits)[:_MAX_HITS]), tuple(undecided))
+
+
+def _first_hit(found: Entry, log: LogText, kernel: KernelText | None) -> Hit | None:
+    for row in found.evidence:
+        hit = _hit(found, row, log, kernel)
+        if hit:
+            return hit
+    return None
+
+
+def _log_holds(row: Evidence, log: LogText) -> re.Match[str] | None:
+    return row.log.search(log.text) if row.log else None
+
+
+def _hit(found: Entry, row: Evidence, log: LogText, kernel: KernelText | None) -> Hit | None:
+    """Return the hit if everything that `row` gives holds."""
+    words = _log_holds(row, log)
+    if row.log and not words:
+        return None
+    at = 0
+    if row.asks_kernel:
+        shown = _kernel_shows(row, kernel) if kernel else None
+        if shown is None:
+            return None
+        at = shown
+    line = log.line or at
+    code = log.code or (kernel.line(line) if kernel else "")
+    if row.code and not row.code.search(code):
+        return None
+    if row.not_code and row.not_code.search(code):
+        return None
+    seen = _one_line(words[0]) if words else _kernel_words(row, kernel, at)
+    file = log.file or (str(kernel.path) if kernel else "")
+    return Hit(found, seen, words is not None, file, line, code[:_SHOWN])
+
+
+def _kernel_shows(row: Evidence, kernel: KernelText) -> int | None:
+    """Return the line of the kernel that shows what `row` asks (0: no line), or None when it does not."""
+    at = 0
+    if row.rules:
+        fired = [kernel.findings[rule] for rule in sorted(row.rules) if rule in kernel.findings]
+        if not fired:
+            return None
+        at = fired[0]
+    if row.not_rules & kernel.findings.keys():
+        return None
+    if row.kernel:
+        found = row.kernel.search(kernel.text)
+        if found is None:
+            return None
+        at = at or kernel.text.count("\n", 0, found.start()) + 1
+    if row.not_kernel and row.not_kernel.search(kernel.text):
+        return None
+    if row.tile_width_bytes:
+        at = kernel.narrow_tile(row.tile_width_bytes)
+        if not at:
+            return None
+    return at
+
+
+def _kernel_words(row: Evidence, kernel: KernelText | None, line: int) -> str:
+    fired = sorted(row.rules & kernel.findings.keys()) if kernel else []
+    what = f"rule {fired[0]} fires" if fired else "the kernel shows it"
+    return f"{what} at line {line}" if line else what
+
+
+def _one_line(text: str) -> str:
+    flat = " ".join(text.split())
+    return flat if len(flat) <= _SHOWN else f"{flat[: _SHOWN // 2]} ... {flat[-_SHOWN // 2 :]}"

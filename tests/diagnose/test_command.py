@@ -1,0 +1,126 @@
+"""`pypto-op diagnose` as it is called: exit codes, JSON, bad input, and no guess without evidence."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pypto_op import cli
+from pypto_op.diagnose.commands import diagnose as command
+from pypto_op.diagnose.log_text import MAX_BYTES, parse_log
+from pypto_op.diagnose.search import diagnose
+from pypto_op.documents import schema
+
+NO_TILE = """\x1b[1m\x1b[91mERROR\x1b[0m \x1b[1m/w/custom/soft/soft_impl.py:7:13:\x1b[0m RuntimeError: Errcode: F21004!
+op [EXP]tile shape not set, func Operation, file operation.cpp, line 184
+ 6 | def kernel(x, out):
+\x1b[91m 7 |\x1b[0m     out[:] = pypto.exp(x)
+"""
+AFTERMATH = """INTERNAL BUG /w/soft_impl.py:1:0: Errcode: F21004!
+op [CAST]tile shape not set, func Operation, file operation.cpp, line 184
+ERROR:root:Record function kernel failed: RuntimeError: Errcode: FC0000!
+The dtype of input tensors are not same., func CheckBinaryInputTensors, file binary.cpp, line 62
+"""
+CRASH = (
+    "crashed: soft_impl.py:13: killed by SIGSEGV (segmentation fault) in the wrapper\nFatal Python error: Segmentation fault\n"
+)
+GOOD_RUN = "[INFO ] PYPTO(2):2026-11-21 06:38:47.206 [flow_verifier.cpp:62][VERIFY]:tensor_graph Verify NO_COMPARE\nPASS\n"
+
+
+@pytest.fixture
+def call(tmp_path):
+    """Return a function that writes a log (and a kernel) and runs the command on it."""
+
+    def run(text, *words, kernel=None, name="run.log"):
+        log = tmp_path / name
+        log.write_bytes(text.encode() if isinstance(text, str) else text)
+        if kernel is not None:
+            (tmp_path / "scratch.py").write_text(kernel)
+            words = ("--kernel", str(tmp_path / "scratch.py"), *words)
+        return CliRunner().invoke(command, ["--log", str(log), *words], standalone_mode=False)
+
+    return run
+
+
+def test_a_hit_names_place_cause_and_remedy(call):
+    done = call(NO_TILE)
+    assert done.return_value == 0
+    assert "soft_impl.py:7: a vector operation has no tile shape [no-vector-tile]" in done.output
+    for word in ("out[:] = pypto.exp(x)", "F21004", "cause", "set_vec_tile_shapes", "OL04"):
+        assert word in done.output
+
+
+def test_json_answers_keep_to_the_schema(call):
+    for text, code, first in [(NO_TILE, 0, "no-vector-tile"), (GOOD_RUN, 3, None), (CRASH, 3, None), ("", 3, None)]:
+        done = call(text, "--json")
+        answer = json.loads(done.stdout)
+        schema.check(answer, "diagnosis")
+        assert done.return_value == code and [hit["id"] for hit in answer["hits"]][:1] == ([first] if first else [])
+
+
+def test_the_first_error_counts_and_not_its_aftermath(call):
+    hits = json.loads(call(AFTERMATH, "--json").stdout)["hits"]
+    assert [hit["id"] for hit in hits] == ["dtype-mix"]
+
+
+def test_a_crash_alone_is_no_hit_but_says_what_would_decide(call):
+    done = call(CRASH)
+    assert done.return_value == 3
+    assert "no known mistake matches" in done.stderr and "--kernel" in done.stderr and "python-max" in done.stderr
+    innocent = "def soft_wrapper(x):\n    return x\n"
+    assert call(CRASH, kernel=innocent).return_value == 3
+    guilty = "import pypto\n\n\n@pypto.frontend.jit\ndef kernel(x: pypto.Tensor([4, 8], pypto.DT_FP32)):\n    y = max(x, x)\n"
+    done = call(CRASH, kernel=guilty)
+    assert done.return_value == 0 and "scratch.py:6" in done.output and "[python-max]" in done.output
+
+
+def test_a_report_is_read_as_a_log(call):
+    report = {"status": "ERROR", "stdout": NO_TILE, "checks": [{"summary": "the wrapper raised"}]}
+    assert call(json.dumps(report), name="evaluation_report.json").return_value == 0
+
+
+def test_of_a_huge_log_both_ends_are_read(call):
+    filler = b"working\n" * (MAX_BYTES // 8 + 1000)
+    assert call(NO_TILE.encode() + filler).return_value == 0
+    assert call(filler + NO_TILE.encode()).return_value == 0
+    assert call(filler).return_value == 3
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["diagnose", "--log", "nowhere.log"], "nowhere.log: cannot be read"),
+        (["diagnose", "--log", "."], "this is a folder"),
+        (["diagnose"], "no log given"),
+        (["diagnose", "--show", "no-vektor-tile"], "nearest: no-vector-tile"),
+        (["diagnose", "--log", "here.log", "--kernel", "nowhere.py"], "nowhere.py"),
+    ],
+)
+def test_a_wrong_call_ends_in_one_line_and_exit_code_2(words, said, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "here.log").write_text("x")
+    with pytest.raises(SystemExit) as ended:
+        cli.main(words)
+    err = capsys.readouterr().err
+    assert ended.value.code == 2 and said in err and err.count("\n") == 1
+
+
+def test_an_entry_is_shown_with_its_example():
+    shown = CliRunner().invoke(command, ["--show", "python-max"]).output
+    assert "# the mistake" in shown and "max(0.0, x)" in shown and "pypto.maximum(x, 0.0)" in shown
+
+
+def test_the_log_may_come_on_standard_input():
+    done = CliRunner().invoke(command, ["--log", "-"], input=NO_TILE, standalone_mode=False)
+    assert done.return_value == 0
+
+
+@given(st.text() | st.builds(lambda a, b: a + CRASH + b, st.text(), st.text()))
+def test_no_log_breaks_the_search(text):
+    found = diagnose(parse_log(text))
+    schema.check(found.as_dict(), "diagnosis")
+    assert not found.hits, "random words are no evidence"
