@@ -43,15 +43,13 @@ def verify(op_dir: Path, as_json: bool, quiet: bool, jobs: int | None, **wanted:
 
         sim.warm_up()  # it imports torch beside this process, which is about to do the same
 
-    from rich.console import Console
-
     from pypto_op.judge import report as reports
-    from pypto_op.judge.display import show_progress, show_report
+    from pypto_op.judge.display import show_progress, show_report, verdict_console
     from pypto_op.judge.records import CaseRecord
     from pypto_op.judge.verify import verify_operator
 
     workspace = OpWorkspace.at(op_dir)
-    console = Console(stderr=as_json, quiet=quiet and as_json, highlight=False, soft_wrap=False)
+    console = verdict_console(stderr=as_json, quiet=quiet and as_json, soft_wrap=False)
     finished: list[CaseRecord] = []
 
     def progress(record: CaseRecord, total: int) -> None:

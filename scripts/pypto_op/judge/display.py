@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,6 +16,15 @@ from pypto_op.vocabulary import Status
 
 _STYLE = {Status.PASS: "green", Status.FAIL: "bold red", Status.ERROR: "bold magenta", Status.SKIPPED: "yellow"}
 _SHOWN_OUTPUT = 30
+
+
+_PIPE_WIDTH = 160
+
+
+def verdict_console(**options: Any) -> Console:
+    """Return a console for verdicts; where no terminal says how wide it is, a table may be wider than 80 columns."""
+    console = Console(highlight=False, **options)
+    return console if console.is_terminal or "COLUMNS" in os.environ else Console(highlight=False, width=_PIPE_WIDTH, **options)
 
 
 def show_progress(console: Console, record: CaseRecord, done: int, total: int) -> None:
@@ -46,7 +57,7 @@ def _table(report: Mapping[str, Any]) -> Table:
     modes = list(report["per_mode_status"])
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in ("case", "level", "dtype", "shape", *modes):
-        table.add_column(heading)
+        table.add_column(heading, no_wrap=True)
     table.add_column("max abs diff", justify="right")
     table.add_column("of allowed", justify="right")
     table.add_column("reason")
@@ -57,7 +68,7 @@ def _table(report: Mapping[str, Any]) -> Table:
         table.add_row(
             escape(check["id"]),
             check["level"],
-            escape(check.get("dtype", "")),
+            escape(_dtypes(check.get("dtype", ""))),
             escape(shape),
             *(_styled(r.get("status", Status.SKIPPED)) for r in results),
             _number(check["max_abs_diff"]),
@@ -91,6 +102,17 @@ def _show_failure(console: Console, report: Mapping[str, Any], *, words: bool) -
             console.print(f"[dim]candidate | {escape(line)}[/dim]", soft_wrap=True)
         if len(lines) > _SHOWN_OUTPUT:
             console.print(f"[dim]candidate | ... {len(lines) - _SHOWN_OUTPUT} more lines in the report[/dim]")
+
+
+def _dtypes(text: str) -> str:
+    """`{"default": "float32"}` -> "float32"; `{"q": "int8", "x": "float32"}` -> "q=int8 x=float32"."""
+    try:
+        words = json.loads(text)
+    except ValueError:
+        return text
+    if not isinstance(words, dict):
+        return text
+    return str(words["default"]) if set(words) == {"default"} else " ".join(f"{k}={v}" for k, v in words.items())
 
 
 def _violation(results: list[Mapping[str, Any]]) -> float | None:
