@@ -1,0 +1,58 @@
+"""In a helper, which Python runs, a loop condition needs pypto.cond; a plain `if` cannot be decided."""
+
+import pypto
+import torch
+
+ROWS, WIDTH = 16, 32
+
+
+def _bad_body(x, out):
+    total = x.shape[0]
+    for step in pypto.loop((total + ROWS - 1) // ROWS, name="ROWS", idx_name="step"):
+        pypto.set_vec_tile_shapes(16, 32)
+        row = step * ROWS
+        x_tile = pypto.view(x, [ROWS, WIDTH], [row, 0], valid_shape=[pypto.min(total - row, ROWS), WIDTH])
+        if pypto.is_loop_begin(step):
+            pypto.assemble(x_tile * 2.0, [row, 0], out)
+        else:
+            pypto.assemble(x_tile * 3.0, [row, 0], out)
+
+
+def _good_body(x, out):
+    total = x.shape[0]
+    for step in pypto.loop((total + ROWS - 1) // ROWS, name="ROWS", idx_name="step"):
+        pypto.set_vec_tile_shapes(16, 32)
+        row = step * ROWS
+        x_tile = pypto.view(x, [ROWS, WIDTH], [row, 0], valid_shape=[pypto.min(total - row, ROWS), WIDTH])
+        if pypto.cond(pypto.is_loop_begin(step)):
+            pypto.assemble(x_tile * 2.0, [row, 0], out)
+        else:
+            pypto.assemble(x_tile * 3.0, [row, 0], out)
+
+
+@pypto.frontend.jit(runtime_options={"run_mode": pypto.RunMode.NPU})
+def bad_kernel(
+    x: pypto.Tensor([pypto.DYNAMIC, WIDTH], pypto.DT_FP32),
+    out: pypto.Tensor([pypto.DYNAMIC, WIDTH], pypto.DT_FP32),
+):
+    _bad_body(x, out)
+
+
+@pypto.frontend.jit(runtime_options={"run_mode": pypto.RunMode.NPU})
+def good_kernel(
+    x: pypto.Tensor([pypto.DYNAMIC, WIDTH], pypto.DT_FP32),
+    out: pypto.Tensor([pypto.DYNAMIC, WIDTH], pypto.DT_FP32),
+):
+    _good_body(x, out)
+
+
+def bad_wrapper(x):
+    out = torch.empty(x.shape, dtype=x.dtype, device=x.device)
+    bad_kernel(x, out)
+    return out
+
+
+def good_wrapper(x):
+    out = torch.empty(x.shape, dtype=x.dtype, device=x.device)
+    good_kernel(x, out)
+    return out

@@ -1,0 +1,36 @@
+"""Run a wrapper on one small case and say what came out. No golden is needed: this finds crashes, holes and NaN.
+
+Copy it to custom/<op>/_debug/try_impl.py, set the three names, then:
+    python -m pypto_op.backends.hostshim custom/<op>/_debug/try_impl.py
+"""
+
+import importlib
+import sys
+from pathlib import Path
+
+OP = "op"
+SUFFIX = ""  # "" for <op>_impl.py, "1", "12", ... for modules/<op>_module<SUFFIX>_impl.py
+CASE = {"id": "try", "level": "L1", "shape": {"T": 37, "H": 64}, "dtype": {"default": "float32"}, "seed": 42}
+
+OP_DIR = Path(__file__).resolve().parents[1]
+
+
+def main():
+    """Call the wrapper and print shape, dtype, range and NaN count of each output."""
+    sys.path[:0] = [str(OP_DIR / "eval"), str(OP_DIR / "modules"), str(OP_DIR)]
+    stem = f"{OP}_module{SUFFIX}" if SUFFIX else OP
+    wrapper = getattr(importlib.import_module(f"{stem}_impl"), f"{stem}_wrapper")
+    made = importlib.import_module("test_inputs")
+    inputs = made.make_inputs(CASE)
+    parameters = wrapper.__code__.co_varnames[: wrapper.__code__.co_argcount]
+    out = wrapper(*(inputs[name] for name in parameters))
+    for i, leaf in enumerate(out if isinstance(out, tuple) else (out,)):
+        wide = leaf.double()
+        print(
+            f"output {i}: {tuple(leaf.shape)} {leaf.dtype}, range {float(wide.min()):.4g} to {float(wide.max()):.4g},"
+            f" NaN {int(wide.isnan().sum())}, zeros {int((wide == 0).sum())} of {leaf.numel()}"
+        )
+
+
+if __name__ == "__main__":
+    main()
