@@ -1,0 +1,250 @@
+"""A whole measurement: mutants, sabotage, likeness, and the report."""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pypto_op.backends.base import Limits
+from pypto_op.backends.reference import ReferenceSession
+from pypto_op.backends.registry import get_backend
+from pypto_op.errors import ContractError, InfraError
+from pypto_op.judge.barrier import Barrier
+from pypto_op.judge.contract import load_contract
+from pypto_op.judge.inputs import checks_precision
+from pypto_op.judge.subject import resolve
+from pypto_op.mutation import sabotage
+from pypto_op.mutation.hunt import Fate, Range, Result, ScratchWorkspace, hunt
+from pypto_op.mutation.likeness import Likeness, Prober
+from pypto_op.mutation.mutants import Mutant, make_mutants
+from pypto_op.mutation.operators.registry import select
+from pypto_op.mutation.program import Program
+from pypto_op.mutation.score import CONFIDENCE, lower_bound
+from pypto_op.mutation.trials import Order, make_trials
+from pypto_op.vocabulary import Mode, Outcome, Status
+from pypto_op.workspace import OpWorkspace
+
+DEFAULT_SEED = 20_260_131
+"""Second seed of precision cases, and seed of samples: fixed, so that a score can be had again."""
+
+Progress = Callable[[Mutant, Result, int], None]
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What a caller wants measured.
+
+    Attributes:
+        operators: names of mutation operators; None: all.
+        limit: the most mutants; None: all.
+        jobs: mutants at once.
+        seed: of the sample, of the second trial, of the inputs for likeness.
+        levels: only these levels of the suite.
+        case: only this case.
+        timeout: longest time of one run, in seconds; None: from the unchanged kernel's.
+        likeness: compare survivors with the kernel, bit by bit.
+    """
+
+    operators: Sequence[str] | None = None
+    limit: int | None = None
+    jobs: int = 1
+    seed: int = DEFAULT_SEED
+    levels: Sequence[str] | None = None
+    case: str | None = None
+    timeout: float | None = None
+    likeness: bool = True
+
+
+def measure(workspace: OpWorkspace, wish: Wish, progress: Progress | None = None) -> dict[str, Any]:
+    """Mutate an operator's kernel and run its suite against each mutant.
+
+    Args:
+        workspace: the operator; its implementation must pass its own suite.
+        wish: what to measure.
+        progress: called with each mutant, what became of it, and the number of mutants.
+
+    Returns:
+        The report, JSON-ready.
+
+    Raises:
+        ContractError: the operator's files, or the wish, make no measurement possible.
+        InfraError: this machine cannot run kernels with numbers.
+    """
+    with ExitStack() as stack:
+        campaign = _Campaign(workspace, wish, stack)
+        return campaign.run(progress)
+
+
+class _Campaign:
+    def __init__(self, workspace: OpWorkspace, wish: Wish, stack: ExitStack) -> None:
+        self._wish, self._started = wish, time.monotonic()
+        operators = select(wish.operators)
+        contract = self._contract = load_contract(workspace)
+        subject = self._subject = resolve(workspace, contract.total_modules)
+        if not subject.impl.is_file():
+            raise ContractError("there is no implementation to mutate", file=subject.impl, remedy="write it first")
+        self._program = Program(subject.impl.read_text(encoding="utf-8"), subject.wrapper)
+        self._mutants = make_mutants(self._program, operators, limit=wish.limit, seed=wish.seed)
+        if not self._mutants:
+            raise ContractError("these operators find nothing to change in this kernel", file=subject.impl, remedy="use all")
+        cases = [case for case in contract.select(wish.levels, wish.case) if checks_precision(case)]
+        if not cases:
+            raise ContractError("no selected case compares numbers", file=workspace.suite, remedy="select others")
+        backend = get_backend(Mode.SIM)
+        available = backend.availability()
+        if not (available.ok and available.numeric):
+            raise InfraError(f"mutants need numbers: {available.reason}", remedy="run `pypto-op doctor`")
+        scratch = workspace.debug_dir / f"mutation-{secrets.token_hex(4)}"
+        scratch.mkdir(parents=True)
+        stack.callback(_remove, scratch)
+        own = ScratchWorkspace.of(workspace, scratch)
+        self._reference = stack.enter_context(ReferenceSession(own))
+        self._barrier = Barrier(subject.golden, subject.impl)
+        self._range = Range(subject, own, backend, Limits(case_seconds=wish.timeout or 120.0), self._barrier)
+        self._order = Order(make_trials(contract, subject, self._reference, cases, wish.seed))
+        self._cases = len(cases)
+        self._prober = Prober(contract, subject, self._reference, threading.Lock(), self._barrier, wish.seed)
+        self._stopped = False
+
+    def run(self, progress: Progress | None) -> dict[str, Any]:
+        self._baseline()
+        sabotaged = [self._sabotage(kind) for kind in sabotage.KINDS]
+        found: dict[str, tuple[Result, Likeness | None, float]] = {}
+        executor = ThreadPoolExecutor(max_workers=self._wish.jobs, thread_name_prefix="mutant")
+        try:
+            futures = {executor.submit(self._one, mutant): mutant for mutant in self._mutants}
+            for future in as_completed(futures):
+                mutant = futures[future]
+                found[mutant.id] = future.result()
+                if progress is not None:
+                    progress(mutant, found[mutant.id][0], len(self._mutants))
+        finally:
+            self._stopped = True  # an interrupt must not wait for the mutants that are under way
+            executor.shutdown(wait=True, cancel_futures=True)
+        return self._report(found, sabotaged)
+
+    def _baseline(self) -> None:
+        """Run the unchanged kernel: it must pass, and it tells what a trial costs."""
+        with self._range.open("unchanged", self._program.source) as session:
+            for trial in self._order.trials:
+                begun = time.monotonic()
+                run = session.run(trial.case, trial.inputs)
+                trial.seconds = time.monotonic() - begun
+                verdict = trial.judge(run, self._barrier)
+                if verdict.status is not Status.PASS:
+                    raise ContractError(
+                        f"the unchanged kernel does not pass case {trial.case} with seed {trial.seed}: {verdict.summary}",
+                        file=self._subject.impl,
+                        remedy="only a suite that the kernel passes can be measured; run `pypto-op verify`",
+                    )
+        if self._wish.timeout is None:
+            slowest = max(trial.seconds for trial in self._order.trials)
+            limits = replace(self._range.limits, case_seconds=max(10.0, 20.0 * slowest))
+            self._range = replace(self._range, limits=limits)
+
+    def _one(self, mutant: Mutant) -> tuple[Result, Likeness | None, float]:
+        begun = time.monotonic()
+        likeness = None
+        with self._range.open(mutant.id, mutant.source) as session:
+            result = hunt(session, self._order, self._barrier, lambda: self._stopped)
+            if result.fate is Fate.SURVIVED and self._wish.likeness and not self._stopped:
+                likeness = self._prober.compare(session, lambda: self._range.open("kernel", self._program.source))
+                if not likeness.differing:
+                    result = replace(result, fate=Fate.EQUIVALENT)
+                result = replace(result, detail=likeness.sentence())
+        return result, likeness, time.monotonic() - begun
+
+    def _sabotage(self, kind: str) -> dict[str, Any]:
+        """Run a kernel that computes nothing; every trial that lets it pass is counted."""
+        try:
+            source = sabotage.sabotaged(self._program, kind)
+        except ValueError as error:
+            return {"kind": kind, "ran": False, "refused": False, "detail": str(error), "cases": []}
+        passed, reasons, ran = [], set(), False
+        with self._range.open(f"sabotage-{kind}", source) as session:
+            for trial in _one_per_case(self._order):
+                run = session.run(trial.case, trial.inputs)
+                ran = ran or run.outcome is Outcome.OK
+                verdict = trial.judge(run, self._barrier)
+                reasons |= set(map(str, verdict.reasons))
+                if verdict.status is Status.PASS:
+                    passed.append(trial.case)
+        detail = "every case refuses it" if not passed else f"{len(passed)} cases let it pass"
+        return {
+            "kind": kind,
+            "ran": ran,
+            "refused": ran and not passed,
+            "detail": detail if ran else "pypto refuses it",
+            "reasons": sorted(reasons),
+            "cases": passed,
+        }
+
+    def _report(self, found: dict[str, tuple[Result, Likeness | None, float]], sabotaged: list[dict[str, Any]]) -> dict[str, Any]:
+        count = {fate: sum(result.fate is fate for result, _, _ in found.values()) for fate in Fate}
+        tried = count[Fate.KILLED] + count[Fate.SURVIVED]
+        trials = self._order.trials
+        return {
+            "schema_version": 1,
+            "op_name": self._subject.workspace.name,
+            **{str(fate): count[fate] for fate in Fate},
+            "score": count[Fate.KILLED] / tried if tried else None,
+            "lower_bound": lower_bound(count[Fate.KILLED], tried) if tried else None,
+            "confidence": CONFIDENCE,
+            "sabotage": sabotaged,
+            "cases": self._cases,
+            "kills_by_case": _kills_by_case(found),
+            "trials": len(trials),
+            "seed": self._wish.seed,
+            "jobs": self._wish.jobs,
+            "seconds": round(time.monotonic() - self._started, 3),
+            "mutants": [_entry(mutant, *found[mutant.id]) for mutant in self._mutants if mutant.id in found],
+        }
+
+
+def _one_per_case(order: Order) -> list[Any]:
+    return list({trial.case: trial for trial in reversed(order.trials)}.values())
+
+
+def _kills_by_case(found: dict[str, tuple[Result, Likeness | None, float]]) -> dict[str, int]:
+    kills: dict[str, int] = {}
+    for result, _, _ in found.values():
+        if result.case is not None:
+            kills[result.case] = kills.get(result.case, 0) + 1
+    return dict(sorted(kills.items(), key=lambda item: (-item[1], item[0])))
+
+
+def _entry(mutant: Mutant, result: Result, likeness: Likeness | None, seconds: float) -> dict[str, Any]:
+    entry: dict[str, Any] = {
+        "id": mutant.id,
+        "operator": mutant.operator,
+        "line": mutant.line,
+        "diff": mutant.diff,
+        "status": str(result.fate),
+        "reason": result.reason,
+        "detail": result.detail,
+        "killed_by": result.case,
+        "seed": result.seed,
+        "trials": result.trials,
+        "seconds": round(seconds, 3),
+    }
+    if likeness is not None:
+        entry["likeness"] = {
+            "probes": likeness.probes,
+            "differing": likeness.differing,
+            "wrong_on": likeness.wrong_on,
+            "worst": likeness.worst,
+        }
+    return entry
+
+
+def _remove(scratch: Any) -> None:
+    shutil.rmtree(scratch, ignore_errors=True)
+    if scratch.parent.is_dir() and not any(scratch.parent.iterdir()):
+        scratch.parent.rmdir()

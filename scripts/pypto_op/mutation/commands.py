@@ -1,0 +1,68 @@
+"""`pypto-op mutate`."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pypto_op.vocabulary import ExitCode
+from pypto_op.workspace import OpWorkspace
+
+
+def _names(context: click.Context, option: click.Parameter, text: str | None) -> list[str] | None:
+    return [word.strip() for word in text.split(",") if word.strip()] if text else None
+
+
+@click.command()
+@click.argument("op_dir", type=click.Path(path_type=Path))
+@click.option("--operators", callback=_names, metavar="A,B", help="Only these mutation operators; see --list.")
+@click.option("--limit", type=click.IntRange(1), metavar="N", help="At most N mutants, chosen at random.")
+@click.option("--jobs", type=click.IntRange(1, 64), help="Mutants at once; default: one per core.")
+@click.option("--seed", type=click.IntRange(0), help="Of the choice and of each case's second trial; default: a fixed one.")
+@click.option("--levels", callback=_names, metavar="L2,L3", help="Only these levels of the suite.")
+@click.option("--case", metavar="ID", help="Only this case.")
+@click.option("--timeout", type=click.FloatRange(min=0.1), metavar="SECONDS", help="Longest time for one run of a mutant.")
+@click.option("--no-likeness", is_flag=True, help="Do not compare survivors with the kernel, bit by bit.")
+@click.option("--list", "list_only", is_flag=True, help="Print the mutation operators and stop.")
+@click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
+def mutate(op_dir: Path, as_json: bool, list_only: bool, **wanted: Any) -> int:
+    """Plant faults into the kernel of OP_DIR and see whether its suite refuses each of them.
+
+    Exit status: 0 measured, and both sabotaged kernels were refused; 1 one of them passed; 2 the operator's files or the
+    request are wrong, or the kernel does not pass its own suite; 3 this machine cannot run kernels with numbers.
+    """
+    from rich.console import Console
+
+    from pypto_op.mutation import display
+    from pypto_op.mutation.operators.registry import OPERATORS
+
+    console = Console(stderr=as_json, highlight=False)
+    if list_only:
+        for operator in OPERATORS.values():
+            click.echo(f"{operator.name:18} {operator.fault}")
+        return int(ExitCode.OK)
+    from pypto_op.backends import sim
+
+    sim.warm_up()
+    from pypto_op.mutation.campaign import DEFAULT_SEED, Wish, measure
+
+    wish = Wish(
+        operators=wanted["operators"],
+        limit=wanted["limit"],
+        jobs=wanted["jobs"] or os.cpu_count() or 1,
+        seed=DEFAULT_SEED if wanted["seed"] is None else wanted["seed"],
+        levels=wanted["levels"],
+        case=wanted["case"],
+        timeout=wanted["timeout"],
+        likeness=not wanted["no_likeness"],
+    )
+    report = measure(OpWorkspace.at(op_dir), wish, display.Progress(console))
+    if as_json:
+        click.echo(json.dumps(report, indent=1))
+    else:
+        display.show(console, report)
+    return int(ExitCode.OK if all(run["refused"] for run in report["sabotage"] if run["ran"]) else ExitCode.FAIL)

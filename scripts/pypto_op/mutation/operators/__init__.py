@@ -1,0 +1,1 @@
+"""Mutation operators, grouped by what they touch; `registry` lists them all."""
