@@ -65,7 +65,14 @@ class ReferenceSession:
         return list(zip(answer["names"], answer["values"], strict=True))
 
     def golden(
-        self, inputs: Sequence[Value], *, function: str, file: Path, float64: bool = False, twin: str | None = None
+        self,
+        inputs: Sequence[Value],
+        *,
+        function: str,
+        file: Path,
+        float64: bool = False,
+        twin: str | None = None,
+        probe: str | None = None,
     ) -> RunResult:
         """Call a golden.
 
@@ -77,15 +84,57 @@ class ReferenceSession:
                 names for float64, so that the result is what the formula gives without rounding.
             twin: run it as this honest twin (`pypto_op.twins.reordering.TWINS`): sums in another order. Not with
                 `float64`.
+            probe: `function` returns a mapping of tensors, and this one is wanted (`judge.inspection`).
 
         Returns:
             The result; MISSING_FILE, MISSING_WRAPPER, EXCEPTION, TIMED_OUT, ... when there is none.
         """
-        message = {"call": "golden", "file": str(file), "function": function, "float64": float64, "twin": twin}
+        message = {"call": "golden", "file": str(file), "function": function, "float64": float64, "twin": twin, "probe": probe}
         result, answer = self._ask(message, inputs, Path(file))
         if result.outcome is Outcome.OK:
             result.outputs = list(answer["values"])
         return result
+
+    def conditions(
+        self, inputs: Sequence[Value], *, function: str, file: Path, expression: str | None = None, quantile: float = 0.5
+    ) -> dict[str, Any]:
+        """Return how badly the sums of a golden cancel (`pypto_op.stress`): `reached`, `expression` and `sites`.
+
+        Args:
+            inputs: the golden's arguments.
+            function: its name.
+            file: the file that defines it.
+            expression: the one that `reached` is about; None, or one that is not there: the worst.
+            quantile: the share of the cells that reach the condition number which is told.
+
+        Raises:
+            ContractError: the golden does not run on these inputs.
+        """
+        message = {"call": "conditions", "file": str(file), "function": function, "quantile": quantile}
+        return self._told({**message, "expression": expression}, inputs, Path(file), "conditions")
+
+    def stress(self, case: dict[str, Any], *, function: str, file: Path, **goal: Any) -> dict[str, Any]:
+        """Search for a recipe on which a golden's expression cancels; see `pypto_op.stress.author.stress_case`.
+
+        Args:
+            case: a suite case without `cancellation_stress`.
+            function: the golden's name.
+            file: the file that defines it.
+            goal: expression, quantile, condition, seed, runs.
+
+        Raises:
+            ContractError: golden or `eval/test_inputs.py` do not run on the case.
+        """
+        inputs_file = os.path.realpath(self._workspace.test_inputs)
+        message = {"call": "stress", "file": str(file), "function": function, "case": case, "inputs_file": inputs_file}
+        return self._told({**message, **goal}, [], Path(file), "stress")
+
+    def _told(self, message: dict[str, Any], inputs: Sequence[Value], file: Path, key: str) -> dict[str, Any]:
+        result, answer = self._ask(message, inputs, file)
+        if result.outcome is not Outcome.OK:
+            raise ContractError(result.detail or str(result.outcome), file=file, remedy=_REMEDY)
+        told: dict[str, Any] = answer[key]
+        return told
 
     def _ask(self, message: dict[str, Any], inputs: Sequence[Value], file: Path) -> tuple[RunResult, dict[str, Any]]:
         message["file"] = os.path.realpath(file)

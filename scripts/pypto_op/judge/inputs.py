@@ -5,7 +5,11 @@ from __future__ import annotations
 import hashlib
 import secrets
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from pypto_op.stress import author as stress_author
+from pypto_op.stress.sites import normalised
 
 if TYPE_CHECKING:
     import torch
@@ -34,6 +38,31 @@ def seeds_of(case: Mapping[str, Any], extra: int) -> tuple[int, ...]:
 def checks_precision(case: Mapping[str, Any]) -> bool:
     """Whether the numbers of the case are compared, not only its structure."""
     return bool(case.get("precision", True))
+
+
+@dataclass(frozen=True)
+class Stress:
+    """What a case of `cancellation_stress` wants (verifier seed, B.6).
+
+    Attributes:
+        expression: of the golden; the sum that shall cancel.
+        quantile: the share of the cells that shall reach it.
+        condition: the wanted condition number sum|terms| / |sum|.
+    """
+
+    expression: str
+    quantile: float
+    condition: float
+
+
+def stress_of(case: Mapping[str, Any]) -> Stress | None:
+    """Return what a case wants to cancel, None when nothing."""
+    stress = case.get(stress_author.KEY)
+    if not stress:
+        return None
+    gap = float(stress.get("relative_gap", stress_author.RELATIVE_GAP))
+    quantile = float(stress.get("quantile", stress_author.QUANTILE))
+    return Stress(normalised(str(stress.get("expression", ""))), quantile, 1.0 / gap)
 
 
 def with_seed(case: Mapping[str, Any], seed: int) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import time
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from types import ModuleType
@@ -22,7 +23,7 @@ _THREADS = 4
 
 
 class Reference:
-    """Answers `make_inputs` and `golden`; each file is loaded once per content."""
+    """Answers `make_inputs`, `golden`, `conditions` and `stress`; each file is loaded once per content."""
 
     def __init__(self, document: dict[str, Any]) -> None:
         from pypto_op.backends import hostshim
@@ -31,16 +32,19 @@ class Reference:
             hostshim.install()
         torch.set_num_threads(min(_THREADS, os.cpu_count() or 1))
         self._loaded: dict[tuple[str, str], ModuleType] = {}
+        self._answers = {
+            "make_inputs": lambda message: self._make_inputs(Path(message["file"]), message["case"]),
+            "golden": self._golden,
+            "conditions": self._conditions,
+            "stress": self._stress,
+        }
 
     def handle(self, message: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
         """Answer one message; return the values and the facts about them."""
         facts: dict[str, Any] = {"outcome": str(Outcome.OK), "detail": "", "structure": ""}
         begin = time.perf_counter()
         try:
-            if message["call"] == "make_inputs":
-                values, more = self._make_inputs(Path(message["file"]), message["case"])
-            else:
-                values, more = self._golden(message)
+            values, more = self._answers[message["call"]](message)
             facts |= more
         except Failure as failure:
             values = []
@@ -49,15 +53,11 @@ class Reference:
         return values, facts
 
     def _make_inputs(self, file: Path, case: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-        module = self._module(file)
-        make, order = getattr(module, "make_inputs", None), getattr(module, "PRIMARY_INPUT_ORDER", None)
-        if not callable(make) or not isinstance(order, (list, tuple)):
-            raise Failure(Outcome.MISSING_WRAPPER, f"{file.name} must define make_inputs(case) and PRIMARY_INPUT_ORDER")
+        make, names = self._maker(file)
         try:
             made = make(dict(case))
         except BaseException as error:
             raise failure_of(error, file, Outcome.EXCEPTION) from None
-        names = [str(name) for name in order]
         if not isinstance(made, dict):
             raise Failure(Outcome.BAD_OUTPUT, f"make_inputs returned {type(made).__name__}, not a dict")
         if set(made) != set(names):
@@ -68,12 +68,47 @@ class Reference:
             )
         return [made[name] for name in names], {"names": names}
 
-    def _golden(self, message: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+    def _maker(self, file: Path) -> tuple[Callable[..., Any], list[str]]:
+        module = self._module(file)
+        make, order = getattr(module, "make_inputs", None), getattr(module, "PRIMARY_INPUT_ORDER", None)
+        if not callable(make) or not isinstance(order, (list, tuple)):
+            raise Failure(Outcome.MISSING_WRAPPER, f"{file.name} must define make_inputs(case) and PRIMARY_INPUT_ORDER")
+        return make, [str(name) for name in order]
+
+    def _function(self, message: dict[str, Any]) -> Callable[..., Any]:
         file, name = Path(message["file"]), message["function"]
-        values, _ = read_values(Path(message["inputs"]))
         function = getattr(self._module(file), name, None)
         if not callable(function):
             raise Failure(Outcome.MISSING_WRAPPER, f"{file.name} has no function {name}")
+        found: Callable[..., Any] = function
+        return found
+
+    def _conditions(self, message: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+        """Measure how badly the golden's sums cancel on some inputs."""
+        from pypto_op.stress import worker
+
+        values, _ = read_values(Path(message["inputs"]))
+        golden = self._function(message)
+        try:
+            return [], {"conditions": worker.conditions(golden, message, values)}
+        except Exception as error:
+            raise failure_of(error, Path(message["file"]), Outcome.EXCEPTION) from None
+
+    def _stress(self, message: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+        """Search for inputs on which an expression of the golden cancels."""
+        from pypto_op.stress import worker
+
+        golden = self._function(message)
+        make, order = self._maker(Path(message["inputs_file"]))
+        try:
+            return [], {"stress": worker.find(golden, make, order, message)}
+        except Exception as error:
+            raise failure_of(error, Path(message["file"]), Outcome.EXCEPTION) from None
+
+    def _golden(self, message: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+        file, name = Path(message["file"]), message["function"]
+        values, _ = read_values(Path(message["inputs"]))
+        function = self._function(message)
         mode: AbstractContextManager[Any] = nullcontext()
         if message["float64"]:
             values, mode = [widened(value) for value in values], Doubled()
@@ -87,6 +122,8 @@ class Reference:
                 returned = function(*values)
         except BaseException as error:
             raise failure_of(error, file, Outcome.EXCEPTION) from None
+        if message.get("probe") is not None:
+            returned = _probe(returned, message["probe"], name)
         structure = structure_of(returned)
         try:
             leaves = leaves_of(returned)
@@ -104,6 +141,17 @@ class Reference:
         if key not in self._loaded:
             self._loaded[key] = load_module(file)
         return self._loaded[key]
+
+
+def _probe(returned: Any, wanted: str, name: str) -> torch.Tensor:
+    """Return one tensor of the mapping that an inspection companion returned."""
+    if not isinstance(returned, dict):
+        raise Failure(Outcome.BAD_OUTPUT, f"{name} returned {type(returned).__name__}, not a dict of probes")
+    tensor = returned.get(wanted)
+    if not isinstance(tensor, torch.Tensor):
+        probes = ", ".join(sorted(str(key)[:64] for key in returned)[:8]) or "none"
+        raise Failure(Outcome.BAD_OUTPUT, f"{name} has no probe {wanted}; it has: {probes}")
+    return tensor
 
 
 def _version(value: Any) -> list[int]:

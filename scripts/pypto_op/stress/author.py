@@ -1,0 +1,156 @@
+"""What the author of a suite calls: a ready case on which an expression of the golden cancels, or the list of sites.
+
+    with ReferenceSession(ws) as session:
+        for site in stress_sites(ws, session, case):
+            made = stress_case(ws, session, case, expression=site.expression)
+
+The case carries its recipe as data, and `eval/test_inputs.py` applies it: `patterns_source()` is the text for that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pypto_op.stress.sites import normalised
+from pypto_op.vocabulary import Level
+from pypto_op.workspace import OpWorkspace
+
+if TYPE_CHECKING:
+    from pypto_op.backends.reference import ReferenceSession
+
+KEY = "cancellation_stress"
+"""The case's key (verifier seed, B.6)."""
+
+QUANTILE = 0.5
+"""The share of the cells that must cancel, where a case does not say."""
+
+RELATIVE_GAP = 1e-5
+"""|A - B| / max(|A|, |B|) of a cancelling pair, where a case does not say."""
+
+SEED = 42
+RUNS = 400
+
+_COPIED = ("# --- copied from here ---\n", "# --- to here ---\n")
+
+
+@dataclass(frozen=True)
+class StressSite:
+    """An expression of the golden that adds up.
+
+    Attributes:
+        expression: its source text.
+        kind: `difference`, `sum`, `matmul` or `scan`.
+        condition: its condition number on the inputs that were asked about.
+    """
+
+    expression: str
+    kind: str
+    condition: float
+
+
+@dataclass(frozen=True)
+class StressCase:
+    """A case that cancels.
+
+    Attributes:
+        case: the suite case, with its recipe and what it reaches under `cancellation_stress`.
+        reached: the condition number that `quantile` of the cells reach, on each of several seeds.
+        wanted: what `relative_gap` asks for.
+        plain: the condition number of the case without a recipe.
+    """
+
+    case: dict[str, Any]
+    reached: float
+    wanted: float
+    plain: float
+
+
+def stress_sites(
+    ws: OpWorkspace, session: ReferenceSession, case: Mapping[str, Any], *, quantile: float = QUANTILE
+) -> list[StressSite]:
+    """Return every sum and difference of the golden, with its condition number on the inputs of a case.
+
+    Raises:
+        ContractError: the golden or `eval/test_inputs.py` do not run on the case.
+    """
+    inputs = [value for _, value in session.make_inputs(dict(case))]
+    told = session.conditions(inputs, function=ws.golden_name(), file=ws.golden, quantile=quantile)
+    return [StressSite(site["expression"], site["kind"], site["condition"]) for site in told["sites"]]
+
+
+def stress_case(
+    ws: OpWorkspace,
+    session: ReferenceSession,
+    case: Mapping[str, Any],
+    *,
+    expression: str | None = None,
+    target: str = "",
+    relative_gap: float = RELATIVE_GAP,
+    quantile: float = QUANTILE,
+    seed: int = SEED,
+    runs: int = RUNS,
+) -> StressCase | None:
+    """Search for inputs on which an expression of the golden cancels.
+
+    Args:
+        ws: the operator; its golden and `eval/test_inputs.py` must be there.
+        session: runs them.
+        case: shape, dtype and knobs; what it has under `cancellation_stress` is replaced.
+        expression: as the golden writes it; None: whichever sum of the golden can be made to cancel worst.
+        target: name of the output that suffers, for people; default: what the case has there, or "out".
+        relative_gap: |A - B| / max(|A|, |B|) that is wanted; the wanted condition number is its inverse.
+        quantile: the share of the cells that must reach it.
+        seed: of the search and of the case.
+        runs: most runs of the golden.
+
+    Returns:
+        The case; its id ends in `_bestfound` when the best recipe misses the wanted condition number. None when no
+        recipe cancels more than twice as badly as the case does without.
+
+    Raises:
+        ContractError: the golden or `eval/test_inputs.py` do not run on the case.
+    """
+    base = {key: value for key, value in case.items() if key != KEY}
+    wanted = 1.0 / relative_gap
+    named = normalised(expression) if expression is not None else None
+    told = session.stress(
+        base,
+        function=ws.golden_name(),
+        file=ws.golden,
+        expression=named,
+        quantile=quantile,
+        condition=wanted,
+        seed=seed,
+        runs=runs,
+    )
+    if not told["recipe"]:
+        return None
+    earlier = case.get(KEY) or {}
+    stress = {
+        "target": target or earlier.get("target") or "out",
+        "expression": named or told["expression"],
+        "relative_gap": relative_gap,
+        "seed": seed,
+        "quantile": quantile,
+        "recipe": told["recipe"],
+        "reached": told["reached"],
+    }
+    name = _named(str(case.get("id", "")), met=told["reached"] >= wanted)
+    made = {**base, "id": name, "level": str(Level.L5), "precision": True, "seed": seed, KEY: stress}
+    return StressCase(made, told["reached"], wanted, told["plain"])
+
+
+def patterns_source() -> str:
+    """Return the plain-torch text (function `stressed(made, recipe)`) that `eval/test_inputs.py` must contain."""
+    text = Path(__file__).with_name("patterns.py").read_text(encoding="utf-8")
+    return text.split(_COPIED[0], 1)[1].split(_COPIED[1], 1)[0].strip("\n") + "\n"
+
+
+def _named(name: str, *, met: bool) -> str:
+    name = name.removesuffix("_bestfound")
+    if "cancellation_stress" not in name:
+        name = f"L5_cancellation_stress_{name}" if name else "L5_cancellation_stress"
+    return name if met else f"{name}_bestfound"

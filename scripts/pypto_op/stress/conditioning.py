@@ -1,0 +1,145 @@
+"""Measures how badly each sum of a running golden cancels: sum|terms| / |sum|, cell by cell.
+
+The condition number of a sum is by how much it multiplies the relative errors of its terms (Higham, "Accuracy and
+Stability of Numerical Algorithms", section 4.2). 1 is harmless; 1e5 in float32 leaves two good digits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from pypto_op.stress.sites import site_in
+from pypto_op.twins.decompose import decompositions
+
+_MOST_CELLS = 1 << 16
+"""Cells kept of one operator's result; of a larger one every n-th is taken."""
+
+aten = torch.ops.aten
+
+
+@dataclass
+class Site:
+    """One expression of a golden.
+
+    Attributes:
+        expression: its source text, as `sites.normalised` writes it.
+        kind: what is computed there: `difference`, `sum`, `matmul` or `scan`.
+    """
+
+    expression: str
+    kind: str
+    _cells: list[torch.Tensor] = field(default_factory=list)
+
+    def add(self, conditions: torch.Tensor) -> None:
+        """Take the condition numbers of one result."""
+        flat = conditions.reshape(-1)
+        self._cells.append(flat[:: max(1, -(-flat.numel() // _MOST_CELLS))].clone())
+
+    def condition(self, quantile: float) -> float:
+        """Return the condition number that `quantile` of the cells reach or exceed (0.5: the median), 0 without cells."""
+        cells = torch.cat(self._cells) if self._cells else torch.zeros(0)
+        if not cells.numel():
+            return 0.0
+        rank = min(cells.numel() - 1, int((1.0 - quantile) * cells.numel()))
+        return float(cells.sort().values[rank])
+
+
+class Conditions(TorchDispatchMode):
+    """While active, records the condition numbers of every sum and difference that code of one file computes.
+
+    A cell whose result is exactly 0 counts as 0: terms that cancel without a rest have lost nothing that a kernel
+    could get wrong. Cells that are not finite do not count.
+
+    Args:
+        file: the golden's file; its expressions name the sites.
+    """
+
+    def __init__(self, file: Path) -> None:
+        super().__init__()
+        self._file = file
+        self._sites: dict[tuple[str, str], Site] = {}
+
+    def sites(self) -> list[Site]:
+        """Return every site, in the order of first use."""
+        return list(self._sites.values())
+
+    def __torch_dispatch__(
+        self, func: Any, types: Sequence[type], args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        """Run one operator, and measure it when it adds up."""
+        kwargs = dict(kwargs or {})
+        finer = decompositions().get(func)
+        if finer is not None:
+            with self:
+                return finer(*args, **kwargs)
+        measure = _MEASURES.get(func._schema.name.removeprefix("aten::").rstrip("_"))
+        if measure is None or not _floating(args):
+            return func(*args, **kwargs)
+        kind, magnitude = measure
+        terms = magnitude(*args, **kwargs)  # before the call: an in-place operator destroys its operand
+        result = func(*args, **kwargs)
+        if terms is not None and isinstance(result, torch.Tensor) and terms.shape == result.shape:
+            self._record(kind, terms, result)
+        return result
+
+    def _record(self, kind: str, terms: torch.Tensor, result: torch.Tensor) -> None:
+        expression = site_in(self._file)
+        if not expression:
+            return
+        finite = torch.isfinite(terms) & torch.isfinite(result)
+        cells = torch.where(result == 0, 0.0, terms / result.abs())[finite]
+        if cells.numel():
+            self._sites.setdefault((expression, kind), Site(expression, kind)).add(cells.to(torch.float64))
+
+
+def _floating(args: Sequence[Any]) -> bool:
+    return any(isinstance(value, torch.Tensor) and value.is_floating_point() for value in args[:2])
+
+
+def _abs(value: Any) -> Any:
+    return value.abs() if isinstance(value, torch.Tensor) else abs(value)
+
+
+def _pair(left: Any, right: Any, alpha: Any = 1, **_: Any) -> torch.Tensor:
+    total = _abs(left) + abs(alpha) * _abs(right)
+    return total if isinstance(total, torch.Tensor) else torch.tensor(float(total))
+
+
+def _reversed_pair(left: Any, right: Any, alpha: Any = 1, **_: Any) -> torch.Tensor:
+    return _pair(right, left, alpha)
+
+
+def _over_axes(function: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+    def magnitude(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
+        return function(tensor.abs(), *args, **kwargs)
+
+    return magnitude
+
+
+def _product(left: torch.Tensor, right: torch.Tensor, **_: Any) -> torch.Tensor:
+    return torch.matmul(left.abs(), right.abs())
+
+
+_MEASURES: dict[str, tuple[str, Callable[..., torch.Tensor]]] = {
+    "add": ("difference", _pair),
+    "sub": ("difference", _pair),
+    "rsub": ("difference", _reversed_pair),
+    "sum": ("sum", _over_axes(torch.sum)),
+    "mean": ("sum", _over_axes(torch.mean)),
+    "mm": ("matmul", _product),
+    "bmm": ("matmul", _product),
+    "cumsum": ("scan", _over_axes(torch.cumsum)),
+}
+
+
+def strongest(sites: Sequence[Site], expression: str | None, quantile: float) -> tuple[Site | None, float]:
+    """Return the site that `expression` names, and its condition number; the worst one when it names none of them."""
+    named = [site for site in sites if expression is not None and site.expression == expression]
+    found = max(named or sites, key=lambda site: site.condition(quantile), default=None)
+    return found, found.condition(quantile) if found is not None else 0.0
