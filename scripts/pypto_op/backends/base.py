@@ -108,11 +108,29 @@ class RunResult:
     host_made: dict[str, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class Buffer:
+    """A tensor that a run allocates for the wrapper, hands over as a keyword, and returns in the outputs' place.
+
+    Attributes:
+        name: the keyword.
+        shape: its sizes.
+        dtype: a word such as "float32".
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+
+
 class Session(Protocol):
     """A warm process for one implementation file; a context manager that leaves nothing running."""
 
-    def run(self, case_id: str, inputs: Sequence[Value]) -> RunResult:
-        """Call the wrapper with copies of `inputs`; after a crash or a time-out a new process serves on."""
+    def run(self, case_id: str, inputs: Sequence[Value], *, buffer: Buffer | None = None) -> RunResult:
+        """Call the wrapper with copies of `inputs`; after a crash or a time-out a new process serves on.
+
+        With `buffer` the wrapper gets one more argument, and what it wrote there is the only output.
+        """
         ...
 
     def close(self) -> None:

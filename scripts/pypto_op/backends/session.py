@@ -11,13 +11,13 @@ import secrets
 import shutil
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from pypto_op.backends import debris, processes, pypto_log
-from pypto_op.backends.base import Limits, RunResult
+from pypto_op.backends.base import Buffer, Limits, RunResult
 from pypto_op.backends.conversation import Conversation, Ended, Overdue, OverMemory
 from pypto_op.backends.endings import classify
 from pypto_op.backends.launcher import Launched
@@ -242,9 +242,9 @@ class CandidateSession(WorkerSession):
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
 
-    def run(self, case_id: str, inputs: Sequence[Value]) -> RunResult:
+    def run(self, case_id: str, inputs: Sequence[Value], *, buffer: Buffer | None = None) -> RunResult:
         """Call the wrapper with copies of `inputs`; see `base.Session`."""
-        result, answer = self.ask({"case": case_id}, inputs)
+        result, answer = self.ask({"case": case_id, "buffer": None if buffer is None else asdict(buffer)}, inputs)
         if result.outcome is Outcome.OK:
             result.outputs = list(answer["values"])
             if self._read_cost is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from pypto_op.documents import interfaces as interfaces_document
@@ -54,15 +55,17 @@ class Contract:
 
     def leaf_names(self, phase: int | None) -> list[str]:
         """Return the names of the outputs at boundary M_k, or of the whole operator."""
-        if phase is None:
-            return [output.name for output in self.interfaces.final_outputs]
-        return [output.name for output in self.interfaces.live_out(phase)]
+        return list(self.producers(phase))
 
     def producers(self, phase: int | None) -> dict[str, int]:
-        """Return, for each output at the boundary, the id of the module that makes it."""
-        wanted = set(self.leaf_names(phase))
-        made = {o.name: m.id for m in self.interfaces.modules for o in m.outputs if phase is None or m.id <= phase}
-        return {name: made[name] for name in wanted if name in made}
+        """Return, for each output at the boundary and in its order, the id of the module that makes it."""
+        outputs = self.interfaces.final_outputs if phase is None else self.interfaces.live_out(phase)
+        names = [output.name for output in outputs]
+        # Two modules may give their outputs the same name.
+        return {
+            output.name if names.count(output.name) == 1 else f"{output.source}.{output.name}": output.module or 0
+            for output in outputs
+        }
 
     def select(self, levels: Sequence[str] | None, case: str | None) -> list[Mapping[str, Any]]:
         """Return the cases that were asked for.
@@ -100,28 +103,31 @@ class Contract:
         return f"{policy.id} atol={case['atol']:g} rtol={case['rtol']:g}{also}"
 
 
-def load_contract(workspace: OpWorkspace, policy: str | Mapping[str, Any] | None = None) -> Contract:
+def load_contract(
+    workspace: OpWorkspace, policy: str | Mapping[str, Any] | None = None, *, suite: Path | None = None
+) -> Contract:
     """Read and check the documents of an operator.
 
     Args:
         workspace: the operator.
         policy: a tolerance policy that overrules SPEC.md and the suite.
+        suite: a file in the place of eval/adversarial_suite.json.
 
     Raises:
         ContractError: a document is missing or malformed, or two of them contradict one another.
     """
     spec = spec_document.load(workspace.spec)
     interfaces = interfaces_document.load(workspace.interfaces)
-    if workspace.suite.is_file():
-        suite, source = suite_document.load(workspace.suite), "file"
+    if suite is not None or workspace.suite.is_file():
+        cases, source = suite_document.load(suite or workspace.suite), "file"
     else:
-        suite, source = suite_document.derive(spec, interfaces), "derived"
-    if not suite.cases:
+        cases, source = suite_document.derive(spec, interfaces), "derived"
+    if not cases.cases:
         raise ContractError("the suite has no cases", file=workspace.suite, remedy="add cases of levels L1 to L5")
     return Contract(
         workspace=workspace,
         interfaces=interfaces,
-        suite=suite,
+        suite=cases,
         suite_source=source,
         policy=get_policy(policy) if policy is not None else spec.policy(),
         policy_given=policy is not None,

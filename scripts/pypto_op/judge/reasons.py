@@ -22,6 +22,7 @@ class Reason(str, Enum):
     SYNTAX_ERROR = "syntax_error"
     IMPORT_ERROR = "import_error"
     MISSING_WRAPPER = "missing_wrapper"
+    MISSING_PROBE = "missing_probe"
     INPUTS_FAILED = "inputs_failed"
     GOLDEN_FAILED = "golden_failed"
     EXCEPTION = "exception"
@@ -64,6 +65,7 @@ _TABLE: dict[Reason, tuple[Status, FailureCategory, str]] = {
     Reason.SYNTAX_ERROR: (_ERROR, _RUNTIME, "the implementation does not parse"),
     Reason.IMPORT_ERROR: (_ERROR, _RUNTIME, "importing the implementation failed"),
     Reason.MISSING_WRAPPER: (_ERROR, _STRUCTURAL, "the implementation has no such wrapper"),
+    Reason.MISSING_PROBE: (_ERROR, _STRUCTURAL, "the wrapper takes no such inspection buffer"),
     Reason.INPUTS_FAILED: (_ERROR, _STRUCTURAL, "eval/test_inputs.py did not make the inputs"),
     Reason.GOLDEN_FAILED: (_ERROR, _STRUCTURAL, "the golden gave no reference"),
     Reason.EXCEPTION: (_ERROR, _RUNTIME, "the wrapper raised"),
@@ -105,7 +107,9 @@ _OF_OUTCOME = {
     Outcome.UNAVAILABLE: Reason.UNAVAILABLE,
 }
 
-LOAD_FAILURES = frozenset({Reason.MISSING_FILE, Reason.SYNTAX_ERROR, Reason.IMPORT_ERROR, Reason.MISSING_WRAPPER})
+LOAD_FAILURES = frozenset(
+    {Reason.MISSING_FILE, Reason.SYNTAX_ERROR, Reason.IMPORT_ERROR, Reason.MISSING_WRAPPER, Reason.MISSING_PROBE}
+)
 """Reasons that hold for every case and every mode: the file could not be loaded at all."""
 
 WORKSPACE_FAULTS = frozenset({Reason.INPUTS_FAILED, Reason.GOLDEN_FAILED, Reason.MISSING_FILE})

@@ -22,9 +22,10 @@ class TrialVerdict:
         summary: one sentence, no tensor values.
         per_tensor: metrics per output leaf, as the report carries them; [] where nothing was compared.
         precision_checked: numbers were compared, not only shapes and dtypes.
-        first_bad_output: name of the first leaf that is wrong.
         near_miss: the failure looks like natural rounding rather than a defect.
-        log: the candidate's own words, behind the barrier.
+        bad_outputs: names of every leaf that is wrong, in order.
+        stdout, stderr: the candidate's own words, behind the barrier.
+        per_iter: with an inspection probe, the comparison of each iteration.
         seconds: wall time inside the candidate.
         peak_rss_mb: of the candidate's process group.
         launches: kernel launches that were seen.
@@ -39,14 +40,21 @@ class TrialVerdict:
     summary: str = ""
     per_tensor: list[dict[str, Any]] = field(default_factory=list)
     precision_checked: bool = False
-    first_bad_output: str | None = None
+    bad_outputs: tuple[str, ...] = ()
     near_miss: bool = False
-    log: str = ""
+    stdout: str = ""
+    stderr: str = ""
+    per_iter: list[dict[str, Any]] = field(default_factory=list)
     seconds: float = 0.0
     peak_rss_mb: float = 0.0
     launches: int = 0
     cost: Mapping[str, float | int] | None = None
     host_made: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def log(self) -> str:
+        """Everything that the candidate printed."""
+        return "\n".join(part for part in (self.stdout, self.stderr) if part)
 
 
 @dataclass
@@ -83,6 +91,8 @@ class CaseRecord:
     seeds: tuple[int, ...]
     modes: dict[Mode, ModeRecord]
     seconds: float = 0.0
+    conditions: list[float] = field(default_factory=list)
+    """How badly the golden's sums cancelled on the inputs of each trial; for cases of `cancellation_stress`."""
 
     @property
     def id(self) -> str:

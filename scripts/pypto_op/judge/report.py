@@ -14,6 +14,8 @@ from pypto_op import __version__
 from pypto_op.backends.base import Availability
 from pypto_op.documents import schema
 from pypto_op.errors import InfraError
+from pypto_op.judge.inputs import stress_of
+from pypto_op.judge.inspection import onset
 from pypto_op.judge.records import CaseRecord, ModeRecord, TrialVerdict
 from pypto_op.judge.subject import Subject
 from pypto_op.state import evidence
@@ -57,7 +59,27 @@ def check_entry(record: CaseRecord, policy: str) -> dict[str, Any]:
         "seeds": list(record.seeds),
         "modes": results,
         "seconds": round(record.seconds, 3),
+        **_stress_entry(record),
+        **_inspection_entry(record),
     }
+
+
+def _stress_entry(record: CaseRecord) -> dict[str, Any]:
+    """Return `stress` of a case whose inputs shall cancel: what was wanted, and what they reached."""
+    wanted = stress_of(record.case)
+    if wanted is None or not record.conditions:
+        return {}
+    return {"stress": {"quantile": wanted.quantile, "wanted": wanted.condition, "reached": min(record.conditions)}}
+
+
+def _inspection_entry(record: CaseRecord) -> dict[str, Any]:
+    """Return `inspection`: the comparison of each iteration, of the mode whose drift begins first."""
+    rows = [(mode, trial.per_iter) for mode, r in record.modes.items() for trial in r.trials if trial.per_iter]
+    if not rows:
+        return {}
+    never = max(len(per_iter) for _, per_iter in rows)
+    mode, per_iter = min(rows, key=lambda row: never if (at := onset(row[1])) is None else at)
+    return {"inspection": {"mode": str(mode), "per_iter": per_iter}}
 
 
 def _mode_entry(record: ModeRecord) -> dict[str, Any]:

@@ -15,20 +15,25 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from pypto_op.backends.base import Availability, Backend, Limits, RunResult, Session
+from pypto_op.backends.base import Availability, Backend, Buffer, Limits, RunResult, Session
 from pypto_op.errors import ContractError, InfraError
+from pypto_op.judge import inspection
 from pypto_op.judge.barrier import Barrier
+from pypto_op.judge.calling import positions
 from pypto_op.judge.error_maps import ErrorMaps
 from pypto_op.judge.inputs import checks_precision, digest, seeds_of, tensors_in, with_seed
+from pypto_op.judge.inspection import Probe
 from pypto_op.judge.reasons import LOAD_FAILURES, PROCESS_LOSSES, Reason
 from pypto_op.judge.records import CaseRecord, ModeRecord, TrialVerdict
+from pypto_op.judge.references import ReferenceLoss, References
 from pypto_op.judge.subject import Subject
 from pypto_op.judge.verdict import Expectation, Reference, judge_run, refuse, with_earlier
 from pypto_op.vocabulary import Mode, Outcome, Status
 
 if TYPE_CHECKING:
+    import torch
+
     from pypto_op.backends.base import Value
-    from pypto_op.backends.reference import ReferenceSession
     from pypto_op.policy import Policy
 
 MAX_PROCESS_LOSSES = 3
@@ -72,6 +77,8 @@ class Plan:
         jobs: how many cases run at once.
         cost_model: ask the backends for cost figures.
         error_maps: keeps where outputs are off.
+        used_inputs: names of the primary inputs that the modules up to the boundary read; None: all of them.
+        probe: compare this inspection buffer in the outputs' place.
     """
 
     subject: Subject
@@ -86,6 +93,8 @@ class Plan:
     jobs: int = 1
     cost_model: bool = False
     error_maps: ErrorMaps | None = None
+    used_inputs: Sequence[str] | None = None
+    probe: Probe | None = None
     natural_policy_for: Callable[[Mapping[str, Any]], Policy | None] = lambda case: None
 
 
@@ -168,6 +177,7 @@ class LossCounter:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._lost: dict[Mode, int] = {}
+        self.reference = ReferenceLoss()
 
     def given_up(self, mode: Mode) -> bool:
         """Whether `mode` has lost too many processes to go on."""
@@ -184,21 +194,25 @@ class _Worker:
     """One reference process and one candidate process per mode, used for case after case."""
 
     def __init__(self, plan: Plan, losses: LossCounter, barrier: Barrier) -> None:
-        from pypto_op.backends.reference import ReferenceSession
-
         self._plan, self._losses, self._barrier = plan, losses, barrier
         self._stack = ExitStack()
         self._sessions: dict[Mode, Session] = {}
         self._broken: dict[Mode, TrialVerdict] = {}
         subject = plan.subject
-        self._reference: ReferenceSession = self._stack.enter_context(ReferenceSession(subject.workspace, limits=plan.limits))
+        used = plan.input_names if plan.used_inputs is None else plan.used_inputs
+        self._handed = positions(subject.impl, subject.wrapper, plan.input_names, used)
+        self._references = References(plan, losses.reference)
+        self._stack.callback(self._references.close)
         for mode, backend in plan.backends.items():
             self._open(mode, backend)
 
     def _open(self, mode: Mode, backend: Backend) -> None:
-        subject, available = self._plan.subject, self._plan.available[mode]
+        subject, available, probe = self._plan.subject, self._plan.available[mode], self._plan.probe
         if not available.ok:
             self._broken[mode] = refuse(Reason.UNAVAILABLE, available.reason)
+            return
+        if probe is not None and not inspection.takes(subject.impl, subject.wrapper, probe):
+            self._broken[mode] = refuse(Reason.MISSING_PROBE, f"{subject.wrapper} has no parameter {probe.buffer}")
             return
         try:
             session = backend.open(
@@ -234,19 +248,52 @@ class _Worker:
         runnable = [mode for mode in modes if self._runnable(record, mode, seed)]
         if not runnable:
             return
-        try:
-            named = self._reference.make_inputs(with_seed(case, seed))
-        except ContractError as error:
-            for mode in runnable:
-                record.modes[mode].trials.append(refuse(Reason.INPUTS_FAILED, _kind(error), seed=seed))
+        if lost := self._losses.reference.sentence:
+            _refuse_all(record, runnable, refuse(Reason.GOLDEN_FAILED, f"{lost}, so it is not called again", seed=seed))
             return
-        inputs = [value for _, value in named]
+        try:
+            inputs = self._references.inputs(with_seed(case, seed))
+        except ContractError as error:
+            _refuse_all(record, runnable, refuse(Reason.INPUTS_FAILED, _kind(error), seed=seed))
+            return
         key = digest(inputs)
         if key in seen:
             return  # The case ignores its seed: the same inputs again would teach nothing.
         seen.add(key)
-        runs = {mode: self._sessions[mode].run(record.id, inputs) for mode in runnable}
+        handed = [inputs[i] for i in self._handed] if len(inputs) == len(self._plan.input_names) else inputs
+        if self._plan.probe is not None:
+            self._inspect(record, case, seed, inputs, handed, runnable)
+            return
+        runs = {mode: self._sessions[mode].run(record.id, handed) for mode in runnable}
         self._judge(record, case, seed, inputs, runs)
+
+    def _inspect(
+        self,
+        record: CaseRecord,
+        case: Mapping[str, Any],
+        seed: int,
+        inputs: Sequence[Value],
+        handed: Sequence[Value],
+        modes: Sequence[Mode],
+    ) -> None:
+        """Compare the inspection buffer in the outputs' place; the golden says how large it must be."""
+        probe = self._plan.probe
+        assert probe is not None
+        try:
+            expected = self._references.probe(inputs)
+        except ContractError as error:
+            _refuse_all(record, modes, refuse(Reason.GOLDEN_FAILED, error.problem, seed=seed))
+            return
+        truth = expected.outputs[0]
+        buffer = Buffer(probe.buffer, tuple(truth.shape), str(truth.dtype).removeprefix("torch."))
+        expectation = replace(self._expectation(case), names=[probe.buffer], natural=None)
+        for mode in modes:
+            run = self._sessions[mode].run(record.id, handed, buffer=buffer)
+            reference = Reference(expected)
+            self._note(record, mode, run, reference, expectation, seed, tensors_in(inputs) + [truth])
+            trial = record.modes[mode].trials[-1]
+            if expectation.precision and trial.per_tensor:
+                trial.per_iter = inspection.per_iteration(run.outputs[0], truth, expectation.policy)
 
     def _runnable(self, record: CaseRecord, mode: Mode, seed: int) -> bool:
         """Whether `mode` can still run; if not, the record says why, once."""
@@ -268,39 +315,49 @@ class _Worker:
         inputs: Sequence[Value],
         runs: Mapping[Mode, RunResult],
     ) -> None:
-        expectation = Expectation(
+        expectation = self._expectation(case)
+        loaded = any(run.outcome not in NOT_LOADED for run in runs.values())
+        reference = self._references.answer(inputs, expectation) if loaded else None
+        secrets = tensors_in(inputs)
+        for golden in reference.runs() if reference else ():
+            secrets += golden.outputs
+        if reference is not None and (condition := self._references.condition(inputs, case)) is not None:
+            record.conditions.append(condition)
+        for mode, run in runs.items():
+            if self._plan.error_maps is not None:
+                expectation = replace(expectation, keep_map=self._plan.error_maps.keeper(record.id, mode))
+            self._note(record, mode, run, reference, expectation, seed, secrets)
+
+    def _expectation(self, case: Mapping[str, Any]) -> Expectation:
+        return Expectation(
             names=self._plan.leaf_names,
-            input_names=self._plan.input_names,
+            input_names=[self._plan.input_names[i] for i in self._handed],
             policy=self._plan.policy_for(case),
             precision=checks_precision(case),
             natural=self._plan.natural_policy_for(case),
         )
-        loaded = any(run.outcome not in NOT_LOADED for run in runs.values())
-        reference = self._reference_answer(inputs, expectation) if loaded else None
-        secrets = tensors_in(inputs)
-        for golden in reference.runs() if reference else ():
-            secrets += golden.outputs
-        for mode, run in runs.items():
-            if self._plan.error_maps is not None:
-                expectation = replace(expectation, keep_map=self._plan.error_maps.keeper(record.id, mode))
-            verdict = judge_run(run, reference, expectation, seed=seed, barrier=self._barrier, secrets=secrets)
-            record.modes[mode].trials.append(with_earlier(verdict, record.modes[mode].trials))
-            self._losses.note(mode, lost=bool(verdict.reasons) and verdict.reasons[0] in PROCESS_LOSSES)
-            if verdict.reasons and verdict.reasons[0] in LOAD_FAILURES:
-                self._broken[mode] = verdict
 
-    def _reference_answer(self, inputs: Sequence[Value], expectation: Expectation) -> Reference:
-        file, function = self._plan.subject.golden, self._plan.subject.golden_function
-        native = self._reference.golden(inputs, function=function, file=file)
-        wanted = expectation.twins() if expectation.precision else ()
-        if not wanted or native.outcome is not Outcome.OK:
-            return Reference(native)
-        exact = self._reference.golden(inputs, function=function, file=file, float64=True)
-        twins = {"golden": native}
-        for name in wanted:
-            if name not in twins:
-                twins[name] = self._reference.golden(inputs, function=function, file=file, twin=name)
-        return Reference(native, exact, twins)
+    def _note(
+        self,
+        record: CaseRecord,
+        mode: Mode,
+        run: RunResult,
+        reference: Reference | None,
+        expectation: Expectation,
+        seed: int,
+        secrets: Sequence[torch.Tensor],
+    ) -> None:
+        """Add the verdict on one run to the record."""
+        verdict = judge_run(run, reference, expectation, seed=seed, barrier=self._barrier, secrets=secrets)
+        record.modes[mode].trials.append(with_earlier(verdict, record.modes[mode].trials))
+        self._losses.note(mode, lost=bool(verdict.reasons) and verdict.reasons[0] in PROCESS_LOSSES)
+        if verdict.reasons and verdict.reasons[0] in LOAD_FAILURES:
+            self._broken[mode] = verdict
+
+
+def _refuse_all(record: CaseRecord, modes: Sequence[Mode], verdict: TrialVerdict) -> None:
+    for mode in modes:
+        record.modes[mode].trials.append(verdict)
 
 
 def _kind(error: ContractError) -> str:

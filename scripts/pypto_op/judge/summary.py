@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pypto_op.judge.inspection import onset
 from pypto_op.judge.reasons import LOAD_FAILURES, Reason
 from pypto_op.judge.records import CaseRecord, TrialVerdict
 from pypto_op.judge.subject import Subject
@@ -76,6 +77,8 @@ def first_failure(records: Sequence[CaseRecord], subject: Subject, producers: Ma
         return None
     mode, trial = _worst_trial(record)
     pattern = fingerprint(record)
+    bad = _earliest(trial.bad_outputs, producers)
+    drift = onset(trial.per_iter)
     return {
         "case_id": record.id,
         "failing_module_boundary": subject.boundary,
@@ -85,10 +88,19 @@ def first_failure(records: Sequence[CaseRecord], subject: Subject, producers: Ma
         "mode": str(mode),
         "reason": str(trial.reasons[0]) if trial.reasons else None,
         "seed": trial.seed,
-        "first_bad_output": trial.first_bad_output,
-        "first_bad_producer": producers.get(trial.first_bad_output or ""),
+        "first_bad_output": bad,
+        "first_bad_producer": producers.get(bad or ""),
         "cpu_reproducer_candidate": trial.near_miss,
+        **({} if drift is None else {"drift_onset_iter": drift}),
     }
+
+
+def _earliest(bad: Sequence[str], producers: Mapping[str, int]) -> str | None:
+    """Return the wrong output whose module comes first: what later modules make of it is wrong for its sake.
+
+    Where every output that modules before M_k made is right, that is an output of M_k.
+    """
+    return min(bad, key=lambda name: (producers.get(name, len(producers) + 1), bad.index(name)), default=None)
 
 
 def _worst_trial(record: CaseRecord) -> tuple[Mode, TrialVerdict]:

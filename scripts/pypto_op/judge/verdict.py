@@ -107,7 +107,7 @@ def judge_run(
         secrets: inputs and golden outputs, whose values must not be in them.
     """
     verdict = _judge(run, reference, expectation, seed, lambda text: barrier.clean(text, secrets))
-    verdict.log = barrier.clean(_log(run), secrets)
+    verdict.stdout, verdict.stderr = (barrier.clean(text.rstrip(), secrets) for text in (run.stdout, run.stderr))
     verdict.seconds, verdict.peak_rss_mb = run.seconds, run.peak_rss_mb
     verdict.launches, verdict.cost, verdict.host_made = run.launches, run.cost, run.host_made
     return verdict
@@ -134,7 +134,7 @@ def with_earlier(verdict: TrialVerdict, earlier: Sequence[TrialVerdict]) -> Tria
 
 def _judge(run: RunResult, reference: Reference | None, expectation: Expectation, seed: int, clean: Any) -> TrialVerdict:
     ended = reason_of(run.outcome)
-    if reference is not None and (problem := reference.problem()):
+    if reference is not None and (problem := reference.problem() or _breaks_contract(reference, expectation)):
         return refuse(Reason.GOLDEN_FAILED, problem, seed=seed)
     if ended is not None:
         detail = " ".join(clean(run.detail).split())
@@ -144,8 +144,10 @@ def _judge(run: RunResult, reference: Reference | None, expectation: Expectation
     return _Comparison(run, reference, expectation).verdict(seed)
 
 
-def _log(run: RunResult) -> str:
-    return "\n".join(part for part in (run.stdout.rstrip(), run.stderr.rstrip()) if part)
+def _breaks_contract(reference: Reference, expectation: Expectation) -> str:
+    """Say that the golden's outputs are not as many as the contract names, or ""."""
+    mine, named = len(reference.native.outputs), len(expectation.names)
+    return "" if mine == named else f"it returned {mine} output(s), the contract names {named}"
 
 
 class _Comparison:
@@ -155,7 +157,7 @@ class _Comparison:
         self.run, self.reference, self.expectation = run, reference, expectation
         self.problems: dict[Reason, str] = {}
         self.leaves: list[dict[str, Any]] = []
-        self.first_bad: str | None = None
+        self.bad: dict[str, None] = {}
         self.near_misses: list[bool] = []
 
     def verdict(self, seed: int) -> TrialVerdict:
@@ -178,7 +180,7 @@ class _Comparison:
             "; ".join(self.problems[reason] for reason in reasons),
             self.leaves,
             precision_checked=bool(self.leaves),
-            first_bad_output=self.first_bad,
+            bad_outputs=tuple(self.bad),
             near_miss=reasons == (Reason.MISMATCH,) and all(self.near_misses) and bool(self.near_misses),
         )
 
@@ -225,10 +227,8 @@ class _Comparison:
         return sound
 
     def _names(self) -> list[str]:
-        """Return the contract's names; a golden that returns more leaves than the contract names gets numbers."""
-        count = len(self.reference.native.outputs)
-        names = list(self.expectation.names)
-        return names if len(names) == count else [f"output_{i}" for i in range(count)]
+        """Return the contract's names; the golden has as many outputs (`_breaks_contract`)."""
+        return list(self.expectation.names)
 
     # -- the outputs' values ----------------------------------------------------------------------------------
 
@@ -302,8 +302,7 @@ class _Comparison:
     # -- bookkeeping ------------------------------------------------------------------------------------------
 
     def _add_leaf(self, reason: Reason, name: str, detail: str) -> None:
-        if self.first_bad is None:
-            self.first_bad = name
+        self.bad[name] = None
         self._add(reason, f"{name}: {detail}")
 
     def _add(self, reason: Reason, detail: str = "") -> None:

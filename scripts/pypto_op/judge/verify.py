@@ -10,18 +10,23 @@ from typing import Any
 
 from pypto_op.backends.base import Availability, Backend, Limits
 from pypto_op.backends.registry import get_backend
+from pypto_op.documents import schema
+from pypto_op.documents import suite as suite_document
 from pypto_op.errors import ContractError, InfraError, PyptoOpError
 from pypto_op.judge import report as reports
 from pypto_op.judge import summary
+from pypto_op.judge.calling import used_inputs
 from pypto_op.judge.contract import Contract, load_contract
 from pypto_op.judge.error_maps import ErrorMaps
 from pypto_op.judge.inputs import checks_precision, fresh_seed
+from pypto_op.judge.inspection import probe_of
 from pypto_op.judge.reasons import sentence_of
 from pypto_op.judge.records import CaseRecord
 from pypto_op.judge.runner import Plan, run_cases, worker_count
 from pypto_op.judge.subject import Subject, resolve
 from pypto_op.policy import Policy
 from pypto_op.state import evidence
+from pypto_op.state.hashing import sha256_file
 from pypto_op.vocabulary import ExitCode, Mode, Status
 from pypto_op.workspace import OpWorkspace
 
@@ -45,6 +50,9 @@ class Request:
     seed: int | None
     report: Path | None
     error_maps: bool
+    suite: Path | None = None
+    inspect: str | None = None
+    only: Mapping[str, Any] | None = None
 
 
 def verify_operator(
@@ -61,6 +69,8 @@ def verify_operator(
     seed: int | None = None,
     report: Path | None = None,
     error_maps: bool = False,
+    suite: Path | None = None,
+    inspect: str | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Judge an implementation and write the report; every problem but a senseless request ends in a report too.
@@ -78,6 +88,8 @@ def verify_operator(
         seed: the second seed of precision cases; None: a fresh one, so no kernel can be fitted to it.
         report: where the report goes; default: eval/evaluation_report.json.
         error_maps: keep where each output is off, under `_debug/error_maps/`.
+        suite: another suite than the operator's own; what it says is no evidence for a gate.
+        inspect: compare this inspection probe in the outputs' place; likewise no evidence.
         progress: called with each case's record and the number of cases, in no particular order.
 
     Returns:
@@ -89,8 +101,33 @@ def verify_operator(
     """
     if not modes:
         raise ContractError("no mode was asked for", remedy="use --modes sim,npu")
-    request = Request(tuple(modes), impl, up_to_module, levels, case, policy, jobs, limits or Limits(), seed, report, error_maps)
+    request = Request(
+        tuple(modes), impl, up_to_module, levels, case, policy, jobs, limits or Limits(), seed, report, error_maps, suite, inspect
+    )
     return _Verification(ws, request).run(progress)
+
+
+def judge_case(
+    ws: OpWorkspace,
+    case: Mapping[str, Any],
+    *,
+    modes: Sequence[Mode],
+    impl: Path | str | None = None,
+    up_to_module: int | str | None = None,
+) -> CaseRecord:
+    """Judge one case that need not be in the suite; nothing is written but what runs leave behind.
+
+    Raises:
+        ContractError: a document, the golden or the case is malformed, or a file is missing.
+        InfraError: no mode is available, or the reference process cannot run.
+    """
+    if not modes:
+        raise ContractError("no mode was asked for", remedy="use sim, npu")
+    document = {"schema_version": 1, "op": ws.name, "total_modules": 1, "cases": [dict(case)]}
+    schema.check(document, "adversarial_suite")
+    only = suite_document.build(document, "the given case").cases[0]
+    request = Request(tuple(modes), impl, up_to_module, None, None, None, 1, Limits(), None, None, False, only=only)
+    return _Verification(ws, request).judged(None)[0]
 
 
 class _Verification:
@@ -109,7 +146,7 @@ class _Verification:
     def run(self, progress: Progress | None) -> dict[str, Any]:
         reports.remove(self.path)
         try:
-            records = self._judge(progress)
+            records = self.judged(progress)
             result = self._verdict(records)
         except PyptoOpError as error:
             result = self._failed(error)
@@ -118,13 +155,14 @@ class _Verification:
 
     # -- the steps ------------------------------------------------------------------------------------------
 
-    def _judge(self, progress: Progress | None) -> list[CaseRecord]:
+    def judged(self, progress: Progress | None) -> list[CaseRecord]:
+        """Judge the selected cases; raise what makes that impossible."""
         request = self.request
-        self.contract = contract = load_contract(self.ws, request.policy)
+        self.contract = contract = load_contract(self.ws, request.policy, suite=request.suite)
         self.policy = contract.policy
         self.subject = subject = resolve(self.ws, contract.total_modules, impl=request.impl, up_to=request.up_to_module)
         self.hashes = self._hashes(subject)
-        cases = contract.select(request.levels, request.case)
+        cases = contract.select(request.levels, request.case) if request.only is None else [request.only]
         if not subject.impl.is_file():
             raise ContractError(
                 sentence_of_missing(subject), file=self._shown(subject.impl), remedy="write it (coder), then verify"
@@ -152,6 +190,8 @@ class _Verification:
             limits=request.limits,
             jobs=worker_count(len(cases)) if request.jobs is None else request.jobs,
             error_maps=ErrorMaps(self.ws, self.hashes["impl"]) if request.error_maps else None,
+            used_inputs=used_inputs(contract.interfaces, subject.phase),
+            probe=probe_of(request.inspect, subject.boundary) if request.inspect is not None else None,
         )
         records = run_cases(plan, progress and (lambda record: progress(record, len(cases))))
         changed = sorted(k for k, v in self._hashes(subject).items() if self.hashes.get(k) != v)
@@ -164,7 +204,8 @@ class _Verification:
         return records
 
     def _hashes(self, subject: Subject) -> dict[str, str]:
-        return evidence.file_hashes(self.ws, subject.phase, impl=subject.impl)
+        hashes = evidence.file_hashes(self.ws, subject.phase, impl=subject.impl)
+        return hashes if self.request.suite is None else {**hashes, "suite": sha256_file(self.request.suite)}
 
     def _shown(self, path: Path) -> str:
         return str(path.relative_to(self.ws.root)) if path.is_relative_to(self.ws.root) else str(path)
@@ -187,7 +228,8 @@ class _Verification:
         result["selection"] = {
             "levels": list(request.levels) if request.levels is not None else None,
             "case": request.case,
-            "complete": request.levels is None and request.case is None,
+            "complete": request.levels is None and request.case is None and request.inspect is None,
+            **({} if request.inspect is None else {"inspect": request.inspect}),
         }
         result["modes"] = {str(mode): reports.mode_entry(a) for mode, a in self.available.items()}
         result["versions"] = {k: v for a in self.available.values() for k, v in a.versions.items()}

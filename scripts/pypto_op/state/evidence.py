@@ -129,6 +129,7 @@ def sealed_passes(ws: OpWorkspace, impl: Path | None = None, k: int | None = Non
             report.get("op_name") == ws.name
             and report.get("status") == Status.PASS
             and _positive(report.get("cases_passed"))
+            and not (report.get("selection") or {}).get("inspect")
             and not stale_hashes(report, now)
             and (k is None or report.get("up_to_module") == k)
             and check_seal(report)

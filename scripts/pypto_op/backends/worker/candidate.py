@@ -53,13 +53,14 @@ class Candidate:
         """Run the case whose inputs lie at `message["inputs"]`; return the outputs and the facts about them."""
         stem = Path(message["inputs"])
         values = self._read(stem)
+        buffer = self._allocated(message.get("buffer"))
         inputs = _tensors(values)
         before = [_digest(tensor) for _, tensor in inputs]
         facts: dict[str, Any] = {"outcome": str(Outcome.OK), "detail": "", "structure": ""}
         try:
-            returned, facts["seconds"] = self._call(values)
+            returned, facts["seconds"] = self._call(values, buffer)
             facts["structure"] = structure_of(returned)
-            leaves = leaves_of(returned)
+            leaves = list(buffer.values()) or leaves_of(returned)
             # Copies, taken before the check of their origin: a thread may still write to the originals.
             outputs = [_copy(leaf) for leaf in leaves]
         except Failure as failure:
@@ -70,8 +71,8 @@ class Candidate:
         facts["mutated_inputs"] = sorted({i for (i, tensor), old in pairs if _digest(tensor) != old})
         if outputs:
             facts |= self._facts_about(leaves, inputs)
-            facts["sentinel_left"] = self._sentinels_left(stem, outputs)
-            facts["cost"] = self._figures(values)
+            facts["sentinel_left"] = self._sentinels_left(stem, outputs) if not buffer else [self._left_in(buffer)]
+            facts["cost"] = self._figures(values) if not buffer else None
         return [_normal(output) for output in outputs], facts
 
     def _load(self, wrapper: str, sha256: str) -> Callable[..., Any]:
@@ -84,14 +85,24 @@ class Candidate:
         finally:
             self._rein_in()
 
-    def _call(self, values: Sequence[Any]) -> tuple[Any, float]:
+    def _allocated(self, wanted: dict[str, Any] | None) -> dict[str, torch.Tensor]:
+        """Return the buffer that an inspection wants, by its keyword, full of the sentinel."""
+        if not wanted:
+            return {}
+        made = torch.empty(wanted["shape"], dtype=getattr(torch, wanted["dtype"]))
+        return {wanted["name"]: self._device.place(made)}
+
+    def _left_in(self, buffer: dict[str, torch.Tensor]) -> int:
+        return sum(int(self._sentinel.mask(tensor.detach().cpu().contiguous()).sum()) for tensor in buffer.values())
+
+    def _call(self, values: Sequence[Any], buffer: dict[str, torch.Tensor] | None = None) -> tuple[Any, float]:
         torch.manual_seed(_SEED)
         self._recorder.begin([tensor for _, tensor in _tensors(values)])
         self._device.synchronize()
         self._let_loose()
         begin = time.perf_counter()
         try:
-            returned = self._function(*values)
+            returned = self._function(*values, **(buffer or {}))
             self._device.synchronize()
         except BaseException as error:
             self._end_if_forked()

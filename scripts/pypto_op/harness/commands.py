@@ -1,0 +1,87 @@
+"""`pypto-op harness new`, `pypto-op tests new`, `pypto-op cleanup`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pypto_op.vocabulary import ExitCode
+from pypto_op.workspace import OpWorkspace
+
+if TYPE_CHECKING:
+    from pypto_op.harness.generated import Outcome
+
+_OP_DIR = click.argument("op_dir", type=click.Path(path_type=Path))
+_FORCE = click.option("--force", is_flag=True, help="Replace files that somebody edited, too.")
+_AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+
+
+@click.group()
+def harness() -> None:
+    """Make the files that a kernel is judged with."""
+
+
+@harness.command(name="new")
+@_OP_DIR
+@_FORCE
+@click.option("--no-rehearsal", is_flag=True, help="Do not try the generated cases on the golden.")
+@_AS_JSON
+def harness_new(op_dir: Path, force: bool, no_rehearsal: bool, as_json: bool) -> int:
+    """Write eval/test_inputs.py, a first eval/adversarial_suite.json and eval/adversarial_runner.py of OP_DIR.
+
+    From SPEC.md, module_interfaces.yaml, the tile sizes of DESIGN.md, and what the golden subtracts and reduces. A
+    file that somebody edited is kept unless --force.
+    """
+    from pypto_op.harness.evaluation import new_harness
+
+    ws = OpWorkspace.at(op_dir)
+    made = new_harness(ws, force=force, try_cases=not no_rehearsal)
+    lines = [f"the suite has {made.cases} case(s)"]
+    lines += [f"left out {name}: {why}" for name, why in made.dropped.items()]
+    lines += [f"the suite still lacks something: {finding}" for finding in made.findings]
+    details = {"cases": made.cases, "dropped": made.dropped, "findings": made.findings}
+    return _tell(ws, made.files, lines, details, as_json)
+
+
+def _tell(ws: OpWorkspace, files: Sequence[Outcome], lines: list[str], details: dict[str, Any], as_json: bool) -> int:
+    if as_json:
+        fates = {str(outcome.path.relative_to(ws.root)): str(outcome.fate) for outcome in files}
+        click.echo(json.dumps({"op_dir": str(ws.root), "files": fates, **details}, indent=2, ensure_ascii=False))
+        return ExitCode.OK
+    for outcome in files:
+        remark = " (edited; --force replaces it)" if outcome.fate == "kept" else ""
+        click.echo(f"{outcome.fate}  {outcome.path.relative_to(ws.root)}{remark}")
+    for line in lines:
+        click.echo(line)
+    return ExitCode.OK
+
+
+@click.group()
+def tests() -> None:
+    """Make the tests of modules and operator."""
+
+
+@tests.command(name="new")
+@_OP_DIR
+@click.option("--up-to-module", "phase", metavar="K", help="Only the test of M_1..M_K.")
+@click.option("--e2e", is_flag=True, help="Only the end-to-end test.")
+@_FORCE
+@_AS_JSON
+def tests_new(op_dir: Path, phase: str | None, e2e: bool, force: bool, as_json: bool) -> int:
+    """Write modules/test_<op>_module<suffix>.py and test_<op>.py of OP_DIR, for each impl that has its golden.
+
+    They run as scripts and under pytest. A file that somebody edited is kept unless --force.
+    """
+    from pypto_op.errors import ContractError
+    from pypto_op.harness.tests import new_tests
+    from pypto_op.workspace import parse_phase
+
+    if phase is not None and e2e:
+        raise ContractError("--up-to-module and --e2e exclude each other", remedy="give one of them")
+    ws = OpWorkspace.at(op_dir)
+    files = new_tests(ws, phase=None if phase is None else parse_phase(phase), e2e=e2e, force=force)
+    return _tell(ws, files, [], {}, as_json)

@@ -1,0 +1,112 @@
+"""`pypto-op harness new`: eval/test_inputs.py, eval/adversarial_suite.json and eval/adversarial_runner.py."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from typing import Any
+
+from pypto_op.documents import suite as suite_document
+from pypto_op.harness import suite as suite_cases
+from pypto_op.harness.generated import Fate, Outcome, is_untouched, render, stamped_python, stamped_suite, write
+from pypto_op.harness.material import FLOATS, Material, gather
+from pypto_op.harness.rehearsal import rehearse
+from pypto_op.stress.author import patterns_source
+from pypto_op.workspace import OpWorkspace
+
+_INTEGERS = {"int32": (0, 16), "int64": (0, 16), "int": (0, 16), "int8": (-128, 128), "uint8": (0, 256)}
+"""Range of an integer tensor that nothing is said about."""
+
+
+@dataclass(frozen=True)
+class Made:
+    """What `harness new` did.
+
+    Attributes:
+        files: the three files, and what became of each.
+        cases: how many cases the suite that lies there has.
+        dropped: generated cases that were left out, and why.
+        findings: what the suite that lies there still lacks.
+    """
+
+    files: list[Outcome]
+    cases: int
+    dropped: dict[str, str] = field(default_factory=dict)
+    findings: list[str] = field(default_factory=list)
+
+
+def runner_text() -> str:
+    """Return the bytes that every operator's eval/adversarial_runner.py must have."""
+    return stamped_python(render("adversarial_runner.py.j2", {}))
+
+
+def runner_sha256() -> str:
+    """Return the sha256 of `runner_text`."""
+    return hashlib.sha256(runner_text().encode("utf-8")).hexdigest()
+
+
+def new_harness(ws: OpWorkspace, *, force: bool = False, try_cases: bool = True) -> Made:
+    """Write the harness; edited files are kept unless `force`.
+
+    Args:
+        ws: the operator; SPEC.md, module_interfaces.yaml and the golden must be there.
+        force: replace edited files too.
+        try_cases: run each generated case on the golden, and leave out what says nothing.
+
+    Raises:
+        ContractError: a document or the golden is missing or malformed, or no case works.
+        InfraError: a file cannot be written, or the reference process cannot run.
+    """
+    material = gather(ws)
+    outcomes = write([(ws.test_inputs, inputs_text(material)), (ws.runner, runner_text())], force=force)
+    dropped: dict[str, str] = {}
+    if force or not ws.suite.exists() or is_untouched(ws.suite.read_text(encoding="utf-8")):
+        cases = suite_cases.cases(material)
+        if try_cases:
+            rehearsed = rehearse(ws, cases)
+            cases, dropped = rehearsed.cases, rehearsed.dropped
+        outcomes += write([(ws.suite, stamped_suite(_suite(material, cases)))], force=force)
+    else:
+        outcomes.append(Outcome(ws.suite, Fate.KEPT))
+    suite = suite_document.load(ws.suite)
+    findings = [finding.one_line() for finding in suite_document.check_complete(suite)]
+    return Made(outcomes, len(suite.cases), dropped, findings)
+
+
+def inputs_text(material: Material) -> str:
+    """Return the text of eval/test_inputs.py."""
+    tensors = material.tensors
+    first = material.spec.supported_dtypes[0]
+    follows = [p.name for p in tensors if p.dtype == first or (p.dtype in FLOATS and first in FLOATS and p.dtype == "float32")]
+    context = {
+        "op": material.ws.name,
+        "patterns": patterns_source(),
+        "ports": material.interfaces.primary_inputs,
+        "tensors": [{"name": p.name, "shape": _listed(p.shape), "dtype": _word(p.dtype)} for p in tensors],
+        "follows": follows,
+        "scalars": _mapping(material.scalars),
+        "integers": [(p.name, *_INTEGERS[p.dtype]) for p in tensors if p.dtype in _INTEGERS],
+    }
+    return stamped_python(render("test_inputs.py.j2", context))
+
+
+def _suite(material: Material, cases: list[dict[str, Any]]) -> dict[str, Any]:
+    return {
+        "schema_version": 1,
+        "op": material.ws.name,
+        "total_modules": material.interfaces.total_modules,
+        "description": "Made by `pypto-op harness new`; add what this operator needs beyond it.",
+        "cases": cases,
+    }
+
+
+def _word(dtype: str) -> str:
+    return "int64" if dtype == "int" else dtype
+
+
+def _listed(shape: tuple[str, ...]) -> str:
+    return "[" + ", ".join(f'"{dimension}"' for dimension in shape) + "]"
+
+
+def _mapping(values: Any) -> str:
+    return "{" + ", ".join(f'"{name}": {value!r}' for name, value in values.items()) + "}"

@@ -1,0 +1,154 @@
+"""Files that a generator owns until somebody edits them.
+
+Each generated file carries the sha256 of the rest of its text. As long as it fits, the file is still the
+generator's and may be written again; otherwise somebody's work is in it, and only `--force` replaces that.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from pypto_op.documents.reading import read_text
+from pypto_op.documents.writing import write_atomically
+from pypto_op.errors import ContractError, InfraError
+
+_STAMP = re.compile(r"^# pypto-op generated: ([0-9a-f]{64})\n", re.M)
+_JSON_KEY = "x_generated"
+_MARKDOWN_STAMP = re.compile(r"^<!-- pypto-op generated: ([0-9a-f]{64}) -->\n", re.M)
+
+
+class Fate(str, Enum):
+    """What became of a file."""
+
+    WRITTEN = "written"
+    UNCHANGED = "unchanged"
+    REPLACED = "replaced"
+    KEPT = "kept"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One file after a generator ran.
+
+    Attributes:
+        path: the file.
+        fate: `kept` means that it was edited by somebody and was not touched.
+    """
+
+    path: Path
+    fate: Fate
+
+
+def render(template: str, context: Mapping[str, Any]) -> str:
+    """Return a template of this room, filled in."""
+    folder = Path(__file__).with_name("templates")
+    # Python and Markdown, not HTML: what goes in was checked by the documents' schemas, and goes through `repr`.
+    environment = Environment(  # noqa: S701
+        loader=FileSystemLoader(folder), undefined=StrictUndefined, keep_trailing_newline=True, trim_blocks=True
+    )
+    environment.filters["repr"] = repr
+    return environment.get_template(template).render(**context)
+
+
+def stamped_python(text: str) -> str:
+    """Return a Python text with its stamp as the last line."""
+    text = text.rstrip("\n") + "\n"
+    return f"{text}# pypto-op generated: {_digest(text)}\n"
+
+
+def stamped_markdown(text: str) -> str:
+    """Return a Markdown text with its stamp as a last, invisible line."""
+    text = text.rstrip("\n") + "\n"
+    return f"{text}<!-- pypto-op generated: {_digest(text)} -->\n"
+
+
+def stamped_suite(data: Mapping[str, Any]) -> str:
+    """Return the text of a suite, one line per case, with its stamp under `x_generated`."""
+    body = {key: value for key, value in data.items() if key != _JSON_KEY}
+    return suite_text({**body, _JSON_KEY: _digest(_canonical(body))})
+
+
+def suite_text(data: Mapping[str, Any]) -> str:
+    """Return JSON that people can read: one line per case, everything else one line per key."""
+    lines = []
+    for key, value in data.items():
+        if key == "cases":
+            cases = ",\n    ".join(json.dumps(case, ensure_ascii=False) for case in value)
+            lines.append(f'  "cases": [\n    {cases}\n  ]')
+        else:
+            lines.append(f"  {json.dumps(key)}: {json.dumps(value, ensure_ascii=False)}")
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def is_untouched(text: str) -> bool:
+    """Whether a text is exactly what some generator wrote."""
+    for pattern in (_STAMP, _MARKDOWN_STAMP):
+        stamps = list(pattern.finditer(text))
+        if stamps:
+            last = stamps[-1]
+            return last.end() == len(text) and last[1] == _digest(text[: last.start()])
+    if not text.lstrip().startswith("{"):
+        return False
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    stamp = data.pop(_JSON_KEY, None) if isinstance(data, dict) else None
+    return stamp is not None and stamp == _digest(_canonical(data))
+
+
+def write(files: Sequence[tuple[Path, str]], *, force: bool = False) -> list[Outcome]:
+    """Write generated files, but never over somebody's work.
+
+    Args:
+        files: path and whole text of each.
+        force: replace edited files too.
+
+    Raises:
+        ContractError: a path is taken by something that is no file.
+        InfraError: a file cannot be written.
+    """
+    return [Outcome(path, _write_one(path, text, force)) for path, text in files]
+
+
+def _write_one(path: Path, text: str, force: bool) -> Fate:
+    if not path.exists() and not path.is_symlink():
+        _put(path, text)
+        return Fate.WRITTEN
+    if path.is_symlink() or not path.is_file():
+        raise ContractError("is no regular file", file=path, remedy="move it away")
+    present = read_text(path)
+    if present == text:
+        return Fate.UNCHANGED
+    if not force and not is_untouched(present):
+        return Fate.KEPT
+    _put(path, text)
+    return Fate.REPLACED
+
+
+def _put(path: Path, text: str) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InfraError(f"cannot be made ({error.strerror})", file=path.parent) from None
+    write_atomically(path, text)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8")).hexdigest()
+
+
+def _canonical(data: Any) -> str:
+    return json.dumps(data, sort_keys=True, separators=(",", ":"))

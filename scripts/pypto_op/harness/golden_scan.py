@@ -1,0 +1,185 @@
+"""Subtractions and reductions in a golden's source: the places where accuracy is lost.
+
+The source is read, not run. Only arithmetic on tensors counts: sizes, indices and constants are told apart by how
+they are made (`x.shape[0]`, `len(...)`, `range(...)`, literals).
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from pathlib import Path
+
+from pypto_op.documents.reading import read_text
+from pypto_op.errors import ContractError
+
+REDUCTIONS = frozenset(
+    {"sum", "mean", "var", "std", "norm", "softmax", "log_softmax", "logsumexp", "cumsum", "matmul", "bmm", "mm", "einsum"}
+    | {"layer_norm", "rms_norm", "prod", "cumprod", "addmm", "baddbmm", "linear", "scaled_dot_product_attention", "dot", "mv"}
+)
+_SUBTRACTS = frozenset({"sub", "subtract", "rsub", "diff", "var", "std", "layer_norm", "batch_norm", "group_norm"})
+_SIZES = frozenset({"len", "range", "int", "size", "dim", "numel", "ndim", "min", "max", "enumerate"})
+_LONGEST = 160
+
+
+@dataclass(frozen=True)
+class Subtraction:
+    """One subtractive accumulation.
+
+    Attributes:
+        expression: as the golden writes it.
+        line: of the file.
+        inputs: the golden's parameters that its operands are computed from.
+    """
+
+    expression: str
+    line: int
+    inputs: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Scan:
+    """What a golden does that hurts.
+
+    Attributes:
+        subtractions: each pair once, in order of first occurrence.
+        reductions: names of the reductions, each once, in order.
+    """
+
+    subtractions: tuple[Subtraction, ...]
+    reductions: tuple[str, ...]
+
+
+def scan(path: Path, function: str) -> Scan:
+    """Read the golden function of a file and the helpers of the same file that it calls.
+
+    Raises:
+        ContractError: the file cannot be read, does not parse, or lacks the function.
+    """
+    try:
+        tree = ast.parse(read_text(path))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        raise ContractError("does not parse", file=path, remedy="mend the golden first") from None
+    functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+    if function not in functions:
+        raise ContractError(f"has no function {function}", file=path, remedy=f"define {function}(...)")
+    subtractions: dict[str, Subtraction] = {}
+    reductions: dict[str, None] = {}
+    for reached in _reached(function, functions):
+        plain, origins = _plain_names(reached), _origins(reached)
+        for node in ast.walk(reached):
+            if isinstance(node, ast.Call):
+                reductions.update(dict.fromkeys(name for name in [_called(node)] if name in REDUCTIONS))
+            elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
+                reductions["matmul"] = None
+            if _subtracts(node, plain):
+                found = _described(node, origins, reached is functions[function])
+                subtractions.setdefault(found.expression, found)
+    return Scan(tuple(sorted(subtractions.values(), key=lambda s: s.line)), tuple(reductions))
+
+
+def _reached(name: str, functions: dict[str, ast.FunctionDef]) -> list[ast.FunctionDef]:
+    reached: dict[str, ast.FunctionDef] = {}
+    waiting = [name]
+    while waiting:
+        current = waiting.pop(0)
+        if current in reached:
+            continue
+        reached[current] = functions[current]
+        for node in ast.walk(functions[current]):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in functions:
+                waiting.append(node.func.id)
+    return list(reached.values())
+
+
+def _subtracts(node: ast.AST, plain: set[str]) -> bool:
+    """Whether a node subtracts one tensor from another, or does so inside a reduction such as a variance."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub):
+        return not _is_plain(node.left, plain) and not _is_plain(node.right, plain)
+    if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Sub):
+        return not _is_plain(node.target, plain) and not _is_plain(node.value, plain)
+    return isinstance(node, ast.Call) and _called(node) in _SUBTRACTS
+
+
+def _described(node: ast.AST, origins: dict[str, set[str]], is_golden: bool) -> Subtraction:
+    """Return the finding; in a helper the golden's own parameters are not followed, so none are named."""
+    shown = f"{_shown(node.target)} - {_shown(node.value)}" if isinstance(node, ast.AugAssign) else _shown(node)
+    names = [n.id for n in ast.walk(node) if isinstance(n, ast.Name)]
+    inputs = sorted({origin for name in names for origin in origins.get(name, ())}) if is_golden else []
+    return Subtraction(shown[:_LONGEST], getattr(node, "lineno", 0), tuple(inputs))
+
+
+def _origins(function: ast.FunctionDef) -> dict[str, set[str]]:
+    """Return name -> the function's parameters that its value depends on, loops included."""
+    origins = {argument.arg: {argument.arg} for argument in [*function.args.posonlyargs, *function.args.args]}
+    while True:
+        before = sum(map(len, origins.values()))
+        for node in ast.walk(function):
+            value: ast.AST | None = None
+            targets: list[ast.expr] = []
+            if isinstance(node, ast.Assign):
+                value, targets = node.value, node.targets
+            elif isinstance(node, (ast.AugAssign, ast.AnnAssign)) and node.value is not None:
+                value, targets = node.value, [node.target]
+            elif isinstance(node, (ast.For, ast.comprehension)):
+                value, targets = node.iter, [node.target]
+            used = {o for n in ast.walk(value) if isinstance(n, ast.Name) for o in origins.get(n.id, ())} if value else set()
+            for name in (n.id for target in targets for n in ast.walk(target) if isinstance(n, ast.Name)):
+                origins.setdefault(name, set()).update(used)
+        if sum(map(len, origins.values())) == before:
+            return origins
+
+
+def _called(call: ast.Call) -> str:
+    if isinstance(call.func, ast.Attribute):
+        base = call.func.value
+        return "" if isinstance(base, ast.Name) and base.id in ("math", "np", "numpy") else call.func.attr
+    return call.func.id if isinstance(call.func, ast.Name) else ""
+
+
+def _plain_names(function: ast.FunctionDef) -> set[str]:
+    """Return the names that hold sizes, indices or constants; to a fixed point, since they depend on one another."""
+    plain: set[str] = set()
+    while True:
+        before = len(plain)
+        for node in ast.walk(function):
+            if isinstance(node, ast.Assign) and _is_plain(node.value, plain):
+                plain |= {n.id for target in node.targets for n in ast.walk(target) if isinstance(n, ast.Name)}
+            elif isinstance(node, (ast.For, ast.comprehension)) and _is_plain(node.iter, plain):
+                plain |= {n.id for n in ast.walk(node.target) if isinstance(n, ast.Name)}
+        if len(plain) == before:
+            return plain
+
+
+def _is_plain(node: ast.AST, plain: set[str]) -> bool:
+    """Whether an expression is a number of the host rather than a tensor."""
+    if isinstance(node, ast.Constant):
+        return True
+    if isinstance(node, ast.Name):
+        return node.id in plain
+    if isinstance(node, ast.Attribute):
+        is_math = isinstance(node.value, ast.Name) and node.value.id in ("math", "torch", "np")
+        return is_math or node.attr in ("shape", "ndim", "dtype", "device")
+    if isinstance(node, ast.Subscript):
+        return _is_plain(node.value, plain)
+    if isinstance(node, ast.UnaryOp):
+        return _is_plain(node.operand, plain)
+    if isinstance(node, ast.BinOp):
+        return _is_plain(node.left, plain) and _is_plain(node.right, plain)
+    if isinstance(node, (ast.Tuple, ast.List)):
+        return all(_is_plain(item, plain) for item in node.elts)
+    if isinstance(node, ast.IfExp):
+        return _is_plain(node.body, plain) and _is_plain(node.orelse, plain)
+    if isinstance(node, ast.Call):
+        function = node.func
+        if isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name) and function.value.id == "math":
+            return True
+        named = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+        if named in ("min", "max"):  # of sizes, not torch's
+            return isinstance(function, ast.Name) and all(_is_plain(argument, plain) for argument in node.args)
+        return named in _SIZES
+    return False
+
+
+def _shown(node: ast.AST) -> str:
+    return " ".join(ast.unparse(node).split())[:_LONGEST]

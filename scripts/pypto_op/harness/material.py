@@ -1,0 +1,139 @@
+"""What the generators work from: the operator's documents, its golden's source, its tile sizes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pypto_op.documents import default_suite, shape_expr
+from pypto_op.documents import interfaces as interfaces_document
+from pypto_op.documents import spec as spec_document
+from pypto_op.documents.interfaces import Interfaces, Port
+from pypto_op.documents.reading import read_text, read_yaml
+from pypto_op.documents.spec import Spec
+from pypto_op.errors import ContractError
+from pypto_op.harness import constraints, golden_scan
+from pypto_op.harness.golden_scan import Scan
+from pypto_op.workspace import OpWorkspace
+
+FLOATS = ("float32", "float16", "bfloat16")
+_DEFAULT_TILES = (16, 64)
+_LARGEST_TILE = 512
+_TILE_CALL = re.compile(r"set_(?:vec|cube)_tile_shapes\(([^()]*)\)")
+_TILE_NAME = re.compile(r"\b[A-Z0-9_]*(?:TILE|ROWS|BLOCK|CHUNK)[A-Z0-9_]*\s*[:=]\s*(\d+)\b")
+_SCALAR_OF = {"bool": False, "float32": 1.0, "float16": 1.0, "bfloat16": 1.0}
+
+Sizes = dict[str, int]
+
+
+@dataclass(frozen=True)
+class Material:
+    """What is known of an operator before any kernel exists.
+
+    Attributes:
+        ws: the operator.
+        spec: SPEC.md.
+        interfaces: module_interfaces.yaml.
+        scan: what the golden's source subtracts and reduces.
+        tiles: tile sizes that the design or an impl names, smallest first; two common ones where none is named.
+        scalars: default of each scalar input.
+        says_nan: SPEC.md speaks of NaN, so that it is a legal input.
+    """
+
+    ws: OpWorkspace
+    spec: Spec
+    interfaces: Interfaces
+    scan: Scan
+    tiles: tuple[int, ...]
+    scalars: Mapping[str, Any]
+    says_nan: bool
+
+    @property
+    def tensors(self) -> tuple[Port, ...]:
+        """The primary inputs that are tensors."""
+        return tuple(port for port in self.interfaces.primary_inputs if port.shape)
+
+    @property
+    def floating(self) -> tuple[str, ...]:
+        """Names of the floating tensors among the primary inputs."""
+        return tuple(port.name for port in self.tensors if port.dtype in FLOATS)
+
+    def p0_sizes(self) -> list[Sizes]:
+        """Return symbol -> size of each P0 shape."""
+        shapes = self.spec.p0_shapes
+        return [default_suite.solve(shape, self.interfaces, f"p0_shapes[{n}]") for n, shape in enumerate(shapes)]
+
+    def legal(self, sizes: Sizes) -> bool:
+        """Whether sizes satisfy the ranges and the readable constraints of SPEC.md, and give every tensor a shape."""
+        for axis, (low, high) in self.spec.axis_ranges.items():
+            if axis in sizes and not low <= sizes[axis] <= high:
+                return False
+        if not constraints.satisfied(self.spec.shape_constraints, sizes):
+            return False
+        try:
+            shapes = self.interfaces.resolve_shapes(sizes).values()
+        except ContractError:
+            return False
+        return all(size >= 1 for shape in shapes for size in shape)
+
+
+def gather(ws: OpWorkspace) -> Material:
+    """Read everything.
+
+    Raises:
+        ContractError: a document or the golden is missing or malformed, or they are about different operators.
+    """
+    spec, interfaces = spec_document.load(ws.spec), interfaces_document.load(ws.interfaces)
+    for file, name in ((ws.spec, spec.op_name), (ws.interfaces, interfaces.op)):
+        if name != ws.name:
+            raise ContractError(f"is about the operator {name!r}", file=file, remedy=f"write {ws.name}")
+    return Material(
+        ws=ws,
+        spec=spec,
+        interfaces=interfaces,
+        scan=golden_scan.scan(ws.golden, ws.golden_name()),
+        tiles=_tiles(ws),
+        scalars=_scalars(ws, spec, interfaces),
+        says_nan="nan" in read_text(ws.spec).lower().replace("nan-", "nan "),
+    )
+
+
+def symbols_of(port: Port) -> frozenset[str]:
+    """Return the symbols in a port's shape."""
+    return frozenset(symbol for dimension in port.shape for symbol in shape_expr.parse(dimension).symbols)
+
+
+def _tiles(ws: OpWorkspace) -> tuple[int, ...]:
+    files = [ws.design, ws.impl, *(ws.module_impl(k) for k in ws.existing_module_phases())]
+    found: set[int] = set()
+    for path in files:
+        if path.is_file():
+            found |= set(_tiles_in(path))
+    sizes = sorted(size for size in found if 1 < size <= _LARGEST_TILE)
+    if not sizes:
+        return _DEFAULT_TILES
+    # Three are enough: the smallest cuts the most, the largest is the one that inputs rarely fill.
+    return tuple(dict.fromkeys((sizes[0], sizes[len(sizes) // 2], sizes[-1])))
+
+
+def _tiles_in(path: Path) -> Iterable[int]:
+    text = read_text(path)
+    for match in _TILE_CALL.finditer(text):
+        yield from map(int, re.findall(r"(?<![\w.])\d{1,6}(?![\w.])", match[1]))
+    for match in _TILE_NAME.finditer(text):
+        yield int(match[1][:6])
+
+
+def _scalars(ws: OpWorkspace, spec: Spec, interfaces: Interfaces) -> dict[str, Any]:
+    """Return the default of each scalar input: SPEC.md's, the contract's, else one that does nothing."""
+    written = {item["name"]: item.get("default") for item in read_yaml(ws.interfaces)["primary_inputs"]}
+    scalars: dict[str, Any] = {}
+    for port in interfaces.primary_inputs:
+        if port.shape:
+            continue
+        named = spec.default_params.get(port.name, written.get(port.name))
+        scalars[port.name] = _SCALAR_OF.get(port.dtype, 1) if named is None else named
+    return scalars

@@ -1,0 +1,113 @@
+"""Tries cases on the golden before they go into a suite: a case on which the golden itself fails says nothing.
+
+The golden and the inputs file run in the reference process, with limits. A case whose golden overflows gets smaller
+inputs, as long as that helps; one on which it raises, overflows for good or is constant is left out, and is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pypto_op.backends.base import Limits
+from pypto_op.backends.reference import ReferenceSession
+from pypto_op.errors import ContractError
+from pypto_op.stress.author import strengthen
+from pypto_op.vocabulary import Outcome
+from pypto_op.workspace import OpWorkspace
+
+if TYPE_CHECKING:
+    import torch
+
+_SECONDS = 60.0
+_SCALES = (1.0, 1e-1, 1e-2, 3e-3)
+"""What the `scale` of a case is multiplied with until the golden stays finite."""
+_LOST = (Outcome.TIMED_OUT, Outcome.CRASHED, Outcome.OUT_OF_MEMORY)
+
+Case = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Rehearsed:
+    """What became of the cases.
+
+    Attributes:
+        cases: those that say something, some with another `scale`.
+        dropped: id -> why it was left out.
+    """
+
+    cases: list[Case]
+    dropped: dict[str, str]
+
+
+def rehearse(ws: OpWorkspace, cases: Sequence[Case]) -> Rehearsed:
+    """Run the golden on every case.
+
+    Raises:
+        ContractError: `eval/test_inputs.py` or the golden does not work at all: no case is left.
+        InfraError: the reference process cannot run on this machine.
+    """
+    kept: list[Case] = []
+    dropped: dict[str, str] = {}
+    with ReferenceSession(ws, limits=Limits(case_seconds=_SECONDS)) as session:
+        for case in cases:
+            mended, problem = _tried(session, ws, _strengthened(session, ws, case))
+            if mended is not None:
+                kept.append(mended)
+                continue
+            dropped[case["id"]] = problem
+    if not kept:
+        first, why = next(iter(dropped.items()))
+        raise ContractError(f"no case works; {first}: {why}", file=ws.golden, remedy="mend the golden or the inputs")
+    return Rehearsed(kept, dropped)
+
+
+def _strengthened(session: ReferenceSession, ws: OpWorkspace, case: Case) -> Case:
+    """Return a case of cancellation with a recipe that was searched for; what fails there fails again in `_tried`."""
+    try:
+        return strengthen(ws, session, case)
+    except ContractError:
+        return case
+
+
+def _tried(session: ReferenceSession, ws: OpWorkspace, case: Case) -> tuple[Case | None, str]:
+    scales = _SCALES if "scale" in case else (1.0,)
+    problem = ""
+    for factor in scales:
+        attempt = {**case, "scale": case["scale"] * factor} if "scale" in case else case
+        problem = _problem(session, ws, attempt)
+        if not problem:
+            return attempt, ""
+        if problem in _HOPELESS:
+            break
+    return None, problem
+
+
+_HOPELESS = tuple(f"the golden ended with: {outcome}" for outcome in _LOST)
+
+
+def _problem(session: ReferenceSession, ws: OpWorkspace, case: Case) -> str:
+    """Say why a case says nothing, or ""."""
+    try:
+        inputs = [value for _, value in session.make_inputs(case)]
+    except ContractError as error:
+        return f"make_inputs: {error.problem}"
+    result = session.golden(inputs, function=ws.golden_name(), file=ws.golden)
+    if result.outcome is not Outcome.OK:
+        return f"the golden ended with: {result.outcome}"
+    if result.mutated_inputs:
+        return "the golden changes its inputs"
+    return "" if "one_nan" in str(case.get("zone")) else _empty_of_meaning(result.outputs)
+
+
+def _empty_of_meaning(outputs: Sequence[torch.Tensor]) -> str:
+    import torch
+
+    for output in outputs:
+        if output.is_floating_point() and output.numel() and not bool(torch.isfinite(output).all()):
+            return "the golden is not finite there"
+    told = [output for output in outputs if output.numel() > 1]
+    if told and all(bool((output == output.reshape(-1)[0]).all()) for output in told):
+        return "the golden is constant there"
+    return ""

@@ -1,0 +1,283 @@
+"""The cases of a first eval/adversarial_suite.json (verifier seed, B.2), from what is known before any kernel exists.
+
+| level | what | cases |
+|---|---|---|
+| L1 | it runs, and the structure is right | the base shape in each dtype, the first P0 shape |
+| L2 | ordinary numbers | the base shape and each P0 shape, each dtype, a second seed |
+| L3 | edges | each dynamic axis at 1, T-1, T, T+1 for each tile T, kT+-1; flags; a zone whose lost column shows |
+| L4 | long axes, many batches | each dynamic axis at several tiles and a rest, all of them at several |
+| L5 | values that hurt | primes, the zones, cancellation for each subtraction of the golden |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pypto_op.documents.suite import LEAST_PER_LEVEL
+from pypto_op.harness.material import FLOATS, Material, Sizes, symbols_of
+from pypto_op.vocabulary import Level
+
+SEEDS = (42, 7, 101, 3, 2024)
+_PRIMES = (37, 53, 17, 29)
+_SMALL = 19
+"""Size of a dynamic axis where nothing is asked of it: no multiple of any tile, above the smallest one."""
+_MOST_ELEMENTS = 1 << 18
+"""Generated shapes stay below this per tensor, so that a simulator runs them in a second; P0 shapes are as they are."""
+_MOST_STRESSES = 4
+_RELATIVE_GAP = 1e-5
+
+Case = dict[str, Any]
+Knobs = Mapping[str, Any]
+_NO_KNOBS: Knobs = {}
+
+ZONES: tuple[tuple[Level, str, Knobs], ...] = (
+    (Level.L3, "last_spike", {"zone": "last_spike"}),
+    (Level.L3, "positions", {"zone": "positions"}),
+    (Level.L5, "tiny", {"zone": "tiny"}),
+    (Level.L5, "huge", {"zone": "huge", "scale": 1e4}),
+    (Level.L5, "alternating", {"zone": "alternating"}),
+    (Level.L5, "shift", {"zone": "shift"}),
+    (Level.L5, "all_negative", {"zone": "all_negative"}),
+)
+
+
+def cases(material: Material) -> list[Case]:
+    """Return the cases, two or more per level, in order of level.
+
+    Raises:
+        ContractError: a P0 shape does not determine the symbols of the interfaces, or contradicts them.
+    """
+    maker = _Maker(material)
+    for fill in (_structure, _ordinary, _edges, _long, _hurting):
+        fill(maker)
+    maker.complete()
+    order = [str(level) for level in Level]
+    return sorted(maker.cases, key=lambda case: order.index(case["level"]))
+
+
+class _Maker:
+    """Collects cases; the same shape, dtype, seed and knobs only once per level."""
+
+    def __init__(self, material: Material) -> None:
+        self.material = material
+        self.cases: list[Case] = []
+        self.p0 = material.p0_sizes()
+        self.base = _base(material, self.p0)
+        self._seen: set[str] = set()
+        self._turn = 0
+
+    @property
+    def ragged(self) -> Sizes:
+        """The base shape with each long axis one tile and a rest, of the largest tile for which that is small."""
+        for tile in reversed(self.material.tiles):
+            sizes = {**self.base, **{axis: tile + 3 + n for n, axis in enumerate(self.long)}}
+            if self.material.legal(sizes) and self._small(sizes):
+                return sizes
+        return self.base
+
+    @property
+    def long(self) -> list[str]:
+        """The dynamic axes that kernels tile; the others are batches or heads."""
+        return [axis for axis in self.dynamic if _is_long(self.material, axis)]
+
+    @property
+    def dynamic(self) -> list[str]:
+        """The dynamic axes that are symbols of the interfaces."""
+        return [axis for axis in self.material.spec.dynamic_axes if axis in self.base]
+
+    def add(
+        self, level: Level, word: str, sizes: Sizes, *, dtype: str = "", seed: int = SEEDS[0], knobs: Knobs = _NO_KNOBS
+    ) -> bool:
+        """Add a case unless its sizes are illegal or too large, or it is there; without `dtype`, the next in turn."""
+        if not self.material.legal(sizes) or (sizes not in self.p0 and not self._small(sizes)):
+            return False
+        dtypes = self.material.spec.supported_dtypes
+        if not dtype:
+            dtype = dtypes[self._turn % len(dtypes)]
+            self._turn += 1
+        key = repr((level, sorted(sizes.items()), dtype, seed, sorted(knobs.items(), key=lambda item: item[0])))
+        if key in self._seen:
+            return False
+        self._seen.add(key)
+        self.cases.append(self._case(level, word, sizes, dtype, seed, knobs))
+        return True
+
+    def complete(self) -> None:
+        """Bring each level to two cases by further seeds: an operator of fixed shape has no other sizes."""
+        for level in Level:
+            for seed in SEEDS[1:]:
+                if sum(case["level"] == str(level) for case in self.cases) >= LEAST_PER_LEVEL:
+                    break
+                self.add(level, f"seed{seed}", self.base, seed=seed)
+
+    def _small(self, sizes: Sizes) -> bool:
+        for shape in self.material.interfaces.resolve_shapes(sizes).values():
+            count = 1
+            for size in shape:
+                count *= size
+            if count > _MOST_ELEMENTS and not self._p0_is_larger(count):
+                return False
+        return True
+
+    def _p0_is_larger(self, count: int) -> bool:
+        """Whether even the base shape is that large: an operator with big fixed axes has no small shapes."""
+        return sizes_product(self.material, self.base) * 4 >= count
+
+    def _case(self, level: Level, word: str, sizes: Sizes, dtype: str, seed: int, knobs: Mapping[str, Any]) -> Case:
+        name = f"{level}_{word}" + (f"_{dtype}" if len(self.material.spec.supported_dtypes) > 1 else "")
+        taken = {case["id"] for case in self.cases}
+        unique = next(n for n in _candidates(name[:112]) if n not in taken)
+        case: Case = {
+            "id": unique,
+            "level": str(level),
+            "shape": dict(sizes),
+            "dtype": {"default": dtype},
+            "precision": level is not Level.L1,
+        }
+        if dtype in FLOATS:
+            tolerance = self.material.spec.tolerance_for(dtype)
+            if tolerance is not None:
+                case["atol"], case["rtol"] = tolerance
+        return {**case, "seed": seed, **knobs}
+
+
+# -- the levels ---------------------------------------------------------------------------------------------------
+
+
+def _structure(maker: _Maker) -> None:
+    for dtype in maker.material.spec.supported_dtypes:
+        maker.add(Level.L1, "runs", maker.base, dtype=dtype)
+    for number, sizes in enumerate(maker.p0[:1]):
+        maker.add(Level.L1, f"p0_{number}", sizes)
+
+
+def _ordinary(maker: _Maker) -> None:
+    for dtype in maker.material.spec.supported_dtypes:
+        maker.add(Level.L2, "base", maker.base, dtype=dtype)
+    for number, sizes in enumerate(maker.p0):
+        for dtype in maker.material.spec.supported_dtypes:
+            maker.add(Level.L2, f"p0_{number}", sizes, dtype=dtype)
+    maker.add(Level.L2, "base_again", maker.base, seed=SEEDS[1])
+
+
+def _edges(maker: _Maker) -> None:
+    for axis in maker.dynamic:
+        for word, size in _edge_sizes(maker, axis):
+            maker.add(Level.L3, f"{axis}_{word}", {**maker.base, axis: size})
+    for port in maker.material.interfaces.primary_inputs:
+        if not port.shape and port.dtype == "bool":
+            for value in (True, False):
+                maker.add(Level.L3, f"{port.name}_{value}".lower(), maker.ragged, knobs={port.name: value})
+    _zones(maker, Level.L3)
+
+
+def _edge_sizes(maker: _Maker, axis: str) -> Iterator[tuple[str, int]]:
+    yield "one", 1
+    if axis not in maker.long:
+        yield "three", 3
+        return
+    for tile in maker.material.tiles:
+        yield from ((f"{tile}_minus_1", tile - 1), (f"{tile}", tile), (f"{tile}_plus_1", tile + 1))
+    tile = maker.material.tiles[0]
+    yield from ((f"two_{tile}_minus_1", 2 * tile - 1), (f"two_{tile}_plus_1", 2 * tile + 1))
+
+
+def _long(maker: _Maker) -> None:
+    tiles = maker.material.tiles
+    for axis in maker.dynamic:
+        if axis not in maker.long:
+            maker.add(Level.L4, f"{axis}_many", {**maker.base, axis: 7})
+            continue
+        # Several of the largest tiles where that is small enough, else of the smallest.
+        maker.add(Level.L4, f"{axis}_long", {**maker.base, axis: 3 * tiles[-1] + 3}) or maker.add(
+            Level.L4, f"{axis}_long", {**maker.base, axis: 3 * tiles[0] + 3}
+        )
+        maker.add(Level.L4, f"{axis}_many_tiles", {**maker.base, axis: 5 * tiles[0] + 1})
+    if len(maker.dynamic) > 1:
+        sizes = {axis: 2 * tiles[0] + 3 if axis in maker.long else 3 for axis in maker.dynamic}
+        maker.add(Level.L4, "all_axes", {**maker.base, **sizes})
+
+
+def _hurting(maker: _Maker) -> None:
+    primes = {axis: _PRIMES[n % len(_PRIMES)] if axis in maker.long else 5 for n, axis in enumerate(maker.dynamic)}
+    for dtype in maker.material.spec.supported_dtypes:
+        maker.add(Level.L5, "primes", {**maker.base, **primes}, dtype=dtype)
+    _zones(maker, Level.L5)
+    if maker.material.says_nan and maker.material.floating:
+        maker.add(Level.L5, "one_nan", maker.ragged, knobs={"zone": {maker.material.floating[0]: "one_nan"}})
+    _cancellation(maker)
+
+
+def _zones(maker: _Maker, level: Level) -> None:
+    if not maker.material.floating:
+        return
+    for at, word, knobs in ZONES:
+        if at is level:
+            maker.add(level, word, maker.ragged, knobs=knobs)
+
+
+def _cancellation(maker: _Maker) -> None:
+    """Add a case per subtraction of the golden, in the widest dtype: there cancellation is the kernel's doing."""
+    material = maker.material
+    dtypes = [word for word in FLOATS if word in material.spec.supported_dtypes]
+    target = material.interfaces.final_outputs[0].name
+    for number, found in enumerate(material.scan.subtractions[:_MOST_STRESSES]):
+        inputs = [name for name in found.inputs if name in material.floating] or list(material.floating)
+        if not inputs:
+            continue
+        stress = {
+            "target": target,
+            "expression": found.expression,
+            "relative_gap": _RELATIVE_GAP,
+            "seed": SEEDS[0],
+            "inputs": inputs,
+        }
+        maker.add(
+            Level.L5,
+            f"cancellation_stress_{number}",
+            maker.ragged,
+            dtype=dtypes[0] if dtypes else "",
+            knobs={"cancellation_stress": stress},
+        )
+
+
+# -- sizes --------------------------------------------------------------------------------------------------------
+
+
+def _base(material: Material, p0: list[Sizes]) -> Sizes:
+    """Return the sizes that other cases start from: the smallest P0 shape, dynamic axes made small where that is legal."""
+    smallest: Sizes = min(p0, key=lambda sizes: sizes_product(material, sizes))
+    base = dict(smallest)
+    for axis in material.spec.dynamic_axes:
+        for size in (_SMALL if _is_long(material, axis) else 2, _SMALL, 16, 32, 64, 128):
+            smaller = {**base, axis: size}
+            if axis in base and size < base[axis] and material.legal(smaller):
+                base = smaller
+                break
+    return base
+
+
+def _is_long(material: Material, axis: str) -> bool:
+    """Whether an axis is one that kernels tile: not the leading one of tensors of rank 3 and more (batch, heads)."""
+    leading = [port.shape[0] == axis for port in material.tensors if axis in symbols_of(port) and len(port.shape) >= 3]
+    return not leading or not all(leading)
+
+
+def sizes_product(material: Material, sizes: Sizes) -> int:
+    """Return the number of elements of the largest tensor."""
+    largest = 1
+    for shape in material.interfaces.resolve_shapes(sizes).values():
+        count = 1
+        for size in shape:
+            count *= size
+        largest = max(largest, count)
+    return largest
+
+
+def _candidates(name: str) -> Iterator[str]:
+    yield name
+    number = 2
+    while True:
+        yield f"{name}_{number}"
+        number += 1

@@ -1,0 +1,140 @@
+"""What a case is compared with: its inputs, the golden's answer, the golden's twins, the golden's inspection probe."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pypto_op.backends.base import RunResult
+from pypto_op.backends.reference import ReferenceSession
+from pypto_op.errors import ContractError
+from pypto_op.judge import inspection
+from pypto_op.judge.calling import positions
+from pypto_op.judge.inputs import checks_precision, stress_of
+from pypto_op.judge.verdict import Expectation, Reference
+from pypto_op.vocabulary import Outcome
+
+if TYPE_CHECKING:
+    from pypto_op.backends.base import Value
+    from pypto_op.judge.runner import Plan
+
+_LOSSES = frozenset({Outcome.TIMED_OUT, Outcome.CRASHED, Outcome.OUT_OF_MEMORY})
+_NEARLY = 0.95
+
+
+class ReferenceLoss:
+    """Whether a reference was lost; shared by all workers, since one that never ends would cost each case a time-out."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._sentence = ""
+
+    @property
+    def sentence(self) -> str:
+        """How it was lost; "" as long as it was not."""
+        with self._lock:
+            return self._sentence
+
+    def note(self, sentence: str) -> None:
+        """Remember the first loss."""
+        with self._lock:
+            self._sentence = self._sentence or sentence
+
+
+class References:
+    """One reference process for one plan, used for case after case.
+
+    Args:
+        plan: what is judged.
+        loss: shared among the workers of a run.
+    """
+
+    def __init__(self, plan: Plan, loss: ReferenceLoss) -> None:
+        self._plan, self._loss = plan, loss
+        self._session = ReferenceSession(plan.subject.workspace, limits=plan.limits)
+        subject, used = plan.subject, plan.input_names if plan.used_inputs is None else plan.used_inputs
+        function = subject.golden_function if plan.probe is None else plan.probe.function
+        self._taken = positions(subject.golden, function, plan.input_names, used)
+
+    def close(self) -> None:
+        """End the process; harmless when called twice."""
+        self._session.close()
+
+    def inputs(self, case: Mapping[str, Any]) -> list[Value]:
+        """Return the primary inputs of a case, in order.
+
+        Raises:
+            ContractError: eval/test_inputs.py does not make them.
+        """
+        started = time.monotonic()
+        try:
+            return [value for _, value in self._session.make_inputs(dict(case))]
+        except ContractError:
+            if time.monotonic() - started >= _NEARLY * self._plan.limits.case_seconds:
+                self._loss.note("eval/test_inputs.py does not end")
+            raise
+
+    def answer(self, inputs: Sequence[Value], expectation: Expectation) -> Reference:
+        """Return the golden's answer, and its twins' where the tolerance wants them."""
+        native = self._golden(inputs)
+        wanted = expectation.twins() if expectation.precision else ()
+        if not wanted or native.outcome is not Outcome.OK:
+            return Reference(native)
+        exact = self._golden(inputs, float64=True)
+        twins = {"golden": native}
+        for name in wanted:
+            if name not in twins:
+                twins[name] = self._golden(inputs, twin=name)
+        return Reference(native, exact, twins)
+
+    def probe(self, inputs: Sequence[Value]) -> RunResult:
+        """Return what the golden says of the plan's inspection probe: one tensor.
+
+        Raises:
+            ContractError: it says nothing that could be compared.
+        """
+        probe, file = self._plan.probe, self._plan.subject.golden
+        assert probe is not None
+        result = self._session.golden(self._handed(inputs), function=probe.function, file=file, probe=probe.name)
+        self._note(result)
+        fault = inspection.fault_of(result, probe)
+        if fault:
+            raise ContractError(
+                fault, file=file, remedy=f"define {probe.function}(*primary_inputs) -> {{{probe.name!r}: tensor}}"
+            )
+        return result
+
+    def condition(self, inputs: Sequence[Value], case: Mapping[str, Any]) -> float | None:
+        """Return how badly the golden's sums cancel on these inputs, where the case wants them to; None where not.
+
+        A golden that fails here has failed in `answer` too, and is told there.
+        """
+        wanted, subject = stress_of(case), self._plan.subject
+        if wanted is None or not checks_precision(case):
+            return None
+        try:
+            told = self._session.conditions(
+                self._handed(inputs),
+                function=subject.golden_function,
+                file=subject.golden,
+                expression=wanted.expression,
+                quantile=wanted.quantile,
+            )
+        except ContractError:
+            return None
+        return float(told["reached"])
+
+    def _golden(self, inputs: Sequence[Value], **how: Any) -> RunResult:
+        subject = self._plan.subject
+        result = self._session.golden(self._handed(inputs), function=subject.golden_function, file=subject.golden, **how)
+        self._note(result)
+        return result
+
+    def _handed(self, inputs: Sequence[Value]) -> list[Value]:
+        return [inputs[i] for i in self._taken] if len(inputs) == len(self._plan.input_names) else list(inputs)
+
+    def _note(self, result: RunResult) -> None:
+        if result.outcome in _LOSSES:
+            self._loss.note(f"it ended with: {result.outcome}")
