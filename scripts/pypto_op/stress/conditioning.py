@@ -50,7 +50,7 @@ class Site:
         return float(cells.sort().values[rank])
 
 
-class Conditions(TorchDispatchMode):
+class Conditions(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """While active, records the condition numbers of every sum and difference that code of one file computes.
 
     A cell whose result is exactly 0 counts as 0: terms that cancel without a rest have lost nothing that a kernel
@@ -61,7 +61,7 @@ class Conditions(TorchDispatchMode):
     """
 
     def __init__(self, file: Path) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self._file = file
         self._sites: dict[tuple[str, str], Site] = {}
 

@@ -59,7 +59,7 @@ def find(golden: Callable[..., Any], make: Make, order: Sequence[str], message: 
 
     def run(recipe: Recipe, offset: int = 0) -> tuple[list[Site], list[torch.Tensor]]:
         base = make({**case, "seed": seed + offset})
-        made = stressed(base, recipe)
+        made = stressed(base, recipe)  # type: ignore[no-untyped-call]
         return measured(golden, file, [made[name] for name in order])
 
     inputs = make({**case, "seed": seed})

@@ -24,7 +24,7 @@ TWINS = (GOLDEN, *ORDERS, ROUNDED_OPERANDS)
 aten = torch.ops.aten
 
 
-class Reordered(TorchDispatchMode):
+class Reordered(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """While active, every sum, mean, matrix product and running sum of a golden adds up as one twin does.
 
     Only floating types narrower than float64 change: the truth is computed in float64, and integers have no order.
@@ -35,7 +35,7 @@ class Reordered(TorchDispatchMode):
     """
 
     def __init__(self, twin: str, storage: torch.dtype | None = None) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         if twin not in TWINS:
             raise ValueError(f"there is no twin {twin!r}")
         self._order: Order | None = ORDERS.get(twin)
