@@ -1,0 +1,89 @@
+"""The templates of the skills are one small operator, `op`: it lints, runs, is judged and compared as an agent's would."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("pypto")
+
+from pypto_op_lint.api import lint_path  # noqa: E402
+
+SKILLS = Path(__file__).parents[2] / "skills"
+HERE = Path(__file__).parent / "template_operator"
+
+
+@pytest.fixture(scope="module")
+def operator(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """custom/op/ made of the templates, with the harness and the test that the commands write."""
+    root = tmp_path_factory.mktemp("templates") / "custom" / "op"
+    (root / "eval").mkdir(parents=True)
+    (root / "_debug").mkdir()
+    shutil.copy(SKILLS / "pypto-op-develop/templates/impl_template.py", root / "op_impl.py")
+    shutil.copy(SKILLS / "pypto-op-develop/templates/try_impl.py", root / "_debug/try_impl.py")
+    shutil.copy(SKILLS / "pypto-golden-generate/templates/golden_template.py", root / "op_golden.py")
+    shutil.copy(HERE / "SPEC.md", root / "SPEC.md")
+    shutil.copy(HERE / "module_interfaces.yaml", root / "eval/module_interfaces.yaml")
+    for words in (["harness", "new", str(root), "--no-rehearsal"], ["tests", "new", str(root), "--e2e"]):
+        done = _run("-m", "pypto_op.cli", *words)
+        assert done.returncode == 0, done.stderr
+    return root
+
+
+def _run(*words: str, seconds: int = 240) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, *words], capture_output=True, text=True, timeout=seconds, check=False)
+
+
+@pytest.mark.slow
+def test_the_linter_has_nothing_to_say(operator: Path) -> None:
+    for name in ("op_impl.py", "op_golden.py", "test_op.py"):
+        found = lint_path(operator / name, stage=5).findings
+        assert [f for f in found if f.status in ("FAIL", "WARN")] == [], name
+
+
+@pytest.mark.slow
+def test_the_shown_test_finds_the_comparison_as_generated_ones_do(operator: Path) -> None:
+    """The page shows the preamble that `pypto-op tests new` writes today, word for word."""
+    shown, written = (
+        text.split("# === detailed_tensor_compare path bootstrap ===")[1].split("# === end bootstrap ===")[0]
+        for text in (
+            (SKILLS / "pypto-op-verify/templates/test_template.py").read_text(),
+            (operator / "test_op.py").read_text(),
+        )
+    )
+    assert shown == written
+
+
+@pytest.mark.slow
+def test_the_golden_validates_and_profiles(operator: Path) -> None:
+    assert _run(str(operator / "op_golden.py")).returncode == 0
+    report = operator / "GOLDEN_PERF_REPORT.md"
+    script = SKILLS / "pypto-golden-generate/scripts/profile_golden.py"
+    done = _run(str(script), str(operator / "op_golden.py"), "--calls", "2", "--rounds", "2", "--out", str(report))
+    assert done.returncode == 0, done.stderr
+    assert [f for f in lint_path(report, stage=2).findings if f.status == "FAIL"] == []
+    refused = _run(str(script), str(operator / "op_golden.py"), "--function", "no_such")
+    assert refused.returncode == 2
+    assert "no_such" in refused.stderr and "Traceback" not in refused.stderr
+
+
+@pytest.mark.sim
+def test_the_kernel_is_right(operator: Path) -> None:
+    words = ["verify", str(operator), "--modes", "sim", "--case", "L3_T_16_plus_1_bfloat16", "--json", "--quiet"]
+    done = _run("-m", "pypto_op.cli", *words)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert json.loads(done.stdout)["status"] == "PASS"
+
+
+@pytest.mark.sim
+def test_a_staged_coder_can_try_a_wrapper(operator: Path) -> None:
+    done = _run("-m", "pypto_op.backends.hostshim", str(operator / "_debug/try_impl.py"))
+    assert done.returncode == 0, done.stderr
+    assert "output 0: (37, 64) torch.float32" in done.stdout
+    assert "NaN 0" in done.stdout
