@@ -35,6 +35,7 @@ _COMMANDS: dict[str, tuple[str, str]] = {
         "pypto_op.review.commands:extract_pypto_calls",
         "list the pypto calls of a file in order",
     ),
+    "api": ("pypto_op.api.commands:api", "say what the installed pypto offers: signature, constraints, example"),
     "diagnose": ("pypto_op.diagnose.commands:diagnose", "name the known mistake that a log shows"),
     "state": ("pypto_op.state.commands:state", "move an operator through its stages and phases"),
 }
