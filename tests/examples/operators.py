@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
@@ -10,7 +11,12 @@ from pypto_op.workspace import OpWorkspace
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples" / "ops"
 FIXTURES = ROOT / "tests" / "fixtures"
-OPS = ("flash_attention_fwd", "rmsnorm", "softmax")
+OPS = ("flash_attention_fwd", "matmul_bias_gelu", "rmsnorm", "softmax")
+SAMPLED = ("matmul_bias_gelu",)
+"""Operators of which an ordinary run judges a sample only; PYPTO_OP_ALL_CASES=1 judges everything."""
+
+STRIDE = 8
+"""Every eighth fixture of a sampled operator is in the sample."""
 
 
 def original(op: str) -> OpWorkspace:
@@ -31,3 +37,14 @@ def copy_of(op: str, into: Path, *, impl: Path | None = None) -> OpWorkspace:
 def fixtures(kind: str, op: str) -> list[Path]:
     """Return the files of tests/fixtures/<kind>/<op>/, `kind` being "faults" or "variants"."""
     return sorted((FIXTURES / kind / op).glob("*.py"))
+
+
+def judged(kind: str, op: str) -> list[Path]:
+    """Return the fixtures that this run judges: all, or every eighth of a sampled operator."""
+    files = fixtures(kind, op)
+    return files if everything() or op not in SAMPLED else files[::STRIDE]
+
+
+def everything() -> bool:
+    """Tell whether this run leaves nothing out."""
+    return bool(os.environ.get("PYPTO_OP_ALL_CASES"))

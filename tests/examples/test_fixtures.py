@@ -1,12 +1,12 @@
 """The suites of the examples refuse every planted fault and accept every legal variant.
 
 An ordinary run judges a fault by the one case that `killed_by.yaml` names, and a variant by the case of
-`judged_by.yaml`. PYPTO_OP_ALL_CASES=1 judges the variants by the whole suite.
+`judged_by.yaml`; of some operators it judges a sample. PYPTO_OP_ALL_CASES=1 judges every fixture, and the variants by
+the whole suite.
 """
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -15,7 +15,7 @@ import yaml
 from pypto_op.judge.verify import verify_operator
 from pypto_op.vocabulary import Mode
 
-from .operators import FIXTURES, OPS, copy_of, fixtures
+from .operators import FIXTURES, OPS, copy_of, everything, judged
 
 pytest.importorskip("pypto")
 pytestmark = [pytest.mark.sim, pytest.mark.slow, pytest.mark.timeout(3000)]
@@ -25,7 +25,7 @@ JUDGED_BY = yaml.safe_load((FIXTURES / "variants" / "judged_by.yaml").read_text(
 
 
 def _all(kind: str) -> list:
-    return [pytest.param(op, path, id=f"{op}-{path.stem}") for op in OPS for path in fixtures(kind, op)]
+    return [pytest.param(op, path, id=f"{op}-{path.stem}") for op in OPS for path in judged(kind, op)]
 
 
 def _verify(op: str, path: Path, into: Path, case: str | None) -> dict:
@@ -47,7 +47,7 @@ def test_a_planted_fault_is_refused(op, path, tmp_path):
 
 @pytest.mark.parametrize(("op", "path"), _all("variants"))
 def test_a_legal_variant_is_accepted(op, path, tmp_path):
-    case = None if os.environ.get("PYPTO_OP_ALL_CASES") else JUDGED_BY[op]
+    case = None if everything() else JUDGED_BY[op]
     report = _verify(op, path, tmp_path, case)
     assert report["status"] == "PASS", report["first_failure"]
     assert report["cases_passed"] == report["cases_total"] > 0
