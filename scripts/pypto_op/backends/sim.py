@@ -43,12 +43,17 @@ class SimBackend:
 
     Args:
         enclose: put each session into name spaces where the machine allows them.
+        silent: kernels are compiled and compute nothing; outputs keep what their memory held.
     """
 
     mode = Mode.SIM
 
-    def __init__(self, *, enclose: bool = True) -> None:
-        self._enclose = enclose
+    def __init__(self, *, enclose: bool = True, silent: bool = False) -> None:
+        self._enclose, self._silent = enclose, silent
+
+    def sabotaged(self) -> SimBackend:
+        """Return this backend with kernels that compute nothing."""
+        return SimBackend(enclose=self._enclose, silent=True)
 
     def availability(self) -> Availability:
         """Say what this machine can simulate, without importing torch or building anything."""
@@ -77,7 +82,7 @@ class SimBackend:
         tools.zygote()
         device = {
             "class": "pypto_op.backends.worker.device:Host",
-            "numeric": tools.numeric,
+            "numeric": tools.numeric and not self._silent,
             "switch": tools.switch,
             "cost_model": cost_model,
         }

@@ -41,6 +41,7 @@ class Reason(str, Enum):
     NOT_FROM_KERNEL = "not_from_kernel"
     PREFILLED = "prefilled"
     HOST_COMPUTED = "host_computed"
+    KERNEL_UNUSED = "kernel_unused"
     MUTATED_INPUT = "mutated_input"
     ALIASED_INPUT = "aliased_input"
     UNWRITTEN = "unwritten"
@@ -84,6 +85,7 @@ _TABLE: dict[Reason, tuple[Status, FailureCategory, str]] = {
     Reason.NOT_FROM_KERNEL: (_FAIL, _STRUCTURAL, "an output was not an argument of any kernel launch"),
     Reason.PREFILLED: (_FAIL, _STRUCTURAL, "an output held computed data before any kernel got it"),
     Reason.HOST_COMPUTED: (_FAIL, _STRUCTURAL, "torch computed what a kernel was given; the kernel must compute it"),
+    Reason.KERNEL_UNUSED: (_FAIL, _STRUCTURAL, "right although the kernel computed nothing; something else makes the output"),
     Reason.MUTATED_INPUT: (_FAIL, _STRUCTURAL, "an input was changed"),
     Reason.ALIASED_INPUT: (_FAIL, _STRUCTURAL, "an output shares memory with an input"),
     Reason.UNWRITTEN: (_FAIL, FailureCategory.PRECISION, "elements of an output were never written"),

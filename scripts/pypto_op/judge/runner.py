@@ -26,8 +26,9 @@ from pypto_op.judge.inspection import Probe
 from pypto_op.judge.reasons import LOAD_FAILURES, PROCESS_LOSSES, Reason
 from pypto_op.judge.records import CaseRecord, ModeRecord, TrialVerdict
 from pypto_op.judge.references import ReferenceLoss, References
+from pypto_op.judge.sabotage import Saboteur
 from pypto_op.judge.subject import Subject
-from pypto_op.judge.verdict import Expectation, Reference, judge_run, refuse, with_earlier
+from pypto_op.judge.verdict import Expectation, Reference, failed_for, judge_run, refuse, with_earlier
 from pypto_op.vocabulary import Mode, Outcome, Status
 
 if TYPE_CHECKING:
@@ -203,6 +204,8 @@ class _Worker:
         self._handed = positions(subject.impl, subject.wrapper, plan.input_names, used)
         self._references = References(plan, losses.reference)
         self._stack.callback(self._references.close)
+        self._saboteur = Saboteur(subject, plan.backends, plan.limits)
+        self._stack.callback(self._saboteur.close)
         for mode, backend in plan.backends.items():
             self._open(mode, backend)
 
@@ -260,7 +263,7 @@ class _Worker:
         if key in seen:
             return  # The case ignores its seed: the same inputs again would teach nothing.
         seen.add(key)
-        handed = [inputs[i] for i in self._handed] if len(inputs) == len(self._plan.input_names) else inputs
+        handed = self._given(inputs)
         if self._plan.probe is not None:
             self._inspect(record, case, seed, inputs, handed, runnable)
             return
@@ -327,6 +330,21 @@ class _Worker:
             if self._plan.error_maps is not None:
                 expectation = replace(expectation, keep_map=self._plan.error_maps.keeper(record.id, mode))
             self._note(record, mode, run, reference, expectation, seed, secrets)
+        if reference is not None and all(len(m.trials) == 1 for m in record.modes.values()):
+            self._sabotage(record, [mode for mode, m in record.modes.items() if m.status is Status.PASS], inputs, reference)
+
+    def _sabotage(self, record: CaseRecord, modes: Sequence[Mode], inputs: Sequence[Value], reference: Reference) -> None:
+        """Run what passed once more without kernels, and refuse it if an output is right all the same."""
+        expectation = self._expectation(record.case)
+        for mode in modes:
+            trials = record.modes[mode].trials
+            right = self._saboteur.right_outputs(mode, record.id, self._given(inputs), reference, expectation)
+            if right:
+                trials[-1] = failed_for(Reason.KERNEL_UNUSED, trials[-1], ", ".join(right))
+
+    def _given(self, inputs: Sequence[Value]) -> list[Value]:
+        """Return what the wrapper is called with."""
+        return [inputs[i] for i in self._handed] if len(inputs) == len(self._plan.input_names) else list(inputs)
 
     def _expectation(self, case: Mapping[str, Any]) -> Expectation:
         return Expectation(

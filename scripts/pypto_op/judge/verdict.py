@@ -126,10 +126,14 @@ def with_earlier(verdict: TrialVerdict, earlier: Sequence[TrialVerdict]) -> Tria
         moved = [key for key, value in verdict.host_made.items() if trial.host_made.get(key, value) != value]
         if moved:
             launch, _, argument = min(moved).partition(".")
-            reason = Reason.HOST_COMPUTED
-            summary = f"{sentence_of(reason)} (tensor {int(argument) + 1} of launch {int(launch) + 1})"
-            return replace(verdict, status=status_of(reason), reasons=(reason,), category=category_of(reason), summary=summary)
+            return failed_for(Reason.HOST_COMPUTED, verdict, f"tensor {int(argument) + 1} of launch {int(launch) + 1}")
     return verdict
+
+
+def failed_for(reason: Reason, verdict: TrialVerdict, detail: str) -> TrialVerdict:
+    """Return a verdict that passed by its numbers, as one that fails for `reason`."""
+    summary = f"{sentence_of(reason)} ({detail})"
+    return replace(verdict, status=status_of(reason), reasons=(reason,), category=category_of(reason), summary=summary)
 
 
 def _judge(run: RunResult, reference: Reference | None, expectation: Expectation, seed: int, clean: Any) -> TrialVerdict:

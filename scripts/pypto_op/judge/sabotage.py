@@ -1,0 +1,115 @@
+"""Is it the kernel that computes? The wrapper runs once more, with kernels that are compiled and compute nothing.
+
+An output that is right all the same was made by something else: by torch during the launch, by a forged record of a
+launch, by a method that the tensor carries. How it was done does not matter, so this holds where a check of the way
+can be gone around. What a wrapper computes before the launch and hands in is another matter (`Reason.HOST_COMPUTED`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+from pypto_op.backends.base import Backend, Limits, RunResult, Session
+from pypto_op.compare import compare_leaves
+from pypto_op.judge.inputs import tensors_in
+from pypto_op.judge.subject import Subject
+from pypto_op.judge.verdict import Expectation, Reference
+from pypto_op.vocabulary import Mode, Outcome
+
+if TYPE_CHECKING:
+    import torch
+
+    from pypto_op.backends.base import Value
+    from pypto_op.policy import Policy
+
+
+@runtime_checkable
+class CanSabotage(Protocol):
+    """A backend that can run a file with kernels that compute nothing."""
+
+    def sabotaged(self) -> Backend:
+        """Return the backend whose kernels compute nothing."""
+        ...
+
+
+class Saboteur:
+    """One sabotaged process per mode, opened when the first case passes, used for case after case.
+
+    Args:
+        subject: what is judged.
+        backends: the modes; those that cannot be sabotaged are left out.
+        limits: what the candidate may use.
+    """
+
+    def __init__(self, subject: Subject, backends: Mapping[Mode, Backend], limits: Limits) -> None:
+        self._subject, self._limits = subject, limits
+        self._backends = {mode: backend for mode, backend in backends.items() if isinstance(backend, CanSabotage)}
+        self._sessions: dict[Mode, Session] = {}
+        self._stack = ExitStack()
+
+    def close(self) -> None:
+        """End the processes; harmless when called twice."""
+        self._stack.close()
+
+    def right_outputs(
+        self, mode: Mode, case: str, handed: Sequence[Value], reference: Reference, expectation: Expectation
+    ) -> list[str]:
+        """Return the names of the outputs that are right without the kernel; [] also where nothing can be told.
+
+        Args:
+            mode: where the case passed.
+            case: its id.
+            handed: what the wrapper is called with.
+            reference: the golden's answer on the same inputs.
+            expectation: what the case wants.
+        """
+        if mode not in self._backends or not expectation.precision:
+            return []
+        run = self._session(mode).run(case, handed)
+        if run.outcome is not Outcome.OK:
+            return []  # a wrapper may stumble over what a silent kernel leaves behind
+        return right_outputs(run, reference, expectation, handed)
+
+    def _session(self, mode: Mode) -> Session:
+        if mode not in self._sessions:
+            subject = self._subject
+            backend = self._backends[mode].sabotaged()
+            session = backend.open(subject.impl, subject.wrapper, subject.workspace, limits=self._limits)
+            self._sessions[mode] = self._stack.enter_context(session)
+        return self._sessions[mode]
+
+
+def right_outputs(run: RunResult, reference: Reference, expectation: Expectation, handed: Sequence[Value]) -> list[str]:
+    """Return the names of the outputs of a sabotaged run that hold what the golden says.
+
+    An output that is a plain copy of an input does not count: a wrapper may start from one (a cache that the kernel
+    updates), and the golden may leave it as it is.
+    """
+    inputs = tensors_in(handed)
+    found = []
+    for name, actual, expected in zip(expectation.names, run.outputs, reference.native.outputs, strict=False):
+        if not expected.numel() or actual.shape != expected.shape or actual.dtype != expected.dtype:
+            continue
+        if any(_same_bytes(actual, given) for given in inputs):
+            continue
+        if compare_leaves([actual], [expected], names=[name], policy=_plain(expectation)).all_close:
+            found.append(name)
+    return found
+
+
+def _plain(expectation: Expectation) -> Policy:
+    """Return a tolerance that needs no twins."""
+    from pypto_op.policy import get_policy
+
+    return get_policy("allclose@1") if expectation.policy.needs_twins else expectation.policy
+
+
+def _same_bytes(one: torch.Tensor, two: torch.Tensor) -> bool:
+    import torch
+
+    if one.dtype != two.dtype or one.numel() != two.numel():
+        return False
+    flat = (tensor.detach().contiguous().reshape(-1).view(torch.uint8) for tensor in (one, two))
+    return torch.equal(*flat)
