@@ -31,6 +31,7 @@ _CHANGING = {
     "__setitem__", "__delitem__",
 }  # fmt: skip
 
+AUTOGRAD = {"torch.autograd.Function", "torch.autograd.function.Function"}
 _PUTTING = {"append", "insert", "setdefault", "__setitem__"}
 _TAKING = {"get", "setdefault", "pop"}
 
@@ -141,6 +142,10 @@ def class_attribute(ev: Evaluator, cls: Cls, name: str, instance: Instance | Non
         for value in ev.values(base.value):
             if isinstance(value, Cls) and value != cls:
                 found.extend(class_attribute(ev, value, name, instance))
+            elif name == "apply" and isinstance(value, Path) and value.name in AUTOGRAD:
+                # torch runs `forward(ctx, ...)` with what `apply` is given.
+                forward = class_attribute(ev, cls, "forward", None)
+                found.extend(Func(v.function, 1, v.via_jit) for v in forward if isinstance(v, Func))
     return found
 
 

@@ -8,6 +8,7 @@ import libcst as cst
 
 from pypto_op_lint.facts.bindings import dotted
 from pypto_op_lint.facts.flow import visible
+from pypto_op_lint.facts.objects import AUTOGRAD
 from pypto_op_lint.facts.values import Func
 from pypto_op_lint.pypto_names import names
 from pypto_op_lint.tree import Binding, Function, Parameter
@@ -145,6 +146,8 @@ class Tensors:
                 return False
         if parameter.kind == "args":
             return False
+        if parameter.index and function.name == "backward" and self._is_autograd(function):
+            return True
         default = parameter.node.default
         if default is not None and not (isinstance(default, cst.Name) and default.value == "None"):
             return False
@@ -154,6 +157,11 @@ class Tensors:
         if any(argument is not None and self.on_host(argument) for _, argument in passed):
             return True
         return self._goes_to_torch(function, parameter.name) or self._goes_to_kernel(function, parameter.name)
+
+    def _is_autograd(self, function: Function) -> bool:
+        """Whether a method belongs to a `torch.autograd.Function`, whose `backward` gets gradients."""
+        home = function.site.scope.site.node if function.site.scope.site is not None else None
+        return isinstance(home, cst.ClassDef) and any(self._ev.paths(base.value) & AUTOGRAD for base in home.bases)
 
     def _annotation_names(self, annotation: cst.BaseExpression) -> set[str]:
         """Names in an annotation; `Optional[torch.Tensor]`, `torch.Tensor | None` and quoted ones count."""

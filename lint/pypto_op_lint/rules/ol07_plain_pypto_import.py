@@ -7,6 +7,7 @@ import libcst as cst
 from pypto_op.vocabulary import Severity
 from pypto_op_lint.examples import HEAD, impl
 from pypto_op_lint.facts.bindings import dotted
+from pypto_op_lint.imports import from_table
 from pypto_op_lint.rule import IMPLS, Invalid, Rule, Valid
 from pypto_op_lint.tree import Site
 
@@ -95,8 +96,8 @@ class PlainPyptoImport(Rule):
                     self.report(node, f"`{self.code(node)}` imports pypto dynamically")
             elif names & {"builtins.exec", "builtins.eval"} and node.args and self._imports_pypto(node.args[0].value):
                 self.report(node, f"`{self.code(node)}` runs text that imports pypto")
-        for site in self.facts.tree.sites(cst.Subscript, cst.Call):
-            if self._is_module_table(site.node):
+        for site, name in from_table(self.facts):
+            if name.split(".")[0] == "pypto":
                 self.report(site, f"`{self.code(site.node)}` fetches pypto from Python's table of modules")
         bindings = self.facts.tree.module.bindings.get("pypto", [])
         if not any(b.kind == "import" and b.target == "pypto" for b in bindings):
@@ -105,14 +106,3 @@ class PlainPyptoImport(Rule):
     def _imports_pypto(self, node: cst.BaseExpression) -> bool:
         text = self.facts.ev.constant(node)
         return text is not None and isinstance(text.value, str) and bool(_IMPORT.search(text.value))
-
-    def _is_module_table(self, node: cst.CSTNode) -> bool:
-        """`sys.modules["pypto"]` and `sys.modules.get("pypto")`."""
-        key: cst.CSTNode | None = None
-        if isinstance(node, cst.Subscript) and "sys.modules" in self.facts.ev.paths(node.value):
-            index = node.slice[0].slice
-            key = index.value if isinstance(index, cst.Index) else None
-        elif isinstance(node, cst.Call) and "sys.modules.get" in self.facts.ev.paths(node.func) and node.args:
-            key = node.args[0].value
-        wanted = self.facts.ev.constant(key) if key is not None else None
-        return wanted is not None and str(wanted.value).split(".")[0] == "pypto"

@@ -78,7 +78,7 @@ class NoGoldenInImpl(Rule):
             return
         around = [type(s.node) for s in site.ancestors()]
         loaders = (cst.Import, cst.ImportFrom)
-        if any(kind in (cst.Call, cst.SubscriptElement, cst.Subscript) for kind in around[:4]) and not any(
+        if any(kind in (cst.Call, cst.SubscriptElement, cst.Subscript) for kind in around[:5]) and not any(
             kind in loaders for kind in around
         ):
             self.report(site, f"{node.value} names a golden")
@@ -90,8 +90,14 @@ class NoGoldenInImpl(Rule):
             if is_statement and any(_GOLDEN.match(part) for part in components(name)):
                 self.report(site, f"`{self.code(site.node)}` imports a golden")
         for site in self.facts.tree.sites(*_PUT_TOGETHER):
-            around = [s.node for s in site.ancestors()][:2]
-            if isinstance(around[0], (cst.Arg, cst.Index)) and not (site.role == "func" or isinstance(around[0], _PUT_TOGETHER)):
+            if self._is_handed_on(site):
                 found = self.facts.ev.constant(site.node)
                 if found is not None and isinstance(found.value, str) and _GOLDEN_FILE.search(found.value):
                     self.report(site, f"`{self.code(site.node)}` is {found.value!r}, which names a golden")
+
+    @staticmethod
+    def _is_handed_on(site: Site) -> bool:
+        """Whether an expression is an argument, an index or a part of a path (`folder / name`)."""
+        around = site.parent.node if site.parent is not None else None
+        is_path = isinstance(around, cst.BinaryOperation) and isinstance(around.operator, cst.Divide)
+        return isinstance(around, (cst.Arg, cst.Index)) or is_path

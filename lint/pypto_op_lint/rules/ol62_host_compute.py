@@ -258,10 +258,50 @@ class HostCompute(Rule):
     def _operator(self, site: Site, node: cst.BinaryOperation) -> None:
         if not isinstance(node.operator, _ARITHMETIC):
             return
-        if isinstance(node.operator, cst.MatrixMultiply) or self._data(node.left) or self._data(node.right):
+        is_data = self._data(node.left) or self._data(node.right)
+        if isinstance(node.operator, cst.MatrixMultiply) or is_data or self._must_be_tensor(site):
             parent = site.parent.node if site.parent is not None else None
             if not isinstance(parent, cst.BinaryOperation):
                 self._tell(site, f"`{self.code(node, 40)}` is arithmetic on a torch tensor")
+
+    def _must_be_tensor(self, site: Site) -> bool:
+        """Whether what an operator gives, from data, is handed to a function or kernel that takes a tensor there."""
+        value = site
+        while value.parent is not None and isinstance(value.parent.node, (cst.BinaryOperation, cst.IfExp, cst.NamedExpr)):
+            value = value.parent
+        around = value.parent
+        if around is None or not self.facts.data.carries(site.node):
+            return False
+        if isinstance(around.node, cst.Arg):
+            return self._fills_tensor(around)
+        target = around.node.targets[0].target if isinstance(around.node, cst.Assign) else None
+        if not isinstance(target, cst.Name) or site.function is None:
+            return False
+        own = [
+            s
+            for s in site.function.sites
+            if isinstance(s.node, cst.Name) and s.node.value == target.value and s.order > site.order
+        ]
+        uses = [s for s in own if s.parent is not None and isinstance(s.parent.node, cst.Arg)]
+        return any(
+            self._fills_tensor(s.parent)  # type: ignore[arg-type]
+            for s in uses
+            if any(b.value is value.node for b, _ in self.facts.tensors.bindings(s.node))  # type: ignore[arg-type]
+        )
+
+    def _fills_tensor(self, argument: Site) -> bool:
+        """Whether an argument of a call goes to a parameter that is a tensor."""
+        call = argument.parent
+        if call is None or not isinstance(argument.node, cst.Arg):
+            return False
+        tensors = self.facts.tensors
+        for found in self.facts.calls.calls_at(call.node):
+            for parameter in found.function.parameters:
+                if found.argument(parameter) is argument.node.value:
+                    if self.facts.is_kernel(found.function):
+                        return tensors.is_tensor_parameter(parameter)
+                    return tensors.host_parameter(found.function, parameter)
+        return False
 
     def _call(self, site: Site, node: cst.Call) -> None:
         if self._foreign(site, node, _HOST) or not isinstance(node.func, cst.Attribute):

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
+from pypto_op import back_doors
 from pypto_op.vocabulary import Artifact
 from pypto_op.workspace import OpWorkspace
 
@@ -25,8 +26,6 @@ _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _STARTS_PROGRAM = {"subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.spawn", "pty.spawn"}
 _USES_NETWORK = {"socket.connect", "socket.bind", "socket.sendto", "socket.getaddrinfo", "socket.sendmsg"}
 _LOADS_CODE = {"ctypes.dlopen"}
-_FINDS_OBJECTS = {"gc.get_objects", "gc.get_referrers", "gc.get_referents", "sys._current_frames"}
-_WATCHES = {"sys.addaudithook", "sys.settrace", "sys.setprofile"}
 _MAKES_CODE = {"compile", "exec", "code.__new__", "marshal.loads"}
 _FRAMES = {"tb_frame", "gi_frame", "cr_frame", "ag_frame"}
 _HELPERS_TO_FRAMES = ("/inspect.py", "/traceback.py", "/types.py")
@@ -247,9 +246,9 @@ _CHECKS: dict[str, Callable[[Fence, tuple[Any, ...]], str | None]] = {
     **dict.fromkeys(_STARTS_PROGRAM, _always("start another program")),
     **dict.fromkeys(_USES_NETWORK, _always("use the network")),
     **dict.fromkeys(_LOADS_CODE, _check_dlopen),
-    **dict.fromkeys(_FINDS_OBJECTS, _always("look through the interpreter's objects")),
-    **dict.fromkeys(_WATCHES, _if_candidate("watch the interpreter")),
+    **dict.fromkeys(back_doors.FINDS_OBJECTS, _always("look through the interpreter's objects")),
+    **dict.fromkeys(back_doors.WATCHES, _if_candidate("watch the interpreter")),
     **dict.fromkeys(_MAKES_CODE, _if_candidate("run code that is not in its file")),
-    "sys._getframe": _if_candidate("look at the frames of its callers"),
+    back_doors.FRAME_OF_CALLER: _if_candidate("look at the frames of its callers"),
     "object.__getattr__": _check_attribute,
 }

@@ -1,0 +1,106 @@
+"""PX10: the impl leaves the interpreter's and the judge's objects alone."""
+
+import libcst as cst
+
+from pypto_op import back_doors
+from pypto_op.vocabulary import Severity
+from pypto_op_lint.examples import WRAPPER, impl
+from pypto_op_lint.imports import components, imported
+from pypto_op_lint.rule import IMPLS, Invalid, Rule, Valid
+from pypto_op_lint.tree import Site
+
+_CALLS = back_doors.FINDS_OBJECTS | back_doors.WATCHES | {back_doors.FRAME_OF_CALLER}
+_PUT_TOGETHER = (cst.BinaryOperation, cst.FormattedString, cst.Call)
+
+
+def _line(line: str) -> str:
+    return impl(wrapper=WRAPPER.replace("    return out", f"    {line}\n    return out"))
+
+
+class NoBackDoors(Rule):
+    """The impl names a way into the interpreter's own objects, or imports what leads there.
+
+    What it does:
+        Reports the names that the judge refuses before it runs a file (`__closure__`, `__globals__`, `__wrapped__`, `__code__`,
+        `__subclasses__`, `__builtins__`, `cell_contents`, `f_back` and its kin), as an attribute, a name or a string, also put
+        together from constants and in code that never runs; imports of `pypto_op`, `gc`, `inspect` and `ctypes`, however
+        they are written; and calls such as `sys._getframe` and `sys.settrace`.
+
+    Why:
+        The kernel under judgement shares an interpreter with what measures it. The judge answers such a file with the
+        verdict "forbidden", whatever its numbers are.
+
+    Example:
+        build = _build.__wrapped__
+        caller = sys._getframe(1).f_back
+
+    Use instead:
+        build = functools.lru_cache(maxsize=None)(_build)
+
+        and pass what a function needs as an argument.
+
+    Known limits:
+        A name that is put together from values that the file does not show is seen by the judge's process alone.
+    """
+
+    id = "PX10"
+    name = "no-back-doors"
+    severity = Severity.S0
+    artifacts = IMPLS
+    needs = frozenset({"foreign_calls", "calls"})
+    MESSAGE = "the impl reaches into the interpreter"
+    FIX_HINT = "remove it: a kernel needs no frames, closures, code objects or modules of the tools; the judge refuses the file"
+
+    VALID = [
+        Valid(impl()),
+        Valid(impl(before='"""The judge refuses __closure__ and inspect."""\n# import gc; f.__globals__\n')),
+        Valid(impl(before="import functools\nimport math\nimport sys\n\nLIMIT = sys.maxsize\nNAME = __name__\n")),
+        Valid(
+            impl(before="class Shape:\n    def __init__(self, rows):\n        self.rows = rows\n\n    __slots__ = ('rows',)\n")
+        ),
+    ]
+    INVALID = [
+        Invalid(_line("build = demo_kernel.__wrapped__")),
+        Invalid(_line("cells = [c.cell_contents for c in demo_kernel.fn.hook]")),
+        Invalid(_line('inner = getattr(demo_kernel, "__globals__")')),
+        Invalid(_line('inner = getattr(demo_kernel, "__glo" + "bals__")')),
+        Invalid(_line('word = "code"\n    inner = getattr(demo_kernel, f"__{word}__")')),
+        Invalid(_line("if False:\n        demo_kernel.__closure__")),
+        Invalid(_line("kinds = object.__subclasses__()")),
+        Invalid(impl(before="import gc\n\ngc.disable()\n")),
+        Invalid(impl(before="from inspect import signature\n")),
+        Invalid(impl(before="import ctypes.util as util\n")),
+        Invalid(impl(before="def _late():\n    from pypto_op.backends import base\n    return base\n")),
+        Invalid(impl(before='import importlib\n\nTOOLS = importlib.import_module("pypto_op.judge")\n')),
+        Invalid(impl(before='import sys\n\nCOLLECTOR = sys.modules["gc"]\n')),
+        Invalid(impl(before="import sys\n\nCALLER = sys._getframe(1)\n")),
+        Invalid(impl(before="from sys import settrace\n\nsettrace(None)\n")),
+    ]
+
+    def check_file(self) -> None:
+        """Look for the names, the imports and the calls."""
+        told = self._names()
+        for site in self.facts.tree.sites(*_PUT_TOGETHER):
+            self._put_together(site, told)
+        for site, name in imported(self.facts):
+            if components(name)[0] in back_doors.MODULES:
+                self.report(site, f"`{self.code(site.node)}` brings in `{components(name)[0]}`, which the judge refuses")
+        for site, node, names in self.facts.foreign_calls:
+            for name in sorted(names & _CALLS):
+                self.report(site, f"`{self.code(node, 40)}` calls `{name}`, which the judge refuses")
+
+    def _names(self) -> set[int]:
+        """Report the names that stand in the text; return their lines."""
+        if not back_doors.may_name(self.unit.text):
+            return set()
+        found = sorted(set(back_doors.named(self.unit.text)))
+        for line, _, name in found:
+            self.report(line, f"`{name}` leads into the interpreter's own objects, which the judge refuses")
+        return {line for line, _, _ in found}
+
+    def _put_together(self, site: Site, told: set[int]) -> None:
+        if isinstance(site.node, cst.Call) and not isinstance(site.node.func, cst.Attribute):
+            return  # only a method of a string makes a name: `"_".join(...)`, `"__{}__".format(...)`
+        found = self.facts.ev.constant(site.node)
+        if found is not None and found.value in back_doors.NAMES and self.facts.tree.position(site.node)[0] not in told:
+            self.report(site, f"`{self.code(site.node, 40)}` is {found.value!r}, which the judge refuses")
