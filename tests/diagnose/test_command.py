@@ -124,3 +124,23 @@ def test_no_log_breaks_the_search(text):
     found = diagnose(parse_log(text))
     schema.check(found.as_dict(), "diagnosis")
     assert not found.hits, "random words are no evidence"
+
+
+@pytest.mark.parametrize(
+    "file", ["soft_golden.py", "modules/soft_module1_golden.py", "modules/test_soft_module1.py", "_debug/link.py"]
+)
+@pytest.mark.parametrize("option", ["--kernel", "--log"])
+def test_no_line_of_the_judges_files_is_quoted(file, option, tmp_path, capsys):
+    op = tmp_path / "custom" / "soft"
+    for folder in ("modules", "_debug"):
+        (op / folder).mkdir(parents=True)
+    for name in ("soft_golden.py", "modules/soft_module1_golden.py", "modules/test_soft_module1.py"):
+        (op / name).write_text("CANARY = 1\n" * 9)
+    (op / "_debug" / "link.py").symlink_to(op / "modules" / "soft_module1_golden.py")
+    log = tmp_path / "run.log"
+    log.write_text(NO_TILE.split(" 6 |")[0])
+    words = ["--log", str(log), option, str(op / file)]
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["diagnose", *words])
+    said = capsys.readouterr()
+    assert ended.value.code == 2 and "the judge's" in said.err and "CANARY" not in said.out + said.err

@@ -57,7 +57,7 @@ def op_dir(tmp_path):
 @pytest.mark.slow
 def test_the_state_moves_for_the_holder_of_the_token_only(env, op_dir):
     async def conversation(call, tools):
-        assert {"state_transition", "verify", "lint"} <= set(tools)
+        assert set(tools) == {"state_transition", "verify", "lint", "diagnose_error", "pypto_api"}
         assert tools["state_transition"].input_schema["required"] == ["action", "op_dir"]
         here = str(op_dir)
         begun = await call("state_transition", action="init", op_dir=here)
@@ -98,6 +98,36 @@ def test_every_problem_is_one_line_and_the_server_lives_on(env, op_dir, tmp_path
         assert not found["ok"] and "OL01" in found["blocking_rules"]
         judged = await call("verify", op_dir=str(op_dir), modes="sim")
         assert not judged["ok"] and judged["status"] == "ERROR" and judged["error"]
+
+    talk(env, conversation)
+
+
+NO_TILE = "ERROR /w/soft_impl.py:7:13: RuntimeError: Errcode: F21004!\nop [EXP]tile shape not set, func Operation\n"
+
+
+@pytest.mark.slow
+def test_errors_are_explained_and_pypto_is_described(env, tmp_path):
+    pytest.importorskip("pypto")
+    log = tmp_path / "a run.log"
+    log.write_text(NO_TILE)
+
+    async def conversation(call, tools):
+        for given in (str(log), NO_TILE):
+            answer = await call("diagnose_error", log=given)
+            assert answer["ok"] and answer["hits"][0]["id"] == "no-vector-tile" and answer["hits"][0]["line"] == 7
+        assert not (await call("diagnose_error", log="all is well here"))["ok"]
+        missing = await call("diagnose_error", log=str(tmp_path / "nothing.log"))
+        assert missing["kind"] == "refused" and "cannot be read" in missing["error"]
+
+        entry = (await call("pypto_api", name="matmul"))["entry"]
+        assert "out_dtype" in entry["signature"] and "matmul_kernel" in entry["example"] and entry["notes"]
+        found = await call("pypto_api", search="row-wise maximum over an axis")
+        assert "pypto.amax" in [row["name"] for row in found["names"]]
+        unknown = await call("pypto_api", name="softmx")
+        assert not unknown["ok"] and "softmax" in unknown["error"]
+        assert "either" in (await call("pypto_api"))["error"]
+        for name in ("conv", "frontend.jit", "Tensor", "DT_FP32", "CastMode"):
+            assert (await call("pypto_api", name=name))["ok"], name
 
     talk(env, conversation)
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from pypto_op.diagnose.barrier import check_readable
 from pypto_op.errors import ContractError
 from pypto_op.workspace import OpWorkspace
 
@@ -43,10 +44,11 @@ def read_kernel(path: Path, rules: frozenset[str]) -> KernelText:
     """Read a kernel file and ask the linter for `rules`.
 
     Raises:
-        ContractError: the file is missing or cannot be read.
+        ContractError: the file is missing, cannot be read, or belongs to the judge.
     """
     from pypto_op.documents.reading import read_text
 
+    check_readable(path)
     text = read_text(path)
     return KernelText(path, text, _findings(path, text, rules), tuple(_widths(text)))
 

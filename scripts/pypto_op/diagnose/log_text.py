@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pypto_op.diagnose.barrier import check_readable
 from pypto_op.errors import ContractError
 
 MAX_BYTES = 4 * 1024 * 1024
@@ -45,8 +46,9 @@ def read_log(path: Path) -> LogText:
     """Read the log at `path` (`-`: standard input): text, or a JSON report whose texts are searched.
 
     Raises:
-        ContractError: it is missing, a folder, or cannot be read.
+        ContractError: it is missing, a folder, cannot be read, or belongs to the judge.
     """
+    check_readable(path)
     try:
         raw = sys.stdin.buffer.read() if str(path) == "-" else _read(path)
     except IsADirectoryError:

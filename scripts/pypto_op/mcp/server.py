@@ -78,6 +78,28 @@ def lint(
     return _answer("lint", lambda: tools.lint(path, event, stage, phase))
 
 
+@server.tool()
+def diagnose_error(
+    log: Annotated[str, Field(description="Path of the log or report, or the error text itself.")],
+    kernel: Annotated[str | None, Field(description="The file that ran; decides between causes.")] = None,
+) -> dict[str, Any]:
+    """Name the known mistake that a failed run shows, with cause and remedy; `ok` is false when none matches."""
+    from pypto_op.mcp import tools
+
+    return _answer("diagnose_error", lambda: tools.diagnose_error(log, kernel))
+
+
+@server.tool()
+def pypto_api(
+    name: Annotated[str | None, Field(description="An operation or type: exp, Tensor.view, CastMode.")] = None,
+    search: Annotated[str | None, Field(description="Words that say what it does, instead of a name.")] = None,
+) -> dict[str, Any]:
+    """Say what pypto offers: signature, constraints, dtypes and an example that runs; or find operations by words."""
+    from pypto_op.mcp import tools
+
+    return _answer("pypto_api", lambda: tools.pypto_api(name, search))
+
+
 def _answer(tool: str, work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     """Return what a tool found, or why it could not, in the shape that the schema gives."""
     from pypto_op.documents import schema

@@ -13,6 +13,9 @@ from pypto_op.workspace import OpWorkspace, parse_phase
 
 _MAX_FINDINGS = 20
 _MAX_HISTORY = 10
+_MAX_HITS = 3
+_MAX_PARAMETERS = 12
+_MAX_TEXT = 240
 _CASE_KEYS = (
     "case_id",
     "failing_module_boundary",
@@ -112,4 +115,50 @@ def lint(path: str, event: str | None, stage: int | None, phase: str | None) -> 
         "blocking_rules": sorted({finding.rule_id for finding in result.blocking}),
         "findings": findings[:_MAX_FINDINGS],
         "findings_total": len(findings),
+    }
+
+
+def diagnose_error(log: str, kernel: str | None) -> dict[str, Any]:
+    """Search a log for known mistakes; `log` is a path, or the text itself when it names no file.
+
+    Raises:
+        ContractError: the log or the kernel cannot be read.
+    """
+    from pypto_op.diagnose.kernel_text import read_kernel
+    from pypto_op.diagnose.log_text import parse_log, read_log
+    from pypto_op.diagnose.search import asked_rules, diagnose
+
+    is_text = "\n" in log or " " in log.strip() and not Path(log).expanduser().is_file()
+    text = parse_log(log) if is_text else read_log(Path(log).expanduser())
+    found = diagnose(text, read_kernel(Path(kernel).expanduser(), asked_rules()) if kernel else None).as_dict()
+    return {
+        "ok": bool(found["hits"]),
+        "hits": found["hits"][:_MAX_HITS],
+        "undecided": found["undecided"],
+        "searched": found["searched"],
+    }
+
+
+def pypto_api(name: str | None, search: str | None) -> dict[str, Any]:
+    """Describe one name of pypto, or list what fits `search`.
+
+    Raises:
+        ContractError: neither or both are given, or there is no such name (the nearest are named).
+        InfraError: pypto is not installed.
+    """
+    from pypto_op.api import index
+
+    if bool(name) == bool(search):
+        raise ContractError("give either name or search", remedy='for example name="matmul"')
+    if search:
+        rows = index.load().search(search[:200])
+        kept = [{"name": row["name"], "summary": row["summary"][:_MAX_TEXT] or row["signature"][:_MAX_TEXT]} for row in rows]
+        return {"ok": bool(kept), "names": kept}
+    entry = index.describe(name or "")
+    return {
+        "ok": True,
+        "entry": {
+            **{key: value for key, value in entry.items() if key not in ("schema_version", "pypto_version")},
+            "parameters": [{**row, "text": row["text"][:_MAX_TEXT]} for row in entry["parameters"][:_MAX_PARAMETERS]],
+        },
     }
