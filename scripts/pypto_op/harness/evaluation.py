@@ -11,7 +11,8 @@ from pypto_op.harness import suite as suite_cases
 from pypto_op.harness.generated import Fate, Outcome, is_untouched, render, stamped_python, stamped_suite, write
 from pypto_op.harness.material import FLOATS, Material, gather
 from pypto_op.harness.rehearsal import rehearse
-from pypto_op.stress.author import patterns_source
+from pypto_op.stress.author import KEY, patterns_source
+from pypto_op.stress.sites import normalised
 from pypto_op.workspace import OpWorkspace
 
 _INTEGERS = {"int32": (0, 16), "int64": (0, 16), "int": (0, 16), "int8": (-128, 128), "uint8": (0, 256)}
@@ -65,6 +66,8 @@ def new_harness(ws: OpWorkspace, *, force: bool = False, try_cases: bool = True)
         if try_cases:
             rehearsed = rehearse(ws, cases)
             cases, dropped = rehearsed.cases, rehearsed.dropped
+        else:
+            cases = [case for case in cases if KEY not in case]  # without a search they would be ordinary cases
         outcomes += write([(ws.suite, stamped_suite(_suite(material, cases)))], force=force)
     else:
         outcomes.append(Outcome(ws.suite, Fate.KEPT))
@@ -80,22 +83,25 @@ def inputs_text(material: Material) -> str:
     follows = [p.name for p in tensors if p.dtype == first or (p.dtype in FLOATS and first in FLOATS and p.dtype == "float32")]
     context = {
         "op": material.ws.name,
-        "patterns": patterns_source(),
         "ports": material.interfaces.primary_inputs,
         "tensors": [{"name": p.name, "shape": _listed(p.shape), "dtype": _word(p.dtype)} for p in tensors],
         "follows": follows,
         "scalars": _mapping(material.scalars),
+        "patterns": patterns_source(),
         "integers": [(p.name, *_INTEGERS[p.dtype]) for p in tensors if p.dtype in _INTEGERS],
     }
     return stamped_python(render("test_inputs.py.j2", context))
 
 
 def _suite(material: Material, cases: list[dict[str, Any]]) -> dict[str, Any]:
+    stressed = {case[KEY]["expression"] for case in cases if KEY in case}
+    tried = [normalised(found.expression) for found in material.scan.subtractions]
     return {
         "schema_version": 1,
         "op": material.ws.name,
         "total_modules": material.interfaces.total_modules,
         "description": "Made by `pypto-op harness new`; add what this operator needs beyond it.",
+        "x_never_cancels": [text for text in dict.fromkeys(tried) if text not in stressed],
         "cases": cases,
     }
 

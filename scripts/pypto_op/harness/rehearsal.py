@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 from pypto_op.backends.base import Limits
 from pypto_op.backends.reference import ReferenceSession
 from pypto_op.errors import ContractError
-from pypto_op.stress.author import strengthen
+from pypto_op.harness.suite import WORST_SUM
+from pypto_op.stress.author import KEY, stress_case
 from pypto_op.vocabulary import Outcome
 from pypto_op.workspace import OpWorkspace
 
@@ -52,23 +53,33 @@ def rehearse(ws: OpWorkspace, cases: Sequence[Case]) -> Rehearsed:
     dropped: dict[str, str] = {}
     with ReferenceSession(ws, limits=Limits(case_seconds=_SECONDS)) as session:
         for case in cases:
-            mended, problem = _tried(session, ws, _strengthened(session, ws, case))
-            if mended is not None:
+            mended, problem = _stressed(session, ws, case) if KEY in case else _tried(session, ws, case)
+            if mended is None:
+                dropped[case["id"]] = problem
+            elif not _same_stress(mended, kept):
                 kept.append(mended)
-                continue
-            dropped[case["id"]] = problem
     if not kept:
         first, why = next(iter(dropped.items()))
         raise ContractError(f"no case works; {first}: {why}", file=ws.golden, remedy="mend the golden or the inputs")
     return Rehearsed(kept, dropped)
 
 
-def _strengthened(session: ReferenceSession, ws: OpWorkspace, case: Case) -> Case:
-    """Return a case of cancellation with a recipe that was searched for; what fails there fails again in `_tried`."""
+def _stressed(session: ReferenceSession, ws: OpWorkspace, case: Case) -> tuple[Case | None, str]:
+    """Search for inputs on which the case's expression cancels; without such the case would be an ordinary one."""
+    stress = case[KEY]
+    expression = None if stress["expression"] == WORST_SUM else stress["expression"]
     try:
-        return strengthen(ws, session, case)
-    except ContractError:
-        return case
+        found = stress_case(ws, session, case, expression=expression, target=stress["target"])
+    except ContractError as error:
+        return None, error.problem
+    if found is None:
+        return None, f"no inputs were found on which {expression or 'any sum'} cancels"
+    return _tried(session, ws, found.case)
+
+
+def _same_stress(case: Case, others: Sequence[Case]) -> bool:
+    """Whether another case has the same recipe: the worst sum is often one that has its own case."""
+    return KEY in case and any(case[KEY]["recipe"] == other[KEY]["recipe"] for other in others if KEY in other)
 
 
 def _tried(session: ReferenceSession, ws: OpWorkspace, case: Case) -> tuple[Case | None, str]:
