@@ -3,10 +3,11 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
+CLIENTS := .clients
 
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: setup demo test test-quick bench check clean
+.PHONY: setup clients demo test test-quick bench check clean
 
 $(STAMP): pyproject.toml scripts/setup.sh
 	@bash scripts/setup.sh "$(PYTHON)" "$(VENV)"
@@ -14,10 +15,15 @@ $(STAMP): pyproject.toml scripts/setup.sh
 
 setup: $(STAMP)
 
+$(CLIENTS)/.installed: tests/clients/package.json scripts/clients.sh
+	@bash scripts/clients.sh "$(CLIENTS)" "$@"
+
+clients: $(CLIENTS)/.installed
+
 demo: $(STAMP)
 	@$(BIN)/pypto-op demo
 
-test: $(STAMP)
+test: $(STAMP) clients
 	@$(BIN)/python -m pytest -n auto --dist worksteal
 
 test-quick: $(STAMP)
@@ -30,4 +36,4 @@ check: $(STAMP)
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check lint scripts tests && $(BIN)/mypy
 
 clean:
-	rm -rf $(VENV) demo-out bench-out
+	rm -rf $(VENV) $(CLIENTS) demo-out bench-out

@@ -138,7 +138,7 @@ def test_no_line_of_the_judges_files_is_quoted(file, option, tmp_path, capsys):
         (op / name).write_text("CANARY = 1\n" * 9)
     (op / "_debug" / "link.py").symlink_to(op / "modules" / "soft_module1_golden.py")
     log = tmp_path / "run.log"
-    log.write_text(NO_TILE.split(" 6 |")[0])
+    log.write_text(NO_TILE.split(" 6 |", maxsplit=1)[0])
     words = ["--log", str(log), option, str(op / file)]
     with pytest.raises(SystemExit) as ended:
         cli.main(["diagnose", *words])

@@ -1,17 +1,18 @@
 """The hooks inside the real Claude Code and OpenCode, with a scripted model: what the model really receives.
 
-Skipped where a client is not on PATH (`claude`, `opencode`). Only our own words are asserted, never a client's.
+`make clients` installs the clients; where there is none the tests skip and say so. Only our own words are asserted,
+never a client's.
 """
 
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.clients.installed import claude_environment, needs, opencode_environment, opencode_provider
 from tests.hooks.conftest import BAD_IMPL, ROOT, Harness
 from tests.hooks.scripted_model import Script, scripted_model
 
@@ -25,13 +26,6 @@ HIDDEN_WRITE = (
     "open(path, 'a').write('import pypto as q\\n')\n"
 )
 """A script whose target the guard cannot read before it runs: what it wrote must be found afterwards."""
-
-
-def _needs(client: str) -> str:
-    found = shutil.which(client)
-    if not found:
-        pytest.skip(f"{client} is not installed")
-    return found
 
 
 def _script(names: dict[str, str], path_key: str, dispatch: dict[str, Any]) -> Script:
@@ -87,17 +81,13 @@ def _told_as_expected(told: Any) -> None:
 
 
 def test_claude_code(harness: Harness, tmp_path: Path) -> None:
-    claude = _needs("claude")
+    claude = needs("claude")
     (harness.workspace / "src/hidden.py").write_text(HIDDEN_WRITE)
     names = {"write": "Write", "bash": "Bash", "read": "Read"}
     dispatch = {"description": "x", "prompt": "[[actor:coder]] go", "subagent_type": "pypto-op:pypto-op-coder"}
     script = _script(names, "file_path", {"name": "Agent", "input": dispatch})
-    environment = {k: v for k, v in harness.environment().items() if k != "CLAUDE_PROJECT_DIR"}
-    quiet = "DISABLE_TELEMETRY DISABLE_ERROR_REPORTING DISABLE_AUTOUPDATER CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC"
-    environment |= dict.fromkeys(quiet.split(), "1")
-    environment["CLAUDE_CODE_DISABLE_OFFICIAL_MARKETPLACE_AUTOINSTALL"] = "1"
     with scripted_model(script) as model:
-        environment |= {"ANTHROPIC_BASE_URL": f"http://127.0.0.1:{model.port}", "ANTHROPIC_API_KEY": "dummy"}
+        environment = claude_environment(harness.environment(), model.port)
         command = [claude, "-p", "[[actor:main]] go", "--model", "claude-sonnet-4-5", "--plugin-dir"]
         command += [str(_bundle(tmp_path)), "--permission-mode", "acceptEdits"]
         command += ["--allowedTools", "Bash,Write,Edit,Read,Agent"]
@@ -113,7 +103,7 @@ def test_claude_code(harness: Harness, tmp_path: Path) -> None:
 
 
 def test_opencode(harness: Harness, tmp_path: Path) -> None:
-    opencode = _needs("opencode")
+    opencode = needs("opencode")
     (harness.workspace / "src/hidden.py").write_text(HIDDEN_WRITE)
     names = {"write": "write", "bash": "bash", "read": "read"}
     dispatch = {"description": "x", "prompt": "[[actor:coder]] go", "subagent_type": "pypto-op-coder"}
@@ -123,19 +113,9 @@ def test_opencode(harness: Harness, tmp_path: Path) -> None:
     (config / "plugins").mkdir()
     (config / "agents/pypto-op-coder.md").write_text("---\ndescription: codes\nmode: subagent\n---\nYou code.\n")
     (config / "plugins/pypto-op.js").symlink_to(ROOT / "hooks/opencode/pypto-op.js")
-    environment = harness.environment(HOME=str(home), npm_config_offline="true", OPENCODE_CONFIG_DIR=str(config))
-    for name in ("CONFIG", "DATA", "STATE"):
-        environment[f"XDG_{name}_HOME"] = str(home / name)
-    quiet = "AUTOUPDATE MODELS_FETCH SHARE LSP_DOWNLOAD DEFAULT_PLUGINS"
-    environment |= {f"OPENCODE_DISABLE_{name}": "1" for name in quiet.split()}
+    environment = opencode_environment(harness.environment(OPENCODE_CONFIG_DIR=str(config)), home)
     with scripted_model(script) as model:
-        options = {"baseURL": f"http://127.0.0.1:{model.port}/v1", "apiKey": "dummy"}
-        limit = {"context": 200000, "output": 8000}
-        provider = {"npm": "@ai-sdk/anthropic", "options": options}
-        provider["models"] = {"m1": {"name": "m1", "tool_call": True, "limit": limit}}
-        settings = {"model": "scripted/m1", "small_model": "scripted/m1", "autoupdate": False, "share": "disabled"}
-        settings |= {"snapshot": False, "enabled_providers": ["scripted"], "provider": {"scripted": provider}}
-        (tmp_path / "opencode.json").write_text(json.dumps(settings))
+        (tmp_path / "opencode.json").write_text(json.dumps(opencode_provider(model.port)))
         environment["OPENCODE_CONFIG"] = str(tmp_path / "opencode.json")
         done = subprocess.run(
             [opencode, "run", "--format", "json", "[[actor:main]]"], cwd=harness.workspace, env=environment,
