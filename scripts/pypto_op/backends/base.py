@@ -87,6 +87,8 @@ class RunResult:
             `torch.empty` was filled with nor one repeated value) when the first kernel got it.
         host_made: "launch.argument" -> hash, for each float argument of a launch whose values come from no input and
             no kernel. The same hash on other inputs: a table. Another one: torch computed it from the inputs.
+        host_computed: "launch.argument" of each argument of a launch that the host computed from the inputs' values, as
+            a second run on other values of the same shapes showed.
     """
 
     outcome: Outcome
@@ -106,6 +108,7 @@ class RunResult:
     numeric: bool = True
     prefilled_outputs: tuple[int, ...] = ()
     host_made: dict[str, str] = field(default_factory=dict)
+    host_computed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -323,6 +323,7 @@ def _result_of(answer: dict[str, Any]) -> RunResult:
             sentinel_left=_numbers(answer, "sentinel_left"),
             prefilled_outputs=_numbers(answer, "prefilled_outputs"),
             host_made={str(key): str(value) for key, value in dict(answer.get("host_made") or {}).items()},
+            host_computed=tuple(str(key) for key in answer.get("host_computed") or ()),
             seconds=float(answer.get("seconds", 0.0)),
             cost={str(key): float(value) for key, value in cost.items()} if isinstance(cost, dict) else None,
         )

@@ -125,8 +125,7 @@ def with_earlier(verdict: TrialVerdict, earlier: Sequence[TrialVerdict]) -> Tria
     for trial in earlier:
         moved = [key for key, value in verdict.host_made.items() if trial.host_made.get(key, value) != value]
         if moved:
-            launch, _, argument = min(moved).partition(".")
-            return failed_for(Reason.HOST_COMPUTED, verdict, f"tensor {int(argument) + 1} of launch {int(launch) + 1}")
+            return failed_for(Reason.HOST_COMPUTED, verdict, _argument(min(moved)))
     return verdict
 
 
@@ -199,6 +198,8 @@ class _Comparison:
         if run.prefilled_outputs:
             # A kernel that writes only some of it, or nothing, would pass on what torch computed.
             self._add(Reason.PREFILLED, self._outputs(run.prefilled_outputs))
+        if run.host_computed:
+            self._add(Reason.HOST_COMPUTED, "; ".join(_argument(key) for key in run.host_computed))
         if run.mutated_inputs:
             self._add(Reason.MUTATED_INPUT, self._inputs(run.mutated_inputs))
         aliased = sorted(set(run.aliased_inputs) - set(golden.aliased_inputs))
@@ -367,6 +368,13 @@ def _how(leaf: TensorComparison) -> str:
     worst = "" if leaf.worst_index is None else f", worst at index {list(leaf.worst_index)}"
     times = "" if leaf.max_violation is None else f", up to {leaf.max_violation:.3g} times what is allowed"
     return f"{share}{times}{worst}"
+
+
+def _argument(key: str) -> str:
+    """Return "launch.argument" (`RunResult.host_made`) in words."""
+    launch, _, place = key.partition(".")
+    kind, number = ("float", place.removeprefix("float")) if place.startswith("float") else ("tensor", place)
+    return f"{kind} {int(number) + 1} of launch {int(launch) + 1}"
 
 
 def _word(dtype: torch.dtype) -> str:

@@ -18,7 +18,7 @@ from pypto_op.backends.worker.device import make_device
 from pypto_op.backends.worker.guard import Fence, Guard
 from pypto_op.backends.worker.loading import Failure, failure_of, load_function
 from pypto_op.backends.worker.outputs import leaves_of, structure_of
-from pypto_op.backends.worker.recorder import LaunchRecorder, address
+from pypto_op.backends.worker.recorder import Given, LaunchRecorder, address
 from pypto_op.backends.worker.sentinel import AMBIGUOUS, Sentinel
 from pypto_op.backends.worker.source_check import back_door
 from pypto_op.backends.worker.tampering import Snapshot
@@ -39,6 +39,7 @@ class Candidate:
         self._path = Path(document["impl"])
         self._process = os.getpid()
         self._sentinel = Sentinel()
+        self._numbers_known = False
         self._recorder = LaunchRecorder(self._sentinel)
         self._device = make_device(document["device"])
         self._guard = Guard(_fence(document))
@@ -73,6 +74,7 @@ class Candidate:
             facts |= self._facts_about(leaves, inputs)
             facts["sentinel_left"] = self._sentinels_left(stem, outputs) if not buffer else [self._left_in(buffer)]
             facts["cost"] = self._figures(values) if not buffer else None
+            facts["host_computed"] = self._host_computed(stem, facts.pop("given"), buffer)
         return [_normal(output) for output in outputs], facts
 
     def _load(self, wrapper: str, sha256: str) -> Callable[..., Any]:
@@ -150,6 +152,7 @@ class Candidate:
             "outputs_from_kernel": self._recorder.from_kernel(leaves),
             "prefilled_outputs": list(self._recorder.prefilled(leaves)),
             "host_made": self._recorder.host_made(),
+            "given": self._recorder.given(),
             "aliased_inputs": sorted({i for i, tensor in inputs if address(tensor) in shared}),
         }
 
@@ -162,6 +165,23 @@ class Candidate:
                 if i < len(second) and second[i].shape == masks[i].shape:
                     masks[i] &= second[i]
         return [int(mask.sum()) for mask in masks]
+
+    def _host_computed(self, stem: Path, given: dict[str, Given], buffer: dict[str, torch.Tensor]) -> list[str]:
+        """Return which kernel arguments the host computed from the inputs' values, found by running on other values.
+
+        Where a kernel gets nothing but single numbers, this is done for the first case only: it costs a run.
+        """
+        numbers_only = all(one.value.numel() == 1 for one in given.values())
+        if not given or buffer or (numbers_only and self._numbers_known):
+            return []
+        self._numbers_known = True
+        try:
+            values = [_changed(value) for value in self._read(stem)]
+            self._call(values)
+        except Failure:
+            return []  # values that the wrapper refuses; the judge's second seed has to do
+        other = self._recorder.given()
+        return [key for key, one in given.items() if one.computed(other.get(key), _changed)]
 
     def _second_run(self, stem: Path) -> list[torch.Tensor]:
         """Return where the outputs follow the other pattern, when everything else is the same."""
@@ -202,6 +222,15 @@ def _tensors(values: Sequence[Any]) -> list[tuple[int, torch.Tensor]]:
         return [t for item in value for t in inside(item)] if isinstance(value, (list, tuple)) else []
 
     return [(position, tensor) for position, value in enumerate(values) for tensor in inside(value)]
+
+
+def _changed(value: Any) -> Any:
+    """Return float tensors with other values, element by element; everything else as it is."""
+    if isinstance(value, torch.Tensor):
+        return value * -0.5 if value.is_floating_point() else value
+    if isinstance(value, (list, tuple)):
+        return type(value)(_changed(item) for item in value)
+    return value
 
 
 def _copy(tensor: torch.Tensor) -> torch.Tensor:

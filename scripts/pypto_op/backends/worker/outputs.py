@@ -51,4 +51,5 @@ def _collect(item: Any, leaves: list[torch.Tensor], depth: int) -> None:
         raise Failure(Outcome.BAD_OUTPUT, f"the wrapper returned a {type(item).__name__}, not a plain tensor")
     if item.layout is not torch.strided or item.is_quantized or item.is_complex() or item.is_meta:
         raise Failure(Outcome.BAD_OUTPUT, f"the wrapper returned a tensor of layout {item.layout} and dtype {item.dtype}")
-    leaves.append(item)
+    # Another object on the same memory: a tensor can carry methods of its own.
+    leaves.append(torch.Tensor.detach(item))

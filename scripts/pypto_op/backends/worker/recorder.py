@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
 
@@ -21,20 +22,21 @@ class LaunchRecorder:
     def __init__(self, sentinel: Sentinel) -> None:
         self._sentinel = sentinel
         self.launches = 0
-        self._inputs: frozenset[int] = frozenset()
+        self._inputs: dict[int, bytes] = {}
         self._contents: frozenset[bytes] = frozenset()
         self._storages: dict[int, tuple[Any, bytes]] = {}
         self._prefilled: set[int] = set()
         self._values: list[torch.Tensor] = []
-        self._host_made: dict[str, str] = {}
+        self._given: dict[str, Given] = {}
 
     def begin(self, inputs: Sequence[torch.Tensor]) -> None:
         """Forget the last case; `inputs` are the tensors that the wrapper is called with."""
         self.launches = 0
-        self._inputs = frozenset(address(tensor) for tensor in inputs)
+        self._inputs = {address(tensor): _digest(tensor) for tensor in inputs}
         self._contents = frozenset(_content(tensor) for tensor in inputs)
         self._storages, self._prefilled = {}, set()
-        self._values, self._host_made = list(inputs), {}
+        # Copies, since the wrapper may write into the inputs and put them back before it returns.
+        self._values, self._given = [_plain(tensor) for tensor in inputs], {}
 
     def from_kernel(self, outputs: Sequence[torch.Tensor]) -> bool:
         """Whether each output lies in memory that a kernel got, unchanged since the last launch that got it."""
@@ -55,7 +57,11 @@ class LaunchRecorder:
 
         A table of constants has the same hash whatever the inputs are; what torch computed from them does not.
         """
-        return dict(self._host_made)
+        return {key: given.digest for key, given in self._given.items() if given.new and given.value.is_floating_point()}
+
+    def given(self) -> dict[str, Given]:
+        """Return "launch.argument" -> what the host handed to a kernel there, beyond inputs, empty memory and constants."""
+        return dict(self._given)
 
     def around(self, call: Callable[..., Any]) -> Callable[..., Any]:
         """Return `call` (a kernel's launch) with recording around it."""
@@ -63,20 +69,35 @@ class LaunchRecorder:
         @functools.wraps(call)
         def recorded(kernel: Any, *args: Any, **kwargs: Any) -> Any:
             tensors = [arg for arg in (*args, *kwargs.values()) if isinstance(arg, torch.Tensor)]
-            fresh = [t for t in tensors if address(t) not in self._storages and address(t) not in self._inputs]
+            fresh = [t for t in tensors if self._by_host(t)]
             self._prefilled.update(address(t) for t in fresh if self._holds_data(t))
             for position, tensor in enumerate(tensors):
-                if any(tensor is other for other in fresh) and self._is_new(tensor):
-                    self._host_made[f"{self.launches}.{position}"] = _content(tensor).hex()
+                if any(tensor is other for other in fresh):
+                    self._note(f"{self.launches}.{position}", tensor)
+            for position, number in enumerate(arg for arg in (*args, *kwargs.values()) if isinstance(arg, float)):
+                value = torch.tensor([number], dtype=torch.float64)
+                self._given[f"{self.launches}.float{position}"] = Given(value, False, _content(value).hex())
             result = call(kernel, *args, **kwargs)
             self.launches += 1
-            self._values += fresh
+            self._values += [_plain(tensor) for tensor in fresh]
             for tensor in tensors:
                 digest = b"" if address(tensor) in self._inputs else _digest(tensor)
                 self._storages[address(tensor)] = (tensor.untyped_storage(), digest)
             return result
 
         return recorded
+
+    def _by_host(self, tensor: torch.Tensor) -> bool:
+        """Whether what a buffer holds is the host's: neither an untouched input nor what the last launch left."""
+        place = address(tensor)
+        known = self._inputs.get(place) or self._storages.get(place, (None, b""))[1]
+        return not known or known != _digest(tensor)
+
+    def _note(self, key: str, tensor: torch.Tensor) -> None:
+        plain = _plain(tensor)
+        rest = plain[~self._sentinel.mask(plain)]
+        if bool((rest != 0).any()) and _content(plain) not in self._contents:
+            self._given[key] = Given(plain, self._is_new(plain), _content(plain).hex())
 
     def _holds_data(self, tensor: torch.Tensor) -> bool:
         """Whether a buffer holds anything but the sentinel, one repeated value, or a copy of an input.
@@ -93,19 +114,63 @@ class LaunchRecorder:
         values = rest.contiguous().view(torch.uint8).reshape(rest.numel(), -1)
         return bool((values != values[0]).any()) and _content(plain) not in self._contents
 
-    def _is_new(self, tensor: torch.Tensor) -> bool:
-        """Whether a float tensor holds a finite value, not 0, that no input and no earlier kernel argument holds."""
-        if not tensor.is_floating_point():
-            return False
-        plain = tensor.detach().cpu()
-        mine = plain[~self._sentinel.mask(plain)].to(torch.float64)
+    def _is_new(self, plain: torch.Tensor) -> bool:
+        """Whether a tensor holds a finite value, not 0, that no input and no earlier kernel argument holds."""
+        floating = plain.is_floating_point()
+        wide = torch.float64 if floating else torch.int64
+        mine = plain[~self._sentinel.mask(plain)].to(wide)
         mine = mine[torch.isfinite(mine) & (mine != 0)]
         for other in self._values:
             if not mine.numel():
                 return False
-            known = other.detach().cpu().to(tensor.dtype).to(torch.float64).reshape(-1)
-            mine = mine[~torch.isin(mine, known)]
+            if other.is_floating_point() and not floating:
+                continue  # a float's integer part is no input's value
+            mine = mine[~torch.isin(mine, other.to(plain.dtype).to(wide).reshape(-1))]
         return bool(mine.numel())
+
+
+@dataclass(frozen=True)
+class Given:
+    """A kernel's argument as the host handed it over.
+
+    Attributes:
+        value: a copy of it; a number is a tensor of one element.
+        new: it holds values that no input and no earlier kernel argument holds.
+        digest: of its elements.
+    """
+
+    value: torch.Tensor
+    new: bool
+    digest: str
+
+    def computed(self, other: Given | None, change: Callable[[torch.Tensor], torch.Tensor]) -> bool:
+        """Whether the host computed this from the inputs' values.
+
+        Args:
+            other: the same argument in a run where every float input was changed by `change`, element by element.
+            change: what was done to each element.
+
+        A table stays as it is. A copy, a transposition, a padding by zeros changes as its source does. Everything else
+        (a sum, a sort, a maximum, a scale) does neither.
+        """
+        if other is None or other.value.shape != self.value.shape:
+            return other is not None
+        if _alike(self.value, other.value):
+            return False
+        moved = not self.new and self.value.is_floating_point() and _alike(change(self.value), other.value)
+        return not moved
+
+
+def _alike(one: torch.Tensor, two: torch.Tensor) -> bool:
+    if one.dtype != two.dtype:
+        return False
+    same = one == two
+    return bool((same | (torch.isnan(one) & torch.isnan(two))).all()) if one.is_floating_point() else bool(same.all())
+
+
+def _plain(tensor: torch.Tensor) -> torch.Tensor:
+    """Return a copy on the host."""
+    return tensor.detach().cpu().clone()
 
 
 def address(tensor: torch.Tensor) -> int:
