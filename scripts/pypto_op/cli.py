@@ -26,6 +26,7 @@ _COMMANDS: dict[str, tuple[str, str]] = {
     "tests": ("pypto_op.harness.commands:tests", "make the tests of an operator and of its modules"),
     "lint": ("pypto_op_lint.commands:lint", "check an operator's files against the OL rules"),
     "verify": ("pypto_op.judge.commands:verify", "run a kernel and judge its numbers"),
+    "reproduce": ("pypto_op.reproduce.commands:reproduce", "say whether a kernel or its case is to blame for a near miss"),
     "mutate": ("pypto_op.mutation.commands:mutate", "measure how many planted faults a suite refuses"),
     "benchmark": ("pypto_op.perf.commands:benchmark", "time a kernel that has a PASS for exactly its bytes"),
     "report": ("pypto_op.report.commands:report", "write one HTML page about an operator"),

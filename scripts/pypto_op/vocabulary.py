@@ -133,6 +133,13 @@ class Level(_Word):
         return cls(text if text.startswith("L") else f"L{text}")
 
 
+class Conclusion(_Word):
+    """What the CPU reproducer concludes about a failing case (debugger seed)."""
+
+    KERNEL_INNOCENT = "kernel_innocent"
+    KERNEL_SUSPECT = "kernel_suspect"
+
+
 class Stage(IntEnum):
     """The seven stages of the workflow."""
 

@@ -111,7 +111,8 @@ class ReferenceSession:
             ContractError: the golden does not run on these inputs.
         """
         message = {"call": "conditions", "file": str(file), "function": function, "quantile": quantile}
-        return self._told({**message, "expression": expression}, inputs, Path(file), "conditions")
+        told: dict[str, Any] = self._told({**message, "expression": expression}, inputs, Path(file), "conditions")
+        return told
 
     def stress(self, case: dict[str, Any], *, function: str, file: Path, **goal: Any) -> dict[str, Any]:
         """Search for a recipe on which a golden's expression cancels; see `pypto_op.stress.author.stress_case`.
@@ -127,14 +128,23 @@ class ReferenceSession:
         """
         inputs_file = os.path.realpath(self._workspace.test_inputs)
         message = {"call": "stress", "file": str(file), "function": function, "case": case, "inputs_file": inputs_file}
-        return self._told({**message, **goal}, [], Path(file), "stress")
+        told: dict[str, Any] = self._told({**message, **goal}, [], Path(file), "stress")
+        return told
 
-    def _told(self, message: dict[str, Any], inputs: Sequence[Value], file: Path, key: str) -> dict[str, Any]:
+    def call(self, file: Path, function: str, argument: Any) -> Any:
+        """Call `function(argument)` of a trusted file; both what goes in and what comes back is JSON.
+
+        Raises:
+            ContractError: the file does not load, the function raises, does not end, or returns no JSON.
+        """
+        message = {"call": "call", "file": str(file), "function": function, "argument": argument}
+        return self._told(message, [], Path(file), "returned")
+
+    def _told(self, message: dict[str, Any], inputs: Sequence[Value], file: Path, key: str) -> Any:
         result, answer = self._ask(message, inputs, file)
         if result.outcome is not Outcome.OK:
             raise ContractError(result.detail or str(result.outcome), file=file, remedy=_REMEDY)
-        told: dict[str, Any] = answer[key]
-        return told
+        return answer[key]
 
     def _ask(self, message: dict[str, Any], inputs: Sequence[Value], file: Path) -> tuple[RunResult, dict[str, Any]]:
         message["file"] = os.path.realpath(file)

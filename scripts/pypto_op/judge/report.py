@@ -91,6 +91,7 @@ def _mode_entry(record: ModeRecord) -> dict[str, Any]:
         "reason": _sentence(trial.summary),
         "failure_category": str(trial.category) if trial.category else None,
         "precision_checked": any(t.precision_checked for t in record.trials),
+        "cpu_reproducer_candidate": trial.near_miss,
         "seeds": [t.seed for t in ran],
         "per_tensor": _worst_leaves(record),
         "seconds": round(sum(t.seconds for t in record.trials), 4),

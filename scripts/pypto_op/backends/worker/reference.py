@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import time
 from collections.abc import Callable
@@ -23,7 +24,7 @@ _THREADS = 4
 
 
 class Reference:
-    """Answers `make_inputs`, `golden`, `conditions` and `stress`; each file is loaded once per content."""
+    """Answers `make_inputs`, `golden`, `conditions`, `stress` and `call`; each file is loaded once per content."""
 
     def __init__(self, document: dict[str, Any]) -> None:
         from pypto_op.backends import hostshim
@@ -37,6 +38,7 @@ class Reference:
             "golden": self._golden,
             "conditions": self._conditions,
             "stress": self._stress,
+            "call": self._call,
         }
 
     def handle(self, message: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
@@ -103,6 +105,14 @@ class Reference:
         try:
             return [], {"stress": worker.find(golden, make, order, message)}
         except Exception as error:
+            raise failure_of(error, Path(message["file"]), Outcome.EXCEPTION) from None
+
+    def _call(self, message: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+        """Call a function of a trusted file with JSON."""
+        function = self._function(message)
+        try:
+            return [], {"returned": json.loads(json.dumps(function(message["argument"]), allow_nan=False))}
+        except BaseException as error:
             raise failure_of(error, Path(message["file"]), Outcome.EXCEPTION) from None
 
     def _golden(self, message: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:

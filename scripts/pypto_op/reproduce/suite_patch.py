@@ -1,0 +1,196 @@
+"""The milder case that is proposed when the kernel is innocent: smaller scales, the same tolerance, another name.
+
+The tolerance of a case is never touched: a wider one would let wrong kernels pass, a smaller scale does not.
+"""
+
+from __future__ import annotations
+
+import copy
+import difflib
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pypto_op.reproduce.script import Drift
+
+ENOUGH = 0.25
+"""A milder case must leave natural rounding at most this share of the tolerance."""
+
+_MOST_CANDIDATES = 24
+_NO_KNOBS = frozenset(
+    {"id", "level", "shape", "dtype", "dtype_mode", "precision", "atol", "rtol", "seed", "twin", "cancellation_stress"}
+)
+_STRESS = "cancellation_stress"
+_WIDEST_GAP = 0.3
+
+Case = Mapping[str, Any]
+Change = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Milder:
+    """One candidate.
+
+    Attributes:
+        change: the keys of the case that get other values.
+        knob: the knob's name, for the new id.
+        before: its value so far.
+        after: its new value.
+    """
+
+    change: Change
+    knob: str
+    before: float
+    after: float
+
+
+def candidates(case: Case) -> list[Milder]:
+    """Return milder versions of a case, the least change first: knobs beyond 1 shrink tenfold, gaps widen tenfold."""
+    series = [*_scales(case), *_gaps(case)]
+    steps = max((len(one) for one in series), default=0)
+    by_step = [one[i] for i in range(steps) for one in series if i < len(one)]
+    return by_step[:_MOST_CANDIDATES]
+
+
+def _scales(case: Case) -> Iterator[list[Milder]]:
+    for key, value in case.items():
+        if key in _NO_KNOBS:
+            continue
+        if _is_number(value):
+            yield [Milder({key: new}, key, value, new) for new in _smaller(value)]
+        elif isinstance(value, Mapping):
+            for name, inner in value.items():
+                if _is_number(inner):
+                    yield [Milder({key: {**value, name: new}}, f"{key}_{name}", inner, new) for new in _smaller(inner)]
+
+
+def _gaps(case: Case) -> Iterator[list[Milder]]:
+    stress = case.get(_STRESS)
+    if not stress:
+        return
+    steps = stress.get("recipe") or []
+    gaps = [float(step["gap"]) for step in steps if step.get("gap")]
+    kept = {key: value for key, value in stress.items() if key != "reached"}
+    if gaps:
+        found: list[Milder] = []
+        for new in _wider(min(gaps)):
+            recipe = [{**step, "gap": max(float(step.get("gap", 0.0)), new)} for step in steps]
+            # What the milder recipe reaches is measured by the next verification.
+            asked = max(float(stress.get("relative_gap", new)), new)
+            found.append(Milder({_STRESS: {**kept, "recipe": recipe, "relative_gap": asked}}, "gap", min(gaps), new))
+        yield found
+    elif _is_number(stress.get("relative_gap")):
+        gap = float(stress["relative_gap"])
+        yield [Milder({_STRESS: {**kept, "relative_gap": new}}, "relative_gap", gap, new) for new in _wider(gap)]
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _smaller(value: float) -> list[float]:
+    """Return value / 10, / 100, ... down to a magnitude of 1."""
+    found: list[float] = []
+    magnitude = abs(value) / 10.0
+    while magnitude >= 0.99:
+        found.append(float(f"{math.copysign(magnitude, value):.6g}"))
+        magnitude /= 10.0
+    return found
+
+
+def _wider(gap: float) -> list[float]:
+    found: list[float] = []
+    wide = gap * 10.0
+    while 0.0 < wide < _WIDEST_GAP * 10.0 and len(found) < _MOST_CANDIDATES:
+        found.append(float(f"{min(wide, _WIDEST_GAP):.6g}"))
+        wide *= 10.0
+    return found
+
+
+def first_mild(milder: Sequence[Milder], drifts: Sequence[Drift]) -> Milder | None:
+    """Return the least change on which natural rounding stays within `ENOUGH` of the tolerance, None when none does."""
+    for one, drift in zip(milder, drifts, strict=True):
+        violations = [entry["max_violation"] for outputs in drift.values() for entry in outputs]
+        if violations and all(v is not None and v <= ENOUGH for v in violations):
+            return one
+    return None
+
+
+def patch(suite: Mapping[str, Any], case: Case, milder: Milder) -> dict[str, Any]:
+    """Return the proposal: which case, what to set, as JSON Patch (RFC 6902) and as a diff for people.
+
+    Args:
+        suite: the data of eval/adversarial_suite.json.
+        case: the case as that file has it.
+        milder: the change.
+    """
+    key = "cases" if "cases" in suite else "test_cases"
+    ids = [str(other["id"]) for other in suite[key]]
+    place = ids.index(str(case["id"]))
+    changed = {"id": new_id(str(case["id"]), milder, ids), **copy.deepcopy(milder.change)}
+    after = {**case, **changed}
+    operations = [
+        {"op": "replace" if name in case else "add", "path": f"/{key}/{place}/{name}", "value": value}
+        for name, value in changed.items()
+    ]
+    return {
+        "file": "eval/adversarial_suite.json",
+        "case_id": str(case["id"]),
+        "new_case_id": changed["id"],
+        "knob": milder.knob,
+        "before": milder.before,
+        "after": milder.after,
+        "json_patch": operations,
+        "diff": _diff(case, after),
+    }
+
+
+def patched(suite: Mapping[str, Any], proposal: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a copy of the suite with the proposal in it."""
+    result = copy.deepcopy(dict(suite))
+    for operation in proposal["json_patch"]:
+        _, key, place, name = operation["path"].split("/")
+        result[key][int(place)][name] = copy.deepcopy(operation["value"])
+    return result
+
+
+def new_id(name: str, milder: Milder, taken: Sequence[str]) -> str:
+    """Return an id that tells the new magnitude: in the place of the old one where the name has it."""
+    after = _text(milder.after)
+    for before in _spellings(milder.before):
+        found = re.search(rf"(?<![0-9.]){re.escape(before)}(?![0-9.])", name)
+        if found:
+            name = f"{name[: found.start()]}{after}{name[found.end() :]}"
+            break
+    else:
+        name = f"{name.removesuffix('_bestfound')}_{milder.knob}_{after}"
+    name = re.sub(r"[^A-Za-z0-9_.:+-]", "_", name)[:120]
+    unique, number = name, 2
+    while unique in taken:
+        unique, number = f"{name}_{number}", number + 1
+    return unique
+
+
+def _text(value: float) -> str:
+    if value == int(value) and abs(value) < 10_000:
+        return str(int(value))
+    return re.sub(r"e([+-])0*(\d)", lambda m: f"e{'-' if m[1] == '-' else ''}{m[2]}", f"{value:.3g}")
+
+
+def _spellings(value: float) -> list[str]:
+    exponent = math.floor(math.log10(abs(value))) if value else 0
+    mantissa = value / 10.0**exponent
+    short = f"{mantissa:g}"
+    texts = [f"{short}e{exponent}", f"{short}e+{exponent:02d}", f"{short}e{exponent:+03d}", f"{value:g}", _text(value)]
+    if value == int(value):
+        texts.append(str(int(value)))
+    return list(dict.fromkeys(texts))
+
+
+def _diff(before: Case, after: Case) -> str:
+    old, new = (json.dumps(case, indent=2, ensure_ascii=False).splitlines() for case in (before, after))
+    name = "eval/adversarial_suite.json"
+    return "\n".join(difflib.unified_diff(old, new, f"a/{name}", f"b/{name}", lineterm="", n=1))

@@ -1,0 +1,46 @@
+"""How far a golden drifts from itself when it adds up in another order: what the reproducer's script calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+
+from pypto_op.backends.worker.outputs import leaves_of
+from pypto_op.compare import compare_leaves
+from pypto_op.policy import get_policy
+from pypto_op.reproduce.metrics import METRICS
+from pypto_op.twins.reordering import GOLDEN, TWINS, Reordered, storage_of
+
+
+def differences(
+    canonical_form: Callable[..., Any], inputs: Sequence[Any], outputs: Sequence[str], policy: Mapping[str, Any]
+) -> dict[str, list[dict[str, Any]]]:
+    """Return the drift of each twin from the canonical form.
+
+    Args:
+        canonical_form: the golden.
+        inputs: its arguments.
+        outputs: names of its outputs, in order.
+        policy: the tolerance that `max_violation` and `fail_fraction` are about (`get_policy`).
+
+    Returns:
+        Twin -> one dict of `METRICS` per output. The twins that change nothing here are left out.
+    """
+    canonical = _run(canonical_form, inputs, GOLDEN)
+    names = list(outputs) if len(outputs) == len(canonical) else [f"output_{i}" for i in range(len(canonical))]
+    rule = get_policy(policy)
+    found = {}
+    for twin in TWINS:
+        if Reordered(twin, storage_of(inputs)).changes_nothing:
+            continue
+        comparison = compare_leaves(_run(canonical_form, inputs, twin), canonical, names=names, policy=rule)
+        found[twin] = [{key: leaf.as_dict()[key] for key in METRICS} for leaf in comparison.per_tensor]
+    return found
+
+
+def _run(canonical_form: Callable[..., Any], inputs: Sequence[Any], twin: str) -> list[torch.Tensor]:
+    copies = [value.clone() if isinstance(value, torch.Tensor) else value for value in inputs]
+    with Reordered(twin, storage_of(inputs)), torch.no_grad():
+        return [leaf.detach().contiguous() for leaf in leaves_of(canonical_form(*copies))]
