@@ -87,3 +87,50 @@ def test_a_staged_coder_can_try_a_wrapper(operator: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "output 0: (37, 64) torch.float32" in done.stdout
     assert "NaN 0" in done.stdout
+
+
+PROBED = """\
+import pypto
+import torch
+
+
+@pypto.frontend.jit(runtime_options={"run_mode": pypto.RunMode.NPU})
+def kernel(
+    x: pypto.Tensor([pypto.DYNAMIC, 64], pypto.DT_FP32),
+    out: pypto.Tensor([pypto.DYNAMIC, 64], pypto.DT_FP32),
+    probe: pypto.Tensor([pypto.DYNAMIC, 64], pypto.DT_FP32),
+):
+    total = x.shape[0]
+    for step in pypto.loop((total + 15) // 16, name="ROWS", idx_name="step"):
+        pypto.set_vec_tile_shapes(16, 64)
+        row = step * 16
+        tile = pypto.exp(pypto.view(x, [16, 64], [row, 0], valid_shape=[pypto.min(total - row, 16), 64]))
+        pypto.assemble(tile, [row, 0], probe)
+        pypto.assemble(tile * 2.0, [row, 0], out)
+
+
+def probed_wrapper(x):
+    out, probe = torch.empty(x.shape), torch.empty(x.shape)
+    kernel(x, out, probe)
+    return {"exp": probe, "out": out}
+"""
+
+
+@pytest.mark.sim
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        (None, "every step agrees"),
+        (("tile * 2.0", "tile * 2.5"), "first step that is off: out"),
+        ((", 64]))", ", 64]) * 1.5)"), "first step that is off: exp"),
+    ],
+)
+def test_steps_are_compared_in_order(tmp_path: Path, wrong: tuple[str, str] | None, says: str) -> None:
+    """A right copy agrees; a wrong factor shows at `out`, a wrong exponent already at `exp`."""
+    right, planted = wrong or ("", "")
+    assert right in PROBED
+    (tmp_path / "probed.py").write_text(PROBED.replace(right, planted) if right else PROBED)
+    shutil.copy(SKILLS / "pypto-precision-compare/templates/compare_steps.py", tmp_path)
+    done = _run("-m", "pypto_op.backends.hostshim", str(tmp_path / "compare_steps.py"))
+    assert says in done.stdout + done.stderr
+    assert done.returncode == (1 if wrong else 0)
