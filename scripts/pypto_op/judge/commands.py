@@ -19,6 +19,11 @@ from pypto_op.workspace import OpWorkspace
 @click.option("--up-to-module", metavar="K", help="Judge the cumulative phase M_K against its own golden.")
 @levels_option(help="Only these levels of the suite.")
 @click.option("--case", metavar="ID", help="Only this case.")
+@click.option("--suite", type=click.Path(path_type=Path, dir_okay=False), help="Another suite than eval/adversarial_suite.json.")
+@click.option("--inspect", metavar="NAME", help="Compare the buffer inspection_NAME, iteration by iteration, not the outputs.")
+@click.option("--sweep", "other", flag_value="sweep", help="Judge each boundary M_1..M_K, and name the smallest that fails.")
+@click.option("--self-test", "other", flag_value="self_test", help="Judge the harness instead of a kernel.")
+@click.option("--compose", "other", flag_value="compose", help="Compare the goldens of M_1..M_N, composed, with the golden.")
 @click.option("--jobs", type=click.IntRange(1, 64), help="Cases at once; default: what memory and cores allow.")
 @click.option("--policy", metavar="NAME", help="Tolerance policy in the place of SPEC.md's, e.g. mere_mare@1.")
 @click.option("--seed", type=click.IntRange(0), help="Second seed of each precision case; default: a fresh one.")
@@ -33,12 +38,12 @@ from pypto_op.workspace import OpWorkspace
 @click.option("--error-maps", is_flag=True, help="Keep where each output is off, for `pypto-op report`.")
 @click.option("--json", "as_json", is_flag=True, help="Print the report instead of the table.")
 @click.option("--quiet", is_flag=True, help="Print the verdict line only.")
-def verify(op_dir: Path, as_json: bool, quiet: bool, jobs: int | None, **wanted: Any) -> int:
+def verify(op_dir: Path, other: str | None, as_json: bool, quiet: bool, jobs: int | None, **wanted: Any) -> int:
     """Run the kernel of OP_DIR on every case of its suite and judge the numbers against the golden.
 
     Exit status: 0 PASS, 1 the kernel is wrong, 2 the operator's files or the request are, 3 the machine cannot judge.
     """
-    if Mode.SIM in wanted["modes"]:
+    if Mode.SIM in wanted["modes"] and other in (None, "sweep"):
         from pypto_op.backends import sim
 
         sim.warm_up()  # it imports torch beside this process, which is about to do the same
@@ -53,21 +58,23 @@ def verify(op_dir: Path, as_json: bool, quiet: bool, jobs: int | None, **wanted:
     finished: list[CaseRecord] = []
 
     def progress(record: CaseRecord, total: int) -> None:
+        if len(finished) >= total:
+            finished.clear()  # the next boundary of a sweep
         finished.append(record)
         if not quiet:
             show_progress(console, record, len(finished), total)
 
-    report = verify_operator(
-        workspace,
-        jobs=jobs,
-        limits=_limits(
-            case_seconds=wanted.pop("timeout"),
-            startup_seconds=wanted.pop("import_timeout"),
-            memory_mb=wanted.pop("memory_mb"),
-        ),
-        progress=progress,
-        **wanted,
+    limits = _limits(
+        case_seconds=wanted.pop("timeout"),
+        startup_seconds=wanted.pop("import_timeout"),
+        memory_mb=wanted.pop("memory_mb"),
     )
+    if other is not None:
+        from pypto_op.judge import other_checks
+
+        options = {"jobs": jobs, "limits": limits, "progress": progress, **wanted}
+        return other_checks.run(other, workspace, console, options, as_json=as_json)
+    report = verify_operator(workspace, jobs=jobs, limits=limits, progress=progress, **wanted)
     if as_json:
         click.echo(reports.serialise(report), nl=False)
     else:

@@ -8,23 +8,25 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pypto_op.backends.base import RunResult
 from pypto_op.backends.reference import ReferenceSession
-from pypto_op.compare import compare_leaves
+from pypto_op.compare import Comparison, TensorComparison, compare_leaves
 from pypto_op.documents import interfaces as interfaces_document
 from pypto_op.documents import spec as spec_document
 from pypto_op.documents.interfaces import Composition, Interfaces
 from pypto_op.errors import ContractError, PyptoOpError
+from pypto_op.judge.calling import positions, used_inputs
 from pypto_op.policy import Policy, get_policy
 from pypto_op.state.deliverables import composition_hashes
 from pypto_op.vocabulary import Outcome, Status
-from pypto_op.workspace import OpWorkspace
+from pypto_op.workspace import OpWorkspace, phase_suffix
 
 
 def compare_goldens(ws: OpWorkspace) -> dict[str, Any]:
-    """Compare the golden of M_1..M_N with the operator's golden.
+    """Compare the golden of M_1..M_N with the operator's golden: what a gate keeps of `compose`.
 
     Returns:
         status (PASS or FAIL), pairs (how many seeds and shapes were compared), summary (the first that failed, in
@@ -34,6 +36,20 @@ def compare_goldens(ws: OpWorkspace) -> dict[str, Any]:
         ContractError: a document or a golden is missing or broken, or there is nothing to compare on.
         InfraError: the reference process cannot run.
     """
+    result = compose(ws)
+    return {key: result[key] for key in ("status", "pairs", "summary", "hashes")}
+
+
+def compose(ws: OpWorkspace) -> dict[str, Any]:
+    """Compare the golden of M_1..M_N with the operator's golden on every (seed, shape, output).
+
+    Returns:
+        schema_version, op_name, status, pairs, summary, sentence (the verifier's words), hashes, and triples: one
+        {seed, shape, tensor, all_close, max_abs_diff, max_rel_diff} per seed, shape and output.
+
+    Raises:
+        ContractError, InfraError: as `compare_goldens`.
+    """
     wiring = interfaces_document.load(ws.interfaces)
     if wiring.composition is None or not wiring.composition.seeds or not wiring.composition.shapes:
         raise ContractError(
@@ -42,16 +58,49 @@ def compare_goldens(ws: OpWorkspace) -> dict[str, Any]:
             where="composition_verification",
             remedy="add seeds and shapes",
         )
-    n = len(wiring.modules)
-    hashes = composition_hashes(ws, n)
-    composition = wiring.composition
-    policy = _policy(ws, composition)
-    summary, pairs = "", 0
+    hashes = composition_hashes(ws, len(wiring.modules))
+    policy = _policy(ws, wiring.composition)
+    cases = _cases(wiring, wiring.composition)
+    triples: list[dict[str, Any]] = []
+    summary = ""
     with ReferenceSession(ws) as session:
-        for case in _cases(wiring, composition):
-            summary = summary or _mismatch(session, ws, wiring, case, policy)
-            pairs += 1
-    return {"status": str(Status.FAIL if summary else Status.PASS), "pairs": pairs, "summary": summary, "hashes": hashes}
+        for case in cases:
+            comparison = _compared(session, ws, wiring, case, policy)
+            place = {"seed": case["seed"], "shape": case["shape"]}
+            triples += [{**place, **_row(leaf)} for leaf in comparison.per_tensor] or [{**place, **_NOTHING}]
+            if not comparison.all_close:
+                summary = summary or " ".join(f"seed {case['seed']}, shape {case['shape']}: {comparison.message}".split())[:600]
+    status = Status.FAIL if summary else Status.PASS
+    return {
+        "schema_version": 1,
+        "op_name": ws.name,
+        "status": str(status),
+        "pairs": len(cases),
+        "summary": summary,
+        "sentence": _sentence(ws, len(wiring.modules), len(cases), triples),
+        "hashes": hashes,
+        "triples": triples,
+    }
+
+
+_NOTHING = {"tensor": "(number of outputs)", "all_close": False, "max_abs_diff": None, "max_rel_diff": None}
+
+
+def _row(leaf: TensorComparison) -> dict[str, Any]:
+    data = leaf.as_dict()
+    return {"tensor": leaf.name, **{key: data[key] for key in ("all_close", "max_abs_diff", "max_rel_diff")}}
+
+
+def _sentence(ws: OpWorkspace, n: int, pairs: int, triples: Sequence[Mapping[str, Any]]) -> str:
+    """Return the verifier's words (seed, composition mode)."""
+    bad = next((row for row in triples if not row["all_close"]), None)
+    if bad is None:
+        suffix = phase_suffix(n)
+        return (
+            f"Composition verification PASSED. Cumulative module{suffix} golden matches {ws.golden_name()} "
+            f"on all {pairs} (seed, shape) pairs."
+        )
+    return f"Composition verification FAILED. Failing pair: seed={bad['seed']} shape={bad['shape']} tensor={bad['tensor']}."
 
 
 def _policy(ws: OpWorkspace, composition: Composition) -> Policy:
@@ -86,25 +135,34 @@ def _cases(wiring: Interfaces, composition: Composition) -> list[dict[str, Any]]
     ]
 
 
-def _mismatch(session: ReferenceSession, ws: OpWorkspace, wiring: Interfaces, case: dict[str, Any], policy: Policy) -> str:
-    """Return why the two goldens differ on a case, or "" when they agree."""
+def _compared(session: ReferenceSession, ws: OpWorkspace, wiring: Interfaces, case: dict[str, Any], policy: Policy) -> Comparison:
     n = len(wiring.modules)
     inputs = [value for _, value in session.make_inputs(case)]
-    truth = _run(session.golden(inputs, function=ws.golden_name(), file=ws.golden), ws, None)
-    composed = _run(session.golden(inputs, function=ws.golden_name(n), file=ws.module_golden(n)), ws, n)
-    names = [port.name for port in wiring.final_outputs]
-    if len(truth.outputs) != len(names):
-        names = [f"out{index}" for index in range(len(truth.outputs))]
-    comparison = compare_leaves(composed.outputs, truth.outputs, names=names, policy=policy)
-    if comparison.all_close:
-        return ""
-    return " ".join(f"seed {case['seed']}, shape {case['shape']}: {comparison.message}".split())[:600]
+    names, used = [port.name for port in wiring.primary_inputs], used_inputs(wiring, None)
+    outputs = []
+    for file, function, k in ((ws.golden, ws.golden_name(), None), (ws.module_golden(n), ws.golden_name(n), n)):
+        handed = inputs
+        if len(inputs) == len(names):
+            handed = [inputs[i] for i in positions(file, function, names, used)]
+        outputs.append(_run(session.golden(handed, function=function, file=file), ws, k).outputs)
+    truth, composed = outputs
+    leaves = [port.name for port in wiring.final_outputs]
+    if len(truth) != len(leaves):
+        raise ContractError(
+            f"returns {len(truth)} output(s), the contract has {len(leaves)}", file=ws.golden, remedy="mend one of them"
+        )
+    return compare_leaves(composed, truth, names=leaves, policy=policy)
+
+
+_OWN_WORDS = (Outcome.MISSING_FILE, Outcome.MISSING_WRAPPER, Outcome.BAD_OUTPUT, Outcome.TIMED_OUT, Outcome.SYNTAX_ERROR)
+"""Outcomes whose detail is ours; what a golden raises may hold its values."""
 
 
 def _run(result: RunResult, ws: OpWorkspace, k: int | None) -> RunResult:
     if result.outcome is not Outcome.OK:
         file = ws.golden if k is None else ws.module_golden(k)
-        raise ContractError(result.detail or str(result.outcome), file=file, remedy="mend the golden, then compose again")
+        words = result.detail if result.outcome in _OWN_WORDS else f"it ended with: {result.outcome}"
+        raise ContractError(words, file=file, remedy="mend the golden, then compose again")
     return result
 
 

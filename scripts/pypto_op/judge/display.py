@@ -29,7 +29,7 @@ def verdict_console(**options: Any) -> Console:
 
 def show_progress(console: Console, record: CaseRecord, done: int, total: int) -> None:
     """Print one line about a case that has just been judged."""
-    modes = "  ".join(f"{mode} {_styled(r.status)}" for mode, r in record.modes.items())
+    modes = "  ".join(f"{mode} {styled(r.status)}" for mode, r in record.modes.items())
     console.print(f"[dim]{done:>4}/{total}[/dim]  {escape(record.id)}  {modes}  [dim]{record.seconds:.1f} s[/dim]")
 
 
@@ -43,12 +43,12 @@ def show_report(console: Console, report: Mapping[str, Any], *, verdict_only: bo
     for mode, entry in report["modes"].items():
         status = report["per_mode_status"].get(mode, Status.SKIPPED)
         if status == Status.SKIPPED and entry["reason"]:
-            console.print(f"{mode} {_styled(status)}: {escape(entry['reason'])}")
+            console.print(f"{mode} {styled(status)}: {escape(entry['reason'])}")
         elif entry["caveats"]:
             console.print(f"[dim]A {mode} verdict does not see: {escape('; '.join(entry['caveats']))}.[/dim]")
     modes = ", ".join(f"{mode} {status}" for mode, status in report["per_mode_status"].items())
     console.print(
-        f"{_styled(report['status'])}  {escape(report['op_name'])}: {report['cases_passed']} of "
+        f"{styled(report['status'])}  {escape(report['op_name'])}: {report['cases_passed']} of "
         f"{report['cases_total']} cases passed ({modes or 'nothing ran'}), {report['seconds']:.1f} s"
     )
 
@@ -70,7 +70,7 @@ def _table(report: Mapping[str, Any]) -> Table:
             check["level"],
             escape(_dtypes(check.get("dtype", ""))),
             escape(shape),
-            *(_styled(r.get("status", Status.SKIPPED)) for r in results),
+            *(styled(r.get("status", Status.SKIPPED)) for r in results),
             _number(check["max_abs_diff"]),
             _number(_violation(results)),
             escape("; ".join(reasons)),
@@ -125,6 +125,7 @@ def _number(value: float | None) -> str:
     return "-" if value is None else f"{value:.3g}"
 
 
-def _styled(status: Any) -> str:
+def styled(status: Any) -> str:
+    """Return a status in its colour."""
     word = Status(status)
     return f"[{_STYLE[word]}]{word}[/{_STYLE[word]}]"

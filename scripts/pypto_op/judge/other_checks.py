@@ -1,0 +1,111 @@
+"""What `pypto-op verify` does beside judging one boundary: `--sweep`, `--self-test`, `--compose`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.markup import escape
+
+from pypto_op.errors import ContractError
+from pypto_op.judge.display import show_report, styled
+from pypto_op.judge.report import write_atomically
+from pypto_op.vocabulary import ExitCode, Status
+from pypto_op.workspace import OpWorkspace
+
+_Answer = tuple[dict[str, Any], ExitCode]
+
+
+def run(kind: str, ws: OpWorkspace, console: Console, options: Mapping[str, Any], *, as_json: bool) -> int:
+    """Do one of the three and tell the result.
+
+    Args:
+        kind: "sweep", "self_test" or "compose".
+        ws: the operator.
+        console: for people.
+        options: what `verify` was called with.
+        as_json: print the result as JSON on standard output.
+
+    Returns:
+        The exit code: 0 PASS, 1 a kernel (sweep) or the composition is wrong, 2 the operator's files, 3 the machine.
+
+    Raises:
+        ContractError: an option makes no sense here, or a file is missing or broken.
+        InfraError: the machine cannot do it.
+    """
+    _refuse(kind, options)
+    result, code = _KINDS[kind](ws, console, options)
+    text = json.dumps(result, indent=2, ensure_ascii=False) + "\n"
+    if options["report"] is not None:
+        write_atomically(Path(options["report"]), text)
+    if as_json:
+        click.echo(text, nl=False)
+    return int(code)
+
+
+_ALLOWED = {
+    "sweep": {"up_to_module", "levels", "case", "policy", "seed", "suite", "error_maps"},
+    "self_test": {"suite"},
+    "compose": set(),
+}
+
+
+def _refuse(kind: str, options: Mapping[str, Any]) -> None:
+    """An option that would be ignored would make a narrow check look like the whole one."""
+    always = {"report", "modes", "jobs", "limits", "progress"}
+    given = [name for name, value in options.items() if value not in (None, False) and name not in always | _ALLOWED[kind]]
+    if given:
+        flags = ", ".join(f"--{name.replace('_', '-')}" for name in given)
+        raise ContractError(f"--{kind.replace('_', '-')} takes no {flags}", remedy="leave it out")
+
+
+def _sweep(ws: OpWorkspace, console: Console, options: Mapping[str, Any]) -> _Answer:
+    from pypto_op.judge.sweep import sweep
+
+    kept = _ALLOWED["sweep"] - {"up_to_module"} | {"modes", "jobs", "limits", "progress"}
+
+    def told(k: int, report: Mapping[str, Any]) -> None:
+        console.print(f"[bold]M{k}[/bold]")
+        show_report(console, report, verdict_only=report["status"] == Status.PASS)
+
+    chosen = {name: value for name, value in options.items() if name in kept}
+    result, code = sweep(ws, up_to_module=options["up_to_module"], told=told, **chosen)
+    first = result["smallest_failing_module"]
+    where = f"the smallest boundary that fails is M{first}" if first else f"M1 to M{result['up_to_module']} pass"
+    console.print(f"{styled(result['status'])}  {escape(ws.name)}: {where}")
+    return result, code
+
+
+def _self_test(ws: OpWorkspace, console: Console, options: Mapping[str, Any]) -> _Answer:
+    from pypto_op.judge.selftest import self_test
+
+    result, code = self_test(ws, suite=options["suite"], limits=options["limits"])
+    for row in result["checks"]:
+        console.print(f"{styled(row['status'])}  {row['name']}: {escape(row['detail'])}", soft_wrap=True)
+    console.print(f"{styled(result['status'])}  {escape(ws.name)}: self-test of the harness, {result['seconds']:.1f} s")
+    return result, code
+
+
+def _compose(ws: OpWorkspace, console: Console, options: Mapping[str, Any]) -> _Answer:
+    from pypto_op.judge.compose import compose
+
+    result = compose(ws)
+    for row in result["triples"]:
+        if not row["all_close"]:
+            console.print(
+                f"seed {row['seed']}, shape {escape(str(row['shape']))}, {row['tensor']}: max diff {row['max_abs_diff']}"
+            )
+    console.print(escape(result["sentence"]), soft_wrap=True)
+    console.print(f"{styled(result['status'])}  {escape(ws.name)}: {len(result['triples'])} (seed, shape, tensor) triples")
+    return result, ExitCode.OK if result["status"] == Status.PASS else ExitCode.FAIL
+
+
+_KINDS: dict[str, Callable[[OpWorkspace, Console, Mapping[str, Any]], _Answer]] = {
+    "sweep": _sweep,
+    "self_test": _self_test,
+    "compose": _compose,
+}

@@ -1,0 +1,284 @@
+"""`pypto-op verify --self-test`: is the harness of an operator fit to judge, before any kernel exists?
+
+Contract, suite, inputs and golden are exercised; faults are planted into the golden's own outputs, and each must be
+seen; secrets are planted into a report, and each must be removed. No impl and no module golden is needed; where the
+cumulative golden of the last phase exists, the composition is verified too.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from pypto_op.backends.base import Limits
+from pypto_op.backends.reference import ReferenceSession
+from pypto_op.documents import interfaces as interfaces_document
+from pypto_op.documents import suite as suite_document
+from pypto_op.errors import ContractError
+from pypto_op.harness import golden_scan
+from pypto_op.judge import adversarial, planted_faults
+from pypto_op.judge.calling import positions, used_inputs
+from pypto_op.judge.compose import compose
+from pypto_op.judge.contract import Contract, load_contract
+from pypto_op.judge.inputs import digest
+from pypto_op.stress.author import KEY
+from pypto_op.stress.sites import normalised
+from pypto_op.vocabulary import ExitCode, Level, Outcome, Status
+from pypto_op.workspace import OpWorkspace
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pypto_op.backends.base import RunResult, Value
+
+_OTHER_SEED = 987_654_321
+
+
+@dataclass
+class _Known:
+    """What earlier checks found out."""
+
+    ws: OpWorkspace
+    session: ReferenceSession
+    suite: Path | None
+    contract: Contract | None = None
+    inputs: dict[str, list[Value]] = field(default_factory=dict)
+    answers: dict[str, RunResult] = field(default_factory=dict)
+
+    @property
+    def sound(self) -> Contract:
+        """The contract.
+
+        Raises:
+            ContractError: it could not be read, as its own check has told.
+        """
+        if self.contract is None:
+            raise ContractError("not checked, since the documents are broken")
+        return self.contract
+
+
+Check = Callable[[_Known], str]
+
+
+def self_test(ws: OpWorkspace, *, suite: Path | None = None, limits: Limits | None = None) -> tuple[dict[str, Any], ExitCode]:
+    """Exercise everything that a verdict on this operator will rest on, but the kernel.
+
+    Args:
+        ws: the operator.
+        suite: another suite than its own.
+        limits: of each run of the golden and of the inputs file.
+
+    Returns:
+        schema_version, op_name, status (PASS or FAIL), checks: [{name, status, detail}], seconds; and the exit code: 0
+        or 2, since a harness that is not fit is the operator's files' fault, never a kernel's.
+
+    Raises:
+        InfraError: the reference process cannot run.
+    """
+    started = time.monotonic()
+    rows = []
+    with ReferenceSession(ws, limits=limits or Limits()) as session:
+        known = _Known(ws, session, suite)
+        for name, check in CHECKS.items():
+            rows.append({"name": name, **_outcome(check, known)})
+    status = Status.FAIL if any(row["status"] == Status.FAIL for row in rows) else Status.PASS
+    result = {
+        "schema_version": 1,
+        "op_name": ws.name,
+        "status": str(status),
+        "checks": rows,
+        "seconds": round(time.monotonic() - started, 3),
+    }
+    return result, ExitCode.OK if status is Status.PASS else ExitCode.CONTRACT
+
+
+def _outcome(check: Check, known: _Known) -> dict[str, str]:
+    try:
+        return {"status": str(Status.PASS), "detail": check(known)}
+    except _NotYet as later:
+        return {"status": str(Status.SKIPPED), "detail": str(later)}
+    except ContractError as error:
+        return {"status": str(Status.FAIL), "detail": error.one_line()[:600]}
+
+
+class _NotYet(Exception):
+    """A check whose material does not exist at this stage."""
+
+
+# -- the checks, in order ------------------------------------------------------------------------------------------
+
+
+def _runner(known: _Known) -> str:
+    adversarial.check_runner(known.ws.runner)
+    return "eval/adversarial_runner.py is what pypto-op generates"
+
+
+def _documents(known: _Known) -> str:
+    known.contract = contract = load_contract(known.ws, suite=known.suite)
+    if contract.suite_source != "file":
+        raise ContractError("is missing", file=known.ws.suite, remedy="run `pypto-op harness new`")
+    if contract.suite.total_modules != contract.total_modules:
+        raise ContractError(
+            f"total_modules is {contract.suite.total_modules}, the contract has {contract.total_modules}", file=known.ws.suite
+        )
+    from pypto_op.documents import schema
+
+    schema.raise_first(suite_document.check_complete(contract.suite), file=known.ws.suite)
+    schema.raise_first(interfaces_document.check_signature(contract.interfaces, known.ws), file=known.ws.interfaces)
+    return f"{len(contract.cases)} cases, two or more per level; {contract.total_modules} module(s)"
+
+
+def _inputs(known: _Known) -> str:
+    contract = known.sound
+    seeded = 0
+    for case in contract.cases:
+        made = _made(known, case)
+        values = [value for _, value in made]
+        _fits_contract(contract, case, made, known.ws)
+        again = [value for _, value in _made(known, case)]
+        if digest(values) != digest(again):
+            raise ContractError("the same seed makes other inputs", file=known.ws.test_inputs, where=f"case {case['id']}")
+        other = [value for _, value in _made(known, {**case, "seed": _OTHER_SEED})]
+        seeded += digest(values) != digest(other)
+        known.inputs[case["id"]] = values
+    if not seeded:
+        raise ContractError("no case depends on its seed", file=known.ws.test_inputs, remedy="call torch.manual_seed(seed)")
+    return f"{len(contract.cases)} cases build, the same for the same seed; {seeded} of them differ with another"
+
+
+def _made(known: _Known, case: Mapping[str, Any]) -> list[tuple[str, Value]]:
+    return known.session.make_inputs(dict(case))
+
+
+def _fits_contract(contract: Contract, case: Mapping[str, Any], made: Sequence[tuple[str, Value]], ws: OpWorkspace) -> None:
+    names = [name for name, _ in made]
+    if names != contract.input_names:
+        raise ContractError(
+            f"PRIMARY_INPUT_ORDER is {', '.join(names)}, the contract has {', '.join(contract.input_names)}",
+            file=ws.test_inputs,
+            remedy="mirror module_interfaces.yaml",
+        )
+    sizes = {symbol: size for symbol, size in case["shape"].items() if isinstance(size, int)}
+    shapes = contract.interfaces.resolve_shapes(sizes)
+    for port, (name, value) in zip(contract.interfaces.primary_inputs, made, strict=True):
+        shape = tuple(getattr(value, "shape", ()))
+        if shape != shapes[port.source, port.name]:
+            raise ContractError(
+                f"{name} has the shape {list(shape)}, the contract says {list(shapes[port.source, port.name])}",
+                file=ws.test_inputs,
+                where=f"case {case['id']}",
+            )
+
+
+def _golden(known: _Known) -> str:
+    contract, ws = known.sound, known.ws
+    names, used = contract.input_names, used_inputs(contract.interfaces, None)
+    taken = positions(ws.golden, ws.golden_name(), names, used)
+    for case in contract.cases:
+        inputs = known.inputs.get(case["id"])
+        if inputs is None:
+            raise ContractError("not run, since the inputs are broken")
+        handed = [inputs[i] for i in taken]
+        answer = known.session.golden(handed, function=ws.golden_name(), file=ws.golden)
+        where = f"case {case['id']}"
+        if answer.outcome is not Outcome.OK:
+            raise ContractError(f"it ended with: {answer.outcome}", file=ws.golden, where=where, remedy="mend the golden")
+        if answer.mutated_inputs:
+            raise ContractError("it changes its own inputs", file=ws.golden, where=where, remedy="let it copy them first")
+        _returns_contract(contract, case, answer, ws)
+        known.answers[case["id"]] = answer
+    return f"{ws.golden_name()} answers all {len(contract.cases)} cases, with the outputs of the contract"
+
+
+def _returns_contract(contract: Contract, case: Mapping[str, Any], answer: RunResult, ws: OpWorkspace) -> None:
+    outputs = contract.interfaces.final_outputs
+    if len(answer.outputs) != len(outputs):
+        raise ContractError(
+            f"it returns {len(answer.outputs)} output(s), the contract names {len(outputs)}", file=ws.golden, remedy="mend one"
+        )
+    sizes = {symbol: size for symbol, size in case["shape"].items() if isinstance(size, int)}
+    for port, output in zip(outputs, answer.outputs, strict=True):
+        if tuple(output.shape) != port.sizes(sizes):
+            raise ContractError(
+                f"{port.name} has the shape {list(output.shape)}, the contract says {list(port.sizes(sizes))}",
+                file=ws.golden,
+                where=f"case {case['id']}",
+            )
+
+
+def _faults(known: _Known) -> str:
+    contract = known.sound
+    seen = 0
+    for case in contract.cases:
+        answer = known.answers.get(case["id"])
+        if answer is None:
+            raise ContractError("not planted, since the golden is broken")
+        if case.get("precision", True):
+            missed = planted_faults.missed(answer.outputs, contract.policy_for(case))
+            seen += 1
+            if missed:
+                raise ContractError(
+                    f"the comparison does not see: {', '.join(missed)}",
+                    file=known.ws.suite,
+                    where=f"case {case['id']}",
+                    remedy="use inputs whose outputs are not all alike, or a tighter tolerance",
+                )
+    return f"every planted fault is seen in each of {seen} precision cases, and the golden agrees with itself"
+
+
+def _cancellation(known: _Known) -> str:
+    contract, ws = known.sound, known.ws
+    found = golden_scan.scan(ws.golden, ws.golden_name()).subtractions
+    stresses = [case for case in contract.cases if case["level"] == Level.L5 and KEY in case]
+    if not found:
+        return "the golden subtracts nothing"
+    if not stresses and set(_never_cancels(known)) < {normalised(s.expression) for s in found}:
+        raise ContractError(
+            f"the golden subtracts ({found[0].expression}) and no L5 case has {KEY}",
+            file=ws.suite,
+            remedy="run `pypto-op harness new`, or add L5_cancellation_stress_* cases",
+        )
+    return f"{len(stresses)} case(s) for {len(found)} subtraction(s)"
+
+
+def _never_cancels(known: _Known) -> Iterator[str]:
+    """Yield the subtractions of which the suite says that a search found no inputs that make them cancel."""
+    from pypto_op.documents.reading import read_json
+
+    yield from map(str, read_json(known.suite or known.ws.suite).get("x_never_cancels", []))
+
+
+def _sanitiser(known: _Known) -> str:
+    answer = next(iter(known.answers.values()), None)
+    if answer is None:
+        raise ContractError("not tried, since the golden is broken")
+    planted = planted_faults.leaks(answer.outputs, known.ws.golden)
+    if planted:
+        raise ContractError(f"it lets through: {', '.join(planted)}", remedy="this is a fault of pypto-op; report it")
+    return "golden values, golden source and forbidden keys are removed from reports and from what a candidate prints"
+
+
+def _composition(known: _Known) -> str:
+    n = known.sound.total_modules
+    if n == 1:
+        raise _NotYet("one module: there is nothing to compose")
+    if not known.ws.module_golden(n).is_file():
+        raise _NotYet(f"the golden of M{n} comes with its phase; then `--compose` verifies it")
+    result = compose(known.ws)
+    if result["status"] != Status.PASS:
+        raise ContractError(result["sentence"], file=known.ws.interfaces, remedy="revise the module boundaries")
+    return str(result["sentence"])
+
+
+CHECKS: dict[str, Check] = {
+    "runner": _runner,
+    "documents": _documents,
+    "inputs": _inputs,
+    "golden": _golden,
+    "planted_faults": _faults,
+    "cancellation": _cancellation,
+    "sanitiser": _sanitiser,
+    "composition": _composition,
+}
