@@ -99,6 +99,8 @@ def _tensor(spec: dict[str, Any]) -> Any:
     if "values" in spec:
         return torch.tensor(spec["values"], dtype=dtype)
     fill = spec.get("fill", "normal")
+    if fill == "tile_number":
+        return (torch.arange(spec["shape"][0]) // 16).to(dtype).reshape(spec["shape"])
     wide = torch.randn(*spec["shape"]) * spec.get("scale", 1) if fill == "normal" else torch.full(spec["shape"], float(fill))
     return wide.to(dtype)
 
