@@ -25,6 +25,7 @@ _COMMANDS: dict[str, tuple[str, str]] = {
     "memory": ("pypto_op.documents.commands:memory", "check MEMORY.md or append to it"),
     "tests": ("pypto_op.harness.commands:tests", "make the tests of an operator and of its modules"),
     "lint": ("pypto_op_lint.commands:lint", "check an operator's files against the OL rules"),
+    "cleanup": ("pypto_op.harness.commands:cleanup", "make the integrated kernel and its README from the staged files"),
     "verify": ("pypto_op.judge.commands:verify", "run a kernel and judge its numbers"),
     "reproduce": ("pypto_op.reproduce.commands:reproduce", "say whether a kernel or its case is to blame for a near miss"),
     "mutate": ("pypto_op.mutation.commands:mutate", "measure how many planted faults a suite refuses"),
@@ -38,6 +39,7 @@ _COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "api": ("pypto_op.api.commands:api", "say what the installed pypto offers: signature, constraints, example"),
     "diagnose": ("pypto_op.diagnose.commands:diagnose", "name the known mistake that a log shows"),
+    "install": ("pypto_op.install.commands:install", "set up Claude Code or OpenCode in a workspace, or undo it"),
     "state": ("pypto_op.state.commands:state", "move an operator through its stages and phases"),
 }
 

@@ -85,3 +85,22 @@ def tests_new(op_dir: Path, phase: str | None, e2e: bool, force: bool, as_json: 
     ws = OpWorkspace.at(op_dir)
     files = new_tests(ws, phase=None if phase is None else parse_phase(phase), e2e=e2e, force=force)
     return _tell(ws, files, [], {}, as_json)
+
+
+@click.command()
+@_OP_DIR
+@_FORCE
+@_AS_JSON
+def cleanup(op_dir: Path, force: bool, as_json: bool) -> int:
+    """Write <op>_impl.py and README.md of OP_DIR from its last staged impl.
+
+    Names lose the module suffix, imports of staged files are resolved, comments stay. Exit 1: the linter refuses the
+    result. A file that somebody edited is kept unless --force.
+    """
+    from pypto_op.harness.integration import cleanup as clean
+
+    ws = OpWorkspace.at(op_dir)
+    made = clean(ws, force=force)
+    source = str(made.source.relative_to(ws.root))
+    _tell(ws, made.files, [f"from {source}", *made.findings], {"source": source, "findings": made.findings}, as_json)
+    return ExitCode.FAIL if made.findings else ExitCode.OK

@@ -96,7 +96,7 @@ def gather(ws: OpWorkspace) -> Material:
         interfaces=interfaces,
         scan=golden_scan.scan(ws.golden, ws.golden_name()),
         tiles=_tiles(ws),
-        scalars=_scalars(ws, spec, interfaces),
+        scalars=scalar_defaults(ws, spec, interfaces),
         says_nan="nan" in read_text(ws.spec).lower().replace("nan-", "nan "),
     )
 
@@ -127,7 +127,7 @@ def _tiles_in(path: Path) -> Iterable[int]:
         yield int(match[1][:6])
 
 
-def _scalars(ws: OpWorkspace, spec: Spec, interfaces: Interfaces) -> dict[str, Any]:
+def scalar_defaults(ws: OpWorkspace, spec: Spec, interfaces: Interfaces) -> dict[str, Any]:
     """Return the default of each scalar input: SPEC.md's, the contract's, else one that does nothing."""
     written = {item["name"]: item.get("default") for item in read_yaml(ws.interfaces)["primary_inputs"]}
     scalars: dict[str, Any] = {}

@@ -151,6 +151,7 @@ def run_modes(impl_module: ImplModule, case: Mapping[str, Any], modes: Sequence[
         ContractError: the contract, the golden or a mode's name is wrong.
         InfraError: the reference process cannot run.
     """
+    from pypto_op.judge.report import worst_leaves
     from pypto_op.judge.verify import judge_case
 
     try:
@@ -160,7 +161,7 @@ def run_modes(impl_module: ImplModule, case: Mapping[str, Any], modes: Sequence[
     record = judge_case(impl_module.workspace, case, impl=impl_module.path, up_to_module=impl_module.phase, modes=asked)
     results = {}
     for mode, entry in record.modes.items():
-        leaves = [leaf for trial in entry.trials for leaf in trial.per_tensor]
+        leaves = worst_leaves(entry)
         results[str(mode)] = {
             "status": str(entry.status),
             "per_tensor": leaves,

@@ -93,7 +93,7 @@ def _mode_entry(record: ModeRecord) -> dict[str, Any]:
         "precision_checked": any(t.precision_checked for t in record.trials),
         "cpu_reproducer_candidate": trial.near_miss,
         "seeds": [t.seed for t in ran],
-        "per_tensor": _worst_leaves(record),
+        "per_tensor": worst_leaves(record),
         "seconds": round(sum(t.seconds for t in record.trials), 4),
         "peak_rss_mb": round(max((t.peak_rss_mb for t in record.trials), default=0.0), 1),
         "launches": max((t.launches for t in record.trials), default=0),
@@ -101,7 +101,7 @@ def _mode_entry(record: ModeRecord) -> dict[str, Any]:
     }
 
 
-def _worst_leaves(record: ModeRecord) -> list[dict[str, Any]]:
+def worst_leaves(record: ModeRecord) -> list[dict[str, Any]]:
     """Return per output the entry of the trial in which it was worst: a failing one, else the largest error."""
     worst: dict[str, dict[str, Any]] = {}
     for trial in record.trials:
