@@ -1,0 +1,150 @@
+"""The generated suite: complete, inside what SPEC.md allows, at the edges of the tiles. No kernel and no torch runs here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from pypto_op.documents import suite as suite_document
+from pypto_op.harness import constraints
+from pypto_op.harness import suite as suite_cases
+from pypto_op.harness.material import Material, gather
+from pypto_op.vocabulary import Level
+from pypto_op.workspace import OpWorkspace
+
+GOLDEN = "def op_golden(x, y, flag):\n    return (x - y) * (2 if flag else 1)\n"
+
+
+def operator(folder: Path, *, golden: str = GOLDEN, impl: str = "", **spec: Any) -> Material:
+    """Write an operator x, y [B, S, D], flag -> out with the given front matter, and gather it."""
+    root = folder / "custom" / "op"
+    (root / "eval").mkdir(parents=True, exist_ok=True)
+    front = {
+        "schema_version": "1.0",
+        "op_name": "op",
+        "supported_dtypes": ["float32", "bfloat16"],
+        "p0_shapes": [{"B": 4, "S": 256, "D": 64}],
+        "tolerance": {"atol": 1e-5, "rtol": 1e-4},
+        "dynamic_axes": ["B", "S"],
+        **spec,
+    }
+    (root / "SPEC.md").write_text(f"---\n{yaml.safe_dump(front)}---\n# op\n")
+    ports = [{"name": name, "shape": ["B", "S", "D"], "dtype": "float32"} for name in ("x", "y")]
+    module = {
+        "id": 1,
+        "name": "only",
+        "inputs": [{"name": name, "source": "primary"} for name in ("x", "y", "flag")],
+        "outputs": [{"name": "out", "shape": ["B", "S", "D"], "dtype": "float32"}],
+    }
+    wiring = {
+        "schema_version": 1,
+        "op": "op",
+        "primary_inputs": [*ports, {"name": "flag", "shape": [], "dtype": "bool"}],
+        "modules": [module],
+        "final_outputs": [{"name": "out", "source": "module_1"}],
+    }
+    (root / "eval" / "module_interfaces.yaml").write_text(yaml.safe_dump(wiring))
+    (root / "op_golden.py").write_text(golden)
+    if impl:
+        (root / "op_impl.py").write_text(impl)
+    return gather(OpWorkspace.at(root))
+
+
+def built(material: Material) -> suite_document.Suite:
+    data = {"schema_version": 1, "op": "op", "total_modules": 1, "cases": suite_cases.cases(material)}
+    return suite_document.build(data, "generated")
+
+
+def test_two_cases_or_more_per_level_and_numbers_above_l1(tmp_path: Path) -> None:
+    suite = built(operator(tmp_path))
+    assert suite_document.check_complete(suite) == []
+    assert {case["precision"] for case in suite.select(["L1"])} == {False}
+    assert all((case["atol"], case["rtol"]) == (1e-5, 1e-4) for case in suite.cases)
+    assert {case["dtype"]["default"] for case in suite.select(["L2"])} == {"float32", "bfloat16"}
+
+
+def test_a_long_axis_meets_the_edges_of_the_kernel_s_own_tiles(tmp_path: Path) -> None:
+    impl = "T_TILE = 48\n\ndef k(x):\n    pypto.set_vec_tile_shapes(16, 64)\n"
+    suite = built(operator(tmp_path, impl=impl))
+    sizes = {case["shape"]["S"] for case in suite.select(["L3"])}
+    assert {1, 15, 16, 17, 31, 33, 47, 48, 49, 63, 64, 65} <= sizes
+    assert {case["shape"]["B"] for case in suite.cases} <= {1, 2, 3, 4, 5, 7}, "a batch is not tiled"
+
+
+def test_flags_zones_and_cancellation_are_there(tmp_path: Path) -> None:
+    cases = built(operator(tmp_path)).cases
+    assert {case["flag"] for case in cases if "flag" in case} == {True, False}
+    zones = {case["zone"] for case in cases if isinstance(case.get("zone"), str)}
+    assert zones == {"last_spike", "positions", "tiny", "huge", "alternating", "shift", "all_negative"}
+    expressions = {case["cancellation_stress"]["expression"] for case in cases if "cancellation_stress" in case}
+    assert expressions == {"x - y", suite_cases.WORST_SUM}
+
+
+def test_nan_only_where_spec_speaks_of_it(tmp_path: Path) -> None:
+    material = operator(tmp_path)
+    assert not any("one_nan" in str(case.get("zone")) for case in suite_cases.cases(material))
+    material.ws.spec.write_text(material.ws.spec.read_text() + "\nA row with NaN is NaN throughout.\n")
+    assert any("one_nan" in str(case.get("zone")) for case in suite_cases.cases(gather(material.ws)))
+
+
+def test_an_operator_of_fixed_shape_gets_seeds(tmp_path: Path) -> None:
+    suite = built(operator(tmp_path, dynamic_axes=[]))
+    assert suite_document.check_complete(suite) == []
+    assert {tuple(case["shape"].values()) for case in suite.cases} == {(4, 256, 64)}
+    assert len({case["seed"] for case in suite.cases}) > 1
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    low=st.integers(1, 40),
+    span=st.integers(0, 400),
+    multiple=st.sampled_from([1, 2, 16]),
+    tile=st.integers(2, 200),
+    axes=st.sets(st.sampled_from(["B", "S", "D"])),
+)
+def test_every_case_keeps_to_spec(tmp_path: Path, low: int, span: int, multiple: int, tile: int, axes: set[str]) -> None:
+    high = low + span
+    size = next((n for n in range(low, high + 1) if n % multiple == 0), None)
+    if size is None:
+        return
+    ranges = {"S": [low, high]} if "S" in axes else {}
+    material = operator(
+        tmp_path,
+        impl=f"S_TILE = {tile}\n",
+        dynamic_axes=sorted(axes),
+        dynamic_axes_ranges=ranges,
+        shape_constraints=[f"S % {multiple} == 0", "D <= 64 and D >= 1", "S is at least one tile"],
+        p0_shapes=[{"B": 2, "S": size, "D": 64}],
+    )
+    suite = built(material)
+    assert suite_document.check_complete(suite) == []
+    assert len({case["id"] for case in suite.cases}) == len(suite.cases)
+    for case in suite.cases:
+        shape = case["shape"]
+        assert shape["S"] % multiple == 0 and shape["D"] <= 64
+        assert low <= shape["S"] <= high or "S" not in axes
+        assert all(shape[axis] == {"B": 2, "S": size, "D": 64}[axis] for axis in {"B", "S", "D"} - axes)
+        assert case["level"] in {str(level) for level in Level}
+
+
+@pytest.mark.parametrize(
+    ("text", "sizes", "holds"),
+    [
+        ("D == 32", {"D": 32}, True),
+        ("D == 32", {"D": 33}, False),
+        ("S % BT == 0", {"S": 96, "BT": 32}, True),
+        ("16 <= D <= 128", {"D": 8}, False),
+        ("D <= 8 or S <= 8", {"D": 9, "S": 8}, True),
+        ("D must be even", {"D": 3}, True),
+        ("S % 0 == 0", {"S": 3}, True),
+        ("__import__('os')", {}, True),
+        ("D == K", {"D": 3}, True),
+    ],
+)
+def test_constraints(text: str, sizes: dict[str, int], holds: bool) -> None:
+    assert constraints.satisfied([text], sizes) is holds
