@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import secrets
 import shutil
-import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from pypto_op.backends.base import Limits
-from pypto_op.backends.reference import ReferenceSession
 from pypto_op.backends.registry import get_backend
 from pypto_op.errors import ContractError, InfraError
 from pypto_op.judge.barrier import Barrier
-from pypto_op.judge.contract import load_contract
+from pypto_op.judge.contract import Contract, load_contract
 from pypto_op.judge.inputs import checks_precision
-from pypto_op.judge.subject import resolve
+from pypto_op.judge.references import ReferenceLoss, References
+from pypto_op.judge.runner import Plan
+from pypto_op.judge.subject import Subject, resolve
 from pypto_op.mutation import sabotage
 from pypto_op.mutation.hunt import Fate, Range, Result, ScratchWorkspace, hunt
 from pypto_op.mutation.likeness import Likeness, Prober
@@ -105,12 +106,14 @@ class _Campaign:
         scratch.mkdir(parents=True)
         stack.callback(_remove, scratch)
         own = ScratchWorkspace.of(workspace, scratch)
-        self._reference = stack.enter_context(ReferenceSession(own))
+        plan = _plan(contract, replace(subject, workspace=own), cases, wish.seed)
+        references = References(plan, ReferenceLoss())
+        stack.callback(references.close)
         self._barrier = Barrier(subject.golden, subject.impl)
         self._range = Range(subject, own, backend, Limits(case_seconds=wish.timeout or 120.0), self._barrier)
-        self._order = Order(make_trials(contract, subject, self._reference, cases, wish.seed))
+        self._order = Order(make_trials(plan, references))
         self._cases = len(cases)
-        self._prober = Prober(contract, subject, self._reference, threading.Lock(), self._barrier, wish.seed)
+        self._prober = Prober(plan, contract.cases, references, self._barrier)
         self._stopped = False
 
     def run(self, progress: Progress | None) -> dict[str, Any]:
@@ -136,7 +139,7 @@ class _Campaign:
             for trial in self._order.trials:
                 begun = time.monotonic()
                 run = session.run(trial.case, trial.inputs)
-                trial.seconds = time.monotonic() - begun
+                trial.seconds, trial.outputs = time.monotonic() - begun, run.outputs
                 verdict = trial.judge(run, self._barrier)
                 if verdict.status is not Status.PASS:
                     raise ContractError(
@@ -155,7 +158,8 @@ class _Campaign:
         with self._range.open(mutant.id, mutant.source) as session:
             result = hunt(session, self._order, self._barrier, lambda: self._stopped)
             if result.fate is Fate.SURVIVED and self._wish.likeness and not self._stopped:
-                likeness = self._prober.compare(session, lambda: self._range.open("kernel", self._program.source))
+                kernel = partial(self._range.open, "kernel", self._program.source)
+                likeness = self._prober.compare(session, kernel, result.trials, result.differing)
                 if not likeness.differing:
                     result = replace(result, fate=Fate.EQUIVALENT)
                 result = replace(result, detail=likeness.sentence())
@@ -206,6 +210,21 @@ class _Campaign:
             "seconds": round(time.monotonic() - self._started, 3),
             "mutants": [_entry(mutant, *found[mutant.id]) for mutant in self._mutants if mutant.id in found],
         }
+
+
+def _plan(contract: Contract, subject: Subject, cases: Sequence[Mapping[str, Any]], seed: int) -> Plan:
+    """Return what the judge needs to know, but for the backends, which are this room's own business."""
+    return Plan(
+        subject=subject,
+        cases=cases,
+        backends={},
+        available={},
+        policy_for=contract.policy_for,
+        natural_policy_for=contract.natural_policy_for,
+        leaf_names=contract.leaf_names(subject.phase),
+        input_names=contract.input_names,
+        extra_seed=seed,
+    )
 
 
 def _one_per_case(order: Order) -> list[Any]:

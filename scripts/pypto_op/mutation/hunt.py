@@ -14,6 +14,7 @@ from pypto_op.judge.reasons import LOAD_FAILURES, PROCESS_LOSSES, Reason
 from pypto_op.judge.records import TrialVerdict
 from pypto_op.judge.subject import Subject
 from pypto_op.judge.verdict import with_earlier
+from pypto_op.mutation.bits import same
 from pypto_op.mutation.trials import Order
 from pypto_op.vocabulary import Status
 from pypto_op.workspace import OpWorkspace
@@ -45,6 +46,7 @@ class Result:
         case: the case that killed it.
         seed: of that trial.
         trials: how many trials were run.
+        differing: in how many of them a survivor gave other bits than the kernel.
     """
 
     fate: Fate
@@ -53,6 +55,7 @@ class Result:
     case: str | None = None
     seed: int | None = None
     trials: int = 0
+    differing: int = 0
 
 
 class ScratchWorkspace(OpWorkspace):
@@ -109,7 +112,7 @@ def hunt(session: Session, order: Order, barrier: Barrier, stopped: Callable[[],
     tried: set[int] = set()
     failed: list[tuple[int, TrialVerdict]] = []
     earlier: dict[str, list[TrialVerdict]] = defaultdict(list)
-    ran = False
+    ran, differing = False, 0
     while not stopped() and (index := _next(order, tried, len(failed))) is not None:
         tried.add(index)
         trial = order.trials[index]
@@ -127,12 +130,13 @@ def hunt(session: Session, order: Order, barrier: Barrier, stopped: Callable[[],
         order.learn(index, killed=verdict.status is Status.FAIL)
         if verdict.status is Status.FAIL:
             return _killed(order, index, verdict, len(tried))
+        differing += not same(run, trial.outputs)
     if failed and ran:
         order.learn(failed[0][0], killed=True)
         return _killed(order, *failed[0], len(tried))
     if failed:
         return Result(Fate.INVALID, _class_of(failed[0][1]), failed[0][1].summary, trials=len(tried))
-    return Result(Fate.SURVIVED, trials=len(tried))
+    return Result(Fate.SURVIVED, trials=len(tried), differing=differing)
 
 
 def _next(order: Order, tried: set[int], failed: int) -> int | None:

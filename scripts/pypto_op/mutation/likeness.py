@@ -1,10 +1,10 @@
 """Does a mutant that no trial killed differ from the kernel at all? Answered by running both, bit by bit.
 
-The inputs are many and unkind: every case of the suite with a seed that the suite does not have, other shapes, other
-scalars, and special values (NaN, Inf, zeros of both signs, denormals, huge numbers, constants) where the suite may
-have none. A mutant that gives the same bits on all of them is called equivalent, with their number; that is evidence,
-not proof. One that differs is judged against the golden on the same input, which tells a hole of the suite (the kernel
-passes there and the mutant does not) from another rounding.
+The inputs are many and unkind: every trial of the suite, other shapes, other scalars, and special values (NaN, Inf,
+zeros of both signs, denormals, huge numbers, constants) where the suite may have none. A mutant that gives the same
+bits on all of them is called equivalent, with their number; that is evidence, not proof. One that differs is judged
+against the golden on the same input, which tells a hole of the suite (the kernel passes there and the mutant does not)
+from another rounding.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from __future__ import annotations
 import random
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from pypto_op.backends.reference import ReferenceSession
 from pypto_op.errors import ContractError
 from pypto_op.judge.barrier import Barrier
-from pypto_op.judge.contract import Contract
 from pypto_op.judge.inputs import digest, with_seed
-from pypto_op.judge.subject import Subject
+from pypto_op.judge.references import References
+from pypto_op.judge.runner import Plan
 from pypto_op.judge.verdict import Expectation
-from pypto_op.mutation.trials import Trial, answer
+from pypto_op.mutation.bits import same
+from pypto_op.mutation.trials import Trial, expectation_of
 from pypto_op.vocabulary import Outcome, Status
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class Likeness:
         differing: how many gave other bits.
         wrong_on: name of an input where the kernel passes and the mutant does not; None if there is none.
         detail: the judge's words on that.
-        worst: the largest error of the mutant there, in times of what is allowed, where nothing was wrong.
+        worst: the largest error of the mutant on the differing probes, in times of what is allowed.
     """
 
     probes: int
@@ -81,7 +81,7 @@ class Likeness:
             return f"same bits as the kernel on all {self.probes} inputs"
         return (
             f"other bits on {self.differing} of {self.probes} inputs, never beyond the tolerance "
-            f"(largest error {self.worst:.3g} times what is allowed)"
+            f"(largest error on inputs beside the suite {self.worst:.3g} times what is allowed)"
         )
 
 
@@ -89,44 +89,47 @@ class Prober:
     """Compares mutants with the kernel; the kernel's own answers are made once.
 
     Args:
-        contract: the operator's documents.
-        subject: the unchanged kernel.
-        reference: runs golden and input maker; used under `lock`.
-        lock: held while `reference` is used.
+        plan: what is judged; its `extra_seed` makes the inputs.
+        cases: of the whole suite.
+        references: make inputs and goldens.
         barrier: for the judge.
-        seed: makes the inputs.
     """
 
-    def __init__(
-        self, contract: Contract, subject: Subject, reference: ReferenceSession, lock: threading.Lock, barrier: Barrier, seed: int
-    ) -> None:
-        self._contract, self._subject, self._reference = contract, subject, reference
-        self._lock, self._barrier, self._seed = lock, barrier, seed
+    def __init__(self, plan: Plan, cases: Sequence[Mapping[str, Any]], references: References, barrier: Barrier) -> None:
+        self._plan, self._cases, self._references, self._barrier = plan, cases, references, barrier
+        self._lock = threading.Lock()
         self._probes: list[Probe] | None = None
 
-    def compare(self, mutant: Session, open_kernel: Callable[[], Session]) -> Likeness:
-        """Run a mutant on every probe, until it is shown to be wrong somewhere."""
+    def compare(self, mutant: Session, open_kernel: Callable[[], Session], trials: int, differing: int) -> Likeness:
+        """Run a mutant on every probe, until it is shown to be wrong somewhere.
+
+        Args:
+            mutant: it.
+            open_kernel: opens the unchanged kernel.
+            trials: how many trials of the suite both ran on.
+            differing: in how many of them the mutant gave other bits.
+        """
         with self._lock:
             if self._probes is None:
                 with open_kernel() as kernel:
                     self._probes = list(self._made(kernel))
-        differing, worst = 0, 0.0
+        worst, probes = 0.0, trials + len(self._probes)
         for probe in self._probes:
             run = mutant.run("likeness", probe.inputs)
-            if _same(run, probe.outputs):
+            if same(run, probe.outputs):
                 continue
             differing += 1
             wrong, detail, error = self._judged(probe, run)
             if wrong:
-                return Likeness(len(self._probes), differing, probe.name, detail)
+                return Likeness(probes, differing, probe.name, detail)
             worst = max(worst, error)
-        return Likeness(len(self._probes), differing, worst=worst)
+        return Likeness(probes, differing, worst=worst)
 
     def _made(self, kernel: Session) -> Iterator[Probe]:
         seen: set[str] = set()
-        for name, case, change in _recipes(self._contract.cases, self._seed):
+        for name, case, change in _recipes(self._cases, self._plan.extra_seed):
             try:
-                inputs = change([value for _, value in self._reference.make_inputs(case)])
+                inputs = change(self._references.inputs(case))
             except (ContractError, ValueError):
                 continue  # no such input: the shape, or the value, is not one that the operator knows
             key = digest(inputs)
@@ -135,19 +138,13 @@ class Prober:
             seen.add(key)
             run = kernel.run("likeness", inputs)
             if run.outcome is Outcome.OK and run.numeric:
-                yield Probe(name, inputs, run.outputs, self._expectation(case))
-
-    def _expectation(self, case: Mapping[str, Any]) -> Expectation:
-        contract = self._contract
-        names = contract.leaf_names(self._subject.phase)
-        return Expectation(names, contract.input_names, contract.policy_for(case), precision=True)
+                yield Probe(name, inputs, run.outputs, replace(expectation_of(self._plan, case), precision=True))
 
     def _judged(self, probe: Probe, run: RunResult) -> tuple[bool, str, float]:
         """Return whether the mutant is wrong where the kernel is right, the judge's words, and its largest error."""
         with self._lock:
             if probe.trial is None:
-                exact = probe.expectation.policy.needs_twins
-                found = answer(self._reference, self._subject, probe.inputs, exact=exact)
+                found = self._references.answer(probe.inputs, probe.expectation)
                 probe.trial = Trial("likeness", 0, probe.inputs, found, probe.expectation)
                 probe.legal = found.problem() is None and self._passes(probe)
         if not probe.legal:
@@ -165,10 +162,8 @@ class Prober:
 
 
 def _recipes(cases: Sequence[Mapping[str, Any]], seed: int) -> Iterator[tuple[str, dict[str, Any], Any]]:
-    """Yield (name, case, change of its inputs): fresh seeds, other shapes, other scalars, special values."""
+    """Yield (name, case, change of its inputs): other shapes, other scalars, special values."""
     order = random.Random(seed)
-    for case in cases:
-        yield f"case {case['id']} with seed {seed + 101}", with_seed(case, seed + 101), _unchanged
     small = sorted(cases, key=lambda c: _volume(c["shape"]))
     chosen = _one_per_kind(small)
     for case in chosen:
@@ -259,19 +254,3 @@ def _changed(value: Value, name: str, seed: int) -> Value:
         "mostly zeros": lambda: made * (torch.rand(made.shape, generator=generator) < 0.1).to(made.dtype),
     }
     return whole[name]().to(value.dtype) if name in whole else made
-
-
-def _same(run: RunResult, outputs: Sequence[torch.Tensor]) -> bool:
-    """Whether a run gave exactly these bits, in these shapes and dtypes."""
-    if run.outcome is not Outcome.OK or len(run.outputs) != len(outputs):
-        return False
-    return all(_equal(mine, other) for mine, other in zip(run.outputs, outputs, strict=True))
-
-
-def _equal(one: torch.Tensor, two: torch.Tensor) -> bool:
-    import torch
-
-    if one.dtype != two.dtype or one.shape != two.shape:
-        return False
-    bits = (tensor.contiguous().reshape(-1).view(torch.uint8) for tensor in (one, two))
-    return torch.equal(*bits)

@@ -141,8 +141,7 @@ class Program:
     def sites(self) -> Iterator[Site]:
         """Yield every node of the kernel's code: what may be mutated, in source order."""
         for function in sorted(self.functions.values(), key=lambda f: self.line(f.node)):
-            for child in function.node.body.children:
-                yield from self._below(child, (function.node, function.node.body), function)
+            yield from self._below(function.node.body, (function.node,), function)
         for statement in self.module.body:
             if self._constant(statement):
                 function = next(iter(self.functions.values()))

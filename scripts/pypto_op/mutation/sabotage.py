@@ -92,22 +92,27 @@ def _writes(module: cst.Module, entry: cst.FunctionDef, outputs: Iterable[str]) 
 
 
 def _loops(name: str, sizes: list[str], dtype: str) -> list[str]:
+    """Return loops over the dynamic axes; the last two go in chunks, whose valid part ends with the tensor."""
     lines: list[str] = []
-    offsets, tile = [], []
+    offsets, tile, valid = [], [], []
     for axis, size in enumerate(sizes):
+        chunk = {1: 128, 2: 16}.get(len(sizes) - axis, 1)
         if "DYN" in size.upper():
-            index = f"sabotage_{name}_{axis}"
-            indent = "    " * len(lines)
-            lines.append(f'{indent}for {index} in pypto.loop({name}.shape[{axis}], name="{index.upper()}", idx_name="{index}"):')
-            offsets.append(index)
-            tile.append("1")
+            index, length = f"sabotage_{name}_{axis}", f"{name}.shape[{axis}]"
+            count = f"({length} + {chunk - 1}) // {chunk}" if chunk > 1 else length
+            loop = f'pypto.loop({count}, name="{index.upper()}", idx_name="{index}")'
+            lines.append(f"{'    ' * len(lines)}for {index} in {loop}:")
+            offsets.append(f"{index} * {chunk}")
+            tile.append(str(chunk))
+            valid.append(f"pypto.min({length} - {index} * {chunk}, {chunk})")
         else:
             offsets.append("0")
             tile.append(size)
+            valid.append(size)
     indent = "    " * len(lines)
-    vector = ", ".join(["1"] * (len(sizes) - 1) + ["16"])
+    vector = ", ".join((["1"] * len(sizes) + ["16", "128"])[-len(sizes) :])
     value = int(SENTINEL) if "INT" in dtype else SENTINEL
     lines.append(f"{indent}pypto.set_vec_tile_shapes({vector})")
-    filled = f"pypto.full([{', '.join(tile)}], {value}, {dtype})"
+    filled = f"pypto.full([{', '.join(tile)}], {value}, {dtype}, valid_shape=[{', '.join(valid)}])"
     lines.append(f"{indent}pypto.assemble({filled}, [{', '.join(offsets)}], {name})")
     return lines

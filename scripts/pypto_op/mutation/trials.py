@@ -8,20 +8,21 @@ is made here.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pypto_op.backends.reference import ReferenceSession
 from pypto_op.errors import ContractError
 from pypto_op.judge.barrier import Barrier
-from pypto_op.judge.contract import Contract
 from pypto_op.judge.inputs import checks_precision, digest, seeds_of, with_seed
 from pypto_op.judge.records import TrialVerdict
-from pypto_op.judge.subject import Subject
+from pypto_op.judge.references import References
+from pypto_op.judge.runner import Plan
 from pypto_op.judge.verdict import Expectation, Reference, judge_run
 
 if TYPE_CHECKING:
+    import torch
+
     from pypto_op.backends.base import RunResult, Value
 
 
@@ -35,7 +36,8 @@ class Trial:
         inputs: what the wrapper is called with.
         reference: what the golden answers.
         expectation: what the case wants.
-        seconds: how long the unchanged kernel takes.
+        outputs: what the unchanged kernel returns.
+        seconds: how long it takes.
         kills: mutants that it has killed so far.
         runs: mutants that it was tried on so far.
     """
@@ -45,6 +47,7 @@ class Trial:
     inputs: Sequence[Value]
     reference: Reference
     expectation: Expectation
+    outputs: Sequence[torch.Tensor] = ()
     seconds: float = 1.0
     kills: int = 0
     runs: int = 0
@@ -79,56 +82,33 @@ class Order:
             self.trials[index].kills += killed
 
 
-def make_trials(
-    contract: Contract, subject: Subject, reference: ReferenceSession, cases: Sequence[Mapping[str, Any]], seed: int
-) -> list[Trial]:
-    """Return the trials of `cases`, as the judge would make them.
-
-    Args:
-        contract: the operator's documents.
-        subject: what is judged.
-        reference: runs golden and input maker.
-        cases: of the suite.
-        seed: the second seed of precision cases.
+def make_trials(plan: Plan, references: References) -> list[Trial]:
+    """Return the trials of a plan, as the judge would make them.
 
     Raises:
         ContractError: inputs or golden of a case cannot be had.
     """
     trials = []
-    for case in cases:
+    for case in plan.cases:
         seen: set[str] = set()
-        for own in seeds_of(case, seed):
-            inputs = [value for _, value in reference.make_inputs(with_seed(case, own))]
+        for seed in seeds_of(case, plan.extra_seed):
+            inputs = references.inputs(with_seed(case, seed))
             if (key := digest(inputs)) not in seen:
                 seen.add(key)
-                trials.append(_trial(contract, subject, reference, case, own, inputs))
+                found = references.answer(inputs, expectation := expectation_of(plan, case))
+                if problem := found.problem():
+                    file, where = plan.subject.golden, f"case {case['id']}"
+                    raise ContractError(f"the golden gave no reference: {problem}", file=file, where=where)
+                trials.append(Trial(str(case["id"]), seed, inputs, found, expectation))
     return trials
 
 
-def answer(reference: ReferenceSession, subject: Subject, inputs: Sequence[Value], *, exact: bool) -> Reference:
-    """Return the golden's answer on `inputs`; `exact`: in float64 too."""
-    ask: Callable[..., RunResult] = reference.golden
-    native = ask(inputs, function=subject.golden_function, file=subject.golden)
-    wide = ask(inputs, function=subject.golden_function, file=subject.golden, float64=True) if exact else None
-    return Reference(native, wide)
-
-
-def _trial(
-    contract: Contract,
-    subject: Subject,
-    reference: ReferenceSession,
-    case: Mapping[str, Any],
-    seed: int,
-    inputs: Sequence[Value],
-) -> Trial:
-    expectation = Expectation(
-        names=contract.leaf_names(subject.phase),
-        input_names=contract.input_names,
-        policy=contract.policy_for(case),
+def expectation_of(plan: Plan, case: Mapping[str, Any]) -> Expectation:
+    """Return what a case expects of a run."""
+    return Expectation(
+        names=plan.leaf_names,
+        input_names=plan.input_names,
+        policy=plan.policy_for(case),
         precision=checks_precision(case),
+        natural=plan.natural_policy_for(case),
     )
-    exact = expectation.precision and expectation.policy.needs_twins
-    found = answer(reference, subject, inputs, exact=exact)
-    if problem := found.problem():
-        raise ContractError(f"the golden gave no reference: {problem}", file=subject.golden, where=f"case {case['id']}")
-    return Trial(str(case["id"]), seed, inputs, found, expectation)

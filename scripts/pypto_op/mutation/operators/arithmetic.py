@@ -79,7 +79,8 @@ def operand_order(site: Site) -> Iterable[Edit]:
     match site.node:
         case cst.BinaryOperation(operator=old, left=left, right=right) if isinstance(old, _ORDERED):
             sign = "-" if isinstance(old, cst.Subtract) else "/"
-            yield site.node, grouped(expression(f"{{r}} {sign} {{l}}", l=grouped(left), r=grouped(right)))
+            swap = expression(f"{{r}} {sign} {{l}}", l=grouped(left), r=grouped(right))
+            yield site.node, grouped(swap) if isinstance(site.parent, (cst.BinaryOperation, cst.UnaryOperation)) else swap
         case cst.Call(args=[first, second, *rest]) if called(site.node) in ("sub", "div", "matmul") and not is_method(site.node):
             swapped = [first.with_changes(value=second.value), second.with_changes(value=first.value), *rest]
             yield site.node, site.node.with_changes(args=swapped)
