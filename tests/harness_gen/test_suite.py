@@ -76,6 +76,13 @@ def test_a_long_axis_meets_the_edges_of_the_kernel_s_own_tiles(tmp_path: Path) -
     assert {case["shape"]["B"] for case in suite.cases} <= {1, 2, 3, 4, 5, 7}, "a batch is not tiled"
 
 
+def test_the_only_dynamic_axis_is_tiled_wherever_it_stands(tmp_path: Path) -> None:
+    """x [T, N, D] with T alone known at run time, as in a rotary embedding: T is no batch."""
+    impl = "def k(x):\n    pypto.set_vec_tile_shapes(32, 64)\n"
+    suite = built(operator(tmp_path, impl=impl, dynamic_axes=["B"]))
+    assert {1, 31, 32, 33, 63, 65} <= {case["shape"]["B"] for case in suite.select(["L3"])}
+
+
 def test_flags_zones_and_cancellation_are_there(tmp_path: Path) -> None:
     cases = built(operator(tmp_path)).cases
     assert {case["flag"] for case in cases if "flag" in case} == {True, False}

@@ -256,9 +256,13 @@ def _base(material: Material, p0: list[Sizes]) -> Sizes:
 
 
 def _is_long(material: Material, axis: str) -> bool:
-    """Whether an axis is one that kernels tile: not the leading one of tensors of rank 3 and more (batch, heads)."""
-    leading = [port.shape[0] == axis for port in material.tensors if axis in symbols_of(port) and len(port.shape) >= 3]
-    return not leading or not all(leading)
+    """Whether an axis is one that kernels tile: not one that only ever leads tensors of rank 3 and more (batch, heads).
+
+    The only dynamic axis is tiled wherever it stands: something must be walked.
+    """
+    holding = [port for port in material.tensors if axis in symbols_of(port)]
+    leads = bool(holding) and all(len(port.shape) >= 3 and port.shape[0] == axis for port in holding)
+    return not leads or list(material.spec.dynamic_axes) == [axis]
 
 
 def sizes_product(material: Material, sizes: Sizes) -> int:
