@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import faulthandler
+import importlib
 import json
 import os
 import socket
@@ -99,6 +100,9 @@ def _enter_role(document: dict[str, Any], channel: socket.socket) -> Role | None
             from pypto_op.backends.worker.candidate import Candidate
 
             role = Candidate(document)
+        elif ":" in document["role"]:  # of another room: "package.module:Class"
+            module, _, name = document["role"].partition(":")
+            role = getattr(importlib.import_module(module), name)(document)
         else:
             from pypto_op.backends.worker.reference import Reference
 

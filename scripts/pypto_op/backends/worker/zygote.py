@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import importlib
 import json
 import os
 import select
@@ -30,7 +31,7 @@ def main(document: dict[str, Any], control: int) -> None:
     """Serve the control socket until it closes.
 
     Args:
-        document: `calculator` and `switch`: paths of what to load, or None.
+        document: `calculator` and `switch`: paths of what to load, or None; `preload`: further modules.
         control: descriptor of the control socket.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -69,6 +70,8 @@ def _preload(document: dict[str, Any]) -> dict[str, str]:
 
     from pypto_op.backends.worker import candidate, reference  # noqa: F401
 
+    for name in document.get("preload", ()):  # what the roles of another room import
+        importlib.import_module(name)
     torch.set_num_threads(1)
     versions["safetensors"] = safetensors.__version__
     return versions

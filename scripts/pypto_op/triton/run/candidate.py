@@ -1,0 +1,199 @@
+"""The role of the process that runs the implementation under judgement."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from pypto_op.backends.worker.loading import Failure, failure_of, load_module
+from pypto_op.backends.worker.recorder import LaunchRecorder, address
+from pypto_op.backends.worker.sentinel import AMBIGUOUS, Sentinel
+from pypto_op.backends.worker.source_check import back_door
+from pypto_op.backends.worker.tampering import Snapshot
+from pypto_op.triton.run import model as models
+from pypto_op.triton.run.clock import Clock
+from pypto_op.triton.run.fence import TritonFence, TritonGuard
+from pypto_op.triton.run.gate import Denied, Gate, mode_is_active
+from pypto_op.triton.run.launches import Launches
+from pypto_op.triton.run.packing import map_tensors, tensors_of
+from pypto_op.vocabulary import Outcome
+from pypto_op.workspace import OpWorkspace
+
+
+class _Sentinel(Sentinel):
+    """Marks fresh memory while numbers are judged, not while calls are timed."""
+
+    active = True
+
+    def _filling(self, factory: Callable[..., Any]) -> Callable[..., Any]:
+        filled = super()._filling(factory)
+
+        @functools.wraps(factory)
+        def chosen(*args: Any, **kwargs: Any) -> Any:
+            return filled(*args, **kwargs) if self.active else factory(*args, **kwargs)
+
+        return chosen
+
+
+class Candidate:
+    """`ModelNew` of one file.
+
+    Messages: `run` (build it, give it the weights, call forward under watch), `time` (time the present case).
+    """
+
+    def __init__(self, document: dict[str, Any]) -> None:
+        self._device = models.prepare(document)
+        self._path = Path(document["file"])
+        self._process = os.getpid()
+        self._sentinel = _Sentinel()
+        self._gate = Gate()
+        own = frozenset(document["own"])
+        self._recorder = LaunchRecorder(self._sentinel)
+        self._launches = Launches(self._recorder, self._gate, own)
+        self._clock = Clock(self._device)
+        self._guard = TritonGuard(_fence(document))
+        if self._device.type != "cpu":
+            torch.zeros(1, device=self._device)  # the driver is loaded before anything is refused
+        self._sentinel.install()
+        self._launches.install()
+        self._guard.install()
+        self._snapshot = Snapshot()
+        self._kind = self._load(document["sha256"])
+        self._model: Any = None
+        self._inputs: Any = None
+
+    def handle(self, message: dict[str, Any]) -> tuple[list[torch.Tensor], dict[str, Any]]:
+        """Answer one message."""
+        facts: dict[str, Any] = {"outcome": str(Outcome.OK), "detail": "", "structure": ""}
+        try:
+            answer, more = self._run(message) if message["call"] == "run" else self._time(message)
+            values = models.packed(answer, self._path.name)
+            facts |= more
+        except Failure as failure:
+            values = []
+            facts |= {"outcome": str(failure.outcome), "detail": failure.detail}
+        facts["launches"] = self._launches.count
+        return values, facts
+
+    def _load(self, sha256: str) -> type:
+        door = back_door(self._path.read_bytes()) if self._path.is_file() else None
+        if door:
+            raise Failure(Outcome.FORBIDDEN, f"{self._path.name} reaches into the interpreter by {door}")
+        module = self._loose(lambda: load_module(self._path, sha256=sha256))
+        kind = getattr(module, "ModelNew", None)
+        if not callable(kind):
+            raise Failure(Outcome.MISSING_WRAPPER, f"{self._path.name} has no class ModelNew")
+        found: type = kind
+        return found
+
+    def _run(self, message: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        given = models.read(message)
+        seed = message["seed"]
+        self._model = self._loose(lambda: models.build(self._kind, given["init"], seed, self._device, self._path))
+        facts: dict[str, Any] = {"weights": models.load_weights(self._model, given["weights"])}
+        self._inputs = models.placed(given["inputs"], self._device)
+        inputs = map_tensors(self._inputs, _same_layout)
+        before = models.marks(inputs)
+        self._sentinel.active = self._launches.recording = True
+        self._launches.begin(tensors_of(inputs) + tensors_of(models.weights_of(self._model)))
+        self._gate.denied = []
+        returned = self._loose(lambda: self._forward(inputs, seed))
+        leaves = tensors_of(returned)
+        # Copies, taken before their origin is looked at: a thread may still write to the originals.
+        copies = map_tensors(returned, lambda leaf: leaf.detach().clone())
+        mutated = models.changed(inputs, before)
+        return {"outputs": copies, "mutated": mutated}, {**facts, **self._facts(leaves, tensors_of(inputs), mutated)}
+
+    def _forward(self, inputs: Any, seed: int) -> Any:
+        torch.manual_seed(seed)
+        try:
+            with torch.no_grad(), self._gate:
+                returned = self._model(*inputs)
+                watched = mode_is_active(self._gate)
+            models.synchronize(self._device)
+        except Denied as error:
+            raise Failure(Outcome.FORBIDDEN, f"{self._path.name}: {error}") from None
+        except BaseException as error:
+            if self._gate.denied:
+                raise Failure(Outcome.FORBIDDEN, self._computed()) from None
+            raise failure_of(error, self._path, Outcome.EXCEPTION) from None
+        if self._gate.denied:
+            raise Failure(Outcome.FORBIDDEN, self._computed())
+        if not watched:
+            raise Failure(Outcome.FORBIDDEN, f"{self._path.name} switched the watch over PyTorch's operators off")
+        if self._launches.foreign:
+            raise Failure(Outcome.FORBIDDEN, f"{self._path.name} launches {self._launches.foreign[0]}, which is not in its files")
+        return returned
+
+    def _computed(self) -> str:
+        return f"{self._path.name}: forward computes with PyTorch ({self._gate.denied[0]}); a Triton kernel must do it"
+
+    def _facts(self, leaves: list[torch.Tensor], inputs: list[torch.Tensor], mutated: dict[int, Any]) -> dict[str, Any]:
+        shared = {address(leaf) for leaf in leaves if leaf.numel()}
+        masks = [leaf.detach().cpu().contiguous() for leaf in leaves if leaf.dtype not in AMBIGUOUS]
+        return {
+            "structure": type(leaves[0]).__name__ if len(leaves) == 1 else f"{len(leaves)} tensors",
+            "outputs_from_kernel": self._launches.arrived([*leaves, *mutated.values()]),
+            "mutated_inputs": sorted(mutated),
+            "aliased_inputs": [i for i, tensor in enumerate(inputs) if tensor.numel() and address(tensor) in shared],
+            "host_made": self._recorder.host_made(),
+            "sentinel_left": [int(self._sentinel.mask(copy).sum()) for copy in masks],
+            "kernels": sorted(set(self._launches.names)),
+        }
+
+    def _time(self, message: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        self._sentinel.active = self._launches.recording = False
+        self._launches.begin([])
+        timing = self._loose(lambda: self._timed(message))
+        replaced = self._clock.replaced()
+        if replaced:
+            raise Failure(Outcome.FORBIDDEN, f"{self._path.name} replaced {replaced}")
+        facts = timing.facts() | {"kernels": sorted(set(self._launches.names))}
+        if self._launches.foreign:
+            raise Failure(Outcome.FORBIDDEN, f"{self._path.name} launches {self._launches.foreign[0]}, which is not in its files")
+        kept = {number: map_tensors(value, lambda leaf: leaf.detach()) for number, value in timing.kept.items()}
+        return kept, facts
+
+    def _timed(self, message: dict[str, Any]) -> Any:
+        try:
+            return self._clock.time(self._model, self._inputs, message)
+        except BaseException as error:
+            raise failure_of(error, self._path, Outcome.EXCEPTION, " while it was timed") from None
+
+    def _loose(self, action: Callable[[], Any]) -> Any:
+        """Run the candidate's code: this bundle out of sight, the guard armed, and nothing replaced afterwards."""
+        self._snapshot.hide_modules()
+        self._guard.arm()
+        try:
+            return action()
+        finally:
+            self._guard.arm(False)
+            if os.getpid() != self._process:
+                os._exit(0)
+            self._snapshot.show_modules()
+            self._raise_offences()
+
+    def _raise_offences(self) -> None:
+        offences = self._guard.take_offences()
+        if offences:
+            raise Failure(Outcome.FORBIDDEN, f"{self._path.name} tried to {offences[0]}") from None
+        replaced = [*self._snapshot.changes(), *filter(None, (self._launches.replaced(), self._clock.replaced()))]
+        if replaced:
+            raise Failure(Outcome.FORBIDDEN, f"{self._path.name} replaced {replaced[0]}") from None
+
+
+def _fence(document: dict[str, Any]) -> TritonFence:
+    scratch = os.path.realpath(document["enclosure"]["scratch"])
+    folder = Path(document["op_dir"])
+    hidden = tuple(os.path.realpath(path) for path in document["enclosure"]["hidden"])
+    return TritonFence(scratch, OpWorkspace(folder, folder.name), tuple(document["own"]), hidden, document["task_module"])
+
+
+def _same_layout(tensor: torch.Tensor) -> torch.Tensor:
+    copy = torch.empty_strided(tensor.size(), tensor.stride(), dtype=tensor.dtype, device=tensor.device)
+    return copy.copy_(tensor) if tensor.numel() else copy

@@ -1,0 +1,162 @@
+"""Times calls of a model: the same method for the task and for the candidate, fresh values for every call, cold L2.
+
+Everything that measures is taken hold of before the candidate's file is loaded.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from pypto_op.triton.run.packing import map_tensors, tensors_of
+
+_FLUSH_BYTES = 256 * 1024 * 1024
+_KEPT_BYTES = 2 * 1024**3
+_MB = 1024 * 1024
+
+
+@dataclass
+class Timing:
+    """Times of calls in order, in milliseconds, and the outputs of those that are to be checked."""
+
+    milliseconds: list[float]
+    peak_memory_mb: float
+    kept: dict[int, Any] = field(default_factory=dict)
+    do_bench: float | None = None
+
+    def facts(self) -> dict[str, Any]:
+        """Return what goes into an answer; the outputs go beside it."""
+        return {"milliseconds": self.milliseconds, "peak_memory_mb": self.peak_memory_mb, "do_bench": self.do_bench}
+
+
+class Clock:
+    """Times on one device: events on a GPU or NPU, the wall clock for the interpreter."""
+
+    def __init__(self, device: torch.device) -> None:
+        self._device = device
+        self._now = time.perf_counter
+        self._backend = None if device.type == "cpu" else getattr(torch, device.type)
+        self._event = None if self._backend is None else self._backend.Event
+        self._flush: torch.Tensor | None = None
+        self._own = self._identities()
+
+    def replaced(self) -> str | None:
+        """Return what was put in the place of something that measures; None when nothing was."""
+        for name, before in self._own.items():
+            if self._identities().get(name) is not before:
+                return name
+        return None
+
+    def time(self, model: Any, base: Any, message: dict[str, Any]) -> Timing:
+        """Time `len(message["shifts"])` calls of `model`, each on other values in the same memory.
+
+        Args:
+            model: what is called.
+            base: its arguments; they are not changed.
+            message: `shifts` (how far the values are rolled for each call), `warmup` (calls before that), `keep` (which
+                calls' outputs are wanted), `do_bench` (also ask Triton's own do_bench).
+        """
+        working = map_tensors(base, torch.clone)
+        shifts, keep = message["shifts"], set(message["keep"])
+        self._reset_memory()
+        with torch.no_grad():
+            for number in range(message["warmup"]):
+                refresh(working, base, number)
+                self._cold()
+                model(*working)
+            self._wait()
+            timing = self._calls(model, working, base, shifts, keep)
+            if message.get("do_bench") and self._event is not None:
+                timing.do_bench = self._ask_triton(model, working)
+        return timing
+
+    def _calls(self, model: Any, working: Any, base: Any, shifts: list[int], keep: set[int]) -> Timing:
+        spans: list[Any] = []
+        kept: dict[int, Any] = {}
+        room = _KEPT_BYTES
+        for number, shift in enumerate(shifts):
+            refresh(working, base, shift)
+            self._cold()
+            span, returned = self._one(model, working)
+            spans.append(span)
+            size = sum(tensor.nbytes for tensor in tensors_of(returned))
+            if number in keep and (size <= room or not kept):
+                room -= size
+                kept[number] = map_tensors(returned, torch.clone)
+            del returned
+        self._wait()
+        times = [span if isinstance(span, float) else span[0].elapsed_time(span[1]) for span in spans]
+        return Timing(times, self._peak(), kept)
+
+    def _one(self, model: Any, working: Any) -> tuple[Any, Any]:
+        if self._event is None:
+            begin = self._now()
+            returned = model(*working)
+            return (self._now() - begin) * 1e3, returned
+        start, end = self._event(enable_timing=True), self._event(enable_timing=True)
+        start.record()
+        returned = model(*working)
+        end.record()
+        return (start, end), returned
+
+    def _ask_triton(self, model: Any, working: Any) -> float:
+        from triton.testing import do_bench
+
+        return float(do_bench(lambda: model(*working), warmup=25, rep=200, return_mode="median"))
+
+    def _cold(self) -> None:
+        """Fill the second-level cache with something else."""
+        if self._backend is None:
+            return
+        if self._flush is None:
+            self._flush = torch.empty(_FLUSH_BYTES // 4, dtype=torch.int32, device=self._device)
+        self._flush.zero_()
+
+    def _wait(self) -> None:
+        if self._backend is not None:
+            self._backend.synchronize()
+
+    def _reset_memory(self) -> None:
+        if self._backend is not None:
+            self._backend.reset_peak_memory_stats()
+
+    def _peak(self) -> float:
+        if self._backend is None:
+            return 0.0
+        flush = 0 if self._flush is None else self._flush.nbytes
+        return max(0.0, float(self._backend.max_memory_allocated() - flush) / _MB)
+
+    def _identities(self) -> dict[str, Any]:
+        found: dict[str, Any] = {"time.perf_counter": time.perf_counter}
+        if self._backend is not None:
+            event = self._backend.Event
+            found |= {f"{self._device.type}.Event": event, f"{self._device.type}.synchronize": self._backend.synchronize}
+            found |= {f"Event.{name}": vars(event).get(name) for name in ("record", "elapsed_time", "synchronize", "__new__")}
+        return found
+
+
+def refresh(working: Any, base: Any, shift: int) -> None:
+    """Write the values of `base`, rolled along the first axis, into the memory of `working`.
+
+    Rolling keeps the values' distribution and each row as it is. Integers and bools stay as they are (they may be indices
+    or lengths) unless there is no floating tensor at all.
+    """
+    pairs = list(zip(tensors_of(working), tensors_of(base), strict=True))
+    floats = any(source.is_floating_point() or source.is_complex() for _, source in pairs)
+    for target, source in pairs:
+        moves = source.is_floating_point() or source.is_complex() or not floats
+        if source.dim() and source.numel() and moves and shift:
+            target.copy_(_rolled(source, shift))
+        else:
+            target.copy_(source)
+
+
+def _rolled(source: torch.Tensor, shift: int) -> torch.Tensor:
+    axis = next((axis for axis, size in enumerate(source.shape) if size > 1), 0)
+    by = shift % source.shape[axis]
+    if by == 0:
+        return source
+    return torch.cat([source.narrow(axis, source.shape[axis] - by, by), source.narrow(axis, 0, source.shape[axis] - by)], axis)

@@ -1,0 +1,63 @@
+"""What a Triton candidate may touch: the audit hook of the PyPTO judge, with Triton's own compiler let through."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from types import FrameType
+from typing import Any
+
+from pypto_op.backends.worker.guard import Fence, Guard
+
+_COMPILER_EVENTS = frozenset(
+    {"subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.spawn", "ctypes.dlopen", "os.listdir", "os.scandir",
+     "socket.connect", "socket.bind", "socket.getaddrinfo"}
+)  # fmt: skip
+_COMPILER = ("/triton/", "/triton_ascend/", "/torch_npu/", "/torch/cuda/", "/torch/_inductor/")
+_THREADS = "_thread.start_new_thread"
+
+
+@dataclass(frozen=True)
+class TritonFence(Fence):
+    """As for a PyPTO candidate, but the task's file stands for the golden.
+
+    Attributes:
+        task_module: the name under which the task could be imported.
+    """
+
+    task_module: str = ""
+
+    def may_read(self, path: str) -> bool:
+        """Whether `path`, absolute and resolved, may be read."""
+        if path in self.own or path == self.scratch or path.startswith(self.scratch + "/"):
+            return True
+        return not any(path == hidden or path.startswith(hidden + "/") for hidden in self.hidden)
+
+    def may_import(self, name: str) -> bool:
+        """Whether a module may be imported."""
+        top = name.partition(".")[0]
+        return top != "pypto_op" and name != self.task_module
+
+
+class TritonGuard(Guard):
+    """Lets Triton compile, and refuses threads that the candidate starts."""
+
+    def _hook(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if self._armed and not self._busy:
+            if event in _COMPILER_EVENTS and _through_compiler():
+                return
+            if event == _THREADS and not _through_compiler():
+                self._offences.append("start a thread")
+                raise PermissionError("forbidden to a candidate: start a thread")
+        super()._hook(event, arguments)
+
+
+def _through_compiler() -> bool:
+    """Whether Triton, or torch's device layer, is among the callers."""
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if "/site-packages/" in file and any(part in file for part in _COMPILER):
+            return True
+        frame = frame.f_back
+    return False

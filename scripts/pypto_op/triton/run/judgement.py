@@ -1,0 +1,160 @@
+"""Whether one run of the implementation is right: structure, numbers, and that a kernel made them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from pypto_op.backends.base import RunResult
+from pypto_op.compare import compare_leaves
+from pypto_op.policy import Policy, get_policy
+from pypto_op.triton.run.packing import tensors_of
+
+DEFAULT_POLICY: dict[str, Any] = {
+    "name": "mere_mare",
+    "version": 1,
+    # What is computed in 64 bits is held to 64 bits: the rule's fallback of 2^-13 would let errors of float32 pass.
+    "per_dtype": {name: {"clamp": 2.0**-13, "mere": 2.0**-24, "mare": 2.0**-20} for name in ("float64", "complex128")},
+}
+
+
+def policy_of(word: str | None) -> Policy:
+    """Return the policy of that name; the seed's double threshold, with float64 judged as float64, for None."""
+    return get_policy(DEFAULT_POLICY if word is None else word)
+
+
+@dataclass
+class Judgement:
+    """What was found: nothing, or the first thing that is wrong.
+
+    Attributes:
+        error_type: "" when everything is right.
+        message: one to a few lines, no values of the golden.
+        metrics: per output: what the policy measured.
+    """
+
+    error_type: str = ""
+    message: str = ""
+    metrics: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.error_type
+
+
+def judge(
+    case: dict[str, Any], reference: dict[str, Any], answer: dict[str, Any], run: RunResult, facts: dict[str, Any], policy: Policy
+) -> Judgement:
+    """Judge one run.
+
+    Args:
+        case: golden `outputs` and `mutated` inputs.
+        reference: facts about the reference's run.
+        answer: the candidate's `outputs` and `mutated` inputs.
+        run: what its process reported.
+        facts: further facts.
+        policy: the tolerance.
+    """
+    wrong = _origin(case, reference, answer, run, facts)
+    numbers = compare(case["outputs"], answer["outputs"], policy)
+    if numbers.error_type == "StructureMismatch" or wrong is None:
+        wrong = numbers if not numbers.ok else wrong
+    if wrong is None and case["mutated"]:
+        names = sorted(case["mutated"])
+        wrong = compare([case["mutated"][i] for i in names], [answer["mutated"].get(i) for i in names], policy)
+    judgement = wrong or Judgement()
+    judgement.metrics = numbers.metrics
+    return judgement
+
+
+def _origin(
+    case: dict[str, Any], reference: dict[str, Any], answer: dict[str, Any], run: RunResult, facts: dict[str, Any]
+) -> Judgement | None:
+    """Return what is wrong with where the outputs came from; None when nothing is."""
+    elements = sum(tensor.numel() for tensor in tensors_of([case["outputs"], case["mutated"]]))
+    extra = sorted(set(run.mutated_inputs) - set(case["mutated"]))
+    if extra:
+        return Judgement("InputMutated", f"forward changed its input {_numbers(extra)}, which the reference leaves as it is")
+    aliased = sorted(set(run.aliased_inputs) - set(reference.get("aliased_inputs", ())))
+    if aliased:
+        return Judgement(
+            "OutputAliasesInput", f"an output shares the memory of input {_numbers(aliased)}; the reference's does not"
+        )
+    if elements and not run.launches:
+        return Judgement("NoKernelLaunch", "forward launched no Triton kernel of the implementation")
+    if elements and not run.outputs_from_kernel:
+        return Judgement(
+            "NotFromKernel", "an output does not lie in memory that a launched kernel got, or was changed afterwards"
+        )
+    if any(facts.get("sentinel_left", ())):
+        return Judgement("UnwrittenOutput", f"{sum(facts['sentinel_left'])} element(s) of the output were never written")
+    return None
+
+
+def compare(expected: Any, actual: Any, policy: Policy) -> Judgement:
+    """Compare two returned structures: same nesting, shapes and dtypes, numbers by the policy."""
+    if isinstance(expected, torch.Tensor) != isinstance(actual, torch.Tensor):
+        expected, actual = _unwrapped(expected), _unwrapped(actual)
+    pairs: list[tuple[str, Any, Any]] = []
+    problem = _pair("output", expected, actual, pairs)
+    if problem:
+        return Judgement("StructureMismatch", problem)
+    left, right, names = [], [], []
+    for name, want, got in pairs:
+        if isinstance(want, torch.Tensor):
+            if want.is_floating_point() and want.numel() and not bool(torch.isfinite(want.to(torch.float64)).any()):
+                return Judgement("ReferenceDoubtful", f"{name} of the reference has no finite element, so nothing can be judged")
+            left.append(want), right.append(got), names.append(name)
+        elif type(want) is not type(got) or (want != got and not isinstance(want, (float, complex))):
+            return Judgement("ValueMismatch", f"{name} is another {type(want).__name__} than the reference's")
+        elif isinstance(want, (float, complex)):
+            left.append(torch.tensor(want)), right.append(torch.tensor(got)), names.append(name)
+    if not left:
+        return Judgement() if pairs else Judgement("StructureMismatch", "the reference returns nothing that can be compared")
+    found = compare_leaves(right, left, names=names, policy=policy)
+    metrics = {tensor.name: _metrics(tensor.as_dict()) for tensor in found.per_tensor}
+    if found.all_close:
+        return Judgement(metrics=metrics)
+    structural = str(found.category) == "structural"
+    return Judgement("StructureMismatch" if structural else "PrecisionError", found.message, metrics)
+
+
+def _pair(name: str, expected: Any, actual: Any, into: list[tuple[str, Any, Any]]) -> str | None:
+    if isinstance(expected, (list, tuple)):
+        if not isinstance(actual, (list, tuple)) or len(actual) != len(expected):
+            return f"{name}: {_kind(actual)} instead of {_kind(expected)}"
+        parts = ((f"{name}[{i}]", want, got) for i, (want, got) in enumerate(zip(expected, actual, strict=True)))
+        return next(filter(None, (_pair(*part, into) for part in parts)), None)
+    if isinstance(expected, dict):
+        if not isinstance(actual, dict) or set(actual) != set(expected):
+            return f"{name}: {_kind(actual)} instead of {_kind(expected)}, or with other keys"
+        return next(filter(None, (_pair(f"{name}[{key!r}]", expected[key], actual[key], into) for key in expected)), None)
+    if isinstance(expected, torch.Tensor) != isinstance(actual, torch.Tensor) or (expected is None) != (actual is None):
+        return f"{name}: {_kind(actual)} instead of {_kind(expected)}"
+    into.append((name, expected, actual))
+    return None
+
+
+def _unwrapped(value: Any) -> Any:
+    return value[0] if isinstance(value, (list, tuple)) and len(value) == 1 else value
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, (list, tuple, dict)):
+        return f"a {type(value).__name__} of {len(value)}"
+    return "a tensor" if isinstance(value, torch.Tensor) else f"a {type(value).__name__}"
+
+
+def _metrics(data: dict[str, Any]) -> dict[str, Any]:
+    kept = ("dtype", "shape", "max_abs_diff", "max_rel_diff", "fail_fraction", "ulp_max")
+    numbers: dict[str, Any] = {key: data[key] for key in kept}
+    for condition in data["conditions"]:
+        numbers[condition["name"]] = condition["value"]
+    return numbers
+
+
+def _numbers(positions: list[int]) -> str:
+    return ", ".join(map(str, positions))

@@ -1,0 +1,164 @@
+"""Counts and records the launches of Triton kernels, for the interpreter's functions and the compiled ones."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from pypto_op.backends.worker.recorder import LaunchRecorder, _digest, address
+from pypto_op.triton.run.gate import Gate
+
+
+class Launches:
+    """Stands around `run` of every jitted function.
+
+    Args:
+        recorder: keeps which memory a kernel got, and what was in it.
+        gate: is opened for what Triton does around a launch, not for what the candidate's code does.
+        own: files whose kernels count.
+
+    Attributes:
+        recording: False: count only (timing).
+        foreign: names of kernels that are not the candidate's.
+        count: launches since `begin`.
+        names: names of the kernels that were launched.
+    """
+
+    def __init__(self, recorder: LaunchRecorder, gate: Gate, own: frozenset[str]) -> None:
+        self._recorder, self._gate, self._own = recorder, gate, own
+        self.recording = True
+        self.foreign: list[str] = []
+        self.names: list[str] = []
+        self.count = 0
+        self._tuning = 0
+        self._patched: list[tuple[Any, str, Any]] = []
+        self._copies: dict[int, tuple[Any, bytes]] = {}
+
+    def begin(self, inputs: list[torch.Tensor]) -> None:
+        """Forget the last call."""
+        self.count, self.foreign, self.names = 0, [], []
+        self._copies = {}
+        if self.recording:
+            self._recorder.begin(inputs)
+
+    def arrived(self, leaves: list[torch.Tensor]) -> bool:
+        """Whether each tensor lies in memory that a kernel wrote, or is a copy of such, unchanged since."""
+        return all(self._recorder.from_kernel([leaf]) or self._is_copy(leaf) for leaf in leaves)
+
+    def note_copy(self, source: torch.Tensor, target: torch.Tensor) -> None:
+        """Remember that `target` now holds what a kernel computed, if `source` did."""
+        if self.recording and self.count and self.arrived([source]):
+            self._copies[address(target)] = (target.untyped_storage(), _digest(target))
+
+    def _is_copy(self, leaf: torch.Tensor) -> bool:
+        known = self._copies.get(address(leaf))
+        return known is not None and known[1] == _digest(leaf)
+
+    def install(self) -> None:
+        """Wrap Triton's classes in this process."""
+        self._gate.on_copy = self.note_copy
+        from triton.runtime import autotuner, interpreter, jit
+
+        for kind in (jit.JITFunction, interpreter.InterpretedFunction):
+            self._patch(kind, "run", self._around_run)
+        self._patch(autotuner.Autotuner, "_bench", self._around_tuning)
+        for name in ("_init_args_hst", "_restore_args_dev"):
+            if hasattr(interpreter.GridExecutor, name):
+                self._patch(interpreter.GridExecutor, name, self._opening)
+
+    def replaced(self) -> str | None:
+        """Return what the candidate put in the place of something that is recorded here; None when nothing."""
+        for kind, name, function in self._patched:
+            if vars(kind).get(name) is not function:
+                return f"triton's {kind.__name__}.{name}"
+        return None
+
+    def _patch(self, kind: Any, name: str, around: Callable[[Any], Any]) -> None:
+        function = around(getattr(kind, name))
+        setattr(kind, name, function)
+        self._patched.append((kind, name, function))
+
+    def _around_run(self, original: Any) -> Any:
+        @functools.wraps(original)
+        def run(kernel: Any, *args: Any, **kwargs: Any) -> Any:
+            if kwargs.get("warmup") or self._tuning:
+                return original(kernel, *args, **kwargs)
+            self._note(kernel)
+            grid = kwargs.get("grid")
+            if callable(grid):
+                kwargs["grid"] = self._guarded(grid)
+            if not self.recording:
+                self.count += 1
+                return original(kernel, *args, **kwargs)
+            tensors = _tensors([*args, *kwargs.values()])
+            with self._gate.opened():
+                recorded = self._recorder.around(lambda _, *__: self._inside(original, kernel, args, kwargs))
+                result = recorded(kernel, *tensors)
+            self.count += 1
+            return result
+
+        return run
+
+    def _inside(self, original: Any, kernel: Any, args: Any, kwargs: Any) -> Any:
+        with self._gate.closed():
+            return original(kernel, *args, **kwargs)
+
+    def _note(self, kernel: Any) -> None:
+        function = getattr(kernel, "fn", None)
+        code = getattr(function, "__code__", None)
+        name = str(getattr(function, "__name__", "a kernel"))
+        self.names.append(name)
+        if code is None or str(Path(code.co_filename).resolve()) not in self._own:
+            self.foreign.append(name)
+        elif getattr(kernel, "pre_run_hooks", None):
+            self.foreign.append(f"the hooks of {name}")
+
+    def _guarded(self, grid: Any) -> Any:
+        @functools.wraps(grid)
+        def guarded(meta: Any) -> Any:
+            with self._gate.closed():
+                return grid(meta)
+
+        return guarded
+
+    def _around_tuning(self, original: Any) -> Any:
+        @functools.wraps(original)
+        def tuned(*args: Any, **kwargs: Any) -> Any:
+            with self._gate.opened(), self._tuned():
+                return original(*args, **kwargs)
+
+        return tuned
+
+    def _opening(self, original: Any) -> Any:
+        @functools.wraps(original)
+        def opened(*args: Any, **kwargs: Any) -> Any:
+            with self._gate.opened():
+                return original(*args, **kwargs)
+
+        return opened
+
+    @contextlib.contextmanager
+    def _tuned(self) -> Iterator[None]:
+        self._tuning += 1
+        try:
+            yield
+        finally:
+            self._tuning -= 1
+
+
+def _tensors(values: list[Any], depth: int = 3) -> list[torch.Tensor]:
+    """Return the tensors among a launch's arguments: plain, in tuples, or behind a descriptor or wrapper."""
+    found: list[torch.Tensor] = []
+    for value in values:
+        if isinstance(value, torch.Tensor):
+            found.append(value)
+        elif isinstance(value, (tuple, list)) and depth:
+            found += _tensors(list(value), depth - 1)
+        elif isinstance(getattr(value, "base", None), torch.Tensor):
+            found.append(value.base)
+    return found

@@ -1,0 +1,108 @@
+"""What task and candidate have in common inside their processes: building a model, moving values, calling forward."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from pypto_op.backends.wire import read_values
+from pypto_op.backends.worker.loading import Failure, failure_of
+from pypto_op.triton.run.packing import Unpackable, map_tensors, pack, tensors_of, unpack
+from pypto_op.vocabulary import Outcome
+
+
+def prepare(document: dict[str, Any]) -> torch.device:
+    """Set this process up for its target and return the device."""
+    target = document["device"]["target"]
+    if target == "interpret":
+        from pypto_op.backends import hostshim
+
+        hostshim.install()
+        return torch.device("cpu")
+    os.environ["TRITON_CACHE_DIR"] = str(Path(document["enclosure"]["scratch"]) / "triton")
+    if target == "npu":
+        import torch_npu  # noqa: F401
+    return torch.device(target)
+
+
+def read(message: dict[str, Any]) -> Any:
+    """Return what came with a message."""
+    values, _ = read_values(Path(message["inputs"]))
+    return unpack(values) if values else None
+
+
+def packed(value: Any, what: str) -> list[torch.Tensor]:
+    """Return `value` as byte tensors; raise Failure when it cannot be handed over."""
+    try:
+        return pack(value)
+    except Unpackable as error:
+        raise Failure(Outcome.BAD_OUTPUT, f"{what}: {error}") from None
+
+
+def placed(value: Any, device: torch.device) -> Any:
+    """Return a structure with every tensor on the device, nested ones included."""
+    return map_tensors(value, lambda tensor: tensor.to(device))
+
+
+def synchronize(device: torch.device) -> None:
+    """Wait for the whole device, every stream."""
+    if device.type != "cpu":
+        getattr(torch, device.type).synchronize()
+
+
+def build(kind: type, init: Sequence[Any], seed: int, device: torch.device, path: Path) -> Any:
+    """Construct a model after seeding; raise Failure when its constructor does not return."""
+    torch.manual_seed(seed)
+    try:
+        model = kind(*init)
+        return model.to(device) if isinstance(model, torch.nn.Module) else model
+    except BaseException as error:
+        raise failure_of(error, path, Outcome.EXCEPTION, " in the constructor") from None
+
+
+def weights_of(model: Any) -> dict[str, torch.Tensor]:
+    """Return a model's parameters and buffers by name."""
+    return dict(model.state_dict()) if isinstance(model, torch.nn.Module) else {}
+
+
+def load_weights(model: Any, weights: dict[str, torch.Tensor]) -> str:
+    """Copy the reference's weights into a model by name where name, shape and dtype fit.
+
+    Returns:
+        `none` (there are none), `by name` (all), `in order` (no name fits, all shapes do), `some by name`, or
+        `seed order` (nothing fits; both constructors were seeded alike).
+    """
+    own = weights_of(model)
+    if not own or not weights:
+        return "none"
+    pairs = [(own[name], value) for name, value in weights.items() if name in own and _fits(own[name], value)]
+    word = "by name" if len(pairs) == len(own) else "some by name"
+    if not pairs:
+        values = list(weights.values())
+        if len(values) != len(own) or not all(map(_fits, own.values(), values)):
+            return "seed order"
+        pairs, word = list(zip(own.values(), values, strict=True)), "in order"
+    with torch.no_grad():
+        for mine, value in pairs:
+            mine.copy_(value)
+    return word
+
+
+def _fits(mine: torch.Tensor, value: torch.Tensor) -> bool:
+    return mine.shape == value.shape and mine.dtype == value.dtype
+
+
+def marks(value: Any) -> list[bytes]:
+    """Return a hash of each tensor's elements."""
+    from pypto_op.backends.worker.candidate import _digest
+
+    return [_digest(tensor.resolve_conj()) for tensor in tensors_of(value)]
+
+
+def changed(value: Any, before: list[bytes]) -> dict[int, torch.Tensor]:
+    """Return the tensors of a structure whose elements are no longer what `marks` said, by their position."""
+    return {position: tensor for position, tensor in enumerate(tensors_of(value)) if marks(tensor) != [before[position]]}

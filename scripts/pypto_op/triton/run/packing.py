@@ -1,0 +1,135 @@
+"""Any structure of arguments or outputs as plain byte tensors, since every dtype must cross the process boundary.
+
+The first tensor is a JSON skeleton, the others are the leaves' memory. Sizes and strides are kept, so a non-contiguous
+input arrives non-contiguous; every leaf gets memory of its own on the other side.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+_DEEPEST = 12
+
+
+class Unpackable(TypeError):
+    """A value that cannot be handed over; the message says what and where."""
+
+
+def pack(value: Any) -> list[torch.Tensor]:
+    """Return byte tensors that `unpack` makes `value` of again.
+
+    Raises:
+        Unpackable: something is no tensor, number, string, None, dtype, device, list, tuple or dict of such.
+    """
+    leaves: list[torch.Tensor] = []
+    skeleton = json.dumps(_encode(value, leaves, 0)).encode()
+    return [torch.frombuffer(bytearray(skeleton), dtype=torch.uint8), *leaves]
+
+
+def unpack(parts: Sequence[torch.Tensor]) -> Any:
+    """Return what was packed; raise ValueError for anything that `pack` did not make."""
+    try:
+        skeleton = json.loads(bytes(parts[0].numpy().tobytes()))
+        return _decode(skeleton, parts[1:])
+    except (IndexError, KeyError, TypeError, AttributeError, RuntimeError) as error:
+        raise ValueError(f"damaged values: {error}") from error
+
+
+def tensors_of(value: Any) -> list[torch.Tensor]:
+    """Return the tensors of a structure, left to right."""
+    found: list[torch.Tensor] = []
+    map_tensors(value, found.append)
+    return found
+
+
+def map_tensors(value: Any, function: Callable[[torch.Tensor], Any]) -> Any:
+    """Return the structure with `function(tensor)` in each tensor's place."""
+    if isinstance(value, torch.Tensor):
+        return function(value)
+    if isinstance(value, dict):
+        return {key: map_tensors(item, function) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        items = [map_tensors(item, function) for item in value]
+        if isinstance(value, tuple):
+            return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
+        return items
+    return value
+
+
+def _encode(value: Any, leaves: list[torch.Tensor], depth: int) -> Any:
+    if depth > _DEEPEST:
+        raise Unpackable("it is nested too deeply")
+    if value is None or isinstance(value, (bool, str)):
+        return value
+    if isinstance(value, int):
+        return {"int": str(value)}
+    if isinstance(value, float):
+        return {"float": value.hex()}
+    if isinstance(value, complex):
+        return {"complex": [value.real.hex(), value.imag.hex()]}
+    if isinstance(value, (list, tuple)):
+        kind = "list" if isinstance(value, list) else "tuple"
+        return {kind: [_encode(item, leaves, depth + 1) for item in value]}
+    if isinstance(value, dict):
+        return {"dict": [[_encode(k, leaves, depth + 1), _encode(v, leaves, depth + 1)] for k, v in value.items()]}
+    if isinstance(value, torch.Tensor):
+        return _encode_tensor(value, leaves)
+    if isinstance(value, torch.dtype):
+        return {"dtype": str(value).removeprefix("torch.")}
+    if isinstance(value, torch.device):
+        return {"device": value.type}
+    raise Unpackable(f"a {type(value).__name__} cannot be handed over")
+
+
+def _encode_tensor(value: torch.Tensor, leaves: list[torch.Tensor]) -> Any:
+    if type(value) not in (torch.Tensor, torch.nn.Parameter):
+        raise Unpackable(f"a {type(value).__name__} is no plain tensor")
+    if value.layout is not torch.strided or value.is_quantized or value.is_meta or value.is_nested:
+        raise Unpackable(f"a tensor of layout {value.layout} and dtype {value.dtype} is no plain dense tensor")
+    plain = value.detach().resolve_conj().resolve_neg().cpu()
+    dtype = str(plain.dtype).removeprefix("torch.")
+    entry: dict[str, Any] = {"tensor": len(leaves), "dtype": dtype, "size": list(plain.shape)}
+    if plain.numel() and not plain.is_contiguous():
+        span = 1 + sum((size - 1) * stride for size, stride in zip(plain.shape, plain.stride(), strict=True))
+        entry["stride"] = list(plain.stride())
+        plain = torch.as_strided(plain, (span,), (1,))
+    flat = plain.contiguous().reshape(-1)
+    leaves.append(flat.view(torch.uint8).clone() if flat.numel() else torch.empty(0, dtype=torch.uint8))
+    return entry
+
+
+def _decode(item: Any, leaves: Sequence[torch.Tensor]) -> Any:
+    if item is None or isinstance(item, (bool, str)):
+        return item
+    kind, content = next(iter(item.items()))
+    if kind == "int":
+        return int(content)
+    if kind == "float":
+        return float.fromhex(content)
+    if kind == "complex":
+        return complex(*map(float.fromhex, content))
+    if kind in ("list", "tuple"):
+        items = [_decode(part, leaves) for part in content]
+        return items if kind == "list" else tuple(items)
+    if kind == "dict":
+        return {_decode(key, leaves): _decode(part, leaves) for key, part in content}
+    if kind == "dtype":
+        return getattr(torch, content)
+    if kind == "device":
+        return torch.device(content)
+    return _decode_tensor(item, leaves)
+
+
+def _decode_tensor(item: Any, leaves: Sequence[torch.Tensor]) -> torch.Tensor:
+    dtype = getattr(torch, item["dtype"])
+    if not isinstance(dtype, torch.dtype):
+        raise ValueError(f"{item['dtype']} is no dtype")
+    flat = leaves[item["tensor"]].clone()
+    flat = flat.view(dtype) if flat.numel() else torch.empty(0, dtype=dtype)
+    if "stride" in item:
+        return torch.as_strided(flat, tuple(item["size"]), tuple(item["stride"]))
+    return flat.reshape(tuple(item["size"]))

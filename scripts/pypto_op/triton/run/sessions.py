@@ -1,0 +1,135 @@
+"""The judge's ends of the two processes: one with the task, one with the implementation."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+from pypto_op.backends.base import Limits, RunResult
+from pypto_op.backends.session import Plan, WorkerSession, enclosure_document
+from pypto_op.state.hashing import sha256_file
+from pypto_op.state.key import key_file
+from pypto_op.triton.run.packing import pack, unpack
+from pypto_op.triton.run.project import Project
+from pypto_op.triton.run.targets import Place
+from pypto_op.vocabulary import Outcome
+from pypto_op.workspace import OpWorkspace
+
+_ERROR = re.compile(r"\b([A-Za-z_][\w.]*(?:Error|Exception|Exit|Warning|Interrupt|OutOfResources))\b")
+_NAMES = {
+    Outcome.TIMED_OUT: "Timeout",
+    Outcome.FORBIDDEN: "Forbidden",
+    Outcome.OUT_OF_MEMORY: "OutOfMemory",
+    Outcome.CRASHED: "Crashed",
+    Outcome.EXITED: "Exited",
+    Outcome.MISSING_FILE: "FileNotFoundError",
+    Outcome.MISSING_WRAPPER: "AttributeError",
+    Outcome.SYNTAX_ERROR: "SyntaxError",
+    Outcome.BAD_OUTPUT: "BadOutput",
+}
+
+
+class Told(Exception):
+    """A process did not answer as wished.
+
+    Attributes:
+        error_type: one word.
+        message: what happened, with what the process printed last.
+    """
+
+    def __init__(self, error_type: str, message: str, outcome: Outcome) -> None:
+        super().__init__(message)
+        self.error_type, self.message, self.outcome = error_type, message, outcome
+
+
+class _Session(WorkerSession):
+    def __init__(self, project: Project, place: Place, limits: Limits, path: Path, role: str, more: dict[str, Any]) -> None:
+        workspace = OpWorkspace(project.folder, project.op_name)
+        super().__init__(Plan({}, place.start), workspace, limits, path.name)
+        self.project = project
+        self._wanted = {
+            "role": role,
+            "device": place.device,
+            "op_dir": str(project.folder),
+            "file": str(path),
+            "sha256": sha256_file(path),
+            **more,
+        }
+
+    def _tell(self, message: dict[str, Any], value: Any = None) -> tuple[Any, RunResult, dict[str, Any]]:
+        result, answer = self.ask(message, pack(value))
+        if result.outcome is not Outcome.OK:
+            raise Told(_name_of(result), _words(result), result.outcome)
+        values = answer.get("values") or []
+        try:
+            return (unpack(values) if values else None), result, answer
+        except ValueError as error:
+            raise Told("Forbidden", f"the answer is damaged: {error}", Outcome.FORBIDDEN) from None
+
+
+class TaskSession(_Session):
+    """The process that holds the task."""
+
+    def __init__(self, project: Project, place: Place, limits: Limits) -> None:
+        super().__init__(project, place, limits, project.task, "pypto_op.triton.run.task:Task", {})
+        staged = project.stage_task(self.scratch / "task")
+        document = {**self._wanted, "file": str(staged), "enclosure": enclosure_document(self.scratch, [], trusted=True)}
+        self.plan = Plan(document, place.start)
+
+    def open(self, seed: int) -> int | None:
+        """Start a pass over the cases; return how many there are, None if only the end will tell."""
+        _, _, answer = self._tell({"call": "open", "seed": seed})
+        total = answer.get("total")
+        return None if total is None else int(total)
+
+    def case(self, index: int, seed: int) -> tuple[dict[str, Any], dict[str, Any]] | None:
+        """Return the case of that index (counted from 0): `init`, `weights`, `inputs`, `outputs`, `mutated`; and facts."""
+        value, _, answer = self._tell({"call": "case", "index": index, "seed": seed})
+        return None if answer.get("end") else (value, answer)
+
+    def again(self, inputs: Any, seed: int) -> dict[str, Any]:
+        """Return the golden outputs of the present case on other values."""
+        value, _, _ = self._tell({"call": "again", "seed": seed}, inputs)
+        found: dict[str, Any] = value
+        return found
+
+    def time(self, message: dict[str, Any]) -> dict[str, Any]:
+        """Time the present case (`clock.Clock.time`)."""
+        return self._tell({"call": "time", **message})[2]
+
+
+class CandidateSession(_Session):
+    """The process that runs the implementation."""
+
+    def __init__(self, project: Project, place: Place, limits: Limits) -> None:
+        own = [os.path.realpath(path) for path in project.own_files()]
+        more = {"own": own, "task_module": project.task.stem}
+        super().__init__(project, place, limits, project.impl, "pypto_op.triton.run.candidate:Candidate", more)
+        hidden = [path for path in (*project.hidden(), key_file()) if path.exists()]
+        self.plan = Plan({**self._wanted, "enclosure": enclosure_document(self.scratch, hidden)}, place.start)
+
+    def run(self, case: dict[str, Any], seed: int) -> tuple[dict[str, Any], RunResult, dict[str, Any]]:
+        """Run a case under watch; return outputs and mutated inputs, the result, and the facts."""
+        given = {"init": case["init"], "weights": case["weights"], "inputs": case["inputs"]}
+        return self._tell({"call": "run", "seed": seed}, given)
+
+    def time(self, message: dict[str, Any]) -> tuple[dict[int, Any], dict[str, Any]]:
+        """Time the present case; return the kept outputs by call, and the facts."""
+        kept, _, answer = self._tell({"call": "time", **message})
+        return kept or {}, answer
+
+
+def _name_of(result: RunResult) -> str:
+    if result.outcome in (Outcome.EXCEPTION, Outcome.IMPORT_ERROR):
+        found = _ERROR.search(result.detail)
+        return found[1].rpartition(".")[2] if found else "Exception"
+    return _NAMES.get(result.outcome, str(result.outcome))
+
+
+def _words(result: RunResult) -> str:
+    """Return the detail, and the last of what was printed: a compiler's log says at its end what is wrong."""
+    printed = "\n".join(text.strip() for text in (result.stdout, result.stderr) if text.strip())
+    tail = printed[-2000:] if result.outcome is not Outcome.OK else ""
+    return f"{result.detail}\n{tail}".strip() if tail else result.detail or str(result.outcome)

@@ -1,0 +1,124 @@
+"""Where a Triton kernel can run: the interpreter on a CPU, an NVIDIA GPU, an Ascend NPU."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import platform
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from pypto_op.backends.launcher import Launched, shared_zygote, start_alone
+from pypto_op.errors import ContractError, InfraError
+
+
+class Target(str, Enum):
+    """A place that runs Triton kernels."""
+
+    INTERPRET = "interpret"
+    CUDA = "cuda"
+    NPU = "npu"
+
+    def __str__(self) -> str:
+        return self.value
+
+    @property
+    def device(self) -> str:
+        """The torch device that tensors are moved to."""
+        return "cpu" if self is Target.INTERPRET else self.value
+
+
+_NO_TRITON = "triton is not installed; run: pip install 'pypto-op[triton]'"
+_CAVEAT = (
+    "the interpreter checks the mathematics: races, alignment, register and shared-memory limits are not seen, times mean nothing"
+)
+
+
+@dataclass(frozen=True)
+class Place:
+    """A target of this machine.
+
+    Attributes:
+        target: which.
+        start: starts a process there, from a session's document.
+        device: what the document says about the device.
+        caveats: what a verdict from there cannot see.
+    """
+
+    target: Target
+    start: Callable[[dict[str, Any]], Launched]
+    device: dict[str, Any]
+    caveats: tuple[str, ...]
+
+
+def choose(word: str | None) -> Place:
+    """Return the place that `word` names; None or "auto": a device where there is one, else the interpreter.
+
+    Raises:
+        ContractError: there is no such target.
+        InfraError: this machine does not have it.
+    """
+    if importlib.util.find_spec("triton") is None:
+        raise InfraError(_NO_TRITON)
+    if word in (None, "", "auto"):
+        target = Target.NPU if _has_npu() else Target.CUDA if _has_cuda() else Target.INTERPRET
+    else:
+        try:
+            target = Target(word)
+        except ValueError:
+            raise ContractError(f"there is no target {word!r}", remedy="use interpret, cuda or npu") from None
+    if target is Target.CUDA and not _has_cuda():
+        raise InfraError("there is no NVIDIA GPU here", remedy="use --target interpret")
+    if target is Target.NPU and not _has_npu():
+        raise InfraError("there is no Ascend NPU here", remedy="use --target interpret")
+    return _place(target)
+
+
+def _place(target: Target) -> Place:
+    variables = {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0" if target is not Target.NPU else "1"}
+    if os.environ.get("PYTHONPATH"):
+        variables["PYTHONPATH"] = os.environ["PYTHONPATH"]
+    device: dict[str, Any] = {"target": str(target)}
+    if target is Target.INTERPRET:
+        variables["TRITON_INTERPRET"] = "1"
+        document = {"pypto": False, "calculator": None, "switch": None, "preload": ["triton", "pypto_op.triton.run.candidate"]}
+
+        def start(session: dict[str, Any]) -> Launched:
+            return shared_zygote(document, variables).start({**session, "enclose": True})
+
+        return Place(target, start, device, (_CAVEAT,))
+    device["reserves_memory"] = True  # a driver maps far more than it uses
+    for name in (
+        "CUDA_VISIBLE_DEVICES",
+        "ASCEND_RT_VISIBLE_DEVICES",
+        "ASCEND_HOME_PATH",
+        "ASCEND_TOOLKIT_HOME",
+        "CUDA_HOME",
+        "CC",
+    ):
+        if name in os.environ:
+            variables[name] = os.environ[name]
+    return Place(target, lambda session: start_alone(session, variables), device, ())
+
+
+def _has_cuda() -> bool:
+    return Path("/dev/nvidiactl").exists() or Path("/proc/driver/nvidia/version").exists() or Path("/dev/nvidia0").exists()
+
+
+def _has_npu() -> bool:
+    return any(Path("/dev").glob("davinci[0-9]*")) and importlib.util.find_spec("torch_npu") is not None
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of what a verdict rests on."""
+    found = {"python": platform.python_version()}
+    for name in ("torch", "triton", "triton-ascend", "torch_npu", "numpy"):
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return found

@@ -1,0 +1,288 @@
+"""`verify_triton`: run every case of a task through the implementation and say which are right."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from pypto_op import __version__
+from pypto_op.backends.base import Limits
+from pypto_op.errors import ContractError, PyptoOpError
+from pypto_op.policy import Policy
+from pypto_op.triton.run import results
+from pypto_op.triton.run.describe import describe
+from pypto_op.triton.run.judgement import Judgement, judge, policy_of
+from pypto_op.triton.run.project import Project
+from pypto_op.triton.run.sessions import CandidateSession, TaskSession, Told
+from pypto_op.triton.run.targets import Place, choose, versions
+
+_FIRST_SEED = 0
+_MOST_CASES = 100_000
+
+
+@dataclass(frozen=True)
+class Request:
+    """How to verify.
+
+    Attributes:
+        target: interpret, cuda, npu, or None for the device that is there.
+        timeout: seconds for everything.
+        case_timeout: seconds for one case on one side; None: what is left of `timeout`.
+        memory_mb: resident memory of each process.
+        policy: name of the tolerance policy; None for MERE/MARE with the seed's thresholds.
+        seeds: passes over all cases with other values each; the first seed is 0, the others are drawn.
+        output: where the result goes besides its own place; None: only there.
+    """
+
+    target: str | None = None
+    timeout: float = 900.0
+    case_timeout: float | None = None
+    memory_mb: int = 16384
+    policy: str | None = None
+    seeds: int = 2
+    output: Path | None = None
+
+
+@dataclass
+class Case:
+    """What is known about one case after some passes."""
+
+    index: int
+    input_desc: list[dict[str, Any]] = field(default_factory=list)
+    judgement: Judgement = field(default_factory=Judgement)
+    weights: str = "none"
+    kernels: list[str] = field(default_factory=list)
+    launches: int = 0
+    host_made: dict[str, str] = field(default_factory=dict)
+    seconds: float = 0.0
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the entry of `cases`."""
+        entry: dict[str, Any] = {
+            "case_idx": self.index + 1,
+            "status": "pass" if self.judgement.ok else "fail",
+            "input_desc": self.input_desc,
+            "launches": self.launches,
+            "kernels": self.kernels,
+            "weights": self.weights,
+            "seconds": round(self.seconds, 4),
+        }
+        if self.judgement.metrics:
+            entry["metrics"] = self.judgement.metrics
+        return entry
+
+    def failure(self) -> dict[str, Any]:
+        """Return the entry of `failures`."""
+        message = self.judgement.message
+        if len(message) > 4000:
+            message = f"{message[:2000]}\n... {len(message) - 4000} characters left out ...\n{message[-2000:]}"
+        return {
+            "case_idx": self.index + 1,
+            "input_desc": self.input_desc,
+            "error_type": self.judgement.error_type,
+            "error_msg": message,
+        }
+
+
+class TimeIsUp(Exception):
+    """The time for everything is used up."""
+
+
+def verify_triton(
+    project: Project, request: Request = Request(), progress: Callable[[Case], None] | None = None
+) -> dict[str, Any]:  # noqa: B008
+    """Verify an implementation and write the result, whatever happens.
+
+    Args:
+        project: task and implementation.
+        request: how.
+        progress: called with each case when a pass is through with it.
+
+    Returns:
+        The result (schemas/verify_result.schema.json); `status` is PASS, FAIL or ERROR.
+    """
+    paths = [project.verify_result, *([request.output] if request.output else [])]
+    for path in paths:
+        path.unlink(missing_ok=True)
+    run = _Run(project, request, progress)
+    status, error = "ERROR", "the run was interrupted"
+    try:
+        run.everything()
+        status, error = run.status(), None
+    except TimeIsUp:
+        status, error = "ERROR", f"验证超时: verification timed out after {request.timeout:g} seconds"
+        run.mark_rest("Timeout", error)
+    except Told as told:
+        status, error = "ERROR", f"the task: {told.message}"
+    except PyptoOpError as problem:
+        status, error = "ERROR", problem.one_line()
+    finally:
+        result = run.result(status, error)
+        for path in dict.fromkeys(paths):
+            results.write(path, result, "verify_result")
+    return result
+
+
+class _Run:
+    """One verification."""
+
+    def __init__(self, project: Project, request: Request, progress: Callable[[Case], None] | None) -> None:
+        self.project, self.request, self.progress = project, request, progress
+        self.started = time.monotonic()
+        self.cases: list[Case] = []
+        self.total: int | None = None
+        self.seeds = [_FIRST_SEED, *(secrets.randbelow(2**31) for _ in range(max(0, request.seeds - 1)))]
+        self.place: Place | None = None
+        self.policy: Policy | None = None
+        self.hashes: dict[str, str] = {}
+
+    def everything(self) -> None:
+        """Run all passes."""
+        self.policy = policy_of(self.request.policy)
+        if self.policy.needs_twins:
+            raise ContractError(f"policy {self.policy.id} needs twins", remedy="use mere_mare or allclose")
+        self.project.check()
+        self.hashes = self.project.hashes()
+        self.place = choose(self.request.target)
+        limits = self._limits()
+        task = TaskSession(self.project, self.place, limits)
+        candidate = CandidateSession(self.project, self.place, limits)
+        try:
+            for number, seed in enumerate(self.seeds):
+                self._pass(number, seed, task, candidate)
+        finally:
+            candidate.close()
+            task.close()
+        if self.project.hashes() != self.hashes:
+            raise ContractError("a file changed while it was verified", file=self.project.folder, remedy="verify again")
+
+    def _limits(self) -> Limits:
+        left = max(1.0, self.request.timeout - (time.monotonic() - self.started))
+        return Limits(self.request.memory_mb, min(left, self.request.case_timeout or left), min(left, 300.0))
+
+    def _pass(self, number: int, seed: int, task: TaskSession, candidate: CandidateSession) -> None:
+        self._tighten(task, candidate)
+        total = task.open(seed)
+        if number == 0:
+            self.total = total
+        index = 0
+        while index < (total if total is not None else _MOST_CASES):
+            self._tighten(task, candidate)
+            if number and index >= len(self.cases):
+                break
+            if not self._case(index, number, seed, task, candidate):
+                break
+            index += 1
+        if number == 0 and total is None:
+            self.total = len(self.cases)
+
+    def _tighten(self, *sessions: TaskSession | CandidateSession) -> None:
+        if time.monotonic() - self.started >= self.request.timeout:
+            raise TimeIsUp
+        for session in sessions:
+            session.limits = self._limits()
+
+    def _case(self, index: int, number: int, seed: int, task: TaskSession, candidate: CandidateSession) -> bool:
+        """Run one case in one pass; False when there is none of that index."""
+        case = self.cases[index] if number else Case(index)
+        begin = time.monotonic()
+        try:
+            found = task.case(index, seed)
+        except Told as told:
+            self._keep(case, number, Judgement(_of_reference(told), f"the reference failed: {told.message}"), begin)
+            self._reopen(task, seed)
+            return True
+        if found is None:
+            return False
+        given, reference = found
+        case.input_desc = case.input_desc or describe(given["inputs"])
+        if not case.judgement.ok:  # it failed in an earlier pass
+            return True
+        self._tighten(candidate)
+        try:
+            answer, run, facts = candidate.run(given, seed)
+        except Told as told:
+            self._keep(case, number, Judgement(told.error_type, told.message), begin)
+            return True
+        assert self.policy is not None
+        judgement = judge(given, reference, answer, run, facts, self.policy)
+        judgement = judgement if not judgement.ok else self._host_made(case, number, run.host_made) or judgement
+        case.host_made, case.launches = run.host_made, run.launches
+        case.weights, case.kernels = str(facts.get("weights", "none")), [str(name) for name in facts.get("kernels", ())]
+        self._keep(case, number, judgement, begin)
+        return True
+
+    def _host_made(self, case: Case, number: int, now: dict[str, str]) -> Judgement | None:
+        """An argument of a launch that stands in no input and changes with the inputs was computed outside the kernels."""
+        if not number:
+            return None
+        differing = [where for where, digest in now.items() if case.host_made.get(where, digest) != digest]
+        if not differing:
+            return None
+        message = f"argument {differing[0]} (launch.tensor) holds values that depend on the inputs and come from no kernel"
+        return Judgement("HostComputed", message)
+
+    def _reopen(self, task: TaskSession, seed: int) -> None:
+        """After a loss the task's process is a new one and stands before the first case."""
+        self._tighten(task)
+        task.open(seed)
+
+    def _keep(self, case: Case, number: int, judgement: Judgement, begin: float) -> None:
+        case.judgement = judgement
+        case.seconds += time.monotonic() - begin
+        if number == 0:
+            self.cases.append(case)
+        if self.progress is not None:
+            self.progress(case)
+        if judgement.error_type == "Timeout" and time.monotonic() - self.started >= self.request.timeout:
+            raise TimeIsUp
+
+    def mark_rest(self, error_type: str, message: str) -> None:
+        """Count every case that did not run, or not in every pass, as failed."""
+        for index in range(len(self.cases), self.total if self.total is not None else len(self.cases) + 1):
+            self.cases.append(Case(index, judgement=Judgement(error_type, message)))
+        if self.cases and all(case.judgement.ok for case in self.cases):
+            self.cases[-1].judgement = Judgement(error_type, message)
+
+    def status(self) -> str:
+        """Return PASS when every case is right and there is at least one."""
+        passed = sum(case.judgement.ok for case in self.cases)
+        return "PASS" if self.cases and passed == self.total == len(self.cases) else "FAIL"
+
+    def result(self, status: str, error: str | None) -> dict[str, Any]:
+        """Return the result, sealed."""
+        passed = sum(case.judgement.ok for case in self.cases) if status != "ERROR" or self.total else 0
+        total = max(self.total or 0, len(self.cases))
+        if status == "ERROR" and passed == total:
+            passed = 0 if not total else min(passed, total - 1)
+        policy = self.policy
+        body: dict[str, Any] = {
+            "schema_version": 1,
+            "op_name": self.project.op_name,
+            "impl_name": self.project.impl_name,
+            "total_cases": total,
+            "passed_cases": passed,
+            "failed_cases": total - passed,
+            "failures": [case.failure() for case in self.cases if not case.judgement.ok],
+            "cases": [case.as_dict() for case in self.cases],
+            "status": status,
+            "error": None if error is None else error[:2000],
+            "backend": str(self.place.target) if self.place else "none",
+            "caveats": list(self.place.caveats) if self.place else [],
+            "seeds": self.seeds,
+            "policy": policy.as_dict() if policy else {},
+            "hashes": self.hashes | ({"policy": policy.digest()} if policy else {}),
+            "versions": {**versions(), "pypto-op": __version__},
+            "seconds": round(time.monotonic() - self.started, 3),
+            "created": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        }
+        return results.sealed(body)
+
+
+def _of_reference(told: Told) -> str:
+    return "Timeout" if told.error_type == "Timeout" else "ReferenceFailed"

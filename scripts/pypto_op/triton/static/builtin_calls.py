@@ -1,0 +1,295 @@
+"""Calls of what is not in the file: builtins, PyTorch, Triton's host side, containers' and tensors' methods."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from pypto_op.triton.static.source import SourceFile
+from pypto_op.triton.static.values import (
+    NOTHING,
+    ClassValue,
+    Container,
+    Ext,
+    ExtInstance,
+    Function,
+    Host,
+    Instance,
+    Kernel,
+    Scope,
+    Tensor,
+    TensorMethod,
+    Unknown,
+    Value,
+    holds_data,
+    options,
+    tensors_in,
+    union,
+)
+
+if TYPE_CHECKING:
+    from pypto_op.triton.static.machine import Machine
+
+_BLIND = frozenset(
+    f"builtins.{name}"
+    for name in ("len", "isinstance", "issubclass", "id", "hasattr", "print", "repr", "callable", "hash", "str", "type", "format")
+)
+"""Builtins that take a tensor without looking at its data."""
+
+_KEEPS = frozenset({"builtins.list", "builtins.tuple", "builtins.set", "builtins.reversed", "builtins.iter", "builtins.dict",
+                    "copy.copy", "typing.cast", "builtins.next"})  # fmt: skip
+
+
+class Builtins:
+    """Answers calls by the policy."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.m = machine
+        self._special = {
+            "builtins.getattr": self._getattr,
+            "builtins.setattr": self._setattr,
+            "builtins.zip": self._zip,
+            "builtins.enumerate": self._enumerate,
+            "builtins.map": self._map,
+            "builtins.filter": self._map,
+            "builtins.type": self._type,
+            "functools.partial": self._partial,
+            "functools.reduce": self._reduce,
+        }
+
+    def call(self, name: str, args: list[Value], kwargs: dict[str, Value], node: cst.CSTNode, source: SourceFile) -> Value:
+        """Call a name of an outer module."""
+        reason = self.m.policy.forbidden(name)
+        if reason:
+            self.m.deny(node, source, reason)
+            return Unknown(f"`{name}`")
+        if name in self._special:
+            return self._special[name](args, kwargs, node, source)
+        wrapped = self._kernel_maker(name, args, node, source)
+        if wrapped is not None:
+            return wrapped
+        if name in _KEEPS:
+            return self._kept(name, args)
+        if name.endswith("__setattr__") and args:
+            return self._setattr(args, kwargs, node, source)
+        if self.m.phase != "forward":
+            return self._outside_forward(name, args)
+        return self._in_forward(name, args, kwargs, node, source)
+
+    def _kernel_maker(self, name: str, args: list[Value], node: cst.CSTNode, source: SourceFile) -> Value | None:
+        """`triton.jit(f)`, `triton.jit(...)`, `autotune(...)`: as decorators, or called."""
+        wrapping = self.m.calls.wrapping(name)
+        if wrapping is None:
+            return None
+        if args and isinstance(args[0], (Function, Kernel)):
+            return self.m.calls.decorate(wrapping, args[0], node, source)
+        return wrapping
+
+    def _outside_forward(self, name: str, args: list[Value]) -> Value:
+        kind = self.m.policy.call(name)
+        if kind == "host" or self.m.policy.computes_on_host(name):
+            return Host()
+        if (
+            name in ("torch.nn.Parameter", "torch.nn.parameter.Parameter")
+            or name.startswith("torch.")
+            and not name.startswith("torch.nn.")
+        ):
+            return self.m.fresh("weight")
+        return ExtInstance(name)
+
+    def _in_forward(self, name: str, args: list[Value], kwargs: dict[str, Value], node: cst.CSTNode, source: SourceFile) -> Value:
+        given = [*args, *kwargs.values()]
+        kind = self.m.policy.call(name)
+        if kind is not None:
+            return self._yields(kind, args, kwargs, node, source)
+        if name in _BLIND:
+            return Host()
+        data = any(holds_data(value) for value in given)
+        if self.m.policy.computes_on_host(name):
+            if data:
+                self.m.deny(node, source, "Python computes on a tensor's data here; compute it in a kernel")
+                return self.m.computed()
+            return Host()
+        if name.endswith(".__init__"):
+            return Host(None)
+        if data or name.startswith(("torch.", "torch_npu.")):
+            self.m.deny(node, source, self.m.policy.denied(name))
+            return self.m.computed()
+        return Unknown(f"what `{name}` returned")
+
+    def _yields(self, kind: str, args: list[Value], kwargs: dict[str, Value], node: cst.CSTNode, source: SourceFile) -> Value:
+        """Return the result of an allowed call or method, whose tensors come first in `args`."""
+        given = [*args, *kwargs.values()]
+        tensors = [tensor for value in given for tensor in tensors_in(value)]
+        if kind == "host":
+            return Host()
+        if any(isinstance(option, Host) and option.data for value in given for option in _flat(value)):
+            self.m.deny(node, source, "data that was read out of a tensor is put into a new one; compute it in a kernel")
+            return self.m.computed()
+        if kind == "fresh":
+            return self.m.fresh()
+        if not tensors:
+            return self.m.fresh() if kind == "copy" else Host()
+        if kind == "view":
+            return tensors[0]
+        written = self.m.written(tensors[0])
+        origins = {buffer.origin for buffer in tensors[0].buffers}
+        return self.m.fresh("computed" if "computed" in origins else "fresh" if origins == {"fresh"} else "copy", written)
+
+    def method(
+        self, bound: TensorMethod, args: list[Value], kwargs: dict[str, Value], node: cst.CSTNode, source: SourceFile
+    ) -> Value:
+        """Call a tensor's method."""
+        name, tensor = bound.name, bound.tensor
+        kind = self.m.policy.method(name)
+        if self.m.phase != "forward":
+            return Host() if kind == "host" else tensor
+        if name in ("item", "tolist", "numpy", "__int__", "__float__", "__bool__", "cpu"):
+            self.m.deny(node, source, "it brings a tensor's data to the host; keep it on the device, in a kernel")
+            return Host(data=True) if name != "cpu" else self.m.computed()
+        if kind is None:
+            self.m.deny(node, source, f"`{name}` of a tensor is not known to be free of computation; compute it in a kernel")
+            return self.m.computed()
+        if kind == "copy_into":
+            written = min((self.m.written(t) for value in args for t in tensors_in(value)), default=0)
+            self.m.heap.update(dict.fromkeys(tensor.buffers, written))
+            return tensor
+        if kind == "view":
+            return (
+                tensor
+                if name not in ("split", "chunk", "unbind", "split_with_sizes", "tensor_split")
+                else Container("tuple", [tensor], complete=False)
+            )
+        return self._yields(kind, [tensor, *args] if kind == "copy" else args, kwargs, node, source)
+
+    def ext_instance(
+        self, callee: ExtInstance, args: list[Value], kwargs: dict[str, Value], node: cst.CSTNode, source: SourceFile
+    ) -> Value:
+        """Call an object of an outer class, or its method."""
+        name = callee.name
+        reason = self.m.policy.forbidden(name)
+        if reason:
+            self.m.deny(node, source, reason)
+            return Unknown(f"`{name}`")
+        if name.endswith((".register_buffer", ".register_parameter")) and len(args) > 1:
+            return Host(None)
+        if self.m.phase != "forward":
+            return callee
+        if self.m.policy.call(name) == "host" or (self.m.policy.computes_on_host(name)):
+            return Host() if not any(holds_data(v) for v in args) else self._denied(name, node, source)
+        if name.startswith(("torch.nn.", "torch.")) and (args or kwargs):
+            return self._denied(name, node, source)
+        if any(holds_data(value) for value in (*args, *kwargs.values())):
+            return self._denied(name, node, source)
+        return Unknown(f"what `{name}` returned")
+
+    def _denied(self, name: str, node: cst.CSTNode, source: SourceFile) -> Value:
+        self.m.deny(node, source, self.m.policy.denied(name))
+        return self.m.computed()
+
+    def container(
+        self, owner: Container, name: str, args: list[Value], kwargs: dict[str, Value], node: cst.CSTNode, source: SourceFile
+    ) -> Value:
+        """Call a method of a list, tuple or dict."""
+        if name in ("append", "add", "extend", "insert", "appendleft", "update", "setdefault"):
+            added = [
+                item
+                for value in args
+                for item in (value.members() if name in ("extend", "update") and isinstance(value, Container) else [value])
+            ]
+            if self.m.phase == "forward" and any(tensors_in(value) for value in added) and not self._is_own(owner):
+                self.m.statements._deny_keeping(node, Container("list", added), Scope({}, None, source))
+            owner.items += added
+            owner.complete = owner.complete and name == "append" and not self.m.loops and not self.m.branches
+            return union(owner.members()) if name == "setdefault" else Host(None)
+        if name in ("items",):
+            keyed: list[Value] = [Container("tuple", [Host(key), value]) for key, value in owner.keyed.items()]
+            return Container(
+                "list", keyed + [Container("tuple", [Host(), value]) for value in owner.items], complete=owner.complete
+            )
+        if name in ("values", "copy", "keys"):
+            return Container("list", owner.members() if name != "keys" else [Host(key) for key in owner.keyed], complete=False)
+        if name in ("get", "pop", "popitem", "__getitem__"):
+            found = self.m.expressions.select(owner, args[0] if args else Host(), node, source)
+            return (
+                union([found, *args[1:]])
+                if not isinstance(found, Unknown) or len(args) < 2
+                else union([args[1], Unknown("an element")])
+            )
+        return Host()
+
+    def _is_own(self, owner: Container) -> bool:
+        """Whether a container was made in forward: those that live longer are reached from a module, a class or self."""
+        return id(owner) not in self.m.calls_lasting
+
+    def _kept(self, name: str, args: list[Value]) -> Value:
+        if not args:
+            return Container(name.rpartition(".")[2])
+        first = args[-1] if name == "typing.cast" else args[0]
+        if name == "builtins.next":
+            return self.m.expressions.item_of(first)
+        if isinstance(first, Container):
+            return Container(first.kind, list(first.items), dict(first.keyed), first.complete)
+        if any(isinstance(option, (Tensor, Unknown, ClassValue)) for option in options(first)):
+            return Container("list", [self.m.expressions.item_of(first)], complete=False)
+        return first
+
+    # -- functions that need more than a table ---------------------------------------------------------------------
+
+    def _getattr(self, args: list[Value], kwargs: dict[str, Value], node: cst.CSTNode, source: SourceFile) -> Value:
+        name = args[1].const if len(args) > 1 and isinstance(args[1], Host) else NOTHING
+        if isinstance(name, str):
+            found = self.m.members.get(args[0], name, node, source)
+            return union([found, args[2]]) if len(args) > 2 else found
+        if any(isinstance(option, (Tensor, Ext, Unknown, ExtInstance)) for option in options(args[0] if args else Host())):
+            self.m.deny(node, source, "the name of the attribute is computed, so what is called cannot be checked")
+            return Unknown("an attribute whose name is computed")
+        return Unknown("an attribute whose name is computed")
+
+    def _setattr(self, args: list[Value], kwargs: dict[str, Value], node: cst.CSTNode, source: SourceFile) -> Value:
+        if len(args) == 3:
+            name = args[1].const if isinstance(args[1], Host) and isinstance(args[1].const, str) else "an attribute"
+            self.m.statements.set_attribute(args[0], str(name), args[2], node, Scope({}, None, source))
+        return Host(None)
+
+    def _zip(self, args: list[Value], kwargs: dict[str, Value], node: cst.CSTNode, source: SourceFile) -> Value:
+        return Container("list", [Container("tuple", [self.m.expressions.item_of(value) for value in args])], complete=False)
+
+    def _enumerate(self, args: list[Value], kwargs: dict[str, Value], node: cst.CSTNode, source: SourceFile) -> Value:
+        item = self.m.expressions.item_of(args[0]) if args else Host()
+        return Container("list", [Container("tuple", [Host(), item])], complete=False)
+
+    def _map(self, args: list[Value], kwargs: dict[str, Value], node: cst.CSTNode, source: SourceFile) -> Value:
+        items = [self.m.expressions.item_of(value) for value in args[1:]]
+        with self.m.around(loops=1):
+            result = self.m.calls.call(args[0], items, {}, node, source) if args else Host()
+        return Container("list", [result], complete=False)
+
+    def _type(self, args: list[Value], kwargs: dict[str, Value], node: cst.CSTNode, source: SourceFile) -> Value:
+        if len(args) == 3:
+            self.m.deny(node, source, "a class that is made up at run time cannot be checked")
+            return Unknown("a class that is made up")
+        return args[0].cls if args and isinstance(args[0], Instance) else Host()
+
+    def _partial(self, args: list[Value], kwargs: dict[str, Value], node: cst.CSTNode, source: SourceFile) -> Value:
+        if not args:
+            return Unknown("a partial call")
+        return union([self.m.calls.bind_early(option, args[1:], kwargs) for option in options(args[0])])
+
+    def _reduce(self, args: list[Value], kwargs: dict[str, Value], node: cst.CSTNode, source: SourceFile) -> Value:
+        if len(args) < 2:
+            return Host()
+        item = self.m.expressions.item_of(args[1])
+        with self.m.around(loops=1):
+            return self.m.calls.call(args[0], [item, item], {}, node, source)
+
+
+def _flat(value: Value, depth: int = 4) -> list[Value]:
+    """Return a value's options and, in containers, those of its members."""
+    found: list[Value] = []
+    for option in options(value):
+        found.append(option)
+        if isinstance(option, Container) and depth:
+            found += [inner for member in option.members() for inner in _flat(member, depth - 1)]
+    return found

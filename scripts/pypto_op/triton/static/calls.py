@@ -1,0 +1,373 @@
+"""Calls: into the file's own code by executing it, into anything else by asking the policy."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from pypto_op.triton.static.builtin_calls import Builtins
+from pypto_op.triton.static.kernels import KernelFacts
+from pypto_op.triton.static.machine import MAYBE, YES, Frame, Launch, join
+from pypto_op.triton.static.source import SourceFile
+from pypto_op.triton.static.values import (
+    ClassValue,
+    Container,
+    Ext,
+    ExtInstance,
+    Function,
+    Host,
+    Instance,
+    Kernel,
+    Launcher,
+    Member,
+    Scope,
+    Super,
+    TensorMethod,
+    Unknown,
+    Value,
+    Wrapping,
+    holds_data,
+    options,
+    tensors_in,
+    union,
+)
+
+if TYPE_CHECKING:
+    from pypto_op.triton.static.machine import Machine
+
+_DEEPEST = 40
+_KINDS = {
+    "builtins.staticmethod": "static",
+    "builtins.classmethod": "class",
+    "builtins.property": "property",
+    "functools.cached_property": "property",
+    "functools.lru_cache": "cached",
+    "functools.cache": "cached",
+}
+_TRANSPARENT = (
+    "functools.wraps", "torch.no_grad", "torch.inference_mode", "torch.enable_grad", "contextlib.contextmanager", "typing.",
+    "dataclasses.dataclass", "torch.library.triton_op", "torch.library.wrap_triton", "torch.amp.custom_", "torch.cuda.amp.custom_",
+    "abc.", "torch.autograd.function.once_differentiable", "torch.compiler.disable", "torch.jit.ignore",
+)  # fmt: skip
+
+
+class Calls:
+    """Calls values, defines functions, applies decorators."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.m = machine
+        self.builtins = Builtins(machine)
+
+    def evaluate(self, node: cst.Call, scope: Scope) -> Value:
+        """Evaluate a call expression."""
+        evaluate = self.m.expressions.evaluate
+        callee = evaluate(node.func, scope)
+        if isinstance(callee, Ext) and callee.name == "builtins.super":
+            return _super(scope)
+        arguments: list[Value] = []
+        keywords: dict[str, Value] = {}
+        for argument in node.args:
+            value = evaluate(argument.value, scope)
+            if argument.star == "*":
+                known = isinstance(value, Container)
+                arguments += value.members() if isinstance(value, Container) and known else [self.m.expressions.item_of(value)]
+            elif argument.star == "**":
+                if isinstance(value, Container):
+                    keywords.update({str(key): item for key, item in value.keyed.items()})
+            elif argument.keyword is not None:
+                keywords[argument.keyword.value] = value
+            else:
+                arguments.append(value)
+        return self.call(callee, arguments, keywords, node, scope.source)
+
+    def call(self, callee: Value, args: list[Value], kwargs: dict[str, Value], node: cst.CSTNode, source: SourceFile) -> Value:
+        """Call a value and return what comes back."""
+        self.m.step()
+        return union([self._call(option, args, kwargs, node, source) for option in options(callee)])
+
+    def _call(self, callee: Value, args: list[Value], kwargs: dict[str, Value], node: cst.CSTNode, source: SourceFile) -> Value:
+        if isinstance(callee, Function):
+            return self._function(callee, args, kwargs, node, source)
+        if isinstance(callee, Launcher):
+            return self._launch(callee, args, kwargs, node, source)
+        if isinstance(callee, Ext):
+            return self.builtins.call(callee.name, args, kwargs, node, source)
+        if isinstance(callee, TensorMethod):
+            return self.builtins.method(callee, args, kwargs, node, source)
+        if isinstance(callee, ExtInstance):
+            return self.builtins.ext_instance(callee, args, kwargs, node, source)
+        if isinstance(callee, ClassValue):
+            return self._instantiate(callee, args, kwargs, node, source)
+        if isinstance(callee, Instance):
+            return self._call_instance(callee, args, kwargs, node, source)
+        if isinstance(callee, Member):
+            return self._member(callee, args, kwargs, node, source)
+        if isinstance(callee, Wrapping):
+            return self.decorate(callee, args[0] if args else Host(), node, source)
+        if isinstance(callee, Kernel):
+            return Unknown("a kernel called without a grid")
+        return self._unknown(callee, args, kwargs, node, source)
+
+    def _unknown(
+        self, callee: Value, args: list[Value], kwargs: dict[str, Value], node: cst.CSTNode, source: SourceFile
+    ) -> Value:
+        """A call of something that is not known: harmless as long as it gets no tensor."""
+        given = [*args, *kwargs.values()]
+        if self.m.phase != "forward":
+            return Unknown("what an unknown call returned")
+        if any(holds_data(value) for value in given):
+            why = callee.why if isinstance(callee, Unknown) else "a value that is not known"
+            self.m.deny(node, source, f"a tensor goes into {why}, so it is denied")
+            return self.m.computed()
+        for value in given:  # it may call back
+            self._call_back(value, node, source)
+        return Host() if isinstance(callee, Host) else Unknown("what an unknown call returned")
+
+    def _call_back(self, value: Value, node: cst.CSTNode, source: SourceFile) -> None:
+        for option in options(value):
+            if isinstance(option, Function):
+                self._function(option, [Host()] * 2, {}, node, source)
+
+    # -- functions -------------------------------------------------------------------------------------------------
+
+    def define(self, node: cst.FunctionDef | cst.Lambda, scope: Scope) -> Value:
+        """Return the value of a function definition, decorators applied."""
+        name = node.name.value if isinstance(node, cst.FunctionDef) else "<lambda>"
+        defaults = {
+            p.name.value: self.m.expressions.evaluate(p.default, scope)
+            for p in (*node.params.posonly_params, *node.params.params, *node.params.kwonly_params)
+            if p.default is not None
+        }
+        value: Value = Function(node, scope, name, defaults=defaults)
+        if isinstance(node, cst.FunctionDef):
+            for decorator in reversed(node.decorators):
+                wrapping = self.m.expressions.evaluate(decorator.decorator, scope)
+                value = self.decorate(wrapping, value, decorator, scope.source)
+        return value
+
+    def decorate(self, decorator: Value, value: Value, node: cst.CSTNode, source: SourceFile) -> Value:
+        """Return what a decorator makes of a value."""
+        if isinstance(decorator, Ext):
+            decorator = self.wrapping(decorator.name) or decorator
+        if isinstance(decorator, Wrapping):
+            if decorator.makes_kernel:
+                return self._kernel(value)
+            if decorator.kind and isinstance(value, Function):
+                value.kind = decorator.kind
+            return value
+        if isinstance(decorator, (Function, ClassValue, Instance)):
+            return self.call(decorator, [value], {}, node, source)
+        if isinstance(decorator, Member) and decorator.name in ("setter", "getter", "deleter", "register"):
+            return value
+        if isinstance(decorator, Host):
+            return value
+        name = decorator.name if isinstance(decorator, (Ext, ExtInstance)) else "a decorator that is not known"
+        reason = self.m.policy.forbidden(name)
+        if reason:
+            self.m.deny(node, source, reason)
+        return Unknown(f"a function under {name}") if isinstance(value, Function) else value
+
+    def wrapping(self, name: str) -> Wrapping | None:
+        """Return what a decorator of this name does; None when it is not known."""
+        if self.m.policy.makes_kernel(name):
+            return Wrapping(makes_kernel=True)
+        if name in _KINDS:
+            return Wrapping(kind=_KINDS[name])
+        if self.m.policy.wraps_kernel(name) or name.startswith(_TRANSPARENT):
+            return Wrapping()
+        return None
+
+    def _kernel(self, value: Value) -> Value:
+        if not isinstance(value, Function) or not isinstance(value.node, cst.FunctionDef):
+            return Unknown("a kernel whose code is not in the file")
+        scope = value.scope
+
+        def resolve(expression: cst.BaseExpression) -> Value | None:
+            return _resolve(expression, scope)
+
+        facts = KernelFacts(value.name, scope.source, value.node, resolve, self.m.policy.stores)
+        kernel = Kernel(facts)
+        self.m.late_kernels.append(kernel)
+        return kernel
+
+    def _function(
+        self, function: Function, args: list[Value], kwargs: dict[str, Value], node: cst.CSTNode, source: SourceFile
+    ) -> Value:
+        body = function.node
+        if self.m.active.count(body) >= 2 or len(self.m.active) > _DEEPEST:
+            return Unknown("what a recursion returns")
+        given = [*([function.bound] if function.bound is not None else []), *function.arguments, *args]
+        keywords = {**function.keywords, **kwargs}
+        if function.kind == "cached" and self.m.phase == "forward" and any(tensors_in(v) for v in (*args, *kwargs.values())):
+            self.m.deny(node, source, "a cached function would return the results of an earlier call")
+        scope = Scope({}, function.scope, function.scope.source)
+        self._bind(function, scope, given, keywords)
+        self.m.active.append(body)
+        try:
+            if isinstance(body, cst.Lambda):
+                return self.m.expressions.evaluate(body.body, scope)
+            return self._run(body, scope)
+        finally:
+            self.m.active.pop()
+
+    def _run(self, node: cst.FunctionDef, scope: Scope) -> Value:
+        frame = Frame()
+        self.m.frames.append(frame)
+        outside, self.m.branches = self.m.branches, 0
+        try:
+            reached = self.m.statements.body(node.body, scope)
+        finally:
+            self.m.frames.pop()
+            self.m.branches = outside
+        self.m.leave(node, frame)
+        heaps = [heap for _, heap, _, _ in frame.returns] + ([self.m.heap] if reached or not frame.returns else [])
+        merged = heaps[0]
+        for heap in heaps[1:]:
+            merged = join(merged, heap)
+        self.m.heap = merged
+        values = [value for value, _, _, _ in frame.returns] + ([Host(None)] if reached and not frame.returns else [])
+        return union(values)
+
+    def _bind(self, function: Function, scope: Scope, args: list[Value], kwargs: dict[str, Value]) -> None:
+        params = function.node.params
+        waiting = list(args)
+        for parameter in (*params.posonly_params, *params.params):
+            name = parameter.name.value
+            if waiting:
+                scope.names[name] = waiting.pop(0)
+            else:
+                scope.names[name] = kwargs.pop(name, function.defaults.get(name, Host()))
+        for parameter in params.kwonly_params:
+            name = parameter.name.value
+            scope.names[name] = kwargs.pop(name, function.defaults.get(name, Host()))
+        if isinstance(params.star_arg, cst.Param):
+            scope.names[params.star_arg.name.value] = Container("tuple", waiting)
+        if params.star_kwarg is not None:
+            scope.names[params.star_kwarg.name.value] = Container("dict", keyed=dict(kwargs))
+
+    # -- classes ---------------------------------------------------------------------------------------------------
+
+    def _instantiate(
+        self, cls: ClassValue, args: list[Value], kwargs: dict[str, Value], node: cst.CSTNode, source: SourceFile
+    ) -> Value:
+        instance = Instance(cls)
+        init = self.m.members.find(instance, "__init__")
+        if init is not None:
+            self.call(init, args, kwargs, node, source)
+        elif args or kwargs:
+            fields = [name for name in cls.names if not name.startswith("_")]
+            instance.attributes.update(zip(fields, args, strict=False))
+            instance.attributes.update(kwargs)
+            for position, value in enumerate(args):
+                instance.attributes.setdefault(f"#{position}", value)
+        return instance
+
+    def _call_instance(
+        self, instance: Instance, args: list[Value], kwargs: dict[str, Value], node: cst.CSTNode, source: SourceFile
+    ) -> Value:
+        method = self.m.members.find(instance, "__call__")
+        if method is None:
+            method = self.m.members.find(instance, "forward")
+        if method is not None:
+            return self.call(method, args, kwargs, node, source)
+        base = next((base for base in instance.cls.lineage() if isinstance(base, Ext)), None)
+        return self._unknown(Unknown(f"`{base.name}`" if base else instance.cls.name), args, kwargs, node, source)
+
+    def _member(
+        self, callee: Member, args: list[Value], kwargs: dict[str, Value], node: cst.CSTNode, source: SourceFile
+    ) -> Value:
+        owner = callee.owner
+        if isinstance(owner, ClassValue) and callee.name == "apply":
+            forward = owner.find("forward")
+            if owner.extends("torch.autograd") and forward is not None:
+                context: list[Value] = [] if owner.find("setup_context") else [Ext("torch.autograd.function.ctx")]
+                return self.call(forward[0], [*context, *args], kwargs, node, source)
+        if isinstance(owner, Container):
+            return self.builtins.container(owner, callee.name, args, kwargs, node, source)
+        if isinstance(owner, Kernel):
+            return Host()
+        return self._unknown(Unknown(f"`{callee.name}`"), args, kwargs, node, source)
+
+    def entered(self, value: Value, node: cst.CSTNode, source: SourceFile) -> Value:
+        """Return what `with value as x` binds to x."""
+        if isinstance(value, Instance):
+            leave = self.m.members.find(value, "__exit__")
+            enter = self.m.members.find(value, "__enter__")
+            if leave is not None:
+                self.call(leave, [Host()] * 3, {}, node, source)
+            if enter is not None:
+                return self.call(enter, [], {}, node, source)
+        return value
+
+    # -- launches --------------------------------------------------------------------------------------------------
+
+    def _launch(
+        self, launcher: Launcher, args: list[Value], kwargs: dict[str, Value], node: cst.CSTNode, source: SourceFile
+    ) -> Value:
+        if self.m.phase != "forward":
+            return Host()
+        facts = launcher.kernel.facts
+        grid = launcher.grid or kwargs.get("grid")
+        for option in options(grid) if grid is not None else ():
+            if isinstance(option, Function):
+                self.call(option, [Host()], {}, node, source)
+        if self.m.dead:
+            return Host()
+        self.m.launches.append(Launch(facts.name, node, source))
+        if self.m.loops and not self.m.policy.allows("in_loops"):
+            self.m.deny(node, source, "a launch inside a loop; one launch covers the whole tensor through its grid")
+        given = dict(zip(facts.parameters, [*launcher.arguments, *args], strict=False))
+        given |= {**launcher.keywords, **kwargs}
+        for name, value in given.items():
+            if name in facts.stored:
+                for tensor in tensors_in(value):
+                    state = YES if len(tensor.buffers) == 1 else MAYBE
+                    self.m.heap.update(dict.fromkeys(tensor.buffers, state))
+        return Host()
+
+    def bind_early(self, callee: Value, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        """Return `functools.partial(callee, *args, **kwargs)`."""
+        if isinstance(callee, Launcher):
+            return Launcher(callee.kernel, callee.grid, (*callee.arguments, *args), {**callee.keywords, **kwargs})
+        if isinstance(callee, Function):
+            return Function(
+                callee.node, callee.scope, callee.name, callee.kind, callee.bound, callee.owner, (*callee.arguments, *args),
+                {**callee.keywords, **kwargs}, callee.defaults,
+            )  # fmt: skip
+        wrapping = self.wrapping(callee.name) if isinstance(callee, Ext) else None
+        if wrapping is not None:
+            return wrapping
+        return callee if isinstance(callee, Ext) else Unknown("a partial call")
+
+
+def _super(scope: Scope) -> Value:
+    looked: Scope | None = scope
+    while looked is not None:
+        for value in looked.names.values():
+            if isinstance(value, (Instance, ClassValue)) and looked.parent is not None:
+                cls = value.cls if isinstance(value, Instance) else value
+                owner = _defining(cls, looked)
+                return Super(value, owner)
+        looked = looked.parent
+    return Unknown("super() outside a method")
+
+
+def _defining(cls: ClassValue, scope: Scope) -> ClassValue:
+    """Return the class of the lineage whose body the method's scope lies in."""
+    for owner in cls.lineage():
+        if isinstance(owner, ClassValue) and scope.parent is not None and scope.parent.names is owner.names:
+            return owner
+    return cls
+
+
+def _resolve(expression: cst.BaseExpression, scope: Scope) -> Value | None:
+    """Return what a dotted name stands for inside a kernel; None for anything else."""
+    if isinstance(expression, cst.Name):
+        return scope.lookup(expression.value)
+    if isinstance(expression, cst.Attribute):
+        owner = _resolve(expression.value, scope)
+        if isinstance(owner, Ext):
+            return Ext(f"{owner.name}.{expression.attr.value}")
+        return owner.names.get(expression.attr.value) if isinstance(owner, ClassValue) else None
+    return None

@@ -1,0 +1,380 @@
+"""Expressions: from syntax to kinds of values."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import libcst as cst
+
+from pypto_op.triton.static.source import SourceFile
+from pypto_op.triton.static.values import (
+    NOTHING,
+    ClassValue,
+    Container,
+    Ext,
+    ExtInstance,
+    Function,
+    Host,
+    Instance,
+    Kernel,
+    Launcher,
+    Member,
+    Scope,
+    Tensor,
+    Unknown,
+    Value,
+    Wrapping,
+    holds_data,
+    options,
+    union,
+)
+
+if TYPE_CHECKING:
+    from pypto_op.triton.static.machine import Machine
+
+_CONSTANTS = {"True": True, "False": False, "None": None, "__debug__": True}
+_FOLDED: dict[str, Callable[[Any, Any], Any]] = {
+    "Add": operator.add, "Subtract": operator.sub, "Multiply": operator.mul, "FloorDivide": operator.floordiv,
+    "Divide": operator.truediv, "Modulo": operator.mod, "Equal": operator.eq, "NotEqual": operator.ne, "LessThan": operator.lt,
+    "GreaterThan": operator.gt, "LessThanEqual": operator.le, "GreaterThanEqual": operator.ge, "BitAnd": operator.and_,
+    "BitOr": operator.or_, "AddAssign": operator.add, "SubtractAssign": operator.sub, "MultiplyAssign": operator.mul,
+}  # fmt: skip
+
+
+class Expressions:
+    """Evaluates expressions to kinds of values."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.m = machine
+        self._by_type: dict[type, Callable[[Any, Scope], Value]] = {
+            cst.Name: self._name,
+            cst.Attribute: self._attribute,
+            cst.Call: lambda node, scope: self.m.calls.evaluate(node, scope),
+            cst.Integer: lambda node, scope: Host(_literal(node)),
+            cst.Float: lambda node, scope: Host(_literal(node)),
+            cst.Imaginary: lambda node, scope: Host(),
+            cst.SimpleString: lambda node, scope: Host(node.evaluated_value),
+            cst.ConcatenatedString: lambda node, scope: self._joined(node, scope),
+            cst.FormattedString: self._formatted,
+            cst.Tuple: self._sequence,
+            cst.List: self._sequence,
+            cst.Set: self._sequence,
+            cst.Dict: self._dict,
+            cst.BinaryOperation: self._binary,
+            cst.UnaryOperation: self._unary,
+            cst.BooleanOperation: self._boolean,
+            cst.Comparison: self._comparison,
+            cst.IfExp: self._conditional,
+            cst.Subscript: self._subscript,
+            cst.Lambda: lambda node, scope: self.m.calls.define(node, scope),
+            cst.NamedExpr: self._named,
+            cst.ListComp: self._comprehension,
+            cst.SetComp: self._comprehension,
+            cst.GeneratorExp: self._comprehension,
+            cst.DictComp: self._comprehension,
+            cst.Await: lambda node, scope: self.evaluate(node.expression, scope),
+            cst.Yield: self._yield,
+        }
+
+    def evaluate(self, node: cst.CSTNode, scope: Scope) -> Value:
+        """Return what an expression stands for."""
+        self.m.step()
+        handler = self._by_type.get(type(node))
+        return handler(node, scope) if handler is not None else Host()
+
+    def truth(self, value: Value) -> bool | None:
+        """Return whether a value is true; None when that is not known."""
+        if isinstance(value, Host):
+            return None if value.const is NOTHING else bool(value.const)
+        if isinstance(value, (Kernel, Launcher, Function, ClassValue, Ext)):
+            return None if isinstance(value, Ext) else True
+        if isinstance(value, Container) and value.complete:
+            return bool(value.members())
+        return None
+
+    def item_of(self, value: Value) -> Value:
+        """Return what iterating over a value, or indexing it with an unknown index, yields."""
+        items: list[Value] = []
+        for option in options(value):
+            if isinstance(option, Container):
+                items += option.members() or [Host()]
+            elif isinstance(option, Host):
+                items.append(Host(data=option.data))
+            elif isinstance(option, (Tensor, Unknown)):
+                items.append(option)
+            elif isinstance(option, Instance) and option.cls.find("__iter__"):
+                items.append(Unknown("an iterator of the file"))
+            else:
+                items.append(Unknown(f"an element of {type(option).__name__}"))
+        return union(items)
+
+    def combine(self, node: cst.CSTNode, source: SourceFile, left: Value, right: Value, name: str) -> Value:
+        """Return the result of a binary operator; one on a tensor's data is denied in forward."""
+        if isinstance(left, (Instance, Unknown)) or isinstance(right, (Instance, Unknown)):
+            special = self._special(node, source, left, right, name)
+            if special is not None:
+                return special
+        if _direct(left) or _direct(right):
+            if self.m.phase == "forward":
+                word = "an operator" if name not in ("MatrixMultiply", "MatrixMultiplyAssign") else "`@`"
+                self.m.deny(node, source, f"{word} on a tensor's data is computed by PyTorch or Python, not by a kernel")
+            return self.m.computed()
+        if isinstance(left, Container) and isinstance(right, Container):
+            complete = left.complete and right.complete
+            return Container(left.kind, [*left.items, *right.items], {**left.keyed, **right.keyed}, complete)
+        if isinstance(left, Container) or isinstance(right, Container):
+            kept = left if isinstance(left, Container) else right
+            assert isinstance(kept, Container)
+            return Container(kept.kind, kept.members(), complete=False)
+        if isinstance(left, Host) and isinstance(right, Host) and name in _FOLDED:
+            return Host(_fold(_FOLDED[name], left.const, right.const))
+        return Host()
+
+    def _special(self, node: cst.CSTNode, source: SourceFile, left: Value, right: Value, name: str) -> Value | None:
+        method = _SPECIAL_METHODS.get(name.removesuffix("Assign"))
+        if isinstance(left, Instance) and method and left.cls.find(method):
+            return self.m.calls.call(self.m.members.get(left, method, node, source), [right], {}, node, source)
+        return None
+
+    def index(self, slices: Any, scope: Scope) -> Value:
+        """Return the value between the brackets of a subscript."""
+        parts: list[Value] = []
+        for element in slices:
+            part = element.slice
+            if isinstance(part, cst.Index):
+                parts.append(self.evaluate(part.value, scope))
+            else:
+                bounds = [self.evaluate(bound, scope) for bound in (part.lower, part.upper, part.step) if bound is not None]
+                parts.append(Host(data=any(holds_data(bound) for bound in bounds)))
+        return parts[0] if len(parts) == 1 else Container("tuple", parts)
+
+    def select(self, owner: Value, key: Value, node: cst.CSTNode, source: SourceFile) -> Value:
+        """Return `owner[key]`."""
+        results: list[Value] = []
+        for option in options(owner):
+            results.append(self._select_one(option, key, node, source))
+        return union(results)
+
+    def _select_one(self, owner: Value, key: Value, node: cst.CSTNode, source: SourceFile) -> Value:
+        if isinstance(owner, Kernel):
+            return Launcher(owner, key)
+        if isinstance(owner, Tensor):
+            if self.m.phase == "forward" and (holds_data(key) or _is_list(key)):
+                self.m.deny(node, source, "indexing with a tensor or a list gathers in PyTorch; load it in a kernel")
+                return self.m.computed()
+            return owner
+        if isinstance(owner, Container):
+            return self._element(owner, key)
+        if isinstance(owner, Host):
+            return Host(data=owner.data)
+        if isinstance(owner, Instance):
+            getter = self.m.members.find(owner, "__getitem__")
+            if getter is not None:
+                return self.m.calls.call(getter, [key], {}, node, source)
+            return Unknown(f"an element of {owner.cls.name}")
+        if isinstance(owner, Ext):
+            self.m.members.check(owner.name, node, source)
+            return Ext(f"{owner.name}[]")
+        if isinstance(owner, ExtInstance):
+            return ExtInstance(f"{owner.name}[]")
+        if isinstance(owner, Function) and owner.kind == "plain":
+            return Host()
+        return Unknown("an element of something unknown") if not isinstance(owner, ClassValue) else owner
+
+    def _element(self, owner: Container, key: Value) -> Value:
+        const = key.const if isinstance(key, Host) else NOTHING
+        if const is not NOTHING and not isinstance(const, (list, dict, set)) and const in owner.keyed:
+            return owner.keyed[const]
+        if isinstance(const, int) and owner.complete and owner.kind != "dict" and -len(owner.items) <= const < len(owner.items):
+            return owner.items[const]
+        if isinstance(key, Host) and const is NOTHING and owner.kind in ("list", "tuple") and owner.complete and owner.items:
+            return union([*owner.items])
+        return union(owner.members()) if owner.members() else Unknown("an element of an empty container")
+
+    # -- one handler per kind of node ------------------------------------------------------------------------------
+
+    def _name(self, node: cst.Name, scope: Scope) -> Value:
+        found = scope.lookup(node.value)
+        if found is not None:
+            return found
+        if node.value in _CONSTANTS:
+            return Host(_CONSTANTS[node.value])
+        if node.value == "TYPE_CHECKING":
+            return Host(False)
+        return Ext(f"builtins.{node.value}")
+
+    def _attribute(self, node: cst.Attribute, scope: Scope) -> Value:
+        return self.m.members.get(self.evaluate(node.value, scope), node.attr.value, node, scope.source)
+
+    def _joined(self, node: cst.ConcatenatedString, scope: Scope) -> Value:
+        left, right = self.evaluate(node.left, scope), self.evaluate(node.right, scope)
+        return self.combine(node, scope.source, left, right, "Add")
+
+    def _formatted(self, node: cst.FormattedString, scope: Scope) -> Value:
+        text: Any = ""
+        for part in node.parts:
+            if isinstance(part, cst.FormattedStringText):
+                piece: Any = part.value
+            else:
+                value = self.evaluate(part.expression, scope)
+                piece = value.const if isinstance(value, Host) and isinstance(value.const, (str, int)) else NOTHING
+            text = NOTHING if text is NOTHING or piece is NOTHING else f"{text}{piece}"
+        return Host(text)
+
+    def _sequence(self, node: cst.Tuple | cst.List | cst.Set, scope: Scope) -> Value:
+        container = Container(type(node).__name__.lower())
+        for element in node.elements:
+            value = self.evaluate(element.value, scope)
+            if isinstance(element, cst.StarredElement):
+                known = isinstance(value, Container) and value.complete and not value.keyed
+                container.items += value.members() if isinstance(value, Container) else [self.item_of(value)]
+                container.complete = container.complete and known
+            else:
+                container.items.append(value)
+        return container
+
+    def _dict(self, node: cst.Dict, scope: Scope) -> Value:
+        container = Container("dict")
+        for element in node.elements:
+            value = self.evaluate(element.value, scope)
+            if isinstance(element, cst.StarredDictElement):
+                if isinstance(value, Container):
+                    container.keyed.update(value.keyed)
+                    container.items += value.items
+                continue
+            key = self.evaluate(element.key, scope)
+            if isinstance(key, Host) and key.const is not NOTHING:
+                container.keyed[key.const] = value
+            else:
+                container.items.append(value)
+        return container
+
+    def _binary(self, node: cst.BinaryOperation, scope: Scope) -> Value:
+        left, right = self.evaluate(node.left, scope), self.evaluate(node.right, scope)
+        return self.combine(node, scope.source, left, right, type(node.operator).__name__)
+
+    def _unary(self, node: cst.UnaryOperation, scope: Scope) -> Value:
+        value = self.evaluate(node.expression, scope)
+        if isinstance(node.operator, cst.Not):
+            truth = self.truth(value)
+            return Host() if truth is None else Host(not truth)
+        if _direct(value):
+            return self.combine(node, scope.source, value, Host(), "unary")
+        if isinstance(node.operator, cst.Minus) and isinstance(value, Host) and isinstance(value.const, (int, float)):
+            return Host(-value.const)
+        return Host()
+
+    def _boolean(self, node: cst.BooleanOperation, scope: Scope) -> Value:
+        left = self.evaluate(node.left, scope)
+        truth = self.truth(left)
+        is_and = isinstance(node.operator, cst.And)
+        if truth is not None and truth is not is_and:
+            return left
+        with self.m.around(branches=0 if truth is not None else 1):
+            right = self.evaluate(node.right, scope)
+        return right if truth is not None else union([left, right])
+
+    def _comparison(self, node: cst.Comparison, scope: Scope) -> Value:
+        left = self.evaluate(node.left, scope)
+        result: Value = Host()
+        for comparison in node.comparisons:
+            right = self.evaluate(comparison.comparator, scope)
+            name = type(comparison.operator).__name__
+            if name in ("Is", "IsNot"):
+                result = _identity(left, right, name == "Is")
+            elif name in ("In", "NotIn"):
+                if _direct(right) or (_direct(left) and isinstance(right, Container) and right.members()):
+                    self.combine(node, scope.source, self.m.fresh(), right, name)
+                result = Host()
+            else:
+                result = self.combine(node, scope.source, left, right, name)
+            left = right
+        return result if len(node.comparisons) == 1 else Host()
+
+    def _conditional(self, node: cst.IfExp, scope: Scope) -> Value:
+        truth = self.truth(self.evaluate(node.test, scope))
+        if truth is not None:
+            return self.evaluate(node.body if truth else node.orelse, scope)
+        with self.m.around(branches=1):
+            return union([self.evaluate(node.body, scope), self.evaluate(node.orelse, scope)])
+
+    def _subscript(self, node: cst.Subscript, scope: Scope) -> Value:
+        owner = self.evaluate(node.value, scope)
+        return self.select(owner, self.index(node.slice, scope), node, scope.source)
+
+    def _named(self, node: cst.NamedExpr, scope: Scope) -> Value:
+        value = self.evaluate(node.value, scope)
+        self.m.statements.assign(node.target, value, scope)
+        return value
+
+    def _yield(self, node: cst.Yield, scope: Scope) -> Value:
+        value = node.value
+        if isinstance(value, cst.From):
+            value = value.item
+        result = Host(None) if value is None else self.evaluate(value, scope)
+        if self.m.frames:
+            self.m.frames[-1].returns.append((result, dict(self.m.heap), node, True))
+        return Host()
+
+    def _comprehension(self, node: Any, scope: Scope) -> Value:
+        inner = Scope({}, scope, scope.source)
+        clause, depth = node.for_in, 0
+        while clause is not None:
+            item = self.item_of(self.evaluate(clause.iter, inner))
+            self.m.statements.assign(clause.target, item, inner)
+            with self.m.around(loops=1):
+                for test in clause.ifs:
+                    self.evaluate(test.test, inner)
+            clause, depth = clause.inner_for_in, depth + 1
+        with self.m.around(loops=depth, branches=1):
+            if isinstance(node, cst.DictComp):
+                self.evaluate(node.key, inner)
+                return Container("dict", [self.evaluate(node.value, inner)], complete=False)
+            return Container("list", [self.evaluate(node.elt, inner)], complete=False)
+
+
+_SPECIAL_METHODS = {
+    "Add": "__add__", "Subtract": "__sub__", "Multiply": "__mul__", "MatrixMultiply": "__matmul__", "Divide": "__truediv__",
+    "Power": "__pow__", "RightShift": "__rshift__", "LeftShift": "__lshift__", "BitOr": "__or__", "BitAnd": "__and__",
+    "Modulo": "__mod__", "FloorDivide": "__floordiv__", "Equal": "__eq__", "LessThan": "__lt__", "GreaterThan": "__gt__",
+}  # fmt: skip
+
+
+def _direct(value: Value) -> bool:
+    """Whether a value itself is a tensor or was read out of one (a list that holds tensors is not)."""
+    return any(isinstance(o, Tensor) or (isinstance(o, Host) and o.data) for o in options(value))
+
+
+def _is_list(value: Value) -> bool:
+    parts = value.members() if isinstance(value, Container) and value.kind == "tuple" else [value]
+    return any(isinstance(o, Container) and o.kind == "list" for part in parts for o in options(part))
+
+
+def _identity(left: Value, right: Value, same: bool) -> Value:
+    none_left = isinstance(left, Host) and left.const is None
+    none_right = isinstance(right, Host) and right.const is None
+    if none_left and none_right:
+        return Host(same)
+    for value, other in ((left, none_right), (right, none_left)):
+        if other and isinstance(value, (Kernel, Function, ClassValue, Launcher, Container, Wrapping, Member)):
+            return Host(not same)
+    return Host()
+
+
+def _fold(function: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
+    if left is NOTHING or right is NOTHING:
+        return NOTHING
+    small = all(not isinstance(side, (int, str)) or len(str(side)) < 100 for side in (left, right))
+    try:
+        return function(left, right) if small else NOTHING
+    except Exception:
+        return NOTHING
+
+
+def _literal(node: cst.Integer | cst.Float) -> Any:
+    try:
+        return node.evaluated_value
+    except ValueError:
+        return NOTHING

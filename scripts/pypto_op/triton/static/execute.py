@@ -1,0 +1,403 @@
+"""Statements: executed in order, both sides of a condition that is not known, nothing after a return."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from pypto_op.triton.static.machine import join
+from pypto_op.triton.static.source import SourceFile, Unreadable, read_source, sibling
+from pypto_op.triton.static.values import (
+    NOTHING,
+    ClassValue,
+    Container,
+    Ext,
+    Function,
+    Host,
+    Instance,
+    Kernel,
+    Launcher,
+    Scope,
+    Tensor,
+    Union,
+    Unknown,
+    Value,
+    holds_data,
+    options,
+    tensors_in,
+    union,
+)
+
+if TYPE_CHECKING:
+    from pypto_op.triton.static.machine import Machine
+
+_TRY = (cst.Try, cst.TryStar)
+
+
+class Statements:
+    """Executes statements; `block` says whether the end of the block is reached."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.m = machine
+
+    def module(self, source: SourceFile) -> Scope:
+        """Execute a file's top level and return its names."""
+        key = source.path.resolve()
+        if key in self.m.modules:
+            return self.m.modules[key]
+        scope = Scope({"__name__": Host("analysed"), "__file__": Host()}, None, source)
+        self.m.modules[key] = scope
+        self.block(source.module.body, scope)
+        return scope
+
+    def block(self, statements: Sequence[cst.CSTNode], scope: Scope) -> bool:
+        """Execute statements until one ends the block; return whether its end is reached."""
+        for statement in statements:
+            self.m.step()
+            if isinstance(statement, cst.SimpleStatementLine):
+                if not all(self._small(small, scope) for small in statement.body):
+                    return False
+            elif not self._compound(statement, scope):
+                return False
+        return True
+
+    def body(self, suite: cst.BaseSuite, scope: Scope) -> bool:
+        """Execute the body of a compound statement."""
+        if isinstance(suite, cst.SimpleStatementSuite):
+            return all(self._small(small, scope) for small in suite.body)
+        return self.block(suite.body, scope)
+
+    def _small(self, node: cst.CSTNode, scope: Scope) -> bool:
+        evaluate = self.m.expressions.evaluate
+        if isinstance(node, cst.Expr):
+            evaluate(node.value, scope)
+        elif isinstance(node, cst.Assign):
+            value = evaluate(node.value, scope)
+            for target in node.targets:
+                self.assign(target.target, value, scope)
+        elif isinstance(node, cst.AnnAssign):
+            if node.value is not None:
+                self.assign(node.target, evaluate(node.value, scope), scope)
+        elif isinstance(node, cst.AugAssign):
+            left, right = evaluate(node.target, scope), evaluate(node.value, scope)
+            value = self.m.expressions.combine(node, scope.source, left, right, type(node.operator).__name__)
+            self.assign(node.target, value, scope)
+        elif isinstance(node, cst.Return):
+            self._return(node, scope)
+            return False
+        elif isinstance(node, cst.Raise):
+            if node.exc is not None:
+                evaluate(node.exc, scope)
+            return False
+        elif isinstance(node, (cst.Break, cst.Continue)):
+            return False
+        else:
+            self._rare(node, scope)
+        return True
+
+    def _rare(self, node: cst.CSTNode, scope: Scope) -> None:
+        if isinstance(node, cst.Import):
+            for alias in node.names:
+                self._import(alias, scope)
+        elif isinstance(node, cst.ImportFrom):
+            self._import_from(node, scope)
+        elif isinstance(node, (cst.Global, cst.Nonlocal)):
+            scope.outer |= {item.name.value for item in node.names}
+        elif isinstance(node, cst.Assert):
+            self.m.expressions.evaluate(node.test, scope)
+        elif isinstance(node, cst.Del):
+            for target in (e.value for e in node.target.elements) if isinstance(node.target, cst.Tuple) else (node.target,):
+                if isinstance(target, cst.Name):
+                    scope.names.pop(target.value, None)
+
+    def _return(self, node: cst.Return, scope: Scope) -> None:
+        value = Host(None) if node.value is None else self.m.expressions.evaluate(node.value, scope)
+        if self.m.frames:
+            frame = self.m.frames[-1]
+            frame.returns.append((value, dict(self.m.heap), node, self.m.branches > 0))
+
+    def _compound(self, node: cst.CSTNode, scope: Scope) -> bool:
+        if isinstance(node, cst.FunctionDef):
+            self.assign(node.name, self.m.calls.define(node, scope), scope)
+        elif isinstance(node, cst.ClassDef):
+            self.assign(node.name, self._class(node, scope), scope)
+        elif isinstance(node, cst.If):
+            return self._if(node, scope)
+        elif isinstance(node, cst.For):
+            return self._for(node, scope)
+        elif isinstance(node, cst.While):
+            return self._while(node, scope)
+        elif isinstance(node, cst.With):
+            for item in node.items:
+                value = self.m.calls.entered(self.m.expressions.evaluate(item.item, scope), item, scope.source)
+                if item.asname is not None:
+                    self.assign(item.asname.name, value, scope)
+            return self.body(node.body, scope)
+        elif isinstance(node, _TRY):
+            return self._try(node, scope)
+        elif isinstance(node, cst.Match):
+            self.m.expressions.evaluate(node.subject, scope)
+            return self._branches([(case.body, ()) for case in node.cases] + [(None, ())], scope)
+        return True
+
+    # -- conditions and loops ------------------------------------------------------------------------------------------
+
+    def _if(self, node: cst.If, scope: Scope) -> bool:
+        truth = self.m.expressions.truth(self.m.expressions.evaluate(node.test, scope))
+        other = node.orelse
+        if truth is True:
+            return self.body(node.body, scope)
+        if truth is False:
+            return self._orelse(other, scope)
+        return self._branches([(node.body, ()), (other, ())], scope)
+
+    def _orelse(self, node: cst.If | cst.Else | cst.BaseSuite | cst.Finally | None, scope: Scope) -> bool:
+        if node is None:
+            return True
+        if isinstance(node, cst.If):
+            return self._if(node, scope)
+        return self.body(node if isinstance(node, cst.BaseSuite) else node.body, scope)
+
+    def _branches(self, branches: Sequence[tuple[cst.If | cst.Else | cst.BaseSuite | None, object]], scope: Scope) -> bool:
+        """Execute alternatives from the same state and join what those leave that reach their end."""
+        names, heap = dict(scope.names), dict(self.m.heap)
+        ends: list[tuple[dict[str, Value], dict[object, int]]] = []
+        for branch, _ in branches:
+            scope.names.clear()
+            scope.names.update(names)
+            self.m.heap = dict(heap)
+            with self.m.around(branches=1):
+                if self._orelse(branch, scope):
+                    ends.append((dict(scope.names), self.m.heap))  # type: ignore[arg-type]
+        scope.names.clear()
+        scope.names.update(names)
+        if not ends:
+            return False
+        merged_heap = ends[0][1]
+        for _, other in ends[1:]:
+            merged_heap = join(merged_heap, other)  # type: ignore[arg-type, assignment]
+        self.m.heap = merged_heap  # type: ignore[assignment]
+        for name in {name for end, _ in ends for name in end}:
+            scope.names[name] = union([end[name] for end, _ in ends if name in end])
+        return True
+
+    def _for(self, node: cst.For, scope: Scope) -> bool:
+        iterated = self.m.expressions.evaluate(node.iter, scope)
+        item = self.m.expressions.item_of(iterated)
+        self._deny_loop(node, scope)
+        if isinstance(iterated, Container) and iterated.complete and not iterated.members():
+            return True
+        self._repeat(node.body, scope, lambda: self.assign(node.target, item, scope))
+        return self._orelse(node.orelse, scope)
+
+    def _while(self, node: cst.While, scope: Scope) -> bool:
+        truth = self.m.expressions.truth(self.m.expressions.evaluate(node.test, scope))
+        if truth is False:
+            return self._orelse(node.orelse, scope)
+        self._deny_loop(node, scope)
+        self._repeat(node.body, scope, lambda: self.m.expressions.evaluate(node.test, scope))
+        return self._orelse(node.orelse, scope)
+
+    def _deny_loop(self, node: cst.For | cst.While, scope: Scope) -> None:
+        if self.m.phase == "forward" and not self.m.policy.allows("loops"):
+            head = node.iter if isinstance(node, cst.For) else node.test
+            self.m.deny(head, scope.source, "the policy allows no loop in forward")
+
+    def _repeat(self, suite: cst.BaseSuite, scope: Scope, before: object) -> None:
+        """Execute a loop's body twice: what the first pass leaves is what a later one starts from."""
+        names, heap = dict(scope.names), dict(self.m.heap)
+        for _ in range(2):
+            with self.m.around(loops=1, branches=1):
+                before()  # type: ignore[operator]
+                self.body(suite, scope)
+            for name, value in names.items():
+                scope.names[name] = union([value, scope.names.get(name, value)])
+        self.m.heap = join(heap, self.m.heap)
+
+    def _try(self, node: cst.Try | cst.TryStar, scope: Scope) -> bool:
+        names, heap = dict(scope.names), dict(self.m.heap)
+        reached = self.body(node.body, scope)
+        if reached and node.orelse is not None:
+            reached = self._orelse(node.orelse, scope)
+        after_names, after_heap = dict(scope.names), self.m.heap
+        for handler in node.handlers:
+            for name, value in names.items():
+                scope.names[name] = union([value, after_names.get(name, value)])
+            self.m.heap = dict(heap)
+            if handler.name is not None:
+                self.assign(handler.name.name, Host(), scope)
+            with self.m.around(dead=1, branches=1):
+                handled = self.body(handler.body, scope)
+            if handled and not reached:
+                reached, after_names, after_heap = True, dict(scope.names), self.m.heap
+            elif handled:
+                for name, value in scope.names.items():
+                    after_names[name] = union([after_names.get(name, value), value])
+        scope.names.update(after_names)
+        self.m.heap = after_heap
+        if node.finalbody is not None:
+            return self._orelse(node.finalbody, scope) and reached
+        return reached
+
+    # -- names ---------------------------------------------------------------------------------------------------------
+
+    def assign(self, target: cst.BaseExpression, value: Value, scope: Scope) -> None:
+        """Bind a target: a name, an attribute, an element, or several at once."""
+        if isinstance(target, cst.Name):
+            home = scope.home(target.value)
+            if home is not scope and self.m.phase == "forward":
+                self._deny_keeping(target, value, scope)
+            home.names[target.value] = value
+        elif isinstance(target, (cst.Tuple, cst.List)):
+            self._unpack(target, value, scope)
+        elif isinstance(target, cst.StarredElement):
+            self.assign(target.value, Container("list", [value], complete=False), scope)
+        elif isinstance(target, cst.Attribute):
+            self.set_attribute(self.m.expressions.evaluate(target.value, scope), target.attr.value, value, target, scope)
+        elif isinstance(target, cst.Subscript):
+            self._set_item(target, value, scope)
+
+    def _unpack(self, target: cst.Tuple | cst.List, value: Value, scope: Scope) -> None:
+        elements = target.elements
+        plain = not any(isinstance(element, cst.StarredElement) for element in elements)
+        exact = isinstance(value, Container) and value.complete and not value.keyed and len(value.items) == len(elements)
+        for position, element in enumerate(elements):
+            if exact and plain:
+                assert isinstance(value, Container)
+                self.assign(element.value, value.items[position], scope)
+            elif isinstance(element, cst.StarredElement):
+                item = self.m.expressions.item_of(value)
+                self.assign(element.value, Container("list", [item], complete=False), scope)
+            else:
+                self.assign(element.value, self.m.expressions.item_of(value), scope)
+
+    def set_attribute(self, owner: Value, name: str, value: Value, node: cst.CSTNode, scope: Scope) -> None:
+        """Bind an attribute of a value."""
+        for option in options(owner):
+            if isinstance(option, Instance):
+                if self.m.phase == "forward":
+                    self._deny_keeping(node, value, scope)
+                known = option.attributes.get(name)
+                keep = known is not None and (self.m.branches or self.m.loops)
+                option.attributes[name] = union([known, value]) if keep and known is not None else value
+            elif isinstance(option, ClassValue):
+                option.names[name] = value
+            elif isinstance(option, (Ext, Kernel, Launcher)):
+                what = option.name if isinstance(option, Ext) else "a kernel"
+                if what != "torch.autograd.function.ctx":
+                    self.m.deny(node, scope.source, f"it replaces `{name}` of {what}, so later code is not what it says")
+            elif isinstance(option, Tensor):
+                self.m.deny(node, scope.source, f"it replaces `{name}` of a tensor")
+            elif isinstance(option, Function) and tensors_in(value):
+                self._deny_keeping(node, value, scope)
+
+    def _set_item(self, target: cst.Subscript, value: Value, scope: Scope) -> None:
+        owner = self.m.expressions.evaluate(target.value, scope)
+        key = self.m.expressions.index(target.slice, scope)
+        for option in options(owner):
+            if isinstance(option, Tensor):
+                if self.m.phase == "forward" and (holds_data(value) or holds_data(key)):
+                    self.m.deny(target, scope.source, "PyTorch moves the data of this assignment; store it in a kernel")
+            elif isinstance(option, Container):
+                if self.m.phase == "forward" and not _is_local(option, scope):
+                    self._deny_keeping(target, value, scope)
+                if isinstance(key, Host) and key.const is not NOTHING and not isinstance(key.const, (list, dict, set)):
+                    option.keyed[key.const] = value
+                else:
+                    option.items.append(value)
+                    option.complete = False
+            elif isinstance(option, (Ext, Unknown)) and tensors_in(value) and self.m.phase == "forward":
+                self._deny_keeping(target, value, scope)
+            elif isinstance(option, Ext) and option.name.startswith(("sys.modules", "builtins", "torch")):
+                self.m.deny(target, scope.source, f"it changes {option.name}")
+
+    def _deny_keeping(self, node: cst.CSTNode, value: Value, scope: Scope) -> None:
+        """Deny that forward keeps results, or inputs, for another call; scratch memory may be kept."""
+        for tensor in tensors_in(value):
+            if any(buffer.origin != "fresh" or self.m.heap.get(buffer) for buffer in tensor.buffers):
+                self.m.deny(node, scope.source, "forward keeps a tensor for later calls, which must compute their own")
+                return
+            self.m.kept |= tensor.buffers
+        if isinstance(value, Union) and any(isinstance(option, Unknown) for option in value.options):
+            return
+
+    # -- classes and imports -------------------------------------------------------------------------------------------
+
+    def _class(self, node: cst.ClassDef, scope: Scope) -> Value:
+        bases: list[Value] = []
+        for argument in node.bases:
+            bases += options(self.m.expressions.evaluate(argument.value, scope))
+        inner = Scope({}, scope, scope.source, is_class=True)
+        value = ClassValue(node.name.value, bases, inner.names, scope)
+        self.body(node.body, inner)
+        for function in inner.names.values():
+            if isinstance(function, Function) and function.owner is None:
+                function.owner = value
+        result: Value = value
+        for decorator in reversed(node.decorators):
+            result = self.m.calls.decorate(
+                self.m.expressions.evaluate(decorator.decorator, scope), result, decorator, scope.source
+            )
+        return result
+
+    def _import(self, alias: cst.ImportAlias, scope: Scope) -> None:
+        dotted = dotted_name(alias.name)
+        value = self._module_value(dotted, 0, alias, scope)
+        if alias.asname is not None:
+            self.assign(alias.asname.name, value, scope)
+            return
+        top = dotted.split(".")[0]
+        scope.home(top).names[top] = value if top == dotted else self._module_value(top, 0, alias, scope)
+
+    def _import_from(self, node: cst.ImportFrom, scope: Scope) -> None:
+        dotted, level = dotted_name(node.module) if node.module else "", len(node.relative)
+        origin = self._module_value(dotted, level, node, scope)
+        if isinstance(node.names, cst.ImportStar):
+            if isinstance(origin, ClassValue):
+                scope.names.update({k: v for k, v in origin.names.items() if not k.startswith("_")})
+            return
+        for alias in node.names:
+            name = dotted_name(alias.name)
+            value = self.m.members.get(origin, name, alias, scope.source)
+            if isinstance(origin, ClassValue) and name not in origin.names:
+                value = self._module_value(f"{dotted}.{name}" if dotted else name, level, alias, scope)
+            self.assign(alias.asname.name if alias.asname else cst.Name(name), value, scope)
+
+    def _module_value(self, dotted: str, level: int, node: cst.CSTNode, scope: Scope) -> Value:
+        """Return what `import dotted` yields: the names of a file beside this one, or an outer module."""
+        path = sibling(scope.source, dotted, level) if dotted.split(".", maxsplit=1)[0] not in _OUTSIDE else None
+        if path is None:
+            reason = self.m.policy.forbidden(dotted)
+            if reason:
+                self.m.deny(node, scope.source, reason, call=f"import {dotted}")
+            return Ext(dotted)
+        if path.stem.endswith("_torch"):
+            self.m.deny(node, scope.source, "the implementation may not use the reference", call=f"import {dotted}")
+            return Unknown("the reference")
+        try:
+            loaded = self.module(read_source(path, path.name))
+        except Unreadable as error:
+            self.m.deny(node, scope.source, f"the file beside it cannot be read: {error}", call=f"import {dotted}")
+            return Unknown(dotted)
+        if {"get_inputs", "get_input_groups"} & set(loaded.names):
+            self.m.deny(node, scope.source, "the implementation may not use the reference", call=f"import {dotted}")
+        return ClassValue(path.stem, [], loaded.names, loaded)
+
+
+_OUTSIDE = frozenset(
+    {"torch", "triton", "math", "typing", "functools", "os", "sys", "torch_npu", "numpy", "operator", "__future__"}
+)
+
+
+def dotted_name(node: cst.CSTNode | None) -> str:
+    """Return `a.b.c` for a name or a chain of attributes."""
+    if isinstance(node, cst.Attribute):
+        return f"{dotted_name(node.value)}.{node.attr.value}"
+    return node.value if isinstance(node, cst.Name) else ""
+
+
+def _is_local(container: Container, scope: Scope) -> bool:
+    """Whether a container was made in the function that changes it."""
+    return any(value is container for value in scope.names.values())

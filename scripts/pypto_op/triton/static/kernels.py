@@ -1,0 +1,124 @@
+"""What a Triton kernel writes: which of its parameters reach a store. A kernel that stores nothing is an empty shell."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import libcst as cst
+
+from pypto_op.triton.static.source import SourceFile
+from pypto_op.triton.static.values import Ext, Kernel, Value
+from pypto_op_lint.nodes import children, names_in
+
+
+@dataclass(eq=False)
+class KernelFacts:
+    """A jit function of an analysed file.
+
+    Attributes:
+        name: its name.
+        source, node: where it stands.
+        resolve: what an expression in its module stands for.
+        stores: names of the store operations, dotted.
+    """
+
+    name: str
+    source: SourceFile
+    node: cst.FunctionDef
+    resolve: Callable[[cst.BaseExpression], Value | None]
+    stores: frozenset[str]
+    _stored: frozenset[str] | None = field(default=None)
+    _busy: bool = False
+
+    @property
+    def parameters(self) -> list[str]:
+        """Names of its parameters, in order."""
+        parameters = self.node.params
+        return [p.name.value for p in (*parameters.posonly_params, *parameters.params, *parameters.kwonly_params)]
+
+    @property
+    def stored(self) -> frozenset[str]:
+        """Parameters that a store may write through."""
+        if self._stored is None:
+            if self._busy:
+                return frozenset()
+            self._busy = True
+            self._stored = self._find_stored()
+            self._busy = False
+        return self._stored
+
+    def _find_stored(self) -> frozenset[str]:
+        origins = self._origins()
+        stored: set[str] = set()
+        for call in _live_calls(self.node.body):
+            for expression in self._written_by(call):
+                for name in names_in(expression):
+                    stored |= origins.get(name, set())
+        return frozenset(stored)
+
+    def _written_by(self, call: cst.Call) -> Iterator[cst.BaseExpression]:
+        """Yield the pointer expressions that a call writes through."""
+        callee = self.resolve(call.func)
+        if isinstance(callee, Ext) and callee.name in self.stores:
+            pointer = [a.value for a in call.args if a.keyword is None or a.keyword.value in ("pointer", "desc")]
+            yield from pointer[:1]
+        elif isinstance(callee, Kernel):
+            for position, argument in enumerate(call.args):
+                names = callee.facts.parameters
+                name = argument.keyword.value if argument.keyword else names[position] if position < len(names) else ""
+                if name in callee.facts.stored:
+                    yield argument.value
+        elif isinstance(call.func, cst.Attribute) and call.func.attr.value in _METHODS and callee is None:
+            yield call.func.value
+
+    def _origins(self) -> dict[str, set[str]]:
+        """Return for each local name the parameters that its value is made from."""
+        origins = {name: {name} for name in self.parameters}
+        flows = list(_flows(self.node.body))
+        for _ in range(8):
+            before = sum(len(found) for found in origins.values())
+            for target, value in flows:
+                found: set[str] = set()
+                for name in names_in(value):
+                    found |= origins.get(name, set())
+                for name in names_in(target):
+                    origins.setdefault(name, set()).update(found)
+            if sum(len(found) for found in origins.values()) == before:
+                break
+        return origins
+
+
+_METHODS = frozenset({"store", "scatter", "atomic_add", "atomic_max", "atomic_min", "atomic_and", "atomic_or", "atomic_xor"})
+
+
+def _live_calls(node: cst.CSTNode) -> Iterator[cst.Call]:
+    """Yield the calls in a body, without those under `if False` and after a `return`."""
+    if isinstance(node, cst.If) and isinstance(node.test, (cst.Name, cst.Integer)) and node.test.value in ("False", "0", "None"):
+        if node.orelse is not None:
+            yield from _live_calls(node.orelse)
+        return
+    if isinstance(node, cst.Call):
+        yield node
+    for child in children(node):
+        yield from _live_calls(child)
+        if isinstance(node, cst.IndentedBlock) and _returns(child):
+            return
+
+
+def _returns(node: cst.CSTNode) -> bool:
+    return isinstance(node, cst.SimpleStatementLine) and isinstance(node.body[-1], (cst.Return, cst.Raise))
+
+
+def _flows(node: cst.CSTNode) -> Iterator[tuple[cst.CSTNode, cst.CSTNode]]:
+    """Yield (target, value) of every assignment and loop in a body."""
+    if isinstance(node, cst.Assign):
+        for target in node.targets:
+            yield target.target, node.value
+    elif isinstance(node, (cst.AugAssign, cst.NamedExpr)) or (isinstance(node, cst.AnnAssign) and node.value is not None):
+        assert node.value is not None
+        yield node.target, node.value
+    elif isinstance(node, cst.For):
+        yield node.target, node.iter
+    for child in children(node):
+        yield from _flows(child)

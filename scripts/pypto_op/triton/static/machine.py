@@ -1,0 +1,168 @@
+"""The state of an abstract run: what was written where, what was found, and how deep it is."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+import libcst as cst
+
+from pypto_op.triton.static.policy import StaticPolicy
+from pypto_op.triton.static.source import SourceFile
+from pypto_op.triton.static.values import Buffer, Kernel, Scope, Tensor, Value
+
+if TYPE_CHECKING:
+    from pypto_op.triton.static.calls import Calls
+    from pypto_op.triton.static.evaluate import Expressions
+    from pypto_op.triton.static.execute import Statements
+    from pypto_op.triton.static.members import Members
+
+_MOST_STEPS = 60_000
+NO, MAYBE, YES = 0, 1, 2
+
+
+class TooComplex(Exception):
+    """The file asks for more steps than an honest kernel's does."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something that is denied.
+
+    Attributes:
+        kind: 2 (no launch, or its output does not arrive) or 3 (something else computes, or worse).
+        node, source: where.
+        call: the source text of what is denied.
+        reason: why, one sentence.
+    """
+
+    kind: int
+    node: cst.CSTNode
+    source: SourceFile
+    call: str
+    reason: str
+
+
+@dataclass
+class Launch:
+    """A launch that forward reaches."""
+
+    kernel: str
+    node: cst.CSTNode
+    source: SourceFile
+
+
+Returned: TypeAlias = tuple[Value, dict[Buffer, int], cst.CSTNode, bool]
+"""A return: its value, what was written by then, where, and whether it is under a condition that is not known."""
+
+
+@dataclass
+class Frame:
+    """A function that is being executed."""
+
+    returns: list[Returned] = field(default_factory=list)
+
+
+@dataclass
+class Machine:
+    """Everything that the parts of the interpreter share.
+
+    Attributes:
+        phase: "import", "init" or "forward": outside forward only what is forbidden everywhere is denied.
+        heap: how surely a launch has written a buffer.
+        calls_lasting: identities of the containers that outlive a call of forward.
+        late_kernels: kernels that were made inside functions.
+        loops: how many loops are around the present statement.
+        branches: how many conditions that are not known.
+        dead: inside something that does not normally run (an except clause).
+    """
+
+    policy: StaticPolicy
+    phase: str = "import"
+    heap: dict[Buffer, int] = field(default_factory=dict)
+    findings: list[Finding] = field(default_factory=list)
+    launches: list[Launch] = field(default_factory=list)
+    loops: int = 0
+    branches: int = 0
+    dead: int = 0
+    steps: int = 0
+    frames: list[Frame] = field(default_factory=list)
+    active: list[cst.CSTNode] = field(default_factory=list)
+    modules: dict[Path, Scope] = field(default_factory=dict)
+    kept: set[Buffer] = field(default_factory=set)
+    calls_lasting: set[int] = field(default_factory=set)
+    late_kernels: list[Kernel] = field(default_factory=list)
+    _watched: tuple[cst.CSTNode, list[Returned]] | None = None
+    _seen: set[tuple[int, str]] = field(default_factory=set)
+    expressions: Expressions = field(init=False)
+    statements: Statements = field(init=False)
+    calls: Calls = field(init=False)
+    members: Members = field(init=False)
+
+    def __post_init__(self) -> None:
+        from pypto_op.triton.static.calls import Calls
+        from pypto_op.triton.static.evaluate import Expressions
+        from pypto_op.triton.static.execute import Statements
+        from pypto_op.triton.static.members import Members
+
+        self.expressions, self.statements = Expressions(self), Statements(self)
+        self.calls, self.members = Calls(self), Members(self)
+
+    def step(self) -> None:
+        """Count one step; raise TooComplex beyond the limit."""
+        self.steps += 1
+        if self.steps > _MOST_STEPS:
+            raise TooComplex
+
+    def deny(self, node: cst.CSTNode, source: SourceFile, reason: str, *, kind: int = 3, call: str | None = None) -> None:
+        """Record a finding, once per place and reason."""
+        key = (id(node), reason)
+        if key not in self._seen:
+            self._seen.add(key)
+            self.findings.append(Finding(kind, node, source, call or source.text_of(node), reason))
+
+    def fresh(self, origin: str = "fresh", written: int = NO) -> Tensor:
+        """Return a tensor in memory of its own."""
+        buffer = Buffer(origin)
+        self.heap[buffer] = written
+        return Tensor(frozenset({buffer}))
+
+    def computed(self) -> Tensor:
+        """Return the result of a denied computation; nothing more is said about it."""
+        return self.fresh("computed", YES)
+
+    def written(self, tensor: Tensor) -> int:
+        """Return how surely a launch has written what a tensor shows."""
+        return min((self.heap.get(buffer, NO) for buffer in tensor.buffers), default=NO)
+
+    def watch(self, node: cst.CSTNode, into: list[Returned]) -> None:
+        """Copy the returns of the function `node` to `into` when it next ends."""
+        self._watched = (node, into)
+
+    def leave(self, node: cst.CSTNode, frame: Frame) -> None:
+        """Note that a function ended."""
+        if self._watched is not None and self._watched[0] is node:
+            self._watched[1].extend(frame.returns)
+            self._watched = None
+
+    @contextlib.contextmanager
+    def around(self, *, loops: int = 0, branches: int = 0, dead: int = 0) -> Iterator[None]:
+        """Count loops, unknown conditions and abnormal paths while something is executed."""
+        self.loops, self.branches, self.dead = self.loops + loops, self.branches + branches, self.dead + dead
+        try:
+            yield
+        finally:
+            self.loops, self.branches, self.dead = self.loops - loops, self.branches - branches, self.dead - dead
+
+
+def join(left: dict[Buffer, int], right: dict[Buffer, int]) -> dict[Buffer, int]:
+    """Return what is known where two paths meet."""
+    merged = {}
+    for buffer in {**left, **right}:
+        one, other = left.get(buffer), right.get(buffer)
+        known = [state for state in (one, other) if state is not None]
+        merged[buffer] = known[0] if len(set(known)) == 1 else MAYBE
+    return merged

@@ -1,0 +1,162 @@
+"""Attributes: what `owner.name` stands for, for each kind of owner."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from pypto_op.triton.static.source import SourceFile
+from pypto_op.triton.static.values import (
+    ClassValue,
+    Container,
+    Ext,
+    ExtInstance,
+    Function,
+    Host,
+    Instance,
+    Kernel,
+    Launcher,
+    Member,
+    Super,
+    Tensor,
+    TensorMethod,
+    Unknown,
+    Value,
+    options,
+    union,
+)
+
+if TYPE_CHECKING:
+    from pypto_op.triton.static.machine import Machine
+
+_PARAMETERS = frozenset({"weight", "bias", "running_mean", "running_var", "in_proj_weight", "in_proj_bias"})
+_MODULE_FLAGS = frozenset({"training"})
+_KERNEL_CHANGES = frozenset({"add_pre_run_hook", "fn", "pre_run_hooks", "cache", "device_caches", "src", "rewriter", "__dict__"})
+
+
+class Members:
+    """Looks attributes up."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.m = machine
+
+    def get(self, owner: Value, name: str, node: cst.CSTNode, source: SourceFile) -> Value:
+        """Return `owner.name`; deny it where reaching for it is forbidden."""
+        return union([self._get(option, name, node, source) for option in options(owner)])
+
+    def check(self, name: str, node: cst.CSTNode, source: SourceFile) -> None:
+        """Deny a dotted name that is forbidden wherever it is reached."""
+        reason = self.m.policy.forbidden(name)
+        if reason:
+            self.m.deny(node, source, reason)
+
+    def _get(self, owner: Value, name: str, node: cst.CSTNode, source: SourceFile) -> Value:
+        if isinstance(owner, Ext):
+            self.check(f"{owner.name}.{name}", node, source)
+            return Ext(f"{owner.name}.{name}")
+        if isinstance(owner, Tensor):
+            return self._of_tensor(owner, name)
+        if isinstance(owner, Instance):
+            found = self.find(owner, name, node, source)
+            return found if found is not None else self._missing(owner, name)
+        if isinstance(owner, ClassValue):
+            return self._of_class(owner, name)
+        if isinstance(owner, ExtInstance):
+            if name in _PARAMETERS and owner.name.startswith("torch.nn."):
+                return self.m.fresh("weight")
+            self.check(f"{owner.name}.{name}", node, source)
+            return ExtInstance(f"{owner.name}.{name}")
+        if isinstance(owner, Kernel):
+            return self._of_kernel(owner, name, node, source)
+        if isinstance(owner, Super):
+            return self._of_super(owner, name)
+        if isinstance(owner, (Container, TensorMethod)):
+            return Member(owner, name)
+        if isinstance(owner, Host):
+            return Host(data=owner.data)
+        if isinstance(owner, (Function, Launcher, Member)):
+            self.check(f"function.{name}", node, source)
+            return Unknown(f"`{name}` of a function") if name != "__name__" else Host()
+        return Unknown(f"`{name}` of something unknown")
+
+    def _of_tensor(self, owner: Tensor, name: str) -> Value:
+        kind = self.m.policy.attribute(name)
+        if kind == "host":
+            return Host()
+        return owner if kind == "view" else TensorMethod(owner, name)
+
+    def find(self, owner: Instance, name: str, node: cst.CSTNode | None = None, source: SourceFile | None = None) -> Value | None:
+        """Return an attribute of an instance that the analysed code defines; None when there is none."""
+        if name in owner.attributes:
+            return owner.attributes[name]
+        if name == "__class__":
+            return owner.cls
+        found = owner.cls.find(name)
+        if found is None:
+            return None
+        return union([self._bound(option, owner, node, source) for option in options(found[0])])
+
+    def _bound(self, value: Value, owner: Instance | ClassValue, node: cst.CSTNode | None, source: SourceFile | None) -> Value:
+        if not isinstance(value, Function) or value.bound is not None or value.kind == "static":
+            return value
+        if value.kind == "class":
+            return _bind(value, owner.cls if isinstance(owner, Instance) else owner)
+        bound = _bind(value, owner)
+        if value.kind == "property" and node is not None and source is not None:
+            return self.m.calls.call(bound, [], {}, node, source)
+        return bound
+
+    def _missing(self, owner: Instance, name: str) -> Value:
+        if name in _MODULE_FLAGS:
+            return Host()
+        getter = owner.cls.find("__getattr__")
+        if getter is not None:
+            return Unknown(f"`{name}`, which `__getattr__` makes up")
+        for base in owner.cls.lineage():
+            if isinstance(base, Ext):
+                if name in _PARAMETERS and base.name != "torch.nn.Module":
+                    return self.m.fresh("weight")
+                return ExtInstance(f"{base.name}.{name}")
+        return Unknown(f"`{name}`, which is set nowhere")
+
+    def _of_class(self, owner: ClassValue, name: str) -> Value:
+        found = owner.find(name)
+        if found is not None:
+            return self._bound(found[0], owner, None, None) if _is_classmethod(found[0]) else found[0]
+        if name in ("apply", "__new__", "__name__", "__init__"):
+            return Member(owner, name)
+        for base in owner.lineage():
+            if isinstance(base, Ext):
+                return Ext(f"{base.name}.{name}")
+        return Unknown(f"`{name}` of {owner.name}")
+
+    def _of_kernel(self, owner: Kernel, name: str, node: cst.CSTNode, source: SourceFile) -> Value:
+        if name == "run":
+            return Launcher(owner)
+        if name in _KERNEL_CHANGES and self.m.phase == "forward":
+            self.m.deny(node, source, f"`{name}` of a kernel leads around its launch")
+        if name == "add_pre_run_hook":
+            self.m.deny(node, source, "a hook of a kernel runs code that forward does not show")
+        return Member(owner, name)
+
+    def _of_super(self, owner: Super, name: str) -> Value:
+        for base in owner.after.bases:
+            if isinstance(base, ClassValue):
+                found = base.find(name)
+                if found is not None and isinstance(owner.instance, (Instance, ClassValue)):
+                    return self._bound(found[0], owner.instance, None, None)
+            elif isinstance(base, Ext):
+                return Ext(f"{base.name}.{name}")
+        return Ext(f"builtins.object.{name}")
+
+
+def _bind(function: Function, owner: Value) -> Function:
+    return Function(
+        function.node, function.scope, function.name, function.kind, owner, function.owner, function.arguments,
+        function.keywords, function.defaults,
+    )  # fmt: skip
+
+
+def _is_classmethod(value: Value) -> bool:
+    return isinstance(value, Function) and value.kind == "class"

@@ -1,0 +1,270 @@
+"""`validate_file`: the verdict of the static check, with the keys of the kernel-verifier contract."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import libcst as cst
+
+from pypto_op.triton.static.machine import MAYBE, Finding, Machine, TooComplex
+from pypto_op.triton.static.policy import StaticPolicy, load_policy
+from pypto_op.triton.static.source import SourceFile, Unreadable, read_source
+from pypto_op.triton.static.values import (
+    ClassValue,
+    Container,
+    Function,
+    Host,
+    Instance,
+    Kernel,
+    Scope,
+    Tensor,
+    Union,
+    Unknown,
+    Value,
+    union,
+)
+
+ENTRY_CLASS = "ModelNew"
+
+_SUGGESTIONS = {
+    1: "write the computation as a @triton.jit kernel that loads, computes and stores, and launch it from ModelNew.forward",
+    2: "launch the kernel in ModelNew.forward as kernel[grid](...) and return the tensor that it stores to",
+    3: "move what the listed lines compute into a Triton kernel; forward may allocate, view, and launch",
+}
+
+
+def validate_file(path: Path, policy: StaticPolicy | None = None) -> dict[str, Any]:
+    """Check one implementation file without running it.
+
+    Args:
+        path: the file that defines ModelNew; files beside it that it imports are followed.
+        policy: default: the built-in one.
+
+    Returns:
+        `valid`, `regression_type` (None, 1, 2 or 3), `checks`, `suggestion`, `policy`, and `error` for a file that cannot
+        be read. Every entry of `violations` has `line`, `call`, `reason`, and `file` when it is another file.
+    """
+    policy = policy or load_policy()
+    try:
+        source = read_source(Path(path))
+    except Unreadable as error:
+        return _result(policy, [], [], [], error=str(error))
+    machine = Machine(policy)
+    launches = _Verdict(machine, source).run()
+    return launches
+
+
+class _Verdict:
+    """Runs the machine over a file and reads the three checks off it."""
+
+    def __init__(self, machine: Machine, source: SourceFile) -> None:
+        self.m, self.source = machine, source
+        self.arrival: list[Finding] = []
+
+    def run(self) -> dict[str, Any]:
+        """Execute the module, `ModelNew.__init__` and `ModelNew.forward`; return the result."""
+        kernels: list[Kernel] = []
+        try:
+            scope = self.m.statements.module(self.source)
+            kernels = [value for loaded in self.m.modules.values() for value in _kernels(loaded)]
+            self._enter(scope)
+        except TooComplex:
+            self.m.deny(self.source.module, self.source, "the file is too complex to be checked", call="(the whole file)")
+        except RecursionError:
+            self.m.deny(self.source.module, self.source, "the file is nested too deeply to be checked", call="(the whole file)")
+        kernels += [k for k in self.m.late_kernels if k not in kernels]
+        names = sorted({kernel.facts.name for kernel in kernels if kernel.facts.stored})
+        shells = sorted({kernel.facts.name for kernel in kernels if not kernel.facts.stored} - set(names))
+        called = sorted({launch.kernel for launch in self.m.launches if launch.kernel in names})
+        most = self.m.policy.most_launches
+        if most is not None and len(self.m.launches) > most:
+            for launch in self.m.launches[most:]:
+                self.m.deny(launch.node, launch.source, f"the policy allows {most} launch(es) in forward")
+        return _result(self.m.policy, names, called, [*self.arrival, *self.m.findings], shells=shells)
+
+    def _enter(self, scope: Scope) -> None:
+        found = scope.names.get(ENTRY_CLASS)
+        if not isinstance(found, ClassValue):
+            self._lost(self.source.module, f"the file defines no class {ENTRY_CLASS}", ENTRY_CLASS)
+            return
+        self.m.calls_lasting |= _lasting(scope)
+        instance = Instance(found)
+        init = self.m.members.find(instance, "__init__")
+        self.m.phase = "init"
+        if isinstance(init, Function):
+            self.m.calls.call(init, [Host() for _ in range(_positional(init))], {}, init.node, self.source)
+        self.m.calls_lasting |= {id(v) for v in instance.attributes.values() if isinstance(v, Container)}
+        self.m.phase = "forward"
+        overridden = found.find("__call__") or found.find("__getattribute__")
+        if overridden is not None:
+            where = overridden[0].node if isinstance(overridden[0], Function) else self.source.module
+            self.m.deny(where, self.source, "calling the model must run forward, and nothing else", call="__call__")
+        forward = self.m.members.find(instance, "forward")
+        if not isinstance(forward, Function) or not isinstance(forward.node, (cst.FunctionDef, cst.Lambda)):
+            self._lost(self.source.module, f"{ENTRY_CLASS} has no forward of its own that can be followed", "forward")
+            return
+        self._forward(forward)
+
+    def _forward(self, forward: Function) -> None:
+        node = forward.node
+        args, kwargs = self._inputs(forward)
+        frames: list[tuple[Value, dict[Any, int], cst.CSTNode, bool]] = []
+        self.m.watch(node, frames)
+        result = self.m.calls.call(forward, args, kwargs, node, self.source)
+        if isinstance(node, cst.Lambda):
+            frames.append((result, dict(self.m.heap), node, False))
+        if not self.m.launches:
+            self._lost(node, "forward reaches no launch of a kernel that counts", "forward")
+            return
+        arrived = False
+        for value, heap, where, conditional in frames:
+            states = _leaves(value, heap)
+            arrived = arrived or any(state in ("written", "computed") for state, _ in states)
+            for state, why in states:
+                if state == "lost" or (state == "fresh" and not conditional):
+                    self._lost(where, why, self._source_of(where).text_of(where))
+        if not arrived and not self.arrival:
+            self._lost(node, "what the kernels store does not reach the value that forward returns", "forward")
+
+    def _source_of(self, node: cst.CSTNode) -> SourceFile:
+        return self.source
+
+    def _inputs(self, forward: Function) -> tuple[list[Value], dict[str, Value]]:
+        params = forward.node.params
+        positional = [*params.posonly_params, *params.params]
+        if forward.bound is not None:
+            positional = positional[1:]
+        args = [self._input(parameter) for parameter in positional]
+        if isinstance(params.star_arg, cst.Param):
+            args += [self.m.fresh("input"), self.m.fresh("input")]
+        kwargs = {parameter.name.value: self._input(parameter) for parameter in params.kwonly_params}
+        return args, kwargs
+
+    def _input(self, parameter: cst.Param) -> Value:
+        """Return what an argument of forward may be, going by its annotation and its default."""
+        note = ""
+        if parameter.annotation is not None:
+            note = self.source.module.code_for_node(parameter.annotation.annotation)
+        default = parameter.default
+        is_none = isinstance(default, cst.Name) and default.value == "None"
+        tensor = self.m.fresh("input")
+        if "Tensor" in note:
+            plural = any(word in note for word in ("ist[", "uple[", "equence[", "terable["))
+            value: Value = Container("list", [tensor], complete=False) if plural else tensor
+            return union([value, Host(None)]) if is_none or "Optional" in note or "None" in note else value
+        if any(word in note for word in ("int", "float", "bool", "str", "dtype", "device", "complex")):
+            return Host()
+        if default is None:
+            return tensor
+        return union([tensor, Host(None)]) if is_none else Host()
+
+    def _lost(self, node: cst.CSTNode, reason: str, call: str) -> None:
+        self.arrival.append(Finding(2, node, self.source, call, reason))
+
+
+def _leaves(value: Value, heap: dict[Any, int]) -> list[tuple[str, str]]:
+    """Return (written, fresh, computed or lost; why) for everything in a returned value that holds tensor data."""
+    if isinstance(value, Tensor):
+        if "computed" in {buffer.origin for buffer in value.buffers}:
+            return [("computed", "")]  # a finding of the third kind says so
+        if all(heap.get(buffer, 0) >= MAYBE for buffer in value.buffers):
+            return [("written", "")]
+        origins = {buffer.origin for buffer in value.buffers}
+        if origins == {"fresh"}:
+            return [("fresh", "no kernel that is reached stores to the memory that is returned")]
+        return [("lost", f"an {'input' if 'input' in origins else 'earlier value'} is returned that no kernel stores to")]
+    if isinstance(value, Union):
+        states = [state for option in value.options for state in _leaves(option, heap)]
+        return [("written", "")] if states and all(state == "written" for state, _ in states) else states
+    if isinstance(value, Container):
+        return [state for member in value.members() for state in _leaves(member, heap)]
+    if isinstance(value, Instance):
+        return [state for member in value.attributes.values() for state in _leaves(member, heap)]
+    if isinstance(value, Host) and value.data:
+        return [("lost", "data that was read out of a tensor is returned")]
+    if isinstance(value, Unknown):
+        return [("lost", f"what is returned is not known to come from a kernel: {value.why}")]
+    return []
+
+
+def _kernels(scope: Scope) -> list[Kernel]:
+    found: list[Kernel] = []
+    waiting: list[Value] = list(scope.names.values())
+    seen: set[int] = set()
+    while waiting:
+        value = waiting.pop()
+        if id(value) in seen:
+            continue
+        seen.add(id(value))
+        if isinstance(value, Kernel):
+            found.append(value)
+        elif isinstance(value, Container):
+            waiting += value.members()
+        elif isinstance(value, ClassValue):
+            waiting += value.names.values()
+    return found
+
+
+def _lasting(scope: Scope) -> set[int]:
+    """Return the containers that live as long as the module or a class does."""
+    found: set[int] = set()
+    for value in scope.names.values():
+        if isinstance(value, Container):
+            found.add(id(value))
+        elif isinstance(value, ClassValue):
+            found |= {id(inner) for inner in value.names.values() if isinstance(inner, Container)}
+        elif isinstance(value, Function):
+            found |= {id(inner) for inner in value.defaults.values() if isinstance(inner, Container)}
+    return found
+
+
+def _positional(function: Function) -> int:
+    count = len(function.node.params.posonly_params) + len(function.node.params.params)
+    return count - (1 if function.bound is not None else 0)
+
+
+def _result(
+    policy: StaticPolicy,
+    kernels: list[str],
+    called: list[str],
+    findings: list[Finding],
+    *,
+    shells: list[str] | None = None,
+    error: str | None = None,
+) -> dict[str, Any]:
+    lost = [_entry(finding) for finding in findings if finding.kind == 2]
+    denied = sorted((_entry(finding) for finding in findings if finding.kind == 3), key=lambda entry: entry["line"])
+    passed = {1: bool(kernels) and error is None, 2: bool(called) and not lost, 3: not denied and error is None}
+    passed[2] = passed[1] and passed[2]
+    kind = next((number for number in (1, 2, 3) if not passed[number]), None)
+    suggestion = None if kind is None else _SUGGESTIONS[kind]
+    if error is not None:
+        suggestion = "give a readable Python file in UTF-8"
+    elif kind == 1 and shells:
+        suggestion = f"{', '.join(shells)} stores nothing, so it is an empty shell; " + _SUGGESTIONS[1]
+    result: dict[str, Any] = {
+        "valid": kind is None,
+        "regression_type": kind,
+        "checks": {
+            "triton_kernel_exists": {"passed": passed[1], "kernels": kernels, "empty_shells": shells or []},
+            "kernel_called_from_forward": {"passed": passed[2], "called": called, "violations": lost},
+            "no_forbidden_torch_ops": {"passed": passed[3], "violations": denied},
+        },
+        "suggestion": suggestion,
+        "policy": policy.data["name"],
+    }
+    if error is not None:
+        result["error"] = error
+    return result
+
+
+def _entry(finding: Finding) -> dict[str, Any]:
+    entry: dict[str, Any] = {
+        "line": 1 if isinstance(finding.node, cst.Module) else finding.source.line_of(finding.node),
+        "call": finding.call,
+        "reason": finding.reason,
+    }
+    if finding.source.name:
+        entry["file"] = finding.source.name
+    return entry

@@ -1,0 +1,284 @@
+"""Kinds of values: what the static check knows about an expression instead of its value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import libcst as cst
+
+if TYPE_CHECKING:
+    from pypto_op.triton.static.kernels import KernelFacts
+    from pypto_op.triton.static.source import SourceFile
+
+
+class _Nothing:
+    """Marks a host value whose constant is not known."""
+
+
+NOTHING = _Nothing()
+
+
+class Value:
+    """Base of all kinds."""
+
+
+@dataclass(eq=False)
+class Host(Value):
+    """A number, string, shape, dtype, device: anything that holds no tensor data.
+
+    Attributes:
+        const: the Python constant, or NOTHING.
+        data: it was read out of a tensor (`item`, `tolist`), so arithmetic on it is computation.
+    """
+
+    const: Any = NOTHING
+    data: bool = False
+
+
+@dataclass(eq=False)
+class Ext(Value):
+    """A name of a module that is not analysed: `torch.softmax`, `math`, `builtins.len`."""
+
+    name: str
+
+
+@dataclass(eq=False)
+class ExtInstance(Value):
+    """What calling a class of such a module returned: `torch.nn.Linear(...)`, `pathlib.Path(...)`."""
+
+    name: str
+
+
+@dataclass(eq=False)
+class Buffer:
+    """A piece of memory.
+
+    Attributes:
+        origin: input, weight, fresh (allocated), copy (a copy of something unwritten), computed (by PyTorch; a finding
+            exists) or unknown.
+    """
+
+    origin: str
+
+
+@dataclass(eq=False)
+class Tensor(Value):
+    """A tensor, or a view of one: it may lie in any of `buffers`."""
+
+    buffers: frozenset[Buffer]
+
+
+@dataclass(eq=False)
+class TensorMethod(Value):
+    """A bound method of a tensor that has not been called yet."""
+
+    tensor: Tensor
+    name: str
+
+
+@dataclass(eq=False)
+class Kernel(Value):
+    """A function under `triton.jit`."""
+
+    facts: KernelFacts
+
+
+@dataclass(eq=False)
+class Launcher(Value):
+    """`kernel[grid]`, or `kernel.run`; `arguments` were bound by functools.partial."""
+
+    kernel: Kernel
+    grid: Value | None = None
+    arguments: tuple[Value, ...] = ()
+    keywords: Mapping[str, Value] = field(default_factory=dict)
+
+
+@dataclass(eq=False)
+class Scope:
+    """Names of a function, class or module, and where to look further."""
+
+    names: dict[str, Value]
+    parent: Scope | None
+    source: SourceFile
+    is_class: bool = False
+    outer: set[str] = field(default_factory=set)  # declared global or nonlocal
+
+    def lookup(self, name: str) -> Value | None:
+        """Return what `name` stands for here; None when nothing binds it."""
+        scope: Scope | None = self
+        while scope is not None:
+            if name in scope.names and (scope is self or not scope.is_class):
+                return scope.names[name]
+            scope = scope.parent
+        return None
+
+    def home(self, name: str) -> Scope:
+        """Return the scope that an assignment to `name` goes to."""
+        if name not in self.outer:
+            return self
+        scope = self.parent
+        while scope is not None and scope.parent is not None:
+            if name in scope.names and not scope.is_class:
+                return scope
+            scope = scope.parent
+        return scope or self
+
+
+@dataclass(eq=False)
+class Function(Value):
+    """A function or lambda of an analysed file."""
+
+    node: cst.FunctionDef | cst.Lambda
+    scope: Scope
+    name: str
+    kind: str = "plain"  # or static, class, property, cached
+    bound: Value | None = None
+    owner: ClassValue | None = None
+    arguments: tuple[Value, ...] = ()
+    keywords: Mapping[str, Value] = field(default_factory=dict)
+    defaults: Mapping[str, Value] = field(default_factory=dict)
+
+
+@dataclass(eq=False)
+class ClassValue(Value):
+    """A class of an analysed file."""
+
+    name: str
+    bases: list[Value]
+    names: dict[str, Value]
+    scope: Scope
+
+    def lineage(self) -> Iterator[ClassValue | Ext]:
+        """Yield the class and its bases, depth first; bases that are not analysed as Ext."""
+        yield self
+        for base in self.bases:
+            if isinstance(base, ClassValue):
+                yield from base.lineage()
+            elif isinstance(base, Ext):
+                yield base
+
+    def find(self, name: str) -> tuple[Value, ClassValue] | None:
+        """Return the attribute `name` and the analysed class that defines it."""
+        for owner in self.lineage():
+            if isinstance(owner, ClassValue) and name in owner.names:
+                return owner.names[name], owner
+        return None
+
+    def extends(self, *prefixes: str) -> bool:
+        """Whether a base that is not analysed has one of these names."""
+        return any(isinstance(base, Ext) and base.name.startswith(prefixes) for base in self.lineage())
+
+
+@dataclass(eq=False)
+class Instance(Value):
+    """An object of an analysed class."""
+
+    cls: ClassValue
+    attributes: dict[str, Value] = field(default_factory=dict)
+
+
+@dataclass(eq=False)
+class Super(Value):
+    """`super()` inside a method."""
+
+    instance: Value
+    after: ClassValue
+
+
+@dataclass(eq=False)
+class Container(Value):
+    """A tuple, list, set or dict. `keyed` holds the values whose constant keys are known."""
+
+    kind: str
+    items: list[Value] = field(default_factory=list)
+    keyed: dict[Any, Value] = field(default_factory=dict)
+    complete: bool = True  # `items` are all items, in order
+
+    def members(self) -> list[Value]:
+        """Return every value in it."""
+        return [*self.items, *self.keyed.values()]
+
+
+@dataclass(eq=False)
+class Member(Value):
+    """A bound method of a container, class or kernel that has not been called yet."""
+
+    owner: Value
+    name: str
+
+
+@dataclass(eq=False)
+class Wrapping(Value):
+    """A decorator that leaves what it decorates as it is (`autotune(...)`), or makes a kernel of it (`jit`)."""
+
+    makes_kernel: bool = False
+    kind: str | None = None
+
+
+@dataclass(eq=False)
+class Union(Value):
+    """One of several."""
+
+    options: tuple[Value, ...]
+
+
+@dataclass(eq=False)
+class Unknown(Value):
+    """Nothing is known; `why` says where it came from."""
+
+    why: str
+
+
+def union(values: list[Value]) -> Value:
+    """Return one value that stands for any of `values`."""
+    flat: list[Value] = []
+    for value in values:
+        for option in value.options if isinstance(value, Union) else (value,):
+            if not any(option is other or _same(option, other) for other in flat):
+                flat.append(option)
+    if not flat:
+        return Host(None)
+    return flat[0] if len(flat) == 1 else Union(tuple(flat[:16]))
+
+
+def _same(left: Value, right: Value) -> bool:
+    if isinstance(left, Host) and isinstance(right, Host):
+        same = left.const is right.const if left.const is NOTHING or right.const is NOTHING else left.const == right.const
+        return same and left.data == right.data and type(left.const) is type(right.const)
+    if isinstance(left, Ext) and isinstance(right, Ext):
+        return left.name == right.name
+    return isinstance(left, Tensor) and isinstance(right, Tensor) and left.buffers == right.buffers
+
+
+def options(value: Value) -> tuple[Value, ...]:
+    """Return what a value may be."""
+    return value.options if isinstance(value, Union) else (value,)
+
+
+def tensors_in(value: Value, depth: int = 6) -> list[Tensor]:
+    """Return every tensor that a value is or holds."""
+    if isinstance(value, Tensor):
+        return [value]
+    if depth == 0:
+        return []
+    parts: list[Value] = []
+    if isinstance(value, Union):
+        parts = list(value.options)
+    elif isinstance(value, Container):
+        parts = value.members()
+    elif isinstance(value, TensorMethod):
+        parts = [value.tensor]
+    return [tensor for part in parts for tensor in tensors_in(part, depth - 1)]
+
+
+def holds_data(value: Value) -> bool:
+    """Whether a value is, holds or was read out of a tensor."""
+    if isinstance(value, Host):
+        return value.data
+    if isinstance(value, Union):
+        return any(holds_data(option) for option in value.options)
+    if isinstance(value, Container):
+        return any(holds_data(item) for item in value.members())
+    return bool(tensors_in(value))
