@@ -180,7 +180,9 @@ class _Resolver:
         """Return the module without imports of staged files."""
         if depth > 32:
             raise ContractError("staged files import one another", file=self._source, remedy="write the functions out")
-        own = {name for statement in module.body for name in _defined(statement)}
+        staged = [self._staged_names(statement) is not None for statement in module.body]
+        plain = [statement for statement, is_staged in zip(module.body, staged, strict=True) if not is_staged]
+        own = {name for statement in plain for name in _defined(statement)}
         body: list[Statement] = []
         for statement in module.body:
             names = self._staged_names(statement)

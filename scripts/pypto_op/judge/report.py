@@ -199,7 +199,8 @@ def failure_without_case(subject: Subject | None, category: str, summary: str, r
         "case_id": None,
         "failing_module_boundary": subject.boundary if subject else None,
         "failure_category": category,
-        "divergence_fingerprint": None,
+        # A broken contract is broken in every mode (verifier seed, verdict table); a broken machine says nothing.
+        "divergence_fingerprint": None if category == "infra" else "all_fail",
         "summary": _sentence(summary),
         "mode": None,
         "reason": reason,

@@ -64,6 +64,17 @@ def check_tolerances(ws: OpWorkspace) -> None:
             )
 
 
+def check_runner(ws: OpWorkspace) -> None:
+    """Hold eval/adversarial_runner.py to the bytes that `pypto-op harness new` writes.
+
+    Raises:
+        ContractError: it is missing, or somebody changed it.
+    """
+    from pypto_op.judge import adversarial
+
+    adversarial.check_runner(ws.runner)
+
+
 def make_plan(ws: OpWorkspace, modes: list[str] | None, time: str) -> Plan:
     """Return the plan that DESIGN.md 0.3 and module_interfaces.yaml agree on.
 

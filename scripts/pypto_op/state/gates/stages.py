@@ -42,6 +42,8 @@ def _documents(context: Context) -> None:
         deliverables.check_document(context.ws, name, context.state)
         if name == "suite":
             deliverables.check_tolerances(context.ws)
+            if is_staged(context.state):
+                deliverables.check_runner(context.ws)
 
 
 @gate

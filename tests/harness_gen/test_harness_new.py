@@ -1,0 +1,101 @@
+"""`pypto-op harness new` on the two-module operator: files that work, are kept when edited, and say what they left out."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+
+import pytest
+from tests.judge.judging import Answer
+
+from pypto_op.backends.reference import ReferenceSession
+from pypto_op.documents import suite as suite_document
+from pypto_op.harness.evaluation import runner_text
+from pypto_op.workspace import OpWorkspace
+
+pytestmark = pytest.mark.sim
+
+Call = Callable[..., Answer]
+
+
+def test_all_three_files_are_written_and_the_self_test_passes(bare: OpWorkspace, call: Call) -> None:
+    made = call("harness", "new", bare.root, "--json")
+    assert made.code == 0, made.stderr
+    files = json.loads(made.stdout)["files"]
+    assert set(files.values()) == {"written"} and len(files) == 3
+    assert suite_document.check(bare.suite) == []
+    assert bare.runner.read_text() == runner_text()
+    told = call("verify", bare.root, "--self-test", "--json")
+    assert told.code == 0, told.stdout + told.stderr
+    assert {row["name"]: row["status"] for row in json.loads(told.stdout)["checks"]} == dict.fromkeys(
+        ("runner", "documents", "inputs", "golden", "planted_faults", "cancellation", "sanitiser", "composition"), "PASS"
+    )
+    again = json.loads(call("harness", "new", bare.root, "--json").stdout)["files"]
+    assert set(again.values()) == {"unchanged"}
+
+
+def test_what_somebody_edited_is_kept(bare: OpWorkspace, call: Call) -> None:
+    assert call("harness", "new", bare.root, "--no-rehearsal").code == 0
+    for path in (bare.test_inputs, bare.runner):
+        path.write_text(path.read_text() + "# mine\n")
+    suite = json.loads(bare.suite.read_text())
+    suite["cases"] = suite["cases"][:-1]
+    bare.suite.write_text(json.dumps(suite))
+    before = {path: path.read_bytes() for path in (bare.test_inputs, bare.runner, bare.suite)}
+    told = call("harness", "new", bare.root, "--no-rehearsal", "--json")
+    assert told.code == 0 and set(json.loads(told.stdout)["files"].values()) == {"kept"}
+    assert {path: path.read_bytes() for path in before} == before
+    told = call("harness", "new", bare.root, "--no-rehearsal", "--force", "--json")
+    assert set(json.loads(told.stdout)["files"].values()) == {"replaced"}
+    assert bare.runner.read_text() == runner_text()
+
+
+def test_a_golden_that_overflows_gets_smaller_inputs_and_one_that_raises_drops_the_case(bare: OpWorkspace, call: Call) -> None:
+    bare.golden.write_text(
+        "import torch\n\n\ndef chain_golden(x, y):\n"
+        "    if x.shape[0] == 1:\n        raise ValueError(f'{x}')\n"
+        "    return torch.exp(x * 0.05) + y\n"
+    )
+    told = json.loads(call("harness", "new", bare.root, "--json").stdout)
+    assert told["dropped"]["L3_N_one"] == "the golden ended with: exception", "and none of its words"
+    huge = next(case for case in suite_document.load(bare.suite).cases if case.get("zone") == "huge")
+    assert huge["scale"] < 1e4
+    with ReferenceSession(bare) as session:
+        values = [value for _, value in session.make_inputs(huge)]
+        assert session.golden(values, function="chain_golden", file=bare.golden).outputs[0].isfinite().all()
+
+
+def test_a_subtraction_gets_inputs_on_which_it_cancels(bare: OpWorkspace, call: Call) -> None:
+    bare.golden.write_text("def chain_golden(x, y):\n    return x - y\n")
+    assert call("harness", "new", bare.root).code == 0
+    cases = [case for case in suite_document.load(bare.suite).cases if "cancellation_stress" in case]
+    assert [case["cancellation_stress"]["expression"] for case in cases] == ["x - y"]
+    assert cases[0]["cancellation_stress"]["reached"] >= 1e5, "1 / relative_gap"
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (lambda ws: ws.spec.unlink(), "SPEC.md: no such file"),
+        (lambda ws: ws.interfaces.write_text("modules: ["), "not valid YAML"),
+        (lambda ws: ws.golden.write_text("x = 1\n"), "has no function chain_golden"),
+        (lambda ws: ws.golden.write_text("def chain_golden(x, y):\n    raise ValueError\n"), "no case works"),
+    ],
+    ids=["no-spec", "broken-yaml", "no-golden", "golden-raises"],
+)
+def test_bad_material_is_one_line(bare: OpWorkspace, call: Call, spoil: Callable[[OpWorkspace], object], words: str) -> None:
+    spoil(bare)
+    told = call("harness", "new", bare.root)
+    assert told.code == 2 and words in told.stderr and told.stderr.count("\n") == 1
+    assert not bare.suite.exists()
+
+
+def test_a_changed_runner_does_not_run(bare: OpWorkspace, call: Call) -> None:
+    assert call("harness", "new", bare.root, "--no-rehearsal").code == 0
+    text = bare.runner.read_text()
+    bare.runner.write_text(text.replace("_compare = adversarial.compare", "_compare = lambda *_: {'all_close': True}"))
+    done = subprocess.run([sys.executable, bare.runner, "--self-test"], capture_output=True, text=True, cwd=bare.root)
+    assert done.returncode == 2 and done.stdout == ""
+    assert "was changed" in done.stderr and "harness new" in done.stderr and done.stderr.count("\n") == 1
