@@ -1,0 +1,180 @@
+"""`pypto-op mutate` on a real kernel in the simulator: what it finds, what it says, what it leaves behind."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from tests.judge.judging import CASES, OPERATORS, REPOSITORY, files_below, left_running, place, sim_problem
+
+from pypto_op import cli
+from pypto_op.judge.verify import verify_operator
+from pypto_op.vocabulary import Mode
+from pypto_op.workspace import OpWorkspace
+
+pytestmark = [pytest.mark.sim, pytest.mark.timeout(600)]
+
+
+@dataclass(frozen=True)
+class Answer:
+    code: int
+    stdout: str
+    stderr: str
+    report: dict[str, Any] | None
+
+
+def mutate(op_dir: Path, *words: str, jobs: int = 2) -> Answer:
+    """Call the command as a user does, in this process, so that the tests share one warm zygote."""
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            cli.main(["mutate", str(op_dir), "--json", "--jobs", str(jobs), *words])
+        except SystemExit as end:
+            code = end.code
+    assert isinstance(code, int)
+    text = out.getvalue()
+    return Answer(code, text, err.getvalue(), json.loads(text) if text.startswith("{") else None)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def numeric() -> None:
+    if problem := sim_problem():
+        pytest.skip(problem)
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory):
+    """One measurement of a suite with a whole tile and a ragged one, and what it left behind."""
+    folder = tmp_path_factory.mktemp("measured")
+    ws = place("sum_diff", folder, cases=CASES)
+    before, running = files_below(folder), {child.pid for child in psutil.Process().children(recursive=True)}
+    operators = "dropped_tail,wrong_tail,valid_shape,operand_order,lost_statement,view_offset,output_dtype,loop_start"
+    answer = mutate(ws.root, "--operators", operators)
+    return answer, files_below(folder) - before, left_running(running)
+
+
+def test_a_strong_suite_kills_what_is_wrong(measured):
+    answer, _, _ = measured
+    report = answer.report
+    assert answer.code == 0 and report is not None
+    assert report["killed"] >= 10 and report["survived"] == 0
+    assert report["score"] == 1.0 and 0.5 < report["lower_bound"] < 1.0
+    fates = [mutant["status"] for mutant in report["mutants"]]
+    for fate in ("killed", "survived", "invalid", "equivalent"):
+        assert fates.count(fate) == report[fate]
+
+
+def test_each_killed_mutant_names_operator_line_diff_and_case(measured):
+    killed = [mutant for mutant in measured[0].report["mutants"] if mutant["status"] == "killed"]
+    source = (OPERATORS / "sum_diff" / "sum_diff_impl.py").read_text().splitlines()
+    for mutant in killed:
+        assert mutant["killed_by"] in ("tile", "ragged") and mutant["reason"]
+        gone = [line[1:] for line in mutant["diff"].splitlines() if line.startswith("-")]
+        assert source[mutant["line"] - 1] in gone
+        assert mutant["operator"] in measured[0].stdout
+    tails = {mutant["killed_by"] for mutant in killed if mutant["operator"] == "dropped_tail"}
+    assert tails == {"ragged"}, "whole tiles have no tail to lose"
+    reasons = {mutant["operator"]: mutant["reason"] for mutant in killed}
+    assert reasons["operand_order"] == "mismatch"
+    assert reasons["lost_statement"] == "unwritten"
+
+
+def test_equivalent_means_the_same_bits_on_many_inputs(measured):
+    same = [mutant for mutant in measured[0].report["mutants"] if mutant["status"] == "equivalent"]
+    assert same, "dropping a view's valid shape changes nothing here: the view ends with the tensor"
+    for mutant in same:
+        assert mutant["likeness"]["differing"] == 0
+        assert mutant["likeness"]["probes"] > 20
+        assert mutant["detail"] == f"same bits as the kernel on all {mutant['likeness']['probes']} inputs"
+
+
+def test_kernels_that_compute_nothing_are_refused_by_every_case(measured):
+    runs = {run["kind"]: run for run in measured[0].report["sabotage"]}
+    assert set(runs) == {"silent", "sentinel"}
+    for run in runs.values():
+        assert run["ran"] and run["refused"] and run["cases"] == []
+    assert "unwritten" in runs["silent"]["reasons"]
+    assert "unwritten" not in runs["sentinel"]["reasons"] and "mismatch" in runs["sentinel"]["reasons"]
+
+
+def test_nothing_is_left_behind(measured):
+    _, files, running = measured
+    assert files == set()
+    assert running == []
+
+
+def test_a_weak_suite_lets_mutants_live_and_is_told_which_input_it_lacks(tmp_path):
+    ws = place("sum_diff", tmp_path, cases=CASES[:1])
+    report = mutate(ws.root, "--operators", "dropped_tail").report
+    assert report["survived"] == 1 and report["score"] == 0.0 and report["lower_bound"] == 0.0
+    (mutant,) = report["mutants"]
+    assert mutant["detail"].startswith("the suite misses it: case tile with N=")
+    assert mutant["likeness"]["wrong_on"]
+
+
+def test_what_pypto_refuses_is_invalid_and_counts_for_nobody(measured):
+    report = measured[0].report
+    invalid = [mutant for mutant in report["mutants"] if mutant["status"] == "invalid"]
+    assert any(mutant["operator"] == "output_dtype" and "torch.bfloat16" in mutant["diff"] for mutant in invalid)
+    assert {mutant["reason"] for mutant in invalid} <= {"refused by pypto", "refused by its own wrapper"}
+    assert all(mutant["killed_by"] is None and mutant["detail"] for mutant in invalid)
+    assert report["score"] == report["killed"] / (report["killed"] + report["survived"])
+
+
+def test_a_mutant_that_never_ends_is_ended(tmp_path):
+    ws = place("sum_diff", tmp_path, cases=CASES[:1])
+    loop = "    left = 3\n    while left > 0:\n        left = left - 1\n    return total, diff"
+    text = ws.impl.read_text()
+    assert text.count("    return total, diff") == 1
+    ws.impl.write_text(text.replace("    return total, diff", loop))
+    report = mutate(ws.root, "--operators", "wrong_operation", "--timeout", "8", "--no-likeness").report
+    endless = [mutant for mutant in report["mutants"] if "left + 1" in mutant["diff"]]
+    assert [(mutant["status"], mutant["reason"]) for mutant in endless] == [("invalid", "timed_out")]
+
+
+def test_a_pass_that_is_not_the_kernels_turns_the_command(tmp_path):
+    """The judge refuses this file already (`kernel_unused`); the measurement must see it by itself."""
+    ws = place("sum_diff", tmp_path, cases=CASES[:1])
+    exploit = REPOSITORY / "tests" / "judge" / "exploits" / "launch_hijacked.py"
+    ws.impl.write_text(f"{ws.impl.read_text()}\n\n{exploit.read_text()}")
+    answer = mutate(ws.root, "--operators", "swapped_outputs", "--no-likeness")
+    assert answer.code == 1
+    assert {run["kind"]: run["refused"] for run in answer.report["sabotage"]} == {"silent": False, "sentinel": False}
+    assert verify_operator(ws, modes=[Mode.SIM])["first_failure"]["reason"] == "kernel_unused"
+
+
+@pytest.mark.parametrize(
+    ("words", "change", "problem"),
+    [
+        (["--operators", "loop_bond"], None, "no mutation operator 'loop_bond'"),
+        (["--case", "nosuch"], None, "no case matches the case 'nosuch'"),
+        (["--levels", "L5"], None, "no case matches levels L5"),
+        ([], ("x_tile - y_tile", "y_tile - x_tile"), "the unchanged kernel does not pass case tile"),
+        ([], ("def sum_diff_wrapper", "def other_wrapper"), "no function sum_diff_wrapper"),
+        ([], ("import pypto", "import pypto ("), "does not parse"),
+        (["--operators", "transpose_flag"], None, "find nothing to change"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_2(tmp_path, words, change, problem):
+    ws = place("sum_diff", tmp_path, cases=CASES[:1])
+    if change is not None:
+        ws.impl.write_text(ws.impl.read_text().replace(*change, 1))
+    answer = mutate(ws.root, *words)
+    assert answer.code == 2 and answer.stdout == ""
+    assert problem in answer.stderr and len(answer.stderr.strip().splitlines()) == 1
+    assert not OpWorkspace.at(ws.root).debug_dir.exists()
+
+
+def test_without_an_implementation_there_is_nothing_to_mutate(tmp_path):
+    ws = place("sum_diff", tmp_path, cases=CASES[:1])
+    ws.impl.unlink()
+    shutil.rmtree(ws.debug_dir, ignore_errors=True)
+    answer = mutate(ws.root)
+    assert answer.code == 2 and "no implementation to mutate" in answer.stderr
