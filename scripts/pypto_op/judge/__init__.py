@@ -7,5 +7,9 @@ verdict.py   one run -> status, reasons, category (reasons.py: the table)
 barrier.py   keeps goldens and input values out of what others read
 summary.py   many verdicts -> status per mode, fingerprint, first failure
 report.py    evaluation_report.json: allow-list, schema, atomic write
+calling.py   which primary inputs a wrapper or golden takes
+references.py the golden's side: inputs, answers, twins, probes; inspection.py: probes per iteration
+adversarial.py the names of every eval/adversarial_runner.py
+selftest.py  is the harness fit to judge? (planted_faults.py); sweep.py, compose.py: across boundaries
 verify.py    all of it in order; commands.py and display.py: the command line
 """
