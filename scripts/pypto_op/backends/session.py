@@ -63,7 +63,13 @@ class WorkerSession:
         workspace: the operator whose `_debug/` holds the scratch folder.
         limits: what the worker may use.
         file_name: the file that a loss is blamed on.
+
+    Attributes:
+        replaces_worn: whether a worker that has gathered memory is replaced between two messages; not where it remembers
+            something from one message to the next.
     """
+
+    replaces_worn = True
 
     def __init__(self, plan: Plan, workspace: OpWorkspace, limits: Limits, file_name: str) -> None:
         self.plan, self.workspace, self.limits, self.file_name = plan, workspace, limits, file_name
@@ -108,7 +114,7 @@ class WorkerSession:
                 remove_values(stem)
         result = self._with_output(result, conversation)
         conversation.end_strays()
-        if result.outcome not in _KEEPS_WORKER or conversation.worn():
+        if result.outcome not in _KEEPS_WORKER or (self.replaces_worn and conversation.worn()):
             self._drop_worker()
         return result, answer
 

@@ -45,6 +45,8 @@ class Told(Exception):
 
 
 class _Session(WorkerSession):
+    replaces_worn = False  # the task stands at a case, and a benchmark at a model
+
     def __init__(self, project: Project, place: Place, limits: Limits, path: Path, role: str, more: dict[str, Any]) -> None:
         workspace = OpWorkspace(project.folder, project.op_name)
         super().__init__(Plan({}, place.start), workspace, limits, path.name)
@@ -89,9 +91,9 @@ class TaskSession(_Session):
         value, _, answer = self._tell({"call": "case", "index": index, "seed": seed})
         return None if answer.get("end") else (value, answer)
 
-    def again(self, inputs: Any, seed: int) -> dict[str, Any]:
-        """Return the golden outputs of the present case on other values."""
-        value, _, _ = self._tell({"call": "again", "seed": seed}, inputs)
+    def again(self, shift: int, seed: int) -> dict[str, Any]:
+        """Return the golden outputs of the present case with its values rolled by `shift` (`clock.refresh`)."""
+        value, _, _ = self._tell({"call": "again", "shift": shift, "seed": seed})
         found: dict[str, Any] = value
         return found
 

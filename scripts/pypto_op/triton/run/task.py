@@ -11,7 +11,7 @@ import torch
 from pypto_op.backends.worker.loading import Failure, failure_of, load_module
 from pypto_op.backends.worker.recorder import address
 from pypto_op.triton.run import model as models
-from pypto_op.triton.run.clock import Clock
+from pypto_op.triton.run.clock import Clock, refresh
 from pypto_op.triton.run.packing import map_tensors, tensors_of
 from pypto_op.vocabulary import Outcome
 
@@ -22,7 +22,7 @@ class Task:
     """`Model`, `get_init_inputs` and `get_input_groups` (or `get_inputs`) of the task's file.
 
     Messages: `open` (start a pass over the cases, seeded), `case` (the next one: inputs, weights, golden), `again` (golden
-    of the present case on other values), `time` (time the present case).
+    of the present case, its values rolled), `time` (time the present case).
     """
 
     def __init__(self, document: dict[str, Any]) -> None:
@@ -98,7 +98,8 @@ class Task:
         return {**answer, **golden}, facts
 
     def _again(self, message: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-        inputs = models.placed(models.read(message), self._device)
+        inputs = map_tensors(self._inputs, _same_layout)
+        refresh(inputs, self._inputs, message["shift"])
         return self._golden(inputs, message["seed"])
 
     def _golden(self, inputs: Any, seed: int) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -1,0 +1,25 @@
+"""Mean of squares of a whole tensor."""
+
+import json
+import os
+
+import torch
+import torch.nn as nn
+
+
+class Model(nn.Module):
+    """mean(x * x), a tensor without axes."""
+
+    def forward(self, x):
+        return (x * x).mean()
+
+
+def get_input_groups():
+    """One group per line of shapes.json."""
+    with open(os.path.join(os.path.dirname(__file__), "shapes.json"), encoding="utf-8") as lines:
+        cases = [json.loads(line) for line in lines if line.strip()]
+    return [[torch.randn(case["x"])] for case in cases]
+
+
+def get_init_inputs():
+    return []

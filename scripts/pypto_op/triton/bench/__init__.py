@@ -1,0 +1,1 @@
+"""Benchmark of a verified implementation: `gate` (only what was verified), `statistics`, `roofline`, `benchmark`."""

@@ -1,0 +1,154 @@
+"""`pypto-op triton validate|verify|benchmark`, and the entry points of the skill's three scripts."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pypto_op.errors import PyptoOpError
+from pypto_op.vocabulary import ExitCode
+
+_TARGETS = click.Choice(["auto", "interpret", "cuda", "npu"])
+
+
+@click.group()
+def triton() -> None:
+    """Verify and time a Triton implementation of a PyTorch task."""
+
+
+@triton.command()
+@click.argument("file_path", type=click.Path(path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+@click.option("--policy", type=click.Path(path_type=Path), default=None, help="YAML file with the policy's keys that differ.")
+def validate(file_path: Path, as_json: bool, policy: Path | None) -> int:
+    """Say what ModelNew.forward would do, without running it; exit 0 when that is launching kernels, 1 otherwise."""
+    from pypto_op.triton.static.policy import load_policy
+    from pypto_op.triton.static.validate import validate_file
+
+    result = validate_file(file_path, load_policy(policy))
+    click.echo(json.dumps(result, indent=2, ensure_ascii=False) if as_json else _told(file_path, result))
+    return 0 if result["valid"] else 1
+
+
+def _told(path: Path, result: dict[str, Any]) -> str:
+    if result["valid"]:
+        return f"{path}: valid; forward launches {', '.join(result['checks']['kernel_called_from_forward']['called'])}"
+    lines = [f"{path}: regression of type {result['regression_type']}: {result['suggestion']}"]
+    if "error" in result:
+        lines.append(f"  {result['error']}")
+    for check in ("kernel_called_from_forward", "no_forbidden_torch_ops"):
+        for found in result["checks"][check]["violations"]:
+            place = f"{found.get('file', path.name)}:{found['line']}"
+            lines.append(f"  {place}: {found['call']}: {found['reason']}")
+    return "\n".join(lines)
+
+
+def _project_options(command: Any) -> Any:
+    for option in (
+        click.option("--op_name", required=True, help="Name of the operator: {op_name}_torch.py is the task."),
+        click.option("--verify_dir", type=click.Path(path_type=Path), default=Path(), help="Folder of task and implementation."),
+        click.option("--triton_impl_name", default="triton_ascend_impl", help="Name of the implementation, without {op_name}_."),
+        click.option("--output", type=click.Path(path_type=Path), default=None, help="Where the result goes."),
+        click.option("--target", type=_TARGETS, default="auto", help="Where to run; default: the device that is there."),
+        click.option("--policy", default=None, help="Tolerance policy; default: mere_mare with the contract's thresholds."),
+    ):
+        command = option(command)
+    return command
+
+
+@triton.command()
+@_project_options
+@click.option("--timeout", type=click.FloatRange(min=1), default=900.0, help="Seconds for everything.")
+@click.option("--case_timeout", type=click.FloatRange(min=0.1), default=None, help="Seconds for one case; default: what is left.")
+@click.option("--seeds", type=click.IntRange(1, 16), default=2, help="Passes over all cases, each with other values.")
+def verify(
+    op_name: str, verify_dir: Path, triton_impl_name: str, output: Path | None, target: str, policy: str | None, **limits: Any
+) -> int:
+    """Run every case; exit 0 when all are right, 1 otherwise. The result is written in every case."""
+    from pypto_op.triton.run.project import Project
+    from pypto_op.triton.run.verify import Request, verify_triton
+
+    try:
+        project = Project.at(verify_dir, op_name, triton_impl_name)
+        request = Request(target=target, policy=policy, output=output, **limits)
+        result = verify_triton(project, request, _tell_failure)
+    except PyptoOpError as error:
+        click.echo(f"verify: {error.one_line()}", err=True)
+        return 1
+    click.echo(f"{result['status']}: {result['passed_cases']}/{result['total_cases']} cases right on {result['backend']}")
+    if result["error"]:
+        click.echo(result["error"], err=True)
+        click.echo(result["error"])
+    return 0 if result["status"] == "PASS" else 1
+
+
+def _tell_failure(case: Any) -> None:
+    if not case.judgement.ok:
+        message = " ".join(case.judgement.message.split())[:300]
+        click.echo(f"case {case.index + 1}: {case.judgement.error_type}: {message}")
+
+
+@triton.command()
+@_project_options
+@click.option("--warmup", type=click.IntRange(min=0), default=5, help="Calls that are not counted.")
+@click.option("--repeats", type=click.IntRange(min=1), default=50, help="Calls that are.")
+@click.option("--skip_framework", is_flag=True, help="Do not time the reference; the result says so.")
+@click.option(
+    "--framework_latency_ms", type=float, default=None, help="The reference's time, from elsewhere; the result says so."
+)
+@click.option("--verify_not_required", is_flag=True, help="Time what was not verified; the result says so.")
+@click.option("--do_bench", is_flag=True, help="Also measure with triton.testing.do_bench, for comparison.")
+@click.option("--case_timeout", type=click.FloatRange(min=1), default=300.0, help="Seconds for one step of a shape.")
+def benchmark(op_name: str, verify_dir: Path, triton_impl_name: str, **wanted: Any) -> int:
+    """Time an implementation whose every case is right; exit 2 when there is no such verdict for exactly these bytes."""
+    from pypto_op.triton.bench.benchmark import Request, benchmark_triton
+    from pypto_op.triton.bench.gate import GateClosed
+    from pypto_op.triton.run.project import Project
+
+    try:
+        project = Project.at(verify_dir, op_name, triton_impl_name)
+        result = benchmark_triton(project, Request(**wanted), _tell_row)
+    except GateClosed as closed:
+        click.echo(f"benchmark: {closed.one_line()}", err=True)
+        click.echo("\n".join(getattr(closed, "failures", [])), err=True)
+        return int(ExitCode.CONTRACT)
+    except PyptoOpError as error:
+        click.echo(f"benchmark: {error.one_line()}", err=True)
+        return 1
+    speedup = result["speedup_vs_torch"]
+    click.echo(
+        f"{result['passed_cases']}/{result['total_cases']} shapes timed; speed-up over PyTorch: {speedup or 'none claimed'}"
+    )
+    for note in result["notes"]:
+        click.echo(f"note: {note}")
+    return 0
+
+
+def _tell_row(row: dict[str, Any]) -> None:
+    if row["status"] == "fail":
+        click.echo(f"shape {row['case_idx']}: {row['error_type']}: {' '.join(row['error_msg'].split())[:300]}")
+        return
+    own, other = row["implementation"]["avg_latency_ms"], row["framework"]["avg_latency_ms"]
+    click.echo(f"shape {row['case_idx']}: implementation {own:.4f} ms, reference {other:.4f} ms")
+
+
+def run_script(name: str) -> None:
+    """Run one of the three commands as a script of the skill: bad usage is exit 1 there, except for the benchmark."""
+    try:
+        code = triton.commands[name].main(args=sys.argv[1:], prog_name=name, standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        code = 1
+    except PyptoOpError as error:
+        click.echo(f"{name}: {error.one_line()}", err=True)
+        code = 1
+    except (click.Abort, KeyboardInterrupt):
+        code = 130
+    except Exception as error:
+        click.echo(f"{name}: internal error: {type(error).__name__}: {' '.join(str(error).split())[:300]}", err=True)
+        code = int(ExitCode.INFRA)
+    sys.exit(code if isinstance(code, int) else 0)
