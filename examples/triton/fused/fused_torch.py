@@ -1,4 +1,4 @@
-"""gelu(x * scale + shift) * gate, with scale and shift broadcast over the rows and gate over the columns."""
+"""gelu(x * scale + shift) * gate in float32, rounded to float16; scale and shift broadcast over rows, gate over columns."""
 
 import json
 import os
@@ -9,7 +9,7 @@ import torch.nn.functional as F
 
 
 class Model(nn.Module):
-    """gelu(x * scale + shift) * gate for x [m, n]; scale [n] and shift [n] are weights, gate is [m, 1]."""
+    """x [m, n] and gate [m, 1] are float16; scale [n] and shift [n] are float32 weights."""
 
     def __init__(self, n):
         super().__init__()
@@ -17,7 +17,7 @@ class Model(nn.Module):
         self.shift = nn.Parameter(torch.randn(n))
 
     def forward(self, x, gate):
-        return F.gelu(x * self.scale + self.shift) * gate
+        return (F.gelu(x.float() * self.scale + self.shift) * gate.float()).to(x.dtype)
 
 
 def _cases():
@@ -27,7 +27,7 @@ def _cases():
 
 def get_input_groups():
     """One group per line of shapes.json; all have the same last axis, since it is the weights'."""
-    return [[torch.randn(case["x"]), torch.randn(case["x"][0], 1)] for case in _cases()]
+    return [[torch.randn(case["x"]).half(), torch.randn(case["x"][0], 1).half()] for case in _cases()]
 
 
 def get_init_inputs():

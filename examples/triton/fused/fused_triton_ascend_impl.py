@@ -11,13 +11,13 @@ def fused_kernel(x_ptr, scale_ptr, shift_ptr, gate_ptr, out_ptr, n, BLOCK: tl.co
     row = tl.program_id(0)
     columns = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     mask = columns < n
-    x = tl.load(x_ptr + row * n + columns, mask=mask)
+    x = tl.load(x_ptr + row * n + columns, mask=mask).to(tl.float32)
     scale = tl.load(scale_ptr + columns, mask=mask)
     shift = tl.load(shift_ptr + columns, mask=mask)
-    gate = tl.load(gate_ptr + row)
+    gate = tl.load(gate_ptr + row).to(tl.float32)
     x = x * scale + shift
     x = 0.5 * x * (1.0 + tl.erf(x * 0.7071067811865476))
-    tl.store(out_ptr + row * n + columns, x * gate, mask=mask)
+    tl.store(out_ptr + row * n + columns, (x * gate).to(out_ptr.dtype.element_ty), mask=mask)
 
 
 class ModelNew(nn.Module):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import platform
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
@@ -121,7 +122,7 @@ def _place(target: Target) -> Place:
 
 
 def _has_cuda() -> bool:
-    return Path("/dev/nvidiactl").exists() or Path("/proc/driver/nvidia/version").exists() or Path("/dev/nvidia0").exists()
+    return any(Path(path).exists() for path in ("/dev/nvidiactl", "/dev/nvidia0")) or shutil.which("nvidia-smi") is not None
 
 
 def _has_npu() -> bool:
