@@ -13,9 +13,10 @@ from typing import Any
 
 import torch
 
+from pypto_op.comparison.bias import bias_condition
 from pypto_op.comparison.measure import Measured, measure_exact, measure_floating
 from pypto_op.comparison.result import Comparison, TensorComparison, mismatch_message, numeric_fields
-from pypto_op.comparison.rules import Condition, Rule, rule_for
+from pypto_op.comparison.rules import Condition, Relative, Rule, rule_for
 from pypto_op.comparison.show import outliers, report_lines
 from pypto_op.comparison.unread import ComparisonDict
 from pypto_op.errors import ContractError
@@ -198,6 +199,10 @@ def _compare_one(
     with torch.no_grad():
         measured, rule = _measure(actual, expected, dtype, policy, twins)
     conditions = list(rule.conditions()) if rule and measured.finite else []
+    if twins and isinstance(rule, Relative) and measured.finite:
+        numbers, factor = policy.for_dtype(common["dtype"]), policy.as_dict()["factor"]
+        bias = bias_condition(numbers, factor, actual, expected, twins, rule.clamp)
+        conditions += [bias] if bias is not None else []
     zero, constant = _is_zero(measured, policy, common["dtype"]), _is_constant(measured, dtype)
     guard = policy.zero_guard(common["dtype"]) if rule else None
     if guard and measured.finite:

@@ -20,7 +20,7 @@ class Condition:
     """A statement about a whole tensor that a policy wants to be true.
 
     Attributes:
-        name: `mere`, `mare`, `rmse` or `not_all_zero`.
+        name: `mere`, `mare`, `rmse`, `bias` or `not_all_zero`.
         value: what was measured.
         limit: what it is held against.
         ok: whether it holds.

@@ -78,7 +78,7 @@ class Conditions(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if finer is not None:
             with self:
                 return finer(*args, **kwargs)
-        measure = _MEASURES.get(func._schema.name.removeprefix("aten::").rstrip("_"))
+        measure = _MEASURES.get(func._schema.name.split("::")[-1].rstrip("_"))
         if measure is None or not _floating(args):
             return func(*args, **kwargs)
         kind, magnitude = measure
@@ -122,6 +122,12 @@ def _over_axes(function: Callable[..., torch.Tensor]) -> Callable[..., torch.Ten
     return magnitude
 
 
+def _summed(tensor: torch.Tensor, dims: Any = None, keepdim: bool = False, **_: Any) -> torch.Tensor:
+    if dims is None or (isinstance(dims, (list, tuple)) and not dims):
+        return tensor.abs().sum()
+    return tensor.abs().sum(dims, keepdim=keepdim)
+
+
 def _product(left: torch.Tensor, right: torch.Tensor, **_: Any) -> torch.Tensor:
     return torch.matmul(left.abs(), right.abs())
 
@@ -130,7 +136,7 @@ _MEASURES: dict[str, tuple[str, Callable[..., torch.Tensor]]] = {
     "add": ("difference", _pair),
     "sub": ("difference", _pair),
     "rsub": ("difference", _reversed_pair),
-    "sum": ("sum", _over_axes(torch.sum)),
+    "sum": ("sum", _summed),
     "mean": ("sum", _over_axes(torch.mean)),
     "mm": ("matmul", _product),
     "bmm": ("matmul", _product),

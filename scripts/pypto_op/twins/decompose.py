@@ -1,6 +1,6 @@
 """Torch operators that hide a sum (softmax, layer_norm, var, ...), broken into operators that show it.
 
-The decompositions are torch's own; this module only says which operators need one.
+The decompositions are torch's own, except for variances: torch's keep the sum hidden.
 """
 
 from __future__ import annotations
@@ -29,10 +29,6 @@ _HIDING_A_SUM = (
     "native_group_norm",
     "native_layer_norm",
     "norm",
-    "std",
-    "std_mean",
-    "var",
-    "var_mean",
 )
 
 
@@ -48,4 +44,49 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
             operator = getattr(packet, overload)
             if operator in decomposition_table:
                 table[operator] = decomposition_table[operator]
+    return table | _variances()
+
+
+def _variances() -> dict[Any, Callable[..., Any]]:
+    aten = torch.ops.aten
+    table: dict[Any, Callable[..., Any]] = {}
+    for name, root, with_mean in (
+        ("var", False, False),
+        ("std", True, False),
+        ("var_mean", False, True),
+        ("std_mean", True, True),
+    ):
+        packet = getattr(aten, name)
+        for overload in ("correction", "dim", "default"):
+            if overload in packet.overloads():
+                table[getattr(packet, overload)] = _variance(overload, root, with_mean)
     return table
+
+
+def _variance(overload: str, root: bool, with_mean: bool) -> Callable[..., Any]:
+    """Return var, std, var_mean or std_mean in two passes: the mean, then the mean square distance to it."""
+
+    def by_correction(x: torch.Tensor, dim: Any = None, *, correction: Any = None, keepdim: bool = False) -> Any:
+        return compute(x, dim, 1 if correction is None else correction, keepdim)
+
+    def by_axis(x: torch.Tensor, dim: Any = None, unbiased: bool = True, keepdim: bool = False) -> Any:
+        return compute(x, dim, int(unbiased), keepdim)
+
+    def of_all(x: torch.Tensor, unbiased: bool = True) -> Any:
+        return compute(x, None, int(unbiased), False)
+
+    def compute(x: torch.Tensor, dim: Any, correction: float, keepdim: bool) -> Any:
+        axes = list(range(x.dim())) if dim is None or dim == [] or dim == () else [dim] if isinstance(dim, int) else list(dim)
+        count = 1
+        for axis in axes:
+            count *= x.shape[axis]
+        mean = torch.mean(x, axes, keepdim=True) if axes else x
+        distance = x - mean
+        square = torch.sum(distance * distance, axes, keepdim=keepdim) / max(count - correction, 0) if axes else distance * 0.0
+        result = square.sqrt() if root else square
+        if not with_mean:
+            return result
+        return result, mean if keepdim or not axes else torch.mean(x, axes)
+
+    forms: dict[str, Callable[..., Any]] = {"correction": by_correction, "dim": by_axis, "default": of_all}
+    return forms[overload]

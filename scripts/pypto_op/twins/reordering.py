@@ -120,6 +120,10 @@ def _sum(
     return mode.fold(_wide(tensor), dims, keepdim).to(dtype or tensor.dtype)
 
 
+def _plain_sum(mode: Reordered, tensor: torch.Tensor, dims: Any, *, output_dtype: torch.dtype | None = None) -> torch.Tensor:
+    return _sum(mode, tensor, list(dims or range(tensor.dim())), dtype=output_dtype)
+
+
 def _mean(
     mode: Reordered, tensor: torch.Tensor, dim: Any = None, keepdim: bool = False, *, dtype: torch.dtype | None = None
 ) -> torch.Tensor:
@@ -147,6 +151,7 @@ def _cumsum(mode: Reordered, tensor: torch.Tensor, dim: int, *, dtype: torch.dty
 _REWRITES: dict[Any, Callable[..., torch.Tensor]] = {
     aten.sum.default: _sum,
     aten.sum.dim_IntList: _sum,
+    torch.ops.prims.sum.default: _plain_sum,  # what torch's own decompositions end in
     aten.mean.default: _mean,
     aten.mean.dim: _mean,
     aten.mm.default: _matmul,

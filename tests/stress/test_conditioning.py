@@ -1,0 +1,115 @@
+"""Condition numbers are those of the textbook, at the expressions of the file that is asked about."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+import torch
+
+from pypto_op.stress.conditioning import Conditions, Site, strongest
+from pypto_op.stress.sites import normalised
+
+GOLDEN = """
+import torch
+
+
+def golden(x, y):
+    diff = x   -   y
+    total = (diff * diff).sum(
+        dim=-1
+    )
+    total += x.mean(-1)
+    normed = torch.nn.functional.layer_norm(x, (x.shape[-1],))
+    return total - torch.matmul(x, y.T).sum(-1) + normed.sum(-1) + (1.0 - x).cumsum(-1)[:, -1]
+"""
+
+pytestmark = pytest.mark.skipif(sys.version_info < (3, 11), reason="older Pythons name whole lines")
+
+
+@pytest.fixture(scope="module")
+def golden(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
+    path = tmp_path_factory.mktemp("golden") / "a_golden.py"
+    path.write_text(GOLDEN)
+    spec = importlib.util.spec_from_file_location("a_golden", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def measured(golden: ModuleType, *values: torch.Tensor) -> dict[tuple[str, str], Site]:
+    probe = Conditions(Path(str(golden.__file__)))
+    with probe, torch.no_grad():
+        golden.golden(*values)
+    return {(site.expression, site.kind): site for site in probe.sites()}
+
+
+def test_sites_are_the_expressions_of_the_golden(golden: ModuleType) -> None:
+    sites = measured(golden, torch.randn(4, 6).double(), torch.randn(4, 6).double())
+    expected = {
+        ("x - y", "difference"),
+        ("(diff * diff).sum(dim=-1)", "sum"),
+        ("x.mean(-1)", "sum"),
+        ("total + x.mean(-1)", "difference"),
+        ("torch.matmul(x, y.T)", "matmul"),
+        ("1.0 - x", "difference"),
+        ("(1.0 - x).cumsum(-1)", "scan"),
+        ("normed.sum(-1)", "sum"),
+    }
+    assert expected <= set(sites)
+    inside = {kind for expression, kind in sites if "layer_norm" in expression}
+    assert inside >= {"sum", "difference"}, "what hides in layer_norm is seen, under the expression that calls it"
+
+
+def test_condition_numbers_are_the_textbooks(golden: ModuleType) -> None:
+    x = torch.tensor([[1.0, 2.0, 3.0, 4.0]], dtype=torch.float64)
+    y = torch.tensor([[1.5, 2.0, -3.0, 4.0001]], dtype=torch.float64)
+    sites = measured(golden, x, y)
+    difference = sites["x - y", "difference"]
+    # 2.5 / 0.5, nothing at 2 - 2, 1 at 3 + 3, and 8.0001 / 0.0001
+    assert difference.condition(1.0) == 0.0
+    assert difference.condition(0.5) == pytest.approx(5.0)
+    assert difference.condition(0.25) == pytest.approx(80001.0, rel=1e-6)
+    assert sites["x.mean(-1)", "sum"].condition(0.5) == pytest.approx(1.0)
+    dot = float((x * y).abs().sum() / (x * y).sum().abs())
+    assert sites["torch.matmul(x, y.T)", "matmul"].condition(0.5) == pytest.approx(dot)
+
+
+def test_masked_cells_do_not_count() -> None:
+    site = Site("a", "sum")
+    assert site.condition(0.5) == 0.0
+    probe = Conditions(Path(__file__))
+    with probe:
+        a = torch.tensor([1.0, -torch.inf, 3.0]) - torch.tensor([0.5, 1.0, torch.nan])
+    assert torch.equal(a[:1], torch.tensor([0.5]))
+    (found,) = probe.sites()
+    assert found.condition(1.0) == found.condition(0.01) == pytest.approx(3.0)
+
+
+def test_the_named_site_wins_over_a_worse_one() -> None:
+    mild, bad = Site("a - b", "difference"), Site("c - d", "difference")
+    mild.add(torch.tensor([2.0]))
+    bad.add(torch.tensor([1e9]))
+    assert strongest([mild, bad], "a - b", 0.5) == (mild, 2.0)
+    assert strongest([mild, bad], None, 0.5) == (bad, 1e9)
+    assert strongest([mild, bad], "not there", 0.5) == (bad, 1e9)
+    assert strongest([], None, 0.5) == (None, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("written", "wanted"),
+    [
+        ("(x-y)", "x - y"),
+        ("acc -= a@b", "acc - a @ b"),
+        ("s = a - b", "a - b"),
+        ("return a-b", "a - b"),
+        ("a - ", "a -"),
+        ("", ""),
+    ],
+)
+def test_spaces_and_brackets_do_not_matter(written: str, wanted: str) -> None:
+    assert normalised(written) == wanted
