@@ -38,6 +38,7 @@ _COMMANDS: dict[str, tuple[str, str]] = {
         "list the pypto calls of a file in order",
     ),
     "api": ("pypto_op.api.commands:api", "say what the installed pypto offers: signature, constraints, example"),
+    "bundle": ("pypto_op.bundle.commands:bundle", "check the bundle itself: agents, skills, budgets"),
     "diagnose": ("pypto_op.diagnose.commands:diagnose", "name the known mistake that a log shows"),
     "install": ("pypto_op.install.commands:install", "set up Claude Code or OpenCode in a workspace, or undo it"),
     "state": ("pypto_op.state.commands:state", "move an operator through its stages and phases"),

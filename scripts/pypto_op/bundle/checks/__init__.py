@@ -1,0 +1,1 @@
+"""One module a kind of reference; each offers `check(...)`, which yields findings."""

@@ -1,0 +1,78 @@
+"""`pypto-op bundle`: check agents and skills, and write what is made from them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from pypto_op.vocabulary import ExitCode
+
+_ROOT = click.option("--root", type=click.Path(path_type=Path), help="The bundle's checkout; default: this one.")
+
+
+@click.group("bundle")
+def bundle() -> None:
+    """Check the bundle itself: its agents, skills and budgets. For those who change it."""
+
+
+@bundle.command("check")
+@_ROOT
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def check(root: Path | None, as_json: bool) -> int:
+    """Check that every rule id, path, flag, section, tool, command and agent that the texts name exists.
+
+    Exit status: 0 all well, 1 something is wrong, 2 no bundle there.
+    """
+    from pypto_op.bundle.check import check as run
+
+    findings = run(_checkout(root))
+    if as_json:
+        click.echo(json.dumps([finding.as_dict() for finding in findings], indent=2, ensure_ascii=False))
+    else:
+        for finding in findings:
+            click.echo(finding.one_line())
+        click.echo(f"{len(findings)} findings" if findings else "all references resolve, all budgets hold", err=True)
+    return int(ExitCode.FAIL if findings else ExitCode.OK)
+
+
+@bundle.command("budgets")
+@_ROOT
+def budgets(root: Path | None) -> int:
+    """Write docs/budgets.md."""
+    from pypto_op.bundle import budgets as room
+    from pypto_op.bundle.agents import load_agents
+    from pypto_op.bundle.checks.skills import read_skills
+
+    base = _checkout(root)
+    page = base / room.PAGE
+    page.write_text(room.render(load_agents(base), read_skills(base)[0]), encoding="utf-8")
+    click.echo(str(page))
+    return 0
+
+
+@bundle.command("roles")
+@_ROOT
+def roles(root: Path | None) -> int:
+    """Write the guards' role table from the agents' front matter."""
+    from pypto_op.bundle import role_table
+    from pypto_op.bundle.agents import load_agents
+
+    base = _checkout(root)
+    path = role_table.table_path(base)
+    path.write_text(role_table.render(load_agents(base), path.read_text(encoding="utf-8")), encoding="utf-8")
+    click.echo(str(path))
+    return 0
+
+
+def _checkout(root: Path | None) -> Path:
+    from pypto_op.bundle_files import bundle_root
+    from pypto_op.errors import ContractError
+
+    base = (root or bundle_root()).resolve()
+    if not (base / ".agents").is_dir() or not (base / "skills").is_dir() or not (base / "lint").is_dir():
+        raise ContractError(
+            "no checkout of the bundle lies there", file=base, remedy="name the folder with .agents/, skills/, lint/"
+        )
+    return base
