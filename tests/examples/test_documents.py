@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import yaml
@@ -14,10 +16,12 @@ from click.testing import CliRunner
 from pypto_op.cli import root as command
 from pypto_op.documents import complexity, design, interfaces, memory, spec, suite
 from pypto_op.documents.golden import read_signature
+from pypto_op.state.kept_functions import function_hashes, require_kept
 
-from .operators import EXAMPLES, OPS, fixtures, original
+from .operators import EXAMPLES, OPS, STAGED, fixtures, original
 
 TILES = {
+    "flash_attention_bwd": {"S": 128},
     "flash_attention_fwd": {"S": 128},
     "matmul_bias_gelu": {"M": 128},
     "rmsnorm": {"T": 16},
@@ -25,6 +29,7 @@ TILES = {
 }
 
 ZONES = {
+    "flash_attention_bwd": {"tiny", "sharp", "alternating", "last_spike", "shift", "all_negative", "opposed", "one_nan"},
     "rmsnorm": {"tiny", "huge", "alternating", "last_spike", "shift", "all_negative", "one_nan"},
     "softmax": {"tiny", "huge", "alternating", "last_spike", "shift", "all_negative", "one_nan"},
     "flash_attention_fwd": {"tiny", "alternating", "last_spike", "shift", "all_negative", "one_nan"},
@@ -57,7 +62,8 @@ def test_one_signature_everywhere(op):
 def test_the_design_decides_what_the_golden_gives(op):
     ws = original(op)
     decided = design.load(ws.design)
-    assert decided.module_count == complexity.analyse(ws.golden).module_count == 1
+    assert decided.module_count == complexity.analyse(ws.golden).module_count
+    assert decided.module_count == len(interfaces.load(ws.interfaces).modules) == (2 if op in STAGED else 1)
     assert decided.precision == spec.load(ws.spec).policy()
     assert set(decided.dynamic_axes) == set(spec.load(ws.spec).dynamic_axes)
 
@@ -100,15 +106,39 @@ def test_lines_that_the_memory_names_hold_what_it_says(op):
     ws = original(op)
     lines = ws.impl.read_text().split("\n")
     text = ws.memory.read_text()
-    assert memory.load(ws.memory).module_count == 1
+    assert memory.load(ws.memory).module_count == design.load(ws.design).module_count
     rows = re.findall(r"^\| \d+ \| .* \| `(.+?)` \| (\d+) \| ✅ \|$", text, re.MULTILINE)
     inventory = re.findall(r"^ *\d+\. ", ast.get_docstring(ast.parse(ws.golden.read_text())) or "", re.MULTILINE)
     assert len(rows) == len(inventory) > 0
     for call, line in rows:
         assert call in lines[int(line) - 1], (call, line)
-    review = text.split("## Phase M1 self-review")[1].split("##")[0]
-    assert f"def {op}_wrapper(" in lines[int(re.search(r"`primary_inputs`: line (\d+)", review)[1]) - 1]
-    assert "kernel(" in lines[int(re.search(r"exactly once: line (\d+)", review)[1]) - 1]
+    for phase in range(1, design.load(ws.design).module_count + 1):
+        file, wrapper = (ws.module_impl(phase), ws.wrapper_name(phase)) if op in STAGED else (ws.impl, ws.wrapper_name())
+        lines = file.read_text().split("\n")
+        review = text.split(f"## Phase M{phase} self-review")[1].split("##")[0]
+        assert f"def {wrapper}(" in lines[int(re.search(r"`primary_inputs`: line (\d+)", review)[1]) - 1]
+        assert "kernel(" in lines[int(re.search(r"exactly once: line (\d+)", review)[1]) - 1]
+
+
+@pytest.mark.parametrize("op", STAGED)
+def test_each_staged_file_keeps_what_was_verified_before_it(op):
+    ws = original(op)
+    count = design.load(ws.design).module_count
+    assert ws.existing_module_phases() == list(range(1, count + 1))
+    chain = [ws.module_impl(k) for k in range(1, count + 1)] + [ws.impl]
+    for earlier, later in itertools.pairwise(chain):
+        require_kept(function_hashes(earlier, op), function_hashes(later, op), file=later, phase=earlier.stem)
+    # The integrated kernel is the last staged one, renamed: nothing more, nothing less.
+    assert _code(chain[-1], op) == _code(chain[-2], op)
+
+
+@pytest.mark.parametrize("op", STAGED)
+def test_every_phase_has_its_golden_and_its_test(op):
+    ws = original(op)
+    for phase in ws.existing_module_phases():
+        own = read_signature(ws.module_golden(phase), ws.golden_name(phase)).parameters
+        assert _parameters(ws.module_impl(phase).read_text(), ws.wrapper_name(phase)) == list(own)
+        assert f"from {ws.module_impl(phase).stem} import {ws.wrapper_name(phase)}" in ws.module_test(phase).read_text()
 
 
 @pytest.mark.slow
@@ -154,6 +184,12 @@ def _parameters(text: str, function: str) -> list[str]:
         if isinstance(node, ast.FunctionDef) and node.name == function:
             return [argument.arg for argument in node.args.args]
     raise AssertionError(f"no function {function}")
+
+
+def _code(file: Path, op: str) -> str:
+    """Return a file's code without its docstring and the module suffix of its names."""
+    tree = ast.parse(re.sub(rf"{op}_module\d+_", f"{op}_", file.read_text()))
+    return ast.dump(ast.Module(tree.body[1:], []))
 
 
 def _constant(text: str, name: str):

@@ -1,0 +1,26 @@
+"""Cumulative golden of M1..M2 of flash_attention_bwd: dq, dk, dv."""
+
+import math
+
+import torch
+
+
+def flash_attention_bwd_module12_golden(q, k, v, out, lse, dout, causal):
+    """Return (dq, dk, dv), the live outputs of M2: [BH, S, D] of q's dtype.
+
+    Arguments as in flash_attention_bwd_golden.
+    """
+    wide = torch.promote_types(q.dtype, torch.float32)
+    scale = 1.0 / math.sqrt(q.shape[-1])
+    scores = torch.matmul(q.to(wide), k.to(wide).transpose(1, 2)) * scale  # [BH, S, S]
+    if causal:
+        position = torch.arange(q.shape[1], device=q.device)
+        future = position.unsqueeze(0) > position.unsqueeze(1)  # [S, S]
+        scores = scores.masked_fill(future, float("-inf"))
+    weights = torch.exp(scores - lse.to(wide).unsqueeze(-1))  # [BH, S, S]
+    dv = torch.matmul(weights.transpose(1, 2), dout.to(wide))  # [BH, S, D]
+    row_dot = (dout.to(wide) * out.to(wide)).sum(dim=-1, keepdim=True)  # [BH, S, 1]
+    ds = weights * (torch.matmul(dout.to(wide), v.to(wide).transpose(1, 2)) - row_dot) * scale
+    dq = torch.matmul(ds, k.to(wide))  # [BH, S, D]
+    dk = torch.matmul(ds.transpose(1, 2), q.to(wide))  # [BH, S, D]
+    return dq.to(q.dtype), dk.to(q.dtype), dv.to(q.dtype)
