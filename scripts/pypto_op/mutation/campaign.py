@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import secrets
 import shutil
 import time
@@ -12,7 +14,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+import psutil
+
 from pypto_op.backends.base import Limits
+from pypto_op.backends.launcher import living_zygotes
 from pypto_op.backends.registry import get_backend
 from pypto_op.errors import ContractError, InfraError
 from pypto_op.judge.barrier import Barrier
@@ -29,6 +34,7 @@ from pypto_op.mutation.operators.registry import select
 from pypto_op.mutation.program import Program
 from pypto_op.mutation.score import CONFIDENCE, lower_bound
 from pypto_op.mutation.trials import Order, make_trials
+from pypto_op.state import evidence
 from pypto_op.vocabulary import Mode, Outcome, Status
 from pypto_op.workspace import OpWorkspace
 
@@ -85,7 +91,8 @@ def measure(workspace: OpWorkspace, wish: Wish, progress: Progress | None = None
 
 class _Campaign:
     def __init__(self, workspace: OpWorkspace, wish: Wish, stack: ExitStack) -> None:
-        self._wish, self._started = wish, time.monotonic()
+        self._wish, self._started, self._workspace = wish, time.monotonic(), workspace
+        self._cpu = _cpu_seconds()
         operators = select(wish.operators)
         contract = self._contract = load_contract(workspace)
         subject = self._subject = resolve(workspace, contract.total_modules)
@@ -202,12 +209,17 @@ class _Campaign:
             "lower_bound": lower_bound(count[Fate.KILLED], tried) if tried else None,
             "confidence": CONFIDENCE,
             "sabotage": sabotaged,
+            "hashes": evidence.file_hashes(self._workspace),
+            "operators": list(self._wish.operators) if self._wish.operators is not None else None,
+            "limit": self._wish.limit,
+            "likeness": self._wish.likeness,
             "cases": self._cases,
             "kills_by_case": _kills_by_case(found),
             "trials": len(trials),
             "seed": self._wish.seed,
             "jobs": self._wish.jobs,
             "seconds": round(time.monotonic() - self._started, 3),
+            "cpu_seconds": round(_cpu_seconds() - self._cpu, 1),
             "mutants": [_entry(mutant, *found[mutant.id]) for mutant in self._mutants if mutant.id in found],
         }
 
@@ -225,6 +237,16 @@ def _plan(contract: Contract, subject: Subject, cases: Sequence[Mapping[str, Any
         input_names=contract.input_names,
         extra_seed=seed,
     )
+
+
+def _cpu_seconds() -> float:
+    """Return the processor time of this process and of every worker that has ended: a figure that load does not change."""
+    total = 0.0
+    for pid in (os.getpid(), *living_zygotes()):
+        with contextlib.suppress(psutil.Error):
+            times = psutil.Process(pid).cpu_times()
+            total += times.user + times.system + times.children_user + times.children_system
+    return total
 
 
 def _one_per_case(order: Order) -> list[Any]:

@@ -12,7 +12,7 @@ from pypto_op.mutation.mutants import Mutant
 
 
 class Progress:
-    """Prints a line per mutant where somebody looks, and nothing else elsewhere."""
+    """Prints a line per mutant in a terminal, and now and then one into a log."""
 
     def __init__(self, console: Console) -> None:
         self._console, self._done = console, 0
@@ -22,7 +22,10 @@ class Progress:
         self._done += 1
         if self._console.is_terminal:
             by = f" by {result.case}" if result.case else ""
-            self._console.print(f"{self._done:4}/{total} {mutant.id} line {mutant.line} {mutant.operator}: {result.fate}{by}")
+            line = f"line {mutant.line} {mutant.operator}: {result.fate}{by}"
+            self._console.print(f"{self._done:4}/{total} {mutant.id} {line}")
+        elif self._done % 25 == 0 and self._console.stderr:
+            self._console.print(f"{self._done} of {total} mutants done")
 
 
 def show(console: Console, report: dict[str, Any]) -> None:
