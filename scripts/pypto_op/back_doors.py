@@ -27,7 +27,9 @@ _ANY_NAME = re.compile("|".join(sorted(NAMES)))
 
 
 def named(source: str | bytes) -> Iterator[tuple[int, int, str]]:
-    """Yield (line, column, name) for each of NAMES in a file, as an attribute, a name or a string; columns from 0.
+    """Yield (line, column, name) for each of NAMES in a file; columns from 0.
+
+    It may stand there as an attribute, a name, a string, or the keyword of a class pattern.
 
     A name that is put together from pieces counts too, as long as the pieces are constants beside one another. Code
     that never runs counts as well.
@@ -37,9 +39,10 @@ def named(source: str | bytes) -> Iterator[tuple[int, int, str]]:
         RecursionError, MemoryError: it is nested too deeply.
     """
     for node in ast.walk(ast.parse(source)):
-        text = _spelt(node)
-        if text in NAMES:
-            yield node.lineno, node.col_offset, text  # type: ignore[attr-defined]
+        words = node.kwd_attrs if isinstance(node, ast.MatchClass) else (_spelt(node),)
+        for text in words:
+            if text in NAMES:
+                yield node.lineno, node.col_offset, text  # type: ignore[attr-defined]
 
 
 def may_name(source: str) -> bool:
