@@ -24,8 +24,6 @@ _LOADERS = frozenset(
     }
 )
 
-_TAKERS = {f"sys.modules.{name}" for name in ("get", "pop", "setdefault", "__getitem__")}
-
 
 def imported(facts: Facts) -> Iterator[tuple[Site, str]]:
     """Yield (place, dotted name) for each module or name that live code imports.
@@ -42,22 +40,7 @@ def imported(facts: Facts) -> Iterator[tuple[Site, str]]:
                 for value in facts.ev.values(argument.value):
                     if isinstance(value, Const) and isinstance(value.value, str):
                         yield site, _module(value.value)
-    yield from from_table(facts)
-
-
-def from_table(facts: Facts) -> Iterator[tuple[Site, str]]:
-    """Yield (place, dotted name) for each module that is taken out of `sys.modules`: `sys.modules["a.b"]`, `.get("a.b")`."""
-    for site in facts.tree.sites(cst.Subscript, cst.Call):
-        node = site.node
-        key: cst.CSTNode | None = None
-        if isinstance(node, cst.Subscript) and "sys.modules" in facts.ev.paths(node.value):
-            index = node.slice[0].slice
-            key = index.value if isinstance(index, cst.Index) else None
-        elif isinstance(node, cst.Call) and node.args and facts.ev.paths(node.func) & _TAKERS:
-            key = node.args[0].value
-        wanted = facts.ev.constant(key) if key is not None else None
-        if wanted is not None and isinstance(wanted.value, str):
-            yield site, wanted.value
+    yield from facts.from_module_table
 
 
 def _statement(node: cst.CSTNode) -> Iterator[str]:

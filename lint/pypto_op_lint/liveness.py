@@ -6,6 +6,8 @@ from typing import Any
 
 import libcst as cst
 
+from pypto_op_lint.nodes import text_of
+
 _TERMINAL = (cst.Return, cst.Raise, cst.Continue, cst.Break)
 
 
@@ -24,7 +26,7 @@ def _plain(node: cst.BaseExpression) -> str:
     if isinstance(node, cst.Name):
         return node.value
     if isinstance(node, cst.SimpleString):
-        return repr(node.evaluated_value)
+        return repr(text_of(node.value))
     return ""
 
 
@@ -37,7 +39,7 @@ def constant_truth(test: cst.BaseExpression) -> bool | None:
     if isinstance(test, cst.Integer):
         return test.evaluated_value != 0
     if isinstance(test, cst.SimpleString):
-        return bool(test.evaluated_value)
+        return bool(text_of(test.value))
     if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
         inner = constant_truth(test.expression)
         return None if inner is None else not inner

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
+import functools
 
 import libcst as cst
 
@@ -16,6 +18,16 @@ FIELDS: dict[type[cst.CSTNode], tuple[str, ...]] = {}
 """What `child_fields` returned for the types seen so far."""
 
 _node_classes: dict[type, bool] = {}
+
+
+@functools.lru_cache(maxsize=4096)
+def text_of(literal: str) -> str | bytes | None:
+    """Return what a string literal stands for, by its source; None when it cannot be read. libcst compiles it each time."""
+    try:
+        value: str | bytes = ast.literal_eval(literal)
+    except (ValueError, SyntaxError):
+        return None
+    return value
 
 
 def is_node(kind: type) -> bool:

@@ -22,6 +22,7 @@ _SPLIT_FROM_LINES = 8
 _CACHE_CHARACTERS = 24 * 1024 * 1024
 """Source text whose trees are kept; a tree takes roughly two hundred times its text."""
 _CACHE_ENTRIES = 20_000
+_CACHE_WHOLES = 5_000
 _MAX_DEPTH = 100
 """Deeper nesting than this is refused: no kernel needs it, and recursive readers fall over it."""
 
@@ -94,6 +95,7 @@ class StatementCache:
         """Keep trees of up to `characters` characters of source."""
         self._limit = characters
         self._entries: OrderedDict[tuple[str, int], list[Parsed]] = OrderedDict()
+        self._wholes: OrderedDict[tuple[int, ...], tuple[Statement, Statement]] = OrderedDict()
         self._characters = 0
         self.parsed_now = 0
 
@@ -120,6 +122,25 @@ class StatementCache:
             self._characters += len(text)
             self._evict(key)
         return copies[index]
+
+    def whole(self, head: Statement, children: list[Statement]) -> Statement:
+        """Return `head` with `children` for its body: the same object as long as both are the same objects."""
+        key = (id(head), *map(id, children))
+        kept = self._wholes.get(key)
+        if kept is None:
+            made = head.with_changes(body=cst.IndentedBlock(body=children))
+            kept = self._wholes[key] = (head, made)  # holds what the ids in the key belong to
+            if len(self._wholes) > _CACHE_WHOLES:
+                self._wholes.popitem(last=False)
+        else:
+            self._wholes.move_to_end(key)
+        return kept[1]
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._entries.clear()
+        self._wholes.clear()
+        self._characters = 0
 
     def _evict(self, keep: tuple[str, int]) -> None:
         while self._characters > self._limit or len(self._entries) > _CACHE_ENTRIES:
@@ -211,7 +232,7 @@ class _Assembler:
         piece = Piece(self._take(filler, statement.col_offset, depth_of), first)
         (head,) = piece.parsed.statements
         children = self._body(statement.body)
-        whole = head.with_changes(body=cst.IndentedBlock(body=children))
+        whole = self._cache.whole(head, children)
         piece.original[id(whole)] = head
         self._pieces[id(whole)] = piece
         return whole

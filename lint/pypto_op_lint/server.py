@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import gc
 import importlib
 import os
 import resource
@@ -216,6 +217,10 @@ def run(workspace: str, root: str, socket_folder: str, data_folder: str) -> None
         return
     if not server.done:
         server.prepare()
+    # Nobody waits for the collector: it looks at what is young after each answer, at everything when no question comes.
+    gc.freeze()
+    gc.disable()
+    collected = True
     idle = float(os.environ.get("PYPTO_OP_SERVER_IDLE", _IDLE_SECONDS))
     last = time.monotonic()
     while not server.done and time.monotonic() - last < idle and seat.is_ours():
@@ -224,6 +229,11 @@ def run(workspace: str, root: str, socket_folder: str, data_folder: str) -> None
             connection, _ = seat.listener.accept()
             server.serve_connection(connection)
             last = time.monotonic()
+            gc.collect(1)
+            collected = False
+        elif not collected:
+            gc.collect()
+            collected = True
     if not server.retired:
         seat.give_up()
 

@@ -34,6 +34,7 @@ NO_GRAPH_WORK = frozenset({
 """pypto calls that by themselves compute nothing on the device."""
 
 
+_TABLE_READS = {f"sys.modules.{name}" for name in ("get", "pop", "setdefault", "__getitem__")}
 _ADDING = (cst.Call, cst.BinaryOperation, cst.AssignTarget, cst.AugAssign)
 """Nodes that can add to the graph."""
 
@@ -66,6 +67,7 @@ class Facts:
         bind_names(tree)
         self.ev = Evaluator(tree)
         self._builds: dict[int, bool] = {}
+        self._callees: dict[int, frozenset[str]] = {}
         self.ev.open_functions = {id(f) for f in tree.functions if self._decorated_by(f, JIT)}
         self.ev.exported_functions = self._exported()
 
@@ -127,6 +129,10 @@ class Facts:
         return self.calls.reach(self.kernels)
 
     @cached_property
+    def _kernel_ids(self) -> set[int]:
+        return {id(f) for f in self.kernels}
+
+    @cached_property
     def _graph_ids(self) -> set[int]:
         return {id(f) for f in self.graph_functions}
 
@@ -143,7 +149,7 @@ class Facts:
 
     def is_kernel(self, function: Function | None) -> bool:
         """Whether `function` is a jit entry."""
-        return any(function is kernel for kernel in self.kernels)
+        return id(function) in self._kernel_ids
 
     def in_graph(self, site: Site) -> bool:
         """Whether `site` lies in code that builds the graph."""
@@ -201,10 +207,31 @@ class Facts:
                 found.append((site, node, names))
         return found
 
-    def callee_names(self, node: cst.Call) -> set[str]:
+    def callee_names(self, node: cst.Call) -> frozenset[str]:
         """Return the foreign dotted names that `node` may call."""
-        _ = self.calls
-        return {foreign_name(name) for name in self.ev.paths(node.func)}
+        kept = self._callees.get(id(node))
+        if kept is None:
+            _ = self.calls
+            kept = self._callees[id(node)] = frozenset(foreign_name(name) for name in self.ev.paths(node.func))
+        return kept
+
+    @cached_property
+    def from_module_table(self) -> list[tuple[Site, str]]:
+        """(place, dotted name) of each module that is taken out of `sys.modules`: `sys.modules["a.b"]`, `.get("a.b")`."""
+        found = []
+        for site in self.tree.sites(cst.Subscript, cst.Call):
+            node = site.node
+            key: cst.CSTNode | None = None
+            if node.__class__ is cst.Subscript:
+                if "sys.modules" in self.ev.paths(node.value):
+                    index = node.slice[0].slice
+                    key = index.value if isinstance(index, cst.Index) else None
+            elif node.args and self.ev.paths(node.func) & _TABLE_READS:  # type: ignore[attr-defined]
+                key = node.args[0].value  # type: ignore[attr-defined]
+            wanted = self.ev.constant(key) if key is not None else None
+            if wanted is not None and isinstance(wanted.value, str):
+                found.append((site, wanted.value))
+        return found
 
     # -- host code ------------------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import libcst as cst
 
 from pypto_op_lint.facts.values import ANY, NOTHING_KNOWN, UNKNOWN, Const, Member, Result, Seq, Table, Value
+from pypto_op_lint.nodes import text_of
 
 if TYPE_CHECKING:
     from pypto_op_lint.facts.evaluator import Evaluator
@@ -59,7 +60,8 @@ def literal(ev: Evaluator, node: Any) -> Iterable[Value]:
             return (Const.of(int(node.value, 0)),)
         if isinstance(node, cst.Float):
             return (Const.of(float(node.value)),)
-        return (Const.of(node.evaluated_value),)
+        text = text_of(node.value) if isinstance(node, cst.SimpleString) else node.evaluated_value
+        return (Const.of(text),) if text is not None else NOTHING_KNOWN
     except (ValueError, SyntaxError, AttributeError):
         return NOTHING_KNOWN
 

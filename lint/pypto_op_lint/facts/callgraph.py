@@ -90,6 +90,10 @@ class CallGraph:
         # Only calls are in `at`; asking each node for its type would cost ten times the look-up.
         return [call for site in sites for call in self.at.get(id(site.node), ())]
 
+    def calls_from(self, function: Function) -> list[CallSite]:
+        """Return the calls of the file's functions written in the body of `function`."""
+        return self.calls_in(function.of(cst.Call))
+
     def reach(self, roots: Iterable[Function], stop: Iterable[Function] = ()) -> list[Function]:
         """Return `roots` and every function they call, directly or not; calls out of `stop` are not followed."""
         halted = {id(f) for f in stop}
@@ -101,5 +105,5 @@ class CallGraph:
                 continue
             found[id(function)] = function
             if id(function) not in halted:
-                waiting.extend(call.function for call in self.calls_in(function.sites))
+                waiting.extend(call.function for call in self.calls_from(function))
         return sorted(found.values(), key=lambda f: f.site.order)

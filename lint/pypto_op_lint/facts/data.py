@@ -89,7 +89,7 @@ class DataFlow:
     def _returns_data(self, function: Function) -> bool:
         if isinstance(function.node, cst.Lambda):
             return self.carries(function.node.body)
-        results = [s.node.value for s in function.sites if isinstance(s.node, cst.Return)]
+        results = function.returned
         return any(self.carries(value) for value in results)
 
     def _name(self, node: cst.Name) -> bool:

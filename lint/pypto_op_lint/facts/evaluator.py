@@ -109,7 +109,7 @@ class Evaluator:
 
     def paths(self, node: cst.CSTNode | None) -> set[str]:
         """Return the foreign dotted names that `node` may stand for."""
-        return {v.name for v in self.values(node) if isinstance(v, Path)}
+        return {v.name for v in self.values(node) if v.__class__ is Path}
 
     def functions(self, node: cst.CSTNode | None) -> list[Func]:
         """Return the functions of the file that `node` may stand for."""
@@ -266,11 +266,10 @@ class Evaluator:
         node = function.node
         if isinstance(node, cst.Lambda):
             found = self.values(node.body)
-        elif any(isinstance(site.node, cst.Yield) for site in function.sites):
+        elif function.of(cst.Yield):
             found = NOTHING_KNOWN
         else:
-            results = [s.node.value for s in function.sites if isinstance(s.node, cst.Return)]
-            found = _distinct(v for result in results if result is not None for v in self.values(result))
+            found = _distinct(v for result in function.returned if result is not None for v in self.values(result))
             found = found or (Const.of(None),)
         if self._depth < _MOST_DEPTH:
             self._returns[key] = found
@@ -397,7 +396,10 @@ class Evaluator:
 
 
 def _distinct(values: Iterable[Value]) -> Values:
-    found = tuple(dict.fromkeys(values))
+    found = tuple(values)
+    if len(found) < 2:
+        return found
+    found = tuple(dict.fromkeys(found))
     return found if len(found) <= _MOST_VALUES else (*found[:_MOST_VALUES], UNKNOWN)
 
 

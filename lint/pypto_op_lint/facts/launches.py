@@ -83,7 +83,7 @@ class Launches:
 
     def in_function(self, function: Function) -> list[CallSite]:
         """Return the launches written in the body of `function`."""
-        return [call for call in self._calls.calls_in(function.sites) if self.is_launch(call)]
+        return [call for call in self._calls.calls_from(function) if self.is_launch(call)]
 
     @property
     def all(self) -> list[CallSite]:
@@ -230,7 +230,7 @@ class Launches:
         """Return the launches that loops, comprehensions, `map` or recursion in `functions` repeat."""
         found: list[LoopedLaunch] = []
         for function in functions:
-            for call in self._calls.calls_in(function.sites):
+            for call in self._calls.calls_from(function):
                 if not self.leads_to_launch(call):
                     continue
                 loop = self._loop_around(call.site, function)

@@ -56,7 +56,8 @@ class Tensors:
         _ = facts.calls
         self._host: dict[int, bool] = {}
         self._graph: dict[int, bool] = {}
-        self._shown: dict[int, set[str]] = {}
+        self._shown: dict[int, dict[str, set[str]]] = {}
+        self._to_torch: dict[int, set[str]] = {}
         self._depth = 0
 
     # -- host -----------------------------------------------------------------------------------------------
@@ -177,24 +178,28 @@ class Tensors:
 
     def _shown_attributes(self, function: Function) -> dict[str, set[str]]:
         """For each name of `function`, the attributes that its body takes of it."""
-        kept: dict[str, set[str]] = {}
-        for site in function.sites:
-            node = site.node
-            if isinstance(node, cst.Attribute) and isinstance(node.value, cst.Name):
-                kept.setdefault(node.value.value, set()).add(node.attr.value)
+        kept = self._shown.get(id(function))
+        if kept is None:
+            kept = self._shown[id(function)] = {}
+            for site in function.of(cst.Attribute):
+                node: cst.Attribute = site.node  # type: ignore[assignment]
+                if isinstance(node.value, cst.Name):
+                    kept.setdefault(node.value.value, set()).add(node.attr.value)
         return kept
 
     def _goes_to_torch(self, function: Function, name: str) -> bool:
         """Whether `name` is the first argument of a torch function that takes a tensor there."""
-        for site in function.sites:
-            node = site.node
-            first = node.args[0] if isinstance(node, cst.Call) and node.args else None
-            if first is None or first.keyword is not None or not isinstance(first.value, cst.Name) or first.value.value != name:
-                continue
-            words = {n.rpartition(".")[2] for n in self._facts.callee_names(node) if n.startswith("torch.")}  # type: ignore[arg-type]
-            if any(word.endswith("_like") or word in _TAKES_TENSOR for word in words):
-                return True
-        return False
+        kept = self._to_torch.get(id(function))
+        if kept is None:
+            kept = self._to_torch[id(function)] = set()
+            for site in function.of(cst.Call):
+                node: cst.Call = site.node  # type: ignore[assignment]
+                first = node.args[0] if node.args else None
+                if first is not None and first.keyword is None and isinstance(first.value, cst.Name):
+                    words = {n.rpartition(".")[2] for n in self._facts.callee_names(node) if n.startswith("torch.")}
+                    if any(word.endswith("_like") or word in _TAKES_TENSOR for word in words):
+                        kept.add(first.value.value)
+        return name in kept
 
     def _goes_to_kernel(self, function: Function, name: str) -> bool:
         for call in self._facts.launches.in_function(function):
@@ -219,7 +224,7 @@ class Tensors:
     def _returns_tensor(self, function: Function) -> bool:
         if isinstance(function.node, cst.Lambda):
             return self.on_host(function.node.body)
-        results = [s.node.value for s in function.sites if isinstance(s.node, cst.Return)]
+        results = function.returned
         return any(self.on_host(value) for value in results if value is not None)
 
     # -- graph ----------------------------------------------------------------------------------------------
@@ -299,7 +304,7 @@ class Tensors:
     def _graph_result(self, function: Function) -> bool:
         if isinstance(function.node, cst.Lambda):
             return self.in_graph(function.node.body)
-        results = [s.node.value for s in function.sites if isinstance(s.node, cst.Return)]
+        results = function.returned
         return bool(results) and all(self.in_graph(value) for value in results)
 
     # -- shared ---------------------------------------------------------------------------------------------

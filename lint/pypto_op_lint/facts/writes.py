@@ -177,7 +177,7 @@ class Writes:
                 base = base.value
             if write.site.function is function and isinstance(base, cst.Name) and base.value == name:
                 yield write
-        for call in facts.calls.calls_in(function.sites if function is not None else facts.tree.module_sites):
+        for call in facts.calls.calls_from(function) if function is not None else facts.calls.calls_in(facts.tree.module_sites):
             handed = [p for p in call.function.parameters if isinstance(a := call.argument(p), cst.Name) and a.value == name]
             for parameter in handed:
                 if call.function is not function:
@@ -208,7 +208,7 @@ class Writes:
     def _trivial_result(self, function: Function, depth: int) -> bool:
         if isinstance(function.node, cst.Lambda):
             return self.is_trivial(function.node.body, depth + 1)
-        results = [s.node.value for s in function.sites if isinstance(s.node, cst.Return)]
+        results = function.returned
         return bool(results) and all(self.is_trivial(value, depth + 1) for value in results)
 
 

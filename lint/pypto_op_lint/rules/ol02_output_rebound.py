@@ -97,7 +97,7 @@ class OutputRebound(Rule):
             return
         first = min(rebinds, key=lambda b: b.site.order)
         start, end = first.site.order, self._end(first)
-        uses = [s for s in function.sites if self._uses(s, parameter.name)]
+        uses = [s for s in function.named(parameter.name) if self._looks_up(s)]
         values = [s for s in uses if not self._asks_only(s) and not self._is_destination(s)]
         own = first.kind != "augmented"
         read_before = [s for s in values if s.order < start or (s.order < end and own)]
@@ -142,7 +142,7 @@ class OutputRebound(Rule):
         key = (id(function), parameter.name)
         if key not in self._known:
             self._known[key] = True  # a call of itself does not decide
-            uses = [s for s in function.sites if self._uses(s, parameter.name)]
+            uses = [s for s in function.named(parameter.name) if self._looks_up(s)]
             self._known[key] = all(self._asks_only(s) or self._is_destination(s) for s in uses)
         return self._known[key]
 
@@ -151,14 +151,12 @@ class OutputRebound(Rule):
         site = binding.site
         if binding.kind in ("loop", "with"):
             return site.order + 1
-        inside = [s.order for s in self.facts.tree.sites(cst.Name) if s.within(site)]
-        return max([site.order, *inside]) + 1
+        last = self.facts.tree.last_inside(site)
+        return last.order + 1
 
     @staticmethod
-    def _uses(site: Site, name: str) -> bool:
-        """Whether `site` looks the name up; the left side of `out, y = ...` does not, nor that of `out[:] = ...`."""
-        if not isinstance(site.node, cst.Name) or site.node.value != name:
-            return False
+    def _looks_up(site: Site) -> bool:
+        """Whether the name at `site` is looked up; the left side of `out, y = ...` does not, nor that of `out[:] = ...`."""
         while site.parent is not None and isinstance(site.parent.node, _UNPACKED):
             site = site.parent
         around = site.parent

@@ -7,7 +7,6 @@ import libcst as cst
 from pypto_op.vocabulary import Severity
 from pypto_op_lint.examples import HEAD, impl
 from pypto_op_lint.facts.bindings import dotted
-from pypto_op_lint.imports import from_table
 from pypto_op_lint.rule import IMPLS, Invalid, Rule, Valid
 from pypto_op_lint.tree import Site
 
@@ -96,7 +95,7 @@ class PlainPyptoImport(Rule):
                     self.report(node, f"`{self.code(node)}` imports pypto dynamically")
             elif names & {"builtins.exec", "builtins.eval"} and node.args and self._imports_pypto(node.args[0].value):
                 self.report(node, f"`{self.code(node)}` runs text that imports pypto")
-        for site, name in from_table(self.facts):
+        for site, name in self.facts.from_module_table:
             if name.split(".")[0] == "pypto":
                 self.report(site, f"`{self.code(site.node)}` fetches pypto from Python's table of modules")
         bindings = self.facts.tree.module.bindings.get("pypto", [])

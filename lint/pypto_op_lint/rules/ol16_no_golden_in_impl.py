@@ -1,12 +1,14 @@
 """OL16: the impl does not know the golden."""
 
 import re
+from collections.abc import Iterator
 
 import libcst as cst
 
 from pypto_op.vocabulary import Severity
 from pypto_op_lint.examples import impl
 from pypto_op_lint.imports import components, imported
+from pypto_op_lint.nodes import text_of
 from pypto_op_lint.rule import IMPLS, Invalid, Rule, Valid
 from pypto_op_lint.tree import Site
 
@@ -73,7 +75,7 @@ class NoGoldenInImpl(Rule):
     def visit_SimpleString(self, site: Site) -> None:
         """A golden's module or file, named in a call or an index."""
         node: cst.SimpleString = site.node  # type: ignore[assignment]
-        text = node.evaluated_value
+        text = text_of(node.value)
         if not isinstance(text, str) or not _GOLDEN_FILE.search(text):
             return
         around = [type(s.node) for s in site.ancestors()]
@@ -89,15 +91,17 @@ class NoGoldenInImpl(Rule):
             is_statement = isinstance(site.node, (cst.Import, cst.ImportFrom))
             if is_statement and any(_GOLDEN.match(part) for part in components(name)):
                 self.report(site, f"`{self.code(site.node)}` imports a golden")
-        for site in self.facts.tree.sites(*_PUT_TOGETHER):
-            if self._is_handed_on(site):
-                found = self.facts.ev.constant(site.node)
-                if found is not None and isinstance(found.value, str) and _GOLDEN_FILE.search(found.value):
-                    self.report(site, f"`{self.code(site.node)}` is {found.value!r}, which names a golden")
+        for value in self._handed_on():
+            found = self.facts.ev.constant(value)
+            if found is not None and isinstance(found.value, str) and _GOLDEN_FILE.search(found.value):
+                self.report(value, f"`{self.code(value)}` is {found.value!r}, which names a golden")
 
-    @staticmethod
-    def _is_handed_on(site: Site) -> bool:
-        """Whether an expression is an argument, an index or a part of a path (`folder / name`)."""
-        around = site.parent.node if site.parent is not None else None
-        is_path = isinstance(around, cst.BinaryOperation) and isinstance(around.operator, cst.Divide)
-        return isinstance(around, (cst.Arg, cst.Index)) or is_path
+    def _handed_on(self) -> Iterator[cst.BaseExpression]:
+        """Yield what is an argument, an index or a part of a path (`folder / name`) and may be a text put together."""
+        for site in self.facts.tree.sites(cst.Arg, cst.Index):
+            if site.node.value.__class__ in _PUT_TOGETHER:  # type: ignore[attr-defined]
+                yield site.node.value  # type: ignore[attr-defined]
+        for site in self.facts.tree.sites(cst.BinaryOperation):
+            node: cst.BinaryOperation = site.node  # type: ignore[assignment]
+            if isinstance(node.operator, cst.Divide):
+                yield from (side for side in (node.left, node.right) if side.__class__ in _PUT_TOGETHER)

@@ -2,6 +2,8 @@
 
 import re
 
+import libcst as cst
+
 from pypto_op.vocabulary import Severity
 from pypto_op_lint.examples import impl
 from pypto_op_lint.facts.launches import LoopedLaunch
@@ -159,7 +161,7 @@ class LaunchLoop(Rule):
             for name, bindings in scope.bindings.items()
             if any(b.site.within(launch.loop) and b.kind in ("loop", "augmented") for b in bindings)
         }
-        sites = launch.function.sites if launch.function is not None else []
+        sites = launch.function.of(cst.Name) if launch.function is not None else []
         names = {getattr(s.node, "value", "") for s in sites if s.within(launch.call.site)}
         return bool(bound & names)
 
@@ -182,8 +184,6 @@ class LaunchLoop(Rule):
 
 def _exclusive(one: Site, other: Site) -> bool:
     """Whether two sites lie on different branches, or the first one's branch returns."""
-    import libcst as cst
-
     ones = {id(a): a for a in (one, *one.ancestors())}
     inner = other
     for around in other.ancestors():
@@ -195,8 +195,6 @@ def _exclusive(one: Site, other: Site) -> bool:
 
 
 def _returns_after(one: Site, other: Site) -> bool:
-    import libcst as cst
-
     for around in one.ancestors():
         if isinstance(around.node, cst.IndentedBlock):
             if other.within(around):

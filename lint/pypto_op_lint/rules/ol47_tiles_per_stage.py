@@ -83,7 +83,7 @@ class TilesPerStage(Rule):
         for function in facts.graph_functions:
             if id(function) not in setting or id(function) in again:
                 continue
-            stages = {id(c.function): c.function for c in facts.calls.calls_in(function.sites) if c.kind == "call"}
+            stages = {id(c.function): c.function for c in facts.calls.calls_from(function) if c.kind == "call"}
             bare = [f for f in stages.values() if facts.builds_graph(f) and not self._sets(f, setting)]
             if len(bare) >= 2:
                 names_ = ", ".join(f"`{f.name}`" for f in sorted(bare, key=lambda f: f.site.order)[:4])

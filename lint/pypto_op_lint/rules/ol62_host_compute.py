@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Callable, Iterable
+from pathlib import Path
 
 import libcst as cst
 
@@ -10,7 +11,7 @@ from pypto_op_lint.examples import BODY, WRAPPER, impl
 from pypto_op_lint.facts import Facts
 from pypto_op_lint.facts.values import Member, Param, Result, Unknown
 from pypto_op_lint.nodes import children
-from pypto_op_lint.rule import IMPLS, Invalid, Rule, Valid
+from pypto_op_lint.rule import IMPLS, Invalid, LintContext, Rule, Valid
 from pypto_op_lint.tree import Site
 from pypto_op_lint.units import Unit
 
@@ -194,6 +195,10 @@ class HostCompute(Rule):
         Invalid(impl(before="def demo_reference(x):\n    return torch.softmax(x, -1)\n")),
     ]
 
+    def __init__(self, context: LintContext, unit: Unit | None) -> None:
+        super().__init__(context, unit)
+        self._beside: dict[str, Path | None] = {}
+
     def check_file(self) -> None:
         """Look at the host's code, then for torch in the graph's code, then into modules beside this one."""
         facts = self.facts
@@ -236,13 +241,15 @@ class HostCompute(Rule):
     def _module_beside(self, name: str) -> tuple[Unit | None, str]:
         """Return the operator's own module that a dotted name leads into, and the name in it."""
         parts = name.lstrip(".").split(".")
-        ws = self.files.ws
         for place, word in enumerate(parts[:-1]):
-            for folder in (self.unit.path.parent, ws.root):
-                path = folder / f"{word}.py"
-                if path != self.unit.path and word.isidentifier() and path.is_file():
-                    unit = self.files.unit(path)
-                    return (unit if unit.tree is not None else None), parts[place + 1]
+            if word not in self._beside:
+                folders = dict.fromkeys((self.unit.path.parent, self.files.ws.root)) if word.isidentifier() else ()
+                paths = (folder / f"{word}.py" for folder in folders)
+                self._beside[word] = next((p for p in paths if p != self.unit.path and p.is_file()), None)
+            path = self._beside[word]
+            if path is not None:
+                unit = self.files.unit(path)
+                return (unit if unit.tree is not None else None), parts[place + 1]
         return None, ""
 
     def _tensor(self, node: cst.CSTNode | None) -> bool:
@@ -277,11 +284,7 @@ class HostCompute(Rule):
         target = around.node.targets[0].target if isinstance(around.node, cst.Assign) else None
         if not isinstance(target, cst.Name) or site.function is None:
             return False
-        own = [
-            s
-            for s in site.function.sites
-            if isinstance(s.node, cst.Name) and s.node.value == target.value and s.order > site.order
-        ]
+        own = [s for s in site.function.named(target.value) if s.order > site.order]
         uses = [s for s in own if s.parent is not None and isinstance(s.parent.node, cst.Arg)]
         return any(
             self._fills_tensor(s.parent)  # type: ignore[arg-type]
