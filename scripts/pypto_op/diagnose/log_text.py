@@ -65,7 +65,7 @@ def parse_log(text: str) -> LogText:
             text = "\n".join(_texts(json.loads(text)))
     text = _COLOUR.sub("", text).replace("\r\n", "\n")
     first = _FIRST.search(text)
-    if first and "F21004" not in first["words"]:
+    if first and "F21004" not in first["words"].partition("\n")[0]:
         # Recording broke off before; passes that then run over the torso complain about missing tiles.
         text = _AFTERMATH.sub("", text)
     return _placed(text)

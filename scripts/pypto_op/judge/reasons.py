@@ -10,6 +10,7 @@ from pathlib import Path
 import yaml
 
 from pypto_op.backends.base import RunResult
+from pypto_op.diagnose.log_text import parse_log
 from pypto_op.vocabulary import FailureCategory, Outcome, Status
 
 _PATTERNS = Path(__file__).with_name("failure_patterns.yaml")
@@ -139,9 +140,12 @@ def sentence_of(reason: Reason) -> str:
 
 
 def category_of(reason: Reason, run: RunResult | None = None) -> FailureCategory:
-    """Return the failure category; where a run ended in an error, its own words refine it."""
+    """Return the failure category; where a run ended in an error, its own words refine it.
+
+    What pypto says only because the recording had broken off before ("tile shape not set") is no word of it.
+    """
     if run is not None and reason in _TEXT_DECIDES:
-        text = "\n".join((run.detail, run.stdout, run.stderr))
+        text = parse_log("\n".join((run.detail, run.stdout, run.stderr))).text
         for category, pattern in _patterns():
             if pattern.search(text):
                 return category
