@@ -15,6 +15,7 @@ from pypto_op.backends.worker.recorder import LaunchRecorder, address
 from pypto_op.backends.worker.sentinel import AMBIGUOUS, Sentinel
 from pypto_op.backends.worker.source_check import back_door
 from pypto_op.backends.worker.tampering import Snapshot
+from pypto_op.triton.run import bfloat16
 from pypto_op.triton.run import model as models
 from pypto_op.triton.run.clock import Clock
 from pypto_op.triton.run.fence import TritonFence, TritonGuard
@@ -61,6 +62,8 @@ class Candidate:
             import torch._dynamo  # it replaces functions of torch, and somebody may import it later
 
             torch.zeros(1, device=self._device)  # the driver is loaded before anything is refused
+        if self._device.type == "cpu":
+            bfloat16.mend()
         self._sentinel.install()
         self._launches.install()
         self._guard.install()

@@ -1,0 +1,102 @@
+"""Makes Triton's interpreter compute bfloat16: it keeps such numbers as 16-bit integers and calculates with the bits.
+
+Seen in triton 3.9.0: `a * b`, `a + b`, `-a`, `a < b`, `tl.dot`, `tl.sum`, `tl.maximum` of bfloat16 are wrong by orders of
+magnitude there, and right on a device. A right kernel would be refused. Each operation is done in float32 here and rounded
+once to bfloat16, as a device does it.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+_BITWISE = frozenset({"bitwise_and", "bitwise_or", "bitwise_xor", "left_shift", "right_shift", "invert"})
+_OPERATIONS = {"binary_op": 2, "unary_op": 1, "ternary_op": 3, "create_dot": 2, "create_rsqrt": 1, "create_erf": 1, "create_fma": 3}
+"""Methods of the interpreter's builder, and how many operands they take first."""
+
+
+def mend() -> None:
+    """Wrap the interpreter's arithmetic in this process; harmless when it is called twice or has nothing to mend."""
+    from triton.runtime import interpreter
+
+    builder = interpreter.InterpreterBuilder
+    if getattr(builder, "_computes_bfloat16", False):
+        return
+    builder._computes_bfloat16 = True
+    for name, operands in _OPERATIONS.items():
+        if hasattr(builder, name):
+            setattr(builder, name, _widening(getattr(builder, name), operands, keeps_type=name != "create_dot"))
+    scans = getattr(interpreter, "ReduceScanOpInterface", None)
+    if scans is not None:
+        scans.apply = _widening_scan(scans.apply)
+
+
+def _widening(method: Callable[..., Any], operands: int, *, keeps_type: bool) -> Callable[..., Any]:
+    from triton.runtime.interpreter import TensorHandle
+
+    @functools.wraps(method)
+    def widened(builder: Any, *args: Any) -> Any:
+        narrow = [_is_narrow(arg) for arg in args[:operands]]
+        if not any(narrow) or getattr(args[-1], "__name__", "") in _BITWISE:
+            return method(builder, *args)
+        result = method(builder, *(_wide(arg) if i < operands else arg for i, arg in enumerate(args)))
+        if keeps_type and isinstance(result, TensorHandle) and result.data.dtype.name == "float32":
+            return _narrow(result)
+        return result
+
+    return widened
+
+
+def _widening_scan(apply: Callable[..., Any]) -> Callable[..., Any]:
+    import triton.language as tl
+
+    @functools.wraps(apply)
+    def widened(operation: Any, given: Any) -> Any:
+        if not isinstance(given, tuple):
+            return apply(operation, given)
+        narrow = [_is_narrow(tensor.handle) for tensor in given]
+        if not any(narrow):
+            return apply(operation, given)
+        results = apply(operation, tuple(_tensor(tensor, tl.float32, _wide(tensor.handle)) for tensor in given))
+        return tuple(
+            _tensor(result, tl.bfloat16, _narrow(result.handle)) if i < len(narrow) and narrow[i] else result
+            for i, result in enumerate(results)
+        )
+
+    return widened
+
+
+def _tensor(like: Any, dtype: Any, handle: Any) -> Any:
+    import triton.language as tl
+
+    if handle is like.handle:
+        return like
+    return tl.core.tensor(handle, tl.block_type(dtype, list(like.shape)) if like.type.is_block() else dtype)
+
+
+def _is_narrow(handle: Any) -> bool:
+    import triton.language as tl
+
+    return getattr(getattr(handle, "dtype", None), "scalar", None) == tl.bfloat16
+
+
+def _wide(handle: Any) -> Any:
+    import numpy as np
+    import triton.language as tl
+    from triton.runtime.interpreter import TensorHandle, _convert_float
+
+    if not _is_narrow(handle):
+        return handle
+    return TensorHandle(_convert_float(handle.data, tl.bfloat16, tl.float32, None).view(np.float32), tl.float32)
+
+
+def _narrow(handle: Any) -> Any:
+    import numpy as np
+    import triton.language as tl
+    from triton.runtime.interpreter import TensorHandle
+
+    bits = np.ascontiguousarray(handle.data, dtype=np.float32).view(np.uint32).astype(np.uint64)
+    rounded = ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)  # to nearest, ties to even
+    is_nan = np.isnan(handle.data)
+    return TensorHandle(np.where(is_nan, np.uint16(0x7FC0), rounded), tl.bfloat16)
