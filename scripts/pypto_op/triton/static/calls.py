@@ -315,6 +315,8 @@ class Calls:
         if self.m.dead:
             return Host()
         self.m.launches.append(Launch(facts.name, node, source))
+        for where, what in facts.outside():
+            self.m.deny(where, facts.source, f"the kernel uses {what}, which no device can execute", call=what)
         if self.m.loops and not self.m.policy.allows("in_loops"):
             self.m.deny(node, source, "a launch inside a loop; one launch covers the whole tensor through its grid")
         given = dict(zip(facts.parameters, [*launcher.arguments, *args], strict=False))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import libcst as cst
 
 from pypto_op.triton.static.source import SourceFile
-from pypto_op.triton.static.values import Ext, Kernel, Value
+from pypto_op.triton.static.values import Container, Ext, Function, Kernel, Value
 from pypto_op_lint.nodes import children, names_in
 
 
@@ -47,6 +47,20 @@ class KernelFacts:
             self._stored = self._find_stored()
             self._busy = False
         return self._stored
+
+    def outside(self) -> Iterator[tuple[cst.CSTNode, str]]:
+        """Yield what the body uses that a device cannot: other libraries, Python functions, lists. The interpreter can."""
+        for call in _live_calls(self.node.body):
+            callee = self.resolve(call.func)
+            if isinstance(callee, Ext) and callee.name.startswith(_LIBRARIES):
+                yield call, f"`{callee.name}`"
+            elif isinstance(callee, Function):
+                yield call, f"the Python function {callee.name}"
+        bound = {name for target, _ in _flows(self.node.body) for name in names_in(target)} | set(self.parameters)
+        for name in sorted(names_in(self.node.body) - bound):
+            value = self.resolve(cst.Name(name))
+            if isinstance(value, Container) and value.kind in ("list", "dict", "set"):
+                yield self.node, f"the {value.kind} `{name}` of the module"
 
     def _find_stored(self) -> frozenset[str]:
         origins = self._origins()
@@ -89,6 +103,7 @@ class KernelFacts:
         return origins
 
 
+_LIBRARIES = ("torch.", "torch_npu.", "numpy.", "scipy.", "cupy.", "os.", "sys.", "builtins.exec", "builtins.eval", "builtins.getattr")
 _METHODS = frozenset({"store", "scatter", "atomic_add", "atomic_max", "atomic_min", "atomic_and", "atomic_or", "atomic_xor"})
 
 

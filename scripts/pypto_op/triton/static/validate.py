@@ -50,9 +50,7 @@ def validate_file(path: Path, policy: StaticPolicy | None = None) -> dict[str, A
         source = read_source(Path(path))
     except Unreadable as error:
         return _result(policy, [], [], [], error=str(error))
-    machine = Machine(policy)
-    launches = _Verdict(machine, source).run()
-    return launches
+    return _Verdict(Machine(policy), source).run()
 
 
 class _Verdict:

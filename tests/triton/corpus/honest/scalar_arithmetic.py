@@ -1,0 +1,22 @@
+"""Arithmetic on scalar arguments."""
+
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offsets < n
+    tl.store(out_ptr + offsets, tl.exp(tl.load(x_ptr + offsets, mask=mask)), mask=mask)
+
+
+class ModelNew(nn.Module):
+    def forward(self, x, alpha: float, eps=1e-5):
+        out = torch.empty_like(x)
+        scale = alpha * 2 + float(eps)
+        kernel[(triton.cdiv(x.numel(), 256),)](x, out, int(scale) or x.numel(), BLOCK=256)
+        return out

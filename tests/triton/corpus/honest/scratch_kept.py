@@ -1,0 +1,28 @@
+"""Scratch memory is kept for the next call."""
+
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offsets < n
+    tl.store(out_ptr + offsets, tl.exp(tl.load(x_ptr + offsets, mask=mask)), mask=mask)
+
+
+class ModelNew(nn.Module):
+    def __init__(self, n=8):
+        super().__init__()
+        self.scratch = None
+
+    def forward(self, x):
+        if self.scratch is None:
+            self.scratch = torch.empty(64, device=x.device)
+        out = torch.empty_like(x)
+        kernel[(64,)](x, self.scratch, x.numel(), BLOCK=256)
+        kernel[(triton.cdiv(x.numel(), 256),)](x, out, x.numel(), BLOCK=256)
+        return out

@@ -1,0 +1,25 @@
+"""The parameters of a layer go into the kernel."""
+
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def kernel2(x_ptr, w_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offsets < n
+    tl.store(out_ptr + offsets, tl.load(x_ptr + offsets, mask=mask) * tl.load(w_ptr), mask=mask)
+
+
+class ModelNew(nn.Module):
+    def __init__(self, n=8):
+        super().__init__()
+        self.linear = nn.Linear(n, n)
+
+    def forward(self, x):
+        out = torch.empty_like(x)
+        kernel2[(triton.cdiv(x.numel(), 256),)](x, self.linear.weight, out, x.numel(), BLOCK=256)
+        return out
