@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import json
 import os
+import re
 import resource
 import signal
 import statistics
@@ -170,15 +171,41 @@ def run_table(rounds: int, cold_rounds: int) -> Table:
         ("cold", "hook that finds no server", 600),
     ]
     table = Table("Hooks: wall time as the harness sees it", "ms")
+    libcst = statistics.median(cpu for _, cpu in samples["libcst"])
     for name, what, target in rows:
         values = percentiles([wall for wall, _ in samples[name]])
         if name != "cold":  # the processor time of a server that is still starting is nobody's to know
             values["cpu"] = statistics.median(cpu for _, cpu in samples[name])
+            values["cpu / libcst"] = values["cpu"] / libcst
         table.rows.append(Row(what, values, target))
+    table.notes.append(
+        "cpu / libcst: beside the processor time of `import libcst` in the same run; it bears other programs' load."
+    )
     table.notes.append(f"{rounds} rounds, all warm cases in turn; {cold_rounds} cold rounds.")
     return table
 
 
+def throughput(files: int) -> Table:
+    """Lint new kernels one after the other in this process: how many a core does in a second."""
+    from pypto_op_lint.api import lint_path
+
+    seconds: list[float] = []
+    with tempfile.TemporaryDirectory() as folder:
+        for number in range(files + 1):
+            op = f"many{number}"
+            path = Path(folder) / "custom" / op / f"{op}_impl.py"
+            path.parent.mkdir(parents=True)
+            # Every line differs from those of the kernels before, so that no statement is known yet.
+            path.write_text(re.sub(r"\b(rows|tile|block|scores|state|_softmax)", rf"\g<1>{number}", kernel(op)), encoding="utf-8")
+            began = time.process_time()
+            lint_path(path, stage=5)
+            seconds.append(time.process_time() - began)
+    table = Table("Lint: kernels of which no statement was seen before, one process", "kernels / CPU second")
+    table.rows.append(Row(f"new {LINES}-line kernels", {"p50": 1 / statistics.median(seconds[1:])}, 10, "p50", at_least=True))
+    table.notes.append(f"{files} kernels after one to warm up; processor time, so the load of other programs matters little.")
+    return table
+
+
 def run(quick: bool) -> list[Table]:
-    """Return the table of the hooks; `quick` repeats less."""
-    return [run_table(8 if quick else 40, 3 if quick else 10)]
+    """Return the tables of the hooks; `quick` repeats less."""
+    return [run_table(8 if quick else 40, 3 if quick else 10), throughput(5 if quick else 30)]

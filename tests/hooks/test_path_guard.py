@@ -75,7 +75,8 @@ def test_a_senseless_state_file_freezes_nothing_and_breaks_nothing(harness: Harn
 
 MAY = [
     ("planner", "SPEC.md", 1), ("planner", "API_REPORT.md", 1), ("mathematician", "soft_golden.py", 2),
-    ("planner", "soft_golden.py", 1), ("planner", "DESIGN.md", 1), ("architect", "DESIGN.md", 3), ("designer", "eval/module_interfaces.yaml", 4),
+    ("planner", "soft_golden.py", 1), ("planner", "DESIGN.md", 1), ("architect", "DESIGN.md", 3),
+    ("designer", "eval/module_interfaces.yaml", 4),
     ("coder", "soft_impl.py", 5), ("coder", "README.md", 5), ("coder", "modules/soft_module1_impl.py", 5),
     ("coder", "MEMORY.md", 5), ("coder", "_debug/a/b.py", 5), ("verifier", "modules/soft_module1_golden.py", 5),
     ("verifier", "modules/test_soft_module1.py", 5), ("verifier", "test_soft.py", 6),
@@ -85,7 +86,8 @@ MAY = [
 ]  # fmt: skip
 MAY_NOT = [
     ("planner", "DESIGN.md", 2), ("planner", "soft_golden.py", 2), ("planner", "soft_impl.py", 1),
-    ("planner", "MEMORY.md", 1), ("mathematician", "soft_golden.py", 3), ("architect", "DESIGN.md", 4), ("mathematician", "soft_impl.py", 2),
+    ("planner", "MEMORY.md", 1), ("mathematician", "soft_golden.py", 3), ("architect", "DESIGN.md", 4),
+    ("mathematician", "soft_impl.py", 2),
     ("architect", "soft_impl.py", 3), ("designer", "modules/soft_module1_impl.py", 4),
     ("coder", "test_soft.py", 5), ("coder", "soft_golden.py", 5), ("coder", "eval/test_inputs.py", 5),
     ("coder", "modules/soft_module1_golden.py", 5), ("coder", "modules/test_soft_module1.py", 5),

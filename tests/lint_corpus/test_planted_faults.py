@@ -22,13 +22,19 @@ def _said(kernel: Snippet, text: str, scratch: Path, rule: str) -> list[str]:
     return [f.message for f in found if f.blocks or informs]
 
 
+_honest: dict[tuple[str, str], list[str]] = {}
+"""What a rule says to a kernel without a fault: asked once, though several faults are one rule's."""
+
+
 @pytest.mark.parametrize("name", FAULTS)
 def test_planted_fault_is_seen_in_every_kernel(name: str, tmp_path: Path) -> None:
     rule, plant = FAULTS[name]
     unseen = []
     for number, kernel in enumerate(KERNELS):
         text = kernel.path.read_text(encoding="utf-8")
-        assert _said(kernel, text, tmp_path / f"{number}-honest", rule) == [], kernel.name
+        if (kernel.name, rule) not in _honest:
+            _honest[kernel.name, rule] = _said(kernel, text, tmp_path / f"{number}-honest", rule)
+        assert _honest[kernel.name, rule] == [], kernel.name
         planted = plant(Source(text, kernel.op))
         assert planted != text, f"{name} changes nothing in {kernel.name}"
         if not _said(kernel, planted, tmp_path / f"{number}-planted", rule):

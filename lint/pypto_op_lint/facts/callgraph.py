@@ -8,7 +8,8 @@ import libcst as cst
 
 from pypto_op_lint.facts import objects
 from pypto_op_lint.facts.callsite import CallSite
-from pypto_op_lint.facts.evaluator import PASSES_FUNCTION_ON, Evaluator
+from pypto_op_lint.facts.evaluator import Evaluator
+from pypto_op_lint.facts.foreign import PASSES_FUNCTION_ON
 from pypto_op_lint.facts.values import Cls, Func, Instance, Param, Value
 from pypto_op_lint.tree import Function, Site, Tree
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 
 import libcst as cst
 
-from pypto_op_lint.facts import arithmetic, objects
+from pypto_op_lint.facts import arithmetic, foreign, objects
 from pypto_op_lint.facts.callsite import CallSite
 from pypto_op_lint.facts.flow import visible
 from pypto_op_lint.facts.values import (
@@ -36,13 +36,6 @@ _MOST_DEPTH = 60
 _CONSTANT_NAMES = {"True": True, "False": False, "None": None}
 _TAKEN_AS_IMPORTED = {"pypto", "torch", "torch_npu"}
 """Code blocks of a document do not repeat their imports."""
-PASSES_FUNCTION_ON = {
-    "functools.lru_cache", "functools.cache", "functools.wraps", "functools.partial", "torch.compile", "torch.no_grad",
-    "torch.inference_mode", "torch.jit.ignore", "builtins.staticmethod", "builtins.classmethod",
-    "torch.jit.unused", "torch._dynamo.disable", "torch.compiler.disable",
-}  # fmt: skip
-"""Calls that hand back the function they are given, as far as its behaviour goes."""
-
 Values = tuple[Value, ...]
 
 
@@ -294,45 +287,10 @@ class Evaluator:
             method = [m for name in ("__call__", "forward") for m in objects.attribute(self, callee, name)]
             return [v for m in method if isinstance(m, Func) for v in self.returned(m.function)] or NOTHING_KNOWN
         if isinstance(callee, Path):
-            return self._foreign(callee.name, node)
+            return foreign.called(self, callee.name, node)
         if isinstance(callee, Result):
-            return self._made_by_call(callee, node)
+            return foreign.made_by_call(self, callee, node)
         return NOTHING_KNOWN
-
-    def _foreign(self, name: str, node: cst.Call) -> Iterable[Value]:
-        plain = [arg.value for arg in node.args if arg.keyword is None and not arg.star]
-        if name == "builtins.getattr" and len(plain) >= 2:
-            wanted = self.constant(plain[1])
-            if wanted is not None and isinstance(wanted.value, str):
-                attributes = [self.attribute(v, wanted.value) for v in self.values(plain[0])]
-                return [v for group in attributes for v in group]
-        if name == "builtins.vars" and plain:
-            return [v for base in self.values(plain[0]) for v in self.attribute(base, "__dict__")]
-        if name in ("importlib.import_module", "builtins.__import__") and plain:
-            wanted = self.constant(plain[0])
-            if wanted is not None and isinstance(wanted.value, str):
-                return (Path(wanted.value),)
-        if name == "pypto.frontend.jit" and plain:
-            made = [Func(f.function, f.bound, via_jit=True) for f in self.functions(plain[0])]
-            if made:
-                return made
-        if name in PASSES_FUNCTION_ON and plain:
-            bound = len(plain) - 1 if name == "functools.partial" else 0
-            made = [Func(f.function, f.bound + bound, f.via_jit) for f in self.functions(plain[0])]
-            foreign = [v for v in self.values(plain[0]) if isinstance(v, Path)] if bound else []
-            if made or foreign:
-                return [*made, *foreign]
-        return arithmetic.builtin_call(self, name, node) or (Result(name, node),)
-
-    def _made_by_call(self, callee: Result, node: cst.Call) -> Iterable[Value]:
-        """`functools.lru_cache(maxsize=None)(f)`, `pypto.frontend.jit(...)(f)`, `Maker()(...)`."""
-        if len(node.args) == 1:
-            functions = self.functions(node.args[0].value)
-            if functions and callee.callee == "pypto.frontend.jit":
-                return [Func(f.function, f.bound, via_jit=True) for f in functions]
-            if functions and callee.callee in PASSES_FUNCTION_ON:
-                return functions
-        return (Result(f"{callee.callee}()", node),)
 
     # -- the rest -------------------------------------------------------------------------------------------
 

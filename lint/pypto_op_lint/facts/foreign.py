@@ -1,0 +1,59 @@
+"""What calls of foreign code give: those that look things up by name, import, or hand a function on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from pypto_op_lint.facts import arithmetic
+from pypto_op_lint.facts.values import Func, Path, Result, Value
+
+if TYPE_CHECKING:
+    from pypto_op_lint.facts.evaluator import Evaluator
+
+PASSES_FUNCTION_ON = {
+    "functools.lru_cache", "functools.cache", "functools.wraps", "functools.partial", "torch.compile", "torch.no_grad",
+    "torch.inference_mode", "torch.jit.ignore", "builtins.staticmethod", "builtins.classmethod",
+    "torch.jit.unused", "torch._dynamo.disable", "torch.compiler.disable",
+}  # fmt: skip
+"""Calls that hand back the function they are given, as far as its behaviour goes."""
+
+
+def called(ev: Evaluator, name: str, node: cst.Call) -> Iterable[Value]:
+    """Return what a call of the foreign name `name` may give."""
+    plain = [arg.value for arg in node.args if arg.keyword is None and not arg.star]
+    if name == "builtins.getattr" and len(plain) >= 2:
+        wanted = ev.constant(plain[1])
+        if wanted is not None and isinstance(wanted.value, str):
+            attributes = [ev.attribute(v, wanted.value) for v in ev.values(plain[0])]
+            return [v for group in attributes for v in group]
+    if name == "builtins.vars" and plain:
+        return [v for base in ev.values(plain[0]) for v in ev.attribute(base, "__dict__")]
+    if name in ("importlib.import_module", "builtins.__import__") and plain:
+        wanted = ev.constant(plain[0])
+        if wanted is not None and isinstance(wanted.value, str):
+            return (Path(wanted.value),)
+    if name == "pypto.frontend.jit" and plain:
+        made = [Func(f.function, f.bound, via_jit=True) for f in ev.functions(plain[0])]
+        if made:
+            return made
+    if name in PASSES_FUNCTION_ON and plain:
+        bound = len(plain) - 1 if name == "functools.partial" else 0
+        made = [Func(f.function, f.bound + bound, f.via_jit) for f in ev.functions(plain[0])]
+        foreign = [v for v in ev.values(plain[0]) if isinstance(v, Path)] if bound else []
+        if made or foreign:
+            return [*made, *foreign]
+    return arithmetic.builtin_call(ev, name, node) or (Result(name, node),)
+
+
+def made_by_call(ev: Evaluator, callee: Result, node: cst.Call) -> Iterable[Value]:
+    """`functools.lru_cache(maxsize=None)(f)`, `pypto.frontend.jit(...)(f)`, `Maker()(...)`."""
+    if len(node.args) == 1:
+        functions = ev.functions(node.args[0].value)
+        if functions and callee.callee == "pypto.frontend.jit":
+            return [Func(f.function, f.bound, via_jit=True) for f in functions]
+        if functions and callee.callee in PASSES_FUNCTION_ON:
+            return functions
+    return (Result(f"{callee.callee}()", node),)
