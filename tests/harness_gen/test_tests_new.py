@@ -19,21 +19,48 @@ from pypto_op_lint.api import lint_path
 
 Call = Callable[..., Answer]
 
-UNDER_PYTEST = (
-    "import sys, pytest; from pypto_op.backends.sim import simulate_here; simulate_here(); "
-    "sys.exit(pytest.main(['-q', '-p', 'no:cacheprovider', '--import-mode=importlib', sys.argv[1]]))"
-)
+RUN_ALL = """
+import contextlib, io, json, runpy, sys
+import pytest
+from pypto_op.backends.sim import simulate_here
+
+simulate_here()
+impl, test, edits = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
+good = open(impl).read()
+for name, old, new in edits:
+    assert old in good
+    with open(impl, "w") as file:
+        file.write(good.replace(old, new))
+    for how in ("script", "pytest") if name in ("good", "wrong") else ("script",):
+        for module in [m for m in sys.modules if m.startswith(("chain", "test_"))]:
+            del sys.modules[module]
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            try:
+                if how == "pytest":
+                    raise SystemExit(int(pytest.main(["-q", "-p", "no:cacheprovider", "--import-mode=importlib", test])))
+                runpy.run_path(test, run_name="__main__")
+                end = 0
+            except SystemExit as stop:
+                end = stop.code
+            except Exception as error:
+                end = f"{type(error).__name__}: {error}"
+        print(json.dumps([name, how, end, out.getvalue()]), file=sys.__stdout__)
+"""
+"""One process for all runs: importing pypto and torch takes longer than the tests."""
+
+EDITS = [
+    ("good", "x_tile", "x_tile"),
+    ("wrong", "x_tile * x_tile + y_tile", "x_tile * x_tile + y_tile * 1.01"),
+    ("two outputs", "return (out,)", "return (out, out)"),
+    ("changes its inputs", "    kernel(x, y, out)", "    kernel(x, y, out)\n    x.mul_(2.0)\n    out.mul_(4.0)"),
+]
 
 
 @pytest.fixture
 def ws(tmp_path: Path) -> OpWorkspace:
     cases = [{"id": f"L1_{n}", "level": "L1", "shape": {"N": n, "D": 32}} for n in (3, 17)]
     return place("chain", tmp_path, cases=cases)
-
-
-def as_script(path: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "pypto_op.backends.hostshim", path]
-    return subprocess.run(command, capture_output=True, text=True, cwd=path.parent, timeout=250)
 
 
 def test_one_per_phase_and_one_for_the_whole_and_the_linter_takes_them(ws: OpWorkspace, call: Call) -> None:
@@ -66,29 +93,16 @@ def test_each_side_gets_the_inputs_that_it_takes(ws: OpWorkspace) -> None:
 
 
 @pytest.mark.sim
-def test_they_pass_and_a_planted_fault_fails_them(ws: OpWorkspace, call: Call) -> None:
+def test_they_pass_and_each_planted_fault_fails_them(ws: OpWorkspace, call: Call) -> None:
     assert call("tests", "new", ws.root).code == 0
-    good = as_script(ws.module_test(2))
-    assert good.returncode == 0 and "l0 and l1 agree with the golden" in good.stdout, good.stderr
-    impl = ws.module_impl(2)
-    impl.write_text(impl.read_text().replace("x_tile * x_tile + y_tile", "x_tile * x_tile + y_tile * 1.01"))
-    bad = as_script(ws.module_test(2))
-    assert bad.returncode == 1 and "agree" not in bad.stdout and "out differs" in bad.stderr
-    done = subprocess.run(
-        [sys.executable, "-c", UNDER_PYTEST, ws.module_test(2)], capture_output=True, text=True, cwd=ws.root, timeout=250
-    )
-    assert done.returncode == 1 and "2 failed" in done.stdout and "out differs" in done.stdout
-
-
-@pytest.mark.sim
-@pytest.mark.slow
-def test_a_lost_output_and_a_changed_input_fail_them(ws: OpWorkspace, call: Call) -> None:
-    assert call("tests", "new", ws.root).code == 0
-    impl = ws.module_impl(1)
-    good = impl.read_text()
-    impl.write_text(good.replace("return (out,)", "return (out, out)"))
-    told = as_script(ws.module_test(1))
-    assert told.returncode == 1 and "2 outputs, the golden has 1" in told.stderr
-    impl.write_text(good.replace("    kernel(x, y, out)", "    kernel(x, y, out)\n    x.mul_(2.0)\n    out.mul_(4.0)"))
-    told = as_script(ws.module_test(1))
-    assert told.returncode == 1, "a wrapper that changes its inputs does not change the golden's"
+    command = [sys.executable, "-c", RUN_ALL, str(ws.module_impl(2)), str(ws.module_test(2)), json.dumps(EDITS)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ws.root, timeout=280)
+    lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith('["')]
+    rows = {(name, how): (end, out) for name, how, end, out in lines}
+    assert len(rows) == 6, done.stderr
+    assert rows["good", "script"][0] == 0 and "l0 and l1 agree with the golden" in rows["good", "script"][1]
+    assert rows["good", "pytest"][0] == 0 and "2 passed" in rows["good", "pytest"][1]
+    assert "out differs" in rows["wrong", "script"][0] and "agree" not in rows["wrong", "script"][1]
+    assert rows["wrong", "pytest"][0] == 1 and "2 failed" in rows["wrong", "pytest"][1]
+    assert "2 outputs, the golden has 1" in rows["two outputs", "script"][0]
+    assert "out differs" in rows["changes its inputs", "script"][0], "the golden's inputs are others"

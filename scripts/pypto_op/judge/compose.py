@@ -11,7 +11,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pypto_op.backends.base import RunResult
+from pypto_op.backends.base import DEFAULT_LIMITS, Limits, RunResult
 from pypto_op.backends.reference import ReferenceSession
 from pypto_op.compare import Comparison, TensorComparison, compare_leaves
 from pypto_op.documents import interfaces as interfaces_document
@@ -40,8 +40,12 @@ def compare_goldens(ws: OpWorkspace) -> dict[str, Any]:
     return {key: result[key] for key in ("status", "pairs", "summary", "hashes")}
 
 
-def compose(ws: OpWorkspace) -> dict[str, Any]:
+def compose(ws: OpWorkspace, *, limits: Limits = DEFAULT_LIMITS) -> dict[str, Any]:
     """Compare the golden of M_1..M_N with the operator's golden on every (seed, shape, output).
+
+    Args:
+        ws: the operator.
+        limits: of each run of a golden.
 
     Returns:
         schema_version, op_name, status, pairs, summary, sentence (the verifier's words), hashes, and triples: one
@@ -63,7 +67,7 @@ def compose(ws: OpWorkspace) -> dict[str, Any]:
     cases = _cases(wiring, wiring.composition)
     triples: list[dict[str, Any]] = []
     summary = ""
-    with ReferenceSession(ws) as session:
+    with ReferenceSession(ws, limits=limits) as session:
         for case in cases:
             comparison = _compared(session, ws, wiring, case, policy)
             place = {"seed": case["seed"], "shape": case["shape"]}

@@ -93,7 +93,7 @@ def _self_test(ws: OpWorkspace, console: Console, options: Mapping[str, Any]) ->
 def _compose(ws: OpWorkspace, console: Console, options: Mapping[str, Any]) -> _Answer:
     from pypto_op.judge.compose import compose
 
-    result = compose(ws)
+    result = compose(ws, limits=options["limits"])
     for row in result["triples"]:
         if not row["all_close"]:
             console.print(

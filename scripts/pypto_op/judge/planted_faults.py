@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,8 +19,25 @@ if TYPE_CHECKING:
     Leaves = Sequence[torch.Tensor]
 
 
-def missed(outputs: Leaves, policy: Policy) -> list[str]:
-    """Return the planted faults that the comparison takes for right; "the golden itself" if it refuses that.
+NEEDED = ("all zero", "twice as large", "a lost last row")
+"""Faults that some case of a suite must be able to tell for each floating output, where it has two rows."""
+
+
+@dataclass(frozen=True)
+class Planted:
+    """What became of the faults that were planted into the outputs of one case.
+
+    Attributes:
+        seen: (fault, output) pairs that the comparison refused.
+        missed: those that it took for right, in words; "the golden itself" where it refuses that.
+    """
+
+    seen: frozenset[tuple[str, int]]
+    missed: tuple[str, ...]
+
+
+def plant(outputs: Leaves, policy: Policy) -> Planted:
+    """Plant faults into a golden's outputs and compare.
 
     Args:
         outputs: the golden's, of one case.
@@ -28,27 +46,50 @@ def missed(outputs: Leaves, policy: Policy) -> list[str]:
     rule = get_policy("allclose@1") if policy.needs_twins else policy
     names = [f"out{i}" for i in range(len(outputs))]
     escaped = [] if compare_leaves(list(outputs), outputs, names=names, policy=rule).all_close else ["the golden itself"]
-    for fault, wrong in _faults(outputs):
+    seen = set()
+    for fault, place, wrong in _faults(outputs, rule):
         if compare_leaves(wrong, outputs, names=names, policy=rule).all_close:
-            escaped.append(fault)
-    return escaped
+            escaped.append(f"{fault} (output {place})")
+        else:
+            seen.add((fault, place))
+    return Planted(frozenset(seen), tuple(escaped))
 
 
-def _faults(outputs: Leaves) -> Iterator[tuple[str, list[torch.Tensor]]]:
-    """Yield faults that really change something: a transposed constant, say, is no fault."""
+def _faults(outputs: Leaves, rule: Policy) -> Iterator[tuple[str, int, list[torch.Tensor]]]:
+    """Yield faults that are worth the name: the reverse of a constant, say, is none."""
     if len(outputs) > 1:
-        yield "a dropped output", list(outputs[:-1])
-    yield "one output too many", [*outputs, outputs[0]]
+        yield "a dropped output", len(outputs) - 1, list(outputs[:-1])
+    yield "one output too many", 0, [*outputs, outputs[0]]
     for i, output in enumerate(outputs):
-        for name, make in _OF_ONE.items():
+        for name, make in _OF_FORM.items():
             wrong = make(output)
-            if wrong is not None and not _same(wrong, output):
-                yield f"{name} (output {i})", [*outputs[:i], wrong, *outputs[i + 1 :]]
+            if wrong is not None:
+                yield name, i, [*outputs[:i], wrong, *outputs[i + 1 :]]
+        for name, make in _OF_VALUE.items():
+            wrong = make(output)
+            if wrong is not None and _is_far(wrong, output, rule):
+                yield name, i, [*outputs[:i], wrong, *outputs[i + 1 :]]
         for j in range(i):
-            if outputs[j].shape == output.shape and not _alike(outputs[j], output):
+            other = outputs[j]
+            if other.shape == output.shape and other.dtype == output.dtype and _is_far(other, output, rule):
                 swapped = list(outputs)
                 swapped[i], swapped[j] = swapped[j], swapped[i]
-                yield f"outputs {j} and {i} swapped", swapped
+                yield f"swapped with output {j}", i, swapped
+
+
+def _is_far(wrong: torch.Tensor, output: torch.Tensor, rule: Policy) -> bool:
+    """Whether some element is off by more than twice what the tolerance allows, told by the textbook formula."""
+    import torch
+
+    if not output.is_floating_point():
+        return not torch.equal(wrong, output)
+    numbers = rule.for_dtype(str(output.dtype).removeprefix("torch."))
+    atol, rtol = float(numbers.get("atol", 0.0)), float(numbers.get("rtol", numbers.get("mare", 0.0)))
+    off, size = (wrong.double() - output.double()).abs(), output.double().abs()
+    return bool((off > _CLEARLY * (atol + rtol * size)).any())
+
+
+_CLEARLY = 2.0
 
 
 def _other_dtype(output: torch.Tensor) -> torch.Tensor:
@@ -57,83 +98,54 @@ def _other_dtype(output: torch.Tensor) -> torch.Tensor:
     return output.to(torch.float64 if output.dtype is not torch.float64 else torch.float32)
 
 
-def _other_shape(output: torch.Tensor) -> torch.Tensor | None:
+def _other_shape(output: torch.Tensor) -> torch.Tensor:
     return output.unsqueeze(0)
-
-
-def _zero(output: torch.Tensor) -> torch.Tensor | None:
-    import torch
-
-    return torch.zeros_like(output) if _tells(output) else None
 
 
 def _nan(output: torch.Tensor) -> torch.Tensor | None:
     if not output.is_floating_point() or not output.numel():
         return None
-    wrong = output.clone()
-    flat = wrong.reshape(-1)
-    at = flat.numel() - 1
-    flat[at] = float("inf") if flat[at].isnan() else float("nan")
-    return flat.reshape(wrong.shape)
+    flat = output.clone().reshape(-1)
+    flat[-1] = float("inf") if flat[-1].isnan() else float("nan")
+    return flat.reshape(output.shape)
+
+
+def _zero(output: torch.Tensor) -> torch.Tensor:
+    import torch
+
+    return torch.zeros_like(output)
 
 
 def _reversed(output: torch.Tensor) -> torch.Tensor | None:
-    if not output.dim() or not _tells(output):
-        return None
-    flipped = output.flip(0)
-    return None if _alike(flipped, output) else flipped
+    return output.flip(0) if output.dim() else None
 
 
 def _doubled(output: torch.Tensor) -> torch.Tensor | None:
-    return output * 2 if output.is_floating_point() and _tells(output) else None
+    return output * 2 if output.is_floating_point() else None
 
 
 def _lost_tail(output: torch.Tensor) -> torch.Tensor | None:
     """The last row is never written: it holds zeros."""
-    if not output.dim() or output.shape[0] < 2 or not _tells(output[-1]):
+    if not output.dim() or output.shape[0] < 2:
         return None
     wrong = output.clone()
     wrong[-1] = 0
     return wrong
 
 
-_OF_ONE: dict[str, Callable[[torch.Tensor], torch.Tensor | None]] = {
+_Maker = Callable[["torch.Tensor"], "torch.Tensor | None"]
+
+_OF_FORM: dict[str, _Maker] = {
     "another dtype": _other_dtype,
     "another shape": _other_shape,
-    "all zero": _zero,
     "a NaN or Inf in the wrong place": _nan,
+}
+_OF_VALUE: dict[str, _Maker] = {
+    "all zero": _zero,
     "reversed rows": _reversed,
     "twice as large": _doubled,
     "a lost last row": _lost_tail,
 }
-
-
-def _tells(output: torch.Tensor) -> bool:
-    """Whether an output is large enough that a wrong one can be told from it at all."""
-    if not output.numel():
-        return False
-    if not output.is_floating_point():
-        return bool(output.any())
-    finite = output[output.isfinite()]
-    return bool(finite.numel()) and float(finite.abs().max()) > _VISIBLE
-
-
-_VISIBLE = 1e-2
-"""An output below this may lie within an absolute tolerance altogether; a suite's other cases then have to see it."""
-
-
-def _alike(one: torch.Tensor, other: torch.Tensor) -> bool:
-    import torch
-
-    if one.dtype != other.dtype:
-        return False
-    return bool(torch.allclose(one.double(), other.double(), rtol=5e-2, atol=_VISIBLE, equal_nan=True))
-
-
-def _same(one: torch.Tensor, other: torch.Tensor) -> bool:
-    import torch
-
-    return one.dtype == other.dtype and one.shape == other.shape and bool(torch.equal(one, other))
 
 
 def leaks(outputs: Leaves, golden: Path) -> list[str]:

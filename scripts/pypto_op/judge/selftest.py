@@ -43,6 +43,7 @@ class _Known:
     ws: OpWorkspace
     session: ReferenceSession
     suite: Path | None
+    limits: Limits
     contract: Contract | None = None
     inputs: dict[str, list[Value]] = field(default_factory=dict)
     answers: dict[str, RunResult] = field(default_factory=dict)
@@ -79,8 +80,9 @@ def self_test(ws: OpWorkspace, *, suite: Path | None = None, limits: Limits | No
     """
     started = time.monotonic()
     rows = []
-    with ReferenceSession(ws, limits=limits or Limits()) as session:
-        known = _Known(ws, session, suite)
+    limits = limits or Limits()
+    with ReferenceSession(ws, limits=limits) as session:
+        known = _Known(ws, session, suite, limits)
         for name, check in CHECKS.items():
             rows.append({"name": name, **_outcome(check, known)})
     status = Status.FAIL if any(row["status"] == Status.FAIL for row in rows) else Status.PASS
@@ -209,23 +211,37 @@ def _returns_contract(contract: Contract, case: Mapping[str, Any], answer: RunRe
 
 
 def _faults(known: _Known) -> str:
-    contract = known.sound
-    seen = 0
+    contract, suite = known.sound, known.suite or known.ws.suite
+    told: set[tuple[str, int]] = set()
+    count = 0
     for case in contract.cases:
         answer = known.answers.get(case["id"])
         if answer is None:
             raise ContractError("not planted, since the golden is broken")
-        if case.get("precision", True):
-            missed = planted_faults.missed(answer.outputs, contract.policy_for(case))
-            seen += 1
-            if missed:
-                raise ContractError(
-                    f"the comparison does not see: {', '.join(missed)}",
-                    file=known.ws.suite,
-                    where=f"case {case['id']}",
-                    remedy="use inputs whose outputs are not all alike, or a tighter tolerance",
-                )
-    return f"every planted fault is seen in each of {seen} precision cases, and the golden agrees with itself"
+        if not case.get("precision", True):
+            continue
+        planted = planted_faults.plant(answer.outputs, contract.policy_for(case))
+        told |= planted.seen
+        count += 1
+        if planted.missed:
+            words = f"the comparison does not see: {', '.join(planted.missed)}"
+            raise ContractError(words, file=suite, where=f"case {case['id']}", remedy="tighten the case's tolerance")
+    blind = list(_blind(known, told))
+    if blind:
+        remedy = "use inputs with larger outputs, or a tighter tolerance"
+        raise ContractError(f"no case could tell {', '.join(blind)}", file=suite, remedy=remedy)
+    return f"{len(told)} kinds of fault planted, each seen in each of {count} precision cases; the golden agrees with itself"
+
+
+def _blind(known: _Known, told: set[tuple[str, int]]) -> Iterator[str]:
+    """Yield the faults that every precision case of the suite is blind to, for an output that could have them."""
+    answers = [known.answers[case["id"]] for case in known.sound.cases if case.get("precision", True)]
+    for i, port in enumerate(known.sound.interfaces.final_outputs):
+        outputs = [answer.outputs[i] for answer in answers if answer.outputs[i].is_floating_point()]
+        rows = max((output.shape[0] for output in outputs if output.dim()), default=0)
+        for fault in planted_faults.NEEDED if outputs else ():
+            if (fault, i) not in told and (fault != "a lost last row" or rows > 1):
+                yield f"{port.name} from one that is wrong like this: {fault}"
 
 
 def _cancellation(known: _Known) -> str:
@@ -266,7 +282,9 @@ def _composition(known: _Known) -> str:
         raise _NotYet("one module: there is nothing to compose")
     if not known.ws.module_golden(n).is_file():
         raise _NotYet(f"the golden of M{n} comes with its phase; then `--compose` verifies it")
-    result = compose(known.ws)
+    if len(known.answers) < len(known.sound.cases):
+        raise ContractError("not composed, since the golden is broken")
+    result = compose(known.ws, limits=known.limits)
     if result["status"] != Status.PASS:
         raise ContractError(result["sentence"], file=known.ws.interfaces, remedy="revise the module boundaries")
     return str(result["sentence"])
