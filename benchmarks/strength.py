@@ -11,7 +11,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -208,6 +208,27 @@ def _living(results: dict[str, Any]) -> list[str]:
     return lines
 
 
+def _merged(reports: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return one report per operator; one of some mutants only replaces or adds these in the one before it."""
+    from pypto_op.mutation.score import lower_bound
+
+    whole: dict[str, dict[str, Any]] = {}
+    for report in reports:
+        old = whole.get(report["op_name"])
+        if old is None or not (report["only"] or report["operators"]):
+            whole[report["op_name"]] = report
+            continue
+        if {name: old["hashes"].get(name) for name in BOUND_TO} != {name: report["hashes"].get(name) for name in BOUND_TO}:
+            raise click.UsageError(f"the reports on {report['op_name']} are of different files")
+        together = {(m["operator"], m["line"], m["diff"]): m for m in (*old["mutants"], *report["mutants"])}
+        mutants = list(together.values())
+        for name in ("killed", "survived", "equivalent", "invalid"):
+            old[name] = sum(mutant["status"] == name for mutant in mutants)
+        tried = old["killed"] + old["survived"]
+        old["mutants"], old["score"], old["lower_bound"] = mutants, old["killed"] / tried, lower_bound(old["killed"], tried)
+    return list(whole.values())
+
+
 @click.command()
 @click.argument("ops", nargs=-1)
 @click.option("--report", "reports", type=click.Path(path_type=Path, exists=True), multiple=True)
@@ -217,8 +238,7 @@ def _living(results: dict[str, Any]) -> list[str]:
 def main(ops: Sequence[str], reports: Sequence[Path], limit: int | None, variants: bool, page_only: bool) -> None:
     """Measure some operators, or take over reports, and write docs/strength.md."""
     results = load()
-    for path in reports:
-        report = json.loads(path.read_text(encoding="utf-8"))
+    for report in _merged(json.loads(path.read_text(encoding="utf-8")) for path in reports):
         old = results.get(report["op_name"], {})
         results[report["op_name"]] = {**condensed(report), "variants": old.get("variants", {})}
     for op in () if page_only else ops:

@@ -51,6 +51,7 @@ class Wish:
     Attributes:
         operators: names of mutation operators; None: all.
         limit: the most mutants; None: all.
+        only: ids of the mutants, as an earlier report with the same operators named them; None: all.
         jobs: mutants at once.
         seed: of the sample, of the second trial, of the inputs for likeness.
         levels: only these levels of the suite.
@@ -61,6 +62,7 @@ class Wish:
 
     operators: Sequence[str] | None = None
     limit: int | None = None
+    only: Sequence[str] | None = None
     jobs: int = 1
     seed: int = DEFAULT_SEED
     levels: Sequence[str] | None = None
@@ -100,6 +102,11 @@ class _Campaign:
             raise ContractError("there is no implementation to mutate", file=subject.impl, remedy="write it first")
         self._program = Program(subject.impl.read_text(encoding="utf-8"), subject.wrapper)
         self._mutants = make_mutants(self._program, operators, limit=wish.limit, seed=wish.seed)
+        if wish.only is not None:
+            unknown = sorted(set(wish.only) - {mutant.id for mutant in self._mutants})
+            if unknown:
+                raise ContractError(f"there is no mutant {unknown[0]}", file=subject.impl, remedy="take ids from a report")
+            self._mutants = [mutant for mutant in self._mutants if mutant.id in wish.only]
         if not self._mutants:
             raise ContractError("these operators find nothing to change in this kernel", file=subject.impl, remedy="use all")
         cases = [case for case in contract.select(wish.levels, wish.case) if checks_precision(case)]
@@ -212,6 +219,7 @@ class _Campaign:
             "hashes": evidence.file_hashes(self._workspace),
             "operators": list(self._wish.operators) if self._wish.operators is not None else None,
             "limit": self._wish.limit,
+            "only": list(self._wish.only) if self._wish.only is not None else None,
             "likeness": self._wish.likeness,
             "cases": self._cases,
             "kills_by_case": _kills_by_case(found),

@@ -21,6 +21,7 @@ def _names(context: click.Context, option: click.Parameter, text: str | None) ->
 @click.argument("op_dir", type=click.Path(path_type=Path))
 @click.option("--operators", callback=_names, metavar="A,B", help="Only these mutation operators; see --list.")
 @click.option("--limit", type=click.IntRange(1), metavar="N", help="At most N mutants, chosen at random.")
+@click.option("--only", callback=_names, metavar="m012,m034", help="Only these mutants of an earlier report.")
 @click.option("--jobs", type=click.IntRange(1, 64), help="Mutants at once; default: one per core.")
 @click.option("--seed", type=click.IntRange(0), help="Of the choice and of each case's second trial; default: a fixed one.")
 @click.option("--levels", callback=_names, metavar="L2,L3", help="Only these levels of the suite.")
@@ -53,6 +54,7 @@ def mutate(op_dir: Path, as_json: bool, list_only: bool, **wanted: Any) -> int:
     wish = Wish(
         operators=wanted["operators"],
         limit=wanted["limit"],
+        only=wanted["only"],
         jobs=wanted["jobs"] or os.cpu_count() or 1,
         seed=DEFAULT_SEED if wanted["seed"] is None else wanted["seed"],
         levels=wanted["levels"],
