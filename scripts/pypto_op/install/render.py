@@ -87,7 +87,9 @@ def _opencode(root: Path, agents: list[Agent], python: str) -> Plan:
     server = {"type": "local", "command": [python, str(root / "scripts" / "mcp_server.py")]}
     guarded = {f"{_MCP_SERVER}_state_transition": "deny"}
     plan: Plan = {
-        "opencode.json": _json({"mcp": {_MCP_SERVER: server}, "permission": guarded}),
+        "opencode.json": _json(
+            {"$schema": "https://opencode.ai/config.json", "mcp": {_MCP_SERVER: server}, "permission": guarded}
+        ),
         "plugins/pypto-op.js": File(_opencode_plugin(root, python).encode()),
         "pypto-op-bin/pypto-op": File(_launcher(python), executable=True),
     }

@@ -16,7 +16,7 @@ from pypto_op_lint import pypto_names
 from pypto_op_lint.registry import all_rules
 
 _RULE = re.compile(r"\b(?:OL|PX)\d{2}\b")
-_TEAM = re.compile(r"(?<![\w./-])pypto-[a-z]+(?:-[a-z]+)*\b(?!\.\w|/)")
+_TEAM = re.compile(r"(?<![\w./-])pypto-[a-z]+(?:-[a-z]+)*(?![\w-])(?!\.\w|/)")
 _MCP = re.compile(r"\bmcp__[\w-]+__(\w+)")
 _ACTION = re.compile(r"state_transition\(\s*action=[\"'](\w+)[\"']|pypto-op state ([a-z_]+)\b")
 _PYPTO = re.compile(r"\bpypto\.[a-zA-Z_][\w.]*(?!\w*[*{<])")
