@@ -36,6 +36,7 @@ def claude_environment(base: dict[str, str], port: int) -> dict[str, str]:
         **dict.fromkeys(quiet.split(), "1"),
         "CLAUDE_CODE_DISABLE_OFFICIAL_MARKETPLACE_AUTOINSTALL": "1",
         "MCP_CONNECTION_NONBLOCKING": "0",
+        "MCP_TIMEOUT": "120000",
         "ANTHROPIC_BASE_URL": f"http://127.0.0.1:{port}",
         "ANTHROPIC_API_KEY": "dummy",
     }

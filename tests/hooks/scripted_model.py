@@ -2,7 +2,7 @@
 
 Stateless: the actor is named by `[[actor:NAME]]` in the first user message, the turn is the number of the assistant's
 messages so far. So retries, subagents and refused stops need no bookkeeping. Requests without tools (titles) get a
-fixed text.
+fixed text. A step may use what an earlier tool result said: `{{token}}` stands for the latest `"token": "..."`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ class ScriptedModel:
         actor = found.group(1) if found else "main"
         turn = sum(1 for message in messages if message["role"] == "assistant")
         steps = self.script.get(actor, [])
-        return actor, turn, steps[turn] if body.get("tools") and turn < len(steps) else {"text": "done"}
+        step = steps[turn] if body.get("tools") and turn < len(steps) else {"text": "done"}
+        return actor, turn, filled(step, messages)
 
     def told(self, actor: str, turn: int) -> str:
         """Return everything that `actor` was newly told before its turn number `turn`."""
@@ -45,6 +46,17 @@ class ScriptedModel:
                 return "\n".join(_texts(messages[last + 1 :]))
         turns = [self.step(body)[:2] for body in self.requests if body.get("tools")]
         raise AssertionError(f"{actor} never came to turn {turn}; there were {turns}")
+
+
+def filled(step: Step, messages: list[dict[str, Any]]) -> Step:
+    """Return a step with each `{{name}}` replaced by the value that the latest tool result gave under that name."""
+    text = json.dumps(step)
+    told = json.dumps(messages).replace("\\", "")
+    for name in set(re.findall(r"\{\{(\w+)\}\}", text)):
+        values = re.findall(rf'"{name}":\s*"([^"]+)"', told)
+        text = text.replace(f"{{{{{name}}}}}", values[-1] if values else "")
+    found: Step = json.loads(text)
+    return found
 
 
 def _texts(node: Any) -> Iterator[str]:
