@@ -70,16 +70,17 @@ def stale(op: str, results: dict[str, Any]) -> bool:
 def condensed(report: dict[str, Any]) -> dict[str, Any]:
     """Return what the page needs of a report of `pypto-op mutate`: the counts, and each mutant that lives."""
     kept = ("id", "operator", "line", "diff", "status", "detail")
-    names = ("hashes", "killed", "survived", "equivalent", "invalid", "score", "lower_bound", "limit", "cases", "trials", "jobs")
-    names += ("cpu_seconds",)
+    names = ("hashes", "killed", "survived", "equivalent", "invalid", "score", "lower_bound", "limit", "cases", "trials")
     by_operator: dict[str, dict[str, int]] = {}
     for mutant in report["mutants"]:
         row = by_operator.setdefault(mutant["operator"], {})
         row[mutant["status"]] = row.get(mutant["status"], 0) + 1
     return {
         **{name: report[name] for name in names},
+        "jobs": report["jobs"],
+        "cpu_seconds": report["cpu_seconds"],
         "seconds": round(report["seconds"]),
-        "load": round(os.getloadavg()[0], 1),
+        "load": report.get("load"),
         "sabotage": {run["kind"]: run["refused"] for run in report["sabotage"]},
         "kills_by_case": report["kills_by_case"],
         "by_operator": by_operator,
@@ -173,8 +174,10 @@ def _overview(results: dict[str, Any]) -> list[str]:
     lines.append("")
     for op, found in sorted(results.items()):
         cases = ", ".join(f"`{case}` {count}" for case, count in list(found["kills_by_case"].items())[:5])
-        spent = f"{found['seconds']} s, of them {found['cpu_seconds']:.0f} s of processor time"
-        lines.append(f"{op}: {spent}, {found['jobs']} workers, load {found['load']:g}; most kills by {cases}.  ")
+        spent = [f"{found['seconds']} s with {found['jobs']} workers"]
+        spent += [f"{found['cpu_seconds']:.0f} s of processor time"] if found["cpu_seconds"] else []
+        spent += [f"load {found['load']:g}"] if found["load"] is not None else []
+        lines.append(f"{op}: {', '.join(spent)}; most kills by {cases}.  ")
     return lines
 
 

@@ -6,6 +6,9 @@ import pypto
 import torch
 
 TILE = 16
+"""Rows of a tile."""
+
+# The lowest score.
 LOWEST = -3.4e38
 
 

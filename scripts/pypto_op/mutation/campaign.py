@@ -227,6 +227,7 @@ class _Campaign:
             "seed": self._wish.seed,
             "jobs": self._wish.jobs,
             "seconds": round(time.monotonic() - self._started, 3),
+            "load": round(os.getloadavg()[0], 1),
             "cpu_seconds": round(_cpu_seconds() - self._cpu, 1),
             "mutants": [_entry(mutant, *found[mutant.id]) for mutant in self._mutants if mutant.id in found],
         }

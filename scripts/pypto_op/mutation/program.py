@@ -145,7 +145,8 @@ class Program:
         for statement in self.module.body:
             if self._constant(statement):
                 function = next(iter(self.functions.values()))
-                yield from self._below(statement.children[0], (statement,), function)
+                for child in statement.children:
+                    yield from self._below(child, (statement,), function)
 
     @cached_property
     def _positions(self) -> dict[cst.CSTNode, CodeRange]:
