@@ -15,7 +15,7 @@ from pypto_op.workspace import OpWorkspace
 
 Call = Callable[..., Answer]
 
-SOURCE = '''"""M1..M2: the square of x plus y; see chain_module12_wrapper."""
+SOURCE = '''"""M1..M2 of chain: the square of x plus y; see chain_module12_wrapper."""
 
 import os
 

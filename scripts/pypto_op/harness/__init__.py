@@ -7,5 +7,5 @@ suite.py       the cases of a first eval/adversarial_suite.json
 rehearsal.py   tries each case on the golden, and drops or mends those that say nothing
 evaluation.py  `pypto-op harness new`: test_inputs.py, adversarial_suite.json, adversarial_runner.py
 tests.py       `pypto-op tests new`: the tests of the modules and of the operator
-integration.py `pypto-op cleanup`: <op>_impl.py and README.md from the last staged impl (renaming.py)
+integration.py `pypto-op cleanup`: <op>_impl.py and README.md from the last staged impl (renaming.py, readme.py)
 """

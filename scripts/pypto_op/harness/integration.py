@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import ast
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from pypto_op.documents import interfaces as interfaces_document
 from pypto_op.documents import spec as spec_document
 from pypto_op.documents.golden import read_signature
-from pypto_op.documents.interfaces import Interfaces
 from pypto_op.documents.reading import read_text
-from pypto_op.documents.spec import Spec
 from pypto_op.documents.writing import write_atomically
 from pypto_op.errors import ContractError
-from pypto_op.harness.generated import Fate, Outcome, render, write
-from pypto_op.harness.material import FLOATS, scalar_defaults
+from pypto_op.harness.generated import Fate, Outcome, write
+from pypto_op.harness.readme import readme_text
 from pypto_op.harness.renaming import integrated
 from pypto_op.state.hashing import sha256_bytes
 from pypto_op.state.kept_functions import function_hashes, require_kept
@@ -111,86 +107,3 @@ def _lint(ws: OpWorkspace) -> list[str]:
     result = lint_path(ws.impl, event=LintEvent.SUBMIT_FOR_VERIFY, stage=5)
     blocking = [finding for finding in result.findings if finding.severity.blocks and finding.status == "FAIL"]
     return [f"[{f.rule_id}][{f.severity}] line {f.line}: {f.message}" for f in blocking]
-
-
-# -- README.md --------------------------------------------------------------------------------------------------------
-
-
-def readme_text(ws: OpWorkspace, spec: Spec, interfaces: Interfaces, impl: str) -> str:
-    """Return the README of the integrated operator, for whoever uses it.
-
-    Args:
-        ws: the operator.
-        spec: SPEC.md.
-        interfaces: the contract.
-        impl: the text of the integrated impl.
-    """
-    wrapper = read_signature(ws.module_impl(interfaces.total_modules), ws.wrapper_name(interfaces.total_modules))
-    ports = {port.name: port for port in interfaces.primary_inputs}
-    taken = [ports[name] for name in wrapper.parameters if name in ports]
-    scalars = scalar_defaults(ws, spec, interfaces)
-    sizes = _example_sizes(spec, interfaces)
-    follows = set(spec.supported_dtypes)
-    context: dict[str, Any] = {
-        "op": ws.name,
-        "wrapper": ws.wrapper_name(),
-        "parameters": ", ".join(wrapper.parameters),
-        "results": ", ".join(port.name for port in interfaces.final_outputs),
-        "rows": [
-            {"name": p.name, "kind": kind, "shape": _shape(p.shape), "dtype": _dtypes(p.dtype, spec, follows)}
-            for kind, group in (("input", taken), ("output", interfaces.final_outputs))
-            for p in group
-        ],
-        "dtypes": ", ".join(spec.supported_dtypes),
-        "axes": [_axis(axis, spec) for axis in spec.dynamic_axes],
-        "constraints": spec.shape_constraints,
-        "example": [_example(p, sizes, spec, scalars) for p in taken],
-        "tolerance": _tolerance(spec),
-        "description": _description(impl),
-    }
-    return render("README.md.j2", context)
-
-
-def _shape(shape: tuple[str, ...]) -> str:
-    return "[" + ", ".join(shape) + "]" if shape else "a number"
-
-
-def _dtypes(dtype: str, spec: Spec, follows: set[str]) -> str:
-    return ", ".join(spec.supported_dtypes) if dtype in follows and dtype in FLOATS else dtype
-
-
-def _axis(axis: str, spec: Spec) -> str:
-    low, high = spec.axis_ranges.get(axis, (1, 0))
-    return f"{axis} (from {low} to {high})" if high else f"{axis}"
-
-
-def _example_sizes(spec: Spec, interfaces: Interfaces) -> dict[str, int]:
-    from pypto_op.documents import default_suite
-
-    return default_suite.solve(spec.p0_shapes[0], interfaces, "p0_shapes[0]")
-
-
-def _example(port: Any, sizes: dict[str, int], spec: Spec, scalars: dict[str, Any]) -> str:
-    if not port.shape:
-        return f"{port.name} = {scalars.get(port.name, sizes.get(port.name, 1))!r}"
-    shape = ", ".join(map(str, port.sizes(sizes)))
-    if port.dtype in FLOATS:
-        dtype = spec.supported_dtypes[0] if port.dtype in spec.supported_dtypes else port.dtype
-        return f'{port.name} = torch.randn({shape}, dtype=torch.{dtype}, device="npu:0")'
-    dtype = "int64" if port.dtype == "int" else port.dtype
-    return f'{port.name} = torch.zeros({shape}, dtype=torch.{dtype}, device="npu:0")'
-
-
-def _tolerance(spec: Spec) -> list[str]:
-    rows = []
-    for dtype in spec.supported_dtypes:
-        pair = spec.tolerance_for(dtype) if dtype in FLOATS else None
-        if pair is not None:
-            rows.append(f"{dtype}: atol {pair[0]:g}, rtol {pair[1]:g}")
-    return rows
-
-
-def _description(impl: str) -> str:
-    """Return the first paragraph of the kernel file's docstring, "" without one."""
-    words = ast.get_docstring(ast.parse(impl)) or ""
-    return " ".join(words.split("\n\n")[0].split())

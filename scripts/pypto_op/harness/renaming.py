@@ -17,7 +17,7 @@ from pypto_op.errors import ContractError
 from pypto_op.workspace import OpWorkspace
 
 _STUB = re.compile(r"#\s*STUB\b")
-_PHASES = re.compile(r"\b(?:Modules?\s+)?M_?1(?:\s*(?:\.\.\.?|-|\u2013|to)\s*M_?\d+)?\s*(?:composed\s*)?[:.]\s*", re.IGNORECASE)
+_PHASES = re.compile(r"(?:Modules?\s+)?M_?1(?:\s*(?:\.\.+|-|\u2013|to)\s*M_?\d+)?(?:\s+(?:composed|of\s+\w+))*\s*:\s*", re.I)
 
 Statement = cst.SimpleStatementLine | cst.BaseCompoundStatement
 

@@ -143,10 +143,10 @@ def _policies(spec: Spec) -> dict[str, Any]:
             rows.append((dtype, repr("mere_mare@1" if policy.needs_twins else policy.as_dict())))
     if policy.name == "allclose":
         return {"policies": rows, "policy_note": "(atol, rtol), as in SPEC.md", "how": _ALLCLOSE}
-    return {"policies": rows, "policy_note": "the policy of SPEC.md's tolerance", "how": "policy=POLICY[dtype]"}
+    return {"policies": rows, "policy_note": "the policy of SPEC.md's tolerance", "how": "policy=policy"}
 
 
-_ALLCLOSE = "atol=POLICY[dtype][0], rtol=POLICY[dtype][1]"
+_ALLCLOSE = "atol=policy[0], rtol=policy[1]"
 
 
 def _words(names: list[str]) -> str:

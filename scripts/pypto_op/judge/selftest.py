@@ -113,6 +113,8 @@ class _NotYet(Exception):
 
 
 def _runner(known: _Known) -> str:
+    if not known.ws.runner.exists() and interfaces_document.load(known.ws.interfaces).total_modules == 1:
+        raise _NotYet("one module: `pypto-op verify` needs no runner file")
     adversarial.check_runner(known.ws.runner)
     return "eval/adversarial_runner.py is what pypto-op generates"
 
@@ -230,7 +232,7 @@ def _faults(known: _Known) -> str:
     if blind:
         remedy = "use inputs with larger outputs, or a tighter tolerance"
         raise ContractError(f"no case could tell {', '.join(blind)}", file=suite, remedy=remedy)
-    return f"{len(told)} kinds of fault planted, each seen in each of {count} precision cases; the golden agrees with itself"
+    return f"{len(told)} kinds of fault, planted in {count} precision cases, were all seen; the golden agrees with itself"
 
 
 def _blind(known: _Known, told: set[tuple[str, int]]) -> Iterator[str]:
