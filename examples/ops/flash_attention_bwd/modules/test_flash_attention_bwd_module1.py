@@ -76,7 +76,9 @@ def _check(case_id, level, shape, dtype):
     )
     bad = []
     for name, leaf, reference in zip(OUTPUTS, actual, expected, strict=True):
-        result = detailed_tensor_compare(leaf, reference, tensor_name=name, atol=POLICY[dtype][0], rtol=POLICY[dtype][1])
+        # An output that is float32 whatever the inputs are has float32's tolerance.
+        policy = POLICY.get(str(reference.dtype).removeprefix("torch."), POLICY[dtype])
+        result = detailed_tensor_compare(leaf, reference, tensor_name=name, atol=policy[0], rtol=policy[1])
         if not result["all_close"]:
             bad.append(f"{name} differs, max diff {result['max_diff']}")
     assert not bad, f"{case_id}, {dtype}: {'; '.join(bad)}"
@@ -107,4 +109,4 @@ if __name__ == "__main__":
     except AssertionError as error:
         sys.exit(f"module1: FAIL: {error}")
     print("module1: l0 and l1 agree with the golden")
-# pypto-op generated: 0200ee10b1797987ddb7ae5b75af8048b7eacb915f83d35422d30a99f440c685
+# pypto-op generated: b6cdaa608d868022e9893daa22b29c2be3f614ae5e0e64f47bb7b60615312677

@@ -76,7 +76,9 @@ def _check(case_id, level, shape, dtype):
     )
     bad = []
     for name, leaf, reference in zip(OUTPUTS, actual, expected, strict=True):
-        result = detailed_tensor_compare(leaf, reference, tensor_name=name, atol=POLICY[dtype][0], rtol=POLICY[dtype][1])
+        # An output that is float32 whatever the inputs are has float32's tolerance.
+        policy = POLICY.get(str(reference.dtype).removeprefix("torch."), POLICY[dtype])
+        result = detailed_tensor_compare(leaf, reference, tensor_name=name, atol=policy[0], rtol=policy[1])
         if not result["all_close"]:
             bad.append(f"{name} differs, max diff {result['max_diff']}")
     assert not bad, f"{case_id}, {dtype}: {'; '.join(bad)}"
@@ -107,4 +109,4 @@ if __name__ == "__main__":
     except AssertionError as error:
         sys.exit(f"module12: FAIL: {error}")
     print("module12: l0 and l1 agree with the golden")
-# pypto-op generated: fd7716b7606164b5e2d3986b7b6122c729899b885fd688cacc81466f2e093d08
+# pypto-op generated: fdc641bf2bfbdfe3e8b9fb2547dff4258aba2c3c8e30c96397cb5a180750f08a
