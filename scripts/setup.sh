@@ -29,5 +29,5 @@ fi
 
 [[ -x $venv/bin/python ]] || "$python" -m venv "$venv"
 echo "setup: installing into $venv (a minute or two, once)"
-"$venv/bin/python" -m pip install --quiet --disable-pip-version-check -e '.[sim,mcp,dev]' 2> >(grep -v '^WARNING: Location' >&2)
+"$venv/bin/python" -m pip install --quiet --disable-pip-version-check -e '.[sim,triton,mcp,dev]' 2> >(grep -v '^WARNING: Location' >&2)
 echo "setup: done"

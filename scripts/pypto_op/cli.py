@@ -33,6 +33,7 @@ _COMMANDS: dict[str, tuple[str, str]] = {
     "report": ("pypto_op.report.commands:report", "write one HTML page about an operator"),
     "demo": ("pypto_op.demo.commands:demo", "watch one operator go from request to verdict"),
     "doctor": ("pypto_op.backends.commands:doctor", "say what this machine can do"),
+    "script": ("pypto_op.backends.commands:script", "run a Python file that was written for the device, here"),
     "extract-pypto-calls": (
         "pypto_op.review.commands:extract_pypto_calls",
         "list the pypto calls of a file in order",
@@ -41,6 +42,7 @@ _COMMANDS: dict[str, tuple[str, str]] = {
     "bundle": ("pypto_op.bundle.commands:bundle", "check the bundle itself: agents, skills, budgets"),
     "diagnose": ("pypto_op.diagnose.commands:diagnose", "name the known mistake that a log shows"),
     "install": ("pypto_op.install.commands:install", "set up Claude Code or OpenCode in a workspace, or undo it"),
+    "triton": ("pypto_op.triton.commands:triton", "verify and time a Triton implementation of a PyTorch task"),
     "state": ("pypto_op.state.commands:state", "move an operator through its stages and phases"),
 }
 

@@ -12,7 +12,15 @@ from collections.abc import Callable
 from typing import Any
 
 _BITWISE = frozenset({"bitwise_and", "bitwise_or", "bitwise_xor", "left_shift", "right_shift", "invert"})
-_OPERATIONS = {"binary_op": 2, "unary_op": 1, "ternary_op": 3, "create_dot": 2, "create_rsqrt": 1, "create_erf": 1, "create_fma": 3}
+_OPERATIONS = {
+    "binary_op": 2,
+    "unary_op": 1,
+    "ternary_op": 3,
+    "create_dot": 2,
+    "create_rsqrt": 1,
+    "create_erf": 1,
+    "create_fma": 3,
+}
 """Methods of the interpreter's builder, and how many operands they take first."""
 
 
@@ -78,7 +86,7 @@ def _tensor(like: Any, dtype: Any, handle: Any) -> Any:
 def _is_narrow(handle: Any) -> bool:
     import triton.language as tl
 
-    return getattr(getattr(handle, "dtype", None), "scalar", None) == tl.bfloat16
+    return bool(getattr(getattr(handle, "dtype", None), "scalar", None) == tl.bfloat16)
 
 
 def _wide(handle: Any) -> Any:

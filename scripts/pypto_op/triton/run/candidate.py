@@ -11,7 +11,6 @@ from typing import Any
 import torch
 
 from pypto_op.backends.worker.loading import Failure, failure_of, load_module
-from pypto_op.backends.worker.recorder import LaunchRecorder, address
 from pypto_op.backends.worker.sentinel import AMBIGUOUS, Sentinel
 from pypto_op.backends.worker.source_check import back_door
 from pypto_op.backends.worker.tampering import Snapshot
@@ -21,6 +20,7 @@ from pypto_op.triton.run.clock import Clock
 from pypto_op.triton.run.fence import TritonFence, TritonGuard
 from pypto_op.triton.run.gate import Denied, Gate, mode_is_active
 from pypto_op.triton.run.launches import Launches
+from pypto_op.triton.run.memory import Memory, address
 from pypto_op.triton.run.packing import map_tensors, tensors_of
 from pypto_op.vocabulary import Outcome
 from pypto_op.workspace import OpWorkspace
@@ -54,8 +54,8 @@ class Candidate:
         self._sentinel = _Sentinel()
         self._gate = Gate()
         own = frozenset(document["own"])
-        self._recorder = LaunchRecorder(self._sentinel)
-        self._launches = Launches(self._recorder, self._gate, own)
+        self._memory = Memory(self._sentinel)
+        self._launches = Launches(self._memory, self._gate, own)
         self._clock = Clock(self._device)
         self._guard = TritonGuard(_fence(document))
         if self._device.type != "cpu":
@@ -143,10 +143,10 @@ class Candidate:
         masks = [leaf.detach().cpu().contiguous() for leaf in leaves if leaf.dtype not in AMBIGUOUS]
         return {
             "structure": type(leaves[0]).__name__ if len(leaves) == 1 else f"{len(leaves)} tensors",
-            "outputs_from_kernel": self._launches.arrived([*leaves, *mutated.values()]),
+            "outputs_from_kernel": all(map(self._memory.from_kernel, [*leaves, *mutated.values()])),
             "mutated_inputs": sorted(mutated),
             "aliased_inputs": [i for i, tensor in enumerate(inputs) if tensor.numel() and address(tensor) in shared],
-            "host_made": self._recorder.host_made(),
+            "host_made": self._memory.host_made(),
             "sentinel_left": [int(self._sentinel.mask(copy).sum()) for copy in masks],
             "kernels": sorted(set(self._launches.names)),
         }

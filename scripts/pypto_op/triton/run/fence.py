@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import _thread
+import functools
 import sys
+import threading
 from dataclasses import dataclass
 from types import FrameType
 from typing import Any
@@ -14,7 +17,6 @@ _COMPILER_EVENTS = frozenset(
      "socket.connect", "socket.bind", "socket.getaddrinfo"}
 )  # fmt: skip
 _COMPILER = ("/triton/", "/triton_ascend/", "/torch_npu/", "/torch/cuda/", "/torch/_inductor/")
-_THREADS = "_thread.start_new_thread"
 
 
 @dataclass(frozen=True)
@@ -42,13 +44,24 @@ class TritonFence(Fence):
 class TritonGuard(Guard):
     """Lets Triton compile, and refuses threads that the candidate starts."""
 
-    def _hook(self, event: str, arguments: tuple[Any, ...]) -> None:
-        if self._armed and not self._busy:
-            if event in _COMPILER_EVENTS and _through_compiler():
-                return
-            if event == _THREADS and not _through_compiler():
+    def install(self) -> None:
+        """Add the hook, and stand in front of what starts threads: not every Python tells a hook about those."""
+        super().install()
+        original = _thread.start_new_thread
+
+        @functools.wraps(original)
+        def start(*args: Any, **kwargs: Any) -> int:
+            if self._armed and not _through_compiler():
                 self._offences.append("start a thread")
                 raise PermissionError("forbidden to a candidate: start a thread")
+            return original(*args, **kwargs)
+
+        for module, name in ((_thread, "start_new_thread"), (_thread, "start_new"), (threading, "_start_new_thread")):
+            setattr(module, name, start)
+
+    def _hook(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if self._armed and not self._busy and event in _COMPILER_EVENTS and _through_compiler():
+            return
         super()._hook(event, arguments)
 
 

@@ -9,25 +9,16 @@ from __future__ import annotations
 import contextlib
 import inspect
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-ALLOWED = frozenset(
-    # memory and constants
-    "empty empty_like empty_strided empty_permuted new_empty new_empty_strided zeros zeros_like new_zeros ones ones_like new_ones "
-    "full full_like new_full fill fill_ zero zero_ scalar_tensor arange linspace eye set_ resize_ lift lift_fresh lift_fresh_copy "
-    # views
-    "view view_as reshape _reshape_alias _unsafe_view expand expand_as permute transpose t transpose_ t_ squeeze squeeze_ "
-    "unsqueeze unsqueeze_ select slice narrow split split_with_sizes chunk unbind unfold as_strided as_strided_ diagonal alias "
-    "detach detach_ movedim swapaxes flatten unflatten ravel view_as_real view_as_complex real imag _conj resolve_conj "
-    "resolve_neg broadcast_to broadcast_tensors tensor_split adjoint mT mH numpy_T matrix_H _neg_view "
-    # copies, as they are or in another dtype
-    "clone copy_ copy _to_copy to contiguous type_as _copy_from _copy_from_and_resize npu_format_cast pin_memory _pin_memory "
-    # questions
-    "size stride sym_size sym_stride sym_numel sym_storage_offset is_contiguous is_same_size is_pinned record_stream "
-    "_has_compatible_shallow_copy_type is_set_to".split()
+from pypto_op.documents.reading import read_yaml
+
+ALLOWED: frozenset[str] = frozenset(
+    name for names in read_yaml(Path(__file__).with_name("operators.yaml")).values() for name in names
 )
 """aten operators by name, overloads included, that hold, view or move data."""
 
@@ -39,7 +30,7 @@ class Denied(RuntimeError):
     """Raised inside the candidate where it lets PyTorch compute."""
 
 
-class Gate(TorchDispatchMode):
+class Gate(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Denies and remembers.
 
     Attributes:
@@ -48,7 +39,7 @@ class Gate(TorchDispatchMode):
     """
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.denied: list[str] = []
         self.on_copy: Callable[[torch.Tensor, torch.Tensor], None] | None = None
         self._open = 0

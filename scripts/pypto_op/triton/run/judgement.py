@@ -102,19 +102,20 @@ def compare(expected: Any, actual: Any, policy: Policy) -> Judgement:
     problem = _pair("output", expected, actual, pairs)
     if problem:
         return Judgement("StructureMismatch", problem)
-    left, right, names = [], [], []
+    compared: list[tuple[str, torch.Tensor, torch.Tensor]] = []
     for name, want, got in pairs:
         if isinstance(want, torch.Tensor):
             if want.is_floating_point() and want.numel() and not bool(torch.isfinite(want.to(torch.float64)).any()):
                 return Judgement("ReferenceDoubtful", f"{name} of the reference has no finite element, so nothing can be judged")
-            left.append(want), right.append(got), names.append(name)
+            compared.append((name, want, got))
         elif type(want) is not type(got) or (want != got and not isinstance(want, (float, complex))):
             return Judgement("ValueMismatch", f"{name} is another {type(want).__name__} than the reference's")
         elif isinstance(want, (float, complex)):
-            left.append(torch.tensor(want)), right.append(torch.tensor(got)), names.append(name)
-    if not left:
+            compared.append((name, torch.tensor(want), torch.tensor(got)))
+    if not compared:
         return Judgement() if pairs else Judgement("StructureMismatch", "the reference returns nothing that can be compared")
-    found = compare_leaves(right, left, names=names, policy=policy)
+    names, left, right = ([row[i] for row in compared] for i in range(3))
+    found = compare_leaves(right, left, names=names, policy=policy)  # type: ignore[arg-type]
     metrics = {tensor.name: _metrics(tensor.as_dict()) for tensor in found.per_tensor}
     if found.all_close:
         return Judgement(metrics=metrics)

@@ -10,15 +10,15 @@ from typing import Any
 
 import torch
 
-from pypto_op.backends.worker.recorder import LaunchRecorder, _digest, address
 from pypto_op.triton.run.gate import Gate
+from pypto_op.triton.run.memory import Memory
 
 
 class Launches:
     """Stands around `run` of every jitted function.
 
     Args:
-        recorder: keeps which memory a kernel got, and what was in it.
+        memory: keeps which memory a kernel got, and what was in it.
         gate: is opened for what Triton does around a launch, not for what the candidate's code does.
         own: files whose kernels count.
 
@@ -29,35 +29,25 @@ class Launches:
         names: names of the kernels that were launched.
     """
 
-    def __init__(self, recorder: LaunchRecorder, gate: Gate, own: frozenset[str]) -> None:
-        self._recorder, self._gate, self._own = recorder, gate, own
+    def __init__(self, memory: Memory, gate: Gate, own: frozenset[str]) -> None:
+        self._memory, self._gate, self._own = memory, gate, own
         self.recording = True
         self.foreign: list[str] = []
         self.names: list[str] = []
         self.count = 0
         self._tuning = 0
         self._patched: list[tuple[Any, str, Any]] = []
-        self._copies: dict[int, tuple[Any, bytes]] = {}
 
     def begin(self, inputs: list[torch.Tensor]) -> None:
         """Forget the last call."""
         self.count, self.foreign, self.names = 0, [], []
-        self._copies = {}
         if self.recording:
-            self._recorder.begin(inputs)
-
-    def arrived(self, leaves: list[torch.Tensor]) -> bool:
-        """Whether each tensor lies in memory that a kernel wrote, or is a copy of such, unchanged since."""
-        return all(self._recorder.from_kernel([leaf]) or self._is_copy(leaf) for leaf in leaves)
+            self._memory.begin(inputs)
 
     def note_copy(self, source: torch.Tensor, target: torch.Tensor) -> None:
         """Remember that `target` now holds what a kernel computed, if `source` did."""
-        if self.recording and self.count and self.arrived([source]):
-            self._copies[address(target)] = (target.untyped_storage(), _digest(target))
-
-    def _is_copy(self, leaf: torch.Tensor) -> bool:
-        known = self._copies.get(address(leaf))
-        return known is not None and known[1] == _digest(leaf)
+        if self.recording and self.count:
+            self._memory.copied(source, target)
 
     def install(self) -> None:
         """Wrap Triton's classes in this process."""
@@ -97,16 +87,14 @@ class Launches:
                 return original(kernel, *args, **kwargs)
             tensors = _tensors([*args, *kwargs.values()])
             with self._gate.opened():
-                recorded = self._recorder.around(lambda _, *__: self._inside(original, kernel, args, kwargs))
-                result = recorded(kernel, *tensors)
+                self._memory.before(tensors)
+            result = original(kernel, *args, **kwargs)
+            with self._gate.opened():
+                self._memory.after(tensors)
             self.count += 1
             return result
 
         return run
-
-    def _inside(self, original: Any, kernel: Any, args: Any, kwargs: Any) -> Any:
-        with self._gate.closed():
-            return original(kernel, *args, **kwargs)
 
     def _note(self, kernel: Any) -> None:
         function = getattr(kernel, "fn", None)

@@ -11,6 +11,7 @@ import torch
 
 from pypto_op.backends.wire import read_values
 from pypto_op.backends.worker.loading import Failure, failure_of
+from pypto_op.triton.run.memory import content
 from pypto_op.triton.run.packing import Unpackable, map_tensors, pack, tensors_of, unpack
 from pypto_op.vocabulary import Outcome
 
@@ -32,7 +33,7 @@ def prepare(document: dict[str, Any]) -> torch.device:
 def read(message: dict[str, Any]) -> Any:
     """Return what came with a message."""
     values, _ = read_values(Path(message["inputs"]))
-    return unpack(values) if values else None
+    return unpack([value for value in values if isinstance(value, torch.Tensor)]) if values else None
 
 
 def packed(value: Any, what: str) -> list[torch.Tensor]:
@@ -96,13 +97,11 @@ def _fits(mine: torch.Tensor, value: torch.Tensor) -> bool:
     return mine.shape == value.shape and mine.dtype == value.dtype
 
 
-def marks(value: Any) -> list[bytes]:
+def marks(value: Any) -> list[str]:
     """Return a hash of each tensor's elements."""
-    from pypto_op.backends.worker.candidate import _digest
-
-    return [_digest(tensor.resolve_conj()) for tensor in tensors_of(value)]
+    return [content(tensor.resolve_conj()) for tensor in tensors_of(value)]
 
 
-def changed(value: Any, before: list[bytes]) -> dict[int, torch.Tensor]:
+def changed(value: Any, before: list[str]) -> dict[int, torch.Tensor]:
     """Return the tensors of a structure whose elements are no longer what `marks` said, by their position."""
     return {position: tensor for position, tensor in enumerate(tensors_of(value)) if marks(tensor) != [before[position]]}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 import shutil
 from dataclasses import dataclass
@@ -107,7 +106,7 @@ class Project:
         folder.mkdir(parents=True, exist_ok=True)
         for path in sorted(self.folder.iterdir()):
             if path.name not in ("_debug", "__pycache__", self.task.name):
-                os.symlink(path, folder / path.name)
+                (folder / path.name).symlink_to(path)
         staged = folder / self.task.name
         shutil.copyfile(self.task, staged)
         data = self.data_files()
@@ -117,7 +116,7 @@ class Project:
         if len(usual) == 1:
             for name in asked:
                 if not (folder / name).exists():
-                    os.symlink(usual[0], folder / name)
+                    (folder / name).symlink_to(usual[0])
         return staged
 
 

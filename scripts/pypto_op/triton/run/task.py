@@ -9,9 +9,9 @@ from typing import Any
 import torch
 
 from pypto_op.backends.worker.loading import Failure, failure_of, load_module
-from pypto_op.backends.worker.recorder import address
 from pypto_op.triton.run import model as models
 from pypto_op.triton.run.clock import Clock, refresh
+from pypto_op.triton.run.memory import address
 from pypto_op.triton.run.packing import map_tensors, tensors_of
 from pypto_op.vocabulary import Outcome
 

@@ -110,7 +110,8 @@ def verify_triton(
     for path in paths:
         path.unlink(missing_ok=True)
     run = _Run(project, request, progress)
-    status, error = "ERROR", "the run was interrupted"
+    status = "ERROR"
+    error: str | None = "the run was interrupted"
     try:
         run.everything()
         status, error = run.status(), None

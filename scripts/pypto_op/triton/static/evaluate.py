@@ -215,9 +215,10 @@ class Expressions:
     def _formatted(self, node: cst.FormattedString, scope: Scope) -> Value:
         text: Any = ""
         for part in node.parts:
+            piece: Any = NOTHING
             if isinstance(part, cst.FormattedStringText):
-                piece: Any = part.value
-            else:
+                piece = part.value
+            elif isinstance(part, cst.FormattedStringExpression):
                 value = self.evaluate(part.expression, scope)
                 piece = value.const if isinstance(value, Host) and isinstance(value.const, (str, int)) else NOTHING
             text = NOTHING if text is NOTHING or piece is NOTHING else f"{text}{piece}"
@@ -244,6 +245,7 @@ class Expressions:
                     container.keyed.update(value.keyed)
                     container.items += value.items
                 continue
+            assert isinstance(element, cst.DictElement)
             key = self.evaluate(element.key, scope)
             if isinstance(key, Host) and key.const is not NOTHING:
                 container.keyed[key.const] = value

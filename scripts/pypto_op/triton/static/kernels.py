@@ -103,7 +103,18 @@ class KernelFacts:
         return origins
 
 
-_LIBRARIES = ("torch.", "torch_npu.", "numpy.", "scipy.", "cupy.", "os.", "sys.", "builtins.exec", "builtins.eval", "builtins.getattr")
+_LIBRARIES = (
+    "torch.",
+    "torch_npu.",
+    "numpy.",
+    "scipy.",
+    "cupy.",
+    "os.",
+    "sys.",
+    "builtins.exec",
+    "builtins.eval",
+    "builtins.getattr",
+)
 _METHODS = frozenset({"store", "scatter", "atomic_add", "atomic_max", "atomic_min", "atomic_and", "atomic_or", "atomic_xor"})
 
 

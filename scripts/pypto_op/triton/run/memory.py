@@ -1,0 +1,101 @@
+"""Which memory kernels got, what was in it, and whether an output is what a kernel left there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from hashlib import blake2b
+from typing import Any
+
+import torch
+
+from pypto_op.backends.worker.sentinel import Sentinel
+
+
+class Memory:
+    """The memory of one call of forward.
+
+    It holds on to every storage that a kernel got, so that no address is given out twice within the call.
+    """
+
+    def __init__(self, sentinel: Sentinel) -> None:
+        self._sentinel = sentinel
+        self._launches = 0
+        self._known: dict[int, tuple[Any, bytes]] = {}
+        self._written: set[int] = set()
+        self._values: list[torch.Tensor] = []
+        self._host_made: dict[str, str] = {}
+
+    def begin(self, inputs: Sequence[torch.Tensor]) -> None:
+        """Forget the last call; `inputs` are the arguments and the weights."""
+        self._launches, self._written, self._host_made = 0, set(), {}
+        self._known = {address(tensor): (tensor.untyped_storage(), _digest(tensor)) for tensor in inputs}
+        self._values = list(inputs)
+
+    def before(self, tensors: Sequence[torch.Tensor]) -> None:
+        """Note what a launch is given."""
+        for position, tensor in enumerate(tensors):
+            known = self._known.get(address(tensor))
+            if (known is None or known[1] != _digest(tensor)) and self._is_new(tensor):
+                self._host_made[f"{self._launches}.{position}"] = content(tensor)
+        self._values += [tensor for tensor in tensors if address(tensor) not in self._known]
+
+    def after(self, tensors: Sequence[torch.Tensor]) -> None:
+        """Note what a launch left."""
+        self._launches += 1
+        for tensor in tensors:
+            self._known[address(tensor)] = (tensor.untyped_storage(), _digest(tensor))
+            self._written.add(address(tensor))
+
+    def copied(self, source: torch.Tensor, target: torch.Tensor) -> None:
+        """Note that PyTorch copied a tensor, perhaps to another dtype."""
+        if self.from_kernel(source):
+            self._known[address(target)] = (target.untyped_storage(), _digest(target))
+            self._written.add(address(target))
+            self._values.append(target)
+
+    def from_kernel(self, tensor: torch.Tensor) -> bool:
+        """Whether a tensor lies in memory that a kernel got, or a copy of it, unchanged since."""
+        if tensor.numel() == 0:
+            return True
+        place = address(tensor)
+        return place in self._written and self._known[place][1] == _digest(tensor)
+
+    def host_made(self) -> dict[str, str]:
+        """Return "launch.tensor" -> hash of each argument with values that stand in no input and no kernel's output.
+
+        A table of constants has the same hash whatever the inputs are; what the host computed from them does not.
+        """
+        return dict(self._host_made)
+
+    def _is_new(self, tensor: torch.Tensor) -> bool:
+        """Whether a tensor holds a finite value, not 0, that no input and no other argument holds."""
+        if tensor.dtype is torch.bool or tensor.is_complex():
+            return False
+        plain = tensor.detach().cpu()
+        wide = torch.float64 if plain.is_floating_point() else torch.int64
+        mine = plain[~self._sentinel.mask(plain)].to(wide)
+        mine = mine[torch.isfinite(mine) & (mine != 0)]
+        for other in self._values:
+            if not mine.numel():
+                return False
+            if other.is_complex():
+                other = torch.view_as_real(other)
+            mine = mine[~torch.isin(mine, other.detach().cpu().to(plain.dtype).to(wide).reshape(-1))]
+        return bool(mine.numel())
+
+
+def address(tensor: torch.Tensor) -> int:
+    """Return the address of a tensor's storage."""
+    return tensor.untyped_storage().data_ptr()
+
+
+def content(tensor: torch.Tensor) -> str:
+    """Return a hash of a tensor's elements in order, whatever its shape and strides."""
+    flat = tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8)
+    return blake2b(flat.numpy().data, digest_size=16).hexdigest()
+
+
+def _digest(tensor: torch.Tensor) -> bytes:
+    """Return a hash of the whole storage behind a tensor."""
+    flat = torch.tensor([], dtype=torch.uint8, device=tensor.device).set_(tensor.untyped_storage())
+    return blake2b(flat.cpu().numpy().data, digest_size=16).digest()

@@ -1,0 +1,115 @@
+"""Builds verification folders and runs the tools on them; the processes that workers are forked from are shared."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+from pypto_op.triton.run.project import Project
+from pypto_op.triton.run.verify import Request, verify_triton
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+EXAMPLES = ROOT / "examples" / "triton"
+SCRIPTS = ROOT / "skills" / "kernel-verifier" / "scripts"
+
+EXPO = """
+    import torch
+    import torch.nn as nn
+
+
+    class Model(nn.Module):
+        def forward(self, x):
+            return torch.exp(x)
+
+
+    def get_inputs():
+        return [torch.randn(8, 64)]
+
+
+    def get_init_inputs():
+        return []
+"""
+
+HEAD = """
+import torch
+import torch.nn as nn
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def copy_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offsets < n
+    tl.store(out_ptr + offsets, tl.load(x_ptr + offsets, mask=mask), mask=mask)
+
+
+def run(kernel, x, out=None):
+    out = torch.empty_like(x) if out is None else out
+    kernel[(triton.cdiv(max(1, x.numel()), 512),)](x, out, x.numel(), BLOCK=512)
+    return out
+
+"""
+
+
+def task(forward: str, inputs: str, *, init: str = "", more: str = "") -> str:
+    """Return a task whose model's forward has these lines, and whose get_inputs returns this expression."""
+    return (
+        "import torch\nimport torch.nn as nn\n\n\nclass Model(nn.Module):\n"
+        + (
+            "    def __init__(self):\n        super().__init__()\n"
+            + textwrap.indent(textwrap.dedent(init).strip(), " " * 8)
+            + "\n\n"
+            if init
+            else ""
+        )
+        + "    def forward(self, *xs):\n        x = xs[0]\n"
+        + textwrap.indent(textwrap.dedent(forward).strip(), " " * 8)
+        + f"\n\n\ndef get_inputs():\n    return {inputs}\n\n\ndef get_init_inputs():\n    return []\n"
+        + textwrap.dedent(more)
+    )
+
+
+def impl(forward: str, *, init: str = "", kernels: str = "") -> str:
+    """Return an implementation with `copy_kernel`, `run` and these lines of forward."""
+    head = HEAD + textwrap.dedent(kernels) + "\n\nclass ModelNew(nn.Module):\n"
+    constructor = (
+        "    def __init__(self):\n        super().__init__()\n" + textwrap.indent(textwrap.dedent(init).strip(), " " * 8) + "\n\n"
+    )
+    body = "    def forward(self, *xs):\n        x = xs[0]\n" + textwrap.indent(textwrap.dedent(forward).strip(), " " * 8) + "\n"
+    return head + (constructor if init else "") + body
+
+
+def folder(path: Path, task_text: str, impl_text: str, op: str = "expo", name: str = "triton_ascend_impl") -> Project:
+    """Write both files and return the project."""
+    path.mkdir(parents=True, exist_ok=True)
+    (path / f"{op}_torch.py").write_text(textwrap.dedent(task_text), encoding="utf-8")
+    (path / f"{op}_{name}.py").write_text(textwrap.dedent(impl_text), encoding="utf-8")
+    return Project.at(path, op, name)
+
+
+def verify(project: Project, **wanted: Any) -> dict[str, Any]:
+    """Verify in the interpreter."""
+    wanted.setdefault("timeout", 240.0)
+    return verify_triton(project, Request(target="interpret", **wanted))
+
+
+def first_error(result: dict[str, Any]) -> str:
+    """Return the type of the first failure, "" when all is right."""
+    return str(result["failures"][0]["error_type"]) if result["failures"] else ""
+
+
+def script(name: str, *arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """Run one of the skill's scripts."""
+    command = [sys.executable, str(SCRIPTS / f"{name}.py"), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=240, cwd=cwd, check=False)
+
+
+def read(path: Path) -> Any:
+    """Read a JSON file."""
+    return json.loads(path.read_text(encoding="utf-8"))
