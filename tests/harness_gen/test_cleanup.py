@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import ast
+import io
 import json
+import re
+import tokenize
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.judge.judging import Answer, place
+from tests.judge.judging import REPOSITORY, Answer, place
 
+from pypto_op.harness.renaming import integrated
 from pypto_op.state.kept_functions import function_hashes
 from pypto_op.workspace import OpWorkspace
 
@@ -89,6 +93,26 @@ def test_names_change_and_nothing_else(ws: OpWorkspace, call: Call) -> None:
     assert "chain_module123_other" in text, "a longer name that begins alike is another name"
     assert "STUB" not in text and "__main__" not in text
     assert function_hashes(ws.impl, "chain") == function_hashes(ws.module_impl(2), "chain")
+
+
+def _tokens(text: str) -> list[tuple[int, str]]:
+    kept = (tokenize.NAME, tokenize.OP, tokenize.NUMBER, tokenize.COMMENT)
+    return [(t.type, t.string) for t in tokenize.generate_tokens(io.StringIO(text).readline) if t.type in kept]
+
+
+STAGED = sorted(path.parents[1].name for path in (REPOSITORY / "examples" / "ops").glob("*/modules/*_module12_impl.py"))
+
+
+@pytest.mark.parametrize("op", STAGED)
+def test_the_examples_integrate_token_by_token(op: str) -> None:
+    """Only names differ between a real staged kernel and the product: no comment, number or operator is lost."""
+    ws = OpWorkspace.at(REPOSITORY / "examples" / "ops" / op)
+    n = max(ws.existing_module_phases())
+    source = ws.module_impl(n)
+    before, after = _tokens(source.read_text()), _tokens(integrated(ws, source))
+    renamed = [(kind, re.sub(rf"\b(_*){op}_module\d+(?=_|\b)", rf"\1{op}", word)) for kind, word in before]
+    assert after == renamed and after != before
+    assert {word for _, word in after if "_module" in word} == set()
 
 
 def test_it_is_ours_until_somebody_edits_it(ws: OpWorkspace, call: Call) -> None:

@@ -95,6 +95,17 @@ def test_what_cannot_be_judged_is_an_error_and_never_a_pass(
     assert evidence.pass_for_bytes(ws, k=1) is None
 
 
+def test_a_pass_on_another_suite_is_no_evidence(ws: OpWorkspace) -> None:
+    other = ws.root / "_debug" / "other.json"
+    other.parent.mkdir(exist_ok=True)
+    data = json.loads(ws.suite.read_text())
+    other.write_text(json.dumps({**data, "cases": data["cases"][1:]}))
+    report = judge(ws, 1, "--suite", str(other)).report
+    assert (report["status"], report["cases_total"]) == ("PASS", 1)
+    assert evidence.pass_for_bytes(ws, k=1) is None
+    assert judge(ws, 1, "--suite", str(other.with_name("nothing.json"))).code == 2
+
+
 def test_an_unknown_level_or_mode_is_refused_before_anything_runs(ws: OpWorkspace) -> None:
     for words in (("--levels", "L9"), ("--modes", "gpu")):
         told = verify(ws.root, "--up-to-module", "1", *words)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pypto_op.documents import suite as suite_document
+from pypto_op.documents.reading import read_text
 from pypto_op.harness import suite as suite_cases
 from pypto_op.harness.generated import Fate, Outcome, is_untouched, render, stamped_python, stamped_suite, write
 from pypto_op.harness.material import FLOATS, Material, gather
@@ -61,7 +62,7 @@ def new_harness(ws: OpWorkspace, *, force: bool = False, try_cases: bool = True)
     material = gather(ws)
     outcomes = write([(ws.test_inputs, inputs_text(material)), (ws.runner, runner_text())], force=force)
     dropped: dict[str, str] = {}
-    if force or not ws.suite.exists() or is_untouched(ws.suite.read_text(encoding="utf-8")):
+    if force or not ws.suite.exists() or is_untouched(read_text(ws.suite)):
         cases = suite_cases.cases(material)
         if try_cases:
             rehearsed = rehearse(ws, cases)

@@ -84,21 +84,26 @@ def fault_of(reference: RunResult, probe: Probe) -> str:
     return "" if shape[AXIS] else f"{probe.function} gives {probe.name} no iteration"
 
 
+def fixed(policy: Policy) -> Policy:
+    """Return the tolerance that a probe is compared with: a golden's companion has no twins."""
+    from pypto_op.policy import get_policy
+
+    return get_policy("allclose@1") if policy.needs_twins else policy
+
+
 def per_iteration(actual: torch.Tensor, expected: torch.Tensor, policy: Policy) -> list[dict[str, Any]]:
     """Compare each iteration: [{iter, max_abs_diff, max_rel_diff, all_close}], no values.
 
     Args:
         actual, expected: of one shape and dtype, [B, H, NT, ...].
-        policy: the tolerance of the case; a twin policy's truth is not at hand per iteration, so its fixed bounds count.
+        policy: the tolerance (`fixed`).
     """
     from pypto_op.compare import compare_leaves
-    from pypto_op.policy import get_policy
 
-    rule = get_policy("allclose@1") if policy.needs_twins else policy
     rows = []
     for number in range(expected.shape[AXIS]):
         pair = [tensor.select(AXIS, number) for tensor in (actual, expected)]
-        leaf = compare_leaves(pair[:1], pair[1:], names=[str(number)], policy=rule).per_tensor[0].as_dict()
+        leaf = compare_leaves(pair[:1], pair[1:], names=[str(number)], policy=policy).per_tensor[0].as_dict()
         kept = ("max_abs_diff", "max_rel_diff", "all_close")
         rows.append({"iter": number, **{key: leaf[key] for key in kept}})
     return rows

@@ -289,7 +289,8 @@ class _Worker:
             return
         truth = expected.outputs[0]
         buffer = Buffer(probe.buffer, tuple(truth.shape), str(truth.dtype).removeprefix("torch."))
-        expectation = replace(self._expectation(case), names=[probe.buffer], natural=None)
+        plain = self._expectation(case)
+        expectation = replace(plain, names=[probe.buffer], natural=None, policy=inspection.fixed(plain.policy))
         for mode in modes:
             run = self._sessions[mode].run(record.id, handed, buffer=buffer)
             reference = Reference(expected)
