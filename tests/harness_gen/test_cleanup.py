@@ -100,7 +100,8 @@ def _tokens(text: str) -> list[tuple[int, str]]:
     return [(t.type, t.string) for t in tokenize.generate_tokens(io.StringIO(text).readline) if t.type in kept]
 
 
-STAGED = sorted(path.parents[1].name for path in (REPOSITORY / "examples" / "ops").glob("*/modules/*_module12_impl.py"))
+LAST_STAGED = (REPOSITORY / "examples" / "ops").glob("*/modules/*_module12_impl.py")
+STAGED = sorted(path.parents[1].name for path in LAST_STAGED if path.stat().st_size)
 
 
 @pytest.mark.parametrize("op", STAGED)
