@@ -1,0 +1,120 @@
+"""The static check on its labelled corpus, its places and reasons, its policy, and unreadable files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from pypto_op.errors import ContractError
+from pypto_op.triton.static.policy import load_policy
+from pypto_op.triton.static.validate import validate_file
+from tests.triton import lab
+
+CORPUS = lab.HERE / "corpus"
+LABELS: dict[str, int] = yaml.safe_load((CORPUS / "labels.yaml").read_text(encoding="utf-8"))
+HONEST = sorted(path.stem for path in (CORPUS / "honest").glob("[!_]*.py"))
+SAMPLES = sorted(path.name for path in lab.EXAMPLES.iterdir() if path.is_dir())
+
+
+def test_corpus_is_large_and_labelled() -> None:
+    cheats = {path.stem for path in (CORPUS / "cheats").glob("*.py")} - {"op_torch"}
+    assert cheats == set(LABELS)
+    assert len(cheats) >= 75
+    assert len(HONEST) >= 75
+
+
+@pytest.mark.parametrize("name", sorted(LABELS))
+def test_cheat_is_refused(name: str) -> None:
+    result = validate_file(CORPUS / "cheats" / f"{name}.py")
+    assert result["valid"] is False
+    assert result["regression_type"] == LABELS[name]
+    assert result["suggestion"]
+    checks = result["checks"]
+    found = checks["kernel_called_from_forward"]["violations"] + checks["no_forbidden_torch_ops"]["violations"]
+    assert found or result["regression_type"] == 1
+    for violation in found:
+        assert violation["line"] >= 1
+        assert violation["call"]
+        assert violation["reason"]
+
+
+@pytest.mark.parametrize("name", HONEST)
+def test_honest_file_is_valid(name: str) -> None:
+    result = validate_file(CORPUS / "honest" / f"{name}.py")
+    assert result["valid"] is True, result["checks"]
+    assert result["regression_type"] is None
+    assert result["checks"]["kernel_called_from_forward"]["called"]
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_sample_is_valid(name: str) -> None:
+    assert validate_file(lab.EXAMPLES / name / f"{name}_triton_ascend_impl.py")["valid"]
+
+
+def test_violation_names_line_call_and_reason() -> None:
+    result = validate_file(CORPUS / "cheats" / "from_torch_import_as.py")
+    text = (CORPUS / "cheats" / "from_torch_import_as.py").read_text(encoding="utf-8").splitlines()
+    (violation,) = result["checks"]["no_forbidden_torch_ops"]["violations"]
+    assert text[violation["line"] - 1].strip() == "y = sm(x, -1)"
+    assert violation["call"] == "sm(x, -1)"
+    assert "PyTorch computes" in violation["reason"]
+
+
+def test_violation_in_a_sibling_names_its_file(tmp_path: Path) -> None:
+    (tmp_path / "helpers.py").write_text("import torch\n\n\ndef soft(x):\n    return torch.softmax(x, -1)\n", encoding="utf-8")
+    text = lab.impl("return run(copy_kernel, soft(x))").replace("import torch\n", "import torch\nfrom helpers import soft\n", 1)
+    (tmp_path / "impl.py").write_text(text, encoding="utf-8")
+    (violation,) = validate_file(tmp_path / "impl.py")["checks"]["no_forbidden_torch_ops"]["violations"]
+    assert (violation["file"], violation["line"]) == ("helpers.py", 5)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [(b"def f(:\n", "no valid Python"), (b"\xff\xfe\x00", "UTF-8"), (None, "No such file"), (b"", None)],
+)
+def test_unreadable_file_has_the_usual_keys(content: bytes | None, words: str | None, tmp_path: Path) -> None:
+    path = tmp_path / "impl.py"
+    if content is not None:
+        path.write_bytes(content)
+    result = validate_file(path)
+    assert (result["valid"], result["regression_type"]) == (False, 1)
+    assert set(result["checks"]) == {"triton_kernel_exists", "kernel_called_from_forward", "no_forbidden_torch_ops"}
+    if words is not None:
+        assert words in result["error"]
+
+
+def test_policy_can_forbid_a_second_launch_and_allow_loops(tmp_path: Path) -> None:
+    own = tmp_path / "policy.yaml"
+    own.write_text("launches:\n  most: 1\n", encoding="utf-8")
+    assert not validate_file(CORPUS / "honest" / "two_launches.py", load_policy(own))["valid"]
+    assert validate_file(CORPUS / "honest" / "plain.py", load_policy(own))["valid"]
+    own2 = tmp_path / "loops.yaml"
+    own2.write_text("launches:\n  in_loops: allow\n", encoding="utf-8")
+    assert validate_file(CORPUS / "cheats" / "for_of_launches.py", load_policy(own2))["valid"]
+
+
+def test_policy_that_does_not_fit_its_schema_is_refused(tmp_path: Path) -> None:
+    own = tmp_path / "policy.yaml"
+    own.write_text("launches:\n  most: many\n", encoding="utf-8")
+    with pytest.raises(ContractError, match="most"):
+        load_policy(own)
+
+
+def test_built_in_policy_fits_its_schema() -> None:
+    from pypto_op.documents import schema
+
+    schema.check(dict(load_policy().data), "triton_static_policy")
+
+
+def test_script_prints_the_contract_json() -> None:
+    bad = lab.script("validate_triton_impl", str(CORPUS / "cheats" / "functional_softmax.py"), "--json")
+    assert bad.returncode == 1
+    result = json.loads(bad.stdout)
+    assert result["regression_type"] == 3
+    assert result["checks"]["triton_kernel_exists"] == {"passed": True, "kernels": ["kernel"], "empty_shells": []}
+    assert result["checks"]["kernel_called_from_forward"]["called"] == ["kernel"]
+    good = lab.script("validate_triton_impl", str(CORPUS / "honest" / "plain.py"))
+    assert (good.returncode, good.stderr) == (0, "")

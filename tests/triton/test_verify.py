@@ -1,0 +1,105 @@
+"""`verify`: samples, result files in every outcome, time limits, stale results, names of files."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from pypto_op.documents import schema
+from pypto_op.triton.run import results
+from pypto_op.triton.run.project import Project
+from tests.triton import lab
+
+SAMPLES = sorted(path.name for path in lab.EXAMPLES.iterdir() if path.is_dir())
+GOOD = "return run(copy_kernel, x)"
+SAME = lab.task("return x * 1", "[torch.randn(64)]")
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_sample_passes(name: str, place: Path) -> None:
+    shutil.copytree(lab.EXAMPLES / name, place)
+    result = lab.verify(Project.at(place, name, "triton_ascend_impl"))
+    assert result["status"] == "PASS", result["failures"] or result["error"]
+    assert result["passed_cases"] == result["total_cases"] >= 2
+    assert all(case["launches"] >= 1 for case in result["cases"])
+    assert result["backend"] == "interpret"
+    assert result["caveats"]
+
+
+def test_result_has_the_contract_keys_and_is_sealed(place: Path) -> None:
+    project = lab.folder(place, SAME, lab.impl(GOOD))
+    result = lab.verify(project)
+    assert {"op_name", "total_cases", "passed_cases", "failed_cases", "failures"} <= set(result)
+    assert result["hashes"].keys() == {"task", "impl", "data", "siblings", "policy"}
+    assert result["policy"]["name"] == "mere_mare"
+    schema.check(result, "verify_result")
+    assert results.is_sealed(result)
+    assert not results.is_sealed({**result, "passed_cases": 9})
+
+
+def test_result_of_another_implementation_has_its_own_file(place: Path) -> None:
+    project = lab.folder(place, SAME, lab.impl(GOOD), name="triton_optimized")
+    lab.verify(project)
+    assert sorted(path.name for path in place.glob("*.json")) == ["verify_result_optimized.json"]
+
+
+def test_old_result_does_not_survive_a_crash(place: Path) -> None:
+    project = lab.folder(place, SAME, lab.impl(GOOD))
+    assert lab.verify(project)["status"] == "PASS"
+    project.impl.write_text("raise SystemExit(0)\n", encoding="utf-8")
+    assert lab.verify(project)["status"] == "FAIL"
+    assert lab.read(project.verify_result)["passed_cases"] == 0
+
+
+def test_missing_task_is_written_down(place: Path) -> None:
+    project = lab.folder(place, SAME, lab.impl(GOOD))
+    project.task.unlink()
+    result = lab.verify(project)
+    assert (result["status"], result["total_cases"]) == ("ERROR", 0)
+    assert "the task is missing" in result["error"]
+    assert lab.read(project.verify_result) == result
+
+
+def test_task_that_does_not_load_is_written_down(place: Path) -> None:
+    project = lab.folder(place, "import torch\nraise RuntimeError('broken')\n", lab.impl(GOOD))
+    result = lab.verify(project)
+    assert result["status"] == "ERROR"
+    assert "broken" in result["error"]
+
+
+def test_time_out_keeps_what_there_is_and_says_so(place: Path) -> None:
+    more = "\n\ndef get_input_groups():\n    return [[torch.randn(n)] for n in (4, 8, 16)]\n"
+    forward = "while x.shape[0] == 8:\n    pass\nreturn run(copy_kernel, x)"
+    project = lab.folder(place, lab.task("return x * 1", "[]", more=more), lab.impl(forward))
+    result = lab.verify(project, timeout=12.0)
+    assert result["status"] == "ERROR"
+    assert "验证超时" in result["error"]
+    assert result["total_cases"] == 3
+    assert result["passed_cases"] < 3
+    assert result["failures"][-1]["error_type"] == "Timeout"
+
+
+def test_one_endless_case_costs_only_its_own_limit(place: Path) -> None:
+    more = "\n\ndef get_input_groups():\n    return [[torch.randn(n)] for n in (4, 8, 16)]\n"
+    forward = "while x.shape[0] == 8:\n    pass\nreturn run(copy_kernel, x)"
+    project = lab.folder(place, lab.task("return x * 1", "[]", more=more), lab.impl(forward))
+    result = lab.verify(project, case_timeout=3.0, seeds=1)
+    assert [case["status"] for case in result["cases"]] == ["pass", "fail", "pass"]
+
+
+def test_scripts_end_to_end(place: Path) -> None:
+    lab.folder(place, SAME, lab.impl("return run(copy_kernel, x) if x.shape[0] < 0 else x"))
+    done = lab.script("verify", "--op_name", "expo", "--verify_dir", str(place), "--target", "interpret", "--timeout", "200")
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    assert "case 1: OutputAliasesInput" in done.stdout
+    assert lab.read(place / "verify_result.json")["failed_cases"] == 1
+
+
+def test_bad_folder_and_bad_name_end_in_one_line(tmp_path: Path) -> None:
+    done = lab.script("verify", "--op_name", "../x", "--verify_dir", str(tmp_path))
+    assert (done.returncode, len(done.stderr.strip().splitlines())) == (1, 1)
+    done = lab.script("verify", "--op_name", "expo", "--verify_dir", str(tmp_path / "none"))
+    assert (done.returncode, len(done.stderr.strip().splitlines())) == (1, 1)
