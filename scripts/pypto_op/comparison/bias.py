@@ -19,6 +19,10 @@ from pypto_op.comparison.walk import CHUNK
 SHORTEST_ROW = 32
 """Rows with fewer finite elements say nothing: too few errors to average out."""
 
+LONGEST_ROW = 1024
+"""Factors of longer normalised rows lie so near 1 that rounding twice, which is honest, bends whole rows. Measured over 20
+seeds in float16: up to 2.7 times the golden's bias for rows of 64 to 1024, 8 times for 4096."""
+
 FEWEST_ROWS = 8
 """With fewer rows a quarter of them may be the odd ones."""
 
@@ -43,7 +47,7 @@ def bias_condition(
         twins: the honest twins' outputs.
         clamp: least denominator of a relative error, in the tensor's own units.
     """
-    if "bias" not in numbers["floor"] or not truth.dim() or truth.shape[-1] < SHORTEST_ROW:
+    if "bias" not in numbers["floor"] or not truth.dim() or not SHORTEST_ROW <= truth.shape[-1] <= LONGEST_ROW:
         return None
     natural = max((row_bias(twin, truth, clamp) for twin in twins), default=0.0)
     limit = max(float(factor["bias"]) * natural, float(numbers["floor"]["bias"]))
