@@ -274,6 +274,8 @@ def _python_module(walker: Walker, module: str, rest: list[str]) -> None:
         _pypto_op(walker, "pypto-op", rest)
     elif module.startswith("pypto_op.state"):
         _state(walker, rest)
+    elif module == "pypto_op.backends.hostshim" and rest:
+        _python_script(walker, rest[0], rest[1:])
     elif module in program_table()["programs"] or module in _HANDLERS:
         walker.call([module, *rest])
 
@@ -293,6 +295,8 @@ def _pypto_op(walker: Walker, program: str, rest: list[str]) -> None:
     operands = [token for token in rest if not token.startswith("-")]
     if operands and operands[0] == "state":
         _state(walker, rest[rest.index("state") + 1 :])
+    elif operands[:1] == ["script"] and len(operands) > 1:
+        _python_script(walker, operands[1], rest[rest.index(operands[1]) + 1 :])
 
 
 def _state(walker: Walker, rest: list[str]) -> None:

@@ -1,7 +1,7 @@
 """Run a wrapper on one small case and say what came out. No golden is needed: this finds crashes, holes and NaN.
 
 Copy it to custom/<op>/_debug/try_impl.py, set the names, then:
-    python -m pypto_op.backends.hostshim custom/<op>/_debug/try_impl.py [FILE]
+    pypto-op script custom/<op>/_debug/try_impl.py [FILE]
 FILE is a copy to run in the place of the operator's own file.
 """
 

@@ -1,7 +1,7 @@
 """Compare intermediate values of a kernel with torch, in order, and name the first that is off.
 
 Copy to custom/<op>/_debug/compare_steps.py, fill in `probes` and `steps`, then:
-    python -m pypto_op.backends.hostshim custom/<op>/_debug/compare_steps.py
+    pypto-op script custom/<op>/_debug/compare_steps.py
 """
 
 import sys

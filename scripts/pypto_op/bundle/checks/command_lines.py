@@ -42,6 +42,8 @@ def problems(rest: str) -> Iterator[str]:
                 yield f"`{shown}` has no command {words[0].rstrip(',.:')!r}"
             return
         shown, command, words = f"{shown} {words[0]}", inner, words[1:]
+    if command.context_settings.get("ignore_unknown_options"):
+        return  # what follows belongs to another program (`pypto-op script FILE ...`)
     known = {name for parameter in command.params for name in (*parameter.opts, *parameter.secondary_opts)} | {"--help", "-h"}
     for flag in _FLAG.findall(" ".join(words).replace("|", " ")):
         if flag not in known and not (command is root and flag == "--version"):

@@ -1,0 +1,31 @@
+"""`pypto-op script FILE`: a file for the device runs here, with our Python, and its exit code is the command's."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch")
+pytestmark = pytest.mark.slow
+
+
+def run(*words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "pypto_op.cli", "script", *words]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+
+
+def test_runs_with_its_arguments_and_its_exit_code(tmp_path: Path) -> None:
+    file = tmp_path / "a script.py"
+    file.write_text("import sys, torch_npu\nprint(sys.argv[1:], __name__)\nsys.exit(7)\n")
+    done = run(str(file), "--out", "x y", "-h")
+    assert done.stdout == "['--out', 'x y', '-h'] __main__\n"
+    assert done.returncode == 7
+
+
+def test_a_missing_file_is_named_in_one_place(tmp_path: Path) -> None:
+    done = run(str(tmp_path / "nope.py"))
+    assert done.returncode == 2
+    assert "nope.py" in done.stderr and "Traceback" not in done.stderr
