@@ -11,9 +11,9 @@ from pypto_op.workspace import OpWorkspace
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples" / "ops"
 FIXTURES = ROOT / "tests" / "fixtures"
-OPS = ("flash_attention_bwd", "flash_attention_fwd", "matmul_bias_gelu", "rmsnorm", "softmax")
-STAGED = ("flash_attention_bwd",)
-SAMPLED = ("flash_attention_bwd", "matmul_bias_gelu")
+OPS = ("flash_attention_bwd", "flash_attention_fwd", "gated_delta_rule_bwd", "matmul_bias_gelu", "rmsnorm", "softmax")
+STAGED = ("flash_attention_bwd", "gated_delta_rule_bwd")
+SAMPLED = ("flash_attention_bwd", "gated_delta_rule_bwd", "matmul_bias_gelu")
 """Operators of which an ordinary run judges a sample only; PYPTO_OP_ALL_CASES=1 judges everything."""
 
 STRIDE = 8

@@ -21,6 +21,7 @@ from pypto_op.state.kept_functions import function_hashes, require_kept
 from .operators import EXAMPLES, OPS, STAGED, fixtures, original
 
 TILES = {
+    "gated_delta_rule_bwd": {"T": 64},
     "flash_attention_bwd": {"S": 128},
     "flash_attention_fwd": {"S": 128},
     "matmul_bias_gelu": {"M": 128},
@@ -29,6 +30,16 @@ TILES = {
 }
 
 ZONES = {
+    "gated_delta_rule_bwd": {
+        "tiny",
+        "strong_decay",
+        "same_keys",
+        "alternating",
+        "last_spike",
+        "shift",
+        "all_negative",
+        "one_nan",
+    },
     "flash_attention_bwd": {"tiny", "sharp", "alternating", "last_spike", "shift", "all_negative", "opposed", "one_nan"},
     "rmsnorm": {"tiny", "huge", "alternating", "last_spike", "shift", "all_negative", "one_nan"},
     "softmax": {"tiny", "huge", "alternating", "last_spike", "shift", "all_negative", "one_nan"},

@@ -1,0 +1,38 @@
+"""The inspection probe of a reverse scan says at which iteration a kernel begins to drift, and that a right one does not."""
+
+from __future__ import annotations
+
+import pytest
+
+from pypto_op.judge.verify import verify_operator
+from pypto_op.vocabulary import Mode
+
+from .operators import FIXTURES, copy_of
+
+pytest.importorskip("pypto")
+pytestmark = [pytest.mark.sim, pytest.mark.slow, pytest.mark.timeout(600)]
+
+OP = "gated_delta_rule_bwd"
+CASE = "L3_two_chunks_plus_1"
+"""129 tokens: three chunks, the last of one token."""
+
+
+def _inspect(name: str, into) -> dict:
+    ws = copy_of(OP, into)
+    impl = FIXTURES / "probes" / OP / f"{name}.py"
+    return verify_operator(ws, modes=[Mode.SIM], impl=impl, up_to_module=2, case=CASE, inspect="dstate")
+
+
+def test_the_carried_gradient_of_the_right_kernel_does_not_drift(tmp_path):
+    report = _inspect("right", tmp_path)
+    assert report["status"] == "PASS", report["first_failure"]
+    rows = report["checks"][0]["inspection"]["per_iter"]
+    assert [row["iter"] for row in rows] == [0, 1, 2]
+    assert all(row["all_close"] for row in rows)
+
+
+def test_a_state_that_is_not_decayed_drifts_from_the_third_chunk_on(tmp_path):
+    report = _inspect("state_not_decayed", tmp_path)
+    assert report["status"] == "FAIL"
+    assert [row["all_close"] for row in report["checks"][0]["inspection"]["per_iter"]] == [True, True, False]
+    assert report["first_failure"]["drift_onset_iter"] == 2
