@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.triton import lab
 
 from pypto_op.triton.bench import figures, roofline
 from pypto_op.triton.bench.benchmark import Request, benchmark_triton
 from pypto_op.triton.bench.gate import GateClosed
 from pypto_op.triton.run.project import Project
-from tests.triton import lab
 
 SAME = lab.task("return x * 1", "[torch.randn(64)]")
 GOOD = lab.impl("return run(copy_kernel, x)")
@@ -106,7 +106,9 @@ TRICKS = {
         "key = x.data_ptr()\nif key not in CACHE:\n    CACHE[key] = run(copy_kernel, x)\nreturn CACHE[key].clone()",
         "CACHE = {}", "WrongWhileTimed",
     ),
-    "cached_by_shape": ("if x.shape not in CACHE:\n    CACHE[x.shape] = run(copy_kernel, x)\nreturn CACHE[x.shape]", "CACHE = {}", "any"),
+    "cached_by_shape": (
+        "if x.shape not in CACHE:\n    CACHE[x.shape] = run(copy_kernel, x)\nreturn CACHE[x.shape]", "CACHE = {}", "any",
+    ),
     "honest_only_at_first": (
         "COUNT.append(1)\nif len(COUNT) <= 2:\n    return run(copy_kernel, x)\n"
         "return run(copy_kernel, x[:1], torch.empty_like(x))", "COUNT = []", "any",

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 import yaml
+from tests.triton import lab
 
 from pypto_op.errors import ContractError
 from pypto_op.triton.static.policy import load_policy
 from pypto_op.triton.static.validate import validate_file
-from tests.triton import lab
 
 CORPUS = lab.HERE / "corpus"
 LABELS: dict[str, int] = yaml.safe_load((CORPUS / "labels.yaml").read_text(encoding="utf-8"))

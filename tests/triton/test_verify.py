@@ -6,11 +6,11 @@ import shutil
 from pathlib import Path
 
 import pytest
+from tests.triton import lab
 
 from pypto_op.documents import schema
 from pypto_op.triton.run import results
 from pypto_op.triton.run.project import Project
-from tests.triton import lab
 
 SAMPLES = sorted(path.name for path in lab.EXAMPLES.iterdir() if path.is_dir())
 GOOD = "return run(copy_kernel, x)"

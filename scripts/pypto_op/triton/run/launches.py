@@ -36,6 +36,7 @@ class Launches:
         self.names: list[str] = []
         self.count = 0
         self._tuning = 0
+        self._kernels: dict[int, tuple[Any, str, bool]] = {}
         self._patched: list[tuple[Any, str, Any]] = []
 
     def begin(self, inputs: list[torch.Tensor]) -> None:
@@ -97,11 +98,17 @@ class Launches:
         return run
 
     def _note(self, kernel: Any) -> None:
-        function = getattr(kernel, "fn", None)
-        code = getattr(function, "__code__", None)
-        name = str(getattr(function, "__name__", "a kernel"))
+        """Note a kernel's name, and whether it is the candidate's; looked up once, since it is in the timed path."""
+        known = self._kernels.get(id(kernel))
+        if known is None or known[0] is not kernel:
+            function = getattr(kernel, "fn", None)
+            code = getattr(function, "__code__", None)
+            name = str(getattr(function, "__name__", "a kernel"))
+            own = code is not None and str(Path(code.co_filename).resolve()) in self._own
+            known = self._kernels[id(kernel)] = (kernel, name, own)
+        _, name, own = known
         self.names.append(name)
-        if code is None or str(Path(code.co_filename).resolve()) not in self._own:
+        if not own:
             self.foreign.append(name)
         elif getattr(kernel, "pre_run_hooks", None):
             self.foreign.append(f"the hooks of {name}")
