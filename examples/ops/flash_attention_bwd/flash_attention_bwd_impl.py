@@ -1,4 +1,4 @@
-"""FlashAttention backward: the gradients dq, dk, dv of scaled dot-product attention.
+"""The gradients dq, dk, dv of scaled dot-product attention.
 
 One kernel, one launch. Heads (BH) and sequence length (S) are dynamic; head size D and the causal flag
 are fixed per build. Weights and score gradient are rebuilt from lse, tile by tile, and never leave the

@@ -1,4 +1,4 @@
-"""Gated delta rule, backward: the gradients dq, dk, dv, dg, dbeta of the gated delta rule.
+"""The gradients dq, dk, dv, dg, dbeta of the gated delta rule.
 
 One kernel, one launch. Heads (BH) and tokens (T) are dynamic; key size K and value size V are fixed per
 build. Tokens are taken 64 at a time: inside a chunk the recurrence is a triangular system, which is
@@ -301,7 +301,9 @@ def _gated_delta_rule_bwd_kernel_impl(
     for head in pypto.loop(heads, name="HEADS", idx_name="head"):
         # <<< SNAPSHOT:before_nt_loop
         # >>> SNAPSHOT:before_nt_loop
-        _gated_delta_rule_bwd_replay_impl(k, v, g, beta, states, u, head, length, keys, values, dtype)
+        _gated_delta_rule_bwd_replay_impl(
+            k, v, g, beta, states, u, head, length, keys, values, dtype
+        )
         _gated_delta_rule_bwd_reverse_impl(
             q, k, v, g, beta, dout, states, u, dq, dk, dv, dg, dbeta, head, length, scale, keys, values, dtype
         )
