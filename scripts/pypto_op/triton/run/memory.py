@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from pypto_op.backends.worker.sentinel import Sentinel
+from pypto_op.backends.worker.sentinel import _PATTERNS, Sentinel
 
 
 class Memory:
@@ -69,8 +69,8 @@ class Memory:
 
     def _is_new(self, tensor: torch.Tensor) -> bool:
         """Whether a tensor holds a finite value, not 0, that no input and no other argument holds."""
-        if tensor.dtype is torch.bool or tensor.is_complex():
-            return False
+        if tensor.dtype is torch.bool or tensor.dtype not in _PATTERNS:
+            return False  # fresh memory of this dtype is not marked, so what is left in it looks like data
         plain = tensor.detach().cpu()
         wide = torch.float64 if plain.is_floating_point() else torch.int64
         mine = plain[~self._sentinel.mask(plain)].to(wide)
