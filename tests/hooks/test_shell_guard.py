@@ -32,3 +32,33 @@ def test_a_command_that_writes_past_the_linter_is_refused(shared: Harness, row: 
 def test_a_harmless_command_runs(shared: Harness, row: dict[str, Any]) -> None:
     answer = shared.before("Bash", cwd=shared.workspace / row.get("in", "."), command=row["run"])
     assert answer.out == "", answer
+
+
+@pytest.mark.parametrize(
+    ("agent", "command", "owner"),
+    [
+        ("pypto-op-coder", "pypto-op mutate custom/soft", "verifier"),
+        ("pypto-op:pypto-op-coder", "cd custom && pypto-op harness new soft", "verifier"),
+        ("pypto-op-verifier", "pypto-op cleanup custom/soft", "coder"),
+        ("pypto-op-architect", "python -m pypto_op.cli benchmark custom/soft", "optimizer"),
+        ("pypto-op-orchestrator", "env X=1 pypto-op --json verify custom/soft", "verifier"),
+    ],
+)
+def test_a_role_runs_its_own_commands_only(shared: Harness, agent: str, command: str, owner: str) -> None:
+    answer = shared.before("Bash", agent, command=command)
+    assert f"{agent.rpartition(':')[2]} does not run" in answer.denied
+    assert owner in answer.denied
+
+
+@pytest.mark.parametrize(
+    ("agent", "command"),
+    [
+        ("pypto-op-coder", "pypto-op verify custom/soft --levels L1"),
+        ("pypto-op-coder", "pypto-op mutate --help"),
+        ("pypto-op-planner", "pypto-op doctor; pypto-op api matmul; pypto-op memory check custom/soft"),
+        ("pypto-op-verifier", "pypto-op harness new custom/soft && pypto-op tests new custom/soft"),
+        ("general-purpose", "pypto-op mutate custom/soft"),
+    ],
+)
+def test_what_a_role_may_run(shared: Harness, agent: str, command: str) -> None:
+    assert shared.before("Bash", agent, command=command).out == ""

@@ -24,6 +24,8 @@ BUNDLE = Path(__file__).resolve().parents[3]
 """The bundle's root in a checkout. Its own scripts are trusted: the gates sit inside them."""
 
 _STATE_SCRIPTS = {"state", "state_transition"}
+_COMMAND_SCRIPTS = {"verify", "benchmark", "extract_pypto_calls"}
+"""Scripts of the bundle that are the commands of the same names."""
 _STATE_FLAGS = {"--json", "--require-token", "--help"}
 _UNKNOWN_VARIABLE = "${__cannot_be_known}"
 
@@ -283,8 +285,11 @@ def _python_module(walker: Walker, module: str, rest: list[str]) -> None:
 def _python_script(walker: Walker, script: str, rest: list[str]) -> None:
     walker.add(Kind.READ, script, "python")
     if _is_ours(walker, script):
-        if Path(script).stem in _STATE_SCRIPTS:
+        stem = Path(script).stem
+        if stem in _STATE_SCRIPTS:
             _state(walker, rest)
+        elif stem in _COMMAND_SCRIPTS:
+            walker.add(Kind.COMMAND, stem.replace("_", "-"), "python")
         return
     text = walker.read_script(script)
     if text is not None:
@@ -293,6 +298,8 @@ def _python_script(walker: Walker, script: str, rest: list[str]) -> None:
 
 def _pypto_op(walker: Walker, program: str, rest: list[str]) -> None:
     operands = [token for token in rest if not token.startswith("-")]
+    if operands and operands[0] != "state" and not {"-h", "--help"} & set(rest):
+        walker.add(Kind.COMMAND, operands[0], "pypto-op")
     if operands and operands[0] == "state":
         _state(walker, rest[rest.index("state") + 1 :])
     elif operands[:1] == ["script"] and len(operands) > 1:

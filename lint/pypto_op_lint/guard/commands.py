@@ -76,6 +76,8 @@ class CommandJudge:
     def _judge(self, effect: Effect) -> str | None:
         if effect.kind is Kind.STATE:
             return self.policy.state_call(effect.target)
+        if effect.kind is Kind.COMMAND:
+            return self.policy.command_call(effect.target)
         if effect.kind is Kind.TEMP:
             return self._temp(effect) if self.policy.active else None
         if effect.kind is Kind.OPAQUE:

@@ -19,6 +19,7 @@ class Kind(Enum):
     GIT_CLEAN = "lets git remove the untracked files below"
     TEMP = "uses a temporary file of the system"
     STATE = "moves the state machine"
+    COMMAND = "runs a command of this bundle"
     OPAQUE = "cannot be understood"
 
 
@@ -28,7 +29,7 @@ class Effect:
 
     Attributes:
         kind: what is done.
-        target: the path as a pattern of `words`; for STATE the action, for TEMP and OPAQUE a word on the
+        target: the path as a pattern of `words`; for STATE the action, for COMMAND the subcommand, for TEMP and OPAQUE a word on the
         cause.
         cwd: the folder that a relative target counts from, or None when a `cd` made it unknown.
         program: the program that does it, for the message.

@@ -13,6 +13,7 @@ from pypto_op.workspace import OpWorkspace, suffix_phase
 from pypto_op_lint.guard.frozen import OpState, read_state
 from pypto_op_lint.guard.paths import Located, Place, Surroundings
 from pypto_op_lint.guard.roles import RolePolicy, load_roles, match_suffix
+from pypto_op_lint.guard.words import is_known
 
 TAG = "[pypto-op-guard]"
 
@@ -94,6 +95,19 @@ class Policy:
             None,
             f"return your result to the orchestrator; a session of its own starts with "
             f"`claude --agent pypto-op:{writer}`, and a person can run `pypto-op state` in a terminal",
+        )
+
+    def command_call(self, command: str) -> str | None:
+        """Judge a call of `pypto-op COMMAND`; who is no agent of the team may call all of them."""
+        if self.role is None or not is_known(command) or command in (*self.roles.open_commands, *self.role.runs):
+            return None
+        owners = [role.name for role in self.roles.roles.values() if command in role.runs]
+        if not owners:
+            return None
+        return refusal(
+            f"{self.role.name} does not run `pypto-op {command}`",
+            None,
+            f"return to the orchestrator; it is the work of {', '.join(owners)}",
         )
 
     # -- an operator's files ---------------------------------------------------------------------------------

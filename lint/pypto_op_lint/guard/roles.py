@@ -30,6 +30,7 @@ class RolePolicy:
     purpose: str
     writes: tuple[WriteRule, ...]
     reads_denied: tuple[str, ...]
+    runs: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,7 @@ class RoleTable:
     state_writers: tuple[str, ...]
     state_read_actions: tuple[str, ...]
     harness_files: tuple[str, ...]
+    open_commands: tuple[str, ...]
     roles: dict[str, RolePolicy]
 
     def role_of(self, agent_type: str | None) -> RolePolicy | None:
@@ -90,6 +92,7 @@ def load_roles() -> RoleTable:
                 WriteRule(_globs(w["files"]), tuple(w.get("stages", ())), bool(w.get("active_phase"))) for w in row["writes"]
             ),
             reads_denied=_globs(row["reads_denied"]),
+            runs=_globs(row["runs"]),
         )
         for name, row in raw["roles"].items()
     }
@@ -100,6 +103,7 @@ def load_roles() -> RoleTable:
         state_writers=_globs(raw["state_tool"]["writers"]),
         state_read_actions=_globs(raw["state_tool"]["read_actions"]),
         harness_files=_globs(raw["harness_files"]),
+        open_commands=_globs(raw["open_commands"]),
         roles=roles,
     )
 
