@@ -29,8 +29,8 @@ class Effect:
 
     Attributes:
         kind: what is done.
-        target: the path as a pattern of `words`; for STATE the action, for COMMAND the subcommand, for TEMP and OPAQUE a word on the
-        cause.
+        target: the path as a pattern of `words`; for STATE the action, for COMMAND the subcommand, for TEMP and
+            OPAQUE a word on the cause.
         cwd: the folder that a relative target counts from, or None when a `cd` made it unknown.
         program: the program that does it, for the message.
         sure: False for an effect inferred from a script's text, where an unknown target proves nothing.
