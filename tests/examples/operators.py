@@ -13,7 +13,7 @@ EXAMPLES = ROOT / "examples" / "ops"
 FIXTURES = ROOT / "tests" / "fixtures"
 OPS = ("flash_attention_bwd", "flash_attention_fwd", "gated_delta_rule_bwd", "matmul_bias_gelu", "rmsnorm", "softmax")
 STAGED = ("flash_attention_bwd", "gated_delta_rule_bwd")
-SAMPLED = ("flash_attention_bwd", "gated_delta_rule_bwd", "matmul_bias_gelu")
+SAMPLED = ("flash_attention_bwd", "flash_attention_fwd", "gated_delta_rule_bwd", "matmul_bias_gelu", "softmax")
 """Operators of which an ordinary run judges a sample only; PYPTO_OP_ALL_CASES=1 judges everything."""
 
 STRIDE = 16
