@@ -388,7 +388,6 @@ STAYS = {
         "os.fork() == 0 and (os.setsid(), "
         "[__import__('signal').signal(n, __import__('signal').SIG_IGN) for n in (1, 2, 15)], time.sleep(600))"
     ),
-    "thread": "__import__('threading').Thread(target=time.sleep, args=(600,)).start()",
 }
 
 
@@ -397,6 +396,22 @@ STAYS = {
 def test_whatever_stays_is_ended(run: Run, kind: str, enclose: bool) -> None:
     """`run` checks that nothing is left; the answer of the case itself is good."""
     assert_correct(run(host_only(STAYS[kind]), enclose=enclose))
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "__import__('threading').Thread(target=time.sleep, args=(600,)).start()",
+        "__import__('concurrent.futures').futures.ThreadPoolExecutor(1).submit(time.sleep, 1)",
+        "__import__('_thread').start_new_thread(time.sleep, (600,))",
+        "__import__('signal').signal(14, print)",
+    ],
+)
+def test_code_beside_the_kernel_is_refused(run: Run, statement: str) -> None:
+    """It could write the outputs while the launch is under way; `run` checks that nothing is left."""
+    result = run(host_only(statement))
+    assert result.outcome is Outcome.FORBIDDEN
+    assert "beside the kernel" in result.detail
 
 
 def test_a_forked_copy_that_returns_does_not_answer(run: Run) -> None:
