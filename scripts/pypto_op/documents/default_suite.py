@@ -159,7 +159,7 @@ class _Maker:
     def _case(self, level: Level, word: str, sizes: Sizes, dtype: str, precision: bool, seed: int) -> Case:
         name = f"{level}_{word}_{dtype}" + (f"_seed{seed}" if seed != SEEDS[0] else "")
         taken = {case["id"] for case in self.cases}
-        unique = next(n for n in _candidates(name) if n not in taken)
+        unique = next(n for n in free_names(name) if n not in taken)
         case: Case = {
             "id": unique,
             "level": level.value,
@@ -175,7 +175,8 @@ class _Maker:
         return case
 
 
-def _candidates(name: str) -> Iterator[str]:
+def free_names(name: str) -> Iterator[str]:
+    """Yield `name`, `name_2`, `name_3`, ... for a case whose name may be taken."""
     yield name
     number = 2
     while True:

@@ -11,9 +11,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from pypto_op.documents.default_suite import free_names
 from pypto_op.documents.suite import LEAST_PER_LEVEL
 from pypto_op.harness.material import FLOATS, Material, Sizes, symbols_of
 from pypto_op.stress.author import RELATIVE_GAP
@@ -137,7 +139,7 @@ class _Maker:
     def _case(self, level: Level, word: str, sizes: Sizes, dtype: str, seed: int, knobs: Mapping[str, Any]) -> Case:
         name = f"{level}_{word}" + (f"_{dtype}" if len(self.material.spec.supported_dtypes) > 1 else "")
         taken = {case["id"] for case in self.cases}
-        unique = next(n for n in _candidates(name[:112]) if n not in taken)
+        unique = next(n for n in free_names(name[:112]) if n not in taken)
         case: Case = {
             "id": unique,
             "level": str(level),
@@ -275,18 +277,4 @@ def _is_long(material: Material, axis: str) -> bool:
 
 def sizes_product(material: Material, sizes: Sizes) -> int:
     """Return the number of elements of the largest tensor."""
-    largest = 1
-    for shape in material.interfaces.resolve_shapes(sizes).values():
-        count = 1
-        for size in shape:
-            count *= size
-        largest = max(largest, count)
-    return largest
-
-
-def _candidates(name: str) -> Iterator[str]:
-    yield name
-    number = 2
-    while True:
-        yield f"{name}_{number}"
-        number += 1
+    return max((1, *map(math.prod, material.interfaces.resolve_shapes(sizes).values())))

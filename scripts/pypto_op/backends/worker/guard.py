@@ -232,8 +232,8 @@ def _check_import(fence: Fence, arguments: tuple[Any, ...]) -> str | None:
     return f"import {name}" if isinstance(name, str) and not fence.may_import(name) else None
 
 
-def _asked_by_candidate(fence: Fence) -> bool:
-    """Whether the candidate's own code asks, directly or through a module that only looks things up for it.
+def _asked_by_candidate(fence: Fence, passed: Callable[[str], bool] = lambda file: file.endswith(_HELPERS_TO_FRAMES)) -> bool:
+    """Whether the candidate's own code asks, directly or through files that `passed` lets through.
 
     `logging`, `warnings`, `collections` and the like ask for frames and make code all the time, on their own behalf.
     """
@@ -242,7 +242,7 @@ def _asked_by_candidate(fence: Fence) -> bool:
         file = frame.f_code.co_filename
         if file in fence.own:
             return True
-        if file != __file__ and not file.endswith(_HELPERS_TO_FRAMES):
+        if file != __file__ and not passed(file):
             return False
         frame = frame.f_back
     return False
@@ -252,15 +252,8 @@ def _check_beside(fence: Fence, arguments: tuple[Any, ...]) -> str | None:
     """Code that runs beside a launch can write the outputs while the kernel is said to; pypto's own threads may run."""
     if any(isinstance(argument, signal.Handlers) for argument in arguments):
         return None  # a signal that is ignored, or ends the process, runs nothing
-    frame: FrameType | None = sys._getframe()
-    while frame is not None:
-        file = frame.f_code.co_filename
-        if file in fence.own:
-            return "run code beside the kernel (a thread, a signal handler)"
-        if "/pypto/" in file or "/torch/" in file:
-            return None
-        frame = frame.f_back
-    return None
+    asked = _asked_by_candidate(fence, lambda file: "/pypto/" not in file and "/torch/" not in file)
+    return "run code beside the kernel (a thread, a signal handler)" if asked else None
 
 
 def _if_candidate(what: str) -> Callable[[Fence, tuple[Any, ...]], str | None]:
