@@ -7,7 +7,8 @@ Axes that SPEC.md does not call dynamic keep the sizes of a P0 shape: nothing pr
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import math
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from pypto_op.documents import shape_expr
@@ -151,7 +152,7 @@ class _Maker:
             shapes = self.interfaces.resolve_shapes(sizes).values()
         except ContractError:
             return False
-        return all(_product(shape) <= _MOST_ELEMENTS for shape in shapes) or self._is_p0(sizes)
+        return all(math.prod(shape) <= _MOST_ELEMENTS for shape in shapes) or self._is_p0(sizes)
 
     def _is_p0(self, sizes: Sizes) -> bool:
         return any(solve(shape, self.interfaces, "p0_shapes") == sizes for shape in self.spec.p0_shapes)
@@ -185,7 +186,7 @@ def free_names(name: str) -> Iterator[str]:
 
 
 def _smallest(shapes: list[Sizes]) -> Sizes:
-    return min(shapes, key=lambda sizes: _product(sizes.values()))
+    return min(shapes, key=lambda sizes: math.prod(sizes.values()))
 
 
 def _vary(spec: Spec, base: Sizes, size: int) -> Sizes:
@@ -211,10 +212,3 @@ def _between(tile: int) -> list[tuple[str, int]]:
         (f"two_tile{tile}_minus_1", 2 * tile - 1),
         (f"two_tile{tile}_plus_1", 2 * tile + 1),
     ]
-
-
-def _product(sizes: Mapping[Any, int] | Iterable[int]) -> int:
-    result = 1
-    for size in sizes:
-        result *= size
-    return result

@@ -45,13 +45,14 @@ def locked(path: Path, *, seconds: float = _LOCK_SECONDS) -> Iterator[None]:
 
 
 def write_atomically(path: Path, text: str) -> None:
-    """Replace `path` by `text` in one step.
+    """Replace `path` by `text` so that a reader sees all of it or none; its folder is made when it is missing.
 
     Raises:
         InfraError: it cannot be written.
     """
     draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         with draft.open("w", encoding="utf-8", newline="\n") as stream:
             stream.write(text)
             stream.flush()

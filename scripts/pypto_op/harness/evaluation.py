@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,6 +11,7 @@ from pypto_op.harness import suite as suite_cases
 from pypto_op.harness.generated import Fate, Outcome, is_untouched, render, stamped_python, stamped_suite, write
 from pypto_op.harness.material import FLOATS, Material, gather
 from pypto_op.harness.rehearsal import rehearse
+from pypto_op.state.hashing import sha256_bytes
 from pypto_op.stress.author import KEY, patterns_source
 from pypto_op.stress.sites import normalised
 from pypto_op.workspace import OpWorkspace
@@ -44,7 +44,7 @@ def runner_text() -> str:
 
 def runner_sha256() -> str:
     """Return the sha256 of `runner_text`."""
-    return hashlib.sha256(runner_text().encode("utf-8")).hexdigest()
+    return sha256_bytes(runner_text().encode("utf-8"))
 
 
 def new_harness(ws: OpWorkspace, *, force: bool = False, try_cases: bool = True) -> Made:

@@ -6,7 +6,6 @@ generator's and may be written again; otherwise somebody's work is in it, and on
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -19,7 +18,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from pypto_op.documents.reading import read_text
 from pypto_op.documents.writing import write_atomically
-from pypto_op.errors import ContractError, InfraError
+from pypto_op.errors import ContractError
+from pypto_op.state.hashing import sha256_bytes, sha256_json
 
 _STAMP = re.compile(r"^# pypto-op generated: ([0-9a-f]{64})\n", re.M)
 _JSON_KEY = "x_generated"
@@ -77,7 +77,7 @@ def stamped_markdown(text: str) -> str:
 def stamped_suite(data: Mapping[str, Any]) -> str:
     """Return the text of a suite, one line per case, with its stamp under `x_generated`."""
     body = {key: value for key, value in data.items() if key != _JSON_KEY}
-    return suite_text({**body, _JSON_KEY: _digest(_canonical(body))})
+    return suite_text({**body, _JSON_KEY: sha256_json(body)})
 
 
 def suite_text(data: Mapping[str, Any]) -> str:
@@ -103,10 +103,10 @@ def is_untouched(text: str) -> bool:
         return False
     try:
         data = json.loads(text)
-    except (ValueError, RecursionError):
+        stamp = data.pop(_JSON_KEY, None) if isinstance(data, dict) else None
+        return stamp is not None and stamp == sha256_json(data)
+    except (ValueError, RecursionError, ContractError):  # not JSON, or more than JSON: nothing of ours
         return False
-    stamp = data.pop(_JSON_KEY, None) if isinstance(data, dict) else None
-    return stamp is not None and stamp == _digest(_canonical(data))
 
 
 def write(files: Sequence[tuple[Path, str]], *, force: bool = False) -> list[Outcome]:
@@ -125,7 +125,7 @@ def write(files: Sequence[tuple[Path, str]], *, force: bool = False) -> list[Out
 
 def _write_one(path: Path, text: str, force: bool) -> Fate:
     if not path.exists() and not path.is_symlink():
-        _put(path, text)
+        write_atomically(path, text)
         return Fate.WRITTEN
     if path.is_symlink() or not path.is_file():
         raise ContractError("is no regular file", file=path, remedy="move it away")
@@ -134,21 +134,9 @@ def _write_one(path: Path, text: str, force: bool) -> Fate:
         return Fate.UNCHANGED
     if not force and not is_untouched(present):
         return Fate.KEPT
-    _put(path, text)
+    write_atomically(path, text)
     return Fate.REPLACED
 
 
-def _put(path: Path, text: str) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InfraError(f"cannot be made ({error.strerror})", file=path.parent) from None
-    write_atomically(path, text)
-
-
 def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8")).hexdigest()
-
-
-def _canonical(data: Any) -> str:
-    return json.dumps(data, sort_keys=True, separators=(",", ":"))
+    return sha256_bytes(text.encode("utf-8"))

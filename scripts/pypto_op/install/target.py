@@ -8,7 +8,6 @@ byte is written.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import os
 from dataclasses import dataclass, field
@@ -20,6 +19,7 @@ from pypto_op.documents import schema
 from pypto_op.errors import ContractError, InfraError
 from pypto_op.install.claude_client import SETTINGS
 from pypto_op.install.render import Plan
+from pypto_op.state.hashing import sha256_bytes
 
 MANIFEST = ".pypto-op/install.json"
 _SHOWN = 5
@@ -87,7 +87,7 @@ class Target:
             there = _hash_of(self.root / path)
             if there is None:
                 found.write.append(path)
-            elif there == _digest(file.content):
+            elif there == sha256_bytes(file.content):
                 found.same.append(path)
             elif there == self.files.get(path):
                 found.write.append(path)
@@ -115,7 +115,9 @@ class Target:
         Raises:
             InfraError: the target cannot be written.
         """
-        files = {path: _digest(file.content) for path, file in sorted(plan.items()) if path in found.write or path in self.files}
+        files = {
+            path: sha256_bytes(file.content) for path, file in sorted(plan.items()) if path in found.write or path in self.files
+        }
         kept = {path: self.files[path] for path in found.keep}
         self.manifest = {
             "schema_version": 1,
@@ -209,16 +211,12 @@ def _version(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in text.split("."))
 
 
-def _digest(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
-
-
 def _hash_of(path: Path) -> str | None:
     """Return the sha256 of a file, "" for what is no file, None for nothing."""
     if path.is_symlink() or path.is_dir():
         return ""
     try:
-        return _digest(path.read_bytes())
+        return sha256_bytes(path.read_bytes())
     except FileNotFoundError:
         return None
     except OSError:

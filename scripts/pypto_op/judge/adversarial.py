@@ -8,7 +8,6 @@ them here runs them in processes of their own.
 
 from __future__ import annotations
 
-import hashlib
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pypto_op.errors import ContractError, PyptoOpError
+from pypto_op.state.hashing import sha256_bytes
 from pypto_op.vocabulary import Mode, Outcome
 from pypto_op.workspace import OpWorkspace, phase_suffix, suffix_phase
 
@@ -151,7 +151,7 @@ def run_modes(impl_module: ImplModule, case: Mapping[str, Any], modes: Sequence[
         ContractError: the contract, the golden or a mode's name is wrong.
         InfraError: the reference process cannot run.
     """
-    from pypto_op.judge.report import worst_leaves
+    from pypto_op.judge.report import largest, worst_leaves
     from pypto_op.judge.verify import judge_case
 
     try:
@@ -165,8 +165,8 @@ def run_modes(impl_module: ImplModule, case: Mapping[str, Any], modes: Sequence[
         results[str(mode)] = {
             "status": str(entry.status),
             "per_tensor": leaves,
-            "max_abs_diff": _largest(leaves, "max_abs_diff"),
-            "max_rel_diff": _largest(leaves, "max_rel_diff"),
+            "max_abs_diff": largest(leaves, "max_abs_diff"),
+            "max_rel_diff": largest(leaves, "max_rel_diff"),
             "stdout": "\n".join(trial.stdout for trial in entry.trials if trial.stdout),
             "stderr": "\n".join(trial.stderr for trial in entry.trials if trial.stderr),
             "runtime_s": sum(trial.seconds for trial in entry.trials),
@@ -237,7 +237,7 @@ def check_runner(file: Path) -> None:
     from pypto_op.harness.evaluation import runner_sha256
 
     try:
-        found = hashlib.sha256(file.read_bytes()).hexdigest()
+        found = sha256_bytes(file.read_bytes())
     except OSError as error:
         raise ContractError(f"cannot be read ({error.strerror})", file=file, remedy=_REMEDY) from None
     if found != runner_sha256():
@@ -254,8 +254,3 @@ def _without_forbidden(value: Any) -> Any:
 
 def _as_tuple(outputs: Any) -> tuple[Any, ...]:
     return tuple(outputs) if isinstance(outputs, (tuple, list)) else (outputs,)
-
-
-def _largest(leaves: Sequence[Mapping[str, Any]], key: str) -> float | None:
-    values = [leaf[key] for leaf in leaves]
-    return max(values) if values and None not in values else None

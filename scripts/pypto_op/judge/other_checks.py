@@ -11,9 +11,9 @@ import click
 from rich.console import Console
 from rich.markup import escape
 
+from pypto_op.documents.writing import write_atomically
 from pypto_op.errors import ContractError
 from pypto_op.judge.display import show_report, styled
-from pypto_op.judge.report import write_atomically
 from pypto_op.vocabulary import ExitCode, Status
 from pypto_op.workspace import OpWorkspace
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 from pypto_op import __version__
 from pypto_op.backends.base import Availability
 from pypto_op.documents import schema
+from pypto_op.documents.writing import write_atomically
 from pypto_op.errors import InfraError
 from pypto_op.judge.inputs import stress_of
 from pypto_op.judge.inspection import onset
@@ -52,8 +52,8 @@ def check_entry(record: CaseRecord, policy: str) -> dict[str, Any]:
         "dtype": dtype if isinstance(dtype, str) else json.dumps(dtype, sort_keys=True)[:256],
         "precision_checked": checked,
         "all_close": all(leaf["all_close"] for leaf in leaves) if checked and leaves else None,
-        "max_abs_diff": _largest(leaves, "max_abs_diff"),
-        "max_rel_diff": _largest(leaves, "max_rel_diff"),
+        "max_abs_diff": largest(leaves, "max_abs_diff"),
+        "max_rel_diff": largest(leaves, "max_rel_diff"),
         "per_mode_status": {mode: result["status"] for mode, result in results.items()},
         "policy": policy,
         "seeds": list(record.seeds),
@@ -117,7 +117,8 @@ def _badness(leaf: Mapping[str, Any]) -> tuple[bool, float]:
     return (not leaf["all_close"], math.inf if violation is None else float(violation))
 
 
-def _largest(leaves: Sequence[Mapping[str, Any]], key: str) -> float | None:
+def largest(leaves: Sequence[Mapping[str, Any]], key: str) -> float | None:
+    """Return the largest value under `key`; None when there is no leaf, or one of them has none."""
     values = [leaf.get(key) for leaf in leaves]
     if not values or any(value is None for value in values):
         return None
@@ -262,25 +263,6 @@ def publish(report: Mapping[str, Any], path: Path) -> dict[str, Any]:
 def serialise(report: Mapping[str, Any]) -> str:
     """Return the text of a report, the same for the file and for `--json`."""
     return json.dumps(report, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-
-
-def write_atomically(path: Path, text: str) -> None:
-    """Write `text` to `path` so that a reader sees all of it or none.
-
-    Raises:
-        InfraError: the file cannot be written.
-    """
-    draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with draft.open("w", encoding="utf-8") as stream:
-            stream.write(text)
-            stream.flush()
-            os.fsync(stream.fileno())
-        draft.replace(path)
-    except OSError as error:
-        draft.unlink(missing_ok=True)
-        raise InfraError(f"cannot be written ({error.strerror})", file=path, remedy="free it") from None
 
 
 def remove(path: Path) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from pypto_op.documents import interfaces as interfaces_document
+from pypto_op.documents.writing import write_atomically
 from pypto_op.errors import ContractError
 from pypto_op.judge import report as reports
 from pypto_op.judge.verify import verify_operator
@@ -64,7 +65,7 @@ def sweep(
         "smallest_failing_module": min(wrong, default=None),
         "boundaries": boundaries,
     }
-    reports.write_atomically(folder / "sweep.json", json.dumps(result, indent=2, ensure_ascii=False) + "\n")
+    write_atomically(folder / "sweep.json", json.dumps(result, indent=2, ensure_ascii=False) + "\n")
     return result, max(codes)
 
 

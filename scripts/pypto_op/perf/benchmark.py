@@ -15,6 +15,7 @@ from pypto_op import __version__
 from pypto_op.backends.base import Availability, Backend, Limits
 from pypto_op.backends.registry import get_backend
 from pypto_op.documents import schema
+from pypto_op.documents.writing import write_atomically
 from pypto_op.errors import ContractError, InfraError
 from pypto_op.judge import report as reports
 from pypto_op.judge.contract import Contract, load_contract
@@ -108,7 +109,7 @@ def benchmark_operator(ws: OpWorkspace, *, progress: Callable[[CaseRecord], None
         "created": datetime.now(timezone.utc).isoformat(timespec="seconds"),
     }
     schema.check(result, SCHEMA, file=ws.perf_report)
-    reports.write_atomically(ws.perf_report, reports.serialise(result))
+    write_atomically(ws.perf_report, reports.serialise(result))
     return result
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from pypto_op.documents import schema
+from pypto_op.documents.writing import write_atomically
 from pypto_op.errors import PyptoOpError
-from pypto_op.judge.report import write_atomically
 from pypto_op.state.hashing import canonical_json
 from pypto_op.state.key import key_id, load_key, mac
 
