@@ -4,6 +4,8 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 CLIENTS := .clients
+# One process more than cores: some tests wait for a disk, a time-out or a client.
+WORKERS := $(shell $(PYTHON) -c "import os; print((os.cpu_count() or 1) + 1)")
 
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
@@ -24,10 +26,10 @@ demo: $(STAMP)
 	@$(BIN)/pypto-op demo
 
 test: $(STAMP) clients
-	@$(BIN)/python -m pytest -n auto --dist worksteal
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 test-quick: $(STAMP)
-	@$(BIN)/python -m pytest -n auto -m "not sim and not slow and not harness"
+	@$(BIN)/python -m pytest -n $(WORKERS) -m "not sim and not slow and not harness"
 
 bench: $(STAMP)
 	@$(BIN)/python -m benchmarks
