@@ -23,7 +23,7 @@ _PATH_TOOLS = {"Write", "Edit", "MultiEdit", "NotebookEdit"}
 _READ_TOOLS = {"Read", "Grep", "Glob"}
 _MARKS = ("custom", "_impl", "_golden", ".orchestrator_", "pypto", "test_")
 _EVENTS = {"pre": "PreToolUse", "post": "PostToolUse", "stop": "Stop"}
-_ROLE_PREFIX = "pypto-op-"
+_ROLE_PREFIXES = ("pypto-op-", "triton-op-")
 
 
 class Unreadable(Exception):
@@ -168,7 +168,7 @@ def is_nobodys_business(request: dict[str, object]) -> bool:
     """Say whether an event concerns no operator, judged by strings and a few `stat` calls."""
     event, tool, agent = str(request["event"]), str(request["tool"]), str(request["agent"])
     workspace = str(request["workspace"])
-    has_role = agent.rpartition(":")[2].startswith(_ROLE_PREFIX)
+    has_role = agent.rpartition(":")[2].startswith(_ROLE_PREFIXES)
     if event in ("Stop", "SubagentStop"):
         return not os.path.isdir(wire.run_dir(workspace, str(request["root"])))
     if tool in _PATH_TOOLS or (tool in _READ_TOOLS and not request["command"]):

@@ -186,7 +186,7 @@ class Decomposition(_Word):
 
 
 class Role(_Word):
-    """The nine agents of the team."""
+    """The nine agents of the team, and the one that makes Triton kernels on its own."""
 
     ORCHESTRATOR = "pypto-op-orchestrator"
     PLANNER = "pypto-op-planner"
@@ -197,6 +197,7 @@ class Role(_Word):
     VERIFIER = "pypto-op-verifier"
     DEBUGGER = "pypto-op-debugger"
     OPTIMIZER = "pypto-op-optimizer"
+    TRITON_KERNELGEN = "triton-op-kernelgen"
 
 
 class Artifact(_Word):

@@ -120,6 +120,18 @@ def test_each_role_is_kept_from_the_others_files(harness: Harness) -> None:
         assert f"pypto-op-{role}" in reason or "phase" in reason or "suffix" in reason, (role, name, reason)
 
 
+def test_the_triton_role_writes_its_own_folder_of_the_workspace_only(shared: Harness) -> None:
+    kernelgen, own = "pypto-op:triton-op-kernelgen", "triton_ops/relu/iter_0"
+    assert shared.before("Write", kernelgen, file_path=f"{own}/generated_code.py").out == ""
+    assert shared.before("Bash", kernelgen, command=f"mkdir -p {own}/verify && cp task.py {own}/verify/relu_torch.py").out == ""
+    for path in ("src/a.py", "triton_ops/notes.md", f"{own}/../../../a.py"):
+        assert "triton_ops/<op>/** only" in shared.before("Write", kernelgen, file_path=path).denied
+    for path in (f"{OP}/soft_impl.py", f"{OP}/MEMORY.md", "custom/triton_ops/relu/a.py"):
+        assert shared.before("Write", kernelgen, file_path=path).denied
+    assert "does not run" in shared.before("Bash", kernelgen, command=f"pypto-op verify {OP}").denied
+    assert "inside custom/<op>/ only" in shared.before("Write", CODER, file_path=f"{own}/generated_code.py").denied
+
+
 def test_a_role_writes_nothing_outside_operators(shared: Harness) -> None:
     assert "inside custom/<op>/ only" in shared.before("Write", CODER, file_path="src/a.py").denied
     assert "inside custom/<op>/ only" in shared.before("Bash", CODER, command="echo x > notes.txt").denied

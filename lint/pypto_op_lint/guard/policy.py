@@ -140,7 +140,7 @@ class Policy:
         assert self.role is not None
         assert at.op is not None
         op, why = at.op.name, ""
-        for rule in self.role.writes:
+        for rule in self.role.operator_writes:
             hit, suffix = match_suffix(rule.files, at.relative, op)
             if not hit:
                 continue
@@ -156,13 +156,20 @@ class Policy:
             why = f"{self.role.name} does not own it; it belongs to {owners}"
         return refusal(why, at.path, "return to the orchestrator and say what you need")
 
-    def _role_refusal_outside(self, at: Located) -> str:
+    def _role_refusal_outside(self, at: Located) -> str | None:
         assert self.role is not None
-        return refusal(
-            f"{self.role.name} writes inside custom/<op>/ only",
-            at.path,
-            "put scratch files under custom/<op>/_debug/",
-        )
+        globs = self.role.workspace_globs
+        if not globs:
+            return refusal(
+                f"{self.role.name} writes inside custom/<op>/ only",
+                at.path,
+                "put scratch files under custom/<op>/_debug/",
+            )
+        workspace = self.around.workspace
+        if at.path.is_relative_to(workspace) and match_suffix(globs, at.path.relative_to(workspace).as_posix(), "")[0]:
+            return None
+        allowed = ", ".join(globs).replace("{op}", "<op>")
+        return refusal(f"{self.role.name} writes {allowed} only", at.path, "put scratch files there too")
 
     def _outside(self, at: Located) -> str:
         temporary = ", in the system's temporary folder" if at.place is Place.TEMP else ""

@@ -15,11 +15,15 @@ TABLE = Path(__file__).with_name("roles.yaml")
 
 @dataclass(frozen=True)
 class WriteRule:
-    """Files that a role may write; with `stages` or `active_phase`, only then."""
+    """Files that a role may write; with `stages` or `active_phase`, only then.
+
+    `files` count from the operator's directory, or, where `base` says so, from the workspace.
+    """
 
     files: tuple[str, ...]
     stages: tuple[int, ...] = ()
     active_phase: bool = False
+    base: str = "operator"
 
 
 @dataclass(frozen=True)
@@ -31,6 +35,16 @@ class RolePolicy:
     writes: tuple[WriteRule, ...]
     reads_denied: tuple[str, ...]
     runs: tuple[str, ...]
+
+    @property
+    def operator_writes(self) -> tuple[WriteRule, ...]:
+        """The rules about files in an operator's directory."""
+        return tuple(rule for rule in self.writes if rule.base == "operator")
+
+    @property
+    def workspace_globs(self) -> tuple[str, ...]:
+        """What the role may write elsewhere in the workspace."""
+        return tuple(glob for rule in self.writes if rule.base == "workspace" for glob in rule.files)
 
 
 @dataclass(frozen=True)
@@ -72,7 +86,11 @@ class RoleTable:
 
     def writers_of(self, relative: str, op: str) -> list[str]:
         """Return the names of the roles that may write this file at some time, in the table's order."""
-        return [role.name for role in self.roles.values() if any(_matches_any(rule.files, relative, op) for rule in role.writes)]
+        return [
+            role.name
+            for role in self.roles.values()
+            if any(_matches_any(rule.files, relative, op) for rule in role.operator_writes)
+        ]
 
 
 def _globs(value: Any) -> tuple[str, ...]:
@@ -89,7 +107,8 @@ def load_roles() -> RoleTable:
             name=name,
             purpose=row["purpose"],
             writes=tuple(
-                WriteRule(_globs(w["files"]), tuple(w.get("stages", ())), bool(w.get("active_phase"))) for w in row["writes"]
+                WriteRule(_globs(w["files"]), tuple(w.get("stages", ())), bool(w.get("active_phase")), w.get("base", "operator"))
+                for w in row["writes"]
             ),
             reads_denied=_globs(row["reads_denied"]),
             runs=_globs(row["runs"]),

@@ -308,7 +308,7 @@ def _artifact_freezable(state: State, args: Arguments, by: str) -> None:
 def _dispatchable(state: State, args: Arguments, by: str) -> None:
     row = workflow().dispatch.get(args["role"])
     if row is None:
-        raise Refused(f"{Role.ORCHESTRATOR} is not dispatched", remedy="name one of the eight other roles")
+        raise Refused(f"{args['role']} is not dispatched", remedy=f"name one of {', '.join(workflow().dispatch)}")
     stage = state["current_stage"]
     if stage not in row.stages or not in_progress(state, stage):
         raise Refused(

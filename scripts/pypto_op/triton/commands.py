@@ -136,6 +136,24 @@ def _tell_row(row: dict[str, Any]) -> None:
     click.echo(f"shape {row['case_idx']}: implementation {own:.4f} ms, reference {other:.4f} ms")
 
 
+@triton.command()
+@click.argument("baseline", type=click.Path(path_type=Path))
+@click.argument("optimized", type=click.Path(path_type=Path))
+def compare(baseline: Path, optimized: Path) -> int:
+    """Say whether OPTIMIZED is faster than BASELINE beyond the noise, from two results of the benchmark.
+
+    Exit status: 0 keep it, 1 drop it, 2 the files cannot be compared.
+    """
+    from pypto_op.triton.bench.choice import choose
+
+    found = choose(baseline, optimized)
+    for shape in found["shapes"]:
+        bounds = f"[{shape['low']:.3f}, {shape['high']:.3f}]"
+        click.echo(f"shape {shape['case_idx']}: {shape['verdict']}, {shape['gain']:.3f} {bounds} times as fast as the baseline")
+    click.echo(f"{'keep' if found['keep'] else 'drop'}: {found['gain']:.3f} times as fast over all shapes")
+    return int(ExitCode.OK if found["keep"] else ExitCode.FAIL)
+
+
 def run_script(name: str) -> None:
     """Run one of the three commands as a script of the skill: bad usage is exit 1 there, except for the benchmark."""
     try:
