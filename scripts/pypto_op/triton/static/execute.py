@@ -188,7 +188,7 @@ class Statements:
         item = self.m.expressions.item_of(iterated)
         self._deny_loop(node, scope)
         if isinstance(iterated, Container) and iterated.complete and not iterated.members():
-            return True
+            return self._orelse(node.orelse, scope)
         self._repeat(node.body, scope, lambda: self.assign(node.target, item, scope))
         return self._orelse(node.orelse, scope)
 
@@ -275,6 +275,9 @@ class Statements:
 
     def set_attribute(self, owner: Value, name: str, value: Value, node: cst.CSTNode, scope: Scope) -> None:
         """Bind an attribute of a value."""
+        reason = self.m.policy.forbidden(f"own.{name}") or self.m.policy.forbidden(f"set.{name}")
+        if reason:
+            self.m.deny(node, scope.source, reason)
         for option in options(owner):
             if isinstance(option, Instance):
                 if self.m.phase == "forward":
@@ -329,6 +332,10 @@ class Statements:
         bases: list[Value] = []
         for argument in node.bases:
             bases += options(self.m.expressions.evaluate(argument.value, scope))
+        for keyword in node.keywords:
+            made_by = self.m.expressions.evaluate(keyword.value, scope)
+            if not (isinstance(made_by, Ext) and self.m.policy.computes_on_host(made_by.name)):
+                self.m.deny(keyword, scope.source, "a metaclass or class argument runs code that the class does not show")
         inner = Scope({}, scope, scope.source, is_class=True)
         value = ClassValue(node.name.value, bases, inner.names, scope)
         self.body(node.body, inner)

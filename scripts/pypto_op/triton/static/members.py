@@ -59,8 +59,9 @@ class Members:
             return self._of_tensor(owner, name)
         if isinstance(owner, Instance):
             found = self.find(owner, name, node, source)
-            return found if found is not None else self._missing(owner, name)
+            return found if found is not None else self._missing(owner, name, node, source)
         if isinstance(owner, ClassValue):
+            self.check(f"own.{name}", node, source)
             return self._of_class(owner, name)
         if isinstance(owner, ExtInstance):
             if name in _PARAMETERS and owner.name.startswith("torch.nn."):
@@ -76,7 +77,7 @@ class Members:
         if isinstance(owner, Host):
             return Host(data=owner.data)
         if isinstance(owner, (Function, Launcher, Member)):
-            self.check(f"function.{name}", node, source)
+            self.check(f"own.{name}", node, source)
             return Unknown(f"`{name}` of a function") if name != "__name__" else Host()
         return Unknown(f"`{name}` of something unknown")
 
@@ -107,7 +108,8 @@ class Members:
             return self.m.calls.call(bound, [], {}, node, source)
         return bound
 
-    def _missing(self, owner: Instance, name: str) -> Value:
+    def _missing(self, owner: Instance, name: str, node: cst.CSTNode, source: SourceFile) -> Value:
+        self.check(f"own.{name}", node, source)
         if name in _MODULE_FLAGS:
             return Host()
         getter = owner.cls.find("__getattr__")

@@ -26,6 +26,7 @@ from pypto_op.triton.static.values import (
 )
 
 ENTRY_CLASS = "ModelNew"
+_CALL_PROTOCOL = ("__call__", "__getattribute__", "__new__", "__init_subclass__", "_call_impl", "_wrapped_call_impl")
 
 _SUGGESTIONS = {
     1: "write the computation as a @triton.jit kernel that loads, computes and stores, and launch it from ModelNew.forward",
@@ -94,10 +95,13 @@ class _Verdict:
             self.m.calls.call(init, [Host() for _ in range(_positional(init))], {}, init.node, self.source)
         self.m.calls_lasting |= {id(v) for v in instance.attributes.values() if isinstance(v, Container)}
         self.m.phase = "forward"
-        overridden = found.find("__call__") or found.find("__getattribute__")
-        if overridden is not None:
-            where = overridden[0].node if isinstance(overridden[0], Function) else self.source.module
-            self.m.deny(where, self.source, "calling the model must run forward, and nothing else", call="__call__")
+        for name in _CALL_PROTOCOL:
+            overridden = found.find(name)
+            if overridden is not None:
+                where = overridden[0].node if isinstance(overridden[0], Function) else self.source.module
+                self.m.deny(
+                    where, self.source, "making and calling the model must run __init__ and forward, nothing else", call=name
+                )
         forward = self.m.members.find(instance, "forward")
         if not isinstance(forward, Function) or not isinstance(forward.node, (cst.FunctionDef, cst.Lambda)):
             self._lost(self.source.module, f"{ENTRY_CLASS} has no forward of its own that can be followed", "forward")

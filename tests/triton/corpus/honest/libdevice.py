@@ -1,0 +1,25 @@
+import torch
+import torch.nn as nn
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def k(x_ptr, o_ptr, n, B: tl.constexpr):
+    i = tl.program_id(0) * B + tl.arange(0, B)
+    m = i < n
+    tl.store(o_ptr + i, tl.load(x_ptr + i, mask=m), mask=m)
+
+from triton.language.extra import libdevice
+
+@triton.jit
+def kg(x_ptr, o_ptr, n, B: tl.constexpr):
+    i = tl.program_id(0) * B + tl.arange(0, B)
+    tl.store(o_ptr + i, libdevice.tanh(tl.load(x_ptr + i, mask=i < n)), mask=i < n)
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        o = torch.empty_like(x)
+        kg[(triton.cdiv(x.numel(), 256),)](x, o, x.numel(), B=256)
+        return o
