@@ -1,4 +1,4 @@
-"""Run the benchmarks: `python -m benchmarks [NAME ...] [--quick] [--json FILE]`.
+"""Run the benchmarks: `python -m benchmarks [NAME ...] [--quick] [--keep] [--json FILE]`.
 
 A benchmark is a module of this package with a function `run(quick: bool) -> list[Table]`.
 """
@@ -16,9 +16,11 @@ from rich.console import Console
 from rich.table import Table as RichTable
 
 import benchmarks
+from benchmarks import page
 from benchmarks.table import Table
 
-_SUPPORT = {"table", "__main__"}
+_SUPPORT = {"page", "table", "__main__"}
+_OWN_PAGE = {"strength"}
 
 
 def names() -> list[str]:
@@ -48,8 +50,9 @@ def show(table: Table, console: Console) -> None:
 @click.command()
 @click.argument("chosen", nargs=-1, metavar="[NAME]...")
 @click.option("--quick", is_flag=True, help="Fewer repetitions.")
+@click.option("--keep", is_flag=True, help="Put the figures into docs/speed.md.")
 @click.option("--json", "json_file", type=click.Path(path_type=Path), default=Path("bench-out/bench.json"))
-def main(chosen: tuple[str, ...], quick: bool, json_file: Path) -> None:
+def main(chosen: tuple[str, ...], quick: bool, keep: bool, json_file: Path) -> None:
     """Run all benchmarks, or the named ones."""
     unknown = set(chosen) - set(names())
     if unknown:
@@ -59,11 +62,13 @@ def main(chosen: tuple[str, ...], quick: bool, json_file: Path) -> None:
         tables = importlib.import_module(f"benchmarks.{name}").run(quick)
         for table in tables:
             show(table, console)
-        results[name] = [table.as_dict() for table in tables]
-    load = os.getloadavg()[0]
-    console.print(f"load average {load:.1f} on {os.cpu_count()} cores at the end")
+        load = os.getloadavg()[0]
+        console.print(f"load average {load:.1f} on {os.cpu_count()} cores after {name}")
+        results[name] = {"load": load, "tables": [table.as_dict() for table in tables]}
+        if keep and name not in _OWN_PAGE:
+            page.keep({name: results[name]})
     json_file.parent.mkdir(parents=True, exist_ok=True)
-    json_file.write_text(json.dumps({"load": load, "benchmarks": results}, indent=1) + "\n", encoding="utf-8")
+    json_file.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
