@@ -1,0 +1,26 @@
+"""docs/speed.md holds what was kept of the benchmarks, and says which targets were missed."""
+
+import json
+
+from benchmarks import page
+from benchmarks.table import Row, Table
+
+
+def test_the_page_is_the_one_of_the_results():
+    assert page.PAGE.read_text(encoding="utf-8") == page.text(json.loads(page.RESULTS.read_text(encoding="utf-8")))
+
+
+def test_a_missed_target_is_named():
+    table = Table("edits", "ms", [Row("fast", {"p95": 12.0}, 60), Row("slow", {"p95": 61.0}, 60)], ["quiet"])
+    text = page.text({"hooks": {"load": 1.0, "tables": [table.as_dict()]}})
+    assert "| fast | 12 | p95 <= 60: met |" in text and "| slow | 61 | p95 <= 60: **missed** |" in text
+    assert "- quiet" in text
+
+
+def test_keeping_one_benchmark_leaves_the_others(tmp_path, monkeypatch):
+    monkeypatch.setattr(page, "RESULTS", tmp_path / "speed.json")
+    monkeypatch.setattr(page, "PAGE", tmp_path / "speed.md")
+    for name in ("state", "hooks", "state"):
+        page.keep({name: {"load": 0.5, "tables": [Table(f"of {name}", "ms").as_dict()]}})
+    assert list(json.loads(page.RESULTS.read_text())) == ["hooks", "state"]
+    assert page.PAGE.read_text().count("## ") == 2
