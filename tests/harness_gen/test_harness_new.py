@@ -88,7 +88,8 @@ def test_a_subtraction_gets_inputs_on_which_it_cancels(bare: OpWorkspace, call: 
 def test_bad_material_is_one_line(bare: OpWorkspace, call: Call, spoil: Callable[[OpWorkspace], object], words: str) -> None:
     spoil(bare)
     told = call("harness", "new", bare.root)
-    assert told.code == 2 and words in told.stderr and told.stderr.count("\n") == 1
+    lines = [line for line in told.stderr.splitlines() if not line.startswith("tried ")]  # progress, on a slow machine
+    assert told.code == 2 and len(lines) == 1 and words in lines[0]
     assert not bare.suite.exists()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pypto_op.documents import suite as suite_document
+from pypto_op.documents.interfaces import Port
 from pypto_op.harness import constraints
 from pypto_op.harness import suite as suite_cases
 from pypto_op.harness.material import Material, gather
@@ -87,7 +89,7 @@ def test_flags_zones_and_cancellation_are_there(tmp_path: Path) -> None:
     cases = built(operator(tmp_path)).cases
     assert {case["flag"] for case in cases if "flag" in case} == {True, False}
     zones = {case["zone"] for case in cases if isinstance(case.get("zone"), str)}
-    assert zones == {"last_spike", "positions", "tiny", "huge", "alternating", "shift", "all_negative"}
+    assert zones == {"last_spike", "positions", "grid", "tiny", "huge", "alternating", "shift", "all_negative"}
     expressions = {case["cancellation_stress"]["expression"] for case in cases if "cancellation_stress" in case}
     assert expressions == {"x - y", suite_cases.WORST_SUM}
 
@@ -96,7 +98,25 @@ def test_nan_only_where_spec_speaks_of_it(tmp_path: Path) -> None:
     material = operator(tmp_path)
     assert not any("one_nan" in str(case.get("zone")) for case in suite_cases.cases(material))
     material.ws.spec.write_text(material.ws.spec.read_text() + "\nA row with NaN is NaN throughout.\n")
-    assert any("one_nan" in str(case.get("zone")) for case in suite_cases.cases(gather(material.ws)))
+    zones = [case["zone"] for case in suite_cases.cases(gather(material.ws)) if isinstance(case.get("zone"), dict)]
+    assert zones == [{"x": "one_nan"}, {"y": "one_nan"}]
+
+
+@pytest.mark.parametrize(
+    ("sentence", "legal"), [("-inf is a masked element", True), ("-inf is not supported", False), ("", False)]
+)
+def test_masked_elements_only_where_spec_allows_them(tmp_path: Path, sentence: str, legal: bool) -> None:
+    material = operator(tmp_path)
+    material.ws.spec.write_text(material.ws.spec.read_text() + f"\n{sentence}.\n")
+    assert any("masked" in str(case.get("zone")) for case in suite_cases.cases(gather(material.ws))) == legal
+
+
+@pytest.mark.parametrize(("default", "other"), [(0.125, 0.0625), (1e-6, 0.5)])
+def test_a_float_scalar_gets_another_value(tmp_path: Path, default: float, other: float) -> None:
+    material = replace(operator(tmp_path), scalars={"flag": False, "alpha": default})
+    ports = (*material.interfaces.primary_inputs, Port("alpha", "primary", (), "float32"))
+    material = replace(material, interfaces=replace(material.interfaces, primary_inputs=ports))
+    assert [case["alpha"] for case in suite_cases.cases(material) if "alpha" in case] == [other]
 
 
 def test_an_operator_of_fixed_shape_gets_seeds(tmp_path: Path) -> None:

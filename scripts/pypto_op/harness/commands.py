@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 _OP_DIR = click.argument("op_dir", type=click.Path(path_type=Path))
 _FORCE = click.option("--force", is_flag=True, help="Replace files that somebody edited, too.")
 _AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+_QUIET_SECONDS = 3.0
+"""How long a rehearsal says nothing."""
 
 
 @click.group()
@@ -39,12 +42,25 @@ def harness_new(op_dir: Path, force: bool, no_rehearsal: bool, as_json: bool) ->
     from pypto_op.harness.evaluation import new_harness
 
     ws = OpWorkspace.at(op_dir)
-    made = new_harness(ws, force=force, try_cases=not no_rehearsal)
+    made = new_harness(ws, force=force, try_cases=not no_rehearsal, progress=_teller())
     lines = [f"the suite has {made.cases} case(s)"]
     lines += [f"left out {name}: {why}" for name, why in made.dropped.items()]
     lines += [f"the suite still lacks something: {finding}" for finding in made.findings]
     details = {"cases": made.cases, "dropped": made.dropped, "findings": made.findings}
     return _tell(ws, made.files, lines, details, as_json)
+
+
+def _teller() -> Callable[[str, int, int], None]:
+    """Return a function that says on standard error how far the rehearsal is, every few seconds."""
+    told = time.monotonic()
+
+    def tell(case: str, done: int, total: int) -> None:
+        nonlocal told
+        if time.monotonic() - told >= _QUIET_SECONDS:
+            told = time.monotonic()
+            click.echo(f"tried {done} of {total} cases on the golden; now {case}", err=True)
+
+    return tell
 
 
 def _tell(ws: OpWorkspace, files: Sequence[Outcome], lines: list[str], details: dict[str, Any], as_json: bool) -> int:

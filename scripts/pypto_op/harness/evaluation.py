@@ -10,7 +10,7 @@ from pypto_op.documents.reading import read_text
 from pypto_op.harness import suite as suite_cases
 from pypto_op.harness.generated import Fate, Outcome, is_untouched, render, stamped_python, stamped_suite, write
 from pypto_op.harness.material import FLOATS, Material, gather
-from pypto_op.harness.rehearsal import rehearse
+from pypto_op.harness.rehearsal import Progress, rehearse
 from pypto_op.state.hashing import sha256_bytes
 from pypto_op.stress.author import KEY, patterns_source
 from pypto_op.stress.sites import normalised
@@ -47,13 +47,14 @@ def runner_sha256() -> str:
     return sha256_bytes(runner_text().encode("utf-8"))
 
 
-def new_harness(ws: OpWorkspace, *, force: bool = False, try_cases: bool = True) -> Made:
+def new_harness(ws: OpWorkspace, *, force: bool = False, try_cases: bool = True, progress: Progress | None = None) -> Made:
     """Write the harness; edited files are kept unless `force`.
 
     Args:
         ws: the operator; SPEC.md, module_interfaces.yaml and the golden must be there.
         force: replace edited files too.
         try_cases: run each generated case on the golden, and leave out what says nothing.
+        progress: called before each of these runs.
 
     Raises:
         ContractError: a document or the golden is missing or malformed, or no case works.
@@ -65,7 +66,7 @@ def new_harness(ws: OpWorkspace, *, force: bool = False, try_cases: bool = True)
     if force or not ws.suite.exists() or is_untouched(read_text(ws.suite)):
         cases = suite_cases.cases(material)
         if try_cases:
-            rehearsed = rehearse(ws, cases)
+            rehearsed = rehearse(ws, cases, progress)
             cases, dropped = rehearsed.cases, rehearsed.dropped
         else:
             cases = [case for case in cases if KEY not in case]  # without a search they would be ordinary cases

@@ -24,6 +24,7 @@ _DEFAULT_TILES = (16, 64)
 _LARGEST_TILE = 512
 _TILE_CALL = re.compile(r"set_(?:vec|cube)_tile_shapes\(([^()]*)\)")
 _TILE_NAME = re.compile(r"\b[A-Z0-9_]*(?:TILE|ROWS|BLOCK|CHUNK)[A-Z0-9_]*\s*[:=]\s*(\d+)\b")
+_MINUS_INF = re.compile(r"(?<!\w)-inf\b")
 _SCALAR_OF = {"bool": False, "float32": 1.0, "float16": 1.0, "bfloat16": 1.0}
 
 Sizes = dict[str, int]
@@ -41,6 +42,7 @@ class Material:
         tiles: tile sizes that the design or an impl names, smallest first; two common ones where none is named.
         scalars: default of each scalar input.
         says_nan: SPEC.md speaks of NaN, so that it is a legal input.
+        says_minus_inf: SPEC.md speaks of -inf, and does not rule it out in the same sentence.
     """
 
     ws: OpWorkspace
@@ -50,6 +52,7 @@ class Material:
     tiles: tuple[int, ...]
     scalars: Mapping[str, Any]
     says_nan: bool
+    says_minus_inf: bool
 
     @property
     def tensors(self) -> tuple[Port, ...]:
@@ -87,6 +90,7 @@ def gather(ws: OpWorkspace) -> Material:
         ContractError: a document or the golden is missing or malformed, or they are about different operators.
     """
     spec, interfaces = spec_document.load(ws.spec), interfaces_document.load(ws.interfaces)
+    text = read_text(ws.spec).lower()
     for file, name in ((ws.spec, spec.op_name), (ws.interfaces, interfaces.op)):
         if name != ws.name:
             raise ContractError(f"is about the operator {name!r}", file=file, remedy=f"write {ws.name}")
@@ -97,7 +101,8 @@ def gather(ws: OpWorkspace) -> Material:
         scan=golden_scan.scan(ws.golden, ws.golden_name()),
         tiles=_tiles(ws),
         scalars=scalar_defaults(ws, spec, interfaces),
-        says_nan="nan" in read_text(ws.spec).lower().replace("nan-", "nan "),
+        says_nan="nan" in text.replace("nan-", "nan "),
+        says_minus_inf=any(_MINUS_INF.search(part) and "not " not in part for part in re.split(r"[.;\n]", text)),
     )
 
 

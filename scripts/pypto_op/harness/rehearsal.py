@@ -6,7 +6,7 @@ inputs, as long as that helps; one on which it raises, overflows for good or is 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +27,8 @@ _SCALES = (1.0, 1e-1, 1e-2, 3e-3)
 _LOST = (Outcome.TIMED_OUT, Outcome.CRASHED, Outcome.OUT_OF_MEMORY)
 
 Case = dict[str, Any]
+Progress = Callable[[str, int, int], None]
+"""Called with the case that begins, how many are done, and how many there are."""
 
 
 @dataclass(frozen=True)
@@ -42,8 +44,8 @@ class Rehearsed:
     dropped: dict[str, str]
 
 
-def rehearse(ws: OpWorkspace, cases: Sequence[Case]) -> Rehearsed:
-    """Run the golden on every case.
+def rehearse(ws: OpWorkspace, cases: Sequence[Case], progress: Progress | None = None) -> Rehearsed:
+    """Run the golden on every case; `progress` is called before each.
 
     Raises:
         ContractError: `eval/test_inputs.py` or the golden does not work at all: no case is left.
@@ -52,7 +54,9 @@ def rehearse(ws: OpWorkspace, cases: Sequence[Case]) -> Rehearsed:
     kept: list[Case] = []
     dropped: dict[str, str] = {}
     with ReferenceSession(ws, limits=Limits(case_seconds=_SECONDS)) as session:
-        for case in cases:
+        for done, case in enumerate(cases):
+            if progress is not None:
+                progress(case["id"], done, len(cases))
             mended, problem = _stressed(session, ws, case) if KEY in case else _tried(session, ws, case)
             if mended is None:
                 dropped[case["id"]] = problem
@@ -109,14 +113,14 @@ def _problem(session: ReferenceSession, ws: OpWorkspace, case: Case) -> str:
         return f"the golden ended with: {result.outcome}"
     if result.mutated_inputs:
         return "the golden changes its inputs"
-    return "" if "one_nan" in str(case.get("zone")) else _empty_of_meaning(result.outputs)
+    zone = str(case.get("zone"))
+    return "" if "one_nan" in zone else _empty_of_meaning(result.outputs, masked="masked" in zone)
 
 
-def _empty_of_meaning(outputs: Sequence[torch.Tensor]) -> str:
-    import torch
-
+def _empty_of_meaning(outputs: Sequence[torch.Tensor], *, masked: bool) -> str:
+    """Say why outputs tell nothing, or ""; where inputs are -inf, outputs may be infinite too."""
     for output in outputs:
-        if output.is_floating_point() and output.numel() and not bool(torch.isfinite(output).all()):
+        if output.is_floating_point() and output.numel() and bool((output.isnan() if masked else ~output.isfinite()).any()):
             return "the golden is not finite there"
     told = [output for output in outputs if output.numel() > 1]
     if told and all(bool((output == output.reshape(-1)[0]).all()) for output in told):

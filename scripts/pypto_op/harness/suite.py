@@ -28,6 +28,10 @@ _SMALL = 19
 _MOST_ELEMENTS = 1 << 18
 """Generated shapes stay below this per tensor, so that a simulator runs them in a second; P0 shapes are as they are."""
 _MOST_STRESSES = 4
+_MANY_TILES = 5
+_SMALL_SCALAR = 1e-2
+_INSTEAD_OF_SMALL = 0.5
+"""Another value of a float scalar is half its default; half an eps would not show, so small ones become this."""
 WORST_SUM = "*"
 """Stands for the expression of a cancellation case that is about whichever sum of the golden cancels worst."""
 
@@ -38,6 +42,7 @@ _NO_KNOBS: Knobs = {}
 ZONES: tuple[tuple[Level, str, Knobs], ...] = (
     (Level.L3, "last_spike", {"zone": "last_spike"}),
     (Level.L3, "positions", {"zone": "positions"}),
+    (Level.L3, "grid", {"zone": "grid"}),
     (Level.L5, "tiny", {"zone": "tiny"}),
     (Level.L5, "huge", {"zone": "huge", "scale": 1e4}),
     (Level.L5, "alternating", {"zone": "alternating"}),
@@ -181,6 +186,10 @@ def _edges(maker: _Maker) -> None:
         if not port.shape and port.dtype == "bool":
             for value in (True, False):
                 maker.add(Level.L3, f"{port.name}_{value}".lower(), maker.ragged, knobs={port.name: value})
+        default = maker.material.scalars.get(port.name)
+        if port.dtype in FLOATS and isinstance(default, (int, float)):
+            other = default / 2 if abs(default) >= _SMALL_SCALAR else _INSTEAD_OF_SMALL
+            maker.add(Level.L3, f"other_{port.name}", maker.ragged, knobs={port.name: other})
     _zones(maker, Level.L3)
 
 
@@ -205,7 +214,9 @@ def _long(maker: _Maker) -> None:
         maker.add(Level.L4, f"{axis}_long", {**maker.base, axis: 3 * tiles[-1] + 3}) or maker.add(
             Level.L4, f"{axis}_long", {**maker.base, axis: 3 * tiles[0] + 3}
         )
-        maker.add(Level.L4, f"{axis}_many_tiles", {**maker.base, axis: 5 * tiles[0] + 1})
+        maker.add(Level.L4, f"{axis}_many_tiles", {**maker.base, axis: _MANY_TILES * tiles[-1] + 1}) or maker.add(
+            Level.L4, f"{axis}_many_tiles", {**maker.base, axis: _MANY_TILES * tiles[0] + 1}
+        )
     if len(maker.dynamic) > 1:
         sizes = {axis: 2 * tiles[0] + 3 if axis in maker.long else 3 for axis in maker.dynamic}
         maker.add(Level.L4, "all_axes", {**maker.base, **sizes})
@@ -216,8 +227,9 @@ def _hurting(maker: _Maker) -> None:
     for dtype in maker.material.spec.supported_dtypes:
         maker.add(Level.L5, "primes", {**maker.base, **primes}, dtype=dtype)
     _zones(maker, Level.L5)
-    if maker.material.says_nan and maker.material.floating:
-        maker.add(Level.L5, "one_nan", maker.ragged, knobs={"zone": {maker.material.floating[0]: "one_nan"}})
+    for zone, legal in (("one_nan", maker.material.says_nan), ("masked", maker.material.says_minus_inf)):
+        for name in maker.material.floating[:_MOST_STRESSES] if legal else ():
+            maker.add(Level.L5, f"{zone}_{name}", maker.ragged, knobs={"zone": {name: zone}})
     _cancellation(maker)
 
 
