@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from tests.judge.judging import Answer, place
 
+from pypto_op.bundle_files import bundle_root
 from pypto_op.documents import spec as spec_document
 from pypto_op.harness.tests import test_text as text_of
 from pypto_op.judge.contract import load_contract
@@ -83,6 +84,12 @@ def test_a_test_comes_after_impl_and_golden(ws: OpWorkspace, call: Call) -> None
     assert told.code == 2 and "chain_module1_golden" in told.stderr
     assert call("tests", "new", ws.root, "--up-to-module", "3").code == 2
     assert not ws.module_test(1).exists() and not ws.module_test(2).exists()
+
+
+def test_small_cases_set_each_scalar_to_its_other_values() -> None:
+    ws = OpWorkspace.at(bundle_root() / "examples" / "ops" / "flash_attention_bwd")
+    text = text_of(ws, spec_document.load(ws.spec), load_contract(ws).interfaces, 1)
+    assert "KNOBS = [{}, {'causal': True}]" in text and "**(knobs or {})}" in text
 
 
 def test_each_side_gets_the_inputs_that_it_takes(ws: OpWorkspace) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,14 @@ from pypto_op.documents.interfaces import Interfaces
 from pypto_op.documents.spec import Spec
 from pypto_op.errors import ContractError
 from pypto_op.harness.generated import Outcome, render, stamped_python, write
-from pypto_op.harness.material import FLOATS
+from pypto_op.harness.material import FLOATS, scalar_defaults
 from pypto_op.judge.calling import positions, used_inputs
 from pypto_op.judge.contract import load_contract
 from pypto_op.workspace import OpWorkspace
 
 _SMALL_SHAPES = 2
+_OTHER_VALUES = 2
+"""The most values of one scalar beside its default."""
 _FOLDERS = {
     True: 'os.path.join(os.path.dirname(_test_dir), "eval"), os.path.dirname(_test_dir), _test_dir',
     False: 'os.path.join(_test_dir, "eval"), _test_dir',
@@ -81,6 +84,7 @@ def test_text(ws: OpWorkspace, spec: Spec, interfaces: Interfaces, phase: int | 
         "golden": reference,
         "wrapper_inputs": _words([names[i] for i in positions(impl, wrapper, names, used)]),
         "golden_inputs": _words([names[i] for i in positions(golden, reference, names, used)]),
+        "knobs": _knobs(ws, spec, interfaces, used),
         "outputs": _words([port.name for port in outputs]),
         "short": short,
         "id": short if phase is None else f"M{short.removeprefix('module')}",
@@ -125,6 +129,19 @@ def _small_shapes(ws: OpWorkspace, interfaces: Interfaces) -> list[dict[str, int
         return total
 
     return sorted(shapes, key=work)[:_SMALL_SHAPES]
+
+
+def _knobs(ws: OpWorkspace, spec: Spec, interfaces: Interfaces, used: Sequence[str]) -> list[dict[str, Any]]:
+    """Return what the small cases set scalars to: the defaults, then each flag the other way, each other value of the suite."""
+    knobs: list[dict[str, Any]] = [{}]
+    defaults = scalar_defaults(ws, spec, interfaces)
+    for port in interfaces.primary_inputs:
+        if port.shape or port.name not in used:
+            continue
+        values = [case[port.name] for case in load_contract(ws).suite.cases if port.name in case]
+        others = [False, True] if port.dtype == "bool" else dict.fromkeys(values)
+        knobs += [{port.name: value} for value in others if value != defaults[port.name]][:_OTHER_VALUES]
+    return knobs
 
 
 def _p0_shapes(spec: Spec, interfaces: Interfaces) -> list[dict[str, int]]:

@@ -43,6 +43,7 @@ from test_inputs import make_inputs
 WRAPPER_INPUTS = ("q", "k", "v", "out", "lse", "dout", "causal")
 GOLDEN_INPUTS = ("q", "k", "v", "out", "lse", "dout", "causal")
 OUTPUTS = ("ds", "dv")
+KNOBS = [{}, {'causal': True}]  # what the small cases set scalars to; {} leaves the defaults
 
 # dtype: (atol, rtol), as in SPEC.md.
 POLICY = {
@@ -63,10 +64,10 @@ def _leaves(returned):
     return tuple(leaf for item in returned for leaf in _leaves(item))
 
 
-def _check(case_id, level, shape, dtype):
+def _check(case_id, level, shape, dtype, knobs=None):
     """Run one case and compare each output leaf; raise AssertionError when one of them is off."""
     torch.manual_seed(42)
-    case = {"id": case_id, "level": level, "shape": shape, "dtype": {"default": dtype}, "seed": 42}
+    case = {"id": case_id, "level": level, "shape": shape, "dtype": {"default": dtype}, "seed": 42, **(knobs or {})}
     # Made twice, so that a wrapper that writes into its inputs cannot reach the golden's.
     made, again = make_inputs(case), make_inputs(case)
     actual = _leaves(flash_attention_bwd_module1_wrapper(*(made[name] for name in WRAPPER_INPUTS)))
@@ -85,12 +86,14 @@ def _check(case_id, level, shape, dtype):
 
 
 def test_module1_l0():
-    """Small shapes: one tile, a ragged one, each dtype."""
+    """Small shapes: one tile, a ragged one, each dtype, each value of the scalars."""
     _set_device()
     for dtype in POLICY:
-        _check("M1_l0_1", 0, {"BH": 3, "S": 1, "D": 16}, dtype)
+        for knobs in KNOBS:
+            _check("M1_l0_1", 0, {"BH": 3, "S": 1, "D": 16}, dtype, knobs)
     for dtype in POLICY:
-        _check("M1_l0_2", 0, {"BH": 1, "S": 129, "D": 16}, dtype)
+        for knobs in KNOBS:
+            _check("M1_l0_2", 0, {"BH": 1, "S": 129, "D": 16}, dtype, knobs)
 
 
 def test_module1_l1():
@@ -109,4 +112,4 @@ if __name__ == "__main__":
     except AssertionError as error:
         sys.exit(f"module1: FAIL: {error}")
     print("module1: l0 and l1 agree with the golden")
-# pypto-op generated: b6cdaa608d868022e9893daa22b29c2be3f614ae5e0e64f47bb7b60615312677
+# pypto-op generated: 2cbdcacf9bb02cfbaf411fedeaa6e522da8d336c5f48423ba2b2347ec9399efe

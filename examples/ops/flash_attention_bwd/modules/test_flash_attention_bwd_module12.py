@@ -43,6 +43,7 @@ from test_inputs import make_inputs
 WRAPPER_INPUTS = ("q", "k", "v", "out", "lse", "dout", "causal")
 GOLDEN_INPUTS = ("q", "k", "v", "out", "lse", "dout", "causal")
 OUTPUTS = ("dq", "dk", "dv")
+KNOBS = [{}, {'causal': True}]  # what the small cases set scalars to; {} leaves the defaults
 
 # dtype: (atol, rtol), as in SPEC.md.
 POLICY = {
@@ -63,10 +64,10 @@ def _leaves(returned):
     return tuple(leaf for item in returned for leaf in _leaves(item))
 
 
-def _check(case_id, level, shape, dtype):
+def _check(case_id, level, shape, dtype, knobs=None):
     """Run one case and compare each output leaf; raise AssertionError when one of them is off."""
     torch.manual_seed(42)
-    case = {"id": case_id, "level": level, "shape": shape, "dtype": {"default": dtype}, "seed": 42}
+    case = {"id": case_id, "level": level, "shape": shape, "dtype": {"default": dtype}, "seed": 42, **(knobs or {})}
     # Made twice, so that a wrapper that writes into its inputs cannot reach the golden's.
     made, again = make_inputs(case), make_inputs(case)
     actual = _leaves(flash_attention_bwd_module12_wrapper(*(made[name] for name in WRAPPER_INPUTS)))
@@ -85,12 +86,14 @@ def _check(case_id, level, shape, dtype):
 
 
 def test_module12_l0():
-    """Small shapes: one tile, a ragged one, each dtype."""
+    """Small shapes: one tile, a ragged one, each dtype, each value of the scalars."""
     _set_device()
     for dtype in POLICY:
-        _check("M12_l0_1", 0, {"BH": 3, "S": 1, "D": 16}, dtype)
+        for knobs in KNOBS:
+            _check("M12_l0_1", 0, {"BH": 3, "S": 1, "D": 16}, dtype, knobs)
     for dtype in POLICY:
-        _check("M12_l0_2", 0, {"BH": 1, "S": 129, "D": 16}, dtype)
+        for knobs in KNOBS:
+            _check("M12_l0_2", 0, {"BH": 1, "S": 129, "D": 16}, dtype, knobs)
 
 
 def test_module12_l1():
@@ -109,4 +112,4 @@ if __name__ == "__main__":
     except AssertionError as error:
         sys.exit(f"module12: FAIL: {error}")
     print("module12: l0 and l1 agree with the golden")
-# pypto-op generated: fdc641bf2bfbdfe3e8b9fb2547dff4258aba2c3c8e30c96397cb5a180750f08a
+# pypto-op generated: ce88f21f66573012d2154425c21448884b88d62104962dbe4b6e2cf872bfa854

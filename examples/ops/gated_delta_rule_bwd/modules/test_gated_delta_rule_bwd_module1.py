@@ -43,6 +43,7 @@ from test_inputs import make_inputs
 WRAPPER_INPUTS = ("k", "v", "g", "beta")
 GOLDEN_INPUTS = ("k", "v", "g", "beta")
 OUTPUTS = ("states", "u")
+KNOBS = [{}]  # what the small cases set scalars to; {} leaves the defaults
 
 # dtype: (atol, rtol), as in SPEC.md.
 POLICY = {
@@ -63,10 +64,10 @@ def _leaves(returned):
     return tuple(leaf for item in returned for leaf in _leaves(item))
 
 
-def _check(case_id, level, shape, dtype):
+def _check(case_id, level, shape, dtype, knobs=None):
     """Run one case and compare each output leaf; raise AssertionError when one of them is off."""
     torch.manual_seed(42)
-    case = {"id": case_id, "level": level, "shape": shape, "dtype": {"default": dtype}, "seed": 42}
+    case = {"id": case_id, "level": level, "shape": shape, "dtype": {"default": dtype}, "seed": 42, **(knobs or {})}
     # Made twice, so that a wrapper that writes into its inputs cannot reach the golden's.
     made, again = make_inputs(case), make_inputs(case)
     actual = _leaves(gated_delta_rule_bwd_module1_wrapper(*(made[name] for name in WRAPPER_INPUTS)))
@@ -85,12 +86,14 @@ def _check(case_id, level, shape, dtype):
 
 
 def test_module1_l0():
-    """Small shapes: one tile, a ragged one, each dtype."""
+    """Small shapes: one tile, a ragged one, each dtype, each value of the scalars."""
     _set_device()
     for dtype in POLICY:
-        _check("M1_l0_1", 0, {"BH": 3, "T": 1, "K": 16, "V": 16}, dtype)
+        for knobs in KNOBS:
+            _check("M1_l0_1", 0, {"BH": 3, "T": 1, "K": 16, "V": 16}, dtype, knobs)
     for dtype in POLICY:
-        _check("M1_l0_2", 0, {"BH": 1, "T": 63, "K": 16, "V": 16}, dtype)
+        for knobs in KNOBS:
+            _check("M1_l0_2", 0, {"BH": 1, "T": 63, "K": 16, "V": 16}, dtype, knobs)
 
 
 def test_module1_l1():
@@ -109,4 +112,4 @@ if __name__ == "__main__":
     except AssertionError as error:
         sys.exit(f"module1: FAIL: {error}")
     print("module1: l0 and l1 agree with the golden")
-# pypto-op generated: b57d2d8e2786ec3624776a0df88ba5f67a8edac03e7f018b1488d1489165e35e
+# pypto-op generated: 5c6cdb146333d15d593bf0c29aaa558bdc6577d2332e3b490ad8eafdedd31954
