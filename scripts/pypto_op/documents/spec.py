@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pypto_op.documents import front_matter, schema
+from pypto_op.documents import front_matter, markdown, schema
 from pypto_op.documents.schema import Finding
 from pypto_op.documents.tolerance import policy_of
 from pypto_op.errors import ContractError
@@ -15,6 +16,9 @@ from pypto_op.policy import Policy
 from pypto_op.vocabulary import DTYPE_ALIASES
 
 _FLOAT_WORDS = {"float32", "float16", "bfloat16", "fp32", "fp16", "bf16", "half", "float"}
+
+_STEPS = {"float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}
+"""One unit in the last place of a floating dtype, relative to the value, at most."""
 
 P0Shape = dict[str, Any] | list[int]
 """symbol -> size, or input name -> shape, or the shape of the first input."""
@@ -79,12 +83,36 @@ def check(path: Path | str) -> list[Finding]:
         return found
     found += _contradictions(document.data)
     try:
-        _build(document.data, document.path)
+        found += _too_fine(_build(document.data, document.path), document.body)
     except ContractError as error:
         found.append(Finding(error.where or "", error.problem))
     if document.data["op_name"] not in document.body:
         found.append(Finding("", "the body does not mention the operator's name"))
     return found
+
+
+def _too_fine(spec: Spec, body: str) -> Iterator[Finding]:
+    """Two right kernels may differ by one unit in the last place of a rounded output: a tolerance must let that pass."""
+    for dtype in spec.supported_dtypes:
+        step, tolerance = _STEPS.get(dtype, 0.0), spec.tolerance_for(dtype) if dtype in _STEPS else None
+        if tolerance is None or tolerance[1] >= step or dtype not in _output_dtypes(dtype, body):
+            continue
+        yield Finding(
+            f"tolerance.{dtype}",
+            f"rtol {tolerance[1]:g} is finer than {dtype} itself (one unit in the last place is {step:.1e}), so a right "
+            f"kernel can be refused; write rtol {2 * step:.1e}, or name the wider output dtype in the table of section 6",
+        )
+
+
+def _output_dtypes(dtype: str, body: str) -> str:
+    """Return what the body's table of dtypes says of the outputs for inputs of `dtype`; that dtype where it is silent."""
+    for table in markdown.tables(body):
+        column = table.column("output", "out")
+        for row in table.rows if column is not None and "dtype" in " ".join(table.header).casefold() else ():
+            words = {DTYPE_ALIASES.get(word, word) for word in re.findall(r"\w+", row[0])}
+            if column and dtype in words:
+                return " ".join(DTYPE_ALIASES.get(word, word) for word in re.findall(r"\w+", row[column]))
+    return dtype
 
 
 def _build(data: Mapping[str, Any], path: Path) -> Spec:
