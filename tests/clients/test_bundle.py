@@ -45,7 +45,7 @@ def script(names: dict[str, str], path_key: str, state_tool: str, dispatch: dict
     impl = f"{OP}/soft_impl.py"
     return {
         "main": [
-            call("bash", command="pypto-op new fresh --dtype float32 --p0 R=4,C=8", description="x"),
+            call("bash", command="pypto-op new fresh --dtype float32 --p0 R=4,C=8 || mkdir custom/fresh", description="x"),
             call(state_tool, action="init", op_dir="custom/fresh"),
             call(state_tool, action="complete_stage", op_dir="custom/fresh", stage=1, token="{{token}}"),
             {"tools": [dispatch]},
@@ -63,6 +63,7 @@ def script(names: dict[str, str], path_key: str, state_tool: str, dispatch: dict
 
 def judge(model: ScriptedModel, workspace: Path) -> None:
     """What must be so in either client."""
+    assert "white space" in model.told("main", 1), "no kernel could run in this workspace, and that is said at once"
     assert '"current_stage": 1' in model.told("main", 2) or '"current_stage":1' in model.told("main", 2)
     assert "SPEC.md" in model.told("main", 3), "the gate names the file that is not there or not done"
     assert BANNER in model.told("coder", 1) and "blocking_rules: OL01" in model.told("coder", 1)
@@ -90,7 +91,7 @@ def run_client(command: list[str], workspace: Path, environment: dict[str, str])
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=200,
+        timeout=280,
         check=False,
     )
     assert done.returncode == 0, done.stderr
