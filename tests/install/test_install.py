@@ -22,6 +22,7 @@ from pypto_op.install.commands import check_python
 from pypto_op.install.commands import install as command
 from pypto_op.install.render import CLAUDE_PLUGIN, render
 from pypto_op.install.target import MANIFEST
+from pypto_op.state.hashing import sha256_bytes
 from pypto_op.vocabulary import Role
 
 pytest.importorskip("mcp")
@@ -135,7 +136,7 @@ def test_a_newer_bundle_replaces_and_clears_what_an_older_one_wrote(place, monke
     old = place / ".opencode/agents/pypto-op-retired.md"
     old.write_text("an agent of the older bundle")
     manifest = json.loads((place / MANIFEST).read_text())
-    manifest["files"][".opencode/agents/pypto-op-retired.md"] = target_module._digest(old.read_bytes())
+    manifest["files"][".opencode/agents/pypto-op-retired.md"] = sha256_bytes(old.read_bytes())
     manifest["version"] = "0.0.9"
     (place / MANIFEST).write_text(json.dumps(manifest))
     _, said = run(place, harness="opencode")
@@ -237,6 +238,7 @@ def test_opencode_gets_permissions_that_deny_everything_else():
     plan = render("opencode")
     settings = json.loads(plan[".opencode/opencode.json"].content)
     assert settings["permission"] == {"state_state_transition": "deny"}
+    assert settings["mcp"]["state"]["timeout"] >= 1_800_000, "the client's own limit of a minute would end a verdict"
     for agent in load_agents():
         allowed = head_of(plan[f".opencode/agents/{agent.name}.md"])["permission"]
         assert next(iter(allowed.items())) == ("*", "deny"), "later rules win, so the general one comes first"

@@ -29,6 +29,8 @@ _OPENCODE_TOOLS = {
     "Skill": "skill",
 }
 _MCP_SERVER = "state"
+_TOOL_MILLISECONDS = 3_600_000
+"""OpenCode gives up on a tool after 60 s by default; `verify`, and a gate that judges, may need many minutes."""
 _NOT_COPIED = {"__pycache__", ".pytest_cache", "_debug"}
 
 
@@ -84,7 +86,11 @@ def _claude(root: Path, agents: list[Agent], python: str, marketplace: str) -> P
 
 
 def _opencode(root: Path, agents: list[Agent], python: str) -> Plan:
-    server = {"type": "local", "command": [python, str(root / "scripts" / "mcp_server.py")]}
+    server = {
+        "type": "local",
+        "command": [python, str(root / "scripts" / "mcp_server.py")],
+        "timeout": _TOOL_MILLISECONDS,
+    }
     guarded = {f"{_MCP_SERVER}_state_transition": "deny"}
     plan: Plan = {
         "opencode.json": _json(
