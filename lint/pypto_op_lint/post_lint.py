@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pypto_op.errors import PyptoOpError
+from pypto_op.workspace import STATE_FILE
 from pypto_op_lint.changes import Change, ContentIndex
 from pypto_op_lint.guard.frozen import changed_frozen_file, read_state
 from pypto_op_lint.guard.paths import Located, Place, Surroundings
@@ -61,7 +62,7 @@ class PostLint:
             self._frozen(at, f"was {verb} {'by a shell command ' if by_shell else ''}though it is frozen")
             if change.deleted:
                 self._deleted(at, change)
-            else:
+            elif not _is_template(at):
                 self._lint(at)
         if len(changes) > _MAX_REPORTED:
             left = len(changes) - _MAX_REPORTED
@@ -130,3 +131,8 @@ class PostLint:
             more = [f"  ... and {len(shown) - _MAX_NOTES} more"] if len(shown) > _MAX_NOTES else []
             head = f"[pypto-op-lint] {at.path}: nothing blocks; worth knowing:"
             self.found.notes.append("\n".join([head, *shown[:_MAX_NOTES], *more]))
+
+
+def _is_template(at: Located) -> bool:
+    """Say whether a changed document is one that `pypto-op new` has just left, full of TODO: not yet anybody's work."""
+    return at.path.suffix == ".md" and at.op is not None and not (at.op.root / STATE_FILE).exists()

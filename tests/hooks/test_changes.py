@@ -70,6 +70,17 @@ def test_a_new_operator_and_a_deleted_file_are_seen(harness: Harness) -> None:
     assert "was deleted" in harness.after("Bash", command="x").context
 
 
+def test_blank_documents_of_a_new_operator_are_nobody_s_fault(harness: Harness) -> None:
+    harness.before("Bash", command="true")
+    fresh = harness.workspace / "custom/fresh"
+    fresh.mkdir()
+    (fresh / "DESIGN.md").write_text("TODO\n")
+    assert harness.after("Bash", command="pypto-op new fresh").out == ""
+    (fresh / ".orchestrator_state.json").write_text(json.dumps(STATE))
+    (fresh / "DESIGN.md").write_text("TODO: later\n")
+    assert BANNER in _bash(harness), "once the operator has begun, it is somebody's"
+
+
 def test_a_frozen_file_that_a_command_changed_is_named(harness: Harness) -> None:
     op = harness.workspace / OP
     state: dict[str, Any] = json.loads(json.dumps(STATE))
