@@ -43,6 +43,14 @@ def front_matter_missing(unit: Unit) -> Problem | None:
     return None
 
 
+def other_operator(unit: Unit, name: str) -> Iterator[Problem]:
+    """Yield where the front matter of a document names another operator than the directory does."""
+    data = front_matter(unit)
+    named = data.get("op_name") if data else None
+    if isinstance(named, str) and named != name:
+        yield unit.markdown.front_matter_line("op_name"), f"op_name is `{named[:64]}`, the directory is `{name}`"
+
+
 def front_matter_problems(unit: Unit) -> Iterator[Problem]:
     """Yield what in the front matter breaks its schema."""
     from pypto_op.documents import schema

@@ -13,19 +13,26 @@ from pypto_op_lint.tree import Binding, Site
 
 COMPARE = "detailed_tensor_compare"
 HELPERS = frozenset({COMPARE, "assert_allclose", "assert_close"})
+_FIXTURE = frozenset({"fixture"})
+_NOT_JUDGED = frozenset({"skip", "xfail"})
+"""Marks of pytest under which a test cannot fail."""
 _MOST_DEPTH = 12
 
 
 def live_sites(facts: Facts) -> list[Site]:
     """Return the sites of the module and of the functions that it or pytest calls."""
-    tests = [f for f in facts.tree.functions if f.name.startswith("test") or _is_fixture(f.decorators)]
+    tests = [
+        f
+        for f in facts.tree.functions
+        if _decorated(f.decorators, _FIXTURE) or (f.name.startswith("test") and not _decorated(f.decorators, _NOT_JUDGED))
+    ]
     from_module = [c.function for c in facts.calls.calls_in(facts.tree.module_sites)]
     live = facts.calls.reach([*tests, *from_module])
     return [*facts.tree.module_sites, *(site for function in live for site in function.sites)]
 
 
-def _is_fixture(decorators: list[cst.BaseExpression]) -> bool:
-    return any("fixture" in dotted(d.func if isinstance(d, cst.Call) else d) for d in decorators)
+def _decorated(decorators: list[cst.BaseExpression], words: frozenset[str]) -> bool:
+    return any(dotted(d.func if isinstance(d, cst.Call) else d).rpartition(".")[2] in words for d in decorators)
 
 
 def last_names(facts: Facts, node: cst.Call) -> set[str]:

@@ -20,6 +20,28 @@ FINDS_OBJECTS = frozenset({"gc.get_objects", "gc.get_referrers", "gc.get_referen
 WATCHES = frozenset({"sys.addaudithook", "sys.settrace", "sys.setprofile"})
 FRAME_OF_CALLER = "sys._getframe"
 
+STARTS_THREAD = frozenset({"_thread.start_new_thread", "_thread.start_new", "_thread.start_joinable_thread"}) | frozenset(
+    {"threading._start_new_thread", "threading._start_joinable_thread"}
+)
+"""Every thread of Python is started by one of these."""
+HANDLES_SIGNAL = "signal.signal"
+RUNS_BESIDE = STARTS_THREAD | frozenset(
+    {"threading.Thread", "threading.Timer", "asyncio.to_thread", "subprocess.Popen", "subprocess.run", "subprocess.call"}
+    | {"subprocess.check_call", "subprocess.check_output", "os.system", "os.popen", "os.fork", "os.forkpty"}
+    | {
+        f"concurrent.futures{part}.{pool}"
+        for part in ("", ".thread", ".process")
+        for pool in ("ThreadPoolExecutor", "ProcessPoolExecutor")
+    }
+    | {
+        f"{home}.{kind}"
+        for home in ("multiprocessing", "multiprocessing.dummy", "torch.multiprocessing")
+        for kind in ("Process", "Pool")
+    }
+    | {"multiprocessing.pool.Pool", "multiprocessing.pool.ThreadPool", "torch.multiprocessing.spawn"}
+)
+"""Names whose use ends in a thread, a process or another program: what runs beside a launch can write its outputs."""
+
 MODULES = frozenset({"pypto_op", "gc", "inspect", "ctypes"})
 """Modules that an impl needs for nothing else."""
 

@@ -272,7 +272,7 @@ class Facts:
         }
         roots = [f for f in self.tree.functions if id(f) not in exempt and f.owner is None]
         live = [c.function for c in calls.calls_in(s for s in self.tree.module_sites if not s.in_main)]
-        reached = calls.reach([*roots, *live], stop=self.kernels)
+        reached = calls.reach([*roots, *live, *self.wrappers], stop=self.kernels)
         return [f for f in reached if id(f) not in self._graph_ids]
 
     @cached_property

@@ -56,11 +56,11 @@ _LONGEST = 4096
 def literal(ev: Evaluator, node: Any) -> Iterable[Value]:
     """Value of a number or string."""
     try:
-        if isinstance(node, cst.Integer):
+        if node.__class__ is cst.Integer:
             return (Const.of(int(node.value, 0)),)
-        if isinstance(node, cst.Float):
+        if node.__class__ is cst.Float:
             return (Const.of(float(node.value)),)
-        text = text_of(node.value) if isinstance(node, cst.SimpleString) else node.evaluated_value
+        text = text_of(node.value) if node.__class__ is cst.SimpleString else node.evaluated_value
         return (Const.of(text),) if text is not None else NOTHING_KNOWN
     except (ValueError, SyntaxError, AttributeError):
         return NOTHING_KNOWN

@@ -35,9 +35,18 @@ class CallGraph:
         self._tree, self._ev = tree, evaluator
         self.at: dict[int, list[CallSite]] = {}
         self._of_function: dict[int, list[CallSite]] = {}
+        self._decorate()
         for _ in range(_MOST_ROUNDS):
             if not self._round():
                 break
+
+    def _decorate(self) -> None:
+        """Tell the evaluator what each function of the file that is used as a decorator is given."""
+        for function in self._tree.functions:
+            for decorator in function.decorators:
+                for made_by in self._ev.functions(decorator):
+                    self._ev.decorated.setdefault(id(made_by.function), []).append(Func(function))
+        self._ev.forget()
 
     def _round(self) -> bool:
         """Resolve every call; return whether knowing the arguments may resolve more."""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from pypto_op_lint.facts.foreign import method_called
 from pypto_op_lint.facts.tensors import TENSOR_ATTRIBUTES
 from pypto_op_lint.nodes import children
 from pypto_op_lint.tree import Binding, Function, Parameter
@@ -76,10 +77,10 @@ class DataFlow:
 
     def _call(self, node: cst.Call) -> bool:
         names = {name.rpartition(".")[2] for name in self._facts.callee_names(node)}
-        method = node.func.attr.value if isinstance(node.func, cst.Attribute) and not names else ""
+        receiver, method = (method_called(self._facts.ev, node) if not names else None) or (None, "")
         if (names and names <= set(_BUILDS)) or method in _BUILDS or method in _MEASURES:
             return False
-        if method and self.carries(node.func.value):  # type: ignore[attr-defined]
+        if self.carries(receiver):
             return True
         if any(self.carries(arg.value) for arg in node.args):
             return True

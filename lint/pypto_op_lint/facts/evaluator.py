@@ -34,6 +34,12 @@ from pypto_op_lint.tree import Binding, Function, Parameter, Scope, Site, Tree
 _MOST_VALUES = 24
 _MOST_DEPTH = 60
 _CONSTANT_NAMES = {"True": True, "False": False, "None": None}
+_DATA = frozenset({
+    cst.Integer, cst.Float, cst.SimpleString, cst.ConcatenatedString, cst.FormattedString, cst.List, cst.Tuple, cst.Set,
+    cst.Dict, cst.ListComp, cst.SetComp, cst.DictComp, cst.GeneratorExp, cst.BinaryOperation, cst.UnaryOperation,
+    cst.Comparison,
+})  # fmt: skip
+"""Expressions that are never a function or a foreign name, so that nobody evaluates them to learn that."""
 _TAKEN_AS_IMPORTED = {"pypto", "torch", "torch_npu"}
 """Code blocks of a document do not repeat their imports."""
 Values = tuple[Value, ...]
@@ -42,7 +48,8 @@ Values = tuple[Value, ...]
 class Evaluator:
     """Evaluates expressions of one tree; results are kept.
 
-    `arguments` is filled in by the call graph: for each function, where it is called from. Of an open function, a kernel,
+    `arguments` is filled in by the call graph: for each function, where it is called from; `decorated`: what it
+    decorates. Of an open function, a kernel,
     the arguments are values of the run and stay unknown even when the file passes constants. An exported one, a wrapper,
     has callers outside the file: what the file itself passes is not all.
     """
@@ -50,6 +57,7 @@ class Evaluator:
     def __init__(self, tree: Tree) -> None:
         self.tree = tree
         self.arguments: dict[int, list[CallSite]] = {}
+        self.decorated: dict[int, list[Func]] = {}
         self.open_functions: set[int] = set()
         self.exported_functions: set[int] = set()
         self._kept: dict[int, Values] = {}
@@ -102,11 +110,11 @@ class Evaluator:
 
     def paths(self, node: cst.CSTNode | None) -> set[str]:
         """Return the foreign dotted names that `node` may stand for."""
-        return {v.name for v in self.values(node) if v.__class__ is Path}
+        return set() if node.__class__ in _DATA else {v.name for v in self.values(node) if v.__class__ is Path}
 
     def functions(self, node: cst.CSTNode | None) -> list[Func]:
         """Return the functions of the file that `node` may stand for."""
-        return [v for v in self.values(node) if isinstance(v, Func)]
+        return [] if node.__class__ in _DATA else [v for v in self.values(node) if v.__class__ is Func]
 
     def constant(self, node: cst.CSTNode | None) -> Const | None:
         """Return the one constant that `node` stands for; None when it is not known or not the same everywhere."""
@@ -135,16 +143,14 @@ class Evaluator:
         if use is not None:
             bindings = visible(home, bindings, use)
         values = [value for binding in bindings for value in self.bound(binding, home)]
-        if any(isinstance(v, (Seq, Table)) for v in values) and self._is_changed(name, home):
+        if name in self.changed_containers and self._is_changed(name, home):
             values = [objects.changed(self, v, name) for v in values]
         return _distinct(values) if values else NOTHING_KNOWN
 
     def _is_changed(self, name: str, home: Scope) -> bool:
         """Whether the file stores into the container that `name` stands for, or calls a method that changes it."""
-        return any(
-            found is not None and found[0] is home
-            for found in (c.scope.lookup(name) for c in self.changed_containers.get(name, ()) if isinstance(c.owner, cst.Name))
-        )
+        changes = (c.scope.lookup(name) for c in self.changed_containers[name] if isinstance(c.owner, cst.Name))
+        return any(found is not None and found[0] is home for found in changes)
 
     def bound(self, binding: Binding, home: Scope) -> Iterable[Value]:
         """Return what one binding binds."""
@@ -217,8 +223,8 @@ class Evaluator:
         if id(function) in self.open_functions:
             return (Param(function, parameter),)
         sites = self.arguments.get(id(function), [])
-        found: list[Value] = []
-        if not sites:
+        found: list[Value] = list(self.decorated.get(id(function), ())) if parameter.index == 0 else []
+        if not sites and not found:
             found.append(self._implied(function, parameter))
         for site in sites:
             argument = site.argument(parameter)

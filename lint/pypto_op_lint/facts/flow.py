@@ -6,9 +6,11 @@ import libcst as cst
 
 from pypto_op_lint.tree import Binding, Scope, Site
 
-_LOOPS = (cst.For, cst.While)
+_LOOPS = frozenset({cst.For, cst.While})
 _PLAIN = ("assign", "function", "class", "import")
-_BLOCKS = (cst.IndentedBlock, cst.SimpleStatementSuite)
+_BLOCKS = frozenset({cst.IndentedBlock, cst.SimpleStatementSuite})
+_OWN_NAMES = frozenset({cst.For, cst.FunctionDef, cst.ClassDef})
+# Classes are compared, here and in other hot places: asking `isinstance` costs ten times that, nodes being abstract base classes.
 
 
 def visible(home: Scope, bindings: list[Binding], use: Site) -> list[Binding]:
@@ -48,7 +50,7 @@ def reaching(bindings: list[Binding], use: Site) -> list[Binding]:
 
 def _inside_value(binding: Binding, use: Site) -> bool:
     """`x = f(x)`: the use on the right sees what was there before. A loop's body does see the loop's target."""
-    if isinstance(binding.site.node, (cst.For, cst.FunctionDef, cst.ClassDef)):
+    if binding.site.node.__class__ in _OWN_NAMES:
         return binding.kind == "loop" and any(s.role == "iter" and s.parent is binding.site for s in (use, *use.ancestors()))
     return use.within(binding.site)
 
@@ -59,21 +61,21 @@ def _surely_ran(binding: Binding, use: Site) -> bool:
     if binding.kind == "augmented":
         return False
     block = _block(binding.site)
-    if binding.kind == "loop" and isinstance(binding.site.node, cst.For):
+    if binding.kind == "loop" and binding.site.node.__class__ is cst.For:
         return use.within(binding.site)
-    if isinstance(binding.site.node, cst.NamedExpr):
+    if binding.site.node.__class__ is cst.NamedExpr:
         return _statement(binding.site) is _statement(use)
     return block is None or use.within(block)
 
 
 def _block(site: Site) -> Site | None:
-    return next((a for a in site.ancestors() if isinstance(a.node, _BLOCKS)), None)
+    return next((a for a in site.ancestors() if a.node.__class__ in _BLOCKS), None)
 
 
 def _statement(site: Site) -> Site | None:
-    return next((a for a in site.ancestors() if isinstance(a.node, cst.SimpleStatementLine)), None)
+    return next((a for a in site.ancestors() if a.node.__class__ is cst.SimpleStatementLine), None)
 
 
 def _share_loop(one: Site, other: Site) -> bool:
-    loops = [a for a in one.ancestors() if isinstance(a.node, _LOOPS)]
+    loops = [a for a in one.ancestors() if a.node.__class__ in _LOOPS]
     return any(other.within(loop) for loop in loops)

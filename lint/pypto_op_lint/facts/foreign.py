@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from pypto_op_lint.facts import arithmetic
-from pypto_op_lint.facts.values import Func, Path, Result, Value
+from pypto_op_lint.facts.values import Const, Func, Path, Result, Seq, Value
 
 if TYPE_CHECKING:
     from pypto_op_lint.facts.evaluator import Evaluator
@@ -19,6 +19,18 @@ PASSES_FUNCTION_ON = {
     "torch.jit.unused", "torch._dynamo.disable", "torch.compiler.disable",
 }  # fmt: skip
 """Calls that hand back the function they are given, as far as its behaviour goes."""
+
+
+def method_called(ev: Evaluator, node: cst.Call) -> tuple[cst.BaseExpression, str] | None:
+    """Return object and name of the method that `node` calls: `x.exp()`, `getattr(x, "exp")()`; None for other calls."""
+    func = node.func
+    if isinstance(func, cst.Attribute):
+        return func.value, func.attr.value
+    if isinstance(func, cst.Call) and len(func.args) >= 2 and "builtins.getattr" in ev.paths(func.func):
+        wanted = ev.constant(func.args[1].value)
+        if wanted is not None and isinstance(wanted.value, str):
+            return func.args[0].value, wanted.value
+    return None
 
 
 def called(ev: Evaluator, name: str, node: cst.Call) -> Iterable[Value]:
@@ -42,10 +54,23 @@ def called(ev: Evaluator, name: str, node: cst.Call) -> Iterable[Value]:
     if name in PASSES_FUNCTION_ON and plain:
         bound = len(plain) - 1 if name == "functools.partial" else 0
         made = [Func(f.function, f.bound + bound, f.via_jit) for f in ev.functions(plain[0])]
-        foreign = [v for v in ev.values(plain[0]) if isinstance(v, Path)] if bound else []
+        foreign = [v for v in ev.values(plain[0]) if isinstance(v, Path)] if name != "functools.wraps" else []
         if made or foreign:
             return [*made, *foreign]
     return arithmetic.builtin_call(ev, name, node) or (Result(name, node),)
+
+
+def _named_tuple(ev: Evaluator, definition: cst.Call, node: cst.Call) -> list[Value]:
+    """`Tile = namedtuple("Tile", "rows cols")`, then `Tile(16, cols=64)`; [] when a field is not given or told."""
+    listed = ev.values(definition.args[1].value) if len(definition.args) == 2 else ()
+    items = [v for value in listed if isinstance(value, Seq) for item in value.items for v in item] or list(listed)
+    words = [v.value for v in items if isinstance(v, Const) and isinstance(v.value, str)]
+    names = tuple(name for word in words for name in word.replace(",", " ").split())
+    given = {a.keyword.value: a.value for a in node.args if a.keyword is not None}
+    given.update(zip(names, (a.value for a in node.args if a.keyword is None), strict=False))
+    if any(a.star for a in node.args) or not names or len(words) != len(items) or set(given) != set(names):
+        return []
+    return [Seq("tuple", tuple(ev.values(given[name]) for name in names), names)]
 
 
 def made_by_call(ev: Evaluator, callee: Result, node: cst.Call) -> Iterable[Value]:
@@ -56,4 +81,6 @@ def made_by_call(ev: Evaluator, callee: Result, node: cst.Call) -> Iterable[Valu
             return [Func(f.function, f.bound, via_jit=True) for f in functions]
         if functions and callee.callee in PASSES_FUNCTION_ON:
             return functions
+    if callee.callee == "collections.namedtuple":
+        return _named_tuple(ev, callee.call, node) or (Result("collections.namedtuple()", node),)
     return (Result(f"{callee.callee}()", node),)

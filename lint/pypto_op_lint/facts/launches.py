@@ -198,6 +198,8 @@ class Launches:
         if isinstance(node, cst.IfExp):
             either = self._expression(node.body).either(self._expression(node.orelse))
             return self._expression(node.test).then(either)
+        if isinstance(node, cst.BooleanOperation):
+            return self._expression(node.left).then(NONE_AT_ALL.either(self._expression(node.right)))
         if isinstance(node, cst.Lambda):
             return NONE_AT_ALL
         inside = self._expressions(children(node))
@@ -283,8 +285,13 @@ def _asks_for_emptiness(test: cst.BaseExpression) -> bool:
     if isinstance(test, cst.UnaryOperation):
         return isinstance(test.operator, cst.Not) and _asks_for_emptiness(test.expression)
     if isinstance(test, cst.Comparison) and len(test.comparisons) == 1:
-        sides = (test.left, test.comparisons[0].comparator)
-        return any(isinstance(side, cst.Integer) and side.value in ("0", "1") for side in sides)  # `0 in x.shape` too
+        left, operator, right = test.left, test.comparisons[0].operator, test.comparisons[0].comparator
+        if any(isinstance(side, cst.Integer) and side.value == "0" for side in (left, right)):
+            return True  # `0 in x.shape` too
+        if isinstance(left, cst.Integer) and left.value == "1":
+            return isinstance(operator, (cst.GreaterThan, cst.LessThanEqual))
+        below_one = isinstance(operator, (cst.LessThan, cst.GreaterThanEqual))
+        return below_one and isinstance(right, cst.Integer) and right.value == "1"
     if isinstance(test, cst.Call) and isinstance(test.func, cst.Attribute):
         return test.func.attr.value in ("numel", "nelement", "size")
     return False

@@ -118,6 +118,8 @@ def attribute(ev: Evaluator, base: Value, name: str) -> Iterable[Value]:
         return (Path(f"{base.name}.{name}"),)
     if isinstance(base, Table):
         return base.entries.get(name, (Member(base, name),))
+    if isinstance(base, Seq) and name in base.names:
+        return base.items[base.names.index(name)]
     if isinstance(base, Cls):
         return class_attribute(ev, base, name, None) or (Member(base, name),)
     if isinstance(base, Instance):

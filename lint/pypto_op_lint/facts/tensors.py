@@ -8,6 +8,7 @@ import libcst as cst
 
 from pypto_op_lint.facts.bindings import dotted
 from pypto_op_lint.facts.flow import visible
+from pypto_op_lint.facts.foreign import method_called
 from pypto_op_lint.facts.objects import AUTOGRAD
 from pypto_op_lint.facts.values import Func
 from pypto_op_lint.pypto_names import names
@@ -217,9 +218,8 @@ class Tensors:
                 return not name.startswith(_NOT_TENSOR_MODULES)
         if functions:
             return any(self._returns_tensor(f) for f in functions if not self._facts.is_kernel(f))
-        if isinstance(node.func, cst.Attribute):
-            return node.func.attr.value not in _NOT_TENSOR_METHODS and self.on_host(node.func.value)
-        return False
+        method = method_called(self._ev, node)
+        return method is not None and method[1] not in _NOT_TENSOR_METHODS and self.on_host(method[0])
 
     def _returns_tensor(self, function: Function) -> bool:
         if isinstance(function.node, cst.Lambda):

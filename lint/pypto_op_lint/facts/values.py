@@ -33,10 +33,11 @@ class Const:
 
 @dataclass(frozen=True, eq=False)
 class Seq:
-    """A list, tuple or set; each item is the set of what it may be."""
+    """A list, tuple or set; each item is the set of what it may be. A named tuple's items have names."""
 
     kind: str
     items: tuple[tuple[Value, ...], ...]
+    names: tuple[str, ...] = ()
 
 
 class _Any(Enum):

@@ -187,22 +187,34 @@ class Writes:
         neutral = {cst.Multiply: 1, cst.Divide: 1, cst.Add: 0, cst.Subtract: 0, cst.Power: 1}.get(type(node.operator))
         if neutral is None:
             return False
+        if isinstance(node.operator, cst.Multiply) and self._is_zero(node):
+            return True
+        if isinstance(node.operator, cst.Add) and (self._is_zero(node.left) or self._is_zero(node.right)):
+            return self.is_trivial(node.right if self._is_zero(node.left) else node.left, depth + 1)
         left, right = self._facts.ev.constant(node.left), self._facts.ev.constant(node.right)
         if _is(right, neutral):
             return self.is_trivial(node.left, depth + 1)
         commutes = isinstance(node.operator, (cst.Multiply, cst.Add))
         return commutes and _is(left, neutral) and self.is_trivial(node.right, depth + 1)
 
+    def _is_zero(self, node: cst.CSTNode) -> bool:
+        """`0.0`, `anything * 0.0`."""
+        if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Multiply):
+            return self._is_zero(node.left) or self._is_zero(node.right)
+        return _is(self._facts.ev.constant(node), 0)
+
     def _trivial_operation(self, node: cst.Call, depth: int) -> bool:
-        """`pypto.mul(x, 1.0)`, `x.add(0)`."""
+        """`pypto.mul(x, 1.0)`, `x.add(0)`, `pypto.maximum(x, x)`."""
         operands = [a.value for a in node.args if not a.star]
         names = {n.rpartition(".")[2] for n in self._facts.callee_names(node) if n.startswith("pypto.")}
         if isinstance(node.func, cst.Attribute) and not names:
             names = {node.func.attr.value}
             operands = [node.func.value, *operands]
         neutral = {_NEUTRAL[n] for n in names if n in _NEUTRAL}
-        if len(neutral) != 1 or None in neutral or len(operands) < 2:
+        if len(neutral) != 1 or len(operands) < 2:
             return False
+        if None in neutral:
+            return operands[0].deep_equals(operands[1]) and self.is_trivial(operands[0], depth + 1)
         return _is(self._facts.ev.constant(operands[1]), neutral.pop()) and self.is_trivial(operands[0], depth + 1)
 
     def _trivial_result(self, function: Function, depth: int) -> bool:

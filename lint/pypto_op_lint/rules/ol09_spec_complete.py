@@ -1,7 +1,7 @@
 """OL09: SPEC.md says everything that later stages rely on."""
 
 from pypto_op.vocabulary import Artifact, Severity
-from pypto_op_lint.documents import front_matter, front_matter_missing, front_matter_problems, section_problems
+from pypto_op_lint.documents import front_matter_missing, front_matter_problems, other_operator, section_problems
 from pypto_op_lint.rule import Invalid, Rule, Valid
 
 _FRONT = """\
@@ -99,13 +99,7 @@ class SpecComplete(Rule):
         unit = self.unit
         if self.files.ws.name not in unit.text:
             self.report(1, f"SPEC.md does not name the operator `{self.files.ws.name}`")
-        data = front_matter(unit)
-        named = data.get("op_name") if data else None
-        if isinstance(named, str) and named != self.files.ws.name:
-            self.report(
-                unit.markdown.front_matter_line("op_name"), f"op_name is `{named[:64]}`, the directory is `{self.files.ws.name}`"
-            )
         missing = front_matter_missing(unit)
         problems = [missing] if missing else list(front_matter_problems(unit))
-        for line, problem in [*problems, *section_problems(unit)]:
+        for line, problem in [*other_operator(unit, self.files.ws.name), *problems, *section_problems(unit)]:
             self.report(line, problem)

@@ -13,7 +13,7 @@ from pypto_op_lint.rule import IMPLS, Invalid, Rule, Valid
 from pypto_op_lint.tree import Site
 
 _GOLDEN = re.compile(r"(?:\w+_)?golden\Z")
-_GOLDEN_FILE = re.compile(r"(?:^|[/\s.])\w+_golden(?:\.py)?\Z")
+_GOLDEN_FILE = re.compile(r"(?:^|[/\s.])(?:[\w*?]+_|\*)golden\*?(?:\.\w+|\.?\*)?\Z")
 _PUT_TOGETHER = (cst.BinaryOperation, cst.FormattedString, cst.ConcatenatedString, cst.Call, cst.Name)
 _FALLBACK = "    try:\n        demo_kernel(x, out)\n    except RuntimeError:\n        from demo_golden import demo_golden\n"
 
@@ -68,6 +68,7 @@ class NoGoldenInImpl(Rule):
         Invalid(impl(before='import importlib\nREF = importlib.import_module("demo_golden")\n')),
         Invalid(impl(before='import sys\nREF = sys.modules["demo_golden"]\n')),
         Invalid(impl(before='SOURCE = open("custom/demo/demo_golden.py").read()\n')),
+        Invalid(impl(before='import glob\nSOURCE = glob.glob("custom/demo/*_golden.py")\n')),
         Invalid(impl(before='import importlib\nOP = "demo"\nREF = importlib.import_module(OP + "_golden")\n')),
         Invalid(impl(before='import importlib\nOP = "demo"\nREF = importlib.import_module(f"custom.{OP}.{OP}_golden")\n')),
     ]

@@ -4,6 +4,7 @@ import libcst as cst
 
 from pypto_op.vocabulary import Artifact, Severity
 from pypto_op_lint.examples import TEST
+from pypto_op_lint.facts.bindings import dotted
 from pypto_op_lint.findings import WARN
 from pypto_op_lint.nodes import names_in
 from pypto_op_lint.rule import TESTS, Invalid, Rule, Valid
@@ -12,6 +13,8 @@ from pypto_op_lint.tree import Site
 
 _CALL = 'detailed_tensor_compare(demo_wrapper(x), demo_golden(x), tensor_name="out", atol=1e-3, rtol=1e-3)'
 
+_ONLY_TELLS = frozenset({"print", "warning", "error", "info", "debug", "exception", "print_exc"})
+
 
 class LeavesCompared(Rule):
     """A test never calls the compare helper, or calls it so that a mismatch cannot be told.
@@ -19,8 +22,9 @@ class LeavesCompared(Rule):
     What it does:
         Looks for a call of `detailed_tensor_compare` (or `assert_allclose`, `assert_close`) in code that the test really runs.
         Reported too: an output of the wrapper that no comparison gets, a comparison of the golden (or the wrapper) with
-        itself, a tensor name given by position; a result that nobody looks at, and a call without `tensor_name=`, are
-        warnings.
+        itself, a tensor name given by position, an assertion whose failure is caught and dropped, an assertion of a tuple,
+        which is always true; a result that nobody looks at, and a call without `tensor_name=`, are warnings. A test that
+        pytest skips, or expects to fail, does not count.
 
     Why:
         `torch.allclose` broadcasts and says nothing; the helper checks shape, dtype, NaN places and every element, and names
@@ -78,6 +82,14 @@ class LeavesCompared(Rule):
             artifact=Artifact.TEST,
             status="WARN",
         ),
+        Invalid(TEST.replace('assert result["all_close"]', 'assert (result["all_close"], "differs")'), artifact=Artifact.TEST),
+        Invalid(
+            TEST.replace(
+                '    assert result["all_close"]',
+                '    try:\n        assert result["all_close"]\n    except AssertionError as error:\n        print(error)',
+            ),
+            artifact=Artifact.TEST,
+        ),
     ]
 
     def check_file(self) -> None:
@@ -92,6 +104,20 @@ class LeavesCompared(Rule):
         if pairs and all("?" not in a | b and len(a | b) == 1 for a, b in pairs):
             self.report(calls[0], f"the test compares `{next(iter(pairs[0][0]))}` with itself")
         self._check_unpacked(calls)
+        for site in live_sites(self.facts):
+            if isinstance(site.node, cst.Assert):
+                self._check_assertion(site, site.node)
+
+    def _check_assertion(self, site: Site, node: cst.Assert) -> None:
+        if isinstance(node.test, cst.Tuple):
+            self.report(site, "a tuple is asserted, which is always true", hint='write `assert result["all_close"], "message"`')
+        inner = site
+        for around in site.ancestors():
+            tried = around.node
+            if isinstance(tried, cst.Try) and inner.node is tried.body and any(map(_drops, tried.handlers)):
+                self.report(site, "the failure of this assertion is caught and dropped", hint="let it fail the test")
+                return
+            inner = around
 
     def _compared(self, site: Site) -> tuple[set[str], set[str]] | None:
         assert isinstance(site.node, cst.Call)
@@ -146,3 +172,18 @@ class LeavesCompared(Rule):
                 hint='assert the result: `assert result["all_close"]`',
                 status=WARN,
             )
+
+
+def _drops(handler: cst.ExceptHandler) -> bool:
+    """Whether a handler catches a failed assertion and does nothing but print."""
+    kinds = set() if handler.type is None else names_in(handler.type)
+    if handler.type is not None and not kinds & {"AssertionError", "Exception", "BaseException"}:
+        return False
+    lines = handler.body.body
+    small = [part for line in lines if isinstance(line, cst.SimpleStatementLine) for part in line.body]
+    if len(small) < len(lines):
+        return False
+    calls = [p.value for p in small if isinstance(p, cst.Expr) and isinstance(p.value, cst.Call)]
+    prints = all(dotted(call.func).rpartition(".")[0] in ("", "logging", "logger", "traceback") for call in calls)
+    named = all(dotted(call.func).rpartition(".")[2] in _ONLY_TELLS for call in calls)
+    return prints and named and all(isinstance(p, (cst.Pass, cst.Continue, cst.Expr)) for p in small)

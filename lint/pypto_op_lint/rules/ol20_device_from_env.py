@@ -7,6 +7,7 @@ from pypto_op_lint.examples import TEST
 from pypto_op_lint.facts.bindings import dotted
 from pypto_op_lint.facts.values import Const
 from pypto_op_lint.rule import TESTS, Invalid, Rule, Valid
+from pypto_op_lint.testcode import live_sites
 
 _VARIABLE = "TILE_FWK_DEVICE_ID"
 _READ = 'int(os.environ.get("TILE_FWK_DEVICE_ID", "0"))'
@@ -16,7 +17,8 @@ class DeviceFromEnv(Rule):
     """A test does not read TILE_FWK_DEVICE_ID, or does not set the device to it.
 
     What it does:
-        Looks, in code, for a read of the variable and for a call of `set_device` whose argument is no plain number.
+        Looks, in code, for a read of the variable and, in what the test really runs, for a call of `set_device` whose
+        argument is no plain number.
 
     Why:
         Several jobs share a host; a fixed device runs two kernels on one card, and both are timed wrong.
@@ -35,7 +37,7 @@ class DeviceFromEnv(Rule):
     name = "device-from-env"
     severity = Severity.S1
     artifacts = TESTS
-    needs = frozenset({"ev"})
+    needs = frozenset({"ev", "calls"})
     MESSAGE = "the test does not take its device from TILE_FWK_DEVICE_ID"
     FIX_HINT = 'call torch.npu.set_device(int(os.environ.get("TILE_FWK_DEVICE_ID", "0")))'
 
@@ -57,8 +59,8 @@ class DeviceFromEnv(Rule):
             self.report(None, f"the test never reads {_VARIABLE}")
         calls = [
             site
-            for site in self.facts.tree.sites(cst.Call)
-            if dotted(site.node.func).rpartition(".")[2] == "set_device"  # type: ignore[attr-defined]
+            for site in live_sites(self.facts)
+            if isinstance(site.node, cst.Call) and dotted(site.node.func).rpartition(".")[2] == "set_device"
         ]
         if not calls:
             self.report(None, "the test never calls torch.npu.set_device")

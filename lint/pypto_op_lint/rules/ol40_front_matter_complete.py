@@ -1,7 +1,7 @@
 """OL40: the front matter fits its schema."""
 
 from pypto_op.vocabulary import Artifact, Severity
-from pypto_op_lint.documents import FRONT_MATTER_SCHEMAS, front_matter_problems
+from pypto_op_lint.documents import FRONT_MATTER_SCHEMAS, front_matter_problems, other_operator
 from pypto_op_lint.rule import Invalid, Rule, Valid
 from pypto_op_lint.rules.ol12_design_complete import DESIGN
 
@@ -12,7 +12,8 @@ class FrontMatterComplete(Rule):
     """A key of the front matter is missing, has the wrong type, or a value that cannot be.
 
     What it does:
-        Checks the front matter of SPEC.md, DESIGN.md and API_REPORT.md against its schema in `schemas/`.
+        Checks the front matter of SPEC.md, DESIGN.md and API_REPORT.md against its schema in `schemas/`, and its op_name
+        against the directory.
         `dynamic_axes: []` is the way to say that no axis is dynamic.
 
     Why:
@@ -44,9 +45,10 @@ class FrontMatterComplete(Rule):
         Invalid(DESIGN.replace("dynamic_axes: [T]\n", ""), artifact=Artifact.DESIGN),
         Invalid(DESIGN.replace("dynamic_axes: [T]", "dynamic_axes: none"), artifact=Artifact.DESIGN),
         Invalid(_REPORT.replace("op_name: demo\n", ""), artifact=Artifact.API_REPORT),
+        Invalid(_REPORT.replace("op_name: demo\n", "op_name: softmax\n"), artifact=Artifact.API_REPORT),
     ]
 
     def check_file(self) -> None:
-        """Report what the schema says."""
-        for line, problem in front_matter_problems(self.unit):
+        """Report what the schema says, and a name that is another operator's."""
+        for line, problem in [*other_operator(self.unit, self.files.ws.name), *front_matter_problems(self.unit)]:
             self.report(line, problem)

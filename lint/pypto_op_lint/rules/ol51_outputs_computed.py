@@ -38,9 +38,10 @@ class OutputsComputed(Rule):
 
     What it does:
         Counts the parameters of the kernel that the graph writes (`out[:] =`, `pypto.assemble`, `.move`, in-place operations,
-        helpers included) and compares with the outputs of module_interfaces.yaml; without one, asks for at least one. An output
-        whose every write is an input, a view, reshape, cast or clone of one, one of those times 1 or plus 0, or a constant,
-        is reported, unless the golden does no arithmetic either.
+        helpers included; not those that module_interfaces.yaml calls inputs only) and compares with the outputs of
+        module_interfaces.yaml; without one, asks for at least one. An output whose every write is an input, a view, reshape,
+        cast or clone of one, one of those times 1 or plus 0, or a constant, is reported, unless the golden does no arithmetic
+        either.
 
     Why:
         A kernel that computes nothing beside a wrapper that does is the commonest fraud, and a dropped output the commonest
@@ -93,6 +94,9 @@ class OutputsComputed(Rule):
         Invalid(impl("_fill(out, x)\n", before=_FILL.format("pypto.mul(src, 1)"))),
         Invalid(impl(BODY.replace("pypto.exp(tile)", "tile"))),
         Invalid(impl(BODY + "out[:] = x\n")),
+        Invalid(impl(_TILES + "out[:] = pypto.exp(x) * 0.0 + x\n")),
+        Invalid(impl(_TILES + "out[:] = pypto.maximum(x, x)\n")),
+        Invalid(impl(_TILES + "x[:] = pypto.exp(x)\ny[:] = x\n", parameters=_TWO), files={"eval/module_interfaces.yaml": _YAML}),
     ]  # fmt: skip
 
     def check_file(self) -> None:
@@ -100,7 +104,8 @@ class OutputsComputed(Rule):
         if not self.facts.kernels:
             return
         writes = self.facts.writes
-        outputs = writes.outputs()
+        inputs = self._only_inputs()
+        outputs = {name: own for name, own in writes.outputs().items() if name not in inputs}
         wanted = self._wanted()
         kernel = self.facts.kernels[0]
         if len(outputs) < max(wanted, 1):
@@ -125,6 +130,14 @@ class OutputsComputed(Rule):
                 live = module.get("live_out")
                 return len(live) if isinstance(live, list) else len(mappings(module.get("outputs")))
         return 1
+
+    def _only_inputs(self) -> set[str]:
+        """Names of inputs that no output shares; a result that goes back into one of them is lost."""
+        contract = self.files.existing(self.files.ws.interfaces)
+        data = contract.data if contract is not None and isinstance(contract.data, dict) else {}
+        made = [m for module in mappings(data.get("modules")) for m in mappings(module.get("outputs"))]
+        named = {str(item.get("name")) for item in mappings(data.get("primary_inputs"))}
+        return named - {str(item.get("name")) for item in (*made, *mappings(data.get("final_outputs")))}
 
     def _golden_only_moves(self) -> bool:
         """Whether the golden copies, casts or reshapes and does nothing else."""

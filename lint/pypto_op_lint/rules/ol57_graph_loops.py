@@ -4,6 +4,7 @@ import libcst as cst
 
 from pypto_op.vocabulary import Severity
 from pypto_op_lint.examples import BODY, impl
+from pypto_op_lint.facts import NO_GRAPH_WORK
 from pypto_op_lint.facts.values import Result
 from pypto_op_lint.rule import IMPLS, Invalid, Rule, Valid
 from pypto_op_lint.tree import Site
@@ -90,6 +91,7 @@ class GraphLoops(Rule):
         Invalid(_helper("    parts = [pypto.exp(t) for t in (x, out)]\n    out[:] = parts[0]")),
         Invalid(_helper("    parts = [x * n for n in range(3)]\n    out[:] = parts[0]")),
         Invalid(_helper("    one = lambda t: pypto.exp(t)\n    out[:] = list(map(one, [x]))[0]")),
+        Invalid(_helper("    out[:] = list(map(pypto.exp, [x]))[0]")),
         Invalid(
             impl(
                 _HELPED,
@@ -132,6 +134,10 @@ class GraphLoops(Rule):
             self.report(site, f"`for` over `{self.code(node.iter, 40)}` in graph code: it is unrolled by Python")
 
     def _call(self, site: Site, node: cst.Call) -> None:
+        if self.facts.callee_names(node) & _CALLS_EACH:
+            given = {name for arg in node.args for name in self.facts.ev.paths(arg.value)}
+            if any(name.startswith("pypto.") and name not in NO_GRAPH_WORK for name in given):
+                self.report(site, f"`{self.code(node, 40)}` creates graph operations for each item")
         for call in self.facts.calls.calls_at(node):
             function = call.function
             if not self.facts.builds_graph(function):

@@ -80,6 +80,7 @@ class KnownPitfalls(Rule):
     ]
     INVALID = [
         Invalid(impl(_TILES + "out[:] = pypto.sub(1.0, x)\n")),
+        Invalid(impl(_TILES + "out[:] = pypto.mul(input=2.0, other=x)\n")),
         Invalid(impl(_TILES + "out[:] = pypto.mul(SCALE, x)\n", before="SCALE = 0.5\n")),
         Invalid(impl(_TILES + "out[:] = pypto.add(x, pypto.Element(pypto.DT_FP32, 1.0))\n")),
         Invalid(impl(_TILES + "out[:] = pypto.cast(x, pypto.DT_INT8)\n")),
@@ -105,7 +106,9 @@ class KnownPitfalls(Rule):
 
     def _call(self, site: Site, node: cst.Call, names: frozenset[str]) -> None:
         plain = [a.value for a in node.args if a.keyword is None and not a.star]
-        if names & _BINARY and plain and self._is_number(plain[0]):
+        named = [a.value for a in node.args if a.keyword is not None and a.keyword.value == "input"]
+        first = (plain or named)[:1]
+        if names & _BINARY and first and self._is_number(first[0]):
             self.report(
                 site,
                 f"`{self.code(node)}` has a number as its first operand, which must be a tensor",

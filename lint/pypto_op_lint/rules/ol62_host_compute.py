@@ -9,6 +9,7 @@ import libcst as cst
 from pypto_op.vocabulary import Severity
 from pypto_op_lint.examples import BODY, WRAPPER, impl
 from pypto_op_lint.facts import Facts
+from pypto_op_lint.facts.foreign import method_called
 from pypto_op_lint.facts.values import Member, Param, Result, Unknown
 from pypto_op_lint.nodes import children
 from pypto_op_lint.rule import IMPLS, Invalid, LintContext, Rule, Valid
@@ -184,6 +185,8 @@ class HostCompute(Rule):
             ("out = sum([out, x])", {}),
             ("out = torch_npu.npu_rms_norm(x, x)[0]", {}),
             ("mask = x > 0", {}),
+            ("out = getattr(out, 'cl' + 'amp')(max=1.0)", {}),
+            ("out = half(out)", {"before": "import functools\n\nhalf = functools.partial(torch.mul, other=0.5)\n"}),
             ("out = torch.nn.Linear(4, 4)(out)", {}),
         )
     ] + [
@@ -191,6 +194,12 @@ class HostCompute(Rule):
         Invalid(
             _wrapper("out = helpers.finish(out)", before="import demo_helpers as helpers\n"),
             files={"demo_helpers.py": "import torch\n\n\ndef finish(t):\n    return torch.exp(t)\n"},
+        ),
+        Invalid(
+            impl(
+                before="def _post(fn):\n    def inner(x):\n        return fn(x) * 0.5\n\n    return inner\n",
+                wrapper="\n@_post\n" + WRAPPER,
+            )
         ),
         Invalid(impl(before="def demo_reference(x):\n    return torch.softmax(x, -1)\n")),
     ]
@@ -307,19 +316,20 @@ class HostCompute(Rule):
         return False
 
     def _call(self, site: Site, node: cst.Call) -> None:
-        if self._foreign(site, node, _HOST) or not isinstance(node.func, cst.Attribute):
+        called = method_called(self.facts.ev, node)
+        if self._foreign(site, node, _HOST) or called is None:
             return
         names = self.facts.callee_names(node)
-        method = node.func.attr.value
+        receiver, method = called
         if names or method in _MOVES or self.facts.calls.calls_at(node):
             return
-        if self._tensor(node.func.value):
+        if self._tensor(receiver):
             if not self.facts.data.carries(node):
                 return
             returns = self._tensor(node) or method.endswith("_")
             if returns and not method.startswith("is_"):
                 self._tell(site, f"`.{method}()` computes on a torch tensor")
-        elif method in _COMPUTE_METHODS and self._may_be_tensor(node.func.value):
+        elif method in _COMPUTE_METHODS and self._may_be_tensor(receiver):
             self._tell(site, f"`.{method}()` computes on a tensor")
 
     def _may_be_tensor(self, node: cst.BaseExpression) -> bool:

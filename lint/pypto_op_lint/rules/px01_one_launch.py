@@ -3,7 +3,11 @@
 from pypto_op.vocabulary import Severity
 from pypto_op_lint.examples import WRAPPER, impl
 from pypto_op_lint.facts.launches import MANY
+from pypto_op_lint.facts.values import Path, Result
 from pypto_op_lint.rule import IMPLS, Invalid, Rule, Valid
+from pypto_op_lint.tree import Function
+
+_CACHES = frozenset({"functools.lru_cache", "functools.cache"})
 
 
 class OneLaunch(Rule):
@@ -11,8 +15,8 @@ class OneLaunch(Rule):
 
     What it does:
         Counts, over the paths through each `*_wrapper`, the launches it makes itself or through helpers, aliases and
-        factories. Every path that returns must launch once; a path for an empty input may launch nothing. Launches in
-        loops are OL45's.
+        factories. Every path that returns must launch once; a path for an empty input may launch nothing. A wrapper behind
+        a cache of results is reported. Launches in loops are OL45's.
 
     Why:
         The operator is one kernel. A wrapper that launches none returns what the host computed or memory that nobody wrote; a
@@ -80,6 +84,9 @@ class OneLaunch(Rule):
                 """
             )
         ),
+        Invalid(impl(before="import functools\n", wrapper="\n@functools.lru_cache(maxsize=None)\n" + WRAPPER)),
+        Invalid(impl(wrapper=WRAPPER.replace("    demo_kernel", "    if x.shape[0] == 1:\n        return out\n    demo_kernel"))),
+        Invalid(impl(wrapper=WRAPPER.replace("    demo_kernel", "    x.shape[0] > 16 and demo_kernel"))),
         Invalid(impl(wrapper="def demo_wrapper(x):\n    return torch.empty_like(x)\n    demo_kernel(x, x)\n")),
         Invalid(impl(wrapper=WRAPPER.replace("    demo_kernel", "    if x.shape[0] > 16:\n        demo_kernel"))),
         Invalid(
@@ -109,3 +116,15 @@ class OneLaunch(Rule):
                 )
             elif 1 < most < MANY:
                 self.report(wrapper.site, f"`{wrapper.name}` launches {most} times on one path instead of once")
+        for function in self.facts.host_functions:
+            if self._is_cached(function) and self.facts.launches.may_launch(function):
+                self.report(
+                    function.site,
+                    f"a cache stands before `{function.name}`: with the same argument again it launches nothing",
+                    hint="cache what builds the kernel, not what launches it",
+                )
+
+    def _is_cached(self, function: Function) -> bool:
+        values = [v for decorator in function.decorators for v in self.facts.ev.values(decorator)]
+        names = {v.name for v in values if isinstance(v, Path)} | {v.callee for v in values if isinstance(v, Result)}
+        return bool(names & _CACHES)

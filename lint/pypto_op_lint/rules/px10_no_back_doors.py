@@ -1,5 +1,7 @@
 """PX10: the impl leaves the interpreter's and the judge's objects alone."""
 
+from collections.abc import Iterable
+
 import libcst as cst
 
 from pypto_op import back_doors
@@ -9,26 +11,28 @@ from pypto_op_lint.imports import components, imported
 from pypto_op_lint.rule import IMPLS, Invalid, Rule, Valid
 from pypto_op_lint.tree import Site
 
-_CALLS = back_doors.FINDS_OBJECTS | back_doors.WATCHES | {back_doors.FRAME_OF_CALLER}
+_CALLS = back_doors.FINDS_OBJECTS | back_doors.WATCHES | {back_doors.FRAME_OF_CALLER, back_doors.HANDLES_SIGNAL}
+_NO_HANDLER = frozenset({"signal.SIG_IGN", "signal.SIG_DFL"})
 _PUT_TOGETHER = (cst.BinaryOperation, cst.FormattedString, cst.Call)
 
 
-def _line(line: str) -> str:
-    return impl(wrapper=WRAPPER.replace("    return out", f"    {line}\n    return out"))
+def _line(line: str, before: str = "") -> str:
+    return impl(before=before, wrapper=WRAPPER.replace("    return out", f"    {line}\n    return out"))
 
 
 class NoBackDoors(Rule):
-    """The impl names a way into the interpreter's own objects, or imports what leads there.
+    """The impl names a way into the interpreter's own objects, or starts what runs beside the kernel.
 
     What it does:
         Reports the names that the judge refuses before it runs a file (`__closure__`, `__globals__`, `__wrapped__`, `__code__`,
         `__subclasses__`, `__builtins__`, `cell_contents`, `f_back` and its kin), as an attribute, a name or a string, also put
         together from constants and in code that never runs; imports of `pypto_op`, `gc`, `inspect` and `ctypes`, however
-        they are written; and calls such as `sys._getframe` and `sys.settrace`.
+        they are written; calls such as `sys._getframe` and `sys.settrace`; and what runs beside the launch: threads, timers,
+        pools, processes, signal handlers (a self-test may start a profiler).
 
     Why:
-        The kernel under judgement shares an interpreter with what measures it. The judge answers such a file with the
-        verdict "forbidden", whatever its numbers are.
+        The kernel under judgement shares an interpreter with what measures it, and what runs beside a launch can write its
+        outputs. The judge answers such a file with the verdict "forbidden", whatever its numbers are.
 
     Example:
         build = _build.__wrapped__
@@ -47,14 +51,18 @@ class NoBackDoors(Rule):
     name = "no-back-doors"
     severity = Severity.S0
     artifacts = IMPLS
-    needs = frozenset({"foreign_calls", "calls"})
+    needs = frozenset({"foreign_calls", "calls", "host_sites"})
     MESSAGE = "the impl reaches into the interpreter"
-    FIX_HINT = "remove it: a kernel needs no frames, closures, code objects or modules of the tools; the judge refuses the file"
+    FIX_HINT = (
+        "remove it: a kernel needs no frames, closures, code objects, threads, processes or modules of the tools; "
+        "the judge refuses the file"
+    )
 
     VALID = [
         Valid(impl()),
         Valid(impl(before='"""The judge refuses __closure__ and inspect."""\n# import gc; f.__globals__\n')),
         Valid(impl(before="import functools\nimport math\nimport sys\n\nLIMIT = sys.maxsize\nNAME = __name__\n")),
+        Valid(impl(before="import signal\nimport threading\n\nLOCK = threading.Lock()\nsignal.signal(2, signal.SIG_IGN)\n")),
         Valid(
             impl(before="class Shape:\n    def __init__(self, rows):\n        self.rows = rows\n\n    __slots__ = ('rows',)\n")
         ),
@@ -75,6 +83,10 @@ class NoBackDoors(Rule):
         Invalid(impl(before='import sys\n\nCOLLECTOR = sys.modules["gc"]\n')),
         Invalid(impl(before="import sys\n\nCALLER = sys._getframe(1)\n")),
         Invalid(impl(before="from sys import settrace\n\nsettrace(None)\n")),
+        Invalid(impl(before="import signal\n\nsignal.signal(signal.SIGALRM, print)\n")),
+        Invalid(impl(before="from concurrent.futures import ThreadPoolExecutor as Pool\n\nPOOL = Pool(1)\n")),
+        Invalid(impl(before="import threading\n\n\nclass Late(threading.Thread):\n    pass\n")),
+        Invalid(_line("getattr(os, 'fork')()", before="import os\n")),
     ]
 
     def check_file(self) -> None:
@@ -87,7 +99,16 @@ class NoBackDoors(Rule):
                 self.report(site, f"`{self.code(site.node)}` brings in `{components(name)[0]}`, which the judge refuses")
         for site, node, names in self.facts.foreign_calls:
             for name in sorted(names & _CALLS):
-                self.report(site, f"`{self.code(node, 40)}` calls `{name}`, which the judge refuses")
+                if name != back_doors.HANDLES_SIGNAL or not any(self.facts.ev.paths(a.value) & _NO_HANDLER for a in node.args):
+                    self.report(site, f"`{self.code(node, 40)}` calls `{name}`, which the judge refuses")
+            self._beside(site, names)
+        for site in self.facts.tree.sites(cst.ClassDef):
+            self._beside(site, {name for base in site.node.bases for name in self.facts.ev.paths(base.value)})  # type: ignore[attr-defined]
+
+    def _beside(self, site: Site, names: Iterable[str]) -> None:
+        for name in sorted(back_doors.RUNS_BESIDE.intersection(names)):
+            if self.facts.in_product(site):
+                self.report(site, f"`{name}` runs code beside the kernel, where it can write the outputs")
 
     def _names(self) -> set[int]:
         """Report the names that stand in the text; return their lines."""

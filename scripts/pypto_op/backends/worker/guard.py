@@ -9,12 +9,11 @@ run is reported as forbidden all the same.
 
 from __future__ import annotations
 
-import _thread
 import functools
+import importlib
 import os
 import signal
 import sys
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import FrameType
@@ -35,14 +34,6 @@ _FRAMES = {"tb_frame", "gi_frame", "cr_frame", "ag_frame"}
 _HELPERS_TO_FRAMES = ("/inspect.py", "/traceback.py", "/types.py")
 _OWN_PACKAGE = "pypto_op"
 _BESIDE_EVENT = "pypto_op.runs_beside"
-_RUNS_BESIDE: tuple[tuple[Any, str], ...] = (
-    (_thread, "start_new_thread"),
-    (_thread, "start_new"),
-    (_thread, "start_joinable_thread"),
-    (threading, "_start_new_thread"),
-    (threading, "_start_joinable_thread"),
-    (signal, "signal"),
-)
 _CHANGES_FILES = {
     "os.remove",
     "os.rename",
@@ -128,7 +119,9 @@ class Guard:
     def install(self) -> None:
         """Add the hook to this interpreter; it stays idle until it is armed."""
         sys.addaudithook(self._hook)
-        for module, name in _RUNS_BESIDE:
+        for beside in back_doors.STARTS_THREAD | {back_doors.HANDLES_SIGNAL}:
+            home, _, name = beside.partition(".")
+            module = importlib.import_module(home)
             function = getattr(module, name, None)
             if function is not None:
                 setattr(module, name, _announced(function))
