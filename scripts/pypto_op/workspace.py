@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from pypto_op.errors import ContractError
+from pypto_op.errors import ContractError, InfraError
 from pypto_op.vocabulary import Artifact
 
 OP_NAME = re.compile(r"[a-z][a-z0-9_]{0,63}\Z")
@@ -53,6 +53,12 @@ def check_op_name(name: str) -> str:
             remedy="use lower-case letters, digits and underscores, a letter first, at most 64 characters",
         )
     return name
+
+
+def check_runnable(root: Path) -> None:
+    """Raise InfraError when no kernel below `root` could run: pypto hands the path to a shell without quotes."""
+    if any(character.isspace() for character in str(root)):
+        raise InfraError("pypto cannot run kernels in a path with white space", file=root, remedy="move the workspace")
 
 
 def phase_suffix(k: int) -> str:

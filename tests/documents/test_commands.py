@@ -78,6 +78,12 @@ def test_hostile_names_are_refused_and_leave_nothing(run, tmp_path, name):
     assert tree(tmp_path) == []
 
 
+def test_a_workspace_where_no_kernel_could_run_is_refused_at_once(run, tmp_path):
+    (tmp_path / "my work").mkdir()
+    code, _, err = run("new", "rmsnorm", "--into", "my work")
+    assert code == 3 and "white space" in err and tree(tmp_path / "my work") == []
+
+
 def test_existing_directories_and_files_and_dead_links_are_refused(run, tmp_path):
     new(run)
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}

@@ -21,7 +21,7 @@ from pypto_op.documents.spec import Spec
 from pypto_op.errors import ContractError, InfraError
 from pypto_op.policy import get_policy
 from pypto_op.vocabulary import DTYPE_ALIASES, DTYPES
-from pypto_op.workspace import OPERATORS_DIR, OpWorkspace, check_op_name
+from pypto_op.workspace import OPERATORS_DIR, OpWorkspace, check_op_name, check_runnable
 
 _DOCUMENTS = ("SPEC.md", "API_REPORT.md", "DESIGN.md", "MEMORY.md")
 _FLOATS = ("float32", "float16", "bfloat16")
@@ -66,7 +66,7 @@ def new_operator(request: Request, into: Path) -> OpWorkspace:
 
     Raises:
         ContractError: a hostile or taken name, an unknown dtype, a bad size or symbol.
-        InfraError: it cannot be written.
+        InfraError: it cannot be written, or no kernel could run there.
     """
     op = check_op_name(request.op)
     context = _context(request)
@@ -75,6 +75,7 @@ def new_operator(request: Request, into: Path) -> OpWorkspace:
     root = into.resolve() / OPERATORS_DIR / op
     if root.exists() or root.is_symlink():
         raise ContractError("already exists", file=root, remedy="choose another name, or work there")
+    check_runnable(root)  # said now, not after the whole plan is written
     draft = root.with_name(f".{op}.{os.getpid()}.new")
     try:
         (draft / "eval").mkdir(parents=True)

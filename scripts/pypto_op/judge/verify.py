@@ -28,7 +28,7 @@ from pypto_op.policy import Policy
 from pypto_op.state import evidence
 from pypto_op.state.hashing import sha256_file
 from pypto_op.vocabulary import ExitCode, Mode, Status
-from pypto_op.workspace import OpWorkspace
+from pypto_op.workspace import OpWorkspace, check_runnable
 
 ALL_MODES = (Mode.SIM, Mode.NPU)
 
@@ -167,11 +167,7 @@ class _Verification:
             raise ContractError(
                 sentence_of_missing(subject), file=self._shown(subject.impl), remedy="write it (coder), then verify"
             )
-        if any(character.isspace() for character in str(self.ws.root)):
-            # pypto hands this path to a shell without quotes, and the kernel would get the blame.
-            raise InfraError(
-                "pypto cannot run kernels in a path with white space", file=self.ws.root, remedy="move the workspace"
-            )
+        check_runnable(self.ws.root)
         backends: dict[Mode, Backend] = {mode: get_backend(mode) for mode in dict.fromkeys(request.modes)}
         self.available = {mode: backend.availability() for mode, backend in backends.items()}
         if not any(a.ok for a in self.available.values()):
