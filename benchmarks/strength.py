@@ -24,6 +24,8 @@ RESULTS = Path(__file__).with_name("results") / "strength.json"
 PAGE = ROOT / "docs" / "strength.md"
 TARGET = 0.98
 QUICK_MUTANTS = 40
+SECONDS = 360.0
+"""After so long no further mutant of an operator is begun; a large kernel has 800, and a survivor takes minutes."""
 BOUND_TO = ("impl", "golden", "suite", "inputs")
 """Files whose change makes a measurement stale."""
 
@@ -36,6 +38,10 @@ def run(quick: bool) -> list[Table]:
     else:
         for op in operators():
             if stale(op, results):
+                click.echo(
+                    f"{op}: at most {SECONDS:.0f} s and the mutants under way; alone: python -m benchmarks.strength {op}",
+                    err=True,
+                )
                 results[op] = _measured(op, None)
                 store(results)
         write_page(results)
@@ -95,7 +101,7 @@ def _measured(op: str, limit: int | None) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder) / "custom" / op
         shutil.copytree(ROOT / "examples" / "ops" / op, root)
-        wish = Wish(limit=limit, jobs=os.cpu_count() or 1)
+        wish = Wish(limit=limit, jobs=os.cpu_count() or 1, seconds=SECONDS)
         return {**condensed(measure(OpWorkspace.at(root), wish)), "variants": _variants(op, root)}
 
 

@@ -119,6 +119,14 @@ def test_a_weak_suite_lets_mutants_live_and_is_told_which_input_it_lacks(tmp_pat
     assert mutant["likeness"]["wrong_on"]
 
 
+def test_when_the_time_is_over_no_mutant_is_begun_and_the_rest_is_called_a_sample(tmp_path):
+    ws = place("sum_diff", tmp_path, cases=CASES[:1])
+    report = mutate(ws.root, "--seconds", "0.1", "--no-likeness").report
+    assert 1 <= len(report["mutants"]) < 20 and report["limit"] == len(report["mutants"])
+    fates = ("killed", "survived", "equivalent", "invalid")
+    assert sum(report[fate] for fate in fates) == len(report["mutants"])
+
+
 def test_what_pypto_refuses_is_invalid_and_counts_for_nobody(measured):
     report = measured[0].report
     invalid = [mutant for mutant in report["mutants"] if mutant["status"] == "invalid"]

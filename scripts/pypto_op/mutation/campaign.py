@@ -29,7 +29,7 @@ from pypto_op.judge.subject import Subject, resolve
 from pypto_op.mutation import sabotage
 from pypto_op.mutation.hunt import Fate, Range, Result, ScratchWorkspace, hunt
 from pypto_op.mutation.likeness import Likeness, Prober
-from pypto_op.mutation.mutants import Mutant, make_mutants
+from pypto_op.mutation.mutants import Mutant, in_turns, make_mutants
 from pypto_op.mutation.operators.registry import select
 from pypto_op.mutation.program import Program
 from pypto_op.mutation.score import CONFIDENCE, lower_bound
@@ -58,6 +58,7 @@ class Wish:
         case: only this case.
         timeout: longest time of one run, in seconds; None: from the unchanged kernel's.
         likeness: compare survivors with the kernel, bit by bit.
+        seconds: begin no further mutant after so long; those that were tried are a random sample. None: try all.
     """
 
     operators: Sequence[str] | None = None
@@ -69,6 +70,7 @@ class Wish:
     case: str | None = None
     timeout: float | None = None
     likeness: bool = True
+    seconds: float | None = None
 
 
 def measure(workspace: OpWorkspace, wish: Wish, progress: Progress | None = None) -> dict[str, Any]:
@@ -107,6 +109,8 @@ class _Campaign:
             if unknown:
                 raise ContractError(f"there is no mutant {unknown[0]}", file=subject.impl, remedy="take ids from a report")
             self._mutants = [mutant for mutant in self._mutants if mutant.id in wish.only]
+        if wish.seconds is not None:
+            self._mutants = in_turns(self._mutants, wish.seed)
         if not self._mutants:
             raise ContractError("these operators find nothing to change in this kernel", file=subject.impl, remedy="use all")
         cases = [case for case in contract.select(wish.levels, wish.case) if checks_precision(case)]
@@ -129,19 +133,24 @@ class _Campaign:
         self._cases = len(cases)
         self._prober = Prober(plan, contract.cases, references, self._barrier)
         self._stopped = False
+        self._hunting = self._started
 
     def run(self, progress: Progress | None) -> dict[str, Any]:
         self._baseline()
         sabotaged = [self._sabotage(kind) for kind in sabotage.KINDS]
         found: dict[str, tuple[Result, Likeness | None, float]] = {}
+        self._hunting = time.monotonic()
         executor = ThreadPoolExecutor(max_workers=self._wish.jobs, thread_name_prefix="mutant")
         try:
             futures = {executor.submit(self._one, mutant): mutant for mutant in self._mutants}
             for future in as_completed(futures):
                 mutant = futures[future]
-                found[mutant.id] = future.result()
+                outcome = future.result()
+                if outcome is None:
+                    continue
+                found[mutant.id] = outcome
                 if progress is not None:
-                    progress(mutant, found[mutant.id][0], len(self._mutants))
+                    progress(mutant, outcome[0], len(self._mutants))
         finally:
             self._stopped = True  # an interrupt must not wait for the mutants that are under way
             executor.shutdown(wait=True, cancel_futures=True)
@@ -166,8 +175,11 @@ class _Campaign:
             limits = replace(self._range.limits, case_seconds=max(10.0, 20.0 * slowest))
             self._range = replace(self._range, limits=limits)
 
-    def _one(self, mutant: Mutant) -> tuple[Result, Likeness | None, float]:
+    def _one(self, mutant: Mutant) -> tuple[Result, Likeness | None, float] | None:
+        """Hunt one mutant; None when the time was over before it began."""
         begun = time.monotonic()
+        if self._wish.seconds is not None and begun - self._hunting > self._wish.seconds:
+            return None
         likeness = None
         with self._range.open(mutant.id, mutant.source) as session:
             result = hunt(session, self._order, self._barrier, lambda: self._stopped)
@@ -218,7 +230,7 @@ class _Campaign:
             "sabotage": sabotaged,
             "hashes": evidence.file_hashes(self._workspace),
             "operators": list(self._wish.operators) if self._wish.operators is not None else None,
-            "limit": self._wish.limit,
+            "limit": self._wish.limit if len(found) == len(self._mutants) else len(found),
             "only": list(self._wish.only) if self._wish.only is not None else None,
             "likeness": self._wish.likeness,
             "cases": self._cases,
@@ -229,7 +241,9 @@ class _Campaign:
             "seconds": round(time.monotonic() - self._started, 3),
             "load": round(os.getloadavg()[0], 1),
             "cpu_seconds": round(_cpu_seconds() - self._cpu, 1),
-            "mutants": [_entry(mutant, *found[mutant.id]) for mutant in self._mutants if mutant.id in found],
+            "mutants": [
+                _entry(mutant, *found[mutant.id]) for mutant in sorted(self._mutants, key=lambda m: m.id) if mutant.id in found
+            ],
         }
 
 

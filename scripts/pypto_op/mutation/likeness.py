@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import random
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -32,6 +33,10 @@ if TYPE_CHECKING:
 
 MOST_ELEMENTS = 2**18
 """Cases with larger inputs are left out: they cost time and differ from smaller ones in size only."""
+
+MOST_SECONDS = 60.0
+LEAST_PROBES = 24
+"""A kernel that takes longer for all probes gets fewer, never below the least; the report says how many."""
 
 
 @dataclass
@@ -127,7 +132,12 @@ class Prober:
 
     def _made(self, kernel: Session) -> Iterator[Probe]:
         seen: set[str] = set()
-        for name, case, change in _recipes(self._cases, self._plan.extra_seed):
+        recipes = list(_recipes(self._cases, self._plan.extra_seed))
+        random.Random(self._plan.extra_seed).shuffle(recipes)  # so that a slow kernel meets some of each kind
+        begun, made = time.monotonic(), 0
+        for name, case, change in recipes:
+            if made >= LEAST_PROBES and time.monotonic() - begun > MOST_SECONDS:
+                return
             try:
                 inputs = change(self._references.inputs(case))
             except (ContractError, ValueError):
@@ -138,6 +148,7 @@ class Prober:
             seen.add(key)
             run = kernel.run("likeness", inputs)
             if run.outcome is Outcome.OK and run.numeric:
+                made += 1
                 yield Probe(name, inputs, run.outputs, replace(expectation_of(self._plan, case), precision=True))
 
     def _judged(self, probe: Probe, run: RunResult) -> tuple[bool, str, float]:
@@ -172,6 +183,10 @@ def _recipes(cases: Sequence[Mapping[str, Any]], seed: int) -> Iterator[tuple[st
                 if other > 0 and other != size:
                     changed = {**case, "shape": {**case["shape"], symbol: other}}
                     yield f"case {case['id']} with {symbol}={other}", with_seed(changed, seed + 102), _unchanged
+    for symbol, size in small[0]["shape"].items():  # a fault may begin behind the longest axis of the suite
+        longest = 2 * max([size, *(case["shape"].get(symbol, 0) for case in cases)]) + 3
+        changed = {**small[0], "shape": {**small[0]["shape"], symbol: longest}}
+        yield f"case {small[0]['id']} with {symbol}={longest}", with_seed(changed, seed + 104), _unchanged
     for case in chosen:
         for name in SPECIAL:
             yield f"case {case['id']} with {name}", with_seed(case, seed + 103), _special(name, seed)

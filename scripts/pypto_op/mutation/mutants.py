@@ -52,7 +52,7 @@ def make_mutants(program: Program, operators: Sequence[Operator], *, limit: int 
     mutants = [
         _mutant(f"m{i:03}", name, line, program.source, text) for i, (text, (name, line)) in enumerate(found.items(), start=1)
     ]
-    return mutants if limit is None else _sample(mutants, limit, seed)
+    return mutants if limit is None else sorted(in_turns(mutants, seed)[:limit], key=lambda mutant: mutant.id)
 
 
 def _mutant(identity: str, operator: str, line: int, before: str, after: str) -> Mutant:
@@ -62,8 +62,8 @@ def _mutant(identity: str, operator: str, line: int, before: str, after: str) ->
     return Mutant(identity, operator, first, shown, after)
 
 
-def _sample(mutants: list[Mutant], limit: int, seed: int) -> list[Mutant]:
-    """Choose `limit` mutants, the operators taking turns."""
+def in_turns(mutants: Sequence[Mutant], seed: int) -> list[Mutant]:
+    """Return the mutants in random order, the operators taking turns: each beginning of it is a fair sample."""
     order = random.Random(seed)
     heaps: dict[str, list[Mutant]] = {}
     for mutant in mutants:
@@ -71,8 +71,6 @@ def _sample(mutants: list[Mutant], limit: int, seed: int) -> list[Mutant]:
     for heap in heaps.values():
         order.shuffle(heap)
     chosen: list[Mutant] = []
-    while len(chosen) < limit and any(heaps.values()):
-        for heap in heaps.values():
-            if heap and len(chosen) < limit:
-                chosen.append(heap.pop())
-    return sorted(chosen, key=lambda mutant: mutant.id)
+    while any(heaps.values()):
+        chosen += [heap.pop() for heap in heaps.values() if heap]
+    return chosen
