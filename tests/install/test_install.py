@@ -257,6 +257,21 @@ def test_the_launcher_runs_the_command(place):
         assert "pypto-op" in done.stdout
 
 
+@pytest.mark.parametrize("skills", [f"{CLAUDE_PLUGIN}/skills", ".opencode/skills"])
+def test_scripts_of_a_copied_skill_find_the_bundle_from_any_python(place, skills):
+    import subprocess
+
+    run(place)
+    kernel = bundle_root() / "examples/triton/softmax/softmax_triton_ascend_impl.py"
+    script = f"{skills}/kernel-verifier/scripts/validate_triton_impl.py"
+    for path, code, said in ((place / CLAUDE_PLUGIN / "bin", 0, "valid"), ("/nowhere", 3, "not on PATH")):
+        done = subprocess.run(
+            [sys.executable, "-S", script, str(kernel)], cwd=place, env={"PATH": f"{path}:/usr/bin:/bin"},
+            capture_output=True, text=True, check=False, timeout=60,
+        )  # fmt: skip
+        assert done.returncode == code and said in done.stdout + done.stderr, done.stderr
+
+
 @pytest.mark.slow
 def test_an_installed_wheel_holds_all_that_the_installer_needs(tmp_path):
     """What the wheel includes, laid out as it is in site-packages, renders the same files as the checkout."""
