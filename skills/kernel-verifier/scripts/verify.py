@@ -1,13 +1,7 @@
 #!/usr/bin/env python3
-"""Verification of a Triton implementation. The work is done in `pypto_op.triton`; this file only finds it."""
+"""Verification of a Triton implementation. The work is done in `pypto_op.triton`; `_launch` finds it."""
 
-import sys
-from pathlib import Path
-
-_BUNDLE = Path(__file__).resolve().parents[3]
-sys.path[:0] = [str(_BUNDLE / "scripts"), str(_BUNDLE / "lint")]
-
-from pypto_op.triton.commands import run_script  # noqa: E402  (the path above makes it importable)
+from _launch import run
 
 if __name__ == "__main__":
-    run_script("verify")
+    run("verify")
