@@ -14,6 +14,9 @@ from pypto_op_lint.tree import Binding, Site
 COMPARE = "detailed_tensor_compare"
 HELPERS = frozenset({COMPARE, "assert_allclose", "assert_close"})
 _FIXTURE = frozenset({"fixture"})
+_SET_UP = frozenset(
+    {f"setup_{what}" for what in ("module", "class", "method", "function")} | {"setUp", "setUpClass", "setUpModule"}
+)
 _NOT_JUDGED = frozenset({"skip", "xfail"})
 """Marks of pytest under which a test cannot fail."""
 _MOST_DEPTH = 12
@@ -24,7 +27,9 @@ def live_sites(facts: Facts) -> list[Site]:
     tests = [
         f
         for f in facts.tree.functions
-        if _decorated(f.decorators, _FIXTURE) or (f.name.startswith("test") and not _decorated(f.decorators, _NOT_JUDGED))
+        if f.name in _SET_UP
+        or _decorated(f.decorators, _FIXTURE)
+        or (f.name.startswith("test") and not _decorated(f.decorators, _NOT_JUDGED))
     ]
     from_module = [c.function for c in facts.calls.calls_in(facts.tree.module_sites)]
     live = facts.calls.reach([*tests, *from_module])

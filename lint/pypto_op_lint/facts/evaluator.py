@@ -287,7 +287,7 @@ class Evaluator:
         if isinstance(callee, Func):
             return NOTHING_KNOWN if callee.via_jit else self.returned(callee.function)
         if isinstance(callee, Cls):
-            return (Instance(callee, node),)
+            return objects.named_tuple(self, callee, node) or (Instance(callee, node),)
         if isinstance(callee, Instance):
             # torch.nn.Module's own `__call__` runs `forward`.
             method = [m for name in ("__call__", "forward") for m in objects.attribute(self, callee, name)]

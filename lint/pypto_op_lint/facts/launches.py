@@ -150,7 +150,11 @@ class Launches:
             return self._try(node)
         if isinstance(node, cst.With):
             entered = self._expressions([item.item for item in node.items])
-            return _after(entered, self._block([node.body]))
+            body = self._block([node.body])
+            if any(self._suppresses(item.item) for item in node.items):
+                started = Count(0, max((c.most for c in body if c is not None), default=0))
+                body = _join([body, (started, None)])
+            return _after(entered, body)
         if isinstance(node, cst.Match):
             cases = [self._block([case.body]) for case in node.cases]
             rest = [] if node.cases and _takes_all(node.cases[-1]) else [(NONE_AT_ALL, None)]
@@ -162,6 +166,9 @@ class Launches:
         if isinstance(node, cst.Raise):
             return _NEVER
         return self._expression(node), None
+
+    def _suppresses(self, node: cst.BaseExpression) -> bool:
+        return isinstance(node, cst.Call) and "contextlib.suppress" in self._facts.callee_names(node)
 
     def _loop(self, node: cst.For | cst.While) -> _Paths:
         on, done = self._block([node.body])

@@ -184,6 +184,17 @@ def _is_property(ev: Evaluator, value: Func) -> bool:
     return any(wanted & ev.paths(d) for d in value.function.decorators)
 
 
+def named_tuple(ev: Evaluator, cls: Cls, node: cst.Call) -> list[Value]:
+    """Return what a call of a `typing.NamedTuple` without methods makes; [] for other classes and unknown fields."""
+    if not any("typing.NamedTuple" in ev.paths(base.value) for base in cls.node.bases):
+        return []
+    made, fields = Instance(cls, node), {n: b[0].site.node for n, b in cls.scope.bindings.items()}
+    if any(arg.star for arg in node.args) or not all(isinstance(field, cst.AnnAssign) for field in fields.values()):
+        return []
+    items = [tuple(_instance_attribute(ev, made, name)) for name in fields]
+    return [Seq("tuple", tuple(items), tuple(fields))] if all(items) else []
+
+
 def _field_argument(base: Instance, name: str) -> cst.BaseExpression | None:
     """Return the argument that set field `name` of a dataclass or NamedTuple."""
     if base.call is None or "__init__" in base.cls.scope.bindings:

@@ -90,8 +90,8 @@ class Writes:
                     names.add(parameter.name)
                 for argument in _arguments(facts, function, parameter):
                     names |= self.roots(argument, depth + 1)
-            elif binding.value is not None and binding.kind in ("assign", "annotation") and not binding.path:
-                names |= self.roots(binding.value, depth + 1)
+            elif binding.kind in ("assign", "annotation") and (value := _element(binding)) is not None:
+                names |= self.roots(value, depth + 1)
         return names
 
     def is_trivial(self, node: cst.CSTNode | None, depth: int = 0) -> bool:
@@ -158,11 +158,12 @@ class Writes:
             parameter = function.parameter(binding.value.name.value)
             arguments = _arguments(facts, function, parameter) if parameter is not None else []
             return bool(arguments) and all(self.is_trivial(a, depth + 1) for a in arguments)
-        if binding.kind not in ("assign", "annotation") or binding.path or binding.value is None:
+        value = _element(binding)
+        if binding.kind not in ("assign", "annotation") or value is None:
             return False
         self._busy.add(id(binding))
         try:
-            return self.is_trivial(binding.value, depth + 1) and all(
+            return self.is_trivial(value, depth + 1) and all(
                 self.is_trivial(w.source, depth + 1) for w in self._into(name, function)
             )
         finally:
@@ -222,6 +223,16 @@ class Writes:
             return self.is_trivial(function.node.body, depth + 1)
         results = function.returned
         return bool(results) and all(self.is_trivial(value, depth + 1) for value in results)
+
+
+def _element(binding: Binding) -> cst.BaseExpression | None:
+    """Return what a name is bound to, also by `a, b = one, two`; None where the file does not tell."""
+    value = binding.value
+    for step in binding.path:
+        if not isinstance(value, (cst.Tuple, cst.List)) or not isinstance(step, int) or not 0 <= step < len(value.elements):
+            return None
+        value = value.elements[step].value
+    return value if isinstance(value, cst.BaseExpression) else None
 
 
 def _is(constant: Const | None, number: int | None) -> bool:

@@ -87,7 +87,8 @@ class WrapperSignature(Rule):
         wanted = _accepted(data, phase)
         if not functions or not wanted[0]:
             return
-        wrapper = functions[-1]  # of several definitions the last one counts
+        named = [f for f in functions if all(p.kind != "args" for p in f.parameters)]  # a decorator's `*args` passes all on
+        wrapper = (named or functions)[-1]  # of several definitions the last one counts
         given = [p.name for p in wrapper.parameters if p.kind == "positional"]
         by_keyword = [f"*, {p.name}" for p in wrapper.parameters if p.kind == "keyword"]
         if given not in wanted or by_keyword:

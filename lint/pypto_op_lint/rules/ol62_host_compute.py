@@ -1,6 +1,7 @@
 """OL62: the operator's arithmetic belongs into the kernel."""
 
 import functools
+import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -58,6 +59,11 @@ _TORCH_PLAIN = {
     "torch.nn.Parameter", "torch.nn.functional.pad", "torch.allclose", "torch.equal", "torch.memory_format",
     "torch.FloatTensor", "torch.Tensor.contiguous", "torch.initial_seed", "torch.set_rng_state", "torch.get_rng_state",
 }  # fmt: skip
+_TORCH_VALUES = re.compile(
+    r"(?:b?float|u?int|q?u?int|complex|bits)\d+\w*|cfloat|cdouble|chalf|contiguous_format|preserve_format|channels_last\w*"
+    r"|strided|jagged|sparse_\w+|inf|nan|pi|e"
+)
+"""Names of torch that are no functions: dtypes, layouts, formats, numbers."""
 _MAKES_TENSOR = {"torch.tensor", "torch.as_tensor", "torch.Tensor", "torch.FloatTensor", "torch.asarray"}
 _NPU_PLAIN = ("torch_npu.npu.", "torch_npu.npu_format_cast", "torch_npu.get_npu_format", "torch_npu.profiler")
 _PYTHON_ON_TENSORS = {
@@ -160,6 +166,7 @@ class HostCompute(Rule):
             _wrapper("out = finish(out)", before="from demo_helpers import finish\n"),
             files={"demo_helpers.py": "import torch\n\n\ndef finish(t):\n    return t.contiguous()\n"},
         ),
+        Valid(impl(wrapper=WRAPPER.replace("_like(x)", "_like(x, dtype=torch.float32, memory_format=torch.contiguous_format)"))),
         Valid(impl(before="import math\n\nSCALE = 1.0 / math.sqrt(128.0)\nNAMES = ['a'] * 3\n")),
     ]
     INVALID = [
@@ -377,7 +384,7 @@ class HostCompute(Rule):
     def _computes(self, name: str, node: cst.Call) -> bool:
         root, last = name.partition(".")[0], name.rpartition(".")[2]
         if root == "torch":
-            plain = name in _TORCH_PLAIN or name.startswith(_TORCH_META) or last in _MOVES
+            plain = name in _TORCH_PLAIN or name.startswith(_TORCH_META) or last in _MOVES or _TORCH_VALUES.fullmatch(last)
             return name != "torch" and not plain and not last.startswith(("is_", "get_", "set_"))
         if root == "torch_npu":
             return last.startswith("npu_") and not name.startswith(_NPU_PLAIN)
