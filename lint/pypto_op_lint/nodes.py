@@ -14,10 +14,25 @@ _NO_CHILDREN = {
     "first_colon", "second_colon", "operators", "lines_after_module_docstring", "trailing_whitespace", "separator",
     "operator", "attr", "name", "keyword",
 }  # fmt: skip
-FIELDS: dict[type[cst.CSTNode], tuple[str, ...]] = {}
-"""What `child_fields` returned for the types seen so far."""
 
-_node_classes: dict[type, bool] = {}
+
+class _Fields(dict[type, tuple[str, ...]]):
+    def __missing__(self, kind: type) -> tuple[str, ...]:
+        fields = [f.name for f in dataclasses.fields(kind) if f.name not in _NO_CHILDREN and f.type is not str]
+        self[kind] = tuple(name for name in reversed(fields) if "whitespace" not in name)
+        return self[kind]
+
+
+class _IsNode(dict[type, bool]):
+    def __missing__(self, kind: type) -> bool:
+        self[kind] = issubclass(kind, cst.CSTNode)
+        return self[kind]
+
+
+FIELDS = _Fields()
+"""The fields of each class of nodes that may hold code, last first."""
+IS_NODE = _IsNode()
+"""Whether a class is one of nodes; remembered, because asking an abstract base class is slow."""
 
 
 @functools.lru_cache(maxsize=4096)
@@ -30,20 +45,6 @@ def text_of(literal: str) -> str | bytes | None:
     return value
 
 
-def is_node(kind: type) -> bool:
-    """Whether `kind` is a class of nodes; remembered, because asking an abstract base class is slow."""
-    if kind not in _node_classes:
-        _node_classes[kind] = issubclass(kind, cst.CSTNode)
-    return _node_classes[kind]
-
-
-def child_fields(kind: type[cst.CSTNode]) -> tuple[str, ...]:
-    """Return the fields of `kind` that may hold code, last first."""
-    names = [f.name for f in dataclasses.fields(kind) if f.name not in _NO_CHILDREN and "whitespace" not in f.name]
-    FIELDS[kind] = tuple(reversed(names))
-    return FIELDS[kind]
-
-
 def children(node: cst.CSTNode) -> list[cst.CSTNode]:
     """Return the code directly inside `node`, in source order; libcst's own `children` visits white space too."""
     return [child for _, child in named_children(node)]
@@ -51,13 +52,12 @@ def children(node: cst.CSTNode) -> list[cst.CSTNode]:
 
 def named_children(node: cst.CSTNode) -> list[tuple[str, cst.CSTNode]]:
     """Return the code directly inside `node` with the field that holds it, in source order."""
-    kind = type(node)
     found: list[tuple[str, cst.CSTNode]] = []
-    for name in reversed(FIELDS.get(kind) or child_fields(kind)):
+    for name in reversed(FIELDS[node.__class__]):
         value = getattr(node, name)
         if value.__class__ in (tuple, list):
             found.extend((name, entry) for entry in value)
-        elif is_node(value.__class__):
+        elif IS_NODE[value.__class__]:
             found.append((name, value))
     return found
 

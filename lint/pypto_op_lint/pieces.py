@@ -3,14 +3,16 @@
 `ast` says in about 2 ms for 500 lines whether a file is Python and where each statement lies; libcst needs ten times
 that. So a file is cut into its statements (long functions and loops again into theirs), every statement's tree is
 kept under its text, and the trees are put together into one module. An edit then costs the statement it touched.
+What was not seen before is parsed in one go: a call of the parser costs as much as a short statement.
 """
 
 from __future__ import annotations
 
 import ast
 import warnings
-from collections import OrderedDict
-from collections.abc import Sequence
+from collections import Counter, OrderedDict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import libcst as cst
@@ -25,6 +27,8 @@ _CACHE_ENTRIES = 20_000
 _CACHE_WHOLES = 5_000
 _MAX_DEPTH = 100
 """Deeper nesting than this is refused: no kernel needs it, and recursive readers fall over it."""
+_SHALLOW_CHARACTERS = 80
+"""So short a text cannot nest that deep: each level takes a character at least."""
 
 _Compound = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.For | ast.While | ast.With | ast.If
 _Block = cst.FunctionDef | cst.ClassDef | cst.For | cst.While | cst.With | cst.If
@@ -32,17 +36,58 @@ Statement = cst.SimpleStatementLine | cst.BaseCompoundStatement
 
 
 @dataclass(eq=False)
+class Cut:
+    """A part of a file that is parsed by itself.
+
+    Attributes:
+        text: its lines.
+        indent: columns in front of its statements.
+        first_line: its first line in the file, from 1.
+        nodes: what `ast` made of it.
+        body: for the header of a block whose statements are parts of their own, these; None for anything else.
+    """
+
+    text: str
+    indent: int
+    first_line: int
+    nodes: Sequence[ast.AST]
+    body: list[Cut] | None = None
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """What its tree is kept under."""
+        return self.text, self.indent
+
+    @property
+    def lines_before(self) -> int:
+        """Lines that must stand in front so that indented text parses."""
+        return int(self.indent > 0 and "\n" in self.text)
+
+    @property
+    def columns_before(self) -> int:
+        """Columns that must be cut off so that indented text parses."""
+        return self.indent if not self.lines_before else 0
+
+    @property
+    def source(self) -> str:
+        """The text as it parses outside its block: one statement."""
+        return "if 1:\n" + self.text if self.lines_before else self.text[self.columns_before :]
+
+
+@dataclass(eq=False)
 class Parsed:
     """The tree of one piece of text, shared by every file that holds that text.
 
     Attributes:
-        module: the module libcst made of the text.
+        root: the statement libcst made of the text.
+        indent: the indentation that its blocks do not spell out.
         statements: the statements of the piece.
         lines_before: lines that were put in front so that indented text parses.
         columns_before: columns that were cut off.
     """
 
-    module: cst.Module
+    root: Statement
+    indent: str
     statements: tuple[Statement, ...]
     lines_before: int
     columns_before: int
@@ -51,7 +96,8 @@ class Parsed:
     def position(self, node: cst.CSTNode) -> tuple[int, int, int, int]:
         """Return (line, column, end line, end column) of `node` in the piece: lines from 0, columns from 0."""
         if self._positions is None:
-            ranges = MetadataWrapper(self.module, unsafe_skip_copy=True).resolve(PositionProvider)
+            alone = cst.Module(body=[self.root], default_indent=self.indent)
+            ranges = MetadataWrapper(alone, unsafe_skip_copy=True).resolve(PositionProvider)
             down, right = 1 + self.lines_before, self.columns_before
             self._positions = {
                 key: (
@@ -102,26 +148,37 @@ class StatementCache:
     def __len__(self) -> int:
         return len(self._entries)
 
-    def holds(self, text: str, indent: int) -> bool:
-        """Whether a tree of `text` is kept."""
-        return (text, indent) in self._entries
+    def take(self, cuts: Sequence[Cut]) -> list[Parsed]:
+        """Return a tree for each part of one file, none of them twice.
 
-    def take(self, text: str, indent: int, used: dict[tuple[str, int], int]) -> Parsed:
-        """Return a tree of `text`; `used` counts per file, so that no tree occurs twice in one file."""
-        key = (text, indent)
-        copies = self._entries.get(key, [])
-        index = used.get(key, 0)
-        used[key] = index + 1
-        if index == len(copies):
-            copies.append(_parse(text, indent))
-            self.parsed_now += 1
-        if index == 0 and key in self._entries:
+        Raises:
+            UnreadableSource: a part is nested too deeply, or libcst refuses it.
+        """
+        occurrence: Counter[tuple[str, int]] = Counter()
+        places: list[int] = []
+        missing: list[Cut] = []
+        for cut in cuts:
+            key = cut.key
+            places.append(occurrence[key])
+            occurrence[key] += 1
+            if key not in self._entries:
+                _check_depth(cut)
+            if places[-1] >= len(self._entries.get(key, ())):
+                missing.append(cut)
+        self._add(missing)
+        for key in occurrence:
             self._entries.move_to_end(key)
-        elif key not in self._entries:
-            self._entries[key] = copies
-            self._characters += len(text)
-            self._evict(key)
-        return copies[index]
+        found = [self._entries[cut.key][place] for cut, place in zip(cuts, places, strict=True)]
+        self._evict()
+        return found
+
+    def _add(self, missing: list[Cut]) -> None:
+        for cut, parsed in zip(missing, _parse(missing), strict=True):
+            if cut.key not in self._entries:
+                self._entries[cut.key] = []
+                self._characters += len(cut.text)
+            self._entries[cut.key].append(parsed)
+        self.parsed_now += len(missing)
 
     def whole(self, head: Statement, children: list[Statement]) -> Statement:
         """Return `head` with `children` for its body: the same object as long as both are the same objects."""
@@ -142,13 +199,10 @@ class StatementCache:
         self._wholes.clear()
         self._characters = 0
 
-    def _evict(self, keep: tuple[str, int]) -> None:
+    def _evict(self) -> None:
         while self._characters > self._limit or len(self._entries) > _CACHE_ENTRIES:
-            key = next(iter(self._entries))
-            if key == keep:
-                return
-            del self._entries[key]
-            self._characters -= len(key[0])
+            (text, _), _ = self._entries.popitem(last=False)
+            self._characters -= len(text)
 
 
 CACHE = StatementCache()
@@ -177,24 +231,23 @@ def parse_file(text: str, cache: StatementCache = CACHE) -> ParsedFile:
         raise UnreadableSource("is nested too deeply to be read") from error
     except ValueError as error:
         raise UnreadableSource(f"is not valid Python: {error}") from error
-    except cst.ParserSyntaxError as error:
-        raise UnreadableSource(
-            f"is not valid Python: {error.message}", line=error.raw_line, column=error.raw_column + 1
-        ) from error
 
 
 class _Assembler:
+    """Cuts a file into parts, has them parsed, and puts the trees together."""
+
     def __init__(self, text: str, cache: StatementCache) -> None:
         self._lines = text.split("\n")
         self._cache = cache
-        self._used: dict[tuple[str, int], int] = {}
         self._pieces: dict[int, Piece] = {}
 
     def module(self, tree: ast.Module) -> ParsedFile:
-        return ParsedFile(self._body(tree.body), self._pieces)
+        cuts = self._cut(tree.body)
+        parsed = iter(self._cache.take(list(_flat(cuts))))
+        return ParsedFile(self._put_together(cuts, parsed), self._pieces)
 
-    def _body(self, body: list[ast.stmt]) -> list[Statement]:
-        made: list[Statement] = []
+    def _cut(self, body: list[ast.stmt]) -> list[Cut]:
+        made: list[Cut] = []
         index = 0
         while index < len(body):
             first, last = _first_line(body[index]), body[index].end_lineno or body[index].lineno
@@ -206,7 +259,9 @@ class _Assembler:
             if end == index + 1 and self._splits(statement, first, last):
                 made.append(self._block(statement, first))  # type: ignore[arg-type]
             else:
-                made.extend(self._piece(first, last, body[index:end]))
+                # Python lets an empty line follow a backslash; libcst refuses the backslash.
+                text = "\n".join(self._lines[first - 1 : last]).removesuffix("\\")
+                made.append(Cut(text, statement.col_offset, first, body[index:end]))
             index = end
         return made
 
@@ -223,55 +278,81 @@ class _Assembler:
             _first_line(statement.body[0]) < statement.body[0].lineno
         )
 
-    def _block(self, statement: _Compound, first: int) -> Statement:
-        inside = statement.body[0]
-        body_line = _first_line(inside)
-        header = "\n".join(self._lines[first - 1 : body_line - 1])
+    def _block(self, statement: _Compound, first: int) -> Cut:
+        header = "\n".join(self._lines[first - 1 : _first_line(statement.body[0]) - 1])
         filler = f"{header}\n{' ' * (statement.col_offset + 1)}pass"
-        depth_of = [*statement.decorator_list] if hasattr(statement, "decorator_list") else []
-        piece = Piece(self._take(filler, statement.col_offset, depth_of), first)
-        (head,) = piece.parsed.statements
-        children = self._body(statement.body)
-        whole = self._cache.whole(head, children)
-        piece.original[id(whole)] = head
-        self._pieces[id(whole)] = piece
-        return whole
+        return Cut(filler, statement.col_offset, first, getattr(statement, "decorator_list", ()), self._cut(statement.body))
 
-    def _take(self, text: str, indent: int, nodes: Sequence[ast.AST]) -> Parsed:
-        if not self._cache.holds(text, indent):
-            _check_depth(nodes)
-        return self._cache.take(text, indent, self._used)
-
-    def _piece(self, first: int, last: int, group: list[ast.stmt]) -> tuple[Statement, ...]:
-        text = "\n".join(self._lines[first - 1 : last])
-        piece = Piece(self._take(text, group[0].col_offset, group), first)
-        for statement in piece.parsed.statements:
-            self._pieces[id(statement)] = piece
-        return piece.parsed.statements
+    def _put_together(self, cuts: list[Cut], parsed: Iterator[Parsed]) -> list[Statement]:
+        made: list[Statement] = []
+        for cut in cuts:
+            piece = Piece(next(parsed), cut.first_line)
+            statements = list(piece.parsed.statements)
+            if cut.body is not None:
+                (head,) = statements
+                statements = [self._cache.whole(head, self._put_together(cut.body, parsed))]
+                piece.original[id(statements[0])] = head
+            for statement in statements:
+                self._pieces[id(statement)] = piece
+            made.extend(statements)
+        return made
 
 
-def _check_depth(nodes: Sequence[ast.AST]) -> None:
+def _flat(cuts: list[Cut]) -> Iterator[Cut]:
+    for cut in cuts:
+        yield cut
+        yield from _flat(cut.body or [])
+
+
+def _check_depth(cut: Cut) -> None:
     """Refuse trees that would exhaust a recursive reader's stack (libcst's own is native: it would crash)."""
-    level: list[ast.AST] = list(nodes)
+    if len(cut.text) <= _SHALLOW_CHARACTERS:
+        return
+    level: list[ast.AST] = list(cut.nodes)
     for _ in range(_MAX_DEPTH):
-        level = [child for node in level for child in ast.iter_child_nodes(node)]
+        fields = [value for node in level for value in vars(node).values()]
+        lists = [value for value in fields if value.__class__ is list]
+        level = [child for values in (fields, *lists) for child in values if isinstance(child, ast.AST)]
         if not level:
             return
-    raise UnreadableSource(f"nests more than {_MAX_DEPTH} levels deep", line=getattr(nodes[0], "lineno", None))
+    raise UnreadableSource(f"nests more than {_MAX_DEPTH} levels deep", line=cut.first_line)
 
 
-def _parse(text: str, indent: int) -> Parsed:
-    if not indent:
-        module = cst.parse_module(text)
-        return Parsed(module, tuple(module.body), 0, 0)
-    if "\n" not in text:
-        module = cst.parse_module(text[indent:])
-        return Parsed(module, tuple(module.body), 0, indent)
-    module = cst.parse_module("if 1:\n" + text)
-    (outer,) = module.body
-    assert isinstance(outer, cst.If)
-    body = outer.body.body
-    return Parsed(module, tuple(body), 1, 0)  # type: ignore[arg-type]
+def _parse(cuts: Sequence[Cut]) -> list[Parsed]:
+    """Parse all of `cuts` at once; one by one when that fails, so that a fault is told with its line."""
+    try:
+        with _unvalidated():
+            module = cst.parse_module("\n".join(cut.source for cut in cuts))
+        if len(module.body) == len(cuts):
+            return [_parsed(cut, root, module.default_indent) for cut, root in zip(cuts, module.body, strict=True)]
+        line, column, message = 1, 0, "its statements cannot be told apart"
+    except cst.ParserSyntaxError as error:
+        line, column, message = error.raw_line, error.raw_column, error.message
+    if len(cuts) > 1:
+        return [parsed for cut in cuts for parsed in _parse([cut])]
+    line += cuts[0].first_line - 1 - cuts[0].lines_before
+    raise UnreadableSource(f"is not valid Python: {message}", line=line, column=column + 1 + cuts[0].columns_before)
+
+
+_validate = cst.CSTNode.__post_init__
+
+
+@contextmanager
+def _unvalidated() -> Iterator[None]:
+    """Let libcst make nodes without checking each: what its own parser makes is valid, and the checks cost a sixth of a parse."""
+    cst.CSTNode.__post_init__ = lambda self: None  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        cst.CSTNode.__post_init__ = _validate  # type: ignore[method-assign]
+
+
+def _parsed(cut: Cut, root: Statement, indent: str) -> Parsed:
+    statements = (root,)
+    if cut.lines_before:
+        assert isinstance(root, cst.If)
+        statements = tuple(root.body.body)  # type: ignore[assignment]
+    return Parsed(root, indent, statements, cut.lines_before, cut.columns_before)
 
 
 def _first_line(statement: ast.stmt) -> int:

@@ -12,7 +12,7 @@ from collections import OrderedDict
 import libcst as cst
 
 from pypto_op_lint.liveness import constant_truth, is_main_test, live_statements
-from pypto_op_lint.nodes import FIELDS, child_fields, is_node, named_children
+from pypto_op_lint.nodes import FIELDS, IS_NODE, named_children
 from pypto_op_lint.sites import Binding, Function, Parameter, Scope, Site
 
 _SCOPE_NODES = frozenset({cst.FunctionDef, cst.Lambda, cst.ClassDef, cst.ListComp, cst.SetComp, cst.DictComp, cst.GeneratorExp})
@@ -95,14 +95,14 @@ class Subtree:
             (scope.inside.sites if scope.inside is not None else self.module_sites).append(site)
             if kind in _SPECIAL:
                 self._special(site, stack)
-            elif fields := FIELDS.get(kind) or child_fields(kind):
-                for name in fields:
+            else:
+                for name in FIELDS[kind]:
                     value = getattr(node, name)
                     if value is None:
                         continue
                     if value.__class__ in (tuple, list):
                         stack.extend([(child, site, name, scope, in_main) for child in reversed(value)])
-                    elif is_node(value.__class__):
+                    elif IS_NODE[value.__class__]:
                         stack.append((value, site, name, scope, in_main))
 
     def _special(self, site: Site, stack: list[_Pending]) -> None:

@@ -9,7 +9,7 @@ from typing import TypeVar
 import libcst as cst
 
 from pypto_op_lint.liveness import live_statements
-from pypto_op_lint.nodes import FIELDS, child_fields
+from pypto_op_lint.nodes import FIELDS
 from pypto_op_lint.pieces import ParsedFile, Piece
 from pypto_op_lint.sites import Binding, Function, Parameter, Scope, Site
 from pypto_op_lint.subtrees import SUBTREES, Subtree, SubtreeCache
@@ -92,7 +92,7 @@ class Tree:
     def last_inside(self, site: Site) -> Site:
         """Return the last site, in source order, that lies in `site`; itself when there is none."""
         found = site
-        for name in FIELDS.get(site.node.__class__) or child_fields(site.node.__class__):
+        for name in FIELDS[site.node.__class__]:
             value = getattr(site.node, name)
             for child in reversed(value) if isinstance(value, (tuple, list)) else (value,):
                 inner = self._by_id.get(id(child))

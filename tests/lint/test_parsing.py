@@ -66,6 +66,7 @@ def test_every_call_of_real_files_is_found_where_python_sees_it(path: Path) -> N
                 "",
                 "while f(1):\n\tg(2)\n\tif h(3):\n\t\tg(4)",
                 "lambda: f(1)",
+                "x = f(1) \\\n",
             ]
         ),
         max_size=8,
