@@ -82,6 +82,12 @@ def dedent(text: str) -> str:
     return textwrap.dedent(text)
 
 
+@functools.cache
+def _inside(text: str) -> str:
+    """`text` as it stands in a function."""
+    return indent(dedent(text), "    ")
+
+
 def impl(
     body: str = BODY,
     *,
@@ -106,8 +112,7 @@ def impl(
     parts = [dedent(head)]
     if before:
         parts.append(dedent(before))
-    kernel = f"{decorator}\ndef demo_kernel(\n{indent(dedent(parameters), '    ')}):\n"
-    parts.append(kernel + indent(dedent(body), "    "))
+    parts.append(f"{decorator}\ndef demo_kernel(\n{_inside(parameters)}):\n{_inside(body)}")
     parts.append(dedent(wrapper))
     if after:
         parts.append(dedent(after))
