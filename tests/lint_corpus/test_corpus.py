@@ -8,11 +8,8 @@ from pathlib import Path
 import pytest
 from labelled_corpus import folders, judge, snippets
 
-# OL11 imports goldens in processes of their own, torch included.
-_SLOW = {"OL11": pytest.mark.slow}
 
-
-@pytest.mark.parametrize("folder", [pytest.param(f, id=f.name, marks=_SLOW.get(f.name, ())) for f in folders()])
+@pytest.mark.parametrize("folder", [pytest.param(f, id=f.name) for f in folders()])
 def test_labels_are_met(folder: Path, tmp_path: Path) -> None:
     problems = []
     for number, snippet in enumerate(snippets(folder)):
