@@ -89,7 +89,7 @@ def test_flags_zones_and_cancellation_are_there(tmp_path: Path) -> None:
     cases = built(operator(tmp_path)).cases
     assert {case["flag"] for case in cases if "flag" in case} == {True, False}
     zones = {case["zone"] for case in cases if isinstance(case.get("zone"), str)}
-    assert zones == {"last_spike", "positions", "grid", "tiny", "huge", "alternating", "shift", "all_negative"}
+    assert zones == {"last_spike", "positions", "grid", "tiny", "huge", "alternating", "shift", "all_negative", "low"}
     expressions = {case["cancellation_stress"]["expression"] for case in cases if "cancellation_stress" in case}
     assert expressions == {"x - y", suite_cases.WORST_SUM}
 
@@ -117,6 +117,16 @@ def test_a_float_scalar_gets_another_value(tmp_path: Path, default: float, other
     ports = (*material.interfaces.primary_inputs, Port("alpha", "primary", (), "float32"))
     material = replace(material, interfaces=replace(material.interfaces, primary_inputs=ports))
     assert [case["alpha"] for case in suite_cases.cases(material) if "alpha" in case] == [other]
+
+
+@pytest.mark.parametrize(
+    ("constraint", "sizes"), [("D % 16 == 0", {64, 80}), ("D == 64", {64}), ("D <= 128", {64}), ("D is what the model has", {64})]
+)
+def test_a_fixed_axis_gets_a_ragged_size_where_a_constraint_promises_one(
+    tmp_path: Path, constraint: str, sizes: set[int]
+) -> None:
+    suite = built(operator(tmp_path, shape_constraints=[constraint]))
+    assert {case["shape"]["D"] for case in suite.cases} == sizes
 
 
 def test_an_operator_of_fixed_shape_gets_seeds(tmp_path: Path) -> None:
@@ -155,7 +165,8 @@ def test_every_case_keeps_to_spec(tmp_path: Path, low: int, span: int, multiple:
         shape = case["shape"]
         assert shape["S"] % multiple == 0 and shape["D"] <= 64
         assert low <= shape["S"] <= high or "S" not in axes
-        assert all(shape[axis] == {"B": 2, "S": size, "D": 64}[axis] for axis in {"B", "S", "D"} - axes)
+        free = axes | {"S"} if "S_ragged" in case["id"] else axes
+        assert all(shape[axis] == {"B": 2, "S": size, "D": 64}[axis] for axis in {"B", "S", "D"} - free)
         assert case["level"] in {str(level) for level in Level}
 
 

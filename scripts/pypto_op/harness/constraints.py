@@ -27,16 +27,33 @@ class _Prose(Exception):
     """A constraint is a sentence for people, or speaks of something else than sizes."""
 
 
+_UNREADABLE = (SyntaxError, ValueError, RecursionError, MemoryError, _Prose)
+
+
 def satisfied(constraints: Iterable[str], sizes: Mapping[str, int]) -> bool:
     """Whether `sizes` satisfy every constraint that can be read; sentences for people count as satisfied."""
     return all(_holds(text, sizes) for text in constraints)
+
+
+def divide(constraints: Iterable[str], axis: str, sizes: Mapping[str, int]) -> bool:
+    """Whether a constraint that can be read is about what divides `axis`: then other sizes than those in `sizes` are meant."""
+    for text in constraints:
+        try:
+            tree = ast.parse(text.strip()[:400], mode="eval").body
+            _truth(tree, sizes)
+        except _UNREADABLE:
+            continue
+        rests = [node.left for node in ast.walk(tree) if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod)]
+        if any(isinstance(node, ast.Name) and node.id == axis for node in rests):
+            return True
+    return False
 
 
 def _holds(text: str, sizes: Mapping[str, int]) -> bool:
     try:
         tree = ast.parse(text.strip()[:400], mode="eval").body
         return _truth(tree, sizes)
-    except (SyntaxError, ValueError, RecursionError, MemoryError, _Prose):
+    except _UNREADABLE:
         return True
 
 

@@ -17,6 +17,7 @@ from typing import Any
 
 from pypto_op.documents.default_suite import free_names
 from pypto_op.documents.suite import LEAST_PER_LEVEL
+from pypto_op.harness import constraints
 from pypto_op.harness.material import FLOATS, Material, Sizes, symbols_of
 from pypto_op.stress.author import RELATIVE_GAP
 from pypto_op.vocabulary import Level
@@ -48,6 +49,7 @@ ZONES: tuple[tuple[Level, str, Knobs], ...] = (
     (Level.L5, "alternating", {"zone": "alternating"}),
     (Level.L5, "shift", {"zone": "shift"}),
     (Level.L5, "all_negative", {"zone": "all_negative"}),
+    (Level.L5, "low", {"zone": "low"}),
 )
 
 
@@ -102,6 +104,12 @@ class _Maker:
     def dynamic(self) -> list[str]:
         """The dynamic axes that are symbols of the interfaces."""
         return [axis for axis in self.material.spec.dynamic_axes if axis in self.base]
+
+    @property
+    def fixed(self) -> list[str]:
+        """The other axes whose divisor a constraint names: `K % 16 == 0` promises more sizes than the P0 shapes have."""
+        said = self.material.spec.shape_constraints
+        return [axis for axis in self.base if axis not in self.dynamic and constraints.divide(said, axis, self.base)]
 
     def add(
         self, level: Level, word: str, sizes: Sizes, *, dtype: str = "", seed: int = SEEDS[0], knobs: Knobs = _NO_KNOBS
@@ -182,6 +190,8 @@ def _edges(maker: _Maker) -> None:
     for axis in maker.dynamic:
         for word, size in _edge_sizes(maker, axis):
             maker.add(Level.L3, f"{axis}_{word}", {**maker.base, axis: size})
+    for axis in maker.fixed:
+        _ragged(maker, axis)
     for port in maker.material.interfaces.primary_inputs:
         if not port.shape and port.dtype == "bool":
             for value in (True, False):
@@ -191,6 +201,14 @@ def _edges(maker: _Maker) -> None:
             other = default / 2 if abs(default) >= _SMALL_SCALAR else _INSTEAD_OF_SMALL
             maker.add(Level.L3, f"other_{port.name}", maker.ragged, knobs={port.name: other})
     _zones(maker, Level.L3)
+
+
+def _ragged(maker: _Maker, axis: str) -> None:
+    """Add one size of a fixed axis that fills no tile, of the largest tile for which there is a legal one."""
+    for tile in reversed(maker.material.tiles):
+        for size in range(tile + 1, 2 * tile):
+            if maker.add(Level.L3, f"{axis}_ragged", {**maker.base, axis: size}):
+                return
 
 
 def _edge_sizes(maker: _Maker, axis: str) -> Iterator[tuple[str, int]]:
