@@ -65,8 +65,8 @@ def tree(root: Path) -> dict[str, bytes]:
 
 def test_both_harnesses_come_and_go_without_a_trace(place):
     before = tree(place)
-    code, _ = run(place)
-    assert code == 0
+    code, said = run(place)
+    assert code == 0 and "note: " in said and "white space" in said
     installed = tree(place)
     for agent in load_agents():
         assert f"{CLAUDE_PLUGIN}/agents/{agent.name}.md" in installed and f".opencode/agents/{agent.name}.md" in installed

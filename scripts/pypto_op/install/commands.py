@@ -55,6 +55,7 @@ def _add(place: Target, chosen: list[str], dry_run: bool, files_only: bool) -> i
     from pypto_op.bundle_files import bundle_root
     from pypto_op.install import claude_client
     from pypto_op.install.render import Plan, render
+    from pypto_op.workspace import check_runnable
 
     if not files_only:
         for client in chosen:
@@ -80,6 +81,10 @@ def _add(place: Target, chosen: list[str], dry_run: bool, files_only: bool) -> i
         claude_client.register(place.root, marketplace)
     for harness in chosen:
         click.echo(_next_step(harness, place.root, files_only))
+    try:
+        check_runnable(place.root)
+    except InfraError as error:  # no refusal: the team can plan here, and a person may move the folder
+        click.echo(f"note: {error.one_line()}", err=True)
     return 0
 
 
