@@ -25,6 +25,13 @@ if TYPE_CHECKING:
 _REMEDY = "run the file by itself and mend it"
 
 
+def check_inputs_there(workspace: OpWorkspace) -> None:
+    """Raise ContractError when the operator has no `eval/test_inputs.py` yet."""
+    if not workspace.test_inputs.is_file():
+        remedy = f"run `pypto-op harness new {workspace.root}`"
+        raise ContractError("is missing", file=workspace.test_inputs, remedy=remedy)
+
+
 class ReferenceSession:
     """A warm process for the references of one operator; a context manager that leaves nothing running.
 
@@ -58,6 +65,7 @@ class ReferenceSession:
                 return a dict with exactly the names of PRIMARY_INPUT_ORDER.
         """
         file = self._workspace.test_inputs
+        check_inputs_there(self._workspace)
         message = {"call": "make_inputs", "file": str(file), "case": case}
         result, answer = self._ask(message, [], file)
         if result.outcome is not Outcome.OK:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -366,7 +367,8 @@ def _how(leaf: TensorComparison) -> str:
         failed = [c.name for c in leaf.conditions if not c.ok]
         return f"{', '.join(failed)} above the limit"
     worst = "" if leaf.worst_index is None else f", worst at index {list(leaf.worst_index)}"
-    times = "" if leaf.max_violation is None else f", up to {leaf.max_violation:.3g} times what is allowed"
+    exact = leaf.max_violation is None or leaf.max_violation == sys.float_info.max  # nothing is allowed
+    times = "" if exact else f", up to {leaf.max_violation:.3g} times what is allowed"
     return f"{share}{times}{worst}"
 
 

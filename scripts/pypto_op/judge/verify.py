@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pypto_op.backends.base import Availability, Backend, Limits
+from pypto_op.backends.reference import check_inputs_there
 from pypto_op.backends.registry import get_backend
 from pypto_op.documents import schema
 from pypto_op.documents import suite as suite_document
@@ -167,6 +168,7 @@ class _Verification:
             raise ContractError(
                 sentence_of_missing(subject), file=self._shown(subject.impl), remedy="write it (coder), then verify"
             )
+        check_inputs_there(self.ws)
         check_runnable(self.ws.root)
         backends: dict[Mode, Backend] = {mode: get_backend(mode) for mode in dict.fromkeys(request.modes)}
         self.available = {mode: backend.availability() for mode, backend in backends.items()}
