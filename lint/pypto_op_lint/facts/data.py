@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from pypto_op_lint.facts.foreign import method_called
+from pypto_op_lint.facts.objects import stored_in
 from pypto_op_lint.facts.tensors import TENSOR_ATTRIBUTES
 from pypto_op_lint.nodes import children
 from pypto_op_lint.tree import Binding, Function, Parameter
@@ -64,12 +65,14 @@ class DataFlow:
         return any(self.reads_values(child, depth + 1) for child in children(node))
 
     def _look(self, node: cst.CSTNode) -> bool:
-        if isinstance(node, cst.Name):
+        if type(node) is cst.Name:
             return self._name(node)
-        if isinstance(node, cst.Attribute):
+        if type(node) is cst.Attribute:
             of_module = bool(self._facts.ev.paths(node))
-            return not of_module and node.attr.value in TENSOR_ATTRIBUTES and self.carries(node.value)
-        if isinstance(node, cst.Call):
+            if not of_module and node.attr.value in TENSOR_ATTRIBUTES and self.carries(node.value):
+                return True
+            return any(self.carries(stored) for stored in stored_in(self._facts.ev, node))
+        if type(node) is cst.Call:
             return self._call(node)
         if isinstance(node, (cst.Lambda, cst.BaseString, cst.BaseNumber)):
             return False

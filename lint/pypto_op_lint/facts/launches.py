@@ -202,17 +202,17 @@ class Launches:
         return total
 
     def _expression(self, node: cst.CSTNode) -> Count:
-        if isinstance(node, cst.IfExp):
+        if type(node) is cst.IfExp:
             either = self._expression(node.body).either(self._expression(node.orelse))
             return self._expression(node.test).then(either)
-        if isinstance(node, cst.BooleanOperation):
+        if type(node) is cst.BooleanOperation:
             return self._expression(node.left).then(NONE_AT_ALL.either(self._expression(node.right)))
-        if isinstance(node, cst.Lambda):
+        if type(node) is cst.Lambda:
             return NONE_AT_ALL
         inside = self._expressions(children(node))
-        if isinstance(node, (cst.ListComp, cst.SetComp, cst.DictComp, cst.GeneratorExp)):
+        if type(node) in (cst.ListComp, cst.SetComp, cst.DictComp, cst.GeneratorExp):
             return Count(0, MANY) if inside.most else NONE_AT_ALL
-        return inside.then(self._call(node)) if isinstance(node, cst.Call) else inside
+        return inside.then(self._call(node)) if type(node) is cst.Call else inside
 
     def _call(self, node: cst.Call) -> Count:
         options: list[Count] = []

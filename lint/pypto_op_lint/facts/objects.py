@@ -53,9 +53,9 @@ def attribute_stores(tree: Tree) -> Stores:
     stores: Stores = {}
     for site in tree.sites(cst.Assign, cst.AnnAssign):
         node = site.node
-        targets = [t.target for t in node.targets] if isinstance(node, cst.Assign) else [node.target]  # type: ignore[attr-defined]
+        targets = [t.target for t in node.targets] if type(node) is cst.Assign else [node.target]  # type: ignore[attr-defined]
         for target in targets:
-            if isinstance(target, cst.Attribute) and node.value is not None:  # type: ignore[attr-defined]
+            if type(target) is cst.Attribute and node.value is not None:  # type: ignore[attr-defined]
                 stores.setdefault(target.attr.value, []).append((target.value, node.value))  # type: ignore[attr-defined]
     return stores
 
@@ -76,15 +76,15 @@ def changed_containers(tree: Tree) -> Changes:
 
 def _stored(node: cst.CSTNode) -> Iterable[tuple[cst.BaseExpression, cst.BaseExpression | None]]:
     """Return each container that a statement or call changes, with the item that it puts in."""
-    if isinstance(node, cst.Call):
-        if isinstance(node.func, cst.Attribute) and node.func.attr.value in _CHANGING:
+    if type(node) is cst.Call:
+        if type(node.func) is cst.Attribute and node.func.attr.value in _CHANGING:
             last = node.args[-1].value if node.args and node.func.attr.value in _PUTTING else None
             yield node.func.value, last
-    elif isinstance(node, cst.Assign):
+    elif type(node) is cst.Assign:
         for target in (t.target for t in node.targets):
-            if isinstance(target, cst.Subscript):
+            if type(target) is cst.Subscript:
                 yield target.value, node.value
-    elif isinstance(node.target, cst.Subscript):  # type: ignore[attr-defined]
+    elif type(node.target) is cst.Subscript:  # type: ignore[attr-defined]
         yield node.target.value, None  # type: ignore[attr-defined]
 
 
@@ -127,6 +127,15 @@ def attribute(ev: Evaluator, base: Value, name: str) -> Iterable[Value]:
     if isinstance(base, Const) and name == "value":
         return (base,)  # an Enum member's value
     return (Member(base, name),)
+
+
+def stored_in(ev: Evaluator, node: cst.Attribute) -> list[cst.BaseExpression]:
+    """Return what the file stores into an object's attribute: the `y` of `self.y = y` for `self.y`."""
+    stores = ev.attribute_stores.get(node.attr.value)
+    if not stores:
+        return []
+    classes = {v.cls for v in ev.values(node.value) if isinstance(v, Instance)}
+    return [stored for owner, stored in stores if any(isinstance(v, Instance) and v.cls in classes for v in ev.values(owner))]
 
 
 def class_attribute(ev: Evaluator, cls: Cls, name: str, instance: Instance | None) -> list[Value]:

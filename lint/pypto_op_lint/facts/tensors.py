@@ -9,7 +9,7 @@ import libcst as cst
 from pypto_op_lint.facts.bindings import dotted
 from pypto_op_lint.facts.flow import visible
 from pypto_op_lint.facts.foreign import method_called
-from pypto_op_lint.facts.objects import AUTOGRAD
+from pypto_op_lint.facts.objects import AUTOGRAD, stored_in
 from pypto_op_lint.facts.values import Func
 from pypto_op_lint.pypto_names import names
 from pypto_op_lint.tree import Binding, Function, Parameter
@@ -76,25 +76,27 @@ class Tensors:
         return self._host[key]
 
     def _host_kind(self, node: cst.CSTNode) -> bool:
-        if isinstance(node, cst.Name):
+        if type(node) is cst.Name:
             return any(self._host_binding(b, f) for b, f in self.bindings(node))
-        if isinstance(node, cst.Call):
+        if type(node) is cst.Call:
             return self._host_call(node)
-        if isinstance(node, cst.Attribute):
-            return node.attr.value in TENSOR_ATTRIBUTES and self.on_host(node.value)
-        if isinstance(node, cst.Subscript):
+        if type(node) is cst.Attribute:
+            if node.attr.value in TENSOR_ATTRIBUTES and self.on_host(node.value):
+                return True
+            return any(self.on_host(stored) for stored in stored_in(self._ev, node))
+        if type(node) is cst.Subscript:
             return self.on_host(node.value) or any(self.on_host(item) for item in self._items(node.value, node))
-        if isinstance(node, cst.BinaryOperation):
+        if type(node) is cst.BinaryOperation:
             return self.on_host(node.left) or self.on_host(node.right)
-        if isinstance(node, cst.UnaryOperation):
+        if type(node) is cst.UnaryOperation:
             return not isinstance(node.operator, cst.Not) and self.on_host(node.expression)
-        if isinstance(node, cst.Comparison):
+        if type(node) is cst.Comparison:
             identity = (cst.Is, cst.IsNot, cst.In, cst.NotIn)
             plain = not any(isinstance(c.operator, identity) for c in node.comparisons)
             return plain and (self.on_host(node.left) or any(self.on_host(c.comparator) for c in node.comparisons))
-        if isinstance(node, cst.IfExp):
+        if type(node) is cst.IfExp:
             return self.on_host(node.body) or self.on_host(node.orelse)
-        if isinstance(node, cst.NamedExpr):
+        if type(node) is cst.NamedExpr:
             return self.on_host(node.value)
         return False
 
@@ -252,7 +254,7 @@ class Tensors:
             return False
         key = id(node)
         if key not in self._graph:
-            self._graph[key] = False
+            self._graph[key] = True  # a name that is computed from itself: its other bindings decide
             self._depth += 1
             self._graph[key] = self._graph_kind(node)
             self._depth -= 1

@@ -98,17 +98,17 @@ class TensorAnnotated(Rule):
     def _worked_on(self, function: Function, parameter: Parameter, depth: int) -> bool:
         """Whether `function`, or a helper that it hands the parameter to, does with it what only a tensor allows."""
         name = parameter.name
-        for site in function.sites:
-            node = site.node
-            if isinstance(node, cst.Attribute) and isinstance(node.value, cst.Name) and node.value.value == name:
-                if node.attr.value in _USED_AS_TENSOR:
-                    return True
-            elif isinstance(node, cst.Subscript) and isinstance(node.value, cst.Name) and node.value.value == name:
-                if site.role == "target" or any(isinstance(e.slice, cst.Slice) for e in node.slice):
-                    return True
-            elif isinstance(node, cst.Call) and self._takes_tensor(node, name, depth):
+        for use in function.named(name):
+            site = use.parent
+            if site is None or use.role != "value":
+                continue
+            if isinstance(site.node, cst.Attribute) and site.node.attr.value in _USED_AS_TENSOR:
                 return True
-        return False
+            if isinstance(site.node, cst.Subscript) and (
+                site.role == "target" or any(isinstance(e.slice, cst.Slice) for e in site.node.slice)
+            ):
+                return True
+        return any(self._takes_tensor(site.node, name, depth) for site in function.of(cst.Call))  # type: ignore[arg-type]
 
     def _takes_tensor(self, node: cst.Call, name: str, depth: int) -> bool:
         names = self.facts.callee_names(node)

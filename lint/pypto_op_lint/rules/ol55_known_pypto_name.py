@@ -96,11 +96,12 @@ class KnownPyptoName(Rule):
 
     def _look_up(self, facts: Facts) -> None:
         _ = facts.calls
-        for site in facts.tree.sites(cst.Attribute, cst.Call, cst.Subscript):
-            if isinstance(site.node, cst.Call) and "builtins.getattr" not in facts.ev.paths(site.node.func):
-                continue
-            if isinstance(site.node, cst.Subscript) and not any(p.endswith(".__dict__") for p in facts.ev.paths(site.node.value)):
-                continue
+        named = [*facts.tree.sites(cst.Attribute)]
+        named += [site for site, _, called in facts.foreign_calls if "builtins.getattr" in called]
+        for site in facts.tree.sites(cst.Subscript):
+            if any(path.endswith(".__dict__") for path in facts.ev.paths(site.node.value)):  # type: ignore[attr-defined]
+                named.append(site)
+        for site in named:
             for value in facts.ev.values(site.node):
                 if isinstance(value, Path) and self._is_first_unknown(value.name):
                     self._unknown(site.node, value.name)

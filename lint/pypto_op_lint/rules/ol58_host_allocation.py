@@ -87,8 +87,9 @@ class HostAllocation(Rule):
         seen: set[int] = set()
         hosted = {id(site) for site in facts.host_sites(cst.Call)}
         for site, _, names in facts.foreign_calls:
-            annotates = any(isinstance(a.node, cst.Annotation) for a in site.ancestors())
-            if names & _ALLOCATORS and id(site) in hosted and not annotates:
+            if not names & _ALLOCATORS or id(site) not in hosted:
+                continue
+            if not any(isinstance(a.node, cst.Annotation) for a in site.ancestors()):
                 seen.add(id(site.node))
                 self.report(site, f"`{self.code(site.node, 50)}` makes a node of a graph, not memory of the host")
         hosts = {id(f) for f in facts.host_functions}

@@ -29,6 +29,7 @@ _MOVES = {
     "resize_", "set_", "as_strided", "numpy", "rand", "randn", "randint", "rand_like", "randn_like", "randperm",
     "view_as_real", "view_as_complex", "atleast_1d", "atleast_2d", "atleast_3d", "constant_pad_nd", "pad", "retain_grad",
     "register_hook", "share_memory_", "is_contiguous", "frombuffer", "block_diag", "meshgrid", "real", "imag",
+    "full_tensor", "to_local",
 }  # fmt: skip
 """Calls that allocate, move, reinterpret or convert data, but do not compute with it."""
 _COMPUTE_METHODS = {
@@ -229,7 +230,7 @@ class HostCompute(Rule):
     def _scan(self, sites: Callable[..., list[Site]]) -> None:
         """Judge host code; `sites` gives its sites by node type."""
         for site in sites(cst.Call):
-            if not any(isinstance(a.node, cst.Annotation) for a in site.ancestors()):
+            if not any(a.node.__class__ is cst.Annotation for a in site.ancestors()):
                 self._call(site, site.node)  # type: ignore[arg-type]
         for site in sites(cst.BinaryOperation):
             self._operator(site, site.node)  # type: ignore[arg-type]
