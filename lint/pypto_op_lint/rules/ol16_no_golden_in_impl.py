@@ -13,7 +13,7 @@ from pypto_op_lint.rule import IMPLS, Invalid, Rule, Valid
 from pypto_op_lint.tree import Site
 
 _GOLDEN = re.compile(r"(?:\w+_)?golden\Z")
-_GOLDEN_FILE = re.compile(r"(?:^|[/\s.])(?:[\w*?]+_|\*)golden\*?(?:\.\w+|\.?\*)?\Z")
+_GOLDEN_FILE = re.compile(r"(?:^|[/\s.])(?:[\w*?]*_|\*)golden\*?(?:\.\w+|\.?\*)?\Z")
 _PUT_TOGETHER = (cst.BinaryOperation, cst.FormattedString, cst.ConcatenatedString, cst.Call, cst.Name)
 _FALLBACK = "    try:\n        demo_kernel(x, out)\n    except RuntimeError:\n        from demo_golden import demo_golden\n"
 
