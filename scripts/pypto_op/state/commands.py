@@ -134,7 +134,8 @@ def _text(action: str, result: dict[str, Any]) -> str:
     if action == "migrate":
         stopped = f"\n  stopped by {result['stopped_by']}" if result["stopped_by"] else ""
         return f"migrated; stages {result['completed']} hold, stage {result['current_stage']} is next{stopped}"
-    lines = [_stage_line(result)]
+    lines = [] if action in _READ_ONLY else [f"done: {action}"]
+    lines.append(_stage_line(result))
     for name, phase in result.get("phases", {}).items():
         attempt = f", attempt {phase['attempt']}" if phase["attempt"] else ""
         category = f", {phase['failure_category']}" if "failure_category" in phase else ""

@@ -104,8 +104,8 @@ _SHORT = (
 
 
 def _instances(state: State | None, row: ActionRow) -> list[tuple[Arguments, str]]:
-    if row.name in _SHORT or state is None and row.name != "init":
-        return []
+    if row.name in _SHORT or (state is None) != (row.name == "init"):
+        return []  # a finished operator may be begun anew, but that is no next step of it
     if state is None:
         return [({"stage": 1}, "")]
     if row.name == "record_verdict":
