@@ -7,6 +7,7 @@ The model is scripted; hooks, gates, linter, judge and kernel are the real ones.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -91,17 +92,12 @@ class Contents:
     def checklists(self) -> tuple[str, str]:
         """The part of MEMORY.md that the coder fills in: inventory, preflight, self-review."""
         start, end = self.memory.index("| 1 | TODO"), self.memory.index("## Module contracts")
-        old = self.memory[start:end]
-        new = old.replace("| 1 | TODO | | | | ❌ |", INVENTORY).replace("- [ ] TODO: a known trap", "- [x] no cast, a trap")
-        return old, "\n".join(f"{line}: line 30" if line.startswith("- [x]") else line for line in ticked(new))
+        blank = self.memory[start:end]
+        filled = blank.replace("| 1 | TODO | | | | ❌ |", INVENTORY).replace("TODO: a known trap that concerns", "no cast in")
+        return blank, re.sub(r"- \[ \] (.*)", r"- [x] \1: line 30", filled)
 
 
 INVENTORY = "| 1 | square x | [N, D] -> [N, D] | `*` | 21 | ✅ |\n| 2 | add y | [N, D] -> [N, D] | `+` | 27 | ✅ |"
-
-
-def ticked(text: str) -> Iterator[str]:
-    for line in text.split("\n"):
-        yield line.replace("- [ ]", "- [x]")
 
 
 def orchestrator(c: Client, text: Contents) -> dict[str, list[Call]]:
@@ -143,12 +139,13 @@ def planner(c: Client, text: Contents) -> dict[str, list[Call]]:
     return {
         "read": [c.call("read", path=f"{DIR}/{name}") for name in documents],
         "documents": [c.call("write", path=f"{DIR}/{name}", content=text[name]) for name in (*documents, *fresh)],
-        "params": [c.sh(f"pypto-op design-params {DIR}/{OP}_golden.py")],
-        "interfaces": [c.sh(f"pypto-op interfaces new {DIR}")],
+        "interfaces": [c.sh(f"pypto-op design-params {DIR}/{OP}_golden.py && pypto-op interfaces new {DIR}")],
         "read yaml": [c.call("read", path=f"{DIR}/{yaml}")],
         "yaml": [c.call("write", path=f"{DIR}/{yaml}", content=text[yaml])],
-        "check": [c.sh(f"pypto-op interfaces check {DIR}")],
-        "lint": [c.bundle("lint", path=DIR, event="complete-stage", stage=stage) for stage in (1, 2, 3)],
+        "check": [
+            c.sh(f"pypto-op interfaces check {DIR}"),
+            *(c.bundle("lint", path=DIR, event="complete-stage", stage=stage) for stage in (1, 2, 3)),
+        ],
     }
 
 
@@ -159,27 +156,31 @@ def harness_task(c: Client, text: Contents) -> dict[str, list[Call]]:
 def coder(c: Client, text: Contents) -> dict[str, list[Call]]:
     kernel, impl = text[f"{OP}_impl.py"], f"{DIR}/{OP}_impl.py"
     unreadable = kernel.replace("@pypto.frontend.jit", "@p.frontend.jit").replace("import pypto\n", "import pypto as p\n")
+    suite = f"{DIR}/eval/adversarial_suite.json"
     before, after = text.checklists
     return {
         "refused by lint": [c.call("write", path=impl, content=unreadable)],
         "wrong": [c.call("write", path=impl, content=wrong(kernel))],
         "tried": [c.sh(f"pypto-op verify {DIR} --modes sim --levels L1,L2")],
-        "right": [c.call("write", path=impl, content=kernel)],
-        "readme": [c.call("write", path=f"{DIR}/README.md", content=text["README.md"])],
-        "memory": [c.call("read", path=f"{DIR}/{name}") for name in ("MEMORY.md", "eval/adversarial_suite.json")],
+        "right": [
+            c.call("write", path=impl, content=kernel),
+            c.call("write", path=f"{DIR}/README.md", content=text["README.md"]),
+        ],
+        "read": [c.call("read", path=f"{DIR}/MEMORY.md"), c.call("read", path=suite)],
         "review": [c.call("edit", path=f"{DIR}/MEMORY.md", old=before, new=after)],
-        "easier suite": [c.call("write", path=f"{DIR}/eval/adversarial_suite.json", content="{}")],
+        "easier suite": [c.call("write", path=suite, content="{}")],
     }
 
 
 def verdict_task(c: Client, text: Contents) -> dict[str, list[Call]]:
-    cells = "--cell M1 --cell {impl} --cell out --cell 1e-5 --cell 1e-6 --cell PASS --cell - --cell verify"
-    log = cells.format(impl=f"{OP}_impl.py")
+    row = f"--cell M1 --cell {OP}_impl.py --cell out --cell 1e-5 --cell 1e-6 --cell PASS --cell - --cell verify"
     return {
         "tests": [c.sh(f"pypto-op tests new {DIR}")],
         "verify": [c.bundle("verify", op_dir=DIR)],
-        "lint": [c.bundle("lint", path=DIR, event="submit-for-verify", phase="M1")],
-        "log": [c.sh(f'pypto-op memory append {DIR} --section "Per-module verification log" {log}')],
+        "log": [
+            c.bundle("lint", path=DIR, event="submit-for-verify", phase="M1"),
+            c.sh(f'pypto-op memory append {DIR} --section "Per-module verification log" {row}'),
+        ],
     }
 
 
@@ -210,6 +211,8 @@ def judge(model: ScriptedModel, steps: Steps, workspace: Path) -> None:
     def told(actor: str, turn: str) -> str:
         return model.told(actor, list(steps[actor]).index(turn) + 1)
 
+    assert "module_count = 1" in told("planner", "interfaces")
+    assert told("planner", "check").replace(" ", "").count('"ok":true') == 3
     assert BANNER not in told("main", "new"), "the blank documents are nobody's fault"
     for turn, (call, *_) in steps["main"].items():
         if "action" in call["input"]:
