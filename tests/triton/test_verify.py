@@ -6,10 +6,12 @@ import shutil
 from pathlib import Path
 
 import pytest
+import torch
 from tests.triton import lab
 
 from pypto_op.documents import schema
 from pypto_op.triton.run import results
+from pypto_op.triton.run.model import load_weights
 from pypto_op.triton.run.project import Project
 
 SAMPLES = sorted(path.name for path in lab.EXAMPLES.iterdir() if path.is_dir())
@@ -43,6 +45,49 @@ def test_result_of_another_implementation_has_its_own_file(place: Path) -> None:
     project = lab.folder(place, SAME, lab.impl(GOOD), name="triton_optimized")
     lab.verify(project)
     assert sorted(path.name for path in place.glob("*.json")) == ["verify_result_optimized.json"]
+
+
+AUTOTUNED = """
+@triton.autotune(configs=[triton.Config({"BLOCK": 64}), triton.Config({"BLOCK": 128})], key=["n"])
+@triton.jit
+def tuned(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offsets < n
+    shift = 0 if BLOCK == 64 else WRONG
+    tl.store(out_ptr + offsets, tl.load(x_ptr + offsets, mask=mask) + shift, mask=mask)
+"""
+
+
+@pytest.mark.parametrize(("wrong", "status"), [("0", "PASS"), ("1", "FAIL")])
+def test_every_pass_takes_another_configuration_of_an_autotuned_kernel(wrong: str, status: str, place: Path) -> None:
+    forward = "out = torch.empty_like(x)\ntuned[lambda m: (triton.cdiv(64, m['BLOCK']),)](x, out, 64)\nreturn out"
+    project = lab.folder(place, SAME, lab.impl(forward, kernels=AUTOTUNED.replace("WRONG", wrong)))
+    assert lab.verify(project)["status"] == status
+
+
+def test_weights_are_taken_over_by_name_and_the_rest_in_order() -> None:
+    ours, theirs = torch.nn.Module(), torch.nn.Module()
+    ours.weight, ours.bias = torch.nn.Parameter(torch.zeros(3, 2)), torch.nn.Parameter(torch.zeros(3))
+    weights = {"gemm.weight": torch.ones(3, 2), "bias": torch.ones(3)}
+    assert load_weights(ours, weights) == "by name, the rest in order"
+    assert bool((ours.weight == 1).all()) and bool((ours.bias == 1).all())
+    theirs.other = torch.nn.Parameter(torch.zeros(4))
+    assert load_weights(theirs, weights) == "seed order"
+
+
+def test_numbers_among_the_arguments_are_known_to_the_static_check(place: Path) -> None:
+    reference = lab.task("return x * 1", "[torch.randn(64), 2]")
+    project = lab.folder(
+        place, reference, lab.impl("n = xs[1] * 32\nout = torch.empty_like(x[:n])\nreturn run(copy_kernel, x, out)")
+    )
+    assert lab.verify(project, seeds=1)["status"] == "PASS"
+
+
+def test_a_task_without_cases_says_so(place: Path) -> None:
+    more = "\n\ndef get_input_groups():\n    return []\n"
+    result = lab.verify(lab.folder(place, lab.task("return x", "[]", more=more), lab.impl(GOOD)))
+    assert (result["status"], result["total_cases"]) == ("FAIL", 0)
+    assert "no case" in result["error"]
 
 
 def test_old_result_does_not_survive_a_crash(place: Path) -> None:

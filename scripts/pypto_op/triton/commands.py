@@ -65,6 +65,7 @@ def _project_options(command: Any) -> Any:
 @click.option("--timeout", type=click.FloatRange(min=1), default=900.0, help="Seconds for everything.")
 @click.option("--case_timeout", type=click.FloatRange(min=0.1), default=None, help="Seconds for one case; default: what is left.")
 @click.option("--seeds", type=click.IntRange(1, 16), default=2, help="Passes over all cases, each with other values.")
+@click.option("--static_policy", type=click.Path(path_type=Path), default=None, help="What `validate --policy` was given.")
 def verify(
     op_name: str, verify_dir: Path, triton_impl_name: str, output: Path | None, target: str, policy: str | None, **limits: Any
 ) -> int:

@@ -44,7 +44,8 @@ class _Sentinel(Sentinel):
 class Candidate:
     """`ModelNew` of one file.
 
-    Messages: `run` (build it, give it the weights, call forward under watch), `time` (time the present case).
+    Messages: `run` (build it, give it the weights, call forward under watch; with `used` for the second time), `time` (time
+    the present case).
     """
 
     def __init__(self, document: dict[str, Any]) -> None:
@@ -65,7 +66,7 @@ class Candidate:
         if self._device.type == "cpu":
             bfloat16.mend()
         self._sentinel.install()
-        self._launches.install()
+        self._launches.install(interpreted=self._device.type == "cpu")
         self._guard.install()
         self._snapshot = Snapshot()
         self._kind = self._load(document["sha256"])
@@ -102,11 +103,14 @@ class Candidate:
         self._model = self._loose(lambda: models.build(self._kind, given["init"], seed, self._device, self._path))
         facts: dict[str, Any] = {"weights": models.load_weights(self._model, given["weights"])}
         self._inputs = models.placed(given["inputs"], self._device)
+        self._sentinel.active, self._launches.recording, self._gate.denied = True, False, []
+        if message["used"]:
+            self._loose(lambda: self._forward(map_tensors(self._inputs, _same_layout), seed))
         inputs = map_tensors(self._inputs, _same_layout)
         before = models.marks(inputs)
-        self._sentinel.active = self._launches.recording = True
-        self._launches.begin(tensors_of(inputs) + tensors_of(models.weights_of(self._model)))
-        self._gate.denied = []
+        self._launches.recording = True
+        known = tensors_of(inputs) + tensors_of(models.weights_of(self._model))
+        self._launches.begin(known, watch_scalars=not models.holds_floats([given["inputs"], given["init"]]))
         returned = self._loose(lambda: self._forward(inputs, seed))
         leaves = tensors_of(returned)
         # Copies, taken before their origin is looked at: a thread may still write to the originals.

@@ -6,12 +6,14 @@ import contextlib
 import functools
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
 from pypto_op.triton.run.gate import Gate
 from pypto_op.triton.run.memory import Memory
+
+_Leaf = TypeVar("_Leaf", torch.Tensor, float)
 
 
 class Launches:
@@ -36,28 +38,33 @@ class Launches:
         self.names: list[str] = []
         self.count = 0
         self._tuning = 0
+        self._turn = -1
+        self._tuners: dict[int, Any] = {}
         self._kernels: dict[int, tuple[Any, str, bool]] = {}
         self._patched: list[tuple[Any, str, Any]] = []
 
-    def begin(self, inputs: list[torch.Tensor]) -> None:
-        """Forget the last call."""
+    def begin(self, inputs: list[torch.Tensor], *, watch_scalars: bool = False) -> None:
+        """Forget the last call; see `Memory.begin`."""
         self.count, self.foreign, self.names = 0, [], []
+        self._turn += 1
+        for tuner in self._tuners.values():
+            tuner.cache.clear()
         if self.recording:
-            self._memory.begin(inputs)
+            self._memory.begin(inputs, watch_scalars=watch_scalars)
 
     def note_copy(self, source: torch.Tensor, target: torch.Tensor) -> None:
         """Remember that `target` now holds what a kernel computed, if `source` did."""
         if self.recording and self.count:
             self._memory.copied(source, target)
 
-    def install(self) -> None:
-        """Wrap Triton's classes in this process."""
+    def install(self, *, interpreted: bool) -> None:
+        """Wrap Triton's classes in this process; `interpreted`: there is no device that could time configurations."""
         self._gate.on_copy = self.note_copy
         from triton.runtime import autotuner, interpreter, jit
 
         for kind in (jit.JITFunction, interpreter.InterpretedFunction):
             self._patch(kind, "run", self._around_run)
-        self._patch(autotuner.Autotuner, "_bench", self._around_tuning)
+        self._patch(autotuner.Autotuner, "_bench", self._in_turn if interpreted else self._around_tuning)
         for name in ("_init_args_hst", "_restore_args_dev"):
             if hasattr(interpreter.GridExecutor, name):
                 self._patch(interpreter.GridExecutor, name, self._opening)
@@ -80,15 +87,16 @@ class Launches:
             if kwargs.get("warmup") or self._tuning:
                 return original(kernel, *args, **kwargs)
             self._note(kernel)
+            tensors = _leaves([*args, *kwargs.values()], torch.Tensor) if self.recording else []
             grid = kwargs.get("grid")
             if callable(grid):
-                kwargs["grid"] = self._guarded(grid)
+                kwargs["grid"] = self._guarded(grid, tensors)
             if not self.recording:
                 self.count += 1
                 return original(kernel, *args, **kwargs)
-            tensors = _tensors([*args, *kwargs.values()])
             with self._gate.opened():
                 self._memory.before(tensors)
+                self._memory.scalars(_leaves([*args, *kwargs.values()], float))
             result = original(kernel, *args, **kwargs)
             with self._gate.opened():
                 self._memory.after(tensors)
@@ -113,13 +121,28 @@ class Launches:
         elif getattr(kernel, "pre_run_hooks", None):
             self.foreign.append(f"the hooks of {name}")
 
-    def _guarded(self, grid: Any) -> Any:
+    def _guarded(self, grid: Any, tensors: list[torch.Tensor]) -> Any:
         @functools.wraps(grid)
         def guarded(meta: Any) -> Any:
             with self._gate.closed():
-                return grid(meta)
+                found = grid(meta)
+            if tensors:
+                with self._gate.opened():
+                    self._memory.before(tensors)
+            return found
 
         return guarded
+
+    def _in_turn(self, original: Any) -> Any:
+        """Without a device no configuration is faster than another: each call of forward takes the next one."""
+
+        @functools.wraps(original)
+        def ranked(tuner: Any, *args: Any, config: Any, **kwargs: Any) -> list[float]:
+            self._tuners[id(tuner)] = tuner
+            place = (tuner.configs.index(config) - self._turn) % len(tuner.configs)
+            return [float(place)] * 3
+
+        return ranked
 
     def _around_tuning(self, original: Any) -> Any:
         @functools.wraps(original)
@@ -146,14 +169,14 @@ class Launches:
             self._tuning -= 1
 
 
-def _tensors(values: list[Any], depth: int = 3) -> list[torch.Tensor]:
-    """Return the tensors among a launch's arguments: plain, in tuples, or behind a descriptor or wrapper."""
-    found: list[torch.Tensor] = []
+def _leaves(values: list[Any], kind: type[_Leaf], depth: int = 3) -> list[_Leaf]:
+    """Return what is of a kind among a launch's arguments: plain, in tuples, or behind a descriptor or wrapper."""
+    found: list[_Leaf] = []
     for value in values:
-        if isinstance(value, torch.Tensor):
+        if isinstance(value, kind):
             found.append(value)
         elif isinstance(value, (tuple, list)) and depth:
-            found += _tensors(list(value), depth - 1)
-        elif isinstance(getattr(value, "base", None), torch.Tensor):
+            found += _leaves(list(value), kind, depth - 1)
+        elif isinstance(getattr(value, "base", None), kind):
             found.append(value.base)
     return found

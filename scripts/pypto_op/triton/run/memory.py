@@ -24,20 +24,34 @@ class Memory:
         self._written: set[int] = set()
         self._values: list[torch.Tensor] = []
         self._host_made: dict[str, str] = {}
+        self._watch_scalars = False
 
-    def begin(self, inputs: Sequence[torch.Tensor]) -> None:
-        """Forget the last call; `inputs` are the arguments and the weights."""
+    def begin(self, inputs: Sequence[torch.Tensor], *, watch_scalars: bool = False) -> None:
+        """Forget the last call.
+
+        Args:
+            inputs: the arguments and the weights.
+            watch_scalars: note the launches' floats too; only where the inputs have none that they may stem from.
+        """
         self._launches, self._written, self._host_made = 0, set(), {}
+        self._watch_scalars = watch_scalars
         self._known = {address(tensor): (tensor.untyped_storage(), _digest(tensor)) for tensor in inputs}
         self._values = list(inputs)
 
     def before(self, tensors: Sequence[torch.Tensor]) -> None:
-        """Note what a launch is given."""
+        """Note what a launch is given; again when code of the candidate ran since (the grid's function)."""
         for position, tensor in enumerate(tensors):
             known = self._known.get(address(tensor))
-            if (known is None or known[1] != _digest(tensor)) and self._is_new(tensor):
-                self._host_made[f"{self._launches}.{position}"] = content(tensor)
+            if known is None or known[1] != _digest(tensor):
+                new = self._new_values(tensor)
+                if new is not None:
+                    self._host_made[f"{self._launches}.{position}"] = content(new)
         self._values += [tensor for tensor in tensors if address(tensor) not in self._known]
+
+    def scalars(self, values: Sequence[float]) -> None:
+        """Note the floats that a launch is given."""
+        if self._watch_scalars:
+            self._host_made |= {f"{self._launches}.float {i}": value.hex() for i, value in enumerate(values)}
 
     def after(self, tensors: Sequence[torch.Tensor]) -> None:
         """Note what a launch left."""
@@ -61,27 +75,30 @@ class Memory:
         return place in self._written and self._known[place][1] == _digest(tensor)
 
     def host_made(self) -> dict[str, str]:
-        """Return "launch.tensor" -> hash of each argument with values that stand in no input and no kernel's output.
+        """Return "launch.argument" -> hash of the values of each argument that stand in no input and no kernel's output.
 
         A table of constants has the same hash whatever the inputs are; what the host computed from them does not.
         """
         return dict(self._host_made)
 
-    def _is_new(self, tensor: torch.Tensor) -> bool:
-        """Whether a tensor holds a finite value, not 0, that no input and no other argument holds."""
+    def _new_values(self, tensor: torch.Tensor) -> torch.Tensor | None:
+        """Return what the storage behind a tensor holds that is finite, not 0, and stands in no input and no other argument."""
         if tensor.dtype is torch.bool or tensor.dtype not in _PATTERNS:
-            return False  # fresh memory of this dtype is not marked, so what is left in it looks like data
-        plain = tensor.detach().cpu()
+            return None  # fresh memory of this dtype is not marked, so what is left in it looks like data
+        raw = _bytes(tensor)
+        plain = raw[: raw.numel() // tensor.element_size() * tensor.element_size()].view(tensor.dtype)
         wide = torch.float64 if plain.is_floating_point() else torch.int64
         mine = plain[~self._sentinel.mask(plain)].to(wide)
         mine = mine[torch.isfinite(mine) & (mine != 0)]
         for other in self._values:
             if not mine.numel():
-                return False
+                return None
+            if address(other) == address(tensor):
+                continue
             if other.is_complex():
                 other = torch.view_as_real(other)
             mine = mine[~torch.isin(mine, other.detach().cpu().to(plain.dtype).to(wide).reshape(-1))]
-        return bool(mine.numel())
+        return mine if mine.numel() else None
 
 
 def address(tensor: torch.Tensor) -> int:
@@ -97,5 +114,9 @@ def content(tensor: torch.Tensor) -> str:
 
 def _digest(tensor: torch.Tensor) -> bytes:
     """Return a hash of the whole storage behind a tensor."""
-    flat = torch.tensor([], dtype=torch.uint8, device=tensor.device).set_(tensor.untyped_storage())
-    return blake2b(flat.cpu().numpy().data, digest_size=16).digest()
+    return blake2b(_bytes(tensor).numpy().data, digest_size=16).digest()
+
+
+def _bytes(tensor: torch.Tensor) -> torch.Tensor:
+    """Return the whole storage behind a tensor, on the host, as bytes."""
+    return torch.tensor([], dtype=torch.uint8, device=tensor.device).set_(tensor.untyped_storage()).cpu()

@@ -49,6 +49,13 @@ def placed(value: Any, device: torch.device) -> Any:
     return map_tensors(value, lambda tensor: tensor.to(device))
 
 
+def holds_floats(value: Any) -> bool:
+    """Whether a Python float stands anywhere in a structure."""
+    if isinstance(value, dict):
+        return any(map(holds_floats, value.values()))
+    return any(map(holds_floats, value)) if isinstance(value, (list, tuple)) else isinstance(value, (float, complex))
+
+
 def synchronize(device: torch.device) -> None:
     """Wait for the whole device, every stream."""
     if device.type != "cpu":
@@ -74,22 +81,22 @@ def load_weights(model: Any, weights: dict[str, torch.Tensor]) -> str:
     """Copy the reference's weights into a model by name where name, shape and dtype fit.
 
     Returns:
-        `none` (there are none), `by name` (all), `in order` (no name fits, all shapes do), `some by name`, or
-        `seed order` (nothing fits; both constructors were seeded alike).
+        `none` (there are none), `by name` (all), `in order` (all shapes fit, no name does), `by name, the rest in order`,
+        `some by name`, or `seed order` (nothing fits; both constructors were seeded alike).
     """
     own = weights_of(model)
     if not own or not weights:
         return "none"
-    pairs = [(own[name], value) for name, value in weights.items() if name in own and _fits(own[name], value)]
-    word = "by name" if len(pairs) == len(own) else "some by name"
-    if not pairs:
-        values = list(weights.values())
-        if len(values) != len(own) or not all(map(_fits, own.values(), values)):
-            return "seed order"
-        pairs, word = list(zip(own.values(), values, strict=True)), "in order"
+    named = {name for name, value in weights.items() if name in own and _fits(own[name], value)}
+    mine, theirs = ([value for name, value in held.items() if name not in named] for held in (own, weights))
+    pairs = [(own[name], weights[name]) for name in named]
+    word = "by name" if not mine else "some by name" if named else "seed order"
+    if mine and len(mine) == len(theirs) and all(map(_fits, mine, theirs)):
+        pairs += zip(mine, theirs, strict=True)
+        word = "by name, the rest in order" if named else "in order"
     with torch.no_grad():
-        for mine, value in pairs:
-            mine.copy_(value)
+        for target, value in pairs:
+            target.copy_(value)
     return word
 
 

@@ -97,6 +97,13 @@ class TaskSession(_Session):
         found: dict[str, Any] = value
         return found
 
+    def truth(self, shift: int, seed: int) -> Any:
+        """Return the outputs of the present case, rolled by `shift`, computed in float64; None when that does not work."""
+        try:
+            return self._tell({"call": "truth", "shift": shift, "seed": seed})[0]["outputs"]
+        except Told:
+            return None
+
     def time(self, message: dict[str, Any]) -> dict[str, Any]:
         """Time the present case (`clock.Clock.time`)."""
         return self._tell({"call": "time", **message})[2]
@@ -112,10 +119,16 @@ class CandidateSession(_Session):
         hidden = [path for path in (*project.hidden(), key_file()) if path.exists()]
         self.plan = Plan({**self._wanted, "enclosure": enclosure_document(self.scratch, hidden)}, place.start)
 
-    def run(self, case: dict[str, Any], seed: int) -> tuple[dict[str, Any], RunResult, dict[str, Any]]:
-        """Run a case under watch; return outputs and mutated inputs, the result, and the facts."""
+    def run(self, case: dict[str, Any], seed: int, *, used: bool = False) -> tuple[dict[str, Any], RunResult, dict[str, Any]]:
+        """Run a case under watch; return outputs and mutated inputs, the result, and the facts.
+
+        Args:
+            case: `init`, `weights`, `inputs`.
+            seed: for the constructor and for forward.
+            used: judge the model's second call: what the first one left (a sum in scratch memory, say) must not show.
+        """
         given = {"init": case["init"], "weights": case["weights"], "inputs": case["inputs"]}
-        return self._tell({"call": "run", "seed": seed}, given)
+        return self._tell({"call": "run", "seed": seed, "used": used}, given)
 
     def time(self, message: dict[str, Any]) -> tuple[dict[int, Any], dict[str, Any]]:
         """Time the present case; return the kept outputs by call, and the facts."""

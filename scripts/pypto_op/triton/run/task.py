@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ class Task:
     """`Model`, `get_init_inputs` and `get_input_groups` (or `get_inputs`) of the task's file.
 
     Messages: `open` (start a pass over the cases, seeded), `case` (the next one: inputs, weights, golden), `again` (golden
-    of the present case, its values rolled), `time` (time the present case).
+    of the present case, its values rolled), `truth` (the same in float64), `time` (time the present case).
     """
 
     def __init__(self, document: dict[str, Any]) -> None:
@@ -101,6 +102,20 @@ class Task:
         inputs = map_tensors(self._inputs, _same_layout)
         refresh(inputs, self._inputs, message["shift"])
         return self._golden(inputs, message["seed"])
+
+    def _truth(self, message: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Answer with the outputs of the present case, computed in float64."""
+        inputs = map_tensors(self._inputs, _same_layout)
+        refresh(inputs, self._inputs, message["shift"])
+        torch.manual_seed(message["seed"])
+        try:
+            with torch.no_grad():
+                model = copy.deepcopy(self._model)
+                model = model.double() if isinstance(model, torch.nn.Module) else model
+                outputs = model(*map_tensors(inputs, lambda leaf: leaf.double() if leaf.is_floating_point() else leaf))
+        except BaseException as error:
+            raise failure_of(error, self._path, Outcome.EXCEPTION, " in the reference's forward in float64") from None
+        return {"outputs": outputs}, {}
 
     def _golden(self, inputs: Any, seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
         before = models.marks(inputs)

@@ -16,10 +16,12 @@ from pypto_op.errors import ContractError, PyptoOpError
 from pypto_op.policy import Policy
 from pypto_op.triton.run import results
 from pypto_op.triton.run.describe import describe
-from pypto_op.triton.run.judgement import Judgement, judge, policy_of
+from pypto_op.triton.run.judgement import Judgement, judge, policy_of, second_look
 from pypto_op.triton.run.project import Project
 from pypto_op.triton.run.sessions import CandidateSession, TaskSession, Told
 from pypto_op.triton.run.targets import Place, choose, versions
+from pypto_op.triton.static.policy import load_policy
+from pypto_op.triton.static.validate import validate_file
 
 _FIRST_SEED = 0
 _MOST_CASES = 100_000
@@ -37,6 +39,7 @@ class Request:
         policy: name of the tolerance policy; None for MERE/MARE with the seed's thresholds.
         seeds: passes over all cases with other values each; the first seed is 0, the others are drawn.
         output: where the result goes besides its own place; None: only there.
+        static_policy: policy of the static check, which a PASS needs too; None: the built-in one.
     """
 
     target: str | None = None
@@ -46,6 +49,7 @@ class Request:
     policy: str | None = None
     seeds: int = 2
     output: Path | None = None
+    static_policy: Path | None = None
 
 
 @dataclass
@@ -114,7 +118,7 @@ def verify_triton(
     error: str | None = "the run was interrupted"
     try:
         run.everything()
-        status, error = run.status(), None
+        status, error = run.status(), None if run.cases else "the task yields no case, so nothing was verified"
     except TimeIsUp:
         status, error = "ERROR", f"验证超时: verification timed out after {request.timeout:g} seconds"
         run.mark_rest("Timeout", error)
@@ -159,8 +163,27 @@ class _Run:
         finally:
             candidate.close()
             task.close()
+        self._static()
         if self.project.hashes() != self.hashes:
             raise ContractError("a file changed while it was verified", file=self.project.folder, remedy="verify again")
+
+    def _static(self) -> None:
+        """Let no case pass whose source computes outside kernels in a way that no run shows (NumPy in a kernel, say)."""
+        launching = [case for case in self.cases if case.judgement.ok and case.launches]
+        if not launching:
+            return
+        kinds = [[entry["type"] == "scalar" for entry in case.input_desc] for case in launching]
+        scalars = [all(column) for column in zip(*kinds, strict=False)]
+        found = validate_file(self.project.impl, load_policy(self.request.static_policy), scalars)
+        if found["valid"]:
+            return
+        named = [entry for check in found["checks"].values() for entry in check.get("violations", ())]
+        lines = [f"line {entry['line']}: {entry['call']}: {entry['reason']}" for entry in named[:5]]
+        message = "\n".join([f"the static check finds a regression of type {found['regression_type']}", *lines])
+        for case in launching:
+            case.judgement = Judgement("Degenerate", message, case.judgement.metrics)
+            if self.progress is not None:
+                self.progress(case)
 
     def _limits(self) -> Limits:
         left = max(1.0, self.request.timeout - (time.monotonic() - self.started))
@@ -206,12 +229,14 @@ class _Run:
             return True
         self._tighten(candidate)
         try:
-            answer, run, facts = candidate.run(given, seed)
+            answer, run, facts = candidate.run(given, seed, used=bool(number))
         except Told as told:
             self._keep(case, number, Judgement(told.error_type, told.message), begin)
             return True
         assert self.policy is not None
         judgement = judge(given, reference, answer, run, facts, self.policy)
+        if judgement.error_type == "PrecisionError" and self.request.policy is None and not given["mutated"]:
+            judgement = second_look(judgement, given["outputs"], answer["outputs"], task.truth(0, seed))
         judgement = judgement if not judgement.ok else self._host_made(case, number, run.host_made) or judgement
         case.host_made, case.launches = run.host_made, run.launches
         case.weights, case.kernels = str(facts.get("weights", "none")), [str(name) for name in facts.get("kernels", ())]
@@ -225,7 +250,7 @@ class _Run:
         differing = [where for where, digest in now.items() if case.host_made.get(where, digest) != digest]
         if not differing:
             return None
-        message = f"argument {differing[0]} (launch.tensor) holds values that depend on the inputs and come from no kernel"
+        message = f"argument {differing[0]} (launch.argument) holds values that depend on the inputs and come from no kernel"
         return Judgement("HostComputed", message)
 
     def _reopen(self, task: TaskSession, seed: int) -> None:

@@ -56,6 +56,11 @@ class KernelFacts:
                 yield call, f"`{callee.name}`"
             elif isinstance(callee, Function):
                 yield call, f"the Python function {callee.name}"
+        for node in _all_nodes(self.node.body):
+            if isinstance(node, _NO_KERNEL_CODE):
+                yield node, f"`{type(node).__name__}`"
+            elif isinstance(node, cst.Attribute) and node.attr.value in _INTERPRETERS:
+                yield node, f"the interpreter's `{node.attr.value}`"
         bound = {name for target, _ in _flows(self.node.body) for name in names_in(target)} | set(self.parameters)
         for name in sorted(names_in(self.node.body) - bound):
             value = self.resolve(cst.Name(name))
@@ -115,6 +120,15 @@ _LIBRARIES = (
     "builtins.eval",
     "builtins.getattr",
 )
+_NO_KERNEL_CODE = (
+    cst.Import, cst.ImportFrom, cst.ClassDef, cst.FunctionDef, cst.Lambda, cst.With, cst.Try, cst.TryStar, cst.Global,
+    cst.Nonlocal, cst.Del, cst.Yield, cst.Await, cst.Match,
+)  # fmt: skip
+"""What Triton's compiler refuses in a kernel, and the interpreter, which runs Python, does not."""
+
+_INTERPRETERS = frozenset({"handle", "data", "__class__", "__dict__", "__globals__"})
+"""Attributes that lead from a kernel's value to the NumPy array behind it, or from code to its surroundings."""
+
 _METHODS = frozenset({"store", "scatter", "atomic_add", "atomic_max", "atomic_min", "atomic_and", "atomic_or", "atomic_xor"})
 
 
@@ -130,6 +144,13 @@ def _live_calls(node: cst.CSTNode) -> Iterator[cst.Call]:
         yield from _live_calls(child)
         if isinstance(node, cst.IndentedBlock) and _returns(child):
             return
+
+
+def _all_nodes(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    """Yield every node below one, itself not included."""
+    for child in children(node):
+        yield child
+        yield from _all_nodes(child)
 
 
 def _returns(node: cst.CSTNode) -> bool:

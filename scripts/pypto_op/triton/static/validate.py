@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,16 +32,18 @@ _CALL_PROTOCOL = ("__call__", "__getattribute__", "__new__", "__init_subclass__"
 _SUGGESTIONS = {
     1: "write the computation as a @triton.jit kernel that loads, computes and stores, and launch it from ModelNew.forward",
     2: "launch the kernel in ModelNew.forward as kernel[grid](...) and return the tensor that it stores to",
-    3: "move what the listed lines compute into a Triton kernel; forward may allocate, view, and launch",
+    3: "move what the listed lines compute into a Triton kernel; forward may allocate, view, and launch (an argument that is no "
+    "tensor needs its annotation, `alpha: float`, or it is taken for one)",
 }
 
 
-def validate_file(path: Path, policy: StaticPolicy | None = None) -> dict[str, Any]:
+def validate_file(path: Path, policy: StaticPolicy | None = None, scalars: Sequence[bool] | None = None) -> dict[str, Any]:
     """Check one implementation file without running it.
 
     Args:
         path: the file that defines ModelNew; files beside it that it imports are followed.
         policy: default: the built-in one.
+        scalars: which arguments of forward are known to be numbers or strings; None: go by annotations and defaults.
 
     Returns:
         `valid`, `regression_type` (None, 1, 2 or 3), `checks`, `suggestion`, `policy`, and `error` for a file that cannot
@@ -51,14 +54,14 @@ def validate_file(path: Path, policy: StaticPolicy | None = None) -> dict[str, A
         source = read_source(Path(path))
     except Unreadable as error:
         return _result(policy, [], [], [], error=str(error))
-    return _Verdict(Machine(policy), source).run()
+    return _Verdict(Machine(policy), source, scalars).run()
 
 
 class _Verdict:
     """Runs the machine over a file and reads the three checks off it."""
 
-    def __init__(self, machine: Machine, source: SourceFile) -> None:
-        self.m, self.source = machine, source
+    def __init__(self, machine: Machine, source: SourceFile, scalars: Sequence[bool] | None) -> None:
+        self.m, self.source, self.scalars = machine, source, scalars
         self.arrival: list[Finding] = []
 
     def run(self) -> dict[str, Any]:
@@ -139,7 +142,11 @@ class _Verdict:
             positional = positional[1:]
         args = [self._input(parameter) for parameter in positional]
         if isinstance(params.star_arg, cst.Param):
-            args += [self.m.fresh("input"), self.m.fresh("input")]
+            count = max(0, len(self.scalars) - len(args)) if self.scalars is not None else 2
+            args += [self.m.fresh("input") for _ in range(count)]
+        for position, known in enumerate((self.scalars or ())[: len(args)]):
+            if known:
+                args[position] = Host()
         kwargs = {parameter.name.value: self._input(parameter) for parameter in params.kwonly_params}
         return args, kwargs
 

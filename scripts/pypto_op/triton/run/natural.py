@@ -1,0 +1,75 @@
+"""The second look at float outputs that the contract's rule refuses: is the error what float arithmetic makes of this formula?
+
+Where outputs cancel (a float32 product of matrices with K = 1024), two right orders of summation differ by more than the
+rule's relative error allows, because it divides by a reference that is nearly 0. So both sides are held against the
+reference in float64: the implementation may be as wrong as the reference, times a small factor.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from pypto_op.compare import compare_leaves
+from pypto_op.policy import Policy, get_policy
+from pypto_op.triton.run.packing import tensors_of
+
+FACTOR = 16.0
+"""Another order of summation costs up to about 5 times the reference's error; products in TF32 or half precision over 100."""
+
+_CLOSE = {torch.float16: 2.0**-10, torch.bfloat16: 2.0**-7}
+_OTHERS = 2.0**-13
+"""How near (root mean square, relative) the reference must be to its float64 run, or that is another computation (dropout)."""
+
+
+def policy() -> Policy:
+    """Return the rule: the bundle's `twin`, with the reference as the one twin."""
+    return get_policy({"name": "twin", "version": 1, "factor": {"mare": FACTOR, "mere": FACTOR, "rmse": FACTOR}})
+
+
+def is_natural(expected: Any, actual: Any, truth: Any) -> bool:
+    """Whether outputs of the same structure are as near to the truth as arithmetic in their dtype lets them be.
+
+    Args:
+        expected: what the reference returned.
+        actual: what the implementation returned.
+        truth: what the reference returns in float64.
+    """
+    rows = list(zip(tensors_of(expected), tensors_of(actual), tensors_of(truth), strict=False))
+    floats = [row for row in rows if row[0].is_floating_point()]
+    if len(rows) != len(tensors_of(expected)) or len(rows) != len(tensors_of(truth)) or not floats:
+        return False
+    if any(not torch.equal(want, got) for want, got, _ in rows if not want.is_floating_point()):
+        return False
+    if any(want.shape != right.shape or right.dtype is not torch.float64 or not _near(want, right) for want, _, right in floats):
+        return False
+    if not all(_each_element(*row) for row in floats):
+        return False
+    names = [str(position) for position in range(len(floats))]
+    wants, gots, rights = ([row[i] for row in floats] for i in range(3))
+    return compare_leaves(gots, rights, names=names, policy=policy(), twins=[wants]).all_close
+
+
+def _each_element(reference: torch.Tensor, output: torch.Tensor, truth: torch.Tensor) -> bool:
+    """Whether each element fits the contract's greatest relative error or what the reference errs by in its row and column.
+
+    Rows and columns, so that one row of large numbers does not excuse the others; from 32 elements on, where a maximum
+    means something.
+    """
+    rule = _CLOSE.get(reference.dtype, _OTHERS)
+    want, got = reference.to(torch.float64), output.to(torch.float64)
+    error, own = (got - truth).abs().nan_to_num(0.0, 0.0), (want - truth).abs().nan_to_num(0.0, 0.0)
+    allowed = torch.full_like(own, float(own.max()))
+    table = own.reshape(-1, own.shape[-1]) if own.dim() > 1 else own.reshape(1, -1)
+    for axis, size in enumerate(table.shape):
+        if size >= 32:
+            allowed = torch.minimum(allowed, table.amax(axis, keepdim=True).expand_as(table).reshape(own.shape))
+    relative = (got - want).abs() <= 10 * rule * want.abs().clamp(min=rule)
+    return bool((relative | (error <= FACTOR * allowed) | ~torch.isfinite(want)).all())
+
+
+def _near(reference: torch.Tensor, truth: torch.Tensor) -> bool:
+    both = torch.isfinite(truth) & torch.isfinite(reference)
+    right, off = truth[both], reference[both].to(torch.float64) - truth[both]
+    return bool(off.square().mean().sqrt() <= _CLOSE.get(reference.dtype, _OTHERS) * right.square().mean().sqrt())

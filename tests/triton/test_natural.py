@@ -1,0 +1,68 @@
+"""The second look: right float32 orders of summation that the contract's rule refuses pass, wrong numbers do not."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from tests.triton import lab
+
+from pypto_op.triton.run.judgement import compare, policy_of
+from pypto_op.triton.run.natural import is_natural
+from pypto_op.triton.run.project import Project
+
+
+def _in_blocks(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    parts = [(a[:, k : k + 32].unsqueeze(2) * b[k : k + 32].unsqueeze(0)).sum(1) for k in range(0, a.shape[1], 32)]
+    return torch.stack(parts).cumsum(0)[-1]
+
+
+@pytest.fixture(scope="module")
+def product() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    torch.manual_seed(0)
+    a, b = torch.randn(128, 1024) * torch.logspace(0, 3, 128)[:, None], torch.randn(1024, 64)
+    return a, b, a.double() @ b.double()
+
+
+def test_another_order_of_summation_is_natural_and_the_plain_rule_refuses_it(product) -> None:
+    a, b, truth = product
+    assert not compare(a @ b, _in_blocks(a, b), policy_of(None)).ok
+    assert is_natural(a @ b, _in_blocks(a, b), truth)
+
+
+WRONG: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
+    "half": lambda a, b: a.half().float() @ b.half().float(),
+    "bfloat16": lambda a, b: a.bfloat16().float() @ b.bfloat16().float(),
+    "tail": lambda a, b: a[:, :-1] @ b[:-1],
+    "zeros": lambda a, b: torch.zeros(128, 64),
+    "nan": lambda a, b: (a @ b).index_fill(0, torch.tensor([3]), float("nan")),
+    "small_rows": lambda a, b: a @ b + torch.where(torch.arange(128)[:, None] < 4, 1e-3, 0.0),
+}
+
+
+@pytest.mark.parametrize("name", sorted(WRONG))
+def test_wrong_numbers_are_not_natural(name: str, product) -> None:
+    a, b, truth = product
+    assert not is_natural(a @ b, WRONG[name](a, b), truth)
+
+
+def test_a_reference_that_is_another_in_float64_excuses_nothing(product) -> None:
+    a, b, truth = product
+    assert not is_natural(a @ b, a @ b + 1, truth * (torch.rand_like(truth) > 0.5))
+    assert not is_natural([a @ b, torch.tensor([1])], [a @ b, torch.tensor([2])], [truth, torch.tensor([1])])
+
+
+@pytest.mark.parametrize(("tail", "status"), [("", "PASS"), ("; k -= 16", "FAIL")])
+def test_a_long_float32_product_is_verified(tail: str, status: str, place: Path) -> None:
+    shutil.copytree(lab.EXAMPLES / "matmul", place)
+    project = Project.at(place, "matmul", "triton_ascend_impl")
+    inputs = "[torch.randn(32, 2048) * 100, torch.randn(2048, 32) * 100]"
+    project.task.write_text(lab.task("return x @ xs[1]", inputs), encoding="utf-8")
+    text = project.impl.read_text(encoding="utf-8")
+    project.impl.write_text(text.replace("m, k = a.shape", f"m, k = a.shape{tail}"), encoding="utf-8")
+    result = lab.verify(project)
+    assert result["status"] == status, result
+    assert not tail or "second look" in result["failures"][0]["error_msg"]
