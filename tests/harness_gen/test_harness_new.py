@@ -79,11 +79,12 @@ def test_a_subtraction_gets_inputs_on_which_it_cancels(bare: OpWorkspace, call: 
     ("spoil", "words"),
     [
         (lambda ws: ws.spec.unlink(), "SPEC.md: no such file"),
+        (lambda ws: ws.interfaces.unlink(), "run `pypto-op interfaces new"),
         (lambda ws: ws.interfaces.write_text("modules: ["), "not valid YAML"),
         (lambda ws: ws.golden.write_text("x = 1\n"), "has no function chain_golden"),
         (lambda ws: ws.golden.write_text("def chain_golden(x, y):\n    raise ValueError\n"), "no case works"),
     ],
-    ids=["no-spec", "broken-yaml", "no-golden", "golden-raises"],
+    ids=["no-spec", "no-interfaces", "broken-yaml", "no-golden", "golden-raises"],
 )
 def test_bad_material_is_one_line(bare: OpWorkspace, call: Call, spoil: Callable[[OpWorkspace], object], words: str) -> None:
     spoil(bare)

@@ -89,6 +89,8 @@ def gather(ws: OpWorkspace) -> Material:
     Raises:
         ContractError: a document or the golden is missing or malformed, or they are about different operators.
     """
+    if ws.spec.is_file() and not ws.interfaces.is_file():
+        raise ContractError("no such file", file=ws.interfaces, remedy=f"run `pypto-op interfaces new {ws.root}`")
     spec, interfaces = spec_document.load(ws.spec), interfaces_document.load(ws.interfaces)
     text = read_text(ws.spec).lower()
     for file, name in ((ws.spec, spec.op_name), (ws.interfaces, interfaces.op)):
