@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pypto_op.triton.static.calls import Calls
     from pypto_op.triton.static.evaluate import Expressions
     from pypto_op.triton.static.execute import Statements
+    from pypto_op.triton.static.imports import Imports
     from pypto_op.triton.static.members import Members
 
 _MOST_STEPS = 60_000
@@ -101,15 +102,17 @@ class Machine:
     statements: Statements = field(init=False)
     calls: Calls = field(init=False)
     members: Members = field(init=False)
+    imports: Imports = field(init=False)
 
     def __post_init__(self) -> None:
         from pypto_op.triton.static.calls import Calls
         from pypto_op.triton.static.evaluate import Expressions
         from pypto_op.triton.static.execute import Statements
+        from pypto_op.triton.static.imports import Imports
         from pypto_op.triton.static.members import Members
 
         self.expressions, self.statements = Expressions(self), Statements(self)
-        self.calls, self.members = Calls(self), Members(self)
+        self.calls, self.members, self.imports = Calls(self), Members(self), Imports(self)
 
     def step(self) -> None:
         """Count one step; raise TooComplex beyond the limit."""
