@@ -77,7 +77,7 @@ class TestWithStandIn:
             outcomes = [session.run(str(rows), [torch.ones(rows, 32)]).outcome for rows in (7, 9, 20)]
             launched = session._conversation._launched  # type: ignore[union-attr]  # noqa: SLF001
             below = [launched.warden, *processes.tree_below(launched.warden)]
-        assert outcomes == [Outcome.EXITED, Outcome.OK, Outcome.OK]
+        assert outcomes == [Outcome.EXITED, Outcome.FORBIDDEN, Outcome.OK]
         assert all(processes.is_gone(process) for process in below)
 
     def test_a_driver_that_does_not_come_up(self, operator: OpWorkspace) -> None:

@@ -34,6 +34,7 @@ _FRAMES = {"tb_frame", "gi_frame", "cr_frame", "ag_frame"}
 _HELPERS_TO_FRAMES = ("/inspect.py", "/traceback.py", "/types.py")
 _OWN_PACKAGE = "pypto_op"
 _BESIDE_EVENT = "pypto_op.runs_beside"
+_FORKS = {"os.fork", "os.forkpty"}
 _CHANGES_FILES = {
     "os.remove",
     "os.rename",
@@ -148,6 +149,8 @@ class Guard:
             self._busy = False
         if offence:
             self._offences.append(offence)
+            if event in _FORKS:
+                return  # the copy may go on: it ends with the session, and the verdict is settled
             raise PermissionError(f"forbidden to a candidate: {offence}")
 
 
@@ -246,7 +249,7 @@ def _check_beside(fence: Fence, arguments: tuple[Any, ...]) -> str | None:
     if any(isinstance(argument, signal.Handlers) for argument in arguments):
         return None  # a signal that is ignored, or ends the process, runs nothing
     asked = _asked_by_candidate(fence, lambda file: "/pypto/" not in file and "/torch/" not in file)
-    return "run code beside the kernel (a thread, a signal handler)" if asked else None
+    return "run code beside the kernel (a thread, a copy of the process, a signal handler)" if asked else None
 
 
 def _if_candidate(what: str) -> Callable[[Fence, tuple[Any, ...]], str | None]:
@@ -269,7 +272,7 @@ def _check_dlopen(fence: Fence, arguments: tuple[Any, ...]) -> str | None:
 
 _CHECKS: dict[str, Callable[[Fence, tuple[Any, ...]], str | None]] = {
     "open": _check_open,
-    _BESIDE_EVENT: _check_beside,
+    **dict.fromkeys({_BESIDE_EVENT, *_FORKS}, _check_beside),
     "import": _check_import,
     **dict.fromkeys(_CHANGES_FILES, _check_change),
     **dict.fromkeys(_LISTS, _check_list),
