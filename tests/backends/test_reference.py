@@ -126,5 +126,6 @@ def test_input_makers_that_fail(operator: OpWorkspace, change: tuple[str, str], 
 
 def test_missing_input_maker(operator: OpWorkspace) -> None:
     operator.test_inputs.unlink()
-    with ReferenceSession(operator) as session, pytest.raises(ContractError, match=r"test_inputs.py: is missing.*pypto-op harness new"):
+    message = r"test_inputs.py: is missing.*pypto-op harness new"
+    with ReferenceSession(operator) as session, pytest.raises(ContractError, match=message):
         session.make_inputs(CASE)
