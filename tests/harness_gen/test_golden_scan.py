@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 from pathlib import Path
 
 import pytest
 
 from pypto_op.errors import ContractError
+from pypto_op.harness.contractions import summed_axes
 from pypto_op.harness.golden_scan import scan
 
 GOLDEN = '''
@@ -69,3 +71,32 @@ def test_a_broken_golden_is_named(tmp_path: Path, text: str, words: str) -> None
     path.write_text(text)
     with pytest.raises(ContractError, match=words):
         scan(path, "f_golden")
+
+
+@pytest.mark.parametrize(
+    ("body", "weights"),
+    [
+        ("return x @ w", {"w": 0}),
+        ("wide = w.float()\n    h = torch.matmul(x.float(), wide)\n    return h * torch.exp(x)", {"w": 0}),
+        ("w = w.to(torch.float32)\n    return x.matmul(w).to(x.dtype)", {"w": 0}),
+        ("return x @ w.t()", {"w": 1}),
+        ("return x @ w.transpose(0, 1).float()", {"w": 1}),
+        ("n = w.shape[1]\n    return torch.nn.functional.linear(x, w, b) * n", {}),
+        ("return torch.nn.functional.linear(x, w, b) + w.shape[1]", {"w": 1}),
+        ("return torch.addmm(b, x, w)", {"w": 0}),
+        ("return torch.einsum('tk,nk->tn', x, w)", {"w": 1}),
+        ("return torch.einsum('tk,nk->tnk', x, w)", {}),
+        ("p = torch.softmax(x, -1)\n    return p @ w", {}),
+        ("return (x @ w) * scale", {}),
+        ("s = x @ w\n    return s / w.shape[0] ** 0.5", {}),
+        ("return x @ w + w", {}),
+        ("return x @ w @ w.T", {}),
+        ("return x @ (w * 2.0)", {}),
+        ("return x * w", {}),
+    ],
+)
+def test_weights_are_inputs_that_products_only_ever_sum_over(body: str, weights: dict[str, int]) -> None:
+    function = ast.parse(f"def f_golden(x, w, b, scale):\n    {body}\n").body[0]
+    assert isinstance(function, ast.FunctionDef)
+    found = summed_axes(function, {"x": 2, "w": 2, "b": 1})
+    assert found == weights

@@ -15,6 +15,7 @@ from pypto_op.documents import suite as suite_document
 from pypto_op.documents.interfaces import Port
 from pypto_op.harness import constraints
 from pypto_op.harness import suite as suite_cases
+from pypto_op.harness.evaluation import inputs_text
 from pypto_op.harness.material import Material, gather
 from pypto_op.vocabulary import Level
 from pypto_op.workspace import OpWorkspace
@@ -186,3 +187,15 @@ def test_every_case_keeps_to_spec(tmp_path: Path, low: int, span: int, multiple:
 )
 def test_constraints(text: str, sizes: dict[str, int], holds: bool) -> None:
     assert constraints.satisfied([text], sizes) is holds
+
+
+def test_a_weight_is_drawn_so_that_products_keep_their_size_and_an_activation_is_not(tmp_path: Path) -> None:
+    golden = "def op_golden(x, y, flag):\n    return x @ y.transpose(-1, -2)\n"
+    assert operator(tmp_path, golden=golden).weights == {}, "y has dynamic axes"
+    text = inputs_text(operator(tmp_path, golden=golden, dynamic_axes=[]))
+    made: dict[str, Any] = {}
+    exec(text.replace('f"npu:', 'f"cpu:'), made)  # noqa: S102
+    case = {"shape": {"B": 4, "S": 256, "D": 64}, "dtype": "float32"}
+    assert made["make_inputs"](case)["y"].std().item() == pytest.approx(1 / 8, rel=0.05)
+    scaled = made["make_inputs"]({**case, "scale": {"x": 3.0, "y": 4.0}})
+    assert [scaled[name].std().item() for name in ("x", "y")] == pytest.approx([3.0, 0.5], rel=0.05), "`scale` multiplies"

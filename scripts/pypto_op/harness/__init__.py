@@ -2,6 +2,7 @@
 
 generated.py   files with a stamp: which of ours were edited, and what may be written again
 material.py    what the generators work from: SPEC.md, interfaces, golden, tile sizes
+contractions.py weights: inputs that the golden's products sum over, drawn smaller
 golden_scan.py subtractions and reductions in a golden's source
 suite.py       the cases of a first eval/adversarial_suite.json
 rehearsal.py   tries each case on the golden, and drops or mends those that say nothing

@@ -89,6 +89,7 @@ def inputs_text(material: Material) -> str:
         "tensors": [{"name": p.name, "shape": _listed(p.shape), "dtype": _word(p.dtype)} for p in tensors],
         "follows": follows,
         "scalars": _mapping(material.scalars),
+        "weights": _mapping(material.weights),
         "patterns": patterns_source(),
         "integers": [(p.name, *_INTEGERS[p.dtype]) for p in tensors if p.dtype in _INTEGERS],
     }

@@ -56,6 +56,28 @@ def scan(path: Path, function: str) -> Scan:
     Raises:
         ContractError: the file cannot be read, does not parse, or lacks the function.
     """
+    functions = functions_of(path, function)
+    subtractions: dict[str, Subtraction] = {}
+    reductions: dict[str, None] = {}
+    for reached in _reached(function, functions):
+        plain, origins = plain_names(reached), _origins(reached)
+        for node in ast.walk(reached):
+            if isinstance(node, ast.Call):
+                reductions.update(dict.fromkeys(name for name in [called(node)] if name in REDUCTIONS))
+            elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
+                reductions["matmul"] = None
+            if _subtracts(node, plain):
+                found = _described(node, origins, reached is functions[function])
+                subtractions.setdefault(found.expression, found)
+    return Scan(tuple(sorted(subtractions.values(), key=lambda s: s.line)), tuple(reductions))
+
+
+def functions_of(path: Path, function: str) -> dict[str, ast.FunctionDef]:
+    """Return the functions of a golden's file by name.
+
+    Raises:
+        ContractError: the file cannot be read, does not parse, or lacks the function.
+    """
     try:
         tree = ast.parse(read_text(path))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -63,19 +85,7 @@ def scan(path: Path, function: str) -> Scan:
     functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
     if function not in functions:
         raise ContractError(f"has no function {function}", file=path, remedy=f"define {function}(...)")
-    subtractions: dict[str, Subtraction] = {}
-    reductions: dict[str, None] = {}
-    for reached in _reached(function, functions):
-        plain, origins = _plain_names(reached), _origins(reached)
-        for node in ast.walk(reached):
-            if isinstance(node, ast.Call):
-                reductions.update(dict.fromkeys(name for name in [_called(node)] if name in REDUCTIONS))
-            elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
-                reductions["matmul"] = None
-            if _subtracts(node, plain):
-                found = _described(node, origins, reached is functions[function])
-                subtractions.setdefault(found.expression, found)
-    return Scan(tuple(sorted(subtractions.values(), key=lambda s: s.line)), tuple(reductions))
+    return functions
 
 
 def _reached(name: str, functions: dict[str, ast.FunctionDef]) -> list[ast.FunctionDef]:
@@ -95,10 +105,10 @@ def _reached(name: str, functions: dict[str, ast.FunctionDef]) -> list[ast.Funct
 def _subtracts(node: ast.AST, plain: set[str]) -> bool:
     """Whether a node subtracts one tensor from another, or does so inside a reduction such as a variance."""
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub):
-        return not _is_plain(node.left, plain) and not _is_plain(node.right, plain)
+        return not is_plain(node.left, plain) and not is_plain(node.right, plain)
     if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Sub):
-        return not _is_plain(node.target, plain) and not _is_plain(node.value, plain)
-    return isinstance(node, ast.Call) and _called(node) in _SUBTRACTS
+        return not is_plain(node.target, plain) and not is_plain(node.value, plain)
+    return isinstance(node, ast.Call) and called(node) in _SUBTRACTS
 
 
 def _described(node: ast.AST, origins: dict[str, set[str]], is_golden: bool) -> Subtraction:
@@ -130,28 +140,29 @@ def _origins(function: ast.FunctionDef) -> dict[str, set[str]]:
             return origins
 
 
-def _called(call: ast.Call) -> str:
+def called(call: ast.Call) -> str:
+    """Return the last word of what is called, "" for the host's own arithmetic."""
     if isinstance(call.func, ast.Attribute):
         base = call.func.value
         return "" if isinstance(base, ast.Name) and base.id in ("math", "np", "numpy") else call.func.attr
     return call.func.id if isinstance(call.func, ast.Name) else ""
 
 
-def _plain_names(function: ast.FunctionDef) -> set[str]:
+def plain_names(function: ast.FunctionDef) -> set[str]:
     """Return the names that hold sizes, indices or constants; to a fixed point, since they depend on one another."""
     plain: set[str] = set()
     while True:
         before = len(plain)
         for node in ast.walk(function):
-            if isinstance(node, ast.Assign) and _is_plain(node.value, plain):
+            if isinstance(node, ast.Assign) and is_plain(node.value, plain):
                 plain |= {n.id for target in node.targets for n in ast.walk(target) if isinstance(n, ast.Name)}
-            elif isinstance(node, (ast.For, ast.comprehension)) and _is_plain(node.iter, plain):
+            elif isinstance(node, (ast.For, ast.comprehension)) and is_plain(node.iter, plain):
                 plain |= {n.id for n in ast.walk(node.target) if isinstance(n, ast.Name)}
         if len(plain) == before:
             return plain
 
 
-def _is_plain(node: ast.AST, plain: set[str]) -> bool:
+def is_plain(node: ast.AST, plain: set[str]) -> bool:
     """Whether an expression is a number of the host rather than a tensor."""
     if isinstance(node, ast.Constant):
         return True
@@ -161,22 +172,22 @@ def _is_plain(node: ast.AST, plain: set[str]) -> bool:
         is_math = isinstance(node.value, ast.Name) and node.value.id in ("math", "torch", "np")
         return is_math or node.attr in ("shape", "ndim", "dtype", "device")
     if isinstance(node, ast.Subscript):
-        return _is_plain(node.value, plain)
+        return is_plain(node.value, plain)
     if isinstance(node, ast.UnaryOp):
-        return _is_plain(node.operand, plain)
+        return is_plain(node.operand, plain)
     if isinstance(node, ast.BinOp):
-        return _is_plain(node.left, plain) and _is_plain(node.right, plain)
+        return is_plain(node.left, plain) and is_plain(node.right, plain)
     if isinstance(node, (ast.Tuple, ast.List)):
-        return all(_is_plain(item, plain) for item in node.elts)
+        return all(is_plain(item, plain) for item in node.elts)
     if isinstance(node, ast.IfExp):
-        return _is_plain(node.body, plain) and _is_plain(node.orelse, plain)
+        return is_plain(node.body, plain) and is_plain(node.orelse, plain)
     if isinstance(node, ast.Call):
         function = node.func
         if isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name) and function.value.id == "math":
             return True
         named = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
         if named in ("min", "max"):  # of sizes, not torch's
-            return isinstance(function, ast.Name) and all(_is_plain(argument, plain) for argument in node.args)
+            return isinstance(function, ast.Name) and all(is_plain(argument, plain) for argument in node.args)
         return named in _SIZES
     return False
 

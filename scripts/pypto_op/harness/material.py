@@ -15,7 +15,7 @@ from pypto_op.documents.interfaces import Interfaces, Port
 from pypto_op.documents.reading import read_text, read_yaml
 from pypto_op.documents.spec import Spec
 from pypto_op.errors import ContractError
-from pypto_op.harness import constraints, golden_scan
+from pypto_op.harness import constraints, contractions, golden_scan
 from pypto_op.harness.golden_scan import Scan
 from pypto_op.workspace import OpWorkspace
 
@@ -39,6 +39,7 @@ class Material:
         spec: SPEC.md.
         interfaces: module_interfaces.yaml.
         scan: what the golden's source subtracts and reduces.
+        weights: input of fixed shape -> its axis that the golden's matrix products sum over.
         tiles: tile sizes that the design or an impl names, smallest first; two common ones where none is named.
         scalars: default of each scalar input.
         says_nan: SPEC.md speaks of NaN, so that it is a legal input.
@@ -49,6 +50,7 @@ class Material:
     spec: Spec
     interfaces: Interfaces
     scan: Scan
+    weights: Mapping[str, int]
     tiles: tuple[int, ...]
     scalars: Mapping[str, Any]
     says_nan: bool
@@ -101,6 +103,7 @@ def gather(ws: OpWorkspace) -> Material:
         spec=spec,
         interfaces=interfaces,
         scan=golden_scan.scan(ws.golden, ws.golden_name()),
+        weights=_weights(ws, spec, interfaces),
         tiles=_tiles(ws),
         scalars=scalar_defaults(ws, spec, interfaces),
         says_nan="nan" in text.replace("nan-", "nan "),
@@ -111,6 +114,18 @@ def gather(ws: OpWorkspace) -> Material:
 def symbols_of(port: Port) -> frozenset[str]:
     """Return the symbols in a port's shape."""
     return frozenset(symbol for dimension in port.shape for symbol in shape_expr.parse(dimension).symbols)
+
+
+def _weights(ws: OpWorkspace, spec: Spec, interfaces: Interfaces) -> dict[str, int]:
+    """Return the weights: what has a dynamic axis is an activation, of which nobody knows how it is meant to be scaled."""
+    function = golden_scan.functions_of(ws.golden, ws.golden_name())[ws.golden_name()]
+    tensors = {port.name: port for port in interfaces.primary_inputs if port.shape}
+    axes = contractions.summed_axes(function, {name: len(port.shape) for name, port in tensors.items()})
+    return {
+        name: axis
+        for name, axis in axes.items()
+        if tensors[name].dtype in FLOATS and not symbols_of(tensors[name]) & set(spec.dynamic_axes)
+    }
 
 
 def _tiles(ws: OpWorkspace) -> tuple[int, ...]:
