@@ -14,10 +14,10 @@ MERE_MARE = get_policy("mere_mare@1")
 SCALE = 1e4
 
 
-def near(actual: torch.Tensor, expected: torch.Tensor, policy: Policy = ALLCLOSE) -> bool:
+def near(actual: torch.Tensor, expected: torch.Tensor, policy: Policy = ALLCLOSE, condition: float | None = None) -> bool:
     found = compare_leaves([actual], [expected], names=["o"], policy=policy)
     assert not found.all_close, "only failures are asked about"
-    return is_near_miss(found.per_tensor[0], actual, expected, policy)
+    return is_near_miss(found.per_tensor[0], actual, expected, policy, condition)
 
 
 def truth() -> torch.Tensor:
@@ -29,6 +29,22 @@ def truth() -> torch.Tensor:
 def test_rounding_at_small_cells_is_a_near_miss() -> None:
     expected = truth()
     assert near(expected + 5e-3, expected), "0.005 on a scale of 10000: only cells near 0 fail"
+
+
+def test_in_a_small_output_a_few_cells_are_a_large_share_and_are_a_near_miss_all_the_same() -> None:
+    expected = torch.full((128,), 3500.0)
+    expected[:2] = torch.tensor([4.3, -3.7])
+    actual = expected.clone()
+    actual[:2] += 0.0012
+    assert near(actual, expected, get_policy({"name": "allclose", "atol": 1e-5, "rtol": 1e-4}))
+
+
+def test_where_the_golden_cancels_an_error_up_to_its_condition_is_a_near_miss() -> None:
+    expected = truth()
+    actual = expected + 5e-3 * SCALE
+    assert not near(actual, expected) and not near(actual, expected, condition=1e3)
+    assert near(actual, expected, condition=1e5)
+    assert not near(expected * 1.2, expected, condition=1e5)
 
 
 def test_few_slight_failures_on_a_large_scale_are_a_near_miss() -> None:

@@ -327,6 +327,7 @@ class _Worker:
             secrets += golden.outputs
         if reference is not None and (condition := self._references.condition(inputs, case)) is not None:
             record.conditions.append(condition)
+            reference = replace(reference, condition=condition)
         for mode, run in runs.items():
             if self._plan.error_maps is not None:
                 expectation = replace(expectation, keep_map=self._plan.error_maps.keeper(record.id, mode))

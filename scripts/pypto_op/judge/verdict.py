@@ -58,11 +58,13 @@ class Reference:
         native: the golden in the dtype of the inputs; it fixes number, shapes and dtypes of the outputs.
         exact: the golden on float64 inputs, where a policy wants a truth apart from honest rounding.
         twins: the golden as each honest twin (`pypto_op.twins`), by name, where a policy wants them.
+        condition: how badly the golden's sums cancel on these inputs, where the case wants them to.
     """
 
     native: RunResult
     exact: RunResult | None = None
     twins: Mapping[str, RunResult] = field(default_factory=dict)
+    condition: float | None = None
 
     def runs(self) -> list[RunResult]:
         """Return every run of the golden."""
@@ -294,7 +296,7 @@ class _Comparison:
         if lucky or _finite_failure(leaf):
             how = "constant, where the reference varies" if lucky else _how(leaf)
             self._add_leaf(Reason.MISMATCH, leaf.name, how)
-            self.near_misses.append(is_near_miss(leaf, self.run.outputs[i], expected, policy))
+            self.near_misses.append(is_near_miss(leaf, self.run.outputs[i], expected, policy, self.reference.condition))
 
     def _keep_map(self, result: Comparison) -> None:
         if self.expectation.keep_map is None or not result.per_tensor:
