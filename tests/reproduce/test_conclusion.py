@@ -100,6 +100,27 @@ def test_gaps_of_a_cancellation_widen() -> None:
     assert [m.after for m in plain][:2] == [1e-4, 1e-3] and plain[0].knob == "relative_gap"
 
 
+def test_inputs_that_nothing_enlarges_get_a_scale_of_their_own() -> None:
+    milder = candidates({**CASE, "zone": "normal"}, ["x", "w"])
+    assert [(m.knob, m.after, m.change) for m in milder[:4]] == [
+        ("scale", 0.5, {"scale": 0.5}),
+        ("scale_x", 0.5, {"scale": {"x": 0.5}}),
+        ("scale_w", 0.5, {"scale": {"w": 0.5}}),
+        ("scale", 0.25, {"scale": 0.25}),
+    ]
+    assert [m.knob for m in candidates({**CASE, "scale": 1e2}, ["x", "w"])] == ["scale", "scale"], "down to 1 first"
+    assert candidates({**CASE, "scale": {"x": 0.5}}, ["x", "w"])[1].change == {"scale": {"x": 0.5, "w": 0.5}}
+
+
+def test_the_scales_of_a_recipe_shrink_to_1() -> None:
+    recipe = [{"input": "x", "pattern": "mirror", "gap": 0.0, "scale": 30.0}, {"input": "y", "pattern": "repeat"}]
+    milder = candidates({**CASE, "cancellation_stress": {"expression": "a @ b", "recipe": recipe, "reached": 1e5}})
+    scaled = [m for m in milder if m.knob == "recipe_scale"]
+    assert [m.after for m in scaled] == [3.0, 1.0]
+    assert [step.get("scale") for step in scaled[1].change["cancellation_stress"]["recipe"]] == [1.0, None]
+    assert "reached" not in scaled[0].change["cancellation_stress"]
+
+
 def test_a_case_without_numbers_has_no_milder_form() -> None:
     assert candidates({**CASE, "zone": "huge", "causal": True, "scale_A": 0.5}) == []
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,9 +12,10 @@ from typing import Any
 
 from pypto_op.backends.base import Limits
 from pypto_op.documents import schema
-from pypto_op.documents.reading import read_json
+from pypto_op.documents.reading import read_json, read_text
 from pypto_op.documents.writing import write_atomically
 from pypto_op.errors import ContractError
+from pypto_op.harness.material import FLOATS
 from pypto_op.judge.contract import Contract, load_contract
 from pypto_op.judge.inputs import checks_precision
 from pypto_op.judge.subject import Subject, resolve
@@ -29,6 +31,8 @@ RESULT = "tolerance_analysis.json"
 """The result, beside the script in `_debug/`."""
 
 _SCRATCH = "reproduce"
+_NO_KNOB = "the case has no number that could be made smaller: give it a knob for its magnitude (`scale`) in eval/test_inputs.py"
+_NONE_MILD = "no smaller `scale` and no wider gap makes natural rounding small: give the case other inputs"
 
 
 @dataclass(frozen=True)
@@ -80,23 +84,28 @@ def reproduce(ws: OpWorkspace, request: Request) -> dict[str, Any]:
     judgement = judge_drift(kernel.reasons, kernel.failing, drift)
     result = _result(contract, kernel, script, drift, judgement)
     if judgement.conclusion is Conclusion.KERNEL_INNOCENT:
-        _propose(result, subject, case, script, request, kernel)
+        _propose(result, contract, subject, case, script, request, kernel)
     schema.check(result, "reproduction", file=ws.debug_dir / RESULT)
     write_atomically(ws.debug_dir / RESULT, json.dumps(result, indent=2, allow_nan=False) + "\n")
     return result
 
 
 def _propose(
-    result: dict[str, Any], subject: Subject, case: Mapping[str, Any], script: Script, request: Request, kernel: KernelDrift
+    result: dict[str, Any],
+    contract: Contract,
+    subject: Subject,
+    case: Mapping[str, Any],
+    script: Script,
+    request: Request,
+    kernel: KernelDrift,
 ) -> None:
     """Look for a milder case, and run the kernel on it: who fails there as well was not innocent."""
     ws = subject.workspace
     suite = read_json(ws.suite)
-    milder = suite_patch.candidates(case)
+    milder = suite_patch.candidates(case, _scalable(contract))
     chosen = suite_patch.first_mild(milder, script.run([one.change for one in milder], request.limits)) if milder else None
     if chosen is None:
-        why = "no smaller scale makes natural rounding small" if milder else "the case has no number that could be made smaller"
-        result["next_step"] = f"{why}: give the case a knob for its magnitude in eval/test_inputs.py, and keep atol and rtol"
+        result["next_step"] = f"{_NO_KNOB if not milder else _NONE_MILD}; keep atol and rtol"
         return
     raw = next(c for c in suite.get("cases", suite.get("test_cases", ())) if c["id"] == case["id"])
     result["suite_patch"] = proposal = suite_patch.patch(suite, raw, chosen)
@@ -108,6 +117,14 @@ def _propose(
         result["conclusion"] = str(Conclusion.KERNEL_SUSPECT)
         result["summary"] += "; but it also fails on the milder case, where they hardly drift"
         result["next_step"] = "load pypto-precision-debug; the kernel is likely at fault"
+
+
+def _scalable(contract: Contract) -> list[str]:
+    """Return the inputs that a case may give a `scale`, where eval/test_inputs.py knows that knob."""
+    if not re.search(r"""["']scale["']""", read_text(contract.workspace.test_inputs)):
+        return []
+    ports = contract.interfaces.primary_inputs
+    return [port.name for port in ports if port.shape and port.dtype in FLOATS]
 
 
 def _judged_on(suite: Mapping[str, Any], case_id: str, subject: Subject, mode: Mode) -> Status:

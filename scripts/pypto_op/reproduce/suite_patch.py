@@ -21,9 +21,12 @@ ENOUGH = 0.25
 
 _MOST_CANDIDATES = 24
 _NO_KNOBS = frozenset(
-    {"id", "level", "shape", "dtype", "dtype_mode", "precision", "atol", "rtol", "seed", "twin", "cancellation_stress"}
+    {"id", "level", "shape", "dtype", "dtype_mode", "precision", "atol", "rtol", "seed", "policy", "twin", "cancellation_stress"}
 )
 _STRESS = "cancellation_stress"
+_SCALE = "scale"
+_HALVES = (0.5, 0.25, 0.125, 0.0625, 0.03125)
+"""Shares of an input's scale that are tried: powers of two, so that no value is rounded anew."""
 _WIDEST_GAP = 0.3
 
 Case = Mapping[str, Any]
@@ -47,9 +50,16 @@ class Milder:
     after: float
 
 
-def candidates(case: Case) -> list[Milder]:
-    """Return milder versions of a case, the least change first: knobs beyond 1 shrink tenfold, gaps widen tenfold."""
-    series = [*_scales(case), *_gaps(case)]
+def candidates(case: Case, inputs: Sequence[str] = ()) -> list[Milder]:
+    """Return milder versions of a case, the least change first.
+
+    Knobs beyond 1 and scales of a recipe shrink tenfold, gaps widen tenfold, inputs that nothing enlarges are halved.
+
+    Args:
+        case: of the suite.
+        inputs: names that `scale` may give a magnitude; none where `make_inputs` has no such knob.
+    """
+    series = [*_scales(case), *_recipe_scales(case), *_gaps(case), *_input_scales(case, inputs)]
     steps = max((len(one) for one in series), default=0)
     by_step = [one[i] for i in range(steps) for one in series if i < len(one)]
     return by_step[:_MOST_CANDIDATES]
@@ -65,6 +75,34 @@ def _scales(case: Case) -> Iterator[list[Milder]]:
             for name, inner in value.items():
                 if _is_number(inner):
                     yield [Milder({key: {**value, name: new}}, f"{key}_{name}", inner, new) for new in _smaller(inner)]
+
+
+def _input_scales(case: Case, inputs: Sequence[str]) -> Iterator[list[Milder]]:
+    """Yield the `scale` of all inputs, then of each alone, below what the case gives them."""
+    named = case.get(_SCALE, 1.0)
+    values = {name: named.get(name, 1.0) if isinstance(named, Mapping) else named for name in inputs}
+    if not values or not all(_is_number(value) and abs(value) <= 1.0 for value in values.values()):
+        return  # what the case itself enlarges comes first: `_scales`
+    if not isinstance(named, Mapping):
+        yield [Milder({_SCALE: named * factor}, _SCALE, named, named * factor) for factor in _HALVES]
+    if len(values) == 1:
+        return
+    before = dict(named) if isinstance(named, Mapping) else {name: named for name in inputs if named != 1.0}
+    for name, value in values.items():
+        yield [Milder({_SCALE: {**before, name: new}}, f"{_SCALE}_{name}", value, new) for new in (value * f for f in _HALVES)]
+
+
+def _recipe_scales(case: Case) -> Iterator[list[Milder]]:
+    stress = case.get(_STRESS) or {}
+    steps = stress.get("recipe") or []
+    largest = max((abs(float(step.get(_SCALE, 1.0))) for step in steps), default=1.0)
+    kept = {key: value for key, value in stress.items() if key != "reached"}
+    found: list[Milder] = []
+    for new in [*_smaller(largest), 1.0] if largest > 1.0 else []:
+        recipe = [{**step, _SCALE: min(float(step[_SCALE]), new)} if _SCALE in step else dict(step) for step in steps]
+        found.append(Milder({_STRESS: {**kept, "recipe": recipe}}, f"recipe_{_SCALE}", largest, new))
+    if found:
+        yield found
 
 
 def _gaps(case: Case) -> Iterator[list[Milder]]:
