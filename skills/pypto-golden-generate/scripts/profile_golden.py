@@ -44,6 +44,7 @@ def main(words: list[str] | None = None) -> int:
     report = _report(options, function, inputs if isinstance(inputs, tuple) else (inputs,))
     if options.out:
         options.out.write_text(report, encoding="utf-8")
+        print(f"written: {options.out}")
     else:
         print(report, end="")
     return 0
