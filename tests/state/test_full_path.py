@@ -84,6 +84,10 @@ def test_a_fail_is_recorded_with_category_and_boundary(clone):
     phase = service.status(ws.root)["phases"]["M1"]
     assert phase["failure_category"] == "precision" and phase["failing_module_boundary"] == 1
     assert "case" in phase["last_error"]
+    assert service.status(ws.root)["failed_verdicts"] == 1
+    transition(ws.root, "rollback_to_stage", target_stage=4, reason="the suite asks for more than float32 has")
+    told = service.status(ws.root)
+    assert told["failed_verdicts"] == 1, "a rollback begins the phases' counts anew, not the run's"
 
 
 def test_the_verifier_s_finer_category_is_kept(clone):

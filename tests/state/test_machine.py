@@ -259,8 +259,11 @@ def test_rollback_to_construction_reopens_the_phases_and_keeps_their_counts(driv
     two.do("record_verdict", attempt=attempt, verdict="FAIL")
     two.verify(1)
     two.verify(2)
+    assert "record_composition" in legal_actions(two.state)
     two.do("record_composition")
+    assert legal_actions(two.state)[0] == "record_integration", "and no composition once more"
     two.do("record_integration")
+    assert legal_actions(two.state)[0] == "complete_stage --stage 5"
     two.do("complete_stage", stage=5)
     two.do("rollback_to_stage", target_stage=5, reason="the final run failed")
     assert [two.phase(k)["status"] for k in (1, 2)] == ["pending", "pending"]
@@ -414,7 +417,9 @@ def test_the_next_actions_are_named(driver):
     one.reach(4)
     assert "freeze_plan" in legal_actions(one.state)
     assert not any(text.startswith("complete_stage") for text in legal_actions(one.state))
+    assert "submit_design" in legal_actions(one.state) and "submit_design" not in legal_actions(one.state, "submit_design")
     one.do("freeze_plan")
+    assert "submit_design" not in legal_actions(one.state), "it had the same gates"
     one.do("complete_stage", stage=4)
     attempt = one.submit(1)
     assert {f"record_verdict --attempt {attempt}", "complete_phase --phase M1"} <= set(legal_actions(one.state))

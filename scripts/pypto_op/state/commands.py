@@ -140,6 +140,8 @@ def _text(action: str, result: dict[str, Any]) -> str:
         attempt = f", attempt {phase['attempt']}" if phase["attempt"] else ""
         category = f", {phase['failure_category']}" if "failure_category" in phase else ""
         lines.append(f"  {name}: {phase['status']}, {phase['cycles']} cycles{attempt}{category}")
+    if result.get("failed_verdicts"):
+        lines.append(f"  failed verdicts since init: {result['failed_verdicts']}")
     if result.get("phase_status"):
         attempt = f" (attempt {result['attempt']})" if result["attempt"] else ""
         lines.append(f"  {result['phase']}: {result['phase_status']}{attempt}")

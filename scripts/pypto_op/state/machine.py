@@ -79,12 +79,17 @@ def step(state: State | None, action: str, args: Arguments, facts: Facts, *, in_
     return draft
 
 
-def legal_actions(state: State | None) -> list[str]:
-    """Return the actions that could be taken next, each with its stage or phase; those that lead on come first."""
+def legal_actions(state: State | None, after: str = "") -> list[str]:
+    """Return the actions that could be taken next, each with its stage or phase; those that lead on come first.
+
+    Args:
+        state: where the operator stands.
+        after: the action that led there; what it did just now, or an earlier one did for good, is not offered again.
+    """
     found = []
     rows = workflow().actions.values()
     for row in sorted(rows, key=lambda row: row.name.startswith(_BACKWARD)):
-        if row.owner_only:
+        if row.owner_only or _is_done(state, row.name, after):
             continue
         for args, label in _instances(state, row):
             try:
@@ -93,6 +98,18 @@ def legal_actions(state: State | None) -> list[str]:
                 continue
             found.append(f"{row.name}{label}")
     return found
+
+
+def _is_done(state: State | None, action: str, after: str) -> bool:
+    """Whether repeating an action would be allowed and change nothing."""
+    if state is None:
+        return False
+    done = {
+        "submit_design": after == "submit_design" or state["plan"] is not None,  # freeze_plan has the same gates
+        "record_composition": bool(state["composition"]),
+        "record_integration": bool(state["integration"]),
+    }
+    return done.get(action, False)
 
 
 _BACKWARD = ("fail_", "reopen_")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pypto_op.errors import ContractError, InfraError
-from pypto_op.state import arguments, evidence, gates, roles, store
+from pypto_op.state import arguments, evidence, gates, journal, roles, store
 from pypto_op.state.deliverables import compose, judge
 from pypto_op.state.facts import Arguments, Facts, Refused
 from pypto_op.state.key import key_id
@@ -18,7 +18,7 @@ from pypto_op.state.machine import action_row, check, legal_actions, step
 from pypto_op.state.model import State, phase_names, phases
 from pypto_op.state.verdicts import NeedsJudge
 from pypto_op.state.workflow import ActionRow
-from pypto_op.vocabulary import Role
+from pypto_op.vocabulary import FailureCategory, Role, Status
 from pypto_op.workspace import OpWorkspace
 
 _ROUNDS = 2
@@ -186,7 +186,7 @@ def describe(ws: OpWorkspace, state: State, action: str, args: Arguments, facts:
         "warnCount": lint.get("warn", 0),
         "infoCount": lint.get("info", 0),
         "sequence": seq,
-        "next": legal_actions(state),
+        "next": legal_actions(state, action),
     }
     attempt = args.get("attempt")
     phase = args.get("phase") or (attempt.split(".", 1)[0] if attempt else None)
@@ -213,6 +213,7 @@ def status(op_dir: Path | str) -> dict[str, Any]:
         return {"ok": True, "operator_name": ws.name, "current_stage": None, "next": legal_actions(None)}
     problems = gates.frozen_problems(ws, state, state["artifact_hashes"].values())
     plan = state["plan"]
+    failed, last = _told(ws)
     return {
         "ok": True,
         "operator_name": ws.name,
@@ -225,6 +226,7 @@ def status(op_dir: Path | str) -> dict[str, Any]:
             name: {key: phase[key] for key in _PHASE_KEYS if key in phase}  # type: ignore[literal-required]
             for name, phase in ((name, phases(state)[name]) for name in phase_names(state))
         },
+        "failed_verdicts": failed,
         "decomposition": plan["decomposition"] if plan else None,
         "module_count": plan["module_count"] if plan else None,
         "composition": bool(state["composition"]),
@@ -232,8 +234,24 @@ def status(op_dir: Path | str) -> dict[str, Any]:
         "token_required": state["token_required"],
         "problems": [problem.one_line() for problem in problems],
         "sequence": loaded.tail.seq,
-        "next": legal_actions(state),
+        "next": legal_actions(state, last),
     }
+
+
+def _told(ws: OpWorkspace) -> tuple[int, str]:
+    """Return how many recorded verdicts failed since `init`, and the last action.
+
+    A phase's own count begins anew with each plan; this one tells a person how often the whole run has failed.
+    """
+    failed, last = 0, ""
+    for line in journal.read(ws.journal):
+        last = line.action
+        if last == "init":
+            failed = 0
+        verdict = line.facts.get("verdict", {})
+        infra = verdict.get("failure_category") == FailureCategory.INFRA
+        failed += last in ("record_verdict", "fail_phase") and verdict["status"] != Status.PASS and not infra
+    return failed, last
 
 
 _PHASE_KEYS = (
