@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -39,6 +40,11 @@ def test_result_has_the_contract_keys_and_is_sealed(place: Path) -> None:
     schema.check(result, "verify_result")
     assert results.is_sealed(result)
     assert not results.is_sealed({**result, "passed_cases": 9})
+    for name in ("verify_result_old.json", "first_run.json"):
+        (place / name).write_text(json.dumps(result))
+    assert project.hashes()["data"] == result["hashes"]["data"], "a result is no data of the task, whatever it is called"
+    (place / "first_run.json").write_text(json.dumps({**result, "passed_cases": 9}))
+    assert project.hashes()["data"] != result["hashes"]["data"]
 
 
 def test_result_of_another_implementation_has_its_own_file(place: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 import shutil
 from dataclasses import dataclass
@@ -10,11 +11,14 @@ from pathlib import Path
 
 from pypto_op.errors import ContractError
 from pypto_op.state.hashing import sha256_file
+from pypto_op.triton.run.results import is_sealed
 
 DEFAULT_IMPL = "triton_ascend_impl"
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}\Z")
 _DATA_NAME = re.compile(r"""["']([A-Za-z0-9_.\-]+\.jsonl?)["']""")
 _RESULTS = re.compile(r"(verify|perf)_result.*\.json\Z")
+_LONGEST_RESULT = 64 << 20
+"""Bytes; what is longer is data, whoever wrote it."""
 
 
 @dataclass(frozen=True)
@@ -80,12 +84,11 @@ class Project:
     def data_files(self) -> list[Path]:
         """Return the task's data: the JSON files that are no results."""
         files = [*sorted(self.folder.glob("*.json")), *sorted(self.folder.glob("*.jsonl"))]
-        return [path for path in files if not _RESULTS.match(path.name)]
+        return [path for path in files if not _is_result(path)]
 
     def hidden(self) -> list[Path]:
         """Return what the implementation may not read."""
-        results = [path for path in sorted(self.folder.glob("*.json")) if _RESULTS.match(path.name)]
-        return [self.task, *self.data_files(), *results, self.folder / "__pycache__"]
+        return [self.task, *self.folder.glob("*.json"), *self.folder.glob("*.jsonl"), self.folder / "__pycache__"]
 
     def hashes(self) -> dict[str, str]:
         """Return the sha256 of everything that a verdict depends on."""
@@ -118,6 +121,19 @@ class Project:
                 if not (folder / name).exists():
                     (folder / name).symlink_to(usual[0])
         return staged
+
+
+def _is_result(path: Path) -> bool:
+    """Whether a file is a result of ours: by its name, or, where `--output` named it otherwise, by its seal."""
+    if _RESULTS.match(path.name):
+        return True
+    try:
+        if path.stat().st_size > _LONGEST_RESULT:
+            return False
+        found = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return False
+    return isinstance(found, dict) and "seal" in found and is_sealed(found)
 
 
 def _together(paths: list[Path]) -> str:
