@@ -30,7 +30,18 @@ def test_all_three_files_are_written_and_the_self_test_passes(bare: OpWorkspace,
     told = call("verify", bare.root, "--self-test", "--json")
     assert told.code == 0, told.stdout + told.stderr
     assert {row["name"]: row["status"] for row in json.loads(told.stdout)["checks"]} == dict.fromkeys(
-        ("runner", "documents", "inputs", "golden", "planted_faults", "cancellation", "sanitiser", "composition"), "PASS"
+        (
+            "runner",
+            "documents",
+            "inputs",
+            "golden",
+            "planted_faults",
+            "natural_error",
+            "cancellation",
+            "sanitiser",
+            "composition",
+        ),
+        "PASS",
     )
     again = json.loads(call("harness", "new", bare.root, "--json").stdout)["files"]
     assert set(again.values()) == {"unchanged"}
@@ -65,6 +76,18 @@ def test_a_golden_that_overflows_gets_smaller_inputs_and_one_that_raises_drops_t
     with ReferenceSession(bare) as session:
         values = [value for _, value in session.make_inputs(huge)]
         assert session.golden(values, function="chain_golden", file=bare.golden).outputs[0].isfinite().all()
+
+
+def test_a_case_too_tight_for_honest_rounding_is_judged_by_what_is_natural_and_the_others_keep_their_tolerance(
+    bare: OpWorkspace, call: Call
+) -> None:
+    bare.golden.write_text("def chain_golden(x, y):\n    return (x - x.mean(-1, keepdim=True)) * 3 + 0 * y\n")
+    told = json.loads(call("harness", "new", bare.root, "--json").stdout)
+    cases = {case["id"]: case for case in suite_document.load(bare.suite).cases}
+    natural = {name for name, case in cases.items() if "policy" in case}
+    assert natural == set(told["natural"]) and all(share > 0.25 for share in told["natural"].values())
+    assert "L5_shift" in natural and not any(name.startswith(("L1", "L2")) for name in natural)
+    assert all(("atol" in case) is (name not in natural) for name, case in cases.items())
 
 
 def test_a_subtraction_gets_inputs_on_which_it_cancels(bare: OpWorkspace, call: Call) -> None:

@@ -66,6 +66,8 @@ def _suite(change: Callable[[list[dict[str, object]]], object]) -> Callable[[OpW
     return spoil
 
 
+STRESS = {"target": "out", "expression": "x * x + y", "relative_gap": 1e-5, "seed": 42, "reached": 1e5}
+
 FAULTS: dict[str, tuple[str, Callable[[OpWorkspace], None], str]] = {
     "runner-edited": ("runner", _edit("eval/adversarial_runner.py", "_compare = ", "_compare = print or "), "was changed"),
     "runner-missing": ("runner", lambda ws: ws.runner.unlink(), "cannot be read"),
@@ -88,6 +90,7 @@ FAULTS: dict[str, tuple[str, Callable[[OpWorkspace], None], str]] = {
     ),
     "outputs-too-small": ("planted_faults", _edit("chain_golden.py", "x * x + y", "(x * x + y) * 1e-9"), "all zero"),
     "no-cancellation": ("cancellation", _edit("chain_golden.py", "x * x + y", "x * x - y"), "no L5 case has cancellation_stress"),
+    "cancels-no-more": ("cancellation", _suite(lambda cases: cases[-1].update(cancellation_stress=STRESS)), "as is recorded"),
     "composition": ("composition", _edit("modules/chain_module12_golden.py", "square + y", "square - y"), "FAILED"),
 }
 
@@ -99,6 +102,15 @@ def test_each_check_fires(ws: OpWorkspace, fault: str) -> None:
     code, rows = checks(ws)
     assert code == 2
     assert rows[name]["status"] == "FAIL" and words in rows[name]["detail"], rows
+
+
+def test_a_tolerance_that_honest_rounding_exceeds_is_a_warning_with_its_remedy(ws: OpWorkspace) -> None:
+    _edit("chain_golden.py", "return x * x + y", "return (x * x).sum(-1, keepdim=True) - 32 + y")(ws)
+    rows = checks(ws)[1]
+    detail = rows["natural_error"]["detail"]
+    assert rows["natural_error"]["status"] == "PASS" and detail.startswith("warning") and "L5_17 (" in detail, rows
+    _suite(lambda cases: [case.update(policy="twin@2") for case in cases])(ws)
+    assert "warning" not in checks(ws)[1]["natural_error"]["detail"]
 
 
 def test_a_golden_that_never_ends_is_found_in_bounded_time(ws: OpWorkspace) -> None:

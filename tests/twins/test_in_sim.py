@@ -102,6 +102,16 @@ def test_an_honest_kernel_passes(op: str, variant: str | None, case: str, tmp_pa
     assert {"mare", "mere", "rmse"} <= set(measures)
 
 
+@pytest.mark.parametrize(("impl", "status"), [("variants/rmsnorm/matmul_sum.py", "PASS"), ("faults/rmsnorm/no_eps.py", "FAIL")])
+def test_the_policy_of_a_case_stands_in_the_place_of_its_tolerance(impl: str, status: str, tmp_path: Path) -> None:
+    def edit(case: dict[str, Any]) -> None:
+        case.update(atol=1e-12, rtol=1e-12, policy="twin@2")
+
+    report = judged("rmsnorm", impl, "L2_two_tiles_fp32", tmp_path, edit=edit)
+    assert report["status"] == status, report["first_failure"]
+    assert report["checks"][0]["policy"] == "twin@2"
+
+
 def test_a_golden_that_no_twin_can_run_blames_the_workspace(tmp_path: Path) -> None:
     def break_golden(case: dict[str, Any]) -> None:
         by_twin(case)

@@ -45,8 +45,11 @@ def harness_new(op_dir: Path, force: bool, no_rehearsal: bool, as_json: bool) ->
     made = new_harness(ws, force=force, try_cases=not no_rehearsal, progress=_teller())
     lines = [f"the suite has {made.cases} case(s)"]
     lines += [f"left out {name}: {why}" for name, why in made.dropped.items()]
+    if made.natural:
+        shares = ", ".join(f"{name} ({share:.2g})" for name, share in made.natural.items())
+        lines.append(f"judged by what is natural (policy twin), since honest rounding takes so much of the tolerance: {shares}")
     lines += [f"the suite still lacks something: {finding}" for finding in made.findings]
-    details = {"cases": made.cases, "dropped": made.dropped, "findings": made.findings}
+    details = {"cases": made.cases, "dropped": made.dropped, "natural": made.natural, "findings": made.findings}
     return _tell(ws, made.files, lines, details, as_json)
 
 

@@ -10,7 +10,7 @@ from pypto_op.documents.reading import read_text
 from pypto_op.harness import suite as suite_cases
 from pypto_op.harness.generated import Fate, Outcome, is_untouched, render, stamped_python, stamped_suite, write
 from pypto_op.harness.material import FLOATS, Material, gather
-from pypto_op.harness.rehearsal import Progress, rehearse
+from pypto_op.harness.rehearsal import Progress, Rehearsed, rehearse
 from pypto_op.state.hashing import sha256_bytes
 from pypto_op.stress.author import KEY, patterns_source
 from pypto_op.stress.sites import normalised
@@ -28,12 +28,14 @@ class Made:
         files: the three files, and what became of each.
         cases: how many cases the suite that lies there has.
         dropped: generated cases that were left out, and why.
+        natural: generated cases that are judged by the golden's natural error, and how many times the tolerance that is.
         findings: what the suite that lies there still lacks.
     """
 
     files: list[Outcome]
     cases: int
     dropped: dict[str, str] = field(default_factory=dict)
+    natural: dict[str, float] = field(default_factory=dict)
     findings: list[str] = field(default_factory=list)
 
 
@@ -62,12 +64,12 @@ def new_harness(ws: OpWorkspace, *, force: bool = False, try_cases: bool = True,
     """
     material = gather(ws)
     outcomes = write([(ws.test_inputs, inputs_text(material)), (ws.runner, runner_text())], force=force)
-    dropped: dict[str, str] = {}
+    rehearsed = Rehearsed([], {})
     if force or not ws.suite.exists() or is_untouched(read_text(ws.suite)):
         cases = suite_cases.cases(material)
         if try_cases:
-            rehearsed = rehearse(ws, cases, progress)
-            cases, dropped = rehearsed.cases, rehearsed.dropped
+            rehearsed = rehearse(ws, cases, material.spec.policy(), progress)
+            cases = rehearsed.cases
         else:
             cases = [case for case in cases if KEY not in case]  # without a search they would be ordinary cases
         outcomes += write([(ws.suite, stamped_suite(_suite(material, cases)))], force=force)
@@ -75,7 +77,7 @@ def new_harness(ws: OpWorkspace, *, force: bool = False, try_cases: bool = True,
         outcomes.append(Outcome(ws.suite, Fate.KEPT))
     suite = suite_document.load(ws.suite)
     findings = [finding.one_line() for finding in suite_document.check_complete(suite)]
-    return Made(outcomes, len(suite.cases), dropped, findings)
+    return Made(outcomes, len(suite.cases), rehearsed.dropped, rehearsed.natural, findings)
 
 
 def inputs_text(material: Material) -> str:

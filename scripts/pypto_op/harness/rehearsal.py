@@ -1,20 +1,27 @@
 """Tries cases on the golden before they go into a suite: a case on which the golden itself fails says nothing.
 
 The golden and the inputs file run in the reference process, with limits. A case whose golden overflows gets smaller
-inputs, as long as that helps; one on which it raises, overflows for good or is constant is left out, and is told.
+inputs, as long as that helps; one on which it raises, overflows for good or is constant is left out, and is told. A case
+whose tolerance is too tight for honest rounding (`twins.natural`) is judged by what is natural instead, and is told too.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pypto_op.backends.base import Limits
 from pypto_op.backends.reference import ReferenceSession
 from pypto_op.errors import ContractError
 from pypto_op.harness.suite import WORST_SUM
+from pypto_op.judge.contract import policy_of_case
+from pypto_op.judge.inputs import checks_precision
+from pypto_op.policy import Policy
 from pypto_op.stress.author import KEY, stress_case
+from pypto_op.twins.natural import MOST, NATURAL, natural_share
 from pypto_op.vocabulary import Outcome
 from pypto_op.workspace import OpWorkspace
 
@@ -24,6 +31,8 @@ if TYPE_CHECKING:
 _SECONDS = 60.0
 _SCALES = (1.0, 1e-1, 1e-2, 3e-3)
 """What the `scale` of a case is multiplied with until the golden stays finite."""
+_MILDER = (0.5, 0.25, 0.125)
+"""`scale` of an ordinary case whose outputs are so large that honest rounding exceeds the tolerance, the first that helps."""
 _LOST = (Outcome.TIMED_OUT, Outcome.CRASHED, Outcome.OUT_OF_MEMORY)
 
 Case = dict[str, Any]
@@ -38,14 +47,22 @@ class Rehearsed:
     Attributes:
         cases: those that say something, some with another `scale`.
         dropped: id -> why it was left out.
+        natural: id -> how many times its tolerance honest rounding takes, where that is so much that the case got a policy.
     """
 
     cases: list[Case]
     dropped: dict[str, str]
+    natural: dict[str, float] = field(default_factory=dict)
 
 
-def rehearse(ws: OpWorkspace, cases: Sequence[Case], progress: Progress | None = None) -> Rehearsed:
-    """Run the golden on every case; `progress` is called before each.
+def rehearse(ws: OpWorkspace, cases: Sequence[Case], policy: Policy, progress: Progress | None = None) -> Rehearsed:
+    """Run the golden on every case.
+
+    Args:
+        ws: the operator.
+        cases: of its suite.
+        policy: the operator's tolerance.
+        progress: called before each case.
 
     Raises:
         ContractError: `eval/test_inputs.py` or the golden does not work at all: no case is left.
@@ -53,6 +70,7 @@ def rehearse(ws: OpWorkspace, cases: Sequence[Case], progress: Progress | None =
     """
     kept: list[Case] = []
     dropped: dict[str, str] = {}
+    natural: dict[str, float] = {}
     with ReferenceSession(ws, limits=Limits(case_seconds=_SECONDS)) as session:
         for done, case in enumerate(cases):
             if progress is not None:
@@ -61,11 +79,39 @@ def rehearse(ws: OpWorkspace, cases: Sequence[Case], progress: Progress | None =
             if mended is None:
                 dropped[case["id"]] = problem
             elif not _same_stress(mended, kept):
-                kept.append(mended)
+                share = _natural_share(session, ws, mended, policy)
+                if math.isinf(share):
+                    dropped[case["id"]] = "other orders of summation are not finite at the same places"
+                    continue
+                milder = _milder(session, ws, mended, policy) if share > MOST else mended
+                if milder is None:
+                    natural[case["id"]] = share
+                    milder = {key: value for key, value in mended.items() if key not in ("atol", "rtol")}
+                    milder["policy"] = NATURAL.id
+                kept.append(milder)
     if not kept:
         first, why = next(iter(dropped.items()))
         raise ContractError(f"no case works; {first}: {why}", file=ws.golden, remedy="mend the golden or the inputs")
-    return Rehearsed(kept, dropped)
+    return Rehearsed(kept, dropped, natural)
+
+
+def _milder(session: ReferenceSession, ws: OpWorkspace, case: Case, policy: Policy) -> Case | None:
+    """Return an ordinary case with smaller inputs, where that leaves room for honest rounding; None for any other."""
+    if not {"zone", "scale", KEY} & set(case):
+        for scale in _MILDER:
+            milder = {**case, "scale": scale}
+            if not _problem(session, ws, milder) and _natural_share(session, ws, milder, policy) <= MOST:
+                return milder
+    return None
+
+
+def _natural_share(session: ReferenceSession, ws: OpWorkspace, case: Case, policy: Policy) -> float:
+    """Return how much of its tolerance honest rounding takes in a case that the golden answers."""
+    if not checks_precision(case):
+        return 0.0
+    inputs = [value for _, value in session.make_inputs(case)]
+    golden = partial(session.golden, inputs, function=ws.golden_name(), file=ws.golden)
+    return natural_share(golden, golden(), policy_of_case(policy, case))
 
 
 def _stressed(session: ReferenceSession, ws: OpWorkspace, case: Case) -> tuple[Case | None, str]:

@@ -80,11 +80,8 @@ class Contract:
         return chosen
 
     def policy_for(self, case: Mapping[str, Any]) -> Policy:
-        """Return the tolerance of a case: its own atol and rtol where the policy knows such, else the operator's."""
-        if self.policy_given or self.policy.name != "allclose" or not {"atol", "rtol"} <= set(case):
-            return self.policy
-        own = {"name": "allclose", "version": self.policy.version, "atol": case["atol"], "rtol": case["rtol"]}
-        return get_policy(own)
+        """Return the tolerance of a case (`policy_of_case`), unless the caller named one for all."""
+        return self.policy if self.policy_given else policy_of_case(self.policy, case)
 
     def natural_policy_for(self, case: Mapping[str, Any]) -> Policy | None:
         """Return the twin policy that a case must satisfy beside its tolerance, None when it names none.
@@ -98,9 +95,26 @@ class Contract:
         """Return the case's policy in a few words."""
         policy, natural = self.policy_for(case), self.natural_policy_for(case)
         also = f" + {natural.id}" if natural is not None else ""
-        if policy is self.policy or policy == self.policy:
+        if policy == self.policy or policy.needs_twins:
             return f"{policy.id}{also}"
         return f"{policy.id} atol={case['atol']:g} rtol={case['rtol']:g}{also}"
+
+
+def policy_of_case(policy: Policy, case: Mapping[str, Any]) -> Policy:
+    """Return the tolerance of a case: its own policy, or atol and rtol where the operator's knows such, else the operator's.
+
+    Args:
+        policy: the operator's.
+        case: of the suite.
+
+    Raises:
+        ContractError: there is no such policy.
+    """
+    if case.get("policy"):
+        return get_policy(case["policy"])
+    if policy.name != "allclose" or not {"atol", "rtol"} <= set(case):
+        return policy
+    return get_policy({"name": "allclose", "version": policy.version, "atol": case["atol"], "rtol": case["rtol"]})
 
 
 def load_contract(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pypto_op.backends.base import Limits
@@ -22,9 +23,10 @@ from pypto_op.judge import adversarial, planted_faults
 from pypto_op.judge.calling import positions, used_inputs
 from pypto_op.judge.compose import compose
 from pypto_op.judge.contract import Contract, load_contract
-from pypto_op.judge.inputs import digest
+from pypto_op.judge.inputs import checks_precision, digest, stress_of
 from pypto_op.stress.author import KEY
 from pypto_op.stress.sites import normalised
+from pypto_op.twins.natural import NATURAL, natural_share
 from pypto_op.vocabulary import ExitCode, Level, Outcome, Status
 from pypto_op.workspace import OpWorkspace
 
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
     from pypto_op.backends.base import RunResult, Value
 
 _OTHER_SEED = 987_654_321
+_STILL = 0.1
+"""The least share of its recorded condition number that a case must reach; seeds alone change it by less than half."""
 
 
 @dataclass
@@ -246,11 +250,33 @@ def _blind(known: _Known, told: set[tuple[str, int]]) -> Iterator[str]:
                 yield f"{port.name} from one that is wrong like this: {fault}"
 
 
+def _natural(known: _Known) -> str:
+    """Never a FAIL: what is too tight for honest rounding may still be what somebody wants, and kernels can be lucky."""
+    contract, ws = known.sound, known.ws
+    taken = positions(ws.golden, ws.golden_name(), contract.input_names, used_inputs(contract.interfaces, None))
+    shares = {}
+    for case in contract.cases:
+        answer = known.answers.get(case["id"])
+        if answer is None:
+            raise ContractError("not measured, since the golden is broken")
+        if checks_precision(case):
+            handed = [known.inputs[case["id"]][i] for i in taken]
+            golden = partial(known.session.golden, handed, function=ws.golden_name(), file=ws.golden)
+            shares[case["id"]] = natural_share(golden, answer, contract.policy_for(case))
+    tight = [f"{case} ({share:.2g} times)" for case, share in shares.items() if share > 1.0]
+    if not tight:
+        return f"honest rounding takes at most {max(shares.values(), default=0.0):.2g} of the tolerance"
+    return (
+        f"warning: honest rounding exceeds the tolerance of {', '.join(tight)}, so a right kernel can fail there; give the "
+        f'case smaller inputs, or "policy": "{NATURAL.id}" in the place of atol and rtol'
+    )
+
+
 def _cancellation(known: _Known) -> str:
     contract, ws = known.sound, known.ws
     found = golden_scan.scan(ws.golden, ws.golden_name()).subtractions
     stresses = [case for case in contract.cases if case["level"] == Level.L5 and KEY in case]
-    if not found:
+    if not found and not stresses:
         return "the golden subtracts nothing"
     if not stresses and set(_never_cancels(known)) < {normalised(s.expression) for s in found}:
         raise ContractError(
@@ -258,7 +284,37 @@ def _cancellation(known: _Known) -> str:
             file=ws.suite,
             remedy="run `pypto-op harness new`, or add L5_cancellation_stress_* cases",
         )
-    return f"{len(stresses)} case(s) for {len(found)} subtraction(s)"
+    least = min((_still_cancels(known, case) for case in stresses if "reached" in case[KEY]), default=None)
+    kept = "" if least is None else f"; their inputs reach at least {least:.2g} of the condition number that is recorded"
+    return f"{len(stresses)} case(s) for {len(found)} subtraction(s){kept}"
+
+
+def _still_cancels(known: _Known, case: Mapping[str, Any]) -> float:
+    """Return how much of its recorded condition number a case reaches now: its recipe or `make_inputs` may have changed.
+
+    Raises:
+        ContractError: less than `_STILL`.
+    """
+    contract, ws, stress = known.sound, known.ws, stress_of(case)
+    if stress is None or case["id"] not in known.inputs:
+        raise ContractError("not measured, since the inputs are broken")
+    taken = positions(ws.golden, ws.golden_name(), contract.input_names, used_inputs(contract.interfaces, None))
+    told = known.session.conditions(
+        [known.inputs[case["id"]][i] for i in taken],
+        function=ws.golden_name(),
+        file=ws.golden,
+        expression=stress.expression,
+        quantile=stress.quantile,
+    )
+    share = float(told["reached"]) / float(case[KEY]["reached"])
+    if share < _STILL:
+        raise ContractError(
+            f"its sums cancel {told['reached']:.3g} times, no longer {case[KEY]['reached']:.3g} times as is recorded",
+            file=known.suite or ws.suite,
+            where=f"case {case['id']}",
+            remedy="give it back its inputs, or a recipe by `pypto-op harness new` in a copy",
+        )
+    return share
 
 
 def _never_cancels(known: _Known) -> Iterator[str]:
@@ -298,6 +354,7 @@ CHECKS: dict[str, Check] = {
     "inputs": _inputs,
     "golden": _golden,
     "planted_faults": _faults,
+    "natural_error": _natural,
     "cancellation": _cancellation,
     "sanitiser": _sanitiser,
     "composition": _composition,

@@ -1,0 +1,68 @@
+"""How much of a tolerance honest rounding needs: the golden beside its worst twin and its float64 self, on the same inputs.
+
+Where that is much, a right kernel that adds up in another order fails, so the case must be judged by what is natural.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import torch
+
+from pypto_op.backends.base import RunResult
+from pypto_op.compare import TensorComparison, compare_leaves
+from pypto_op.policy import Policy, get_policy
+from pypto_op.vocabulary import Outcome
+
+NATURAL = get_policy("twin@2")
+"""The policy of a case whose tolerance is too tight for honest rounding."""
+
+MOST = 0.25
+"""Share of the tolerance that these may need: the greatest of many rounding errors varies by a factor of 2 to 3 from one
+order of additions to the next (`reproduce.conclusion.ALIKE`), and other seeds come on top."""
+
+_WORST = "sequential"
+"""The twin whose rounding errors grow fastest with the length of a sum; the others would cost a run each and say less."""
+
+
+def natural_share(golden: Callable[..., RunResult], native: RunResult, policy: Policy) -> float:
+    """Return how much of a tolerance honest rounding takes, 0 where nothing, above 1 where it exceeds it.
+
+    One rounding of an output to its own dtype is no part of it, of either side: 16-bit tolerances are made for that.
+
+    Args:
+        golden: runs the golden on the inputs of the case; takes `twin` and `float64` as `ReferenceSession.golden`.
+        native: what the golden answered as it stands.
+        policy: the tolerance; a twin policy has room for whatever is natural.
+
+    Returns:
+        The worst output's share; inf where honest runs are not finite at the same places.
+    """
+    if policy.needs_twins:
+        return 0.0
+    runs = [golden(float64=True), golden(twin=_WORST)]
+    answers = [run.outputs for run in runs if run.outcome is Outcome.OK and len(run.outputs) == len(native.outputs)]
+    return max((_share(answer, native.outputs, policy) for answer in answers), default=0.0)
+
+
+def _share(answer: Sequence[torch.Tensor], native: Sequence[torch.Tensor], policy: Policy) -> float:
+    pairs = [(mine.to(golden.dtype), golden) for mine, golden in zip(answer, native, strict=True) if golden.is_floating_point()]
+    if not pairs:
+        return 0.0
+    mine, golden = zip(*pairs, strict=True)
+    names = [str(place) for place in range(len(pairs))]
+    found = compare_leaves(mine, golden, names=names, policy=policy).per_tensor
+    return max(_share_of(leaf, golden[place].dtype, policy) for place, leaf in enumerate(found))
+
+
+def _share_of(leaf: TensorComparison, dtype: torch.dtype, policy: Policy) -> float:
+    if leaf.special_mismatch_count:
+        return math.inf
+    used = leaf.max_violation or 0.0
+    numbers = policy.for_dtype(leaf.dtype)
+    relative = float(numbers.get("rtol", numbers.get("mare", 0.0)))
+    rounding = min(torch.finfo(dtype).eps / relative, 1.0) if relative else 0.0
+    if rounding == 1.0:  # the tolerance holds not even one rounding
+        return used if used > 1.0 else 0.0
+    return max(0.0, used - rounding) / (1.0 - rounding)
