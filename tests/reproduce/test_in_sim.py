@@ -168,3 +168,16 @@ def test_a_wrong_shape_is_no_matter_of_rounding(tmp_path: Path) -> None:
     ws = place(tmp_path, change=("    return out\n", "    return out[:, :-1]\n"))
     answer = reproduce(ws)
     assert answer.code == 2 and "another reason than its numbers" in answer.stderr
+
+
+def test_before_there_is_an_integrated_kernel_the_last_module_is_meant(tmp_path: Path) -> None:
+    root = tmp_path / "custom" / "chain"
+    shutil.copytree(OPERATORS / "chain", root, ignore=shutil.ignore_patterns("__pycache__", "_debug"))
+    ws = OpWorkspace.at(root)
+    ws.impl.unlink(missing_ok=True)
+    case = json.loads(ws.suite.read_text())["cases"][-1]["id"]
+    told = command("reproduce", str(root), "--case", case, "--mode", "sim")
+    assert told.code == 2 and "does not fail" in told.stderr, told
+    assert json.loads((ws.debug_dir / "reproduce_report.json").read_text())["wrapper"] == "chain_module12_wrapper"
+    told = command("verify", str(root), "--modes", "sim")
+    assert told.code == 2 and "--up-to-module 2" in told.stdout + told.stderr, told

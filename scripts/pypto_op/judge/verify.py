@@ -165,9 +165,9 @@ class _Verification:
         self.hashes = self._hashes(subject)
         cases = contract.select(request.levels, request.case) if request.only is None else [request.only]
         if not subject.impl.is_file():
-            raise ContractError(
-                sentence_of_missing(subject), file=self._shown(subject.impl), remedy="write it (coder), then verify"
-            )
+            staged = self.ws.existing_module_phases() if subject.phase is None else []
+            remedy = f"a module is judged with `--up-to-module {staged[-1]}`" if staged else "write it (coder), then verify"
+            raise ContractError(sentence_of_missing(subject), file=self._shown(subject.impl), remedy=remedy)
         check_inputs_there(self.ws)
         check_runnable(self.ws.root)
         backends: dict[Mode, Backend] = {mode: get_backend(mode) for mode in dict.fromkeys(request.modes)}

@@ -24,8 +24,9 @@ from pypto_op.reproduce import suite_patch
 from pypto_op.reproduce.conclusion import Judgement, OutputDrift, judge_drift
 from pypto_op.reproduce.drift import KernelDrift, kernel_drift
 from pypto_op.reproduce.script import Drift, Script, write_script
+from pypto_op.state import store
 from pypto_op.vocabulary import Conclusion, Mode, Status
-from pypto_op.workspace import OPERATORS_DIR, OpWorkspace
+from pypto_op.workspace import OPERATORS_DIR, OpWorkspace, parse_phase
 
 RESULT = "tolerance_analysis.json"
 """The result, beside the script in `_debug/`."""
@@ -42,7 +43,8 @@ class Request:
     Attributes:
         case: id of the failing case.
         impl: the file that failed, when it is not the operator's own.
-        up_to_module: the cumulative phase k that failed.
+        up_to_module: the cumulative phase k that failed; without it and `impl`, and before there is an integrated impl: the
+            state's active phase, or the last one that has a file.
         mode: where it failed; None: the first that failed, the device before the simulator.
         again: run the kernel even if there is a report about these bytes.
         confirm: also run the kernel on the milder case that is proposed.
@@ -72,7 +74,7 @@ def reproduce(ws: OpWorkspace, request: Request) -> dict[str, Any]:
         InfraError: the machine cannot run it.
     """
     contract = load_contract(ws)
-    subject = resolve(ws, contract.total_modules, impl=request.impl, up_to=request.up_to_module)
+    subject = resolve(ws, contract.total_modules, impl=request.impl, up_to=_phase(ws, request))
     case = contract.select(None, request.case)[0]
     if contract.suite_source != "file":
         raise ContractError("there is no suite file to look the case up in", file=ws.suite, remedy="run `pypto-op harness new`")
@@ -88,6 +90,16 @@ def reproduce(ws: OpWorkspace, request: Request) -> dict[str, Any]:
     schema.check(result, "reproduction", file=ws.debug_dir / RESULT)
     write_atomically(ws.debug_dir / RESULT, json.dumps(result, indent=2, allow_nan=False) + "\n")
     return result
+
+
+def _phase(ws: OpWorkspace, request: Request) -> int | str | None:
+    written = ws.existing_module_phases()
+    if request.up_to_module is not None or request.impl is not None or ws.impl.is_file() or not written:
+        return request.up_to_module
+    state = store.load(ws).state
+    active = state["stage5_phases"]["active_phase"] if state is not None else None
+    phase = parse_phase(active) if active else None
+    return phase if phase in written else written[-1]
 
 
 def _propose(

@@ -16,7 +16,9 @@ from pypto_op.workspace import OpWorkspace
 @click.argument("op_dir", type=click.Path(path_type=Path))
 @click.option("--case", required=True, metavar="ID", help="The case that fails.")
 @click.option("--impl", type=click.Path(path_type=Path), help="The file that failed, when it is not the operator's own.")
-@click.option("--up-to-module", metavar="K", help="The cumulative phase M_K that failed.")
+@click.option(
+    "--up-to-module", metavar="K", help="The cumulative phase M_K that failed; default before integration: the active one."
+)
 @click.option("--mode", type=click.Choice([str(mode) for mode in Mode]), help="Where it failed; default: the first that did.")
 @click.option("--again", is_flag=True, help="Run the kernel even if there is a report about these bytes.")
 @click.option("--no-confirm", is_flag=True, help="Do not run the kernel on the milder case that is proposed.")
