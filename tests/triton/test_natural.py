@@ -10,7 +10,7 @@ import pytest
 import torch
 from tests.triton import lab
 
-from pypto_op.triton.run.judgement import compare, policy_of
+from pypto_op.triton.run.judgement import compare, policy_of, second_look
 from pypto_op.triton.run.natural import is_natural
 from pypto_op.triton.run.project import Project
 
@@ -30,7 +30,7 @@ def product() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
 def test_another_order_of_summation_is_natural_and_the_plain_rule_refuses_it(product) -> None:
     a, b, truth = product
     assert not compare(a @ b, _in_blocks(a, b), policy_of(None)).ok
-    assert is_natural(a @ b, _in_blocks(a, b), truth)
+    assert is_natural([(a @ b, _in_blocks(a, b), truth)])
 
 
 WRONG: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
@@ -46,13 +46,30 @@ WRONG: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
 @pytest.mark.parametrize("name", sorted(WRONG))
 def test_wrong_numbers_are_not_natural(name: str, product) -> None:
     a, b, truth = product
-    assert not is_natural(a @ b, WRONG[name](a, b), truth)
+    assert not is_natural([(a @ b, WRONG[name](a, b), truth)])
 
 
 def test_a_reference_that_is_another_in_float64_excuses_nothing(product) -> None:
     a, b, truth = product
-    assert not is_natural(a @ b, a @ b + 1, truth * (torch.rand_like(truth) > 0.5))
-    assert not is_natural([a @ b, torch.tensor([1])], [a @ b, torch.tensor([2])], [truth, torch.tensor([1])])
+    assert not is_natural([(a @ b, a @ b + 1, truth * (torch.rand_like(truth) > 0.5))])
+
+
+def test_what_is_no_float_tensor_is_held_to_the_plain_rule(product) -> None:
+    """Beside a natural product: a wrong number, a wrong integer, and the right tensors under each other's keys."""
+    a, b, truth = product
+    want, got = a @ b, _in_blocks(a, b)
+
+    def passes(expected, actual, right) -> bool:
+        found = compare(expected, actual, policy_of(None))
+        assert found.error_type == "PrecisionError"
+        return second_look(found, expected, actual, right).ok
+
+    assert passes((want, 2.5, torch.tensor([1])), (got, 2.5, torch.tensor([1])), (truth, 2.5, torch.tensor([1])))
+    assert passes(want, [got], truth)
+    assert not passes((want, 2.5), (got, 3.5), (truth, 2.5))
+    assert not passes((want, torch.tensor([1])), (got, torch.tensor([2])), (truth, torch.tensor([1])))
+    assert passes({"a": want, "b": want * 2}, {"b": got * 2, "a": got}, {"a": truth, "b": truth * 2})
+    assert not passes({"a": want, "b": want * 2}, {"b": got, "a": got * 2}, {"a": truth, "b": truth * 2})
 
 
 @pytest.mark.parametrize(("tail", "status"), [("", "PASS"), ("; k -= 16", "FAIL")])

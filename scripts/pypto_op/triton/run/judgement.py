@@ -75,12 +75,25 @@ def second_look(found: Judgement, expected: Any, actual: Any, truth: Any) -> Jud
     """Return the verdict on outputs that the default rule refused, after a look at the reference in float64 (`natural`)."""
     if truth is None:
         found.message += "\nno second look: the reference does not run in float64"
-    elif natural.is_natural(expected, actual, truth):
+    elif _is_natural(expected, actual, truth):
         judged = {"judged_by": f"float64: within {natural.FACTOR:g} times the reference's own error"}
         return Judgement(metrics={name: numbers | judged for name, numbers in found.metrics.items()})
     else:
         found.message += f"\nsecond look: more than {natural.FACTOR:g} times as far from float64 as the reference is"
     return found
+
+
+def _is_natural(expected: Any, actual: Any, truth: Any) -> bool:
+    """Whether every float tensor is natural and everything else is right by the default rule."""
+    (problem, pairs), (no_truth, rights) = _paired(expected, actual), _paired(expected, truth)
+    if problem or no_truth:
+        return False
+    rows = [(want, got, right) for (_, want, got), (_, _, right) in zip(pairs, rights, strict=True)]
+    floats = [row for row in rows if isinstance(row[0], torch.Tensor) and row[0].is_floating_point()]
+    others = [(want, got) for want, got, _ in rows if not isinstance(want, torch.Tensor) or not want.is_floating_point()]
+    if others and not compare([want for want, _ in others], [got for _, got in others], policy_of(None)).ok:
+        return False
+    return natural.is_natural(floats)
 
 
 def _origin(
@@ -109,10 +122,7 @@ def _origin(
 
 def compare(expected: Any, actual: Any, policy: Policy) -> Judgement:
     """Compare two returned structures: same nesting, shapes and dtypes, numbers by the policy."""
-    if isinstance(expected, torch.Tensor) != isinstance(actual, torch.Tensor):
-        expected, actual = _unwrapped(expected), _unwrapped(actual)
-    pairs: list[tuple[str, Any, Any]] = []
-    problem = _pair("output", expected, actual, pairs)
+    problem, pairs = _paired(expected, actual)
     if problem:
         return Judgement("StructureMismatch", problem)
     compared: list[tuple[str, torch.Tensor, torch.Tensor]] = []
@@ -134,6 +144,14 @@ def compare(expected: Any, actual: Any, policy: Policy) -> Judgement:
         return Judgement(metrics=metrics)
     structural = str(found.category) == "structural"
     return Judgement("StructureMismatch" if structural else "PrecisionError", found.message, metrics)
+
+
+def _paired(expected: Any, actual: Any) -> tuple[str | None, list[tuple[str, Any, Any]]]:
+    """Return what is wrong with the structure, or None, and the leaves by name; a tensor may stand for a list of one."""
+    if isinstance(expected, torch.Tensor) != isinstance(actual, torch.Tensor):
+        expected, actual = _unwrapped(expected), _unwrapped(actual)
+    pairs: list[tuple[str, Any, Any]] = []
+    return _pair("output", expected, actual, pairs), pairs
 
 
 def _pair(name: str, expected: Any, actual: Any, into: list[tuple[str, Any, Any]]) -> str | None:

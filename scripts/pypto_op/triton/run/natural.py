@@ -7,13 +7,12 @@ reference in float64: the implementation may be as wrong as the reference, times
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 import torch
 
 from pypto_op.compare import compare_leaves
 from pypto_op.policy import Policy, get_policy
-from pypto_op.triton.run.packing import tensors_of
 
 FACTOR = 16.0
 """Another order of summation costs up to about 5 times the reference's error; products in TF32 or half precision over 100."""
@@ -28,26 +27,19 @@ def policy() -> Policy:
     return get_policy({"name": "twin", "version": 1, "factor": {"mare": FACTOR, "mere": FACTOR, "rmse": FACTOR}})
 
 
-def is_natural(expected: Any, actual: Any, truth: Any) -> bool:
-    """Whether outputs of the same structure are as near to the truth as arithmetic in their dtype lets them be.
+def is_natural(leaves: Sequence[tuple[torch.Tensor, torch.Tensor, torch.Tensor]]) -> bool:
+    """Whether float outputs are as near to the truth as arithmetic in their dtype lets them be.
 
     Args:
-        expected: what the reference returned.
-        actual: what the implementation returned.
-        truth: what the reference returns in float64.
+        leaves: per output: what the reference returned, what the implementation returned (same shape and dtype), and what
+            the reference returns in float64.
     """
-    rows = list(zip(tensors_of(expected), tensors_of(actual), tensors_of(truth), strict=False))
-    floats = [row for row in rows if row[0].is_floating_point()]
-    if len(rows) != len(tensors_of(expected)) or len(rows) != len(tensors_of(truth)) or not floats:
+    if any(want.shape != right.shape or right.dtype is not torch.float64 or not _near(want, right) for want, _, right in leaves):
         return False
-    if any(not torch.equal(want, got) for want, got, _ in rows if not want.is_floating_point()):
+    if not leaves or not all(_each_element(*leaf) for leaf in leaves):
         return False
-    if any(want.shape != right.shape or right.dtype is not torch.float64 or not _near(want, right) for want, _, right in floats):
-        return False
-    if not all(_each_element(*row) for row in floats):
-        return False
-    names = [str(position) for position in range(len(floats))]
-    wants, gots, rights = ([row[i] for row in floats] for i in range(3))
+    names = [str(position) for position in range(len(leaves))]
+    wants, gots, rights = ([leaf[i] for leaf in leaves] for i in range(3))
     return compare_leaves(gots, rights, names=names, policy=policy(), twins=[wants]).all_close
 
 
