@@ -12,6 +12,7 @@ import torch
 
 from pypto_op.stress.conditioning import Conditions, Site, strongest
 from pypto_op.stress.sites import normalised
+from pypto_op.stress.worker import find
 
 GOLDEN = """
 import torch
@@ -113,3 +114,17 @@ def test_the_named_site_wins_over_a_worse_one() -> None:
 )
 def test_spaces_and_brackets_do_not_matter(written: str, wanted: str) -> None:
     assert normalised(written) == wanted
+
+
+def test_of_whichever_cancels_worst_the_recipe_s_own_site_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "b_golden.py"
+    path.write_text("def golden(x, y):\n    total = x.sum(-1)\n    return total + (y - 0.9 * y).sum(-1)\n")
+    made = {"x": torch.randn(8, 16, generator=torch.Generator().manual_seed(0)), "y": torch.full((8, 16), 2.0)}
+    spec = importlib.util.spec_from_file_location("b_golden", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    message = {"file": str(path), "case": {}, "expression": None, "quantile": 0.5, "condition": 1e4, "seed": 1, "runs": 60}
+    assert max(measured(module, *made.values()).values(), key=lambda site: site.condition(0.5)).expression == "y - 0.9 * y"
+    found = find(module.golden, lambda case: dict(made), ["x", "y"], message)
+    assert found["expression"] == "x.sum(-1)" and found["reached"] >= 1e4
