@@ -37,6 +37,7 @@ def show_report(console: Console, report: Mapping[str, Any], *, verdict_only: bo
     """Print a report: table of cases, first failure, caveats, and the verdict as the last line."""
     if report["checks"] and not verdict_only:
         console.print(_table(report))
+        _show_reasons(console, report)
     if report["suite_source"] == "derived":
         console.print("[yellow]No eval/adversarial_suite.json: the cases were derived from SPEC.md.[/yellow]")
     _show_failure(console, report, words=not verdict_only)
@@ -54,17 +55,15 @@ def show_report(console: Console, report: Mapping[str, Any], *, verdict_only: bo
 
 
 def _table(report: Mapping[str, Any]) -> Table:
-    modes = list(report["per_mode_status"])
+    modes = _judged_modes(report)
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in ("case", "level", "dtype", "shape", *modes):
         table.add_column(heading, no_wrap=True)
-    table.add_column("max abs diff", justify="right")
-    table.add_column("of allowed", justify="right")
-    table.add_column("reason")
+    table.add_column("max abs\ndiff", justify="right", no_wrap=True)
+    table.add_column("of\nallowed", justify="right", no_wrap=True)
     for check in report["checks"]:
         shape = " ".join(f"{symbol}={size}" for symbol, size in check.get("shape", {}).items())
         results = [check["modes"].get(mode, {}) for mode in modes]
-        reasons = dict.fromkeys(r["reason"] for r in results if r and r["status"] != Status.PASS and r["reason"])
         table.add_row(
             escape(check["id"]),
             check["level"],
@@ -73,9 +72,29 @@ def _table(report: Mapping[str, Any]) -> Table:
             *(styled(r.get("status", Status.SKIPPED)) for r in results),
             _number(check["max_abs_diff"]),
             _number(_violation(results)),
-            escape("; ".join(reasons)),
         )
     return table
+
+
+def _show_reasons(console: Console, report: Mapping[str, Any]) -> None:
+    """Say why each case but the first failure does not pass; in a column the sentences would push the numbers out."""
+    first = (report["first_failure"] or {}).get("case_id")
+    for check in report["checks"]:
+        results = [check["modes"].get(mode, {}) for mode in _judged_modes(report)]
+        reasons = dict.fromkeys(r["reason"] for r in results if r and r["status"] != Status.PASS and r["reason"])
+        if reasons and check["id"] != first:
+            console.print(f"{escape(check['id'])}: {escape('; '.join(reasons))}")
+
+
+def _judged_modes(report: Mapping[str, Any]) -> list[str]:
+    """Return the modes that judged something, or all when none did: why a mode could not is said once, below the table."""
+    modes = list(report["per_mode_status"])
+    judged = [
+        mode
+        for mode in modes
+        if any(c["modes"].get(mode, {}).get("status", "SKIPPED") != Status.SKIPPED for c in report["checks"])
+    ]
+    return judged or modes
 
 
 def _show_failure(console: Console, report: Mapping[str, Any], *, words: bool) -> None:
