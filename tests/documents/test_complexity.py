@@ -7,6 +7,7 @@ from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pypto_op.bundle_files import bundle_root
 from pypto_op.documents import complexity, golden
 from pypto_op.documents.golden import Signals
 from pypto_op.errors import ContractError
@@ -198,6 +199,12 @@ def test_tiles_fit_the_buffer_and_name_their_alignment(dtype, alignment):
         complexity.decide(Signals(9, 1, 1, 0), dtype=dtype, ub_bytes=64)
     with pytest.raises(ContractError, match="no dtype"):
         complexity.decide(Signals(9, 1, 1, 0), dtype="fp4")
+
+
+def test_the_tail_is_aligned_for_the_narrowest_dtype_of_the_spec():
+    golden = bundle_root() / "examples" / "ops" / "softmax" / "softmax_golden.py"
+    tiles = complexity.analyse(golden).tile_baseline
+    assert (tiles["dtype"], tiles["tail_alignment"]) == ("float32", 16) and tiles["tail_dtype"] in ("float16", "bfloat16")
 
 
 def test_the_command_prints_the_line_that_design_md_needs(tmp_path):

@@ -8,10 +8,12 @@ Below 1.3 it is one module; above, the total rounded half up, but no more than o
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pypto_op.documents import spec
 from pypto_op.documents.golden import Signals, read_signals
 from pypto_op.errors import ContractError
 from pypto_op.vocabulary import DTYPE_ALIASES, Decomposition
@@ -83,7 +85,7 @@ def analyse(
     """Count the signals in a golden and decide.
 
     Args:
-        golden: `<op>_golden.py`.
+        golden: `<op>_golden.py`; a SPEC.md beside it says which dtypes tensors are stored in.
         state_groups, cross_tile_reduces: what a person counted, instead of what the analysis finds.
         dtype: of the vector work, for the tile baseline.
         ub_bytes: size of the unified buffer.
@@ -92,10 +94,14 @@ def analyse(
         ContractError: the file cannot be read or parsed, or holds no golden function.
     """
     signals = read_signals(golden).replaced(state_groups=state_groups, cross_tile_reduces=cross_tile_reduces)
-    return decide(signals, dtype=dtype, ub_bytes=ub_bytes)
+    try:
+        stored = spec.load(Path(golden).with_name("SPEC.md")).supported_dtypes
+    except ContractError:  # not written yet, or not fit: `pypto-op check` tells that
+        stored = ()
+    return decide(signals, dtype=dtype, ub_bytes=ub_bytes, stored=stored)
 
 
-def decide(signals: Signals, *, dtype: str = "float32", ub_bytes: int = UB_BYTES) -> DesignParams:
+def decide(signals: Signals, *, dtype: str = "float32", ub_bytes: int = UB_BYTES, stored: Sequence[str] = ()) -> DesignParams:
     """Return what follows from the signals; see the module's text for the formula."""
     lines = signals.effective_lines / LINES_PER_UNIT
     state = float(signals.state_groups)
@@ -104,14 +110,15 @@ def decide(signals: Signals, *, dtype: str = "float32", ub_bytes: int = UB_BYTES
     cap = max(1, math.ceil(signals.effective_lines / LEAST_LINES_PER_MODULE))
     # Half up: Python's round() would send 2.5 to 2.
     count = 1 if total < SINGLE_BELOW else max(1, min(math.floor(total + 0.5), cap, MAX_MODULES))
-    return DesignParams(signals, lines, state, ops, total, count, tile_baseline(signals, dtype, ub_bytes))
+    return DesignParams(signals, lines, state, ops, total, count, tile_baseline(signals, dtype, ub_bytes, stored))
 
 
-def tile_baseline(signals: Signals, dtype: str, ub_bytes: int) -> dict[str, Any]:
+def tile_baseline(signals: Signals, dtype: str, ub_bytes: int, stored: Sequence[str] = ()) -> dict[str, Any]:
     """Return the tiles to begin with.
 
     Keys: `cube` three times [128, 128] or None without matmuls; `vector` [T, T] with the largest T of 64, 32, 16
-    for which all live tensors of a step fit the unified buffer; `tail_alignment` in elements (32 bytes).
+    for which all live tensors of a step fit the unified buffer; `tail_alignment` in elements (32 bytes) of
+    `tail_dtype`, the narrowest of `dtype` and those that tensors are `stored` in.
 
     Raises:
         ContractError: unknown dtype, or not even a 16 x 16 tile fits.
@@ -120,6 +127,7 @@ def tile_baseline(signals: Signals, dtype: str, ub_bytes: int) -> dict[str, Any]
     if word not in _BYTES:
         raise ContractError(f"{dtype[:40]!r} is no dtype for tiles", remedy=f"use {', '.join(_BYTES)}")
     size = _BYTES[word]
+    narrowest = min([word, *(DTYPE_ALIASES.get(name, name) for name in stored)], key=lambda name: _BYTES.get(name, size))
     live = _LIVE_TENSORS["reduce" if signals.cross_tile_reduces else "binary"]
     fitting = [tile for tile in _VECTOR_TILES if tile * tile * size * live <= ub_bytes]
     if not fitting:
@@ -127,7 +135,8 @@ def tile_baseline(signals: Signals, dtype: str, ub_bytes: int) -> dict[str, Any]
     return {
         "cube": [list(_CUBE_BASELINE) for _ in range(3)] if signals.matmuls else None,
         "vector": [fitting[0], fitting[0]],
-        "tail_alignment": 32 // size,
+        "tail_alignment": 32 // _BYTES.get(narrowest, size),
+        "tail_dtype": narrowest,
         "live_tensors": live,
         "bytes_used": fitting[0] ** 2 * size * live,
         "dtype": word,
