@@ -112,11 +112,11 @@ def test_inputs_that_nothing_enlarges_get_a_scale_of_their_own() -> None:
     assert candidates({**CASE, "scale": {"x": 0.5}}, ["x", "w"])[1].change == {"scale": {"x": 0.5, "w": 0.5}}
 
 
-def test_the_scales_of_a_recipe_shrink_to_1() -> None:
+def test_the_scales_of_a_recipe_shrink() -> None:
     recipe = [{"input": "x", "pattern": "mirror", "gap": 0.0, "scale": 30.0}, {"input": "y", "pattern": "repeat"}]
     milder = candidates({**CASE, "cancellation_stress": {"expression": "a @ b", "recipe": recipe, "reached": 1e5}})
     scaled = [m for m in milder if m.knob == "recipe_scale"]
-    assert [m.after for m in scaled] == [3.0, 1.0]
+    assert [m.after for m in scaled] == [3.0, 1.0, 0.5, 0.25]
     assert [step.get("scale") for step in scaled[1].change["cancellation_stress"]["recipe"]] == [1.0, None]
     assert "reached" not in scaled[0].change["cancellation_stress"]
 
@@ -139,6 +139,7 @@ def test_the_first_candidate_with_a_margin_is_taken() -> None:
         ("L5_scale_A_1e4", "scale_A", 1e4, 10.0, "L5_scale_A_10"),
         ("L5_scale_A_1e+04", "scale_A", 1e4, 100.0, "L5_scale_A_100"),
         ("L5_big_10000_fp16", "scale", 10000, 1000.0, "L5_big_1000_fp16"),
+        ("L2_p0_1_float32", "scale", 1.0, 0.25, "L2_p0_1_float32_scale_0.25"),
         ("L5_huge", "scale", 1e15, 1e6, "L5_huge_scale_1e6"),
         ("L5_cancellation_stress_out_bestfound", "gap", 1e-5, 1e-3, "L5_cancellation_stress_out_gap_0.001"),
         ("L5_21e4x", "scale", 1e4, 10.0, "L5_21e4x_scale_10"),

@@ -98,7 +98,7 @@ def _recipe_scales(case: Case) -> Iterator[list[Milder]]:
     largest = max((abs(float(step.get(_SCALE, 1.0))) for step in steps), default=1.0)
     kept = {key: value for key, value in stress.items() if key != "reached"}
     found: list[Milder] = []
-    for new in [*_smaller(largest), 1.0] if largest > 1.0 else []:
+    for new in [*_smaller(largest), 1.0, *_HALVES[:2]] if largest > 1.0 else []:
         recipe = [{**step, _SCALE: min(float(step[_SCALE]), new)} if _SCALE in step else dict(step) for step in steps]
         found.append(Milder({_STRESS: {**kept, "recipe": recipe}}, f"recipe_{_SCALE}", largest, new))
     if found:
@@ -198,7 +198,7 @@ def patched(suite: Mapping[str, Any], proposal: Mapping[str, Any]) -> dict[str, 
 def new_id(name: str, milder: Milder, taken: Sequence[str]) -> str:
     """Return an id that tells the new magnitude: in the place of the old one where the name has it."""
     after = _text(milder.after)
-    for before in _spellings(milder.before):
+    for before in _spellings(milder.before) if milder.before != 1.0 else ():  # a default; a 1 in the name is another number
         found = re.search(rf"(?<![0-9.]){re.escape(before)}(?![0-9.])", name)
         if found:
             name = f"{name[: found.start()]}{after}{name[found.end() :]}"
