@@ -85,8 +85,8 @@ def _zone(name, shapes):
         hot = torch.arange(rows, device=DEVICE) % inner
         x = torch.nn.functional.one_hot(hot, inner).to(torch.float32)
         return x, w * inner**0.5, bias * 0.0
-    if name == "one_nan":  # poisons its own row and no other
-        x[rows // 2, inner - 1] = float("nan")
+    if name == "one_nan":  # one in each input: they poison one row and two columns, and nothing else
+        x[rows // 2, inner - 1] = w[inner // 2, 3] = bias[-1] = float("nan")
         return x, w, bias
     raise ValueError(f"unknown zone {name!r}")
 
