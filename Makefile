@@ -9,7 +9,7 @@ WORKERS := $(shell $(PYTHON) -c "import os; print((os.cpu_count() or 1) + 1)")
 
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: setup clients demo test test-quick bench check clean
+.PHONY: setup clients demo test test-all test-quick bench check clean
 
 $(STAMP): pyproject.toml scripts/setup.sh
 	@bash scripts/setup.sh "$(PYTHON)" "$(VENV)"
@@ -27,6 +27,9 @@ demo: $(STAMP)
 
 test: $(STAMP) clients
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+
+test-all: $(STAMP) clients
+	@PYPTO_OP_ALL_CASES=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 test-quick: $(STAMP)
 	@$(BIN)/python -m pytest -n $(WORKERS) -m "not sim and not slow and not harness"
