@@ -25,20 +25,25 @@ STARTS_THREAD = frozenset({"_thread.start_new_thread", "_thread.start_new", "_th
 )
 """Every thread of Python is started by one of these."""
 HANDLES_SIGNAL = "signal.signal"
-RUNS_BESIDE = STARTS_THREAD | frozenset(
-    {"threading.Thread", "threading.Timer", "asyncio.to_thread", "subprocess.Popen", "subprocess.run", "subprocess.call"}
-    | {"subprocess.check_call", "subprocess.check_output", "os.system", "os.popen", "os.fork", "os.forkpty"}
-    | {
-        f"concurrent.futures{part}.{pool}"
-        for part in ("", ".thread", ".process")
-        for pool in ("ThreadPoolExecutor", "ProcessPoolExecutor")
-    }
-    | {
-        f"{home}.{kind}"
-        for home in ("multiprocessing", "multiprocessing.dummy", "torch.multiprocessing")
-        for kind in ("Process", "Pool")
-    }
-    | {"multiprocessing.pool.Pool", "multiprocessing.pool.ThreadPool", "torch.multiprocessing.spawn"}
+FORKS = frozenset({"os.fork", "os.forkpty"})
+RUNS_BESIDE = (
+    STARTS_THREAD
+    | FORKS
+    | frozenset(
+        {"threading.Thread", "threading.Timer", "asyncio.to_thread", "subprocess.Popen", "subprocess.run", "subprocess.call"}
+        | {"subprocess.check_call", "subprocess.check_output", "os.system", "os.popen"}
+        | {
+            f"concurrent.futures{part}.{pool}"
+            for part in ("", ".thread", ".process")
+            for pool in ("ThreadPoolExecutor", "ProcessPoolExecutor")
+        }
+        | {
+            f"{home}.{kind}"
+            for home in ("multiprocessing", "multiprocessing.dummy", "torch.multiprocessing")
+            for kind in ("Process", "Pool")
+        }
+        | {"multiprocessing.pool.Pool", "multiprocessing.pool.ThreadPool", "torch.multiprocessing.spawn"}
+    )
 )
 """Names whose use ends in a thread, a process or another program: what runs beside a launch can write its outputs."""
 

@@ -34,7 +34,6 @@ _FRAMES = {"tb_frame", "gi_frame", "cr_frame", "ag_frame"}
 _HELPERS_TO_FRAMES = ("/inspect.py", "/traceback.py", "/types.py")
 _OWN_PACKAGE = "pypto_op"
 _BESIDE_EVENT = "pypto_op.runs_beside"
-_FORKS = {"os.fork", "os.forkpty"}
 _CHANGES_FILES = {
     "os.remove",
     "os.rename",
@@ -149,7 +148,7 @@ class Guard:
             self._busy = False
         if offence:
             self._offences.append(offence)
-            if event in _FORKS:
+            if event in back_doors.FORKS:
                 return  # the copy may go on: it ends with the session, and the verdict is settled
             raise PermissionError(f"forbidden to a candidate: {offence}")
 
@@ -272,7 +271,7 @@ def _check_dlopen(fence: Fence, arguments: tuple[Any, ...]) -> str | None:
 
 _CHECKS: dict[str, Callable[[Fence, tuple[Any, ...]], str | None]] = {
     "open": _check_open,
-    **dict.fromkeys({_BESIDE_EVENT, *_FORKS}, _check_beside),
+    **dict.fromkeys({_BESIDE_EVENT, *back_doors.FORKS}, _check_beside),
     "import": _check_import,
     **dict.fromkeys(_CHANGES_FILES, _check_change),
     **dict.fromkeys(_LISTS, _check_list),
