@@ -9,18 +9,17 @@ What was not seen before is parsed in one go: a call of the parser costs as much
 from __future__ import annotations
 
 import ast
-import warnings
 from collections import Counter, OrderedDict
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 import libcst as cst
 from libcst.metadata import MetadataWrapper, PositionProvider
 
+from pypto_op_lint.cuts import Cut, Placed, SeenStatements
 from pypto_op_lint.source import UnreadableSource
 
-_SPLIT_FROM_LINES = 8
 _CACHE_CHARACTERS = 24 * 1024 * 1024
 """Source text whose trees are kept; a tree takes roughly two hundred times its text."""
 _CACHE_ENTRIES = 20_000
@@ -30,48 +29,7 @@ _MAX_DEPTH = 100
 _SHALLOW_CHARACTERS = 80
 """So short a text cannot nest that deep: each level takes a character at least."""
 
-_Compound = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.For | ast.While | ast.With | ast.If
-_Block = cst.FunctionDef | cst.ClassDef | cst.For | cst.While | cst.With | cst.If
 Statement = cst.SimpleStatementLine | cst.BaseCompoundStatement
-
-
-@dataclass(eq=False)
-class Cut:
-    """A part of a file that is parsed by itself.
-
-    Attributes:
-        text: its lines.
-        indent: columns in front of its statements.
-        first_line: its first line in the file, from 1.
-        nodes: what `ast` made of it.
-        body: for the header of a block whose statements are parts of their own, these; None for anything else.
-    """
-
-    text: str
-    indent: int
-    first_line: int
-    nodes: Sequence[ast.AST]
-    body: list[Cut] | None = None
-
-    @property
-    def key(self) -> tuple[str, int]:
-        """What its tree is kept under."""
-        return self.text, self.indent
-
-    @property
-    def lines_before(self) -> int:
-        """Lines that must stand in front so that indented text parses."""
-        return int(self.indent > 0 and "\n" in self.text)
-
-    @property
-    def columns_before(self) -> int:
-        """Columns that must be cut off so that indented text parses."""
-        return self.indent if not self.lines_before else 0
-
-    @property
-    def source(self) -> str:
-        """The text as it parses outside its block: one statement."""
-        return "if 1:\n" + self.text if self.lines_before else self.text[self.columns_before :]
 
 
 @dataclass(eq=False)
@@ -144,6 +102,7 @@ class StatementCache:
         self._wholes: OrderedDict[tuple[int, ...], tuple[Statement, Statement]] = OrderedDict()
         self._characters = 0
         self.parsed_now = 0
+        self.seen = SeenStatements()
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -163,6 +122,7 @@ class StatementCache:
             occurrence[key] += 1
             if key not in self._entries:
                 _check_depth(cut)
+            cut.nodes = ()
             if places[-1] >= len(self._entries.get(key, ())):
                 missing.append(cut)
         self._add(missing)
@@ -197,6 +157,7 @@ class StatementCache:
         """Forget everything."""
         self._entries.clear()
         self._wholes.clear()
+        self.seen.clear()
         self._characters = 0
 
     def _evict(self) -> None:
@@ -219,11 +180,13 @@ def parse_file(text: str, cache: StatementCache = CACHE) -> ParsedFile:
     Raises:
         UnreadableSource: Python refuses the text, or it is nested too deeply.
     """
+    lines = text.split("\n")
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", SyntaxWarning)
-            tree = ast.parse(text)
-        return _Assembler(text, cache).module(tree)
+        mostly_seen = cache.seen.cut_what_is_new(lines)
+        if mostly_seen is not None:
+            with suppress(UnreadableSource):  # told below, with the line it has in the file
+                return _put_together(mostly_seen, cache)
+        return _put_together(cache.seen.cut(lines), cache)
     except SyntaxError as error:
         message = error.msg or "invalid syntax"
         raise UnreadableSource(f"is not valid Python: {message}", line=error.lineno, column=error.offset) from error
@@ -233,69 +196,28 @@ def parse_file(text: str, cache: StatementCache = CACHE) -> ParsedFile:
         raise UnreadableSource(f"is not valid Python: {error}") from error
 
 
-class _Assembler:
-    """Cuts a file into parts, has them parsed, and puts the trees together."""
+def _put_together(placed: list[Placed], cache: StatementCache) -> ParsedFile:
+    """Have the parts parsed that were not, and make one tree of all."""
+    parsed = iter(cache.take([cut for one in placed for cut in _flat([one.cut])]))
+    pieces: dict[int, Piece] = {}
 
-    def __init__(self, text: str, cache: StatementCache) -> None:
-        self._lines = text.split("\n")
-        self._cache = cache
-        self._pieces: dict[int, Piece] = {}
-
-    def module(self, tree: ast.Module) -> ParsedFile:
-        cuts = self._cut(tree.body)
-        parsed = iter(self._cache.take(list(_flat(cuts))))
-        return ParsedFile(self._put_together(cuts, parsed), self._pieces)
-
-    def _cut(self, body: list[ast.stmt]) -> list[Cut]:
-        made: list[Cut] = []
-        index = 0
-        while index < len(body):
-            first, last = _first_line(body[index]), body[index].end_lineno or body[index].lineno
-            end = index + 1
-            while end < len(body) and _first_line(body[end]) <= last:
-                last = max(last, body[end].end_lineno or 0)
-                end += 1
-            statement = body[index]
-            if end == index + 1 and self._splits(statement, first, last):
-                made.append(self._block(statement, first))  # type: ignore[arg-type]
-            else:
-                # Python lets an empty line follow a backslash; libcst refuses the backslash.
-                text = "\n".join(self._lines[first - 1 : last]).removesuffix("\\")
-                made.append(Cut(text, statement.col_offset, first, body[index:end]))
-            index = end
-        return made
-
-    def _splits(self, statement: ast.stmt, first: int, last: int) -> bool:
-        if last - first < _SPLIT_FROM_LINES or not isinstance(
-            statement,
-            (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.For, ast.While, ast.With, ast.If),
-        ):
-            return False
-        if getattr(statement, "orelse", None):
-            return False
-        # A body on the header's own last line cannot be cut off from it.
-        return self._lines[_first_line(statement.body[0]) - 1][: statement.body[0].col_offset].isspace() or (
-            _first_line(statement.body[0]) < statement.body[0].lineno
-        )
-
-    def _block(self, statement: _Compound, first: int) -> Cut:
-        header = "\n".join(self._lines[first - 1 : _first_line(statement.body[0]) - 1])
-        filler = f"{header}\n{' ' * (statement.col_offset + 1)}pass"
-        return Cut(filler, statement.col_offset, first, getattr(statement, "decorator_list", ()), self._cut(statement.body))
-
-    def _put_together(self, cuts: list[Cut], parsed: Iterator[Parsed]) -> list[Statement]:
+    def assemble(cuts: list[Cut], lines_down: int) -> list[Statement]:
         made: list[Statement] = []
         for cut in cuts:
-            piece = Piece(next(parsed), cut.first_line)
-            statements = list(piece.parsed.statements)
+            piece = Piece(next(parsed), cut.first_line + lines_down)
+            statements: Sequence[Statement] = piece.parsed.statements
             if cut.body is not None:
                 (head,) = statements
-                statements = [self._cache.whole(head, self._put_together(cut.body, parsed))]
-                piece.original[id(statements[0])] = head
+                whole = cache.whole(head, assemble(cut.body, lines_down))
+                piece.original[id(whole)] = head
+                statements = (whole,)
             for statement in statements:
-                self._pieces[id(statement)] = piece
+                pieces[id(statement)] = piece
             made.extend(statements)
         return made
+
+    body = [statement for one in placed for statement in assemble([one.cut], one.lines_down)]
+    return ParsedFile(body, pieces)
 
 
 def _flat(cuts: list[Cut]) -> Iterator[Cut]:
@@ -353,8 +275,3 @@ def _parsed(cut: Cut, root: Statement, indent: str) -> Parsed:
         assert isinstance(root, cst.If)
         statements = tuple(root.body.body)  # type: ignore[assignment]
     return Parsed(root, indent, statements, cut.lines_before, cut.columns_before)
-
-
-def _first_line(statement: ast.stmt) -> int:
-    decorators = getattr(statement, "decorator_list", None)
-    return min([statement.lineno, *(d.lineno for d in decorators)]) if decorators else statement.lineno

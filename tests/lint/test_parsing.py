@@ -16,6 +16,37 @@ from pypto_op_lint.pieces import StatementCache, parse_file
 from pypto_op_lint.source import UnreadableSource, decode, normalised
 from pypto_op_lint.tree import Tree
 
+SEVERAL = """import f
+A = 1
+
+# above
+
+@deco(1)
+@deco(
+    2,
+)
+def k(a=f(0)):
+    \"\"\"Text
+of k.\"\"\"
+    b = [
+        g(a),
+    ]
+    # last
+    return b
+B = 2
+
+
+class A:
+    def m(self):
+        return f(self)
+
+
+if f(A):
+    g(1)
+else:
+    g(2)
+x = f(1); y = g(2)
+"""
 LONG_FUNCTION = "def f(x):\n" + "".join(f"    y{i} = g(x, {i})\n" for i in range(40)) + "    return y1\n"
 
 
@@ -179,3 +210,78 @@ def test_a_declared_encoding_is_honoured() -> None:
     source = decode("# -*- coding: latin-1 -*-\nx = 'é'\n".encode("latin-1"))
     assert "é" in source.text
     assert source.encode(source.text) == "# -*- coding: latin-1 -*-\nx = 'é'\n".encode("latin-1")
+
+
+BREAKERS = [
+    *(
+        "",
+        "# why",
+        "    # why",
+        "x = f(1)",
+        "x = (",
+        ")",
+        '"""',
+        "x = 1 \\",
+        "\\",
+        "else:",
+        "except:",
+        "@deco",
+        "pass",
+        "    return f(2)",
+        "\f",
+    ),
+    *(
+        "\u00a0",
+        "\0",
+        "def k(a):",
+        "if x:",
+        "class A:",
+        "try:",
+        "    pass",
+        "x = f(1); y = g(2)",
+        "async def k(): pass",
+        "f'{f(1)}'",
+        "\tpass",
+    ),
+]
+
+
+def _outcome(text: str, cache: StatementCache) -> object:
+    try:
+        tree = Tree(parse_file(text, cache))
+    except UnreadableSource as problem:
+        return str(problem), problem.line
+    calls = [(tree.position(site.node), cst.Module([]).code_for_node(site.node)) for site in tree.sites(cst.Call)]
+    return calls, [ast.dump(ast.parse(cst.Module([statement]).code.strip())) for statement in tree.body]
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(0, 100), st.sampled_from(BREAKERS), st.sampled_from(["insert", "insert", "delete", "replace", "undo"])
+        ),
+        min_size=1,
+        max_size=12,
+    )
+)
+def test_what_was_seen_before_changes_nothing(edits: list[tuple[int, str, str]]) -> None:
+    """Whatever versions of a file a cache has seen, broken ones too, the next reads as if it were the first."""
+    texts, kept = [SEVERAL], StatementCache()
+    for place, line, kind in edits:
+        lines = texts[-1].split("\n")
+        at = place % len(lines)
+        lines[at : at + (kind != "insert")] = [] if kind == "delete" else [line]
+        texts.append(texts[max(0, len(texts) - 3)] if kind == "undo" else "\n".join(lines))
+    for text in texts:
+        assert _outcome(text, kept) == _outcome(text, StatementCache()), text
+
+
+def test_an_edit_asks_only_about_what_is_new(monkeypatch: pytest.MonkeyPatch) -> None:
+    cache, asked, parse = StatementCache(), list[str](), ast.parse
+    parse_file(SEVERAL, cache)
+    with monkeypatch.context() as patched:
+        patched.setattr(ast, "parse", lambda text: asked.append(text) or parse(text))
+        parse_file(SEVERAL.replace("B = 2", "B = 3\nC = 4"), cache)
+        parse_file("# a comment\n" + SEVERAL, cache)
+    assert [text.strip() for text in asked] == ["B = 3\nC = 4"]
