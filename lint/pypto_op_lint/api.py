@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pypto_op.quick_libcst  # noqa: F401  first: what follows imports libcst
 from pypto_op.errors import ContractError
 from pypto_op.vocabulary import Artifact, LintEvent
 from pypto_op.workspace import OpWorkspace
