@@ -67,6 +67,7 @@ class Facts:
         bind_names(tree)
         self.ev = Evaluator(tree)
         self._builds: dict[int, bool] = {}
+        self._graph_sites: dict[tuple[type[cst.CSTNode], ...], list[Site]] = {}
         self._callees: dict[int, frozenset[str]] = {}
         self.ev.open_functions = {id(f) for f in tree.functions if self._decorated_by(f, JIT)}
         self.ev.exported_functions = self._exported()
@@ -158,8 +159,12 @@ class Facts:
 
     def graph_sites(self, *types: type[cst.CSTNode]) -> list[Site]:
         """Return the sites of these types in the graph's code, in source order."""
-        graph = self._graph_ids
-        return [s for s in self.tree.sites(*types) if s.function is not None and id(s.function) in graph]
+        kept = self._graph_sites.get(types)
+        if kept is None:
+            graph = self._graph_ids
+            kept = [s for s in self.tree.sites(*types) if s.function is not None and id(s.function) in graph]
+            self._graph_sites[types] = kept
+        return kept
 
     def graph_work(self, root: Site) -> Site | None:
         """Return the first site in `root` that adds to the graph: a pypto operation or arithmetic on a pypto tensor."""
@@ -214,6 +219,11 @@ class Facts:
             _ = self.calls
             kept = self._callees[id(node)] = frozenset(foreign_name(name) for name in self.ev.paths(node.func))
         return kept
+
+    @cached_property
+    def names_read(self) -> frozenset[str]:
+        """Every name that the file spells, but for attributes behind a dot."""
+        return frozenset(s.node.value for s in self.tree.sites(cst.Name) if s.role != "attr")  # type: ignore[attr-defined]
 
     @cached_property
     def from_module_table(self) -> list[tuple[Site, str]]:
