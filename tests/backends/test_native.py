@@ -19,6 +19,16 @@ int answer() { return VALUE; }  // not a line of its own
 """
 
 
+def guarded(*pieces: str) -> str:
+    """Return a header like those that pypto writes: a guard around definitions."""
+    return "\n".join(("#ifndef VALUE_H", "#define VALUE_H", *pieces, "#endif/*VALUE_H */", ""))
+
+
+TWO = "#define TWO_FLAG 0\n#if TWO_FLAG\n#define TWO 22\n#else /*TWO_FLAG */\n#define TWO 2\n#endif/*TWO_FLAG */\n"
+FORTY = TWO.replace("TWO", "FORTY").replace("2\n", "40\n")
+VALUE = "#define VALUE (FORTY + TWO)"
+
+
 @pytest.fixture
 def memo(tmp_path: Path) -> dict[str, str]:
     """The environment of a worker whose real compiler counts its calls in `calls`."""
@@ -54,6 +64,33 @@ def test_the_same_code_is_compiled_once(tmp_path: Path, memo: dict[str, str]) ->
     again = compile_in(tmp_path / "two", memo, SOURCE.replace("17", "99").replace("18", "98"))
     assert calls(tmp_path) == 2, "running numbers in comment lines do not matter"
     assert again == first
+
+
+def test_the_order_of_independent_macros_does_not_matter(tmp_path: Path, memo: dict[str, str]) -> None:
+    first = compile_in(tmp_path / "one", memo, SOURCE, header=guarded(TWO, FORTY, VALUE))
+    before = calls(tmp_path)
+    assert compile_in(tmp_path / "two", memo, SOURCE, header=guarded("", FORTY, TWO, "", VALUE)) == first
+    assert calls(tmp_path) == before
+    assert compile_in(tmp_path / "two", memo, SOURCE, header=guarded(FORTY, TWO.replace("2\n#e", "3\n#e"), VALUE)) != first
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        (TWO, FORTY.replace("FORTY_FLAG", "TWO_FLAG").replace("#define TWO_FLAG 0", "#define MORE")),
+        (TWO.replace("_FLAG 0", "_FLAG MORE"), FORTY.replace("_FLAG 0", "_FLAG 1") + "#define MORE 1"),
+        (TWO, FORTY, "#define TWO 2\n#if MORE\n#endif\n"),
+        (TWO, FORTY + "#include <stdint.h>\n"),
+        (TWO, FORTY + "#undef MORE\n"),
+        (TWO, "/*\n#define FORTY 41\n*/\n#define FORTY 40\n"),
+    ],
+    ids=["asks for another's", "asks by way of another's", "defined twice", "includes", "undefines", "in a comment"],
+)
+def test_the_order_of_others_does(tmp_path: Path, memo: dict[str, str], pieces: tuple[str, ...]) -> None:
+    compile_in(tmp_path / "one", memo, SOURCE, header=guarded(*pieces, VALUE))
+    before = calls(tmp_path)
+    compile_in(tmp_path / "two", memo, SOURCE, header=guarded(*reversed(pieces), VALUE))
+    assert calls(tmp_path) > before
 
 
 @pytest.mark.parametrize(

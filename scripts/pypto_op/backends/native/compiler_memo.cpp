@@ -5,7 +5,8 @@
 // arguments without the two paths, the source, and the headers beside the source. Lines that are only a comment
 // (pypto writes running numbers into them) count as empty, so the line numbering stays. Keys are kept in full
 // and compared in full, never by hash alone. Whatever is not one plain `-S` or `-c` of one file goes straight to
-// the real compiler.
+// the real compiler. A header that is nothing but macros counts the same in any order of its definitions (`InOrder`):
+// pypto writes the conditions of paths in the order of their addresses, another one at each call.
 //
 // What it does not know it compiles with the standard headers ready-made (../headers/standard.h.gch), which yields
 // the same assembler in a fifth of the time; gcc leaves a ready-made header aside that does not fit the arguments.
@@ -23,6 +24,9 @@
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
+#include <map>
+#include <set>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -73,6 +77,57 @@ std::string Normalised(const std::string& text, bool assembler) {
     return result;
 }
 
+// The header's text with its definitions in alphabetical order, or unchanged where the order may matter.
+//
+// The order does not matter if the header has a guard, and between the guard's lines nothing but pieces: definitions,
+// then at most one `#if NAME ... #else ... #endif`; no name is defined in two pieces, and the NAME that a piece asks
+// for is defined nowhere in the header, or in this piece and as a number.
+std::string InOrder(const std::string& text) {
+    std::vector<std::string> pieces(1);
+    std::map<std::string, size_t> defined;  // name -> index of the piece
+    std::vector<std::pair<std::string, size_t>> asked;
+    std::set<std::string> numbers;
+    std::istringstream lines(text);
+    int depth = 0;  // 1: inside the guard, 2: inside the `#if` of a piece
+    bool closed = false;
+    for (std::string line; std::getline(lines, line);) {
+        const size_t comment = line.find("/*");
+        std::istringstream parts(line.substr(0, comment));
+        std::string directive, name, more;
+        parts >> directive >> name;
+        const bool plain = !EndsWith(line, "\\") && line.find("//") == std::string::npos &&
+                           (comment == std::string::npos || line.find("*/", comment + 2) == line.size() - 2);
+        if (!plain || (closed && !directive.empty())) return text;
+        if (directive.empty()) continue;
+        if (directive == "#ifndef" && depth == 0) {
+            depth = 1;
+        } else if (directive == "#define" && depth > 0) {
+            const size_t piece = pieces.size() - 1;
+            if (defined.emplace(name.substr(0, name.find('(')), piece).first->second != piece) return text;
+            if (parts >> more && more.find_first_not_of("0123456789") == std::string::npos && !(parts >> more)) numbers.insert(name);
+        } else if (directive == "#if" && depth == 1 && !(parts >> more)) {
+            asked.emplace_back(name, pieces.size() - 1);
+            depth = 2;
+        } else if (directive == "#endif" && depth > 0) {
+            closed = --depth == 0;
+        } else if (directive != "#else" || depth != 2) {
+            return text;
+        }
+        pieces.back() += line + '\n';
+        if (directive == "#endif" || (directive == "#define" && pieces.size() == 1)) pieces.emplace_back();
+    }
+    for (const auto& [name, piece] : asked) {
+        const auto found = defined.find(name);
+        if (found != defined.end() && (found->second != piece || numbers.count(name) == 0)) return text;
+    }
+    if (!closed || pieces.size() < 3) return text;
+    // The first piece is the beginning of the guard, the last but one holds its end; the last is empty.
+    std::sort(pieces.begin() + 1, pieces.end() - 2);
+    std::string result;
+    for (const auto& piece : pieces) result += piece;
+    return result;
+}
+
 void Append(std::string& key, const std::string& part) { key += std::to_string(part.size()) + ':' + part; }
 
 struct Compilation {
@@ -116,7 +171,7 @@ bool AppendHeaders(const std::string& folder, std::string& key) {
         std::string text;
         if (!Read(folder + '/' + name, text)) return false;
         Append(key, name);
-        Append(key, Normalised(text, false));
+        Append(key, InOrder(Normalised(text, false)));
     }
     return true;
 }
