@@ -34,7 +34,7 @@ class CallGraph:
     def __init__(self, tree: Tree, evaluator: Evaluator) -> None:
         self._tree, self._ev = tree, evaluator
         self.at: dict[int, list[CallSite]] = {}
-        self._of_function: dict[int, list[CallSite]] = {}
+        self._from: dict[int, list[CallSite]] = {}
         self._decorate()
         for _ in range(_MOST_ROUNDS):
             if not self._round():
@@ -52,6 +52,7 @@ class CallGraph:
         """Resolve every call; return whether knowing the arguments may resolve more."""
         ev, before = self._ev, sum(len(sites) for sites in self.at.values())
         self.at = {}
+        self._from.clear()
         arguments: dict[int, list[CallSite]] = {}
         higher_order = False
         for site in self._tree.sites(cst.Call):
@@ -102,7 +103,10 @@ class CallGraph:
 
     def calls_from(self, function: Function) -> list[CallSite]:
         """Return the calls of the file's functions written in the body of `function`."""
-        return self.calls_in(function.of(cst.Call))
+        kept = self._from.get(id(function))
+        if kept is None:
+            kept = self._from[id(function)] = self.calls_in(function.of(cst.Call))
+        return kept
 
     def reach(self, roots: Iterable[Function], stop: Iterable[Function] = ()) -> list[Function]:
         """Return `roots` and every function they call, directly or not; calls out of `stop` are not followed."""
