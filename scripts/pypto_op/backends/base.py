@@ -39,6 +39,9 @@ class Limits:
     output_bytes: int = 64 * 1024
 
 
+COMPILED_DIR = "cc"
+"""Folder in a session's scratch folder with what its compiler remembers (native/compiler_memo.cpp)."""
+
 DEFAULT_LIMITS = Limits()
 """Limits of a session that is opened without any."""
 

@@ -18,7 +18,7 @@ import psutil
 
 from pypto_op.backends.base import Limits
 from pypto_op.backends.launcher import living_zygotes
-from pypto_op.backends.registry import get_backend
+from pypto_op.backends.sim import SimBackend
 from pypto_op.errors import ContractError, InfraError
 from pypto_op.judge.barrier import Barrier
 from pypto_op.judge.contract import Contract, load_contract
@@ -35,7 +35,7 @@ from pypto_op.mutation.program import Program
 from pypto_op.mutation.score import CONFIDENCE, lower_bound
 from pypto_op.mutation.trials import Order, make_trials
 from pypto_op.state import evidence
-from pypto_op.vocabulary import Mode, Outcome, Status
+from pypto_op.vocabulary import Outcome, Status
 from pypto_op.workspace import OpWorkspace
 
 DEFAULT_SEED = 20_260_131
@@ -116,7 +116,7 @@ class _Campaign:
         cases = [case for case in contract.select(wish.levels, wish.case) if checks_precision(case)]
         if not cases:
             raise ContractError("no selected case compares numbers", file=workspace.suite, remedy="select others")
-        backend = get_backend(Mode.SIM)
+        backend = SimBackend()
         available = backend.availability()
         if not (available.ok and available.numeric):
             raise InfraError(f"mutants need numbers: {available.reason}", remedy="run `pypto-op doctor`")
@@ -170,6 +170,7 @@ class _Campaign:
                         file=self._subject.impl,
                         remedy="only a suite that the kernel passes can be measured; run `pypto-op verify`",
                     )
+            self._range.keep(session)
         if self._wish.timeout is None:
             slowest = max(trial.seconds for trial in self._order.trials)
             limits = replace(self._range.limits, case_seconds=max(10.0, 20.0 * slowest))
@@ -256,6 +257,7 @@ def _plan(contract: Contract, subject: Subject, cases: Sequence[Mapping[str, Any
         available={},
         policy_for=contract.policy_for,
         natural_policy_for=contract.natural_policy_for,
+        tolerance_behind=contract.tolerance_behind,
         leaf_names=contract.leaf_names(subject.phase),
         input_names=contract.input_names,
         extra_seed=seed,

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
-from pypto_op.backends.base import Backend, Limits, Session
+from pypto_op.backends.base import COMPILED_DIR, Limits, Session
+from pypto_op.backends.session import CandidateSession
+from pypto_op.backends.sim import SimBackend
 from pypto_op.judge.barrier import Barrier
 from pypto_op.judge.reasons import LOAD_FAILURES, PROCESS_LOSSES, Reason
 from pypto_op.judge.records import TrialVerdict
@@ -90,17 +94,29 @@ class Range:
 
     subject: Subject
     workspace: ScratchWorkspace
-    backend: Backend
+    backend: SimBackend
     limits: Limits
     barrier: Barrier
 
-    def open(self, name: str, source: str) -> Session:
+    @property
+    def compiled(self) -> Path:
+        """What `keep` has kept: a mutant's control flow is mostly the kernel's, and half of a run is to compile it."""
+        return self.workspace.scratch / "compiled"
+
+    def keep(self, session: CandidateSession) -> None:
+        """Keep what a session has compiled for those that are opened later."""
+        shutil.copytree(session.scratch / COMPILED_DIR, self.compiled)
+
+    def open(self, name: str, source: str) -> CandidateSession:
         """Open a session on a file with this text."""
         folder = self.workspace.scratch / "impls" / name
         folder.mkdir(parents=True, exist_ok=True)
         impl = folder / self.subject.impl.name
         impl.write_text(source, encoding="utf-8")
-        return self.backend.open(impl, self.subject.wrapper, self.workspace, limits=self.limits)
+        session = self.backend.open(impl, self.subject.wrapper, self.workspace, limits=self.limits)
+        if self.compiled.is_dir():  # as links: the compiler's memory replaces its files and never writes into them
+            shutil.copytree(self.compiled, session.scratch / COMPILED_DIR, copy_function=os.link)
+        return session
 
 
 def hunt(session: Session, order: Order, barrier: Barrier, stopped: Callable[[], bool] = lambda: False) -> Result:

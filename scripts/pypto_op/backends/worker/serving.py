@@ -16,6 +16,7 @@ import sys
 from pathlib import Path
 from typing import Any, NoReturn, Protocol
 
+from pypto_op.backends.base import COMPILED_DIR
 from pypto_op.backends.wire import write_values
 from pypto_op.backends.worker import isolation, linux
 from pypto_op.backends.worker.loading import Failure
@@ -75,14 +76,14 @@ def live(document: dict[str, Any], channel: socket.socket) -> NoReturn:
 
 def _set_up(document: dict[str, Any]) -> None:
     scratch = Path(document["enclosure"]["scratch"])
-    for name in ("cwd", "tmp", "pypto", "cc"):
+    for name in ("cwd", "tmp", "pypto", COMPILED_DIR):
         (scratch / name).mkdir(exist_ok=True)
     os.chdir(scratch / "cwd")
     os.environ |= {
         "HOME": str(scratch),
         "TMPDIR": str(scratch / "tmp"),
         "TILE_FWK_OUTPUT_DIR": str(scratch / "pypto"),
-        "PYPTO_OP_CC_CACHE": str(scratch / "cc"),
+        "PYPTO_OP_CC_CACHE": str(scratch / COMPILED_DIR),
         "TILE_FWK_DEVICE_ID": str(document["device"].get("index", 0)),
     }
     import tempfile
