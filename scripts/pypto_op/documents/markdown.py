@@ -20,6 +20,8 @@ _UNFINISHED = re.compile(
     # middle of a sentence ("no TODO is left") it is a word.
     rf"(?:^|[|:=(\[<{{,\"'`])[\s>*#_-]*({_MARK})|\b(TODO|TBD|FIXME)\s*[:(]|(待补充|待定|待填写)"
 )
+_PLACEHOLDER_LINE = re.compile(r"^[\s>*-]*(?:<[^<>\n]+>|\{\{[^{}\n]*\}\}|\.{3}|…+)[.。]?\s*$", re.MULTILINE)
+"""A line that only says that something belongs there: `<the plan>`, `{{ plan }}`, `...`."""
 _RULE_CELL = re.compile(r":?-{1,}:?\Z")
 
 
@@ -162,11 +164,11 @@ def required_headings() -> dict[str, dict[str, dict[str, Any]]]:
 
 
 def find_section(found: Sequence[Section], words: Sequence[str]) -> Section | None:
-    """Return the first section whose title contains one of `words`, whatever the case."""
-    for section in found:
-        title = section.title.casefold()
-        if any(word.casefold() in title for word in words):
-            return section
+    """Return the first section whose title contains one of `words`, whatever the case; an earlier word goes before a later."""
+    for word in words:
+        for section in found:
+            if word.casefold() in section.title.casefold():
+                return section
     return None
 
 
@@ -179,7 +181,7 @@ def check_sections(document: str, found: Sequence[Section]) -> Iterator[Finding]
             yield Finding("", f"the section on {key.replace('_', ' ')} is missing: write a heading {titles}")
             continue
         text = section.text.casefold()
-        if not text.strip():
+        if not _PLACEHOLDER_LINE.sub("", text).strip():
             yield Finding(section.title, "the section is empty", section.line)
         for alternatives in rule.get("mentions", []):
             if text.strip() and not any(word.casefold() in text for word in alternatives):
