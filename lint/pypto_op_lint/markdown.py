@@ -12,7 +12,7 @@ from typing import Any
 
 _FENCE = re.compile(r"^ {0,3}(?P<mark>`{3,}|~{3,})[ \t]*(?P<info>[^\n]*)$")
 _HEADING = re.compile(r"^ {0,3}(?P<level>#{1,6})[ \t]+(?P<title>.*?)[ \t]*#*[ \t]*$")
-_ITEM = re.compile(r"^[ \t]*(?:[-*+]|\d+[.)])[ \t]+\[(?P<mark>.)\][ \t]*(?P<text>.*)$")
+_ITEM = re.compile(r"^[ \t]*(?:[-*+]|\d+[.)])[ \t]+\[(?P<mark>.)\ufe0f?\][ \t]*(?P<text>.*)$")
 _SEPARATOR = re.compile(r"^\s*\|?\s*:?-{2,}:?\s*(\|\s*:?-{2,}:?\s*)*\|?\s*$")
 PYTHON_FENCES = {"", "python", "py", "python3", "py3", "pycon", "ipython", "ipython3", "pypto"}
 

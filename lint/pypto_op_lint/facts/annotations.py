@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from pypto_op_lint.facts.tensors import TENSOR_ANNOTATIONS
 from pypto_op_lint.facts.values import Path, Result, Seq, Value
 
 if TYPE_CHECKING:
@@ -13,6 +14,27 @@ if TYPE_CHECKING:
 
 _DYNAMIC = frozenset({"pypto.DYNAMIC", "pypto.DYN"})
 _MOST_DEPTH = 8
+
+
+def shape_and_dtype(facts: Facts, node: cst.BaseExpression) -> tuple[cst.BaseExpression | None, cst.BaseExpression | None] | None:
+    """Return the (shape, dtype) that a tensor's annotation gives, itself or by a name or helper of the file; None: unknown."""
+    if isinstance(node, cst.Subscript):
+        items = [e.slice.value for e in node.slice if isinstance(e.slice, cst.Index)]
+        return (items[0] if items else None), (items[1] if len(items) > 1 else None)
+    call = _made_by(facts, node)
+    if call is None:
+        return (None, None) if facts.ev.paths(node) & TENSOR_ANNOTATIONS else None
+    if any(a.star for a in call.args):
+        return None
+    plain = [a.value for a in call.args if a.keyword is None]
+    named = {a.keyword.value: a.value for a in call.args if a.keyword is not None}
+    return (plain[0] if plain else named.get("shape")), (plain[1] if len(plain) > 1 else named.get("dtype"))
+
+
+def _made_by(facts: Facts, node: cst.BaseExpression) -> cst.Call | None:
+    """The call of pypto.Tensor that an annotation stands for."""
+    found = facts.ev.values(node)
+    return next((v.call for v in found if isinstance(v, Result) and v.callee in TENSOR_ANNOTATIONS), None)
 
 
 def has_dynamic_axis(facts: Facts) -> bool:
@@ -27,14 +49,10 @@ def has_dynamic_axis(facts: Facts) -> bool:
 
 def _dynamic(facts: Facts, node: cst.BaseExpression) -> bool:
     parts: list[cst.BaseExpression] = []
-    if isinstance(node, cst.Call):
-        parts = [a.value for a in node.args]
-    elif isinstance(node, cst.Subscript):
+    if isinstance(node, cst.Subscript):
         parts = [e.slice.value for e in node.slice if isinstance(e.slice, cst.Index)]
-    else:
-        for value in facts.ev.values(node):
-            if isinstance(value, Result):
-                parts.extend(a.value for a in value.call.args)
+    elif (call := _made_by(facts, node)) is not None:
+        parts = [a.value for a in call.args]
     return any(_marks(value, 0) for part in parts for value in facts.ev.values(part)) or any(
         _spells(facts, part) for part in parts
     )

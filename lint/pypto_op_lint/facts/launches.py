@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from pypto_op_lint.facts.callsite import CallSite
+from pypto_op_lint.facts.values import Member
 from pypto_op_lint.nodes import children
 from pypto_op_lint.tree import Function, Site
 
 if TYPE_CHECKING:
     from pypto_op_lint.facts import Facts
+    from pypto_op_lint.facts.evaluator import Evaluator
 
 MANY = 1_000_000
 """Stands for "as often as a loop runs"."""
@@ -143,7 +145,7 @@ class Launches:
                 branches.append(inner)
             elif self._facts.tree.site(node.body) is not None:
                 branches.append((NONE_AT_ALL, None))
-            return _after(self._expression(node.test), _join(_without_empty(node.test, branches)))
+            return _after(self._expression(node.test), _join(self._without_empty(node.test, branches)))
         if isinstance(node, (cst.For, cst.While)):
             return self._loop(node)
         if isinstance(node, (cst.Try, cst.TryStar)):
@@ -166,6 +168,14 @@ class Launches:
         if isinstance(node, cst.Raise):
             return _NEVER
         return self._expression(node), None
+
+    def _without_empty(self, test: cst.BaseExpression, branches: list[_Paths]) -> list[_Paths]:
+        """Drop the branch that launches nothing when the test asks whether there is anything to compute."""
+        if not _asks_for_emptiness(test, self._facts.ev):
+            return branches
+        launching = [b for b in branches if any(count is not None and count.most for count in b)]
+        going_on = [b for b in branches if b[0] is not None]
+        return launching or going_on or branches
 
     def _suppresses(self, node: cst.BaseExpression) -> bool:
         return isinstance(node, cst.Call) and "contextlib.suppress" in self._facts.callee_names(node)
@@ -276,21 +286,12 @@ def _takes_all(case: cst.MatchCase) -> bool:
     return case.guard is None and isinstance(case.pattern, cst.MatchAs) and case.pattern.pattern is None
 
 
-def _without_empty(test: cst.BaseExpression, branches: list[_Paths]) -> list[_Paths]:
-    """Drop the branch that launches nothing when the test asks whether there is anything to compute."""
-    if not _asks_for_emptiness(test):
-        return branches
-    launching = [b for b in branches if any(count is not None and count.most for count in b)]
-    going_on = [b for b in branches if b[0] is not None]
-    return launching or going_on or branches
-
-
-def _asks_for_emptiness(test: cst.BaseExpression) -> bool:
-    """`x.numel() == 0`, `rows > 0`, `not x.numel()`, `x.numel()`, also joined by `or` and `and`."""
+def _asks_for_emptiness(test: cst.BaseExpression, ev: Evaluator) -> bool:
+    """`x.numel() == 0`, `rows > 0`, `not x.numel()`, `x.numel()`, `not rows`, also joined by `or` and `and`."""
     if isinstance(test, cst.BooleanOperation):
-        return _asks_for_emptiness(test.left) and _asks_for_emptiness(test.right)
+        return _asks_for_emptiness(test.left, ev) and _asks_for_emptiness(test.right, ev)
     if isinstance(test, cst.UnaryOperation):
-        return isinstance(test.operator, cst.Not) and _asks_for_emptiness(test.expression)
+        return isinstance(test.operator, cst.Not) and _asks_for_emptiness(test.expression, ev)
     if isinstance(test, cst.Comparison) and len(test.comparisons) == 1:
         left, operator, right = test.left, test.comparisons[0].operator, test.comparisons[0].comparator
         if any(isinstance(side, cst.Integer) and side.value == "0" for side in (left, right)):
@@ -301,7 +302,7 @@ def _asks_for_emptiness(test: cst.BaseExpression) -> bool:
         return below_one and isinstance(right, cst.Integer) and right.value == "1"
     if isinstance(test, cst.Call) and isinstance(test.func, cst.Attribute):
         return test.func.attr.value in ("numel", "nelement", "size")
-    return False
+    return all(isinstance(v, Member) and isinstance(v.base, Member) and v.base.name == "shape" for v in ev.values(test))
 
 
 def _join(branches: Sequence[_Paths]) -> _Paths:

@@ -240,8 +240,6 @@ class Tensors:
         """Whether an annotation names pypto's tensor: `pypto.Tensor`, `pypto.Tensor(...)`, `pypto.Tensor[...]`."""
         if isinstance(node, cst.SimpleString):
             return str(node.evaluated_value).startswith(("pypto.Tensor", "pypto.tensor"))
-        if isinstance(node, cst.Call):
-            return bool(self._ev.paths(node.func) & TENSOR_ANNOTATIONS)
         if isinstance(node, cst.Subscript):
             return bool(self._ev.paths(node.value) & TENSOR_ANNOTATIONS)
         if self._ev.paths(node) & TENSOR_ANNOTATIONS:

@@ -13,7 +13,7 @@ class WrapperExported(Rule):
 
     What it does:
         Wants a host function at module level whose name ends in `_wrapper`: a `def`, or a name bound to one. A
-        kernel or an `async def` does not count. One must have the exact name that tests and the judge
+        kernel, a lambda or an `async def` does not count. One must have the exact name that tests and the judge
         import: `<op>_wrapper`, or `<op>_module<suffix>_wrapper` in a staged file.
 
     Why:
@@ -53,6 +53,7 @@ class WrapperExported(Rule):
         Invalid(impl(wrapper="").replace("demo_kernel", "demo_wrapper")),
         Invalid(impl(wrapper=WRAPPER.replace("demo_wrapper", "other_wrapper"))),
         Invalid(impl(wrapper=WRAPPER + "\n\ndel demo_wrapper\n")),
+        Invalid(impl(wrapper="demo_wrapper = lambda x: demo_kernel(x, torch.empty_like(x))\n")),
     ]
 
     def check_file(self) -> None:
@@ -75,7 +76,8 @@ class WrapperExported(Rule):
             )
 
     def _is_wrapper(self, function: Function) -> bool:
-        return not function.is_async and not self.facts.is_kernel(function)
+        plain = isinstance(function.node, cst.FunctionDef) and not function.is_async
+        return plain and not self.facts.is_kernel(function)
 
     def _agreed_name(self) -> str:
         staged = self.unit.artifact is Artifact.MODULE_IMPL and self.unit.phase is not None

@@ -20,7 +20,7 @@ class GoldenPureTorch(Rule):
 
     What it does:
         Reports every import of pypto or of an implementation, functions and importlib included, the attribute `.T` of a
-        tensor, and calls of `.t()` without arguments.
+        tensor, and calls of `.t()` without arguments or `torch.t(x)`.
 
     Why:
         The golden is the truth that the kernel is measured with: it must not share code with it. `.T` and `.t()` have no
@@ -61,6 +61,7 @@ class GoldenPureTorch(Rule):
         Invalid('import importlib\nP = importlib.import_module("pypto")\n' + GOLDEN, artifact=Artifact.GOLDEN),
         Invalid(GOLDEN.replace("torch.exp(x)", "x.T"), artifact=Artifact.GOLDEN),
         Invalid(GOLDEN.replace("torch.exp(x)", "torch.exp(x).t()"), artifact=Artifact.MODULE_GOLDEN, phase=1),
+        Invalid(GOLDEN.replace("torch.exp(x)", "torch.t(x)"), artifact=Artifact.GOLDEN),
     ]
 
     def visit_Attribute(self, site: Site) -> None:
@@ -73,9 +74,10 @@ class GoldenPureTorch(Rule):
             self.report(site, f"`{self.code(node)}` transposes in a way that pypto does not have")
 
     def visit_Call(self, site: Site) -> None:
-        """`x.t()`."""
+        """`x.t()` and `torch.t(x)`."""
         node: cst.Call = site.node  # type: ignore[assignment]
-        if isinstance(node.func, cst.Attribute) and node.func.attr.value == "t" and not node.args:
+        method = isinstance(node.func, cst.Attribute) and node.func.attr.value == "t" and not node.args
+        if method or "torch.t" in self.facts.callee_names(node):
             self.report(site, f"`{self.code(node)}` transposes in a way that pypto does not have")
         elif "builtins.getattr" in self.facts.callee_names(node) and len(node.args) > 1:
             name = self.facts.ev.constant(node.args[1].value)

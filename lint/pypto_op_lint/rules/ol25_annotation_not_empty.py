@@ -1,11 +1,9 @@
 """OL25: a tensor annotation says shape and dtype."""
 
-import libcst as cst
-
 from pypto_op.vocabulary import Severity
 from pypto_op_lint.examples import impl
-from pypto_op_lint.facts.tensors import TENSOR_ANNOTATIONS
-from pypto_op_lint.facts.values import Result, Seq
+from pypto_op_lint.facts.annotations import shape_and_dtype
+from pypto_op_lint.facts.values import Seq
 from pypto_op_lint.findings import WARN
 from pypto_op_lint.rule import IMPLS, Invalid, Rule, Valid
 from pypto_op_lint.tree import Parameter
@@ -67,7 +65,7 @@ class AnnotationNotEmpty(Rule):
     def _check(self, parameter: Parameter) -> None:
         assert parameter.node.annotation is not None
         node = parameter.node.annotation.annotation
-        arguments = self._arguments(node)
+        arguments = shape_and_dtype(self.facts, node)
         if arguments is None:
             return
         shape, dtype = arguments
@@ -76,22 +74,3 @@ class AnnotationNotEmpty(Rule):
             self.report(parameter.node, f"the annotation of `{parameter.name}` has no shape")
         elif dtype is None:
             self.report(parameter.node, f"the annotation of `{parameter.name}` has no dtype", status=WARN)
-
-    def _arguments(self, node: cst.BaseExpression) -> tuple[cst.BaseExpression | None, cst.BaseExpression | None] | None:
-        """Return (shape, dtype) of an annotation; None when it cannot be told."""
-        if isinstance(node, cst.Name):
-            calls = [v.call for v in self.facts.ev.values(node) if isinstance(v, Result) and v.callee in TENSOR_ANNOTATIONS]
-            if calls:
-                node = calls[0]
-        if isinstance(node, cst.Call):
-            if any(a.star for a in node.args):
-                return None
-            plain = [a.value for a in node.args if a.keyword is None]
-            named = {a.keyword.value: a.value for a in node.args if a.keyword is not None}
-            shape = plain[0] if plain else named.get("shape")
-            return shape, plain[1] if len(plain) > 1 else named.get("dtype")
-        if isinstance(node, cst.Subscript):
-            items = [e.slice.value for e in node.slice if isinstance(e.slice, cst.Index)]
-            return (items[0] if items else None), (items[1] if len(items) > 1 else None)
-        bare = bool(self.facts.ev.paths(node) & TENSOR_ANNOTATIONS)
-        return (None, None) if bare else None

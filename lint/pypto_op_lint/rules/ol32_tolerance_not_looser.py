@@ -7,6 +7,7 @@ import libcst as cst
 from pypto_op.vocabulary import Artifact, Severity
 from pypto_op_lint.documents import front_matter
 from pypto_op_lint.examples import TEST
+from pypto_op_lint.facts.values import Const, Table
 from pypto_op_lint.rule import TESTS, Invalid, Rule, Valid
 from pypto_op_lint.tree import Site
 
@@ -20,8 +21,8 @@ class ToleranceNotLooser(Rule):
     """The test compares with a tolerance more than three times SPEC.md's.
 
     What it does:
-        Follows `atol=` and `rtol=` in calls of the test to their numbers and compares each with SPEC.md's tolerance (the
-        loosest one where SPEC.md gives one per dtype).
+        Follows `atol=` and `rtol=` in calls of the test, also in `**TOLERANCE`, to their numbers and compares each with
+        SPEC.md's tolerance (the loosest one where SPEC.md gives one per dtype).
 
     Why:
         SPEC.md is the only source of tolerances; a test that widens its own hides the next regression.
@@ -80,9 +81,15 @@ class ToleranceNotLooser(Rule):
         node: cst.Call = site.node  # type: ignore[assignment]
         for argument in node.args:
             if argument.keyword is not None and argument.keyword.value == key:
-                constant = self.facts.ev.constant(argument.value)
-                if constant is not None and isinstance(constant.value, (int, float)):
-                    yield float(constant.value)
+                yield from _number(self.facts.ev.constant(argument.value))
+            for table in self.facts.ev.values(argument.value) if argument.star == "**" else ():
+                for value in table.entries.get(key, ()) if isinstance(table, Table) else ():
+                    yield from _number(value)
+
+
+def _number(value: object) -> Iterator[float]:
+    if isinstance(value, Const) and isinstance(value.value, (int, float)):
+        yield float(value.value)
 
 
 def _numbers(tolerance: object, key: str) -> Iterator[float]:

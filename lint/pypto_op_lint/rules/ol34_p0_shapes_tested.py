@@ -6,7 +6,7 @@ from typing import Any
 import libcst as cst
 
 from pypto_op.vocabulary import Artifact, Severity
-from pypto_op_lint.documents import front_matter, suite_words
+from pypto_op_lint.documents import front_matter, mappings, suite_words
 from pypto_op_lint.examples import TEST
 from pypto_op_lint.facts.values import Const
 from pypto_op_lint.findings import WARN
@@ -27,7 +27,8 @@ class P0ShapesTested(Rule):
 
     What it does:
         Without a P0 shape in SPEC.md it fails. Otherwise it looks for the sizes of each P0 shape among the numbers in the
-        code of the test and the shapes of the suite's cases, and warns about a shape that neither has.
+        code of the test and the shapes of the suite's cases, and warns about a shape that neither has. Sizes that
+        module_interfaces.yaml fixes need not be there.
 
     Why:
         P0 shapes are what the user asked for; a kernel that passes on 16 x 16 alone was not tested on them.
@@ -87,10 +88,18 @@ class P0ShapesTested(Rule):
             )
             return
         numbers = self._numbers()
+        fixed = set(self._fixed_sizes())
         cases = [set(_sizes(case.get("shape"))) for case in suite_words(self.files)]
-        for shape in sizes:
+        for shape in ((s - fixed or s) for s in sizes):
             if not shape <= numbers and not any(shape <= case for case in cases):
                 self.report(None, f"no test has the P0 shape with sizes {sorted(shape)}", status=WARN)
+
+    def _fixed_sizes(self) -> Iterator[int]:
+        """The sizes that the contract fixes: no case has to say them."""
+        interfaces = self.files.existing(self.files.ws.interfaces)
+        data = interfaces.data if interfaces is not None else None
+        for given in mappings(data.get("primary_inputs")) if isinstance(data, dict) else ():
+            yield from _sizes(given.get("shape"))
 
     def _numbers(self) -> set[int]:
         found: set[int] = set()

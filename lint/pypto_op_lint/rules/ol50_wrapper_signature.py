@@ -35,7 +35,8 @@ class WrapperSignature(Rule):
     """The wrapper's parameters are not the primary inputs of module_interfaces.yaml, in their order.
 
     What it does:
-        Compares names and order. A staged file's wrapper may take all primary inputs, or those that its modules 1..k use.
+        Compares names and order; a wrapper of another name is none. A staged file's wrapper may take all
+        primary inputs, or those that its modules 1..k use.
         Options such as `runtime_options` do not belong into the signature.
 
     Why:
@@ -69,6 +70,7 @@ class WrapperSignature(Rule):
     INVALID = [
         Invalid(_wrapper("scale, x"), files=_FILES),
         Invalid(_wrapper("x"), files=_FILES),
+        Invalid(_wrapper("x, scale", "demo_module1_wrapper"), artifact=Artifact.MODULE_IMPL, phase=2, files=_FILES),
         Invalid(_wrapper("x, scale, debug_options=None"), files=_FILES),
         Invalid(_wrapper("x, scale, *, block=64"), files=_FILES),
         Invalid(_wrapper("x", "demo_module12_wrapper"), artifact=Artifact.MODULE_IMPL, phase=2, files=_FILES),
@@ -85,7 +87,10 @@ class WrapperSignature(Rule):
         name = self.files.ws.wrapper_name(phase)
         functions = self.facts.wrappers_named(name)
         wanted = _accepted(data, phase)
-        if not functions or not wanted[0]:
+        if not wanted[0]:
+            return
+        if not functions:
+            self.report(None, f"no `{name}` takes the contract's ({', '.join(wanted[0])})")
             return
         named = [f for f in functions if all(p.kind != "args" for p in f.parameters)]  # a decorator's `*args` passes all on
         wrapper = (named or functions)[-1]  # of several definitions the last one counts

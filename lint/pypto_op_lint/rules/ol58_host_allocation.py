@@ -4,9 +4,10 @@ import libcst as cst
 
 from pypto_op.vocabulary import Severity
 from pypto_op_lint.examples import WRAPPER, impl
-from pypto_op_lint.facts.values import Result
+from pypto_op_lint.facts.callsite import CallSite
+from pypto_op_lint.facts.values import Const, Result
 from pypto_op_lint.rule import IMPLS, Invalid, Rule, Valid
-from pypto_op_lint.tree import Function, Site
+from pypto_op_lint.tree import Site
 
 _ALLOCATORS = {"pypto.zeros", "pypto.ones", "pypto.empty", "pypto.full", "pypto.arange"}
 _SYMBOLS = {"pypto.tensor", "pypto.Tensor"}
@@ -21,7 +22,8 @@ class HostAllocation(Rule):
 
     What it does:
         Reports `pypto.zeros`, `ones`, `empty`, `full` and `arange` in host code, also through aliases and helpers;
-        arguments of a launch that come from these or from `pypto.tensor`; and names in a launch that nothing binds.
+        arguments of a launch that come from these or from `pypto.tensor`; None for a tensor; and names in a launch that
+        nothing binds.
 
     Why:
         pypto's constructors make nodes of a graph. On the host there is no graph: the kernel would get no memory to write
@@ -43,7 +45,7 @@ class HostAllocation(Rule):
     name = "host-allocation"
     severity = Severity.S0
     artifacts = IMPLS
-    needs = frozenset({"host_sites", "foreign_calls", "launches", "calls"})
+    needs = frozenset({"host_sites", "foreign_calls", "launches", "calls", "tensors"})
     MESSAGE = "host code makes a tensor with pypto"
     FIX_HINT = "allocate outputs in the wrapper with `torch.empty(..., device=x.device, dtype=...)` or `torch.empty_like`"
 
@@ -61,6 +63,7 @@ class HostAllocation(Rule):
         Valid(impl(wrapper=WRAPPER.replace("demo_kernel(x, out)", "demo_kernel(pypto.from_torch(x), pypto.from_torch(out))"))),
     ]
     INVALID = [
+        Invalid(_wrapper("None")),
         Invalid(_wrapper("pypto.zeros([64, 128], dtype=pypto.DT_FP32)")),
         Invalid(_wrapper("pypto.full([64, 128], 0.0, pypto.DT_FP32)")),
         Invalid(_wrapper("make([64, 128])", before="make = pypto.ones\n")),
@@ -96,9 +99,10 @@ class HostAllocation(Rule):
         for call in facts.launches.all:
             if call.kind == "call" and (call.caller is None or id(call.caller) in hosts):
                 for arg in call.call.args:
-                    self._argument(arg.value, call.site, call.function, seen)
+                    self._argument(arg.value, call, seen)
 
-    def _argument(self, node: cst.BaseExpression, launch: Site, kernel: Function, seen: set[int]) -> None:
+    def _argument(self, node: cst.BaseExpression, call: CallSite, seen: set[int]) -> None:
+        kernel = call.function
         for value in self.facts.ev.values(node):
             made = isinstance(value, Result) and value.callee in _ALLOCATORS | _SYMBOLS
             if made and id(value.call) not in seen:  # type: ignore[union-attr]
@@ -107,11 +111,22 @@ class HostAllocation(Rule):
                     node,
                     f"the launch of `{kernel.name}` gets `{self.code(node, 30)}`, which `{value.callee}` made",  # type: ignore[union-attr]
                 )
-        if isinstance(node, cst.Name) and self._unbound(node.value, launch):
+        if _is_none(self.facts.ev.constant(node)) and self._is_tensor(call, node):
+            self.report(node, f"the launch of `{kernel.name}` gets None for a tensor")
+        if isinstance(node, cst.Name) and self._unbound(node.value, call.site):
             self.report(node, f"the launch of `{kernel.name}` gets `{node.value}`, which nothing allocates")
+
+    def _is_tensor(self, call: CallSite, node: cst.BaseExpression) -> bool:
+        """Whether the kernel's parameter that gets `node` is annotated as a tensor."""
+        taking = (p for p in call.function.parameters if call.argument(p) is node)
+        return any(self.facts.tensors.is_tensor_parameter(p) for p in taking)
 
     def _unbound(self, name: str, launch: Site) -> bool:
         import builtins
 
         stars = self.facts.tree.module.bindings.get("*")
         return launch.scope.lookup(name) is None and not stars and not hasattr(builtins, name)
+
+
+def _is_none(value: Const | None) -> bool:
+    return value is not None and value.value is None

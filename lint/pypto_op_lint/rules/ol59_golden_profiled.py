@@ -59,6 +59,7 @@ class GoldenProfiled(Rule):
             _REPORT.replace("| aten::exp | 1 | 12.5 us | 12.5 us |\n", ""),
             artifact=Artifact.GOLDEN_PERF_REPORT,
         ),
+        Invalid(_REPORT.replace("12.5 us", "TBD"), artifact=Artifact.GOLDEN_PERF_REPORT),
         Invalid("```\n" + _REPORT + "```\n", artifact=Artifact.GOLDEN_PERF_REPORT),
         Invalid(_REPORT.replace("mean_duration", "time"), artifact=Artifact.GOLDEN_PERF_REPORT),
     ]
@@ -68,7 +69,7 @@ class GoldenProfiled(Rule):
         for section in self.unit.markdown.sections:
             for table in tables(section):
                 header = [re.split(r"[\s(\[]", cell.strip("`* "))[0].casefold() for cell in table[0].cells]
-                measured = any(_NUMBER.search(cell) for row in table[1:] for cell in row.cells[1:])
+                measured = any(all(_NUMBER.search(cell) for cell in row.cells[1:4]) for row in table[1:])
                 if header[:4] == list(_COLUMNS) and measured:
                     return
         self.report(None)

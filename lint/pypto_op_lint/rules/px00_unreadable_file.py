@@ -1,5 +1,7 @@
 """PX00: a file that cannot be read cannot be judged, and must not pass for that."""
 
+import libcst as cst
+
 from pypto_op.vocabulary import Artifact, Severity
 from pypto_op_lint.examples import impl
 from pypto_op_lint.rule import GOLDENS, IMPLS, TESTS, Invalid, Rule, Valid
@@ -49,6 +51,7 @@ class UnreadableFile(Rule):
         Invalid("x = 1\n  y = 2\n", lines=(2,)),
         Invalid(""),
         Invalid("# only a comment\n"),
+        Invalid('"""Only a docstring."""\n\npass\n'),
         Invalid("import torch\nx = = 1\n", artifact=Artifact.MODULE_GOLDEN, lines=(2,)),
         Invalid("def test_a(:\n", artifact=Artifact.MODULE_TEST, lines=(1,)),
         Invalid("x = " + "[" * 250 + "1" + "]" * 250),
@@ -64,5 +67,13 @@ class UnreadableFile(Rule):
             line, column = unit.problem.line, unit.problem.column
             place = f" (column {column})" if column else ""
             self.report(line, f"the file {unit.problem.problem}{place}: nothing in it could be checked")
-        elif unit.is_python and unit.tree is not None and not unit.tree.body:
+        elif unit.is_python and unit.tree is not None and not any(_does_something(s) for s in unit.tree.body):
             self.report(None, "the file holds no code", hint="write the file's content")
+
+
+def _does_something(statement: cst.CSTNode) -> bool:
+    """Whether a statement is more than a docstring, `...` or `pass`."""
+    if not isinstance(statement, cst.SimpleStatementLine):
+        return True
+    idle = (cst.SimpleString, cst.ConcatenatedString, cst.Ellipsis)
+    return not all(isinstance(s, cst.Pass) or (isinstance(s, cst.Expr) and isinstance(s.value, idle)) for s in statement.body)

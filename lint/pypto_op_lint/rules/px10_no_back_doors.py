@@ -7,11 +7,14 @@ import libcst as cst
 from pypto_op import back_doors
 from pypto_op.vocabulary import Severity
 from pypto_op_lint.examples import WRAPPER, impl
+from pypto_op_lint.facts.values import Func, Path
 from pypto_op_lint.imports import components, imported
 from pypto_op_lint.rule import IMPLS, Invalid, Rule, Valid
 from pypto_op_lint.tree import Site
 
 _CALLS = back_doors.FINDS_OBJECTS | back_doors.WATCHES | {back_doors.FRAME_OF_CALLER, back_doors.HANDLES_SIGNAL}
+_RUNS_TEXT = frozenset({"builtins.exec", "builtins.eval", "builtins.compile"})
+_SHARED = frozenset({"torch", "torch_npu", "numpy", "pypto", "builtins"})
 _NO_HANDLER = frozenset({"signal.SIG_IGN", "signal.SIG_DFL"})
 _PUT_TOGETHER = (cst.BinaryOperation, cst.FormattedString, cst.Call)
 
@@ -27,8 +30,9 @@ class NoBackDoors(Rule):
         Reports the names that the judge refuses before it runs a file (`__closure__`, `__globals__`, `__wrapped__`, `__code__`,
         `__subclasses__`, `__builtins__`, `cell_contents`, `f_back` and its kin), as an attribute, a name or a string, also put
         together from constants and in code that never runs; imports of `pypto_op`, `gc`, `inspect` and `ctypes`, however
-        they are written; calls such as `sys._getframe` and `sys.settrace`; and what runs beside the launch: threads, timers,
-        pools, processes, signal handlers (a self-test may start a profiler).
+        they are written; calls such as `sys._getframe` and `sys.settrace`; `exec`, `eval` and `compile`, whose code no rule
+        reads; a function of torch, numpy, pypto or the builtins that is replaced; and what runs beside the launch: threads,
+        timers, pools, processes, signal handlers (a self-test may start a profiler).
 
     Why:
         The kernel under judgement shares an interpreter with what measures it, and what runs beside a launch can write its
@@ -62,6 +66,7 @@ class NoBackDoors(Rule):
         Valid(impl()),
         Valid(impl(before='"""The judge refuses __closure__ and inspect."""\n# import gc; f.__globals__\n')),
         Valid(impl(before="import functools\nimport math\nimport sys\n\nLIMIT = sys.maxsize\nNAME = __name__\n")),
+        Valid(impl(before="torch.backends.mkldnn.enabled = False\n")),
         Valid(impl(before="import signal\nimport threading\n\nLOCK = threading.Lock()\nsignal.signal(2, signal.SIG_IGN)\n")),
         Valid(
             impl(before="class Shape:\n    def __init__(self, rows):\n        self.rows = rows\n\n    __slots__ = ('rows',)\n")
@@ -87,6 +92,9 @@ class NoBackDoors(Rule):
         Invalid(impl(before="from concurrent.futures import ThreadPoolExecutor as Pool\n\nPOOL = Pool(1)\n")),
         Invalid(impl(before="import threading\n\n\nclass Late(threading.Thread):\n    pass\n")),
         Invalid(_line("getattr(os, 'fork')()", before="import os\n")),
+        Invalid(_line("exec('import ' + 'g' + 'c')")),
+        Invalid(impl(wrapper=WRAPPER + "\n\ntorch.allclose = lambda *a, **k: True\n")),
+        Invalid(impl(wrapper=WRAPPER + "\n\nsetattr(torch, 'equal', demo_wrapper)\n")),
     ]
 
     def check_file(self) -> None:
@@ -101,7 +109,15 @@ class NoBackDoors(Rule):
             for name in sorted(names & _CALLS):
                 if name != back_doors.HANDLES_SIGNAL or not any(self.facts.ev.paths(a.value) & _NO_HANDLER for a in node.args):
                     self.report(site, f"`{self.code(node, 40)}` calls `{name}`, which the judge refuses")
+            if names & _RUNS_TEXT:
+                self.report(site, f"`{self.code(node, 40)}` runs code that stands in a string, which no rule reads")
+            if "builtins.setattr" in names and len(node.args) == 3:
+                self._replaced(site, node.args[0].value, node.args[2].value)
             self._beside(site, names)
+        for site in self.facts.tree.sites(cst.Assign):
+            for target in site.node.targets:  # type: ignore[attr-defined]
+                if isinstance(target.target, cst.Attribute):
+                    self._replaced(site, target.target.value, site.node.value)  # type: ignore[attr-defined]
         for site in self.facts.tree.sites(cst.ClassDef):
             self._beside(site, {name for base in site.node.bases for name in self.facts.ev.paths(base.value)})  # type: ignore[attr-defined]
 
@@ -109,6 +125,12 @@ class NoBackDoors(Rule):
         for name in sorted(back_doors.RUNS_BESIDE.intersection(names)):
             if self.facts.in_product(site):
                 self.report(site, f"`{name}` runs code beside the kernel, where it can write the outputs")
+
+    def _replaced(self, site: Site, owner: cst.BaseExpression, value: cst.BaseExpression) -> None:
+        """`torch.allclose = lambda *a, **k: True`: whoever compares in this process gets that function."""
+        roots = {components(path)[0] for path in self.facts.ev.paths(owner)} & _SHARED
+        if roots and any(isinstance(v, (Func, Path)) for v in self.facts.ev.values(value)):
+            self.report(site, f"`{self.code(site.node, 40)}` replaces what everyone in the process takes from {roots.pop()}")
 
     def _names(self) -> set[int]:
         """Report the names that stand in the text; return their lines."""

@@ -1,0 +1,38 @@
+import os
+
+import torch
+import torch_npu
+import pypto
+
+torch.npu.set_device(int(os.environ.get("TILE_FWK_DEVICE_ID", "0")))
+
+H = 64
+ROWS = 16
+
+
+def pypto_scaled_exp(tile, w):
+    return pypto.exp(tile) * w
+
+
+def pypto_normalise(e):
+    return e / pypto.sum(e, -1, keepdim=True)
+
+
+@pypto.frontend.jit(runtime_options={"run_mode": pypto.RunMode.NPU})
+def demo_module12_kernel(
+    x: pypto.Tensor([pypto.DYNAMIC, H], pypto.DT_FP32),
+    w: pypto.Tensor([1, H], pypto.DT_FP32),
+    y: pypto.Tensor([pypto.DYNAMIC, H], pypto.DT_FP32),
+):
+    pypto.set_vec_tile_shapes(ROWS, H)
+    rows = x.shape[0]
+    for i in pypto.loop((rows + ROWS - 1) // ROWS, name="ROWS", idx_name="i"):
+        left = pypto.min(rows - i * ROWS, ROWS)
+        tile = pypto.view(x, [ROWS, H], [i * ROWS, 0], valid_shape=[left, H])
+        pypto.assemble(pypto_normalise(pypto_scaled_exp(tile, w)), [i * ROWS, 0], y)
+
+
+def demo_wrapper(x, w):
+    y = torch.empty_like(x)
+    demo_module12_kernel(x, w, y)
+    return y
