@@ -9,14 +9,17 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 _CPU = torch.device("cpu")
+AWAY = {"npu"}
+"""Kinds of devices that are not there."""
+
 _RealGenerator = torch.Generator
 
 
 def to_host(value: Any) -> Any:
-    """Return the CPU device for anything that names an NPU; everything else unchanged."""
+    """Return the CPU device for anything that names a device that is away; everything else unchanged."""
     if isinstance(value, torch.device):
-        return _CPU if value.type == "npu" else value
-    if isinstance(value, str) and (value == "npu" or value.startswith("npu:")):
+        return _CPU if value.type in AWAY else value
+    if isinstance(value, str) and value.partition(":")[0] in AWAY:
         return _CPU
     return value
 

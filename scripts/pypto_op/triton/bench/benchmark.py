@@ -278,7 +278,7 @@ class _Bench:
             "method": {
                 "framework": "given by the caller" if self.given else _METHODS[self.place.target],
                 "implementation": _METHODS[self.place.target],
-                "values": "new for every call: rolled along the first axis, in the same memory",
+                "values": "new for every call: rolled along the first axis and scaled by 1, 7/8 or 3/4, in the same memory",
                 "cache": "a 256 MiB write before every call" if not on_cpu else "as it is",
                 "order": "reference, implementation, reference again, in each of up to 10 rounds",
                 "latency": "median over all calls of a shape",

@@ -14,14 +14,14 @@ from pypto_op.backends.worker.loading import Failure, failure_of, load_module
 from pypto_op.backends.worker.sentinel import AMBIGUOUS, Sentinel
 from pypto_op.backends.worker.source_check import back_door
 from pypto_op.backends.worker.tampering import Snapshot
-from pypto_op.triton.run import bfloat16
+from pypto_op.triton.run import bfloat16, libdevice
 from pypto_op.triton.run import model as models
-from pypto_op.triton.run.clock import Clock
+from pypto_op.triton.run.clock import Clock, refresh
 from pypto_op.triton.run.fence import TritonFence, TritonGuard
 from pypto_op.triton.run.gate import Denied, Gate, mode_is_active
 from pypto_op.triton.run.launches import Launches
 from pypto_op.triton.run.memory import Memory, address
-from pypto_op.triton.run.packing import map_tensors, tensors_of
+from pypto_op.triton.run.packing import map_tensors, same_layout, tensors_of
 from pypto_op.vocabulary import Outcome
 from pypto_op.workspace import OpWorkspace
 
@@ -44,8 +44,8 @@ class _Sentinel(Sentinel):
 class Candidate:
     """`ModelNew` of one file.
 
-    Messages: `run` (build it, give it the weights, call forward under watch; with `used` for the second time), `time` (time
-    the present case).
+    Messages: `run` (build it, give it the weights, call forward under watch, after a call on other values where `warmed` says
+    which), `time` (time the present case).
     """
 
     def __init__(self, document: dict[str, Any]) -> None:
@@ -65,6 +65,7 @@ class Candidate:
             torch.zeros(1, device=self._device)  # the driver is loaded before anything is refused
         if self._device.type == "cpu":
             bfloat16.mend()
+            libdevice.install()
         self._sentinel.install()
         self._launches.install(interpreted=self._device.type == "cpu")
         self._guard.install()
@@ -104,12 +105,14 @@ class Candidate:
         facts: dict[str, Any] = {"weights": models.load_weights(self._model, given["weights"])}
         self._inputs = models.placed(given["inputs"], self._device)
         self._sentinel.active, self._launches.recording, self._gate.denied = True, False, []
-        if message["used"]:
-            self._loose(lambda: self._forward(map_tensors(self._inputs, _same_layout), seed))
-        inputs = map_tensors(self._inputs, _same_layout)
+        if message["warmed"] is not None:
+            others = map_tensors(self._inputs, same_layout)
+            refresh(others, self._inputs, message["warmed"])
+            self._loose(lambda: self._forward(others, seed))
+        inputs = map_tensors(self._inputs, same_layout)
         before = models.marks(inputs)
         self._launches.recording = True
-        known = tensors_of(inputs) + tensors_of(models.weights_of(self._model))
+        known = tensors_of(inputs) + models.held_by(self._model)
         self._launches.begin(known, watch_scalars=not models.holds_floats([given["inputs"], given["init"]]))
         returned = self._loose(lambda: self._forward(inputs, seed))
         leaves = tensors_of(returned)
@@ -201,8 +204,3 @@ def _fence(document: dict[str, Any]) -> TritonFence:
     folder = Path(document["op_dir"])
     hidden = tuple(os.path.realpath(path) for path in document["enclosure"]["hidden"])
     return TritonFence(scratch, OpWorkspace(folder, folder.name), tuple(document["own"]), hidden, document["task_module"])
-
-
-def _same_layout(tensor: torch.Tensor) -> torch.Tensor:
-    copy = torch.empty_strided(tensor.size(), tensor.stride(), dtype=tensor.dtype, device=tensor.device)
-    return copy.copy_(tensor) if tensor.numel() else copy

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +21,10 @@ def prepare(document: dict[str, Any]) -> torch.device:
     target = document["device"]["target"]
     if target == "interpret":
         from pypto_op.backends import hostshim
+        from pypto_op.triton.run import hostdevice
 
         hostshim.install()
+        hostdevice.install()
         return torch.device("cpu")
     os.environ["TRITON_CACHE_DIR"] = str(Path(document["enclosure"]["scratch"]) / "triton")
     if target == "npu":
@@ -62,11 +64,20 @@ def synchronize(device: torch.device) -> None:
         getattr(torch, device.type).synchronize()
 
 
-def build(kind: type, init: Sequence[Any], seed: int, device: torch.device, path: Path) -> Any:
-    """Construct a model after seeding; raise Failure when its constructor does not return."""
+def build(kind: Callable[..., Any], init: Sequence[Any], seed: int, device: torch.device, path: Path) -> Any:
+    """Construct a model after seeding; raise Failure when its constructor does not return.
+
+    Args:
+        kind: the class.
+        init: its positional arguments and its keyword arguments.
+        seed: for its random weights.
+        device: where it goes.
+        path: the file that is blamed.
+    """
     torch.manual_seed(seed)
+    positional, keywords = init
     try:
-        model = kind(*init)
+        model = kind(*positional, **keywords)
         return model.to(device) if isinstance(model, torch.nn.Module) else model
     except BaseException as error:
         raise failure_of(error, path, Outcome.EXCEPTION, " in the constructor") from None
@@ -75,6 +86,28 @@ def build(kind: type, init: Sequence[Any], seed: int, device: torch.device, path
 def weights_of(model: Any) -> dict[str, torch.Tensor]:
     """Return a model's parameters and buffers by name."""
     return dict(model.state_dict()) if isinstance(model, torch.nn.Module) else {}
+
+
+def held_by(model: Any) -> list[torch.Tensor]:
+    """Return every tensor that a model has: weights, buffers that are not saved, plain attributes, lists of such."""
+    if not isinstance(model, torch.nn.Module):
+        return []
+    return [tensor for module in model.modules() for tensor in tensors_of(dict(vars(module)))]
+
+
+def wide(tensor: torch.Tensor) -> torch.Tensor:
+    """Return a tensor in float64 if it holds floats."""
+    return tensor.double() if tensor.is_floating_point() else tensor
+
+
+def widen(model: Any) -> None:
+    """Turn a model to float64, tensors that are plain attributes included."""
+    if not isinstance(model, torch.nn.Module):
+        return
+    model.double()
+    for module in model.modules():
+        plain = {name: value for name, value in vars(module).items() if isinstance(value, torch.Tensor)}
+        vars(module).update({name: wide(value) for name, value in plain.items()})
 
 
 def load_weights(model: Any, weights: dict[str, torch.Tensor]) -> str:

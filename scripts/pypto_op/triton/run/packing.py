@@ -60,6 +60,12 @@ def map_tensors(value: Any, function: Callable[[torch.Tensor], Any]) -> Any:
     return value
 
 
+def same_layout(tensor: torch.Tensor) -> torch.Tensor:
+    """Return a copy with the same strides."""
+    copy = torch.empty_strided(tensor.size(), tensor.stride(), dtype=tensor.dtype, device=tensor.device)
+    return copy.copy_(tensor) if tensor.numel() else copy
+
+
 def _encode(value: Any, leaves: list[torch.Tensor], depth: int) -> Any:
     if depth > _DEEPEST:
         raise Unpackable("it is nested too deeply")

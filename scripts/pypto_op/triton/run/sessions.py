@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 from pathlib import Path
@@ -86,21 +87,31 @@ class TaskSession(_Session):
         total = answer.get("total")
         return None if total is None else int(total)
 
-    def case(self, index: int, seed: int) -> tuple[dict[str, Any], dict[str, Any]] | None:
-        """Return the case of that index (counted from 0): `init`, `weights`, `inputs`, `outputs`, `mutated`; and facts."""
-        value, _, answer = self._tell({"call": "case", "index": index, "seed": seed})
+    def case(self, index: int, seed: int, *, used: bool = False) -> tuple[dict[str, Any], dict[str, Any]] | None:
+        """Return a case and facts about it.
+
+        Args:
+            index: which, counted from 0.
+            seed: of the pass.
+            used: let the outputs be those of the model's second call; the first is made on other values.
+
+        Returns:
+            `init`, `weights`, `inputs`, `outputs`, `mutated`, and `warmed` (how far the first call's values are rolled, None
+            without one); None after the last case.
+        """
+        value, _, answer = self._tell({"call": "case", "index": index, "seed": _of_models(seed), "used": used})
         return None if answer.get("end") else (value, answer)
 
     def again(self, shift: int, seed: int) -> dict[str, Any]:
         """Return the golden outputs of the present case with its values rolled by `shift` (`clock.refresh`)."""
-        value, _, _ = self._tell({"call": "again", "shift": shift, "seed": seed})
+        value, _, _ = self._tell({"call": "again", "shift": shift, "seed": _of_models(seed)})
         found: dict[str, Any] = value
         return found
 
     def truth(self, shift: int, seed: int) -> Any:
         """Return the outputs of the present case, rolled by `shift`, computed in float64; None when that does not work."""
         try:
-            return self._tell({"call": "truth", "shift": shift, "seed": seed})[0]["outputs"]
+            return self._tell({"call": "truth", "shift": shift, "seed": _of_models(seed)})[0]["outputs"]
         except Told:
             return None
 
@@ -119,21 +130,29 @@ class CandidateSession(_Session):
         hidden = [path for path in (*project.hidden(), key_file()) if path.exists()]
         self.plan = Plan({**self._wanted, "enclosure": enclosure_document(self.scratch, hidden)}, place.start)
 
-    def run(self, case: dict[str, Any], seed: int, *, used: bool = False) -> tuple[dict[str, Any], RunResult, dict[str, Any]]:
+    def run(self, case: dict[str, Any], seed: int) -> tuple[dict[str, Any], RunResult, dict[str, Any]]:
         """Run a case under watch; return outputs and mutated inputs, the result, and the facts.
 
         Args:
-            case: `init`, `weights`, `inputs`.
-            seed: for the constructor and for forward.
-            used: judge the model's second call: what the first one left (a sum in scratch memory, say) must not show.
+            case: `init`, `weights`, `inputs`, and `warmed`: where it is not None the model's second call is judged, so that what
+                the first one left (a sum in scratch memory, an output that is kept) shows.
+            seed: of the pass.
         """
         given = {"init": case["init"], "weights": case["weights"], "inputs": case["inputs"]}
-        return self._tell({"call": "run", "seed": seed, "used": used}, given)
+        return self._tell({"call": "run", "seed": _of_models(seed), "warmed": case["warmed"]}, given)
 
     def time(self, message: dict[str, Any]) -> tuple[dict[int, Any], dict[str, Any]]:
         """Time the present case; return the kept outputs by call, and the facts."""
         kept, _, answer = self._tell({"call": "time", **message})
         return kept or {}, answer
+
+
+def _of_models(seed: int) -> int:
+    """Return the seed for constructors and forward in the pass whose inputs are drawn with `seed`.
+
+    The implementation sees it, so it must not lead to the inputs: a constructor may compute with PyTorch.
+    """
+    return int.from_bytes(hashlib.sha256(f"models {seed}".encode()).digest()[:4], "big") >> 1 if seed else 0
 
 
 def _name_of(result: RunResult) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,10 +9,11 @@ from typing import Any
 import torch
 
 from pypto_op.backends.worker.loading import Failure, failure_of, load_module
+from pypto_op.triton.run import arguments
 from pypto_op.triton.run import model as models
 from pypto_op.triton.run.clock import Clock, refresh
 from pypto_op.triton.run.memory import address
-from pypto_op.triton.run.packing import map_tensors, tensors_of
+from pypto_op.triton.run.packing import map_tensors, same_layout, tensors_of
 from pypto_op.vocabulary import Outcome
 
 _END = object()
@@ -35,8 +35,11 @@ class Task:
         self._clock = Clock(self._device)
         self._cases: Iterator[Any] = iter(())
         self._position = 0
+        self._seed = 0
         self._model: Any = None
+        self._init: tuple[list[Any], dict[str, Any]] = ([], {})
         self._inputs: Any = None
+        self._warmed: int | None = None
 
     def handle(self, message: dict[str, Any]) -> tuple[list[torch.Tensor], dict[str, Any]]:
         """Answer one message."""
@@ -65,7 +68,8 @@ class Task:
             raise failure_of(error, self._path, Outcome.EXCEPTION, f" in {name}") from None
 
     def _open(self, message: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-        torch.manual_seed(message["seed"])
+        self._seed = message["seed"]
+        torch.manual_seed(self._seed)
         total: int | None = 1
         if callable(getattr(self._module, "get_input_groups", None)):
             groups = self._ask("get_input_groups")
@@ -80,6 +84,7 @@ class Task:
         """Advance to the case of that index and answer with everything about it."""
         group: Any = _END
         while self._position <= message["index"]:
+            torch.manual_seed(self._seed + self._position)  # a generator draws now, after models used another seed
             try:
                 group = next(self._cases, _END)
             except BaseException as error:
@@ -87,32 +92,52 @@ class Task:
             self._position += 1
         if group is _END:
             return None, {"end": True}
-        inputs = _arguments(group, self._path)
-        torch.manual_seed(message["seed"])
-        init = self._ask("get_init_inputs")
-        self._model = models.build(self._needed("Model"), list(init or ()), message["seed"], self._device, self._path)
+        seed = message["seed"]
+        torch.manual_seed(seed)
+        self._init = arguments.of_constructor(self._ask("get_init_inputs"), self._needed("Model"))
+        self._model = self._build(seed)
+        inputs = arguments.of_case(group, getattr(self._model, "forward", self._model), self._path)
         weights = {name: value.detach().clone() for name, value in models.weights_of(self._model).items()}
         self._inputs = models.placed(inputs, self._device)
         sent = map_tensors(self._inputs, torch.clone)
-        answer = {"init": list(init or ()), "weights": weights, "inputs": sent}
-        golden, facts = self._golden(map_tensors(self._inputs, _same_layout), message["seed"])
-        return {**answer, **golden}, facts
+        answer = {"init": list(self._init), "weights": weights, "inputs": sent}
+        self._warmed = self._warm(seed) if message["used"] else None
+        golden, facts = self._golden(map_tensors(self._inputs, same_layout), seed)
+        return {**answer, **golden, "warmed": self._warmed}, facts
+
+    def _build(self, seed: int) -> Any:
+        return models.build(self._needed("Model"), self._init, seed, self._device, self._path)
+
+    def _warm(self, seed: int) -> int:
+        """Call the model on other values, and return how far they are rolled; a model may keep a state (an RNN's)."""
+        floats = any(tensor.is_floating_point() for tensor in tensors_of(self._inputs))
+        for shift in (1, 0) if floats else (0,):  # other integers may be no valid ones
+            try:
+                self._golden(self._rolled(shift), seed)
+            except Failure:
+                self._model = self._build(seed)
+            else:
+                return shift
+        return 0
+
+    def _rolled(self, shift: int) -> Any:
+        inputs = map_tensors(self._inputs, same_layout)
+        refresh(inputs, self._inputs, shift)
+        return inputs
 
     def _again(self, message: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-        inputs = map_tensors(self._inputs, _same_layout)
-        refresh(inputs, self._inputs, message["shift"])
-        return self._golden(inputs, message["seed"])
+        return self._golden(self._rolled(message["shift"]), message["seed"])
 
     def _truth(self, message: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         """Answer with the outputs of the present case, computed in float64."""
-        inputs = map_tensors(self._inputs, _same_layout)
-        refresh(inputs, self._inputs, message["shift"])
-        torch.manual_seed(message["seed"])
+        seed = message["seed"]
+        model = self._build(seed)  # a new one: forward may have changed what the present one holds
         try:
-            with torch.no_grad():
-                model = copy.deepcopy(self._model)
-                model = model.double() if isinstance(model, torch.nn.Module) else model
-                outputs = model(*map_tensors(inputs, lambda leaf: leaf.double() if leaf.is_floating_point() else leaf))
+            models.widen(model)
+            for shift in ([] if self._warmed is None else [self._warmed]) + [message["shift"]]:
+                torch.manual_seed(seed)
+                with torch.no_grad():
+                    outputs = model(*map_tensors(self._rolled(shift), models.wide))
         except BaseException as error:
             raise failure_of(error, self._path, Outcome.EXCEPTION, " in the reference's forward in float64") from None
         return {"outputs": outputs}, {}
@@ -136,19 +161,3 @@ class Task:
             return None, self._clock.time(self._model, self._inputs, message).facts()
         except BaseException as error:
             raise failure_of(error, self._path, Outcome.EXCEPTION, " while it was timed") from None
-
-
-def _arguments(group: Any, path: Path) -> list[Any]:
-    """Return the positional arguments of one case; a single tensor is one argument, not a list of its rows."""
-    if isinstance(group, torch.Tensor):
-        return [group]
-    if isinstance(group, dict):
-        raise Failure(Outcome.BAD_OUTPUT, f"{path.name}: a case is a dict; inputs are positional, so return a list of arguments")
-    if isinstance(group, (list, tuple)):
-        return list(group)
-    raise Failure(Outcome.BAD_OUTPUT, f"{path.name}: a case is a {type(group).__name__}, not a list of arguments")
-
-
-def _same_layout(tensor: torch.Tensor) -> torch.Tensor:
-    copy = torch.empty_strided(tensor.size(), tensor.stride(), dtype=tensor.dtype, device=tensor.device)
-    return copy.copy_(tensor) if tensor.numel() else copy

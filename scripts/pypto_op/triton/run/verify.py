@@ -216,7 +216,7 @@ class _Run:
         case = self.cases[index] if number else Case(index)
         begin = time.monotonic()
         try:
-            found = task.case(index, seed)
+            found = task.case(index, seed, used=bool(number))
         except Told as told:
             self._keep(case, number, Judgement(_of_reference(told), f"the reference failed: {told.message}"), begin)
             self._reopen(task, seed)
@@ -229,7 +229,7 @@ class _Run:
             return True
         self._tighten(candidate)
         try:
-            answer, run, facts = candidate.run(given, seed, used=bool(number))
+            answer, run, facts = candidate.run(given, seed)
         except Told as told:
             self._keep(case, number, Judgement(told.error_type, told.message), begin)
             return True

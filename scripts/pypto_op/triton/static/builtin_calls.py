@@ -40,6 +40,10 @@ _BLIND = frozenset(
 _KEEPS = frozenset({"builtins.list", "builtins.tuple", "builtins.set", "builtins.reversed", "builtins.iter", "builtins.dict",
                     "copy.copy", "typing.cast", "builtins.next"})  # fmt: skip
 
+_CHANGES = frozenset({"append", "add", "extend", "insert", "appendleft", "update", "setdefault", "pop", "popitem", "popleft",
+                      "remove", "discard", "clear", "sort", "reverse", "rotate"})  # fmt: skip
+"""Methods that change a container."""
+
 
 class Builtins:
     """Answers calls by the policy."""
@@ -135,7 +139,8 @@ class Builtins:
             return tensors[0]
         written = self.m.written(tensors[0])
         origins = {buffer.origin for buffer in tensors[0].buffers}
-        return self.m.fresh("computed" if "computed" in origins else "fresh" if origins == {"fresh"} else "copy", written)
+        kept = next((origin for origin in ("fresh", "weight") if origins == {origin}), "copy")
+        return self.m.fresh("computed" if "computed" in origins else kept, written)
 
     def method(
         self, bound: TensorMethod, args: list[Value], kwargs: dict[str, Value], node: cst.CSTNode, source: SourceFile
@@ -192,6 +197,8 @@ class Builtins:
         self, owner: Container, name: str, args: list[Value], kwargs: dict[str, Value], node: cst.CSTNode, source: SourceFile
     ) -> Value:
         """Call a method of a list, tuple or dict."""
+        if self.m.phase == "forward" and name in _CHANGES and not self._is_own(owner):
+            self.m.changed_containers.append(owner)
         if name in ("append", "add", "extend", "insert", "appendleft", "update", "setdefault"):
             added = [
                 item

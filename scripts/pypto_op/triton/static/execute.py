@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from pypto_op.triton.static.machine import join
+from pypto_op.triton.static.machine import YES, join
 from pypto_op.triton.static.source import SourceFile
 from pypto_op.triton.static.values import (
     NOTHING,
@@ -249,6 +249,7 @@ class Statements:
             home = scope.home(target.value)
             if home is not scope and self.m.phase == "forward":
                 self._deny_keeping(target, value, scope)
+                self._note_change(target.value, home.names.get(target.value))
             home.names[target.value] = value
         elif isinstance(target, (cst.Tuple, cst.List)):
             self._unpack(target, value, scope)
@@ -280,12 +281,16 @@ class Statements:
             self.m.deny(node, scope.source, reason)
         for option in options(owner):
             if isinstance(option, Instance):
-                if self.m.phase == "forward":
-                    self._deny_keeping(node, value, scope)
                 known = option.attributes.get(name)
+                if self.m.phase == "forward":
+                    self._note_change(name, known or option.cls.names.get(name))
+                    if not self._next_state(known, value):
+                        self._deny_keeping(node, value, scope)
                 keep = known is not None and (self.m.branches or self.m.loops)
                 option.attributes[name] = union([known, value]) if keep and known is not None else value
             elif isinstance(option, ClassValue):
+                if self.m.phase == "forward":
+                    self._note_change(name, option.names.get(name))
                 option.names[name] = value
             elif isinstance(option, (Ext, Kernel, Launcher)):
                 what = option.name if isinstance(option, Ext) else "a kernel"
@@ -306,6 +311,8 @@ class Statements:
             elif isinstance(option, Container):
                 if self.m.phase == "forward" and not _is_local(option, scope):
                     self._deny_keeping(target, value, scope)
+                if self.m.phase == "forward" and id(option) in self.m.calls_lasting:
+                    self.m.changed_containers.append(option)
                 if isinstance(key, Host) and key.const is not NOTHING and not isinstance(key.const, (list, dict, set)):
                     option.keyed[key.const] = value
                 else:
@@ -316,10 +323,28 @@ class Statements:
             elif isinstance(option, Ext) and option.name.startswith(("sys.modules", "builtins", "torch")):
                 self.m.deny(target, scope.source, f"it changes {option.name}")
 
+    def _next_state(self, known: Value | None, value: Value) -> bool:
+        """Whether every call replaces a tensor of the constructor by what a launch wrote: the state of a recurrent model.
+
+        An output that is kept to be handed out again is kept or handed out under a condition. That a state really is one is
+        for the run to say, whose second call has other values.
+        """
+        always = not (self.m.branches or self.m.loops)
+        before = isinstance(known, Tensor) and all(buffer.origin == "weight" for buffer in known.buffers)
+        return always and before and isinstance(value, Tensor) and self.m.written(value) == YES
+
+    def _note_change(self, name: str, known: Value | None) -> None:
+        """Note that forward changes what was known so far: a counter, a flag, a function."""
+        if any(
+            not isinstance(option, (Tensor, Unknown)) and getattr(option, "const", 0) is not NOTHING
+            for option in options(known or Unknown(""))
+        ):
+            self.m.changed.add(name)
+
     def _deny_keeping(self, node: cst.CSTNode, value: Value, scope: Scope) -> None:
-        """Deny that forward keeps results, or inputs, for another call; scratch memory may be kept."""
+        """Deny that forward keeps results, or inputs, for another call; scratch memory and rearranged weights may be kept."""
         for tensor in tensors_in(value):
-            if any(buffer.origin != "fresh" or self.m.heap.get(buffer) for buffer in tensor.buffers):
+            if any(buffer.origin not in ("fresh", "weight") or self.m.heap.get(buffer) for buffer in tensor.buffers):
                 self.m.deny(node, scope.source, "forward keeps a tensor for later calls, which must compute their own")
                 return
             self.m.kept |= tensor.buffers

@@ -12,7 +12,7 @@ import libcst as cst
 
 from pypto_op.triton.static.policy import StaticPolicy
 from pypto_op.triton.static.source import SourceFile
-from pypto_op.triton.static.values import Buffer, Kernel, Scope, Tensor, Value
+from pypto_op.triton.static.values import Buffer, Container, Kernel, Scope, Tensor, Value
 
 if TYPE_CHECKING:
     from pypto_op.triton.static.calls import Calls
@@ -76,6 +76,8 @@ class Machine:
         heap: how surely a launch has written a buffer.
         calls_lasting: identities of the containers that outlive a call of forward.
         late_kernels: kernels that were made inside functions.
+        changed: names of attributes and variables that forward changes and that outlive it.
+        changed_containers: containers that outlive forward and that it changes.
         loops: how many loops are around the present statement.
         branches: how many conditions that are not known.
         dead: inside something that does not normally run (an except clause).
@@ -96,6 +98,8 @@ class Machine:
     kept: set[Buffer] = field(default_factory=set)
     calls_lasting: set[int] = field(default_factory=set)
     late_kernels: list[Kernel] = field(default_factory=list)
+    changed: set[str] = field(default_factory=set)
+    changed_containers: list[Container] = field(default_factory=list)
     _watched: tuple[cst.CSTNode, list[Returned]] | None = None
     _seen: set[tuple[int, str]] = field(default_factory=set)
     expressions: Expressions = field(init=False)

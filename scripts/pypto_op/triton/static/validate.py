@@ -8,6 +8,7 @@ from typing import Any
 
 import libcst as cst
 
+from pypto_op.triton.static.lasting import containers, forget, names_of
 from pypto_op.triton.static.machine import MAYBE, Finding, Machine, TooComplex
 from pypto_op.triton.static.policy import StaticPolicy, load_policy
 from pypto_op.triton.static.source import SourceFile, Unreadable, read_source
@@ -54,15 +55,23 @@ def validate_file(path: Path, policy: StaticPolicy | None = None, scalars: Seque
         source = read_source(Path(path))
     except Unreadable as error:
         return _result(policy, [], [], [], error=str(error))
-    return _Verdict(Machine(policy), source, scalars).run()
+    changing: frozenset[str] = frozenset()
+    while True:
+        verdict = _Verdict(Machine(policy), source, scalars, changing)
+        result = verdict.run()
+        changed = verdict.changed()
+        if changed <= changing:
+            return result
+        changing |= changed  # a second call of forward does not start with these constants
 
 
 class _Verdict:
     """Runs the machine over a file and reads the three checks off it."""
 
-    def __init__(self, machine: Machine, source: SourceFile, scalars: Sequence[bool] | None) -> None:
-        self.m, self.source, self.scalars = machine, source, scalars
+    def __init__(self, machine: Machine, source: SourceFile, scalars: Sequence[bool] | None, changing: frozenset[str]) -> None:
+        self.m, self.source, self.scalars, self.changing = machine, source, scalars, changing
         self.arrival: list[Finding] = []
+        self.roots: list[Scope | Value] = []
 
     def run(self) -> dict[str, Any]:
         """Execute the module, `ModelNew.__init__` and `ModelNew.forward`; return the result."""
@@ -85,18 +94,23 @@ class _Verdict:
                 self.m.deny(launch.node, launch.source, f"the policy allows {most} launch(es) in forward")
         return _result(self.m.policy, names, called, [*self.arrival, *self.m.findings], shells=shells)
 
+    def changed(self) -> set[str]:
+        """Return the names of what forward changes and a later call finds."""
+        return self.m.changed | names_of(self.m.changed_containers, self.roots)
+
     def _enter(self, scope: Scope) -> None:
         found = scope.names.get(ENTRY_CLASS)
         if not isinstance(found, ClassValue):
             self._lost(self.source.module, f"the file defines no class {ENTRY_CLASS}", ENTRY_CLASS)
             return
-        self.m.calls_lasting |= _lasting(scope)
         instance = Instance(found)
         init = self.m.members.find(instance, "__init__")
         self.m.phase = "init"
         if isinstance(init, Function):
             self.m.calls.call(init, [Host() for _ in range(_positional(init))], {}, init.node, self.source)
-        self.m.calls_lasting |= {id(v) for v in instance.attributes.values() if isinstance(v, Container)}
+        self.roots = [instance, *self.m.modules.values()]
+        forget(self.changing, self.roots)
+        self.m.calls_lasting = containers(self.roots)
         self.m.phase = "forward"
         for name in _CALL_PROTOCOL:
             overridden = found.find(name)
@@ -212,19 +226,6 @@ def _kernels(scope: Scope) -> list[Kernel]:
             waiting += value.members()
         elif isinstance(value, ClassValue):
             waiting += value.names.values()
-    return found
-
-
-def _lasting(scope: Scope) -> set[int]:
-    """Return the containers that live as long as the module or a class does."""
-    found: set[int] = set()
-    for value in scope.names.values():
-        if isinstance(value, Container):
-            found.add(id(value))
-        elif isinstance(value, ClassValue):
-            found |= {id(inner) for inner in value.names.values() if isinstance(inner, Container)}
-        elif isinstance(value, Function):
-            found |= {id(inner) for inner in value.defaults.values() if isinstance(inner, Container)}
     return found
 
 

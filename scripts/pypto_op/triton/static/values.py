@@ -138,7 +138,7 @@ class Function(Value):
     owner: ClassValue | None = None
     arguments: tuple[Value, ...] = ()
     keywords: Mapping[str, Value] = field(default_factory=dict)
-    defaults: Mapping[str, Value] = field(default_factory=dict)
+    defaults: dict[str, Value] = field(default_factory=dict)
 
 
 @dataclass(eq=False)

@@ -1,0 +1,32 @@
+"""Block sizes are kept by shape."""
+
+import torch
+import torch.nn as nn
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def k(x_ptr, o_ptr, n, B: tl.constexpr):
+    i = tl.program_id(0) * B + tl.arange(0, B)
+    m = i < n
+    tl.store(o_ptr + i, tl.exp(tl.load(x_ptr + i, mask=m)), mask=m)
+
+
+def run(x):
+    o = torch.empty_like(x)
+    k[(triton.cdiv(x.numel(), 256),)](x, o, x.numel(), B=256)
+    return o
+
+CFG = {}
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        key = x.shape[-1]
+        if key not in CFG:
+            CFG[key] = 256 if key > 128 else 128
+        B = CFG[key]
+        o = torch.empty_like(x)
+        k[(triton.cdiv(x.numel(), B),)](x, o, x.numel(), B=B)
+        return o
