@@ -76,7 +76,7 @@ def stale(op: str, results: dict[str, Any]) -> bool:
 def condensed(report: dict[str, Any]) -> dict[str, Any]:
     """Return what the page needs of a report of `pypto-op mutate`: the counts, and each mutant that lives."""
     kept = ("id", "operator", "line", "diff", "status", "detail")
-    names = ("hashes", "killed", "survived", "equivalent", "invalid", "score", "lower_bound", "limit", "cases", "trials")
+    names = ("hashes", "made", "killed", "survived", "equivalent", "invalid", "score", "lower_bound", "limit", "cases", "trials")
     by_operator: dict[str, dict[str, int]] = {}
     for mutant in report["mutants"]:
         row = by_operator.setdefault(mutant["operator"], {})
@@ -150,7 +150,7 @@ fault at a time into the operator's own kernel (`--list` names the kinds), runs 
 seeds, and stops at the first that refuses it. The table counts:
 
 - **killed**: a case refused it. **survived**: none did, and it differs from the kernel on some input.
-- **equivalent**: every trial of the suite and dozens of unkind inputs beside it (other shapes, NaN, Inf, denormals, huge
+- **equivalent**: each case of the suite and dozens of unkind inputs beside it (other shapes, NaN, Inf, denormals, huge
   numbers, other scalars) gave the same values, bit for bit. Evidence, not proof; each is shown below.
 - **invalid**: pypto or the wrapper refuses it in every case that was tried, so it says nothing about the suite.
 - **score** = killed / (killed + survived); **at least** is the lower end of the exact 95 % interval (Clopper-Pearson).
@@ -171,7 +171,7 @@ def _overview(results: dict[str, Any]) -> list[str]:
     ]
     for op, found in sorted(results.items()):
         fates = [found[name] for name in ("killed", "survived", "equivalent", "invalid")]
-        made = f"{sum(fates)}" + (" (a sample)" if found["limit"] is not None else "")
+        made = f"{sum(fates)}" + (f" of {found['made']} (a sample)" if found["limit"] is not None else "")
         sabotage = "refused" if all(found["sabotage"].values()) else "PASSED"
         accepted = f"{sum(found['variants'].values())} of {len(found['variants'])}" if found.get("variants") else "not measured"
         share = f"{found['score']:.1%} | {found['lower_bound']:.1%}"

@@ -7,7 +7,7 @@ import ast
 import pytest
 
 from pypto_op.errors import ContractError
-from pypto_op.mutation.mutants import make_mutants
+from pypto_op.mutation.mutants import in_turns, make_mutants
 from pypto_op.mutation.operators.registry import OPERATORS, select
 from pypto_op.mutation.program import Program
 
@@ -98,12 +98,12 @@ def test_checks_documentation_and_scheduling_stay_as_they_are(mutants):
         assert all(kept in mutant.source.splitlines() for mutant in mutants), kept
 
 
-def test_a_sample_is_the_same_for_a_seed_and_holds_rare_operators(program, mutants):
-    one, again = (make_mutants(program, select(None), limit=40, seed=3) for _ in range(2))
+def test_a_sample_is_the_same_for_a_seed_and_holds_rare_operators(mutants):
+    one, again = (in_turns(mutants, 3)[:40] for _ in range(2))
     assert one == again
     assert len(one) == 40
     assert {mutant.operator for mutant in one} == {mutant.operator for mutant in mutants}
-    assert one != make_mutants(program, select(None), limit=40, seed=4)
+    assert one != in_turns(mutants, 4)[:40]
 
 
 @pytest.mark.parametrize(

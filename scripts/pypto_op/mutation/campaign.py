@@ -27,7 +27,7 @@ from pypto_op.judge.references import ReferenceLoss, References
 from pypto_op.judge.runner import Plan
 from pypto_op.judge.subject import Subject, resolve
 from pypto_op.mutation import sabotage
-from pypto_op.mutation.hunt import Fate, Range, Result, ScratchWorkspace, hunt
+from pypto_op.mutation.hunt import Fate, Hunt, Range, Result, ScratchWorkspace
 from pypto_op.mutation.likeness import Likeness, Prober
 from pypto_op.mutation.mutants import Mutant, in_turns, make_mutants
 from pypto_op.mutation.operators.registry import select
@@ -37,6 +37,9 @@ from pypto_op.mutation.trials import Order, make_trials
 from pypto_op.state import evidence
 from pypto_op.vocabulary import Outcome, Status
 from pypto_op.workspace import OpWorkspace
+
+DEFAULT_SECONDS = 360.0
+"""Time for mutants that a caller gives who says nothing else: a large kernel has 800, and one that lives takes a minute."""
 
 DEFAULT_SEED = 20_260_131
 """Second seed of precision cases, and seed of samples: fixed, so that a score can be had again."""
@@ -50,7 +53,7 @@ class Wish:
 
     Attributes:
         operators: names of mutation operators; None: all.
-        limit: the most mutants; None: all.
+        limit: the most mutants; chosen at random, the operators taking turns, so that rare ones are in. None: all.
         only: ids of the mutants, as an earlier report with the same operators named them; None: all.
         jobs: mutants at once.
         seed: of the sample, of the second trial, of the inputs for likeness.
@@ -103,7 +106,10 @@ class _Campaign:
         if not subject.impl.is_file():
             raise ContractError("there is no implementation to mutate", file=subject.impl, remedy="write it first")
         self._program = Program(subject.impl.read_text(encoding="utf-8"), subject.wrapper)
-        self._mutants = make_mutants(self._program, operators, limit=wish.limit, seed=wish.seed)
+        self._mutants = make_mutants(self._program, operators)
+        self._made = len(self._mutants)
+        if wish.limit is not None:
+            self._mutants = in_turns(self._mutants, wish.seed)[: wish.limit]
         if wish.only is not None:
             unknown = sorted(set(wish.only) - {mutant.id for mutant in self._mutants})
             if unknown:
@@ -183,13 +189,18 @@ class _Campaign:
             return None
         likeness = None
         with self._range.open(mutant.id, mutant.source) as session:
-            result = hunt(session, self._order, self._barrier, lambda: self._stopped)
+            pursuit = Hunt(session, self._order, self._barrier, lambda: self._stopped)
+            result = pursuit.run(spare=self._wish.likeness)
+            if result.fate is Fate.SURVIVED and result.differing:
+                result = pursuit.run()
             if result.fate is Fate.SURVIVED and self._wish.likeness and not self._stopped:
                 kernel = partial(self._range.open, "kernel", self._program.source)
                 likeness = self._prober.compare(session, kernel, result.trials, result.differing)
                 if not likeness.differing:
-                    result = replace(result, fate=Fate.EQUIVALENT)
-                result = replace(result, detail=likeness.sentence())
+                    return replace(result, fate=Fate.EQUIVALENT, detail=likeness.sentence()), likeness, time.monotonic() - begun
+                result = pursuit.run()
+                if result.fate is Fate.SURVIVED:
+                    result = replace(result, detail=likeness.sentence())
         return result, likeness, time.monotonic() - begun
 
     def _sabotage(self, kind: str) -> dict[str, Any]:
@@ -231,6 +242,7 @@ class _Campaign:
             "sabotage": sabotaged,
             "hashes": evidence.file_hashes(self._workspace),
             "operators": list(self._wish.operators) if self._wish.operators is not None else None,
+            "made": self._made,
             "limit": self._wish.limit if len(found) == len(self._mutants) else len(found),
             "only": list(self._wish.only) if self._wish.only is not None else None,
             "likeness": self._wish.likeness,

@@ -27,7 +27,9 @@ def _names(context: click.Context, option: click.Parameter, text: str | None) ->
 @click.option("--levels", callback=_names, metavar="L2,L3", help="Only these levels of the suite.")
 @click.option("--case", metavar="ID", help="Only this case.")
 @click.option("--timeout", type=click.FloatRange(min=0.1), metavar="SECONDS", help="Longest time for one run of a mutant.")
-@click.option("--seconds", type=click.FloatRange(min=0.1), metavar="N", help="Begin no mutant after N seconds: a sample.")
+@click.option(
+    "--seconds", type=click.FloatRange(min=0), metavar="N", help="Begin no mutant after N seconds; default 360; 0: try all."
+)
 @click.option("--no-likeness", is_flag=True, help="Do not compare survivors with the kernel, bit by bit.")
 @click.option("--list", "list_only", is_flag=True, help="Print the mutation operators and stop.")
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
@@ -50,7 +52,7 @@ def mutate(op_dir: Path, as_json: bool, list_only: bool, **wanted: Any) -> int:
     from pypto_op.backends import sim
 
     sim.warm_up()
-    from pypto_op.mutation.campaign import DEFAULT_SEED, Wish, measure
+    from pypto_op.mutation.campaign import DEFAULT_SECONDS, DEFAULT_SEED, Wish, measure
 
     wish = Wish(
         operators=wanted["operators"],
@@ -62,7 +64,7 @@ def mutate(op_dir: Path, as_json: bool, list_only: bool, **wanted: Any) -> int:
         case=wanted["case"],
         timeout=wanted["timeout"],
         likeness=not wanted["no_likeness"],
-        seconds=wanted["seconds"],
+        seconds=(DEFAULT_SECONDS if wanted["seconds"] is None else wanted["seconds"]) or None,
     )
     report = measure(OpWorkspace.at(op_dir), wish, display.Progress(console))
     if as_json:

@@ -52,5 +52,10 @@ def sentence(report: dict[str, Any]) -> str:
     return (
         f"{report['op_name']}: {report['killed']} of {report['killed'] + report['survived']} mutants killed "
         f"({report['score']:.1%}; at least {report['lower_bound']:.1%} with {report['confidence']:.0%} confidence), "
-        f"{report['equivalent']} equivalent, {report['invalid']} invalid, {report['seconds']:.0f} s"
+        f"{report['equivalent']} equivalent, {report['invalid']} invalid, {report['seconds']:.0f} s" + _sampled(report)
     )
+
+
+def _sampled(report: dict[str, Any]) -> str:
+    tried = len(report["mutants"])
+    return "" if report["limit"] is None else f"; a sample: {tried} of {report['made']} mutants, `--seconds 0` tries all"

@@ -119,49 +119,65 @@ class Range:
         return session
 
 
-def hunt(session: Session, order: Order, barrier: Barrier, stopped: Callable[[], bool] = lambda: False) -> Result:
-    """Try the trials, those that promise most first, until the mutant dies or none is left.
+class Hunt:
+    """One mutant on its way through the trials, those that promise most first, until it dies or none is left.
 
     A mutant that fails to run counts as killed only if it runs in some other trial: a text that pypto refuses
     altogether says nothing about the suite.
     """
-    tried: set[int] = set()
-    failed: list[tuple[int, TrialVerdict]] = []
-    earlier: dict[str, list[TrialVerdict]] = defaultdict(list)
-    ran, differing = False, 0
-    while not stopped() and (index := _next(order, tried, len(failed))) is not None:
-        tried.add(index)
-        trial = order.trials[index]
-        run = session.run(trial.case, trial.inputs)
-        verdict = with_earlier(trial.judge(run, barrier), earlier[trial.case])
-        earlier[trial.case].append(verdict)
-        if verdict.status is Status.ERROR:
-            failed.append((index, verdict))
-            if ran or len(failed) == _probes(verdict):
+
+    def __init__(self, session: Session, order: Order, barrier: Barrier, stopped: Callable[[], bool] = lambda: False) -> None:
+        self._session, self._order, self._barrier, self._stopped = session, order, barrier, stopped
+        self._tried: set[int] = set()
+        self._failed: list[tuple[int, TrialVerdict]] = []
+        self._earlier: dict[str, list[TrialVerdict]] = defaultdict(list)
+        self._alike: set[str] = set()
+        self._ran, self._differing = False, 0
+
+    def run(self, *, spare: bool = False) -> Result:
+        """Try what is left; `spare`: but for other seeds of a case that gave the kernel's own bits, which promise little."""
+        order = self._order
+        while not self._stopped() and (index := self._next(spare)) is not None:
+            self._tried.add(index)
+            trial = order.trials[index]
+            run = self._session.run(trial.case, trial.inputs)
+            verdict = with_earlier(trial.judge(run, self._barrier), self._earlier[trial.case])
+            self._earlier[trial.case].append(verdict)
+            if verdict.status is Status.ERROR:
+                self._failed.append((index, verdict))
+                if self._ran or len(self._failed) == _probes(verdict):
+                    break
+                continue
+            self._ran = True
+            if self._failed:
                 break
-            continue
-        ran = True
-        if failed:
-            break
-        order.learn(index, killed=verdict.status is Status.FAIL)
-        if verdict.status is Status.FAIL:
-            return _killed(order, index, verdict, len(tried))
-        differing += not same(run, trial.outputs)
-    if failed and ran:
-        order.learn(failed[0][0], killed=True)
-        return _killed(order, *failed[0], len(tried))
-    if failed:
-        return Result(Fate.INVALID, _class_of(failed[0][1]), failed[0][1].summary, trials=len(tried))
-    return Result(Fate.SURVIVED, trials=len(tried), differing=differing)
+            order.learn(index, killed=verdict.status is Status.FAIL)
+            if verdict.status is Status.FAIL:
+                return _killed(order, index, verdict, len(self._tried))
+            if same(run, trial.outputs):
+                self._alike.add(trial.case)
+            else:
+                self._differing += 1
+        return self._result()
 
+    def _result(self) -> Result:
+        if not self._failed:
+            return Result(Fate.SURVIVED, trials=len(self._tried), differing=self._differing)
+        index, verdict = self._failed[0]
+        if self._ran:
+            self._order.learn(index, killed=True)
+            return _killed(self._order, index, verdict, len(self._tried))
+        return Result(Fate.INVALID, _class_of(verdict), verdict.summary, trials=len(self._tried))
 
-def _next(order: Order, tried: set[int], failed: int) -> int | None:
-    """Return the next trial; after a failure to run, one of another case, from another part of the suite."""
-    if not failed:
-        return order.next(tried)
-    cases = {order.trials[i].case for i in tried}
-    left = [i for i, trial in enumerate(order.trials) if trial.case not in cases]
-    return left[(failed * len(left)) // (PROBES + 1)] if left else None
+    def _next(self, spare: bool) -> int | None:
+        """Return the next trial; after a failure to run, one of another case, from another part of the suite."""
+        trials = self._order.trials
+        if not self._failed:
+            spared = {i for i, trial in enumerate(trials) if trial.case in self._alike} if spare else set()
+            return self._order.next(self._tried | spared)
+        cases = {trials[i].case for i in self._tried}
+        left = [i for i, trial in enumerate(trials) if trial.case not in cases]
+        return left[(len(self._failed) * len(left)) // (PROBES + 1)] if left else None
 
 
 def _killed(order: Order, index: int, verdict: TrialVerdict, trials: int) -> Result:

@@ -1,6 +1,6 @@
 """Does a mutant that no trial killed differ from the kernel at all? Answered by running both, bit by bit.
 
-The inputs are many and unkind: every trial of the suite, other shapes, other scalars, and special values (NaN, Inf,
+The inputs are many and unkind: each case of the suite, other shapes, other scalars, and special values (NaN, Inf,
 zeros of both signs, denormals, huge numbers, constants) where the suite may have none. A mutant that gives the same
 bits on all of them is called equivalent, with their number; that is evidence, not proof. One that differs is judged
 against the golden on the same input, which tells a hole of the suite (the kernel passes there and the mutant does not)

@@ -30,14 +30,12 @@ class Mutant:
     source: str
 
 
-def make_mutants(program: Program, operators: Sequence[Operator], *, limit: int | None = None, seed: int = 0) -> list[Mutant]:
-    """Return every mutant, or a sample.
+def make_mutants(program: Program, operators: Sequence[Operator]) -> list[Mutant]:
+    """Return every mutant.
 
     Args:
         program: the kernel.
         operators: the faults to plant.
-        limit: the most that are returned; chosen at random, the operators taking turns, so that rare ones are in.
-        seed: of the choice.
 
     Returns:
         The mutants in source order; no two have the same text, and none has the original's.
@@ -49,10 +47,9 @@ def make_mutants(program: Program, operators: Sequence[Operator], *, limit: int 
                 text = program.with_edit(site, *edit)
                 if text is not None and text != program.source:
                     found.setdefault(text, (operator.name, program.line(edit[0])))
-    mutants = [
+    return [
         _mutant(f"m{i:03}", name, line, program.source, text) for i, (text, (name, line)) in enumerate(found.items(), start=1)
     ]
-    return mutants if limit is None else sorted(in_turns(mutants, seed)[:limit], key=lambda mutant: mutant.id)
 
 
 def _mutant(identity: str, operator: str, line: int, before: str, after: str) -> Mutant:
