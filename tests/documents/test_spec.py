@@ -77,6 +77,11 @@ def test_a_tolerance_finer_than_the_output_s_rounding_is_told_with_the_remedy(tm
         ("{mode: standard, atol: 1e-3, rtol: 1e-2}", "float32", {"atol": 1e-3, "rtol": 1e-2}),
         (
             "{float32: {atol: 0, rtol: 1e-5}, bf16: {atol: 1e-2, rtol: 1e-2}}",
+            "float64",  # of an output only: as loose as the loosest that is named
+            {"atol": 1e-2, "rtol": 1e-2},
+        ),
+        (
+            "{float32: {atol: 0, rtol: 1e-5}, bf16: {atol: 1e-2, rtol: 1e-2}}",
             "bfloat16",
             {"atol": 1e-2, "rtol": 1e-2},
         ),

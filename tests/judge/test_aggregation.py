@@ -11,11 +11,12 @@ import pytest
 from pypto_op.backends.base import Availability, Limits, RunResult
 from pypto_op.judge import report as reports
 from pypto_op.judge import summary
+from pypto_op.judge.contract import policy_of_case
 from pypto_op.judge.reasons import Reason
 from pypto_op.judge.records import CaseRecord, ModeRecord, TrialVerdict
 from pypto_op.judge.runner import Plan, run_cases
 from pypto_op.judge.subject import Subject
-from pypto_op.judge.verdict import refuse
+from pypto_op.judge.verdict import Expectation, refuse
 from pypto_op.policy import get_policy
 from pypto_op.vocabulary import FailureCategory, Fingerprint, Mode, Outcome, Status
 
@@ -128,8 +129,8 @@ def test_exit_code(status: str, kind: str | None, code: int) -> None:
 class Scripted:
     """A mode whose runs end as scripted; it remembers which cases it was given."""
 
-    def __init__(self, mode: Mode, outcome: Outcome) -> None:
-        self.mode, self.outcome, self.asked = mode, outcome, []
+    def __init__(self, mode: Mode, outcome: Outcome, off: float = 0.0) -> None:
+        self.mode, self.outcome, self.off, self.asked = mode, outcome, off, []
 
     def availability(self) -> Availability:
         return Availability(True, True, "", {}, ())
@@ -141,7 +142,9 @@ class Scripted:
         self.asked.append(case_id)
         x, y = inputs
         right = self.outcome is Outcome.OK
-        return RunResult(self.outcome, outputs=[2.0 * x + y, x - y] if right else [], launches=1, outputs_from_kernel=True)
+        total = 2.0 * x + y
+        total.view(-1)[0] *= 1.0 + self.off
+        return RunResult(self.outcome, outputs=[total, x - y] if right else [], launches=1, outputs_from_kernel=True)
 
     def __enter__(self) -> Scripted:
         return self
@@ -155,27 +158,63 @@ def subject_of(folder: Path) -> Subject:
     return Subject(ws, ws.impl, "sum_diff_wrapper", ws.golden, "sum_diff_golden", None, 1)
 
 
+def plan_of(folder: Path, modes: dict[Mode, Scripted], *, count: int, **rules: Any) -> Plan:
+    case = {"level": "L2", "shape": {"N": 3, "D": 4}, "dtype": {"default": "float32"}, "seed": 1}
+    return Plan(
+        subject=subject_of(folder),
+        cases=[{**case, "id": f"case{i}"} for i in range(count)],
+        backends=modes,
+        available={mode: backend.availability() for mode, backend in modes.items()},
+        leaf_names=["total", "diff"],
+        input_names=["x", "y"],
+        extra_seed=9,
+        limits=Limits(),
+        **rules,
+    )
+
+
 @pytest.mark.sim
 @pytest.mark.skipif(bool(sim_problem()), reason="no simulator")
 @pytest.mark.parametrize("outcome", [Outcome.EXCEPTION, Outcome.TIMED_OUT, Outcome.CRASHED])
 def test_a_mode_that_fails_does_not_spare_the_other(tmp_path: Path, outcome: Outcome) -> None:
     modes = {Mode.SIM: Scripted(Mode.SIM, outcome), Mode.NPU: Scripted(Mode.NPU, Outcome.OK)}
-    case = {"level": "L2", "shape": {"N": 3, "D": 4}, "dtype": {"default": "float32"}, "seed": 1}
-    cases = [{**case, "id": f"case{i}"} for i in range(5)]
-    plan = Plan(
-        subject=subject_of(tmp_path),
-        cases=cases,
-        backends=modes,
-        available={mode: backend.availability() for mode, backend in modes.items()},
-        policy_for=lambda _: get_policy("allclose@1"),
-        leaf_names=["total", "diff"],
-        input_names=["x", "y"],
-        extra_seed=9,
-        limits=Limits(),
-    )
-    records = run_cases(plan)
+    records = run_cases(plan_of(tmp_path, modes, count=5, policy_for=lambda _: get_policy("allclose@1")))
     assert per_mode(records) == {Mode.SIM: ERROR, Mode.NPU: PASS}
     assert modes[Mode.NPU].asked == [f"case{i}" for i in range(5) for _ in range(2)], "two seeds each, all cases"
     given_up = outcome is not Outcome.EXCEPTION
     assert len(modes[Mode.SIM].asked) == (3 if given_up else 5)
     assert all(summary.fingerprint(one) is Fingerprint.IR_DIVERGENCE for one in records)
+
+
+@pytest.mark.sim
+@pytest.mark.skipif(bool(sim_problem()), reason="no simulator")
+def test_a_policy_that_a_case_does_not_need_loosens_nothing(tmp_path: Path) -> None:
+    tolerance = get_policy({"name": "allclose", "atol": 1e-12, "rtol": 5e-7})
+    verdicts = []
+    for number, behind in enumerate((None, tolerance)):
+        modes = {Mode.SIM: Scripted(Mode.SIM, Outcome.OK, off=1.2e-6)}
+        (tmp_path / str(number)).mkdir()
+        rules = {"policy_for": lambda _: get_policy("twin@2"), "tolerance_behind": lambda _, behind=behind: behind}
+        verdicts += run_cases(plan_of(tmp_path / str(number), modes, count=1, **rules))
+    assert [verdict.status for verdict in verdicts] == [PASS, FAIL], "natural by twin@2, outside the tolerance"
+    assert "honest rounding takes 0 of it" in verdicts[1].modes[Mode.SIM].trials[0].summary
+
+
+def test_a_policy_that_a_case_needs_stands_in_the_place_of_its_tolerance() -> None:
+    twin, tolerance = get_policy("twin@2"), get_policy("allclose@1")
+    expectation = Expectation([], [], twin, True, behind=tolerance)
+    assert expectation.policies(0.3) == [twin] and expectation.policies(0.2) == [twin, tolerance]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "float32", "float16"),
+    [
+        ({"dtype": {"default": "fp16"}}, 1e-5, 9.0),  # an output in float32 keeps the operator's
+        ({"dtype": "float16"}, 1e-5, 9.0),
+        ({"dtype": {"x": "float32", "y": "half"}}, 9.0, 9.0),
+        ({"dtype_mode": "mixed"}, 9.0, 9.0),
+    ],
+)
+def test_a_case_s_own_tolerance_is_about_its_own_dtype(dtype: dict[str, Any], float32: float, float16: float) -> None:
+    policy = policy_of_case(get_policy("allclose@1"), {**dtype, "atol": 9.0, "rtol": 0.0})
+    assert [policy.for_dtype(word)["atol"] for word in ("float32", "float16")] == [float32, float16]

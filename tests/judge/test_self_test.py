@@ -105,12 +105,15 @@ def test_each_check_fires(ws: OpWorkspace, fault: str) -> None:
 
 
 def test_a_tolerance_that_honest_rounding_exceeds_is_a_warning_with_its_remedy(ws: OpWorkspace) -> None:
-    _edit("chain_golden.py", "return x * x + y", "return (x * x).sum(-1, keepdim=True) - 32 + y")(ws)
+    plain, cancelling = "return x * x + y", "return (x * x).sum(-1, keepdim=True) - 32 + y"
+    _edit("chain_golden.py", plain, cancelling)(ws)
     rows = checks(ws)[1]
     detail = rows["natural_error"]["detail"]
     assert rows["natural_error"]["status"] == "PASS" and detail.startswith("warning") and "L5_17 (" in detail, rows
     _suite(lambda cases: [case.update(policy="twin@2") for case in cases])(ws)
     assert "warning" not in checks(ws)[1]["natural_error"]["detail"]
+    _edit("chain_golden.py", cancelling, plain)(ws)
+    assert "without need, so the tolerance holds too: L2" in checks(ws)[1]["natural_error"]["detail"]
 
 
 def test_a_golden_that_never_ends_is_found_in_bounded_time(ws: OpWorkspace) -> None:

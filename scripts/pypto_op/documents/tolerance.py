@@ -20,6 +20,9 @@ def policy_of(tolerance: Mapping[str, Any], *, file: Path | str | None = None) -
     `{float16: {atol, rtol}, ...}`; `{policy: mere_mare@1}`, also with pairs per dtype for `allclose`;
     `{mare_matrix: {float16: limit}, ...}`, also below `custom`.
 
+    Where pairs go by dtype, an output of a dtype that has none (supported dtypes have) may be off by as much as the
+    loosest pair allows, or its own dtype's default.
+
     Raises:
         ContractError: forms that exclude each other, an unknown policy, or nothing that gives a tolerance.
     """
@@ -44,11 +47,17 @@ def policy_of(tolerance: Mapping[str, Any], *, file: Path | str | None = None) -
     elif not (uniform or pairs):
         raise _clash("gives no tolerance", file)
     if pairs:
-        spec["per_dtype"] = pairs
+        spec["per_dtype"] = {**_unnamed(pairs), **pairs}
     try:
         return get_policy(spec)
     except ContractError as error:
         raise ContractError(error.problem, file=file, where="tolerance", remedy=error.remedy) from None
+
+
+def _unnamed(pairs: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, float]]:
+    loosest = {key: max(float(pair.get(key, 0.0)) for pair in pairs.values()) for key in ("atol", "rtol")}
+    default = get_policy("allclose").as_dict()["per_dtype"]
+    return {word: {key: max(row[key], loosest[key]) for key in loosest} for word, row in default.items() if word not in pairs}
 
 
 def _limits(matrices: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, float]]:

@@ -28,6 +28,8 @@ from pypto_op.workspace import OpWorkspace
 if TYPE_CHECKING:
     import torch
 
+    from pypto_op.backends.base import RunResult, Value
+
 _SECONDS = 60.0
 _SCALES = (1.0, 1e-1, 1e-2, 3e-3)
 """What the `scale` of a case is multiplied with until the golden stays finite."""
@@ -75,18 +77,18 @@ def rehearse(ws: OpWorkspace, cases: Sequence[Case], policy: Policy, progress: P
         for done, case in enumerate(cases):
             if progress is not None:
                 progress(case["id"], done, len(cases))
-            mended, problem = _stressed(session, ws, case) if KEY in case else _tried(session, ws, case)
-            if mended is None:
-                dropped[case["id"]] = problem
-            elif not _same_stress(mended, kept):
-                share = _natural_share(session, ws, mended, policy)
+            tried = _stressed(session, ws, case) if KEY in case else _tried(session, ws, case)
+            if isinstance(tried, str):
+                dropped[case["id"]] = tried
+            elif not _same_stress(tried.case, kept):
+                share = _natural_share(session, ws, tried, policy)
                 if math.isinf(share):
                     dropped[case["id"]] = "other orders of summation are not finite at the same places"
                     continue
-                milder = _milder(session, ws, mended, policy) if share > MOST else mended
+                milder = _milder(session, ws, tried.case, policy) if share > MOST else tried.case
                 if milder is None:
                     natural[case["id"]] = share
-                    milder = {key: value for key, value in mended.items() if key not in ("atol", "rtol")}
+                    milder = {key: value for key, value in tried.case.items() if key not in ("atol", "rtol")}
                     milder["policy"] = NATURAL.id
                 kept.append(milder)
     if not kept:
@@ -95,35 +97,43 @@ def rehearse(ws: OpWorkspace, cases: Sequence[Case], policy: Policy, progress: P
     return Rehearsed(kept, dropped, natural)
 
 
+@dataclass(frozen=True)
+class _Tried:
+    """A case that says something, its inputs, and what the golden answered."""
+
+    case: Case
+    inputs: list[Value]
+    native: RunResult
+
+
 def _milder(session: ReferenceSession, ws: OpWorkspace, case: Case, policy: Policy) -> Case | None:
     """Return an ordinary case with smaller inputs, where that leaves room for honest rounding; None for any other."""
     if not {"zone", "scale", KEY} & set(case):
         for scale in _MILDER:
-            milder = {**case, "scale": scale}
-            if not _problem(session, ws, milder) and _natural_share(session, ws, milder, policy) <= MOST:
-                return milder
+            milder = _answered(session, ws, {**case, "scale": scale})
+            if isinstance(milder, _Tried) and _natural_share(session, ws, milder, policy) <= MOST:
+                return milder.case
     return None
 
 
-def _natural_share(session: ReferenceSession, ws: OpWorkspace, case: Case, policy: Policy) -> float:
+def _natural_share(session: ReferenceSession, ws: OpWorkspace, tried: _Tried, policy: Policy) -> float:
     """Return how much of its tolerance honest rounding takes in a case that the golden answers."""
-    if not checks_precision(case):
+    if not checks_precision(tried.case):
         return 0.0
-    inputs = [value for _, value in session.make_inputs(case)]
-    golden = partial(session.golden, inputs, function=ws.golden_name(), file=ws.golden)
-    return natural_share(golden, golden(), policy_of_case(policy, case))
+    golden = partial(session.golden, tried.inputs, function=ws.golden_name(), file=ws.golden)
+    return natural_share(golden, tried.native, policy_of_case(policy, tried.case))
 
 
-def _stressed(session: ReferenceSession, ws: OpWorkspace, case: Case) -> tuple[Case | None, str]:
+def _stressed(session: ReferenceSession, ws: OpWorkspace, case: Case) -> _Tried | str:
     """Search for inputs on which the case's expression cancels; without such the case would be an ordinary one."""
     stress = case[KEY]
     expression = None if stress["expression"] == WORST_SUM else stress["expression"]
     try:
         found = stress_case(ws, session, case, expression=expression, target=stress["target"])
     except ContractError as error:
-        return None, error.problem
+        return error.problem
     if found is None:
-        return None, f"no inputs were found on which {expression or 'any sum'} cancels"
+        return f"no inputs were found on which {expression or 'any sum'} cancels"
     return _tried(session, ws, found.case)
 
 
@@ -132,35 +142,34 @@ def _same_stress(case: Case, others: Sequence[Case]) -> bool:
     return KEY in case and any(case[KEY]["recipe"] == other[KEY]["recipe"] for other in others if KEY in other)
 
 
-def _tried(session: ReferenceSession, ws: OpWorkspace, case: Case) -> tuple[Case | None, str]:
-    scales = _SCALES if "scale" in case else (1.0,)
-    problem = ""
-    for factor in scales:
+def _tried(session: ReferenceSession, ws: OpWorkspace, case: Case) -> _Tried | str:
+    """Return the case with the golden's answer, or why it says nothing."""
+    found: _Tried | str = ""
+    for factor in _SCALES if "scale" in case else (1.0,):
         attempt = {**case, "scale": case["scale"] * factor} if "scale" in case else case
-        problem = _problem(session, ws, attempt)
-        if not problem:
-            return attempt, ""
-        if problem in _HOPELESS:
+        found = _answered(session, ws, attempt)
+        if isinstance(found, _Tried) or found in _HOPELESS:
             break
-    return None, problem
+    return found
 
 
 _HOPELESS = tuple(f"the golden ended with: {outcome}" for outcome in _LOST)
 
 
-def _problem(session: ReferenceSession, ws: OpWorkspace, case: Case) -> str:
-    """Say why a case says nothing, or ""."""
+def _answered(session: ReferenceSession, ws: OpWorkspace, case: Case) -> _Tried | str:
+    """Return what the golden answers, or why the case says nothing."""
     try:
         inputs = [value for _, value in session.make_inputs(case)]
     except ContractError as error:
         return f"make_inputs: {error.problem}"
-    result = session.golden(inputs, function=ws.golden_name(), file=ws.golden)
-    if result.outcome is not Outcome.OK:
-        return f"the golden ended with: {result.outcome}"
-    if result.mutated_inputs:
+    native = session.golden(inputs, function=ws.golden_name(), file=ws.golden)
+    if native.outcome is not Outcome.OK:
+        return f"the golden ended with: {native.outcome}"
+    if native.mutated_inputs:
         return "the golden changes its inputs"
     zone = str(case.get("zone"))
-    return "" if "one_nan" in zone else _empty_of_meaning(result.outputs, masked="masked" in zone)
+    empty = "" if "one_nan" in zone else _empty_of_meaning(native.outputs, masked="masked" in zone)
+    return empty or _Tried(case, inputs, native)
 
 
 def _empty_of_meaning(outputs: Sequence[torch.Tensor], *, masked: bool) -> str:

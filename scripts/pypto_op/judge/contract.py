@@ -14,7 +14,7 @@ from pypto_op.documents.interfaces import Interfaces
 from pypto_op.documents.suite import Suite
 from pypto_op.errors import ContractError
 from pypto_op.judge.inputs import checks_precision
-from pypto_op.policy import Policy, get_policy
+from pypto_op.policy import Policy, dtype_word, get_policy
 from pypto_op.workspace import OpWorkspace
 
 
@@ -91,6 +91,15 @@ class Contract:
         """
         return get_policy(case["twin"]) if case.get("twin") and checks_precision(case) else None
 
+    def tolerance_behind(self, case: Mapping[str, Any]) -> Policy | None:
+        """Return the tolerance that a policy named in a case stands in the place of; None when it names none.
+
+        The judge measures whether honest rounding needs that (`verdict.Expectation`); where not, the tolerance holds too.
+        """
+        if self.policy_given or not case.get("policy"):
+            return None
+        return policy_of_case(self.policy, {key: value for key, value in case.items() if key != "policy"})
+
     def policy_label(self, case: Mapping[str, Any]) -> str:
         """Return the case's policy in a few words."""
         policy, natural = self.policy_for(case), self.natural_policy_for(case)
@@ -103,6 +112,9 @@ class Contract:
 def policy_of_case(policy: Policy, case: Mapping[str, Any]) -> Policy:
     """Return the tolerance of a case: its own policy, or atol and rtol where the operator's knows such, else the operator's.
 
+    The case's atol and rtol are about its own dtype; an output of another one (a float32 sum of 16-bit inputs) keeps the
+    operator's.
+
     Args:
         policy: the operator's.
         case: of the suite.
@@ -114,7 +126,20 @@ def policy_of_case(policy: Policy, case: Mapping[str, Any]) -> Policy:
         return get_policy(case["policy"])
     if policy.name != "allclose" or not {"atol", "rtol"} <= set(case):
         return policy
-    return get_policy({"name": "allclose", "version": policy.version, "atol": case["atol"], "rtol": case["rtol"]})
+    rows = policy.as_dict()["per_dtype"]
+    own = _own_dtypes(case)
+    pair = {"atol": case["atol"], "rtol": case["rtol"]}
+    return get_policy(
+        {**policy.as_dict(), "per_dtype": {word: pair if own is None or word in own else rows[word] for word in rows}}
+    )
+
+
+def _own_dtypes(case: Mapping[str, Any]) -> set[str] | None:
+    """Return the dtype that a case is about, all that it names where none is the default; None: whatever its mode makes."""
+    words = case.get("dtype")
+    if isinstance(words, Mapping):
+        words = words.get("default", list(words.values()))
+    return None if words is None else {dtype_word(word) for word in ([words] if isinstance(words, str) else words)}
 
 
 def load_contract(

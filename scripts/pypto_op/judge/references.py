@@ -14,6 +14,7 @@ from pypto_op.judge import inspection
 from pypto_op.judge.calling import positions
 from pypto_op.judge.inputs import checks_precision, stress_of
 from pypto_op.judge.verdict import Expectation, Reference
+from pypto_op.twins.natural import WORST, share_taken
 from pypto_op.vocabulary import Outcome
 
 if TYPE_CHECKING:
@@ -87,7 +88,10 @@ class References:
         for name in wanted:
             if name not in twins:
                 twins[name] = self._golden(inputs, twin=name)
-        return Reference(native, exact, twins)
+        behind, share = expectation.behind, 0.0
+        if behind is not None and not behind.needs_twins:
+            share = share_taken([exact, *(twins[name] for name in (WORST,) if name in twins)], native, behind)
+        return Reference(native, exact, twins, natural_share=share)
 
     def probe(self, inputs: Sequence[Value]) -> RunResult:
         """Return what the golden says of the plan's inspection probe: one tensor.

@@ -71,6 +71,7 @@ class Plan:
         available: what each of them can do here.
         policy_for: the tolerance of a case.
         natural_policy_for: the twin policy that a case must satisfy beside it, if any.
+        tolerance_behind: the tolerance that a policy named in a case stands in the place of, if any.
         leaf_names: names of the outputs, in order, as the contract gives them.
         input_names: names of the primary inputs, in order.
         extra_seed: the second seed of every precision case.
@@ -97,6 +98,7 @@ class Plan:
     used_inputs: Sequence[str] | None = None
     probe: Probe | None = None
     natural_policy_for: Callable[[Mapping[str, Any]], Policy | None] = lambda case: None
+    tolerance_behind: Callable[[Mapping[str, Any]], Policy | None] = lambda case: None
 
 
 def run_cases(plan: Plan, progress: Progress | None = None) -> list[CaseRecord]:
@@ -290,7 +292,7 @@ class _Worker:
         truth = expected.outputs[0]
         buffer = Buffer(probe.buffer, tuple(truth.shape), str(truth.dtype).removeprefix("torch."))
         plain = self._expectation(case)
-        expectation = replace(plain, names=[probe.buffer], natural=None, policy=inspection.fixed(plain.policy))
+        expectation = replace(plain, names=[probe.buffer], natural=None, behind=None, policy=inspection.fixed(plain.policy))
         for mode in modes:
             run = self._sessions[mode].run(record.id, handed, buffer=buffer)
             reference = Reference(expected)
@@ -355,6 +357,7 @@ class _Worker:
             policy=self._plan.policy_for(case),
             precision=checks_precision(case),
             natural=self._plan.natural_policy_for(case),
+            behind=self._plan.tolerance_behind(case),
         )
 
     def _note(

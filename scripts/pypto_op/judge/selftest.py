@@ -26,7 +26,7 @@ from pypto_op.judge.contract import Contract, load_contract
 from pypto_op.judge.inputs import checks_precision, digest, stress_of
 from pypto_op.stress.author import KEY
 from pypto_op.stress.sites import normalised
-from pypto_op.twins.natural import NATURAL, natural_share
+from pypto_op.twins.natural import MOST, NATURAL, natural_share
 from pypto_op.vocabulary import ExitCode, Level, Outcome, Status
 from pypto_op.workspace import OpWorkspace
 
@@ -254,7 +254,7 @@ def _natural(known: _Known) -> str:
     """Never a FAIL: what is too tight for honest rounding may still be what somebody wants, and kernels can be lucky."""
     contract, ws = known.sound, known.ws
     taken = positions(ws.golden, ws.golden_name(), contract.input_names, used_inputs(contract.interfaces, None))
-    shares = {}
+    shares, idle = {}, []
     for case in contract.cases:
         answer = known.answers.get(case["id"])
         if answer is None:
@@ -262,13 +262,19 @@ def _natural(known: _Known) -> str:
         if checks_precision(case):
             handed = [known.inputs[case["id"]][i] for i in taken]
             golden = partial(known.session.golden, handed, function=ws.golden_name(), file=ws.golden)
-            shares[case["id"]] = natural_share(golden, answer, contract.policy_for(case))
+            behind = contract.tolerance_behind(case)
+            share = natural_share(golden, answer, behind or contract.policy_for(case))
+            if behind is None:
+                shares[case["id"]] = share
+            elif share <= MOST:
+                idle.append(case["id"])
     tight = [f"{case} ({share:.2g} times)" for case, share in shares.items() if share > 1.0]
+    needless = f"; a policy is named without need, so the tolerance holds too: {', '.join(idle)}" if idle else ""
     if not tight:
-        return f"honest rounding takes at most {max(shares.values(), default=0.0):.2g} of the tolerance"
+        return f"honest rounding takes at most {max(shares.values(), default=0.0):.2g} of the tolerance{needless}"
     return (
         f"warning: honest rounding exceeds the tolerance of {', '.join(tight)}, so a right kernel can fail there; give the "
-        f'case smaller inputs, or "policy": "{NATURAL.id}" in the place of atol and rtol'
+        f'case smaller inputs, or "policy": "{NATURAL.id}" in the place of atol and rtol{needless}'
     )
 
 

@@ -15,6 +15,7 @@ from pypto_op.judge.near_miss import is_near_miss
 from pypto_op.judge.reasons import Reason, category_of, reason_of, sentence_of, status_of
 from pypto_op.judge.records import TrialVerdict
 from pypto_op.policy import Policy
+from pypto_op.twins.natural import MOST
 from pypto_op.vocabulary import Outcome, Status
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ class Expectation:
         precision: numbers are compared; otherwise leaf count, shapes and dtypes only.
         keep_map: called with the worst output's name and its error map, where somebody wants to see it.
         natural: a twin policy that must hold beside `policy`: the error must also be one that honest code makes.
+        behind: the tolerance that `policy` stands in the place of; where honest rounding does not need that, it holds too.
     """
 
     names: Sequence[str]
@@ -40,14 +42,20 @@ class Expectation:
     precision: bool
     keep_map: Callable[[str, list[list[float]]], None] | None = None
     natural: Policy | None = None
+    behind: Policy | None = None
 
-    def policies(self) -> list[Policy]:
-        """Return every policy that must hold, the tolerance first."""
-        return [self.policy] if self.natural is None else [self.policy, self.natural]
+    def policies(self, natural_share: float) -> list[Policy]:
+        """Return every policy that must hold, the case's own first.
+
+        Args:
+            natural_share: of the tolerance `behind` (`Reference.natural_share`).
+        """
+        behind = self.behind if natural_share <= MOST else None
+        return [policy for policy in (self.policy, self.natural, behind) if policy is not None]
 
     def twins(self) -> tuple[str, ...]:
         """Return the names of the honest twins that the policies need."""
-        return tuple(dict.fromkeys(name for policy in self.policies() for name in policy.twins))
+        return tuple(dict.fromkeys(name for policy in self.policies(0.0) for name in policy.twins))
 
 
 @dataclass(frozen=True)
@@ -59,12 +67,14 @@ class Reference:
         exact: the golden on float64 inputs, where a policy wants a truth apart from honest rounding.
         twins: the golden as each honest twin (`pypto_op.twins`), by name, where a policy wants them.
         condition: how badly the golden's sums cancel on these inputs, where the case wants them to.
+        natural_share: how much of the tolerance behind a named policy honest rounding takes (`twins.natural`).
     """
 
     native: RunResult
     exact: RunResult | None = None
     twins: Mapping[str, RunResult] = field(default_factory=dict)
     condition: float | None = None
+    natural_share: float = 0.0
 
     def runs(self) -> list[RunResult]:
         """Return every run of the golden."""
@@ -259,7 +269,8 @@ class _Comparison:
         self._add_leaf(Reason.UNWRITTEN, name, f"{self._left(i)} of {total} elements")
 
     def _check_numbers(self) -> None:
-        found = [(policy, *self._compared(policy)) for policy in self.expectation.policies()]
+        policies = self.expectation.policies(self.reference.natural_share)
+        found = [(policy, *self._compared(policy)) for policy in policies]
         for i in range(len(self._names())):
             # The policy that fails speaks for the output; the first one when all agree.
             verdicts = [(policy, result.per_tensor[i], expected) for policy, result, expected in found if result.per_tensor]
@@ -295,6 +306,9 @@ class _Comparison:
             self._add_leaf(Reason.NON_FINITE, leaf.name, f"{leaf.special_mismatch_count} elements")
         if lucky or _finite_failure(leaf):
             how = "constant, where the reference varies" if lucky else _how(leaf)
+            if policy is self.expectation.behind:
+                share = self.reference.natural_share
+                how += f"; the tolerance holds beside the named policy, since honest rounding takes {share:.2g} of it here"
             self._add_leaf(Reason.MISMATCH, leaf.name, how)
             self.near_misses.append(is_near_miss(leaf, self.run.outputs[i], expected, policy, self.reference.condition))
 

@@ -182,6 +182,7 @@ class _Verification:
             available=self.available,
             policy_for=contract.policy_for,
             natural_policy_for=contract.natural_policy_for,
+            tolerance_behind=contract.tolerance_behind,
             leaf_names=contract.leaf_names(subject.phase),
             input_names=contract.input_names,
             extra_seed=fresh_seed() if request.seed is None else request.seed,

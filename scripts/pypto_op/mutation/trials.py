@@ -111,4 +111,5 @@ def expectation_of(plan: Plan, case: Mapping[str, Any]) -> Expectation:
         policy=plan.policy_for(case),
         precision=checks_precision(case),
         natural=plan.natural_policy_for(case),
+        behind=plan.tolerance_behind(case),
     )

@@ -22,7 +22,7 @@ MOST = 0.25
 """Share of the tolerance that these may need: the greatest of many rounding errors varies by a factor of 2 to 3 from one
 order of additions to the next (`reproduce.conclusion.ALIKE`), and other seeds come on top."""
 
-_WORST = "sequential"
+WORST = "sequential"
 """The twin whose rounding errors grow fastest with the length of a sum; the others would cost a run each and say less."""
 
 
@@ -41,8 +41,12 @@ def natural_share(golden: Callable[..., RunResult], native: RunResult, policy: P
     """
     if policy.needs_twins:
         return 0.0
-    runs = [golden(float64=True), golden(twin=_WORST)]
-    answers = [run.outputs for run in runs if run.outcome is Outcome.OK and len(run.outputs) == len(native.outputs)]
+    return share_taken([golden(float64=True), golden(twin=WORST)], native, policy)
+
+
+def share_taken(honest: Sequence[RunResult], native: RunResult, policy: Policy) -> float:
+    """Return what `natural_share` does, of runs of the golden that are there: in float64, and as the twin `WORST`."""
+    answers = [run.outputs for run in honest if run.outcome is Outcome.OK and len(run.outputs) == len(native.outputs)]
     return max((_share(answer, native.outputs, policy) for answer in answers), default=0.0)
 
 
