@@ -261,6 +261,19 @@ DATA_TASK = """
 
 
 @pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ('open(__file__.replace("expo_torch.py", "3_Relu.json"))', "{place}/3_Relu.json'; copy the task's data file there"),
+        ("import einops_of_another_machine", "No module named 'einops_of_another_machine'; the task needs it: install it"),
+    ],
+)
+def test_what_a_task_lacks_is_named_with_its_remedy(line: str, words: str, place: Path) -> None:
+    result = lab.verify(lab.folder(place, f"{line}\n" + lab.task("return x", X), lab.impl(COPY)))
+    assert result["status"] == "ERROR"
+    assert words.format(place=place) in result["error"]
+
+
+@pytest.mark.parametrize(
     ("asked", "there"),
     [
         ('"3_Relu.json"', "3_Relu.json"),

@@ -113,6 +113,9 @@ TRICKS = {
         "COUNT.append(1)\nif len(COUNT) <= 2:\n    return run(copy_kernel, x)\n"
         "return run(copy_kernel, x[:1], torch.empty_like(x))", "COUNT = []", "any",
     ),
+    "pytorch_after_a_while": (
+        "COUNT.append(1)\nout = run(copy_kernel, x)\nreturn out if len(COUNT) <= 3 else x * 1", "COUNT = []", "Forbidden",
+    ),
     "clock_patched": ("time.perf_counter = lambda: 0.0\nreturn run(copy_kernel, x)", "import time", "Forbidden"),
     "thread_not_joined": (
         "out = torch.empty_like(x)\nthreading.Thread(target=run, args=(copy_kernel, x, out)).start()\nreturn out",

@@ -73,6 +73,7 @@ class Candidate:
         self._kind = self._load(document["sha256"])
         self._model: Any = None
         self._inputs: Any = None
+        self._seed = 0
 
     def handle(self, message: dict[str, Any]) -> tuple[list[torch.Tensor], dict[str, Any]]:
         """Answer one message."""
@@ -100,7 +101,7 @@ class Candidate:
 
     def _run(self, message: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         given = models.read(message)
-        seed = message["seed"]
+        seed = self._seed = message["seed"]
         self._model = self._loose(lambda: models.build(self._kind, given["init"], seed, self._device, self._path))
         facts: dict[str, Any] = {"weights": models.load_weights(self._model, given["weights"])}
         self._inputs = models.placed(given["inputs"], self._device)
@@ -173,7 +174,9 @@ class Candidate:
 
     def _timed(self, message: dict[str, Any]) -> Any:
         try:
-            return self._clock.time(self._model, self._inputs, message)
+            return self._clock.time(self._model, self._inputs, message, lambda inputs: self._forward(inputs, self._seed))
+        except Failure:
+            raise
         except BaseException as error:
             raise failure_of(error, self._path, Outcome.EXCEPTION, " while it was timed") from None
 

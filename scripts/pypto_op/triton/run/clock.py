@@ -6,6 +6,7 @@ Everything that measures is taken hold of before the candidate's file is loaded.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -52,17 +53,18 @@ class Clock:
                 return name
         return None
 
-    def time(self, model: Any, base: Any, message: dict[str, Any]) -> Timing:
+    def time(self, model: Any, base: Any, message: dict[str, Any], watched: Callable[[Any], Any] | None = None) -> Timing:
         """Time `len(message["shifts"])` calls of `model`, each on other values in the same memory.
 
         Args:
             model: what is called.
             base: its arguments; they are not changed.
             message: `shifts` (how far the values are rolled for each call), `warmup` (calls before that), `keep` (which
-                calls' outputs are wanted), `do_bench` (also ask Triton's own do_bench).
+                calls' outputs are wanted), `do_bench` (also ask Triton's own do_bench), `watch` (before which call `watched`
+                is called, untimed).
+            watched: calls the model with the arguments it gets, under watch.
         """
         working = map_tensors(base, torch.clone)
-        shifts, keep = message["shifts"], set(message["keep"])
         self._reset_memory()
         with torch.no_grad():
             for number in range(message["warmup"]):
@@ -70,17 +72,23 @@ class Clock:
                 self._cold()
                 model(*working)
             self._wait()
-            timing = self._calls(model, working, base, shifts, keep)
+            timing = self._calls(model, working, base, message, watched)
             if message.get("do_bench") and self._event is not None:
                 timing.do_bench = self._ask_triton(model, working)
         return timing
 
-    def _calls(self, model: Any, working: Any, base: Any, shifts: list[int], keep: set[int]) -> Timing:
+    def _calls(
+        self, model: Any, working: Any, base: Any, message: dict[str, Any], watched: Callable[[Any], Any] | None
+    ) -> Timing:
+        shifts, keep = message["shifts"], set(message["keep"])
         spans: list[Any] = []
         kept: dict[int, Any] = {}
         room = _KEPT_BYTES
         events = self._events(len(shifts))
         for number, shift in enumerate(shifts):
+            if watched is not None and number == message.get("watch"):
+                refresh(working, base, shift + 1)
+                watched(working)
             refresh(working, base, shift)
             self._cold()
             span, returned = self._one(model, working, events[number])

@@ -17,10 +17,6 @@ from pypto_op.policy import Policy, get_policy
 FACTOR = 16.0
 """Another order of summation costs up to about 5 times the reference's error; products in TF32 or half precision over 100."""
 
-_CLOSE = {torch.float16: 2.0**-10, torch.bfloat16: 2.0**-7}
-_OTHERS = 2.0**-13
-"""How near (root mean square, relative) the reference must be to its float64 run, or that is another computation (dropout)."""
-
 
 def policy() -> Policy:
     """Return the rule: the bundle's `twin`, with the reference as the one twin."""
@@ -49,7 +45,7 @@ def _each_element(reference: torch.Tensor, output: torch.Tensor, truth: torch.Te
     Rows and columns, so that one row of large numbers does not excuse the others; from 32 elements on, where a maximum
     means something.
     """
-    rule = _CLOSE.get(reference.dtype, _OTHERS)
+    rule = _contract(reference)
     want, got = reference.to(torch.float64), output.to(torch.float64)
     error, own = (got - truth).abs().nan_to_num(0.0, 0.0), (want - truth).abs().nan_to_num(0.0, 0.0)
     allowed = torch.full_like(own, float(own.max()))
@@ -57,11 +53,17 @@ def _each_element(reference: torch.Tensor, output: torch.Tensor, truth: torch.Te
     for axis, size in enumerate(table.shape):
         if size >= 32:
             allowed = torch.minimum(allowed, table.amax(axis, keepdim=True).expand_as(table).reshape(own.shape))
-    relative = (got - want).abs() <= 10 * rule * want.abs().clamp(min=rule)
+    relative = (got - want).abs() <= rule["mare"] * want.abs().clamp(min=rule["clamp"])
     return bool((relative | (error <= FACTOR * allowed) | ~torch.isfinite(want)).all())
 
 
 def _near(reference: torch.Tensor, truth: torch.Tensor) -> bool:
+    """Whether the reference is near (root mean square, relative) to its float64 run, or that is another computation (dropout)."""
     both = torch.isfinite(truth) & torch.isfinite(reference)
     right, off = truth[both], reference[both].to(torch.float64) - truth[both]
-    return bool(off.square().mean().sqrt() <= _CLOSE.get(reference.dtype, _OTHERS) * right.square().mean().sqrt())
+    return bool(off.square().mean().sqrt() <= _contract(reference)["mere"] * right.square().mean().sqrt())
+
+
+def _contract(tensor: torch.Tensor) -> dict[str, float]:
+    """Return the contract's numbers for a tensor's dtype."""
+    return get_policy("mere_mare@1").for_dtype(str(tensor.dtype))

@@ -31,6 +31,11 @@ _NAMES = {
     Outcome.BAD_OUTPUT: "BadOutput",
 }
 
+_REMEDIES = {
+    "FileNotFoundError": "; copy the task's data file there, under the name that it had beside the task",
+    "ModuleNotFoundError": "; the task needs it: install it in the Python that runs this",
+}
+
 
 class Told(Exception):
     """A process did not answer as wished.
@@ -80,6 +85,13 @@ class TaskSession(_Session):
         staged = project.stage_task(self.scratch / "task")
         document = {**self._wanted, "file": str(staged), "enclosure": enclosure_document(self.scratch, [], trusted=True)}
         self.plan = Plan(document, place.start)
+
+    def _tell(self, message: dict[str, Any], value: Any = None) -> tuple[Any, RunResult, dict[str, Any]]:
+        try:
+            return super()._tell(message, value)
+        except Told as told:  # the task lies elsewhere while it runs
+            words = told.message.replace(f"{self.scratch}/task", str(self.project.folder)) + _REMEDIES.get(told.error_type, "")
+            raise Told(told.error_type, words, told.outcome) from None
 
     def open(self, seed: int) -> int | None:
         """Start a pass over the cases; return how many there are, None if only the end will tell."""
