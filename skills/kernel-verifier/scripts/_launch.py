@@ -1,7 +1,6 @@
 """Finds the bundle for the scripts of this skill: in this Python, else as the command `pypto-op`."""
 
 import os
-import shutil
 import sys
 from pathlib import Path
 
@@ -19,6 +18,8 @@ def run(name: str) -> None:
 
 
 def _hand_over(words: list[str]) -> None:
+    import shutil  # it costs more than all else here, and is rarely needed
+
     beside = (parent / ".venv" / "bin" / "pypto-op" for parent in _PARENTS)
     command = next((str(path) for path in beside if path.is_file()), None) or shutil.which("pypto-op")
     if command is None:
