@@ -213,8 +213,10 @@ class Launches:
 
     def _expression(self, node: cst.CSTNode) -> Count:
         if type(node) is cst.IfExp:
-            either = self._expression(node.body).either(self._expression(node.orelse))
-            return self._expression(node.test).then(either)
+            ways = [self._expression(node.body), self._expression(node.orelse)]
+            if _asks_for_emptiness(node.test, self._facts.ev):
+                ways = [way for way in ways if way.most] or ways
+            return self._expression(node.test).then(ways[0].either(ways[-1]))
         if type(node) is cst.BooleanOperation:
             return self._expression(node.left).then(NONE_AT_ALL.either(self._expression(node.right)))
         if type(node) is cst.Lambda:

@@ -75,6 +75,8 @@ class Writes:
             return set()
         if isinstance(node, cst.Subscript):
             return self.roots(node.value, depth + 1)
+        if isinstance(node, (cst.List, cst.Tuple)):
+            return {name for element in node.elements for name in self.roots(element.value, depth + 1)}
         if isinstance(node, cst.Call):
             base = _copied(facts, node)
             return self.roots(base, depth + 1) if base is not None else set()

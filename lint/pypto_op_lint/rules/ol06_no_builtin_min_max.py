@@ -4,7 +4,7 @@ import libcst as cst
 
 from pypto_op.vocabulary import Severity
 from pypto_op_lint.examples import BODY, impl
-from pypto_op_lint.facts.values import Const, Param, Seq, Value
+from pypto_op_lint.facts.values import Const, Param, Result, Seq, Value
 from pypto_op_lint.rule import IMPLS, Invalid, Rule, Valid
 
 _NUMBERS = {"builtins.int", "builtins.float", "builtins.bool"}
@@ -123,6 +123,8 @@ class NoBuiltinMinMax(Rule):
         )
 
     def _is_number(self, value: Value) -> bool:
+        if isinstance(value, Result) and value.callee == "builtins.len":
+            return True
         if not isinstance(value, Param) or value.parameter.node.annotation is None:
             return False
         return bool(self.facts.ev.paths(value.parameter.node.annotation.annotation) & _NUMBERS)

@@ -5,6 +5,7 @@ import libcst as cst
 from pypto_op.vocabulary import Artifact, Severity
 from pypto_op_lint.examples import TEST
 from pypto_op_lint.facts.bindings import dotted
+from pypto_op_lint.facts.values import Result
 from pypto_op_lint.findings import WARN
 from pypto_op_lint.nodes import names_in
 from pypto_op_lint.rule import TESTS, Invalid, Rule, Valid
@@ -22,9 +23,9 @@ class LeavesCompared(Rule):
     What it does:
         Looks for a call of `detailed_tensor_compare` (or `assert_allclose`, `assert_close`) in code that the test really runs.
         Reported too: an output of the wrapper that no comparison gets, a comparison of the golden (or the wrapper) with
-        itself, a tensor name given by position, an assertion whose failure is caught and dropped, an assertion of a tuple,
-        which is always true; a result that nobody looks at, and a call without `tensor_name=`, are warnings. A test that
-        pytest skips, or expects to fail, does not count.
+        itself, a tensor name given by position, an assertion whose failure is caught and dropped, an assertion of a tuple or
+        of the whole result, which is always true; a result that is at most printed, and a call without `tensor_name=`, are
+        warnings. A test that pytest skips, or expects to fail, does not count.
 
     Why:
         `torch.allclose` broadcasts and says nothing; the helper checks shape, dtype, NaN places and every element, and names
@@ -111,6 +112,8 @@ class LeavesCompared(Rule):
     def _check_assertion(self, site: Site, node: cst.Assert) -> None:
         if isinstance(node.test, cst.Tuple):
             self.report(site, "a tuple is asserted, which is always true", hint='write `assert result["all_close"], "message"`')
+        elif any(isinstance(v, Result) and v.callee.endswith(COMPARE) for v in self.facts.ev.values(node.test)):
+            self.report(site, "the whole result is asserted, a dict, which is always true", hint='assert result["all_close"]')
         inner = site
         for around in site.ancestors():
             tried = around.node
@@ -165,13 +168,27 @@ class LeavesCompared(Rule):
             self.report(site, "the tensor's name is given by position", hint="write tensor_name=...")
         elif "tensor_name" not in keywords and not spread:
             self.report(site, "the compared leaf has no name", hint="add tensor_name=...", status=WARN)
-        if site.parent is not None and isinstance(site.parent.node, cst.Expr):
+        if not _is_looked_at(site):
             self.report(
                 site,
                 "nobody looks at the result of the comparison, so a mismatch cannot fail the test",
                 hint='assert the result: `assert result["all_close"]`',
                 status=WARN,
             )
+
+
+def _is_looked_at(site: Site) -> bool:
+    """Whether the result of a call goes anywhere but into a print or a log."""
+    parent = site.parent.node if site.parent is not None else None
+    if isinstance(parent, cst.Assign) and site.function is not None and isinstance(parent.targets[0].target, cst.Name):
+        uses = site.function.named(parent.targets[0].target.value)
+        return any(u.role != "target" and not _is_told(u) for u in uses)
+    return not isinstance(parent, cst.Expr) and not _is_told(site)
+
+
+def _is_told(site: Site) -> bool:
+    call = next((s.node for s in site.ancestors() if isinstance(s.node, cst.Call)), None)
+    return call is not None and dotted(call.func).rpartition(".")[2] in _ONLY_TELLS
 
 
 def _drops(handler: cst.ExceptHandler) -> bool:

@@ -14,7 +14,8 @@ class DynamicAxisMarked(Rule):
     """No axis of the kernel's tensors is dynamic.
 
     What it does:
-        Warns when DESIGN.md or SPEC.md declares dynamic axes and no tensor annotation of the kernel has `pypto.DYNAMIC`.
+        Warns when no tensor annotation of the kernel has `pypto.DYNAMIC`, unless DESIGN.md or SPEC.md says that the operator
+        has no dynamic axis (`dynamic_axes: []`).
 
     Why:
         A kernel with fixed shapes is compiled again for every length.
@@ -39,11 +40,11 @@ class DynamicAxisMarked(Rule):
 
     VALID = [
         Valid(impl()),
-        Valid(impl(parameters=STATIC)),
         Valid(impl(parameters=STATIC), files={"DESIGN.md": _FRONT.format("[]")}),
         Valid(impl(parameters=STATIC.replace("[64, 128]", "SHAPE"), before="SHAPE = [pypto.DYNAMIC, 128]\n")),
     ]
     INVALID = [
+        Invalid(impl(parameters=STATIC)),
         Invalid(impl(parameters=STATIC), files={"SPEC.md": _FRONT.format("[rows]")}),
         Invalid(impl("# pypto.DYNAMIC\nout[:] = pypto.exp(x)\n", parameters=STATIC), files={"DESIGN.md": _FRONT.format("[T]")}),
     ]
@@ -58,5 +59,5 @@ class DynamicAxisMarked(Rule):
             data = front_matter(unit) if unit is not None else None
             if data is not None and "dynamic_axes" in data:
                 declared.append(data["dynamic_axes"])
-        if declared and all(declared):
+        if all(declared):
             self.report(self.facts.kernels[0].site)

@@ -6,7 +6,7 @@ import libcst as cst
 
 from pypto_op.vocabulary import Severity
 from pypto_op_lint.examples import BODY, impl
-from pypto_op_lint.facts.values import Const, Member, Param, Result, Seq, Value
+from pypto_op_lint.facts.values import Const, Member, Param, Result, Seq, Table, Value
 from pypto_op_lint.nodes import children
 from pypto_op_lint.rule import IMPLS, Invalid, Rule, Valid
 
@@ -77,6 +77,7 @@ class KnownTile(Rule):
         Valid(_vec('SIZES["rows"], SIZES["cols"]', before='SIZES = {"rows": 64, "cols": 128}\n')),
         Valid(_cube("[64, 128], [64, 128], [128, 256]")),
         Valid(impl("pypto.set_options(vec_tile_shapes=[64, 128], cube_tile_shapes=[[64, 64]] * 3)\n" + BODY)),
+        Valid(_cube("**CUBE", before="CUBE = {'m': [64, 64], 'k': [64, 128], 'n': [64, 64]}\n")),
         Valid(_cube("M, k=K, n=[128, 128]", before="M = K = (128, 128)\n")),
         Valid(_cube("[128, 128], [128, 128], [128, 128], True")),
         Valid(
@@ -100,6 +101,7 @@ class KnownTile(Rule):
         Invalid(_cube("[128, 64], [128, 128], [128, 128]")),
         Invalid(_cube("[128, 128], [96, 128], [128, 128]")),
         Invalid(_cube("[128, 128], k=[x.shape[1], 128], n=[128, 128]")),
+        Invalid(_cube("**CUBE", before="CUBE = {'m': [64, 64], 'k': [128, 64], 'n': [64, 64]}\n")),
         Invalid(_cube("*T", before="T = ([128, 128], [128, 128], [0, 128])\n")),
         Invalid(
             impl(
@@ -138,12 +140,15 @@ class KnownTile(Rule):
         given: dict[str, tuple[cst.CSTNode, Values]] = {}
         place = 0
         for arg in call.args:
-            if arg.keyword is not None:
+            if arg.star == "**":
+                tables = [v for v in self.facts.ev.values(arg.value) if isinstance(v, Table)]
+                given |= {str(name): (arg.value, values) for table in tables for name, values in table.entries.items()}
+            elif arg.keyword is not None:
                 given[arg.keyword.value] = (arg.value, self.facts.ev.values(arg.value))
-                continue
-            for node, values in self._spread(arg):
-                given[(*_CUBE_NAMES, "enable_split_k", "")[min(place, 4)]] = (node, values)
-                place += 1
+            else:
+                for node, values in self._spread(arg):
+                    given[(*_CUBE_NAMES, "enable_split_k", "")[min(place, 4)]] = (node, values)
+                    place += 1
         for name in _CUBE_NAMES:
             if name in given:
                 self._pair(name, *given[name])

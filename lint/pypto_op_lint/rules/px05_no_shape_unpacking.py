@@ -68,11 +68,16 @@ class NoShapeUnpacking(Rule):
         for site in self.facts.graph_sites(cst.Assign):
             node = site.node
             assert isinstance(node, cst.Assign)
-            if any(isinstance(t.target, (cst.Tuple, cst.List)) for t in node.targets):
-                self._unpacked(site, node.value)
+            for target in node.targets:
+                self._unpacked(site, target.target, node.value)
 
-    def _unpacked(self, site: Site, value: cst.BaseExpression) -> None:
-        if self._is_shape(value):
+    def _unpacked(self, site: Site, target: cst.CSTNode, value: cst.BaseExpression) -> None:
+        if not isinstance(target, (cst.Tuple, cst.List)):
+            return
+        if isinstance(value, (cst.Tuple, cst.List)):
+            for name, part in zip(target.elements, value.elements, strict=False):
+                self._unpacked(site, name.value, part.value)
+        elif self._is_shape(value):
             self.report(site, f"`{self.code(site.node, 50)}` unpacks a tensor's shape in graph code")
 
     def _is_shape(self, node: cst.BaseExpression) -> bool:
