@@ -64,7 +64,7 @@ class TestStructureOnly:
 @pytest.mark.usefixtures("numeric")
 def test_fifty_cases_in_one_session(operator: OpWorkspace) -> None:
     operator.impl.write_text(kernels.GOOD)
-    peaks = []
+    peaks, spent = [], launcher.cpu_seconds()
     with sim.SimBackend().open(operator.impl, "double_wrapper", operator, limits=QUICK) as session:
         for rows in range(1, 51):
             x = torch.randn(rows, 32)
@@ -76,6 +76,7 @@ def test_fifty_cases_in_one_session(operator: OpWorkspace) -> None:
             left = sum(path.stat().st_size for path in (session.scratch / "pypto").rglob("*") if path.is_file())
             assert left == 0
     assert peaks[-1] < 700
+    assert launcher.cpu_seconds() - spent > 0.5, "fifty runs cost seconds, and a session's end must not lose them"
     assert not operator.debug_dir.exists()
 
 

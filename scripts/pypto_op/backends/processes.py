@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
+_TICK = 1.0 / os.sysconf("SC_CLK_TCK")
 
 
 def children_of(parent: int) -> list[int]:
@@ -45,6 +46,14 @@ def peak_bytes(process: int) -> int:
 def data_bytes(process: int) -> int:
     """Return what a process has reserved for data, touched or not; 0 when it is gone."""
     return _status_bytes(process, "VmData:")
+
+
+def cpu_seconds(process: int, *, collected: bool = True) -> float:
+    """Return the processor time of a process and of the children that it has `collected`; 0 when it is gone."""
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+        return sum(int(ticks) for ticks in fields[11 : 15 if collected else 13]) * _TICK
+    return 0.0
 
 
 def _status_bytes(process: int, field: str) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import secrets
 import shutil
@@ -14,10 +13,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-import psutil
-
 from pypto_op.backends.base import Limits
-from pypto_op.backends.launcher import living_zygotes
+from pypto_op.backends.launcher import cpu_seconds
 from pypto_op.backends.sim import SimBackend
 from pypto_op.errors import ContractError, InfraError
 from pypto_op.judge.barrier import Barrier
@@ -99,7 +96,7 @@ def measure(workspace: OpWorkspace, wish: Wish, progress: Progress | None = None
 class _Campaign:
     def __init__(self, workspace: OpWorkspace, wish: Wish, stack: ExitStack) -> None:
         self._wish, self._started, self._workspace = wish, time.monotonic(), workspace
-        self._cpu = _cpu_seconds()
+        self._cpu = cpu_seconds()
         operators = select(wish.operators)
         contract = self._contract = load_contract(workspace)
         subject = self._subject = resolve(workspace, contract.total_modules)
@@ -253,7 +250,7 @@ class _Campaign:
             "jobs": self._wish.jobs,
             "seconds": round(time.monotonic() - self._started, 3),
             "load": round(os.getloadavg()[0], 1),
-            "cpu_seconds": round(_cpu_seconds() - self._cpu, 1),
+            "cpu_seconds": round(cpu_seconds() - self._cpu, 1),
             "mutants": [
                 _entry(mutant, *found[mutant.id]) for mutant in sorted(self._mutants, key=lambda m: m.id) if mutant.id in found
             ],
@@ -274,16 +271,6 @@ def _plan(contract: Contract, subject: Subject, cases: Sequence[Mapping[str, Any
         input_names=contract.input_names,
         extra_seed=seed,
     )
-
-
-def _cpu_seconds() -> float:
-    """Return the processor time of this process and of every worker that has ended: a figure that load does not change."""
-    total = 0.0
-    for pid in (os.getpid(), *living_zygotes()):
-        with contextlib.suppress(psutil.Error):
-            times = psutil.Process(pid).cpu_times()
-            total += times.user + times.system + times.children_user + times.children_system
-    return total
 
 
 def _one_per_case(order: Order) -> list[Any]:
