@@ -44,6 +44,14 @@ _CHANGES = frozenset({"append", "add", "extend", "insert", "appendleft", "update
                       "remove", "discard", "clear", "sort", "reverse", "rotate"})  # fmt: skip
 """Methods that change a container."""
 
+_SIZED = (".empty", ".zeros", ".ones", ".full", ".empty_strided", ".arange", ".linspace")
+"""Makers of tensors that take numbers, not tensors."""
+
+_NUMBERS = frozenset({"builtins.float", "builtins.int", "builtins.range", "builtins.round"})
+
+_REDUCTIONS = frozenset(f"builtins.{name}" for name in ("sum", "any", "all", "sorted", "max", "min"))
+"""Builtins that reduce their only argument."""
+
 
 class Builtins:
     """Answers calls by the policy."""
@@ -106,11 +114,20 @@ class Builtins:
         given = [*args, *kwargs.values()]
         kind = self.m.policy.call(name)
         if kind is not None:
+            if kind != "host" and not name.endswith(_SIZED):
+                self.m.suspects.as_tensor(given, node, source)
+            elif name.endswith(_SIZED):
+                self.m.suspects.confirm(given)
             return self._yields(kind, args, kwargs, node, source)
         if name in _BLIND:
             return Host()
         data = any(holds_data(value) for value in given)
         if self.m.policy.computes_on_host(name):
+            number = self.m.suspects.as_number(given) if len(given) > 1 or name not in _REDUCTIONS else None
+            if number is not None:
+                if name.startswith("math.") or name in _NUMBERS:
+                    self.m.suspects.confirm(given)
+                return number
             if data:
                 self.m.deny(node, source, "Python computes on a tensor's data here; compute it in a kernel")
                 return self.m.computed()
@@ -156,6 +173,11 @@ class Builtins:
         if kind is None:
             self.m.deny(node, source, f"`{name}` of a tensor is not known to be free of computation; compute it in a kernel")
             return self.m.computed()
+        given = [*args, *kwargs.values()]
+        if kind in ("copy_into", "fresh"):
+            self.m.suspects.as_tensor(given, node, source)
+        else:
+            self.m.suspects.confirm(given)
         if kind == "copy_into":
             written = min((self.m.written(t) for value in args for t in tensors_in(value)), default=0)
             self.m.heap.update(dict.fromkeys(tensor.buffers, written))

@@ -323,6 +323,10 @@ class Calls:
         given = dict(zip(facts.parameters, [*launcher.arguments, *args], strict=False))
         given |= {**launcher.keywords, **kwargs}
         for name, value in given.items():
+            if name in facts.pointers:
+                self.m.suspects.as_tensor([value], node, source)
+            else:
+                self.m.suspects.confirm([value])
             if name in facts.stored:
                 for tensor in tensors_in(value):
                     state = YES if len(tensor.buffers) == 1 else MAYBE

@@ -117,6 +117,11 @@ class Expressions:
             if special is not None:
                 return special
         if _direct(left) or _direct(right):
+            number = self.m.suspects.as_number([left, right])
+            if number is not None:
+                if any(isinstance(side, Host) and isinstance(side.const, str) for side in (left, right)):
+                    self.m.suspects.confirm([number])
+                return number
             if self.m.phase == "forward":
                 word = "an operator" if name not in ("MatrixMultiply", "MatrixMultiplyAssign") else "`@`"
                 self.m.deny(node, source, f"{word} on a tensor's data is computed by PyTorch or Python, not by a kernel")
@@ -168,6 +173,7 @@ class Expressions:
         if isinstance(owner, Container):
             return self._element(owner, key)
         if isinstance(owner, Host):
+            self.m.suspects.confirm([key])
             return Host(data=owner.data)
         if isinstance(owner, Instance):
             getter = self.m.members.find(owner, "__getitem__")

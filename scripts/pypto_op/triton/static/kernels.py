@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
@@ -47,6 +48,24 @@ class KernelFacts:
             self._stored = self._find_stored()
             self._busy = False
         return self._stored
+
+    @functools.cached_property
+    def pointers(self) -> frozenset[str]:
+        """Parameters that may be pointers: they lie in an address that is read or written, or go on to another function."""
+        found: set[str] = set()
+        for call in _live_calls(self.node.body):
+            callee = self.resolve(call.func)
+            if not isinstance(callee, Ext):
+                found |= names_in(call)
+            elif callee.name.rpartition(".")[2].startswith(_ADDRESSED):
+                found |= {name for argument in call.args[:1] for name in _summands(argument.value)}
+        flows = [(names_in(target), _summands(value)) for target, value in _flows(self.node.body)]
+        for _ in range(8):
+            before = len(found)
+            found |= {name for targets, names in flows if targets & found for name in names}
+            if len(found) == before:
+                break
+        return frozenset(found & set(self.parameters))
 
     def outside(self) -> Iterator[tuple[cst.CSTNode, str]]:
         """Yield what the body uses that a device cannot: other libraries, Python functions, lists. The interpreter can."""
@@ -129,6 +148,9 @@ _NO_KERNEL_CODE = (
 _INTERPRETERS = frozenset({"handle", "data", "__class__", "__dict__", "__globals__"})
 """Attributes that lead from a kernel's value to the NumPy array behind it, or from code to its surroundings."""
 
+_ADDRESSED = ("load", "store", "atomic_", "make_block_ptr", "make_tensor_descriptor", "advance", "experimental", "_experimental")
+"""Operations whose first argument is an address, by the beginning of their names."""
+
 _METHODS = frozenset({"store", "scatter", "atomic_add", "atomic_max", "atomic_min", "atomic_and", "atomic_or", "atomic_xor"})
 
 
@@ -151,6 +173,16 @@ def _all_nodes(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
     for child in children(node):
         yield child
         yield from _all_nodes(child)
+
+
+def _summands(node: cst.CSTNode) -> set[str]:
+    """Return the names that a sum is made of: a pointer is one of them, never a factor of one."""
+    if isinstance(node, cst.BinaryOperation):
+        additive = isinstance(node.operator, (cst.Add, cst.Subtract))
+        return _summands(node.left) | _summands(node.right) if additive else set()
+    if isinstance(node, cst.Subscript):
+        return _summands(node.value)
+    return names_in(node)
 
 
 def _returns(node: cst.CSTNode) -> bool:

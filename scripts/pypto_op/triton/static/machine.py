@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pypto_op.triton.static.execute import Statements
     from pypto_op.triton.static.imports import Imports
     from pypto_op.triton.static.members import Members
+    from pypto_op.triton.static.suspects import Suspects
 
 _MOST_STEPS = 60_000
 NO, MAYBE, YES = 0, 1, 2
@@ -107,6 +108,7 @@ class Machine:
     calls: Calls = field(init=False)
     members: Members = field(init=False)
     imports: Imports = field(init=False)
+    suspects: Suspects = field(init=False)
 
     def __post_init__(self) -> None:
         from pypto_op.triton.static.calls import Calls
@@ -114,7 +116,9 @@ class Machine:
         from pypto_op.triton.static.execute import Statements
         from pypto_op.triton.static.imports import Imports
         from pypto_op.triton.static.members import Members
+        from pypto_op.triton.static.suspects import Suspects
 
+        self.suspects = Suspects(self)
         self.expressions, self.statements = Expressions(self), Statements(self)
         self.calls, self.members, self.imports = Calls(self), Members(self), Imports(self)
 

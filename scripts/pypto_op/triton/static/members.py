@@ -56,6 +56,7 @@ class Members:
             self.check(f"{owner.name}.{name}", node, source)
             return Ext(f"{owner.name}.{name}")
         if isinstance(owner, Tensor):
+            self.m.suspects.as_tensor([owner], node, source)
             return self._of_tensor(owner, name)
         if isinstance(owner, Instance):
             found = self.find(owner, name, node, source)

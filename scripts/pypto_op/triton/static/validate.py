@@ -12,6 +12,7 @@ from pypto_op.triton.static.lasting import containers, forget, names_of
 from pypto_op.triton.static.machine import MAYBE, Finding, Machine, TooComplex
 from pypto_op.triton.static.policy import StaticPolicy, load_policy
 from pypto_op.triton.static.source import SourceFile, Unreadable, read_source
+from pypto_op.triton.static.suspects import SUSPECT
 from pypto_op.triton.static.values import (
     ClassValue,
     Container,
@@ -55,21 +56,43 @@ def validate_file(path: Path, policy: StaticPolicy | None = None, scalars: Seque
         source = read_source(Path(path))
     except Unreadable as error:
         return _result(policy, [], [], [], error=str(error))
+    result, verdict = _every_call(policy, source, scalars, frozenset())
+    doubtful = verdict.doubtful() if scalars is None and not result["valid"] else frozenset()
+    if doubtful:
+        other, verdict = _every_call(policy, source, scalars, doubtful)
+        if other["valid"] and not verdict.unconfirmed():
+            return other
+    return result
+
+
+def _every_call(
+    policy: StaticPolicy, source: SourceFile, scalars: Sequence[bool] | None, suspects: frozenset[int]
+) -> tuple[dict[str, Any], _Verdict]:
+    """Execute forward until what it changes for later calls is known not to be constant."""
     changing: frozenset[str] = frozenset()
     while True:
-        verdict = _Verdict(Machine(policy), source, scalars, changing)
+        verdict = _Verdict(Machine(policy), source, scalars, changing, suspects)
         result = verdict.run()
         changed = verdict.changed()
         if changed <= changing:
-            return result
-        changing |= changed  # a second call of forward does not start with these constants
+            return result, verdict
+        changing |= changed
 
 
 class _Verdict:
     """Runs the machine over a file and reads the three checks off it."""
 
-    def __init__(self, machine: Machine, source: SourceFile, scalars: Sequence[bool] | None, changing: frozenset[str]) -> None:
-        self.m, self.source, self.scalars, self.changing = machine, source, scalars, changing
+    def __init__(
+        self,
+        machine: Machine,
+        source: SourceFile,
+        scalars: Sequence[bool] | None,
+        changing: frozenset[str],
+        suspects: frozenset[int],
+    ) -> None:
+        self.m, self.source, self.scalars = machine, source, scalars
+        self.changing, self.suspects = changing, suspects
+        self.unannotated: dict[int, Tensor] = {}
         self.arrival: list[Finding] = []
         self.roots: list[Scope | Value] = []
 
@@ -97,6 +120,14 @@ class _Verdict:
     def changed(self) -> set[str]:
         """Return the names of what forward changes and a later call finds."""
         return self.m.changed | names_of(self.m.changed_containers, self.roots)
+
+    def doubtful(self) -> frozenset[int]:
+        """Return which arguments may be tensors or numbers, and are never used as tensors."""
+        return frozenset(p for p, tensor in self.unannotated.items() if not tensor.buffers & self.m.suspects.tensors)
+
+    def unconfirmed(self) -> bool:
+        """Whether an argument that was taken for a number is nowhere used as one."""
+        return any(not self.unannotated[p].buffers <= self.m.suspects.numbers for p in self.suspects)
 
     def _enter(self, scope: Scope) -> None:
         found = scope.names.get(ENTRY_CLASS)
@@ -155,6 +186,9 @@ class _Verdict:
         if forward.bound is not None:
             positional = positional[1:]
         args = [self._input(parameter) for parameter in positional]
+        plain = {p: value for p, value in enumerate(args) if positional[p].annotation is None and positional[p].default is None}
+        args = [self.m.fresh(SUSPECT) if p in self.suspects else value for p, value in enumerate(args)]
+        self.unannotated = {p: value for p in plain if isinstance(value := args[p], Tensor)}
         if isinstance(params.star_arg, cst.Param):
             count = max(0, len(self.scalars) - len(args)) if self.scalars is not None else 2
             args += [self.m.fresh("input") for _ in range(count)]
