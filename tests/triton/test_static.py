@@ -94,6 +94,10 @@ def test_policy_can_forbid_a_second_launch_and_allow_loops(tmp_path: Path) -> No
     own2 = tmp_path / "loops.yaml"
     own2.write_text("launches:\n  in_loops: allow\n", encoding="utf-8")
     assert validate_file(CORPUS / "cheats" / "for_of_launches.py", load_policy(own2))["valid"]
+    layers = "for w in self.layers:\n    x = run(copy_kernel, x)\nreturn x"
+    (tmp_path / "impl.py").write_text(lab.impl(layers, init="self.layers = nn.ModuleList([nn.ReLU()])"), encoding="utf-8")
+    assert validate_file(tmp_path / "impl.py", load_policy(own2))["valid"]
+    assert not validate_file(tmp_path / "impl.py")["valid"]
 
 
 def test_policy_that_does_not_fit_its_schema_is_refused(tmp_path: Path) -> None:

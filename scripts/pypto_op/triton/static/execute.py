@@ -206,15 +206,20 @@ class Statements:
             self.m.deny(head, scope.source, "the policy allows no loop in forward")
 
     def _repeat(self, suite: cst.BaseSuite, scope: Scope, before: object) -> None:
-        """Execute a loop's body twice: what the first pass leaves is what a later one starts from."""
-        names, heap = dict(scope.names), dict(self.m.heap)
+        """Execute a loop's body twice: what the first pass leaves is what a later one starts from.
+
+        It may also not run at all, unless it launches kernels where the policy allows that: a model's layers, a series' steps.
+        """
+        names, heap, launches = dict(scope.names), dict(self.m.heap), len(self.m.launches)
         for _ in range(2):
             with self.m.around(loops=1, branches=1):
                 before()  # type: ignore[operator]
                 self.body(suite, scope)
+            if len(self.m.launches) > launches and self.m.policy.allows("in_loops"):
+                continue
             for name, value in names.items():
                 scope.names[name] = union([value, scope.names.get(name, value)])
-        self.m.heap = join(heap, self.m.heap)
+            self.m.heap = join(heap, self.m.heap)
 
     def _try(self, node: cst.Try | cst.TryStar, scope: Scope) -> bool:
         names, heap = dict(scope.names), dict(self.m.heap)
