@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 
 import pytest
+import yaml
 from tests.judge.judging import Answer
 
 from pypto_op.backends.reference import ReferenceSession
@@ -76,6 +77,29 @@ def test_a_golden_that_overflows_gets_smaller_inputs_and_one_that_raises_drops_t
     with ReferenceSession(bare) as session:
         values = [value for _, value in session.make_inputs(huge)]
         assert session.golden(values, function="chain_golden", file=bare.golden).outputs[0].isfinite().all()
+
+
+INDEXED = """import torch
+
+
+def chain_golden(x, y, pick, count, shift):
+    kept = torch.arange(x.shape[0]).reshape(-1, 1) < count.reshape(-1, 1).amax()
+    return torch.where(kept, x, 0 * x) + x[pick.long()] * shift + y
+"""
+
+
+def test_indices_lengths_and_whole_numbers_are_drawn_from_what_the_golden_minds(bare: OpWorkspace, call: Call) -> None:
+    data = yaml.safe_load(bare.interfaces.read_text())
+    ports = {"pick": (["N"], "int32"), "count": (["N"], "int64"), "shift": ([], "int")}
+    data["primary_inputs"] += [{"name": name, "shape": shape, "dtype": dtype} for name, (shape, dtype) in ports.items()]
+    bare.interfaces.write_text(yaml.safe_dump(data))
+    bare.golden.write_text(INDEXED)
+    told = json.loads(call("harness", "new", bare.root, "--json").stdout)
+    assert told["unlimited"] == []
+    text = bare.test_inputs.read_text()
+    assert '"pick": ("0", "N")' in text and '"count": ("0", "N + 1")' in text
+    shifts = [case["shift"] for case in suite_document.load(bare.suite).cases if "shift" in case]
+    assert shifts == [2, 7], "of 1: -1 has another sign, and 2 once"
 
 
 def test_a_case_too_tight_for_honest_rounding_is_judged_by_what_is_natural_and_the_others_keep_their_tolerance(

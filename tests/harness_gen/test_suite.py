@@ -122,6 +122,41 @@ def test_a_float_scalar_gets_another_value(tmp_path: Path, default: float, other
 
 
 @pytest.mark.parametrize(
+    ("default", "said", "values"),
+    [
+        (3, [], [6, 4, 1, 7, 2]),  # nothing is said: its sign stays
+        (-100, [], [100, -200, -99, 1, 7, -101, 0]),
+        (0, [], [1, 7]),
+        (3, ["-4 <= z", "z < 5"], [-3, 4, 1, 2, 0]),
+        (4, ["D % z == 0", "z > 0"], [8, 1]),
+    ],
+)
+def test_a_whole_number_gets_other_values_that_spec_allows(
+    tmp_path: Path, default: int, said: list[str], values: list[int]
+) -> None:
+    operator(tmp_path, golden=GOLDEN.replace("flag):", "flag, z):"), default_params={"z": default}, shape_constraints=said)
+    path = tmp_path / "custom" / "op" / "eval" / "module_interfaces.yaml"
+    data = yaml.safe_load(path.read_text())
+    data["primary_inputs"].append({"name": "z", "shape": [], "dtype": "int"})
+    path.write_text(yaml.safe_dump(data))
+    cases = suite_cases.cases(gather(OpWorkspace.at(tmp_path / "custom" / "op")))
+    assert [case["z"] for case in cases if "z" in case] == values
+
+
+@pytest.mark.parametrize(
+    ("said", "low", "high"),
+    [
+        (["0 <= labels < C"], "0", "C"),
+        (["labels <= C // 2 and labels > -2"], "-2 + 1", "C // 2 + 1"),
+        (["C >= labels"], "", "C + 1"),
+        (["labels are below C", "labels % 2 == 0", "labels < other", "C < 8"], "", ""),
+    ],
+)
+def test_constraints_may_limit_a_whole_number(said: list[str], low: str, high: str) -> None:
+    assert constraints.limits(said, "labels", ["R", "C"]) == (low, high)
+
+
+@pytest.mark.parametrize(
     ("constraint", "sizes"), [("D % 16 == 0", {64, 80}), ("D == 64", {64}), ("D <= 128", {64}), ("D is what the model has", {64})]
 )
 def test_a_fixed_axis_gets_a_ragged_size_where_a_constraint_promises_one(

@@ -1,10 +1,13 @@
-"""SPEC.md's `shape_constraints` as far as they are arithmetic: `D == 32`, `S % BT == 0`, `H <= 8 * 128`. Never `eval`."""
+"""SPEC.md's `shape_constraints` as far as they are arithmetic: `D == 32`, `S % BT == 0`, `H <= 8 * 128`. Never `eval`.
+
+They may also be about whole numbers that are inputs: a scalar (`1 <= groups`), or every value of a tensor (`0 <= labels < C`).
+"""
 
 from __future__ import annotations
 
 import ast
 import operator
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 _ARITHMETIC: dict[type[ast.operator], Callable[[int, int], int]] = {
     ast.Add: operator.add,
@@ -49,6 +52,47 @@ def divide(constraints: Iterable[str], axis: str, sizes: Mapping[str, int]) -> b
     return False
 
 
+def mentioned(constraints: Iterable[str], name: str) -> bool:
+    """Whether a constraint that is a comparison names `name`."""
+    return any(name in _names(side) for comparison in _comparisons(constraints) for side in comparison[::2])
+
+
+def limits(constraints: Iterable[str], name: str, symbols: Collection[str]) -> tuple[str, str]:
+    """Return the least value of `name` and the first one that is too large, as expressions of `symbols`; "" for none said."""
+    low = high = ""
+    for left, op, right in _comparisons(constraints):
+        if _is(left, name) and _names(right) <= set(symbols):
+            bound = ast.unparse(right)
+            low = {ast.GtE: bound, ast.Gt: f"{bound} + 1"}.get(type(op), low)
+            high = {ast.Lt: bound, ast.LtE: f"{bound} + 1"}.get(type(op), high)
+        elif _is(right, name) and _names(left) <= set(symbols):
+            bound = ast.unparse(left)
+            low = {ast.LtE: bound, ast.Lt: f"{bound} + 1"}.get(type(op), low)
+            high = {ast.Gt: bound, ast.GtE: f"{bound} + 1"}.get(type(op), high)
+    return low, high
+
+
+def _comparisons(constraints: Iterable[str]) -> Iterator[tuple[ast.expr, ast.cmpop, ast.expr]]:
+    """Yield left, operator and right of each comparison, of a chain one by one; `and` joins them."""
+    for text in constraints:
+        try:
+            tree = ast.parse(text.strip()[:400], mode="eval").body
+        except _UNREADABLE:
+            continue
+        parts = tree.values if isinstance(tree, ast.BoolOp) and isinstance(tree.op, ast.And) else [tree]
+        for part in parts:
+            if isinstance(part, ast.Compare):
+                yield from zip((part.left, *part.comparators), part.ops, part.comparators, strict=False)
+
+
+def _names(node: ast.expr) -> set[str]:
+    return {inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name)}
+
+
+def _is(node: ast.expr, name: str) -> bool:
+    return isinstance(node, ast.Name) and node.id == name
+
+
 def _holds(text: str, sizes: Mapping[str, int]) -> bool:
     try:
         tree = ast.parse(text.strip()[:400], mode="eval").body
@@ -79,6 +123,8 @@ def _number(node: ast.expr, sizes: Mapping[str, int]) -> int:
         return node.value
     if isinstance(node, ast.Name) and node.id in sizes:
         return sizes[node.id]
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        return -_number(node.operand, sizes)
     if isinstance(node, ast.BinOp) and type(node.op) in _ARITHMETIC:
         left, right = _number(node.left, sizes), _number(node.right, sizes)
         if isinstance(node.op, (ast.FloorDiv, ast.Mod)) and right == 0:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pypto_op.documents import suite as suite_document
 from pypto_op.documents.reading import read_text
 from pypto_op.harness import suite as suite_cases
 from pypto_op.harness.generated import Fate, Outcome, is_untouched, render, stamped_python, stamped_suite, write
+from pypto_op.harness.indices import index_limits
 from pypto_op.harness.material import FLOATS, Material, gather
 from pypto_op.harness.rehearsal import Progress, Rehearsed, rehearse
 from pypto_op.state.hashing import sha256_bytes
@@ -16,8 +17,8 @@ from pypto_op.stress.author import KEY, patterns_source
 from pypto_op.stress.sites import normalised
 from pypto_op.workspace import OpWorkspace
 
-_INTEGERS = {"int32": (0, 16), "int64": (0, 16), "int": (0, 16), "int8": (-128, 128), "uint8": (0, 256)}
-"""Range of an integer tensor that nothing is said about."""
+_INDICES = ("int32", "int64", "int")
+"""Dtypes that indices and lengths come in; int8 and uint8 are codes, which take every value."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,7 @@ class Made:
         dropped: generated cases that were left out, and why.
         natural: generated cases that are judged by the golden's natural error, and how many times the tolerance that is.
         findings: what the suite that lies there still lacks.
+        unlimited: integer tensors whose values nothing limits: neither SPEC.md nor what the golden takes as an index.
     """
 
     files: list[Outcome]
@@ -37,6 +39,7 @@ class Made:
     dropped: dict[str, str] = field(default_factory=dict)
     natural: dict[str, float] = field(default_factory=dict)
     findings: list[str] = field(default_factory=list)
+    unlimited: list[str] = field(default_factory=list)
 
 
 def runner_text() -> str:
@@ -63,21 +66,26 @@ def new_harness(ws: OpWorkspace, *, force: bool = False, try_cases: bool = True,
         InfraError: a file cannot be written, or the reference process cannot run.
     """
     material = gather(ws)
+    unlimited = [port.name for port in material.tensors if port.name in material.unlimited and port.dtype in _INDICES]
+    if try_cases and unlimited:
+        indices = index_limits(material, unlimited)
+        material = replace(material, ranges={**material.ranges, **indices})
+        unlimited = [name for name in unlimited if name not in indices]
     outcomes = write([(ws.test_inputs, inputs_text(material)), (ws.runner, runner_text())], force=force)
     rehearsed = Rehearsed([], {})
     if force or not ws.suite.exists() or is_untouched(read_text(ws.suite)):
         cases = suite_cases.cases(material)
         if try_cases:
-            rehearsed = rehearse(ws, cases, material.spec.policy(), progress)
+            rehearsed = rehearse(ws, cases, material.spec.policy(), progress, material.scalars)
             cases = rehearsed.cases
-        else:
-            cases = [case for case in cases if KEY not in case]  # without a search they would be ordinary cases
+        else:  # without a search the former would be ordinary cases, and the golden may refuse the latter
+            cases = [case for case in cases if KEY not in case and not suite_cases.varied_integer(case, material.scalars)]
         outcomes += write([(ws.suite, stamped_suite(_suite(material, cases)))], force=force)
     else:
         outcomes.append(Outcome(ws.suite, Fate.KEPT))
     suite = suite_document.load(ws.suite)
     findings = [finding.one_line() for finding in suite_document.check_complete(suite)]
-    return Made(outcomes, len(suite.cases), rehearsed.dropped, rehearsed.natural, findings)
+    return Made(outcomes, len(suite.cases), rehearsed.dropped, rehearsed.natural, findings, unlimited)
 
 
 def inputs_text(material: Material) -> str:
@@ -93,7 +101,7 @@ def inputs_text(material: Material) -> str:
         "scalars": _mapping(material.scalars),
         "weights": _mapping(material.weights),
         "patterns": patterns_source(),
-        "integers": [(p.name, *_INTEGERS[p.dtype]) for p in tensors if p.dtype in _INTEGERS],
+        "integers": [(name, *ranges) for name, ranges in material.ranges.items()],
     }
     return stamped_python(render("test_inputs.py.j2", context))
 

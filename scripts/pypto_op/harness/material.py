@@ -19,6 +19,9 @@ from pypto_op.harness import constraints, contractions, golden_scan
 from pypto_op.harness.golden_scan import Scan
 from pypto_op.workspace import OpWorkspace
 
+INTEGERS = {"int32": (0, 16), "int64": (0, 16), "int": (0, 16), "int8": (-128, 128), "uint8": (0, 256)}
+"""Integer dtypes, with the least value and the first one that is too large of a tensor that nothing is said about."""
+
 FLOATS = ("float32", "float16", "bfloat16")
 _DEFAULT_TILES = (16, 64)
 _LARGEST_TILE = 512
@@ -42,6 +45,8 @@ class Material:
         weights: input of fixed shape -> its axis that the golden's matrix products sum over.
         tiles: tile sizes that the design or an impl names, smallest first; two common ones where none is named.
         scalars: default of each scalar input.
+        ranges: integer tensor -> its least value and the first one that is too large, as shape expressions.
+        unlimited: integer tensors of which SPEC.md's constraints name no largest value.
         says_nan: SPEC.md speaks of NaN, so that it is a legal input.
         says_minus_inf: SPEC.md speaks of -inf, and does not rule it out in the same sentence.
     """
@@ -53,6 +58,8 @@ class Material:
     weights: Mapping[str, int]
     tiles: tuple[int, ...]
     scalars: Mapping[str, Any]
+    ranges: Mapping[str, tuple[str, str]]
+    unlimited: tuple[str, ...]
     says_nan: bool
     says_minus_inf: bool
 
@@ -98,6 +105,11 @@ def gather(ws: OpWorkspace) -> Material:
     for file, name in ((ws.spec, spec.op_name), (ws.interfaces, interfaces.op)):
         if name != ws.name:
             raise ContractError(f"is about the operator {name!r}", file=file, remedy=f"write {ws.name}")
+    said = {
+        port.name: (port.dtype, *constraints.limits(spec.shape_constraints, port.name, interfaces.symbols))
+        for port in interfaces.primary_inputs
+        if port.shape and port.dtype in INTEGERS
+    }
     return Material(
         ws=ws,
         spec=spec,
@@ -106,9 +118,15 @@ def gather(ws: OpWorkspace) -> Material:
         weights=_weights(ws, spec, interfaces),
         tiles=_tiles(ws),
         scalars=scalar_defaults(ws, spec, interfaces),
+        ranges={name: _range(*told) for name, told in said.items()},
+        unlimited=tuple(name for name, (_, _, high) in said.items() if not high),
         says_nan="nan" in text.replace("nan-", "nan "),
         says_minus_inf=any(_MINUS_INF.search(part) and "not " not in part for part in re.split(r"[.;\n]", text)),
     )
+
+
+def _range(dtype: str, low: str, high: str) -> tuple[str, str]:
+    return low or str(INTEGERS[dtype][0]), high or str(INTEGERS[dtype][1])
 
 
 def symbols_of(port: Port) -> frozenset[str]:

@@ -18,7 +18,7 @@ from typing import Any
 from pypto_op.documents.default_suite import free_names
 from pypto_op.documents.suite import LEAST_PER_LEVEL
 from pypto_op.harness import constraints
-from pypto_op.harness.material import FLOATS, Material, Sizes, symbols_of
+from pypto_op.harness.material import FLOATS, INTEGERS, Material, Sizes, symbols_of
 from pypto_op.stress.author import RELATIVE_GAP
 from pypto_op.vocabulary import Level
 
@@ -200,7 +200,29 @@ def _edges(maker: _Maker) -> None:
         if port.dtype in FLOATS and isinstance(default, (int, float)):
             other = default / 2 if abs(default) >= _SMALL_SCALAR else _INSTEAD_OF_SMALL
             maker.add(Level.L3, f"other_{port.name}", maker.ragged, knobs={port.name: other})
+        if port.dtype in INTEGERS and isinstance(default, int) and port.name not in maker.base:
+            for number in _other_integers(maker.material, port.name, default):
+                maker.add(Level.L3, f"{port.name}_{number}", maker.ragged, knobs={port.name: number})
     _zones(maker, Level.L3)
+
+
+def _other_integers(material: Material, name: str, default: int) -> Iterator[int]:
+    """Yield other values of a whole number, the most telling first; the rehearsal keeps those that the golden minds.
+
+    Where SPEC.md's constraints say nothing about it, its sign stays, but that a negative one may stand for "none".
+    """
+    said = material.spec.shape_constraints
+    any_sign = default < 0 or constraints.mentioned(said, name)
+    for value in dict.fromkeys((-default, 2 * default, default + 1, 1, 7, default - 1, 0)):
+        legal = (any_sign or value > 0) and constraints.satisfied(said, {**material.p0_sizes()[0], name: value})
+        if legal and value != default:
+            yield value
+
+
+def varied_integer(case: Case, scalars: Mapping[str, Any]) -> str:
+    """Return the name of the whole number of which a case has another value than the default; "" where there is none."""
+    names = (name for name, default in scalars.items() if type(default) is int and case.get(name, default) != default)
+    return next(names, "")
 
 
 def _ragged(maker: _Maker, axis: str) -> None:
