@@ -116,7 +116,7 @@ class Candidate:
         known = tensors_of(inputs) + models.held_by(self._model)
         self._launches.begin(known, watch_scalars=not models.holds_floats([given["inputs"], given["init"]]))
         returned = self._loose(lambda: self._forward(inputs, seed))
-        leaves = tensors_of(returned)
+        leaves = tensors_of(models.checked(returned, f"{self._path.name}: forward's output"))
         # Copies, taken before their origin is looked at: a thread may still write to the originals.
         copies = map_tensors(returned, lambda leaf: leaf.detach().clone())
         mutated = models.changed(inputs, before)

@@ -12,7 +12,7 @@ import torch
 from pypto_op.backends.wire import read_values
 from pypto_op.backends.worker.loading import Failure, failure_of
 from pypto_op.triton.run.memory import content
-from pypto_op.triton.run.packing import Unpackable, map_tensors, pack, tensors_of, unpack
+from pypto_op.triton.run.packing import Unpackable, dense, map_tensors, pack, tensors_of, unpack
 from pypto_op.vocabulary import Outcome
 
 
@@ -41,9 +41,17 @@ def read(message: dict[str, Any]) -> Any:
 def packed(value: Any, what: str) -> list[torch.Tensor]:
     """Return `value` as byte tensors; raise Failure when it cannot be handed over."""
     try:
-        return pack(value)
+        return pack(dense(value, "a value"))
     except Unpackable as error:
         raise Failure(Outcome.BAD_OUTPUT, f"{what}: {error}") from None
+
+
+def checked(value: Any, what: str) -> Any:
+    """Return what forward took or returned; raise Failure when a tensor in it is sparse, quantised or nested."""
+    try:
+        return dense(value, what)
+    except Unpackable as error:
+        raise Failure(Outcome.BAD_OUTPUT, str(error)) from None
 
 
 def placed(value: Any, device: torch.device) -> Any:

@@ -61,9 +61,24 @@ def map_tensors(value: Any, function: Callable[[torch.Tensor], Any]) -> Any:
 
 
 def same_layout(tensor: torch.Tensor) -> torch.Tensor:
-    """Return a copy with the same strides."""
-    copy = torch.empty_strided(tensor.size(), tensor.stride(), dtype=tensor.dtype, device=tensor.device)
-    return copy.copy_(tensor) if tensor.numel() else copy
+    """Return a copy with the same strides, those of an expanded tensor (0) included."""
+    if not tensor.numel():
+        return torch.empty_strided(tensor.size(), tensor.stride(), dtype=tensor.dtype, device=tensor.device)
+    plain = tensor.detach().resolve_conj().resolve_neg()
+    return plain.as_strided((_span(plain),), (1,)).clone().as_strided(plain.size(), plain.stride(), 0)
+
+
+def dense(value: Any, what: str) -> Any:
+    """Return `value`; raise Unpackable when a tensor in it has no memory of the usual kind."""
+    for tensor in tensors_of(value):
+        if tensor.layout is not torch.strided or tensor.is_quantized or tensor.is_meta or tensor.is_nested:
+            raise Unpackable(f"{what}: a tensor of layout {tensor.layout} and dtype {tensor.dtype} is no plain dense tensor")
+    return value
+
+
+def _span(tensor: torch.Tensor) -> int:
+    """Return how many elements of memory lie from a tensor's first to its last."""
+    return 1 + sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
 
 
 def _encode(value: Any, leaves: list[torch.Tensor], depth: int) -> Any:
@@ -94,15 +109,12 @@ def _encode(value: Any, leaves: list[torch.Tensor], depth: int) -> Any:
 def _encode_tensor(value: torch.Tensor, leaves: list[torch.Tensor]) -> Any:
     if type(value) not in (torch.Tensor, torch.nn.Parameter):
         raise Unpackable(f"a {type(value).__name__} is no plain tensor")
-    if value.layout is not torch.strided or value.is_quantized or value.is_meta or value.is_nested:
-        raise Unpackable(f"a tensor of layout {value.layout} and dtype {value.dtype} is no plain dense tensor")
     plain = value.detach().resolve_conj().resolve_neg().cpu()
     dtype = str(plain.dtype).removeprefix("torch.")
     entry: dict[str, Any] = {"tensor": len(leaves), "dtype": dtype, "size": list(plain.shape)}
     if plain.numel() and not plain.is_contiguous():
-        span = 1 + sum((size - 1) * stride for size, stride in zip(plain.shape, plain.stride(), strict=True))
         entry["stride"] = list(plain.stride())
-        plain = torch.as_strided(plain, (span,), (1,))
+        plain = torch.as_strided(plain, (_span(plain),), (1,))
     flat = plain.contiguous().reshape(-1)
     leaves.append(flat.view(torch.uint8).clone() if flat.numel() else torch.empty(0, dtype=torch.uint8))
     return entry

@@ -98,9 +98,8 @@ class Task:
         self._model = self._build(seed)
         inputs = arguments.of_case(group, getattr(self._model, "forward", self._model), self._path)
         weights = {name: value.detach().clone() for name, value in models.weights_of(self._model).items()}
-        self._inputs = models.placed(inputs, self._device)
-        sent = map_tensors(self._inputs, torch.clone)
-        answer = {"init": list(self._init), "weights": weights, "inputs": sent}
+        self._inputs = models.placed(models.checked(inputs, f"{self._path.name}: an input"), self._device)
+        answer = {"init": list(self._init), "weights": weights, "inputs": self._inputs}
         self._warmed = self._warm(seed) if message["used"] else None
         golden, facts = self._golden(map_tensors(self._inputs, same_layout), seed)
         return {**answer, **golden, "warmed": self._warmed}, facts
@@ -151,6 +150,7 @@ class Task:
             models.synchronize(self._device)
         except BaseException as error:
             raise failure_of(error, self._path, Outcome.EXCEPTION, " in the reference's forward") from None
+        models.checked(outputs, f"{self._path.name}: the reference's output")
         mutated = models.changed(inputs, before)
         held = {address(tensor): i for i, tensor in enumerate(tensors_of(inputs)) if tensor.numel()}
         aliased = sorted({held[address(leaf)] for leaf in tensors_of(outputs) if leaf.numel() and address(leaf) in held})
