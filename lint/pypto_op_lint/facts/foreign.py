@@ -16,13 +16,16 @@ if TYPE_CHECKING:
 PASSES_FUNCTION_ON = {
     "functools.lru_cache", "functools.cache", "functools.wraps", "functools.partial", "torch.compile", "torch.no_grad",
     "torch.inference_mode", "torch.jit.ignore", "builtins.staticmethod", "builtins.classmethod",
-    "torch.jit.unused", "torch._dynamo.disable", "torch.compiler.disable",
+    "torch.jit.unused", "torch._dynamo.disable", "torch.compiler.disable", "torch.vmap", "torch.func.vmap",
 }  # fmt: skip
 """Calls that hand back the function they are given, as far as its behaviour goes."""
 
 
 def method_called(ev: Evaluator, node: cst.Call) -> tuple[cst.BaseExpression, str] | None:
-    """Return object and name of the method that `node` calls: `x.exp()`, `getattr(x, "exp")()`; None for other calls."""
+    """Return object and name of the method that `node` calls; None for other calls.
+
+    `x.exp()`, `getattr(x, "exp")()` and `operator.methodcaller("exp")(x)` call a method.
+    """
     func = node.func
     if isinstance(func, cst.Attribute):
         return func.value, func.attr.value
@@ -30,6 +33,10 @@ def method_called(ev: Evaluator, node: cst.Call) -> tuple[cst.BaseExpression, st
         wanted = ev.constant(func.args[1].value)
         if wanted is not None and isinstance(wanted.value, str):
             return func.args[0].value, wanted.value
+    if isinstance(func, cst.Call) and func.args and node.args and "operator.methodcaller" in ev.paths(func.func):
+        wanted = ev.constant(func.args[0].value)
+        if wanted is not None and isinstance(wanted.value, str):
+            return node.args[0].value, wanted.value
     return None
 
 
@@ -81,6 +88,9 @@ def made_by_call(ev: Evaluator, callee: Result, node: cst.Call) -> Iterable[Valu
             return [Func(f.function, f.bound, via_jit=True) for f in functions]
         if functions and callee.callee in PASSES_FUNCTION_ON:
             return functions
+        wanted = ev.constant(callee.call.args[0].value) if callee.callee == "operator.attrgetter" else None
+        if wanted is not None and isinstance(wanted.value, str):
+            return [v for base in ev.values(node.args[0].value) for v in ev.attribute(base, wanted.value)]
     if callee.callee == "collections.namedtuple":
         return _named_tuple(ev, callee.call, node) or (Result("collections.namedtuple()", node),)
     return (Result(f"{callee.callee}()", node),)

@@ -218,6 +218,8 @@ class Tensors:
         for name in self._facts.callee_names(node):
             if name.startswith("torch.") and name not in _NOT_TENSOR_CALLS:
                 return not name.startswith(_NOT_TENSOR_MODULES)
+            if name.startswith("numpy."):
+                return any(self.on_host(arg.value) for arg in node.args)
         if functions:
             return any(self._returns_tensor(f) for f in functions if not self._facts.is_kernel(f))
         method = method_called(self._ev, node)

@@ -80,7 +80,9 @@ class WrapperExported(Rule):
         return plain and not self.facts.is_kernel(function)
 
     def _agreed_name(self) -> str:
-        staged = self.unit.artifact is Artifact.MODULE_IMPL and self.unit.phase is not None
+        staged = self.unit.artifact is Artifact.MODULE_IMPL
+        if staged and self.unit.phase is None:  # a number that names no phase, which OL50 tells
+            return f"{self.unit.path.stem.removesuffix('_impl')}_wrapper"
         return self.files.ws.wrapper_name(self.unit.phase if staged else None)
 
 

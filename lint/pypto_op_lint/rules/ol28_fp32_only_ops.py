@@ -6,15 +6,13 @@ import libcst as cst
 
 from pypto_op.vocabulary import Severity
 from pypto_op_lint.examples import impl
-from pypto_op_lint.facts.annotations import shape_and_dtype
-from pypto_op_lint.facts.values import Param, Result
+from pypto_op_lint.facts.dtypes import declared_dtypes, dtypes_of
 from pypto_op_lint.rule import IMPLS, Invalid, Rule, Valid
-from pypto_op_lint.tree import Parameter, Site
+from pypto_op_lint.tree import Site
 
 _OPS = frozenset({"pypto.sigmoid", "pypto.softmax", "pypto.sin", "pypto.cos"})
-_NARROW = frozenset({"pypto.DT_FP16", "pypto.DT_BF16", "pypto.DT_INT8", "pypto.DT_INT32", "pypto.DT_INT16"})
+_NARROW = frozenset({"FP16", "BF16", "INT8", "INT32", "INT16"})
 _HALF = "x: pypto.Tensor([8, 128], pypto.DT_FP16),\nout: pypto.Tensor([8, 128], pypto.DT_FP16),\n"
-_MOST_DEPTH = 20
 _TILES = "pypto.set_vec_tile_shapes(8, 128)\n"
 
 
@@ -68,7 +66,7 @@ class Fp32OnlyOps(Rule):
         """Compare the dtypes of the parameters with the operations."""
         doubtful = self._has_narrow_parameter() and not self._casts_to_fp32()
         for site, node, operand in self._calls():
-            dtypes = self._dtypes(operand, 0)
+            dtypes = dtypes_of(self.facts, operand)
             if dtypes & _NARROW or (not dtypes and doubtful):
                 self.report(site, f"`{self.code(node)}` works in float32, and its operand is narrower")
 
@@ -95,31 +93,5 @@ class Fp32OnlyOps(Rule):
             ):
                 yield site, node, node.func.value
 
-    def _dtypes(self, node: cst.CSTNode | None, depth: int) -> set[str]:
-        """Return the dtypes that a tensor of the graph may have; empty when they are not known."""
-        if node is None or depth > _MOST_DEPTH:
-            return set()
-        if isinstance(node, cst.BinaryOperation):
-            return self._dtypes(node.left, depth + 1) | self._dtypes(node.right, depth + 1)
-        found: set[str] = set()
-        for value in self.facts.ev.values(node):
-            if isinstance(value, Result):
-                found |= self._made(value.call, depth)
-            elif isinstance(value, Param):
-                found |= self._declared(value.parameter) if self.facts.is_kernel(value.function) else set()
-                calls = self.facts.calls.calls_of(value.function)
-                found = found.union(*(self._dtypes(c.argument(value.parameter), depth + 1) for c in calls))
-        return found
-
-    def _made(self, call: cst.Call, depth: int) -> set[str]:
-        """What a call of pypto makes: of the dtype that it is given, else of its first operand's."""
-        given = {name for arg in call.args for name in self.facts.ev.paths(arg.value) if name.startswith("pypto.DT_")}
-        return given or (self._dtypes(call.args[0].value, depth + 1) if call.args else set())
-
-    def _declared(self, parameter: Parameter) -> set[str]:
-        annotation = parameter.node.annotation
-        declared = shape_and_dtype(self.facts, annotation.annotation) if annotation is not None else None
-        return self.facts.ev.paths(declared[1]) if declared is not None else set()
-
     def _has_narrow_parameter(self) -> bool:
-        return any(self._declared(parameter) & _NARROW for kernel in self.facts.kernels for parameter in kernel.parameters)
+        return any(declared_dtypes(self.facts, p) & _NARROW for kernel in self.facts.kernels for p in kernel.parameters)

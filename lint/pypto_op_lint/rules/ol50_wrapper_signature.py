@@ -82,7 +82,14 @@ class WrapperSignature(Rule):
         contract = self.files.existing(self.files.ws.interfaces)
         data = contract.data if contract is not None else None
         phase = self.unit.phase if self.unit.artifact is Artifact.MODULE_IMPL else None
-        if not isinstance(data, dict) or (self.unit.artifact is Artifact.MODULE_IMPL and phase is None):
+        if not isinstance(data, dict):
+            return
+        if self.unit.artifact is Artifact.MODULE_IMPL and phase is None:
+            self.report(
+                None,
+                "the number in the file's name is not 1..k written one after another: 1, 12, 123",
+                hint="a staged file holds modules 1..k: `modules/<op>_module12_impl.py` is phase M2",
+            )
             return
         name = self.files.ws.wrapper_name(phase)
         functions = self.facts.wrappers_named(name)

@@ -4,7 +4,7 @@ import libcst as cst
 
 from pypto_op.vocabulary import Severity
 from pypto_op_lint.examples import BODY, impl
-from pypto_op_lint.facts.values import Seq
+from pypto_op_lint.facts.values import Seq, Value
 from pypto_op_lint.rule import IMPLS, Invalid, Rule, Valid
 from pypto_op_lint.tree import Site
 
@@ -67,17 +67,22 @@ class ViewRanks(Rule):
                 self._check(site, node, skip=0)
 
     def _check(self, site: Site, node: cst.Call, *, skip: int) -> None:
-        plain = [a.value for a in node.args if a.keyword is None]
-        if any(a.star for a in node.args):
-            return
-        given: dict[str, cst.BaseExpression] = dict(zip(_LISTS, plain[skip:], strict=False))
-        given |= {a.keyword.value: a.value for a in node.args if a.keyword is not None and a.keyword.value in _LISTS}
+        plain: list[tuple[Value, ...]] = []
+        for arg in node.args:
+            values = self.facts.ev.values(arg.value)
+            if arg.star == "*" and len(values) == 1 and isinstance(values[0], Seq):
+                plain += values[0].items
+            elif arg.star:
+                return
+            elif arg.keyword is None:
+                plain.append(values)
+        given = dict(zip(_LISTS, plain[skip:], strict=False))
+        given |= {a.keyword.value: self.facts.ev.values(a.value) for a in node.args if a.keyword and a.keyword.value in _LISTS}
         lengths = {name: n for name, value in given.items() if (n := self._length(value)) is not None}
         if len(set(lengths.values())) > 1:
             shown = ", ".join(f"{name} has {n}" for name, n in lengths.items())
             self.report(site, f"the lists of a view differ in rank: {shown}")
 
-    def _length(self, node: cst.BaseExpression) -> int | None:
-        values = self.facts.ev.values(node)
+    def _length(self, values: tuple[Value, ...]) -> int | None:
         lengths = {len(v.items) for v in values if isinstance(v, Seq)}
         return lengths.pop() if len(lengths) == 1 and all(isinstance(v, Seq) for v in values) else None

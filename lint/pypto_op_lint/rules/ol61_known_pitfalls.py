@@ -4,9 +4,8 @@ import libcst as cst
 
 from pypto_op.vocabulary import Artifact, LintEvent, Severity
 from pypto_op_lint.examples import impl
-from pypto_op_lint.facts.flow import reaching
-from pypto_op_lint.facts.values import Const
-from pypto_op_lint.facts.writes import Writes
+from pypto_op_lint.facts.dtypes import dtypes_of, named_dtypes
+from pypto_op_lint.facts.values import Const, Result
 from pypto_op_lint.markdown import Section, checklist, tables
 from pypto_op_lint.rule import IMPLS, Invalid, Rule, Valid
 from pypto_op_lint.tree import Site
@@ -17,10 +16,6 @@ _TILES = "pypto.set_vec_tile_shapes(64, 128)\n"
 _GATE: dict[str, object] = {"event": LintEvent.COMPLETE_STAGE, "stage": 5}
 _MOST_ITEMS = 20
 _MOST_DEPTH = 12
-_KEEPS_DTYPE = frozenset(
-    f"pypto.{n}" for n in ("exp", "abs", "sqrt", "rsqrt", "neg", "log", "mul", "add", "sub", "div", "amax", "sum")
-)
-
 DIRECT_CASTS = {
     "FP16": "FP32 INT32 INT16 INT8 UINT8 INT4",
     "BF16": "FP32 INT32",
@@ -33,6 +28,9 @@ DIRECT_CASTS = {
     "INT4": "FP16",
 }
 """Casts that the device does in one step; any other goes through one of these."""
+
+
+_CODES = "def _codes(t):\n    return pypto.cast(t, pypto.DT_INT8)\n"
 
 
 def _memory(items: str) -> str:
@@ -66,7 +64,7 @@ class KnownPitfalls(Rule):
     name = "known-pitfalls"
     severity = Severity.S1
     artifacts = IMPLS | {Artifact.MEMORY}
-    needs = frozenset({"foreign_calls", "kernels"})
+    needs = frozenset({"foreign_calls", "kernels", "tensors", "calls"})
     MESSAGE = "a known pitfall"
     FIX_HINT = "see the message: it names the form that works"
 
@@ -74,6 +72,7 @@ class KnownPitfalls(Rule):
         Valid(impl(_TILES + "out[:] = pypto.mul(x, 2.0)\n")),
         Valid(impl(_TILES + "z = pypto.zeros([64, 128], dtype=pypto.DT_FP32)\nout[:] = x + z\n")),
         Valid(impl(_TILES + "out[:] = pypto.exp(pypto.cast(pypto.cast(x, pypto.DT_FP16), pypto.DT_FP32))\n")),
+        Valid(impl(_TILES + "out[:] = pypto.exp(_codes(pypto.cast(x, pypto.DT_FP16)))\n", before=_CODES)),
         Valid(_memory("- [x] ragged tail: valid_shape on the views"), artifact=Artifact.MEMORY),
         Valid(_memory("- [-] topk ties: pending, no ties in the suite"), artifact=Artifact.MEMORY),
         Valid("# Memory\n", artifact=Artifact.MEMORY),
@@ -83,7 +82,9 @@ class KnownPitfalls(Rule):
         Invalid(impl(_TILES + "out[:] = pypto.mul(input=2.0, other=x)\n")),
         Invalid(impl(_TILES + "out[:] = pypto.mul(SCALE, x)\n", before="SCALE = 0.5\n")),
         Invalid(impl(_TILES + "out[:] = pypto.add(x, pypto.Element(pypto.DT_FP32, 1.0))\n")),
+        Invalid(impl(_TILES + "one = pypto.Element(pypto.DT_FP32, 1.0)\nout[:] = pypto.add(x, one)\n")),
         Invalid(impl(_TILES + "out[:] = pypto.cast(x, pypto.DT_INT8)\n")),
+        Invalid(impl(_TILES + "out[:] = _codes(x * 2.0)\n", before=_CODES)),
         Invalid(impl(_TILES + "z = pypto.zeros([64, 128], pypto.DT_FP32)\nout[:] = x + z\n")),
         Invalid(_memory("| item | done |\n|---|---|\n| tail | yes |"), artifact=Artifact.MEMORY),
         Invalid(_memory("- [-] x"), artifact=Artifact.MEMORY),
@@ -116,7 +117,7 @@ class KnownPitfalls(Rule):
             )
         if names & _BINARY:
             for argument in node.args:
-                if isinstance(argument.value, cst.Call) and "pypto.Element" in self.facts.callee_names(argument.value):
+                if any(isinstance(v, Result) and v.callee == "pypto.Element" for v in self.facts.ev.values(argument.value)):
                     self.report(argument, "`pypto.Element(...)` is an operand", hint="pass the plain number")
         if names & _ALLOCATORS and any(self._is_dtype(value) for value in plain):
             self.report(site, f"`{self.code(node)}` takes the dtype for a size", hint="write dtype=...")
@@ -131,7 +132,7 @@ class KnownPitfalls(Rule):
         return any(name.startswith("pypto.DT_") for name in self.facts.ev.paths(node))
 
     def _cast(self, site: Site, source: cst.BaseExpression, target: cst.BaseExpression) -> None:
-        have, want = self._dtype(source, 0), self._dtypes(target)
+        have, want = dtypes_of(self.facts, source), named_dtypes(self.facts, target)
         if len(have) != 1 or len(want) != 1:
             return
         start, end = have.pop(), want.pop()
@@ -142,44 +143,6 @@ class KnownPitfalls(Rule):
                 f"{start} is not cast to {end} in one step",
                 hint=f"cast through {through[0]}" if through else f"{start} casts to {DIRECT_CASTS[start]}",
             )
-
-    def _dtypes(self, node: cst.BaseExpression) -> set[str]:
-        return {n.removeprefix("pypto.DT_") for n in self.facts.ev.paths(node) if n.startswith("pypto.DT_")}
-
-    def _dtype(self, node: cst.CSTNode, depth: int) -> set[str]:
-        """Return the dtypes that a graph expression may have, as far as the file tells; empty when it does not."""
-        if depth > _MOST_DEPTH:
-            return set()
-        if isinstance(node, cst.Call):
-            names = self.facts.callee_names(node)
-            plain = [a.value for a in node.args if a.keyword is None and not a.star]
-            if "pypto.cast" in names and len(plain) >= 2:
-                return self._dtypes(plain[1])
-            if names & _KEEPS_DTYPE and plain:
-                return self._dtype(plain[0], depth + 1)
-        roots = Writes(self.facts).roots(node)
-        if roots:
-            return {d for name in roots for d in self._dtype_of_parameter(name)}
-        return self._dtype_of_local(node, depth) if isinstance(node, cst.Name) else set()
-
-    def _dtype_of_local(self, node: cst.Name, depth: int) -> set[str]:
-        site = self.facts.tree.site(node)
-        found = site.scope.lookup(node.value) if site is not None else None
-        if site is None or found is None or found[0] is not site.scope:
-            return set()
-        values = [b.value for b in reaching(found[1], site) if b.kind == "assign" and not b.path and b.value is not None]
-        return {d for value in values for d in self._dtype(value, depth + 1)} if values else set()
-
-    def _dtype_of_parameter(self, name: str) -> set[str]:
-        for kernel in self.facts.kernels:
-            parameter = kernel.parameter(name)
-            annotation = parameter.node.annotation if parameter is not None else None
-            node = annotation.annotation if annotation is not None else None
-            parts = [a.value for a in node.args] if isinstance(node, cst.Call) else []
-            found = {d for part in parts for d in self._dtypes(part)}
-            if found:
-                return found
-        return set()
 
     # -- MEMORY.md ------------------------------------------------------------------------------------------
 

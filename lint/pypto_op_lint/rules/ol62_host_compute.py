@@ -46,9 +46,11 @@ _COMPUTE_METHODS = {
 """Methods that only tensors have, so that the object's own kind need not be known."""
 _TORCH_META = (
     "torch.npu.", "torch.cuda.", "torch.library.", "torch.utils.", "torch.testing.", "torch.autograd.profiler.",
-    "torch.backends.", "torch.distributed.", "torch.profiler.", "torch.jit.", "torch._", "torch.ops.load", "torch.cpu.",
+    "torch.backends.", "torch.distributed.", "torch.profiler.", "torch.jit.", "torch.ops.load", "torch.cpu.",
     "torch.compiler.", "torch.version.", "torch.random.", "torch.serialization.", "torch.fx.", "torch.mps.",
 )  # fmt: skip
+_TORCH_HIDDEN = ("torch._C._nn.", "torch._C._VariableFunctions.", "torch._VF.", "torch._foreach_")
+"""Arithmetic under torch's private names; the other private names are its machinery."""
 _TORCH_PLAIN = {
     "torch.is_tensor", "torch.finfo", "torch.iinfo", "torch.device", "torch.Size", "torch.numel", "torch.dtype",
     "torch.get_default_dtype", "torch.set_default_dtype", "torch.is_floating_point", "torch.is_complex",
@@ -196,6 +198,12 @@ class HostCompute(Rule):
             ("out = getattr(out, 'cl' + 'amp')(max=1.0)", {}),
             ("out = half(out)", {"before": "import functools\n\nhalf = functools.partial(torch.mul, other=0.5)\n"}),
             ("out = torch.nn.Linear(4, 4)(out)", {}),
+            ("out = torch._C._nn.gelu(out)", {}),
+            ("out = type(out).exp(out)", {}),
+            ('out = operator.methodcaller("exp")(out)', {"before": "import operator\n"}),
+            ("out = torch.vmap(torch.exp)(out)", {}),
+            ("out = out.apply_(lambda v: v * 2)", {}),
+            ("out = torch.from_numpy(np.asarray(x) * 2)", {"before": "import numpy as np\n"}),
         )
     ] + [
         Invalid(impl(BODY.replace("pypto.exp(tile)", "torch.exp(tile)"))),
@@ -329,7 +337,8 @@ class HostCompute(Rule):
             return
         names = self.facts.callee_names(node)
         receiver, method = called
-        if names or method in _MOVES or self.facts.calls.calls_at(node):
+        own = any(c.kind == "call" for c in self.facts.calls.calls_at(node))  # not a function that it is handed
+        if names or method in _MOVES or own:
             return
         if self._tensor(receiver):
             if not self.facts.data.carries(node):
@@ -344,7 +353,8 @@ class HostCompute(Rule):
         """Whether nothing shows that `node` is something else than a tensor."""
         kinds = (Member, Param, Unknown)
         return any(
-            isinstance(v, kinds) or (isinstance(v, Result) and v.callee.startswith("torch.")) for v in self.facts.ev.values(node)
+            isinstance(v, kinds) or (isinstance(v, Result) and v.callee.startswith(("torch.", "builtins.type")))
+            for v in self.facts.ev.values(node)
         )
 
     def _foreign(self, site: Site, node: cst.Call, where: str) -> bool:
@@ -385,7 +395,8 @@ class HostCompute(Rule):
     def _computes(self, name: str, node: cst.Call) -> bool:
         root, last = name.partition(".")[0], name.rpartition(".")[2]
         if root == "torch":
-            plain = name in _TORCH_PLAIN or name.startswith(_TORCH_META) or last in _MOVES or _TORCH_VALUES.fullmatch(last)
+            meta = name.startswith(_TORCH_META) or (name.startswith("torch._") and not name.startswith(_TORCH_HIDDEN))
+            plain = name in _TORCH_PLAIN or meta or last in _MOVES or _TORCH_VALUES.fullmatch(last)
             return name != "torch" and not plain and not last.startswith(("is_", "get_", "set_"))
         if root == "torch_npu":
             return last.startswith("npu_") and not name.startswith(_NPU_PLAIN)

@@ -1,0 +1,30 @@
+import os
+
+import torch
+import torch_npu
+import pypto
+
+torch.npu.set_device(int(os.environ.get("TILE_FWK_DEVICE_ID", "0")))
+
+H = 64
+ROWS = 16
+
+
+@pypto.frontend.jit(runtime_options={"run_mode": pypto.RunMode.NPU})
+def demo_module2_kernel(
+    x: pypto.Tensor([pypto.DYNAMIC, H], pypto.DT_FP32),
+    w: pypto.Tensor([1, H], pypto.DT_FP32),
+    e: pypto.Tensor([pypto.DYNAMIC, H], pypto.DT_FP32),
+):
+    pypto.set_vec_tile_shapes(ROWS, H)
+    rows = x.shape[0]
+    for i in pypto.loop((rows + ROWS - 1) // ROWS, name="ROWS", idx_name="i"):
+        left = pypto.min(rows - i * ROWS, ROWS)
+        tile = pypto.view(x, [ROWS, H], [i * ROWS, 0], valid_shape=[left, H])
+        pypto.assemble(pypto.exp(tile) * w, [i * ROWS, 0], e)
+
+
+def demo_module2_wrapper(x, w):
+    e = torch.empty_like(x)
+    demo_module2_kernel(x, w, e)
+    return e
