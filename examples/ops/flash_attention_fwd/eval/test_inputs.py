@@ -96,6 +96,9 @@ def _zone(name, shape):
     if name == "one_nan":  # poisons its own query and no other
         q[:, length // 2, head_dim - 1] = float("nan")
         return q, k, v
+    if name == "nan_in_values":  # poisons one column of the first head; a key's, all of the last head
+        v[0, length // 3, 1] = k[-1, length - 1, 0] = float("nan")
+        return q, k, v
     raise ValueError(f"unknown zone {name!r}")
 
 
