@@ -82,9 +82,9 @@ def test_weights_are_taken_over_by_name_and_the_rest_in_order() -> None:
 
 
 def test_numbers_among_the_arguments_are_known_to_the_static_check(place: Path) -> None:
-    reference = lab.task("return x * 1", "[torch.randn(64), 2]")
+    reference = lab.task("return x * 1", "[torch.randn(64), (1, 2)]")
     project = lab.folder(
-        place, reference, lab.impl("n = xs[1] * 32\nout = torch.empty_like(x[:n])\nreturn run(copy_kernel, x, out)")
+        place, reference, lab.impl("n = xs[1][0] * 64\nout = torch.empty_like(x[:n])\nreturn run(copy_kernel, x, out)")
     )
     assert lab.verify(project, seeds=1)["status"] == "PASS"
 

@@ -17,6 +17,7 @@ from pypto_op.policy import Policy
 from pypto_op.triton.run import results
 from pypto_op.triton.run.describe import describe
 from pypto_op.triton.run.judgement import Judgement, judge, policy_of, second_look
+from pypto_op.triton.run.packing import tensors_of
 from pypto_op.triton.run.project import Project
 from pypto_op.triton.run.sessions import CandidateSession, TaskSession, Told
 from pypto_op.triton.run.targets import Place, choose, versions
@@ -58,6 +59,7 @@ class Case:
 
     index: int
     input_desc: list[dict[str, Any]] = field(default_factory=list)
+    scalars: list[bool] = field(default_factory=list)  # which arguments are something, and hold no tensor
     judgement: Judgement = field(default_factory=Judgement)
     weights: str = "none"
     kernels: list[str] = field(default_factory=list)
@@ -172,8 +174,7 @@ class _Run:
         launching = [case for case in self.cases if case.judgement.ok and case.launches]
         if not launching:
             return
-        kinds = [[entry["type"] == "scalar" for entry in case.input_desc] for case in launching]
-        scalars = [all(column) for column in zip(*kinds, strict=False)]
+        scalars = [all(column) for column in zip(*(case.scalars for case in launching), strict=False)]
         found = validate_file(self.project.impl, load_policy(self.request.static_policy), scalars)
         if found["valid"]:
             return
@@ -225,6 +226,7 @@ class _Run:
             return False
         given, reference = found
         case.input_desc = case.input_desc or describe(given["inputs"])
+        case.scalars = [value is not None and not tensors_of(value) for value in given["inputs"]]
         if not case.judgement.ok:  # it failed in an earlier pass
             return True
         self._tighten(candidate)
