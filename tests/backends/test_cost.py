@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -64,6 +65,14 @@ def test_launches_add_up_weighted_by_time(tmp_path: Path) -> None:
     assert cost is not None
     assert (cost["launches"], cost["tasks"], cost["end_to_end_us"]) == (2, 3, 5.0)
     assert cost["utilisation"] == round((1.0 * 1 + 0.5 * 4) / 5, 6)
+
+
+def test_launches_behind_the_first_call_do_not_count(tmp_path: Path) -> None:
+    for number in (1, 2):
+        write_launch(tmp_path / f"output_{number}", [[(1, 0, 1800 * number)]], {1: []})
+    cost = read_cost(tmp_path, 1)
+    assert cost is not None
+    assert (cost["launches"], cost["end_to_end_us"]) == (1, 1.0)
 
 
 @pytest.mark.parametrize("text", ["", "{", "{}", "[]", "[3]", '[{"coreType": "AIV"}]', '[{"coreType": "AIV", "tasks": [{}]}]'])
@@ -127,3 +136,17 @@ def test_numbers_do_not_depend_on_the_cost_model(operator: OpWorkspace) -> None:
         assert (result.cost is not None) == cost_model
         outputs.append(result.outputs[0])
     assert torch.equal(*outputs)
+
+
+@pytest.mark.sim
+@pytest.mark.usefixtures("numeric")
+def test_the_judges_own_second_call_costs_the_kernel_nothing(tmp_path: Path) -> None:
+    """The first case with numbers from the host is run once more on other values, to see whether the host computed them."""
+    root = tmp_path / "custom" / "rmsnorm"
+    shutil.copytree(Path(__file__).parents[2] / "examples" / "ops" / "rmsnorm", root)
+    workspace = OpWorkspace.at(root)
+    values = [torch.randn(9, 16), torch.ones(16), 1e-6]
+    with sim.SimBackend().open(workspace.impl, "rmsnorm_wrapper", workspace, limits=QUICK, cost_model=True) as session:
+        first, second = session.run("one", values), session.run("two", values)
+    assert first.cost is not None and first.launches == first.cost["launches"] == 1
+    assert first.cost == second.cost

@@ -32,8 +32,12 @@ class _Task:
     end: float
 
 
-def read_cost(pypto_dir: Path) -> dict[str, float | int] | None:
-    """Return the figures of every launch of one case, added up; None when the cost model left none.
+def read_cost(pypto_dir: Path, first: int | None = None) -> dict[str, float | int] | None:
+    """Return the figures of the launches of one case, added up; None when the cost model left none.
+
+    Args:
+        pypto_dir: where pypto left a folder per launch; their names sort in the order of time.
+        first: only so many launches: those of the call itself, not of the checks that call the wrapper once more.
 
     Keys: `launches`, `end_to_end_us` (sum), `utilisation` and `bubble_ratio` (0 to 1, weighted by time), `tasks`,
     `cores` (AI cores of the model), `cores_used` (most of any launch), `wait_schedule_us`, `wait_predecessor_us`.
@@ -43,6 +47,7 @@ def read_cost(pypto_dir: Path) -> dict[str, float | int] | None:
         figures = _read_launch(output)
         if figures is not None:
             launches.append(figures)
+    launches = launches[:first]
     if not launches:
         return None
     total = sum(float(figures["end_to_end_us"]) for figures in launches)

@@ -212,7 +212,7 @@ class CandidateSession(WorkerSession):
         workspace: the operator.
         plan: how workers are started; its document is completed here.
         limits: what the worker may use.
-        read_cost: reads the figures of the cost model from the files of a case; None: nobody asked.
+        read_cost: reads the figures of the cost model from the files of a case and its number of launches; None: nobody asked.
     """
 
     def __init__(
@@ -222,7 +222,7 @@ class CandidateSession(WorkerSession):
         workspace: OpWorkspace,
         plan: Plan,
         limits: Limits,
-        read_cost: Callable[[Path], dict[str, float | int] | None] | None = None,
+        read_cost: Callable[[Path, int], dict[str, float | int] | None] | None = None,
     ) -> None:
         super().__init__(plan, workspace, limits, impl.name)
         self._read_cost = read_cost
@@ -254,7 +254,7 @@ class CandidateSession(WorkerSession):
         if result.outcome is Outcome.OK:
             result.outputs = list(answer["values"])
             if self._read_cost is not None:
-                result.cost = self._read_cost(self._pypto_dir)
+                result.cost = self._read_cost(self._pypto_dir, result.launches)
         elif result.outcome not in (Outcome.BAD_OUTPUT, Outcome.FORBIDDEN):
             debris.keep(self._pypto_dir, self.workspace.debug_dir, case_id, result)
         debris.clear(self._pypto_dir)
