@@ -52,7 +52,8 @@ def lint_path(
         stage: stage of the operator, 1 to 7; read from its state file when left out.
         phase: phase k of the staged chain.
         rules: ids of the rules to run; all that the event allows when left out.
-        loose: lint a file that belongs to no operator by its name (`*_impl.py`, ...). Otherwise nothing is found in it.
+        loose: lint a file that belongs to no operator, or lies in `_debug/`, by its name (`*_impl.py`, ...). Otherwise
+            nothing is found in it.
 
     Raises:
         ContractError: a rule id does not exist, or the file lies in no operator and `loose` finds no kind for it.
@@ -61,7 +62,7 @@ def lint_path(
     result = LintResult(event)
     ws = OpWorkspace.owning(where)
     artifact, own_phase = ws.artifact_of(where) if ws is not None else (Artifact.OTHER, None)
-    if artifact is Artifact.OTHER and loose:
+    if artifact in (Artifact.OTHER, Artifact.DEBUG) and loose:
         ws, artifact = _loose(where)
     if ws is None or artifact in (Artifact.OTHER, Artifact.DEBUG):
         result.notes.append("not a file that rules look at")

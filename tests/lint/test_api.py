@@ -80,6 +80,14 @@ def test_a_file_that_is_no_operators_is_left_alone(tmp_path: Path) -> None:
     assert [f.rule_id for f in lint_path(path, loose=True).findings] == ["PX00"]
 
 
+def test_a_copy_in_debug_is_linted_when_it_is_named(tmp_path: Path) -> None:
+    path = operator_at(tmp_path).root / "_debug" / "demo_impl.py"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(impl().replace("pypto.exp(tile)", "pypto.silu(tile)"))
+    assert [f.rule_id for f in lint_path(path, loose=True).findings] == ["OL55"]
+    assert not lint_path(path).findings
+
+
 def test_the_first_file_of_a_new_operator_is_already_linted(tmp_path: Path) -> None:
     path = tmp_path / "custom" / "demo" / "demo_impl.py"
     path.parent.mkdir(parents=True)
