@@ -53,7 +53,7 @@ def frozen_problems(ws: OpWorkspace, state: State, rows: Iterable[Frozen], *, pl
         if now == row["sha256"]:
             continue
         what = "is missing" if now == ABSENT else "appeared" if row["sha256"] == ABSENT else "was changed"
-        owner = f"reopen_phase {row['phase']}" if "phase" in row else f"rollback_to_stage {row['stage']}"
+        owner = _what_thaws(row, state)
         since = f"{row['phase']} was verified" if "phase" in row else f"stage {row['stage']} froze it"
         yield Refused(f"{what} since {since}", file=ws.root / row["path"], remedy=f"restore it, or use {owner}")
     if plan and not plan_matches(ws, state):
@@ -62,6 +62,15 @@ def frozen_problems(ws: OpWorkspace, state: State, rows: Iterable[Frozen], *, pl
             file=ws.plan,
             remedy="run `pypto-op state replay`, which writes it anew",
         )
+
+
+def _what_thaws(row: Frozen, state: State) -> str:
+    """Return the action after which the owner of a frozen file may write it."""
+    if "phase" in row:
+        return f"reopen_phase {row['phase']}"
+    if row["stage"] == state["current_stage"]:
+        return f"fail_stage {row['stage']} and then start_stage {row['stage']}"
+    return f"rollback_to_stage {row['stage']}"
 
 
 @gate
