@@ -8,6 +8,8 @@ CLIENTS := .clients
 WORKERS := $(shell $(PYTHON) -c "import os; print((os.cpu_count() or 1) + 1)")
 
 export PATH := $(CURDIR)/$(BIN):$(PATH)
+# Thousands of processes are started; each would compile what was edited since the set-up.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: setup clients demo test test-all test-quick bench check clean
 

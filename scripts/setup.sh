@@ -3,6 +3,7 @@
 # Usage: setup.sh PYTHON VENV
 set -euo pipefail
 python=$1 venv=$2
+here=$(cd "$(dirname "$0")/.." && pwd)
 
 fits() { "$1" -c 'import sys; sys.exit(not (3, 10) <= sys.version_info[:2] < (3, 13))' 2>/dev/null; }
 if ! fits "$python"; then
@@ -30,4 +31,6 @@ fi
 [[ -x $venv/bin/python ]] || "$python" -m venv "$venv"
 echo "setup: installing into $venv (a minute or two, once)"
 "$venv/bin/python" -m pip install --quiet --disable-pip-version-check -e '.[sim,triton,mcp,dev]' 2> >(grep -v '^WARNING: Location' >&2)
+# An editable install compiles nothing, and where PYTHONDONTWRITEBYTECODE is set nobody else does: every hook would.
+"$venv/bin/python" -m compileall -q "$here/lint" "$here/scripts"
 echo "setup: done"
