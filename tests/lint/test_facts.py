@@ -8,6 +8,7 @@ import libcst as cst
 import pytest
 
 from pypto_op_lint.facts import Facts
+from pypto_op_lint.facts.dtypes import dtypes_of
 from pypto_op_lint.facts.launches import MANY
 from pypto_op_lint.facts.values import Const, Seq
 from pypto_op_lint.pieces import parse_file
@@ -447,3 +448,14 @@ def test_circles_end(code: str) -> None:
     facts = facts_of(code)
     assert facts.ev.values(argument_of(facts))
     assert facts.launches.looped(facts.tree.functions) == []
+
+
+def test_a_name_bound_again_and_again_in_terms_of_itself_is_looked_at_once() -> None:
+    again = "".join(f"        if i == {turn}:\n            a = a * a\n" for turn in range(12))
+    text = KERNEL.replace(
+        "    out[:] = stage(x)\n", f"    a = x\n    for i in pypto.loop(4):\n{again}        use(a)\n    use(a)\n"
+    )
+    facts = facts_of(text)
+    assert dtypes_of(facts, argument_of(facts)) == set()  # it is carried further than anybody looks
+    plain = facts_of(KERNEL.replace("    out[:] = stage(x)\n", "    a = x\n    a = a * a\n    use(a)\n"))
+    assert dtypes_of(plain, argument_of(plain)) == {"FP32"}

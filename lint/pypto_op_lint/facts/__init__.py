@@ -68,6 +68,8 @@ class Facts:
         self.ev = Evaluator(tree)
         self._builds: dict[int, bool] = {}
         self._graph_sites: dict[tuple[type[cst.CSTNode], ...], list[Site]] = {}
+        self.dtypes: dict[tuple[int, int], set[str]] = {}
+        """What `dtypes.dtypes_of` has found out, by node and depth."""
         self._callees: dict[int, frozenset[str]] = {}
         self.ev.open_functions = {id(f) for f in tree.functions if self._decorated_by(f, JIT)}
         self.ev.exported_functions = self._exported()

@@ -25,6 +25,13 @@ def dtypes_of(facts: Facts, node: cst.CSTNode | None, depth: int = 0) -> set[str
     """Return the dtypes (`FP32`) that a graph expression may have, through casts, helpers and names; empty: not known."""
     if depth > _MOST_DEPTH:
         return set()
+    key = (id(node), depth)
+    if key not in facts.dtypes:  # kept, or names that are bound in terms of one another take exponential time
+        facts.dtypes[key] = _look(facts, node, depth)
+    return facts.dtypes[key]
+
+
+def _look(facts: Facts, node: cst.CSTNode | None, depth: int) -> set[str]:
     if isinstance(node, cst.Name):
         return _of_name(facts, node, depth)
     if isinstance(node, cst.Call):
