@@ -77,7 +77,7 @@ def stale(op: str, results: dict[str, Any]) -> bool:
 def condensed(report: dict[str, Any]) -> dict[str, Any]:
     """Return what the page needs of a report of `pypto-op mutate`: the counts, and each mutant that lives."""
     kept = ("id", "operator", "line", "diff", "status", "detail")
-    names = ("hashes", "made", "killed", "survived", "equivalent", "invalid", "score", "lower_bound", "limit", "cases", "trials")
+    names = ("hashes", "made", *FATES, "score", "lower_bound", "limit", "cases", "trials")
     by_operator: dict[str, dict[str, int]] = {}
     for mutant in report["mutants"]:
         row = by_operator.setdefault(mutant["operator"], {})

@@ -198,7 +198,7 @@ def parse_file(text: str, cache: StatementCache = CACHE) -> ParsedFile:
 
 def _put_together(placed: list[Placed], cache: StatementCache) -> ParsedFile:
     """Have the parts parsed that were not, and make one tree of all."""
-    parsed = iter(cache.take([cut for one in placed for cut in _flat([one.cut])]))
+    parsed = iter(cache.take(list(_flat([one.cut for one in placed]))))
     pieces: dict[int, Piece] = {}
 
     def assemble(cuts: list[Cut], lines_down: int) -> list[Statement]:
