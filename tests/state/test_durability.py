@@ -11,6 +11,7 @@ import time
 from contextlib import suppress
 
 import pytest
+from tests.state.conftest import needs_a_person
 
 from pypto_op.errors import ContractError, InfraError
 from pypto_op.state import audit, journal, service, store
@@ -305,6 +306,7 @@ def test_a_state_copied_from_another_operator_is_refused(planted, tmp_path):
         service.status(other)
 
 
+@needs_a_person
 def test_another_key_does_not_open_the_state_and_a_person_can_adopt_it(planted, monkeypatch, tmp_path):
     ws = planted(5, n=2)
     monkeypatch.setenv(KEY_ENV, str(tmp_path / "other.key"))

@@ -2,10 +2,13 @@
 
 import os
 import pty
+import shutil
 import subprocess
 import sys
+import time
 
 import pytest
+from tests.state.conftest import needs_a_person
 
 from pypto_op.state import roles, store
 from pypto_op.state.facts import Refused
@@ -68,6 +71,7 @@ def test_a_forged_token_is_worth_nothing(guarded, forge):
         transition(root, "fail_stage", stage=1, token=forge(sent))
 
 
+@needs_a_person
 def test_a_token_of_another_operator_or_run_or_account_is_worth_nothing(guarded, tmp_path, monkeypatch):
     root, token = guarded
     other = tmp_path / "custom" / "gelu"
@@ -96,11 +100,13 @@ def test_a_dispatch_is_bound_to_role_phase_and_attempt(planted):
 # -- a person at a terminal -------------------------------------------------------------------------------
 
 
-def in_terminal(words, typed):
-    """Run the command with a terminal as its standard input; return exit code and output."""
+def in_terminal(words, typed, *, under=(), **env):
+    """Run the command, below the program `under`, with a terminal as its standard input; return exit code and output."""
     master, slave = pty.openpty()
-    command = [sys.executable, "-m", "pypto_op.cli", "state", *map(str, words)]
-    process = subprocess.Popen(command, stdin=slave, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    command = [*under, sys.executable, "-m", "pypto_op.cli", "state", *map(str, words)]
+    process = subprocess.Popen(
+        command, stdin=slave, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env={**os.environ, **env}
+    )
     os.close(slave)
     os.write(master, typed.encode())
     output, _ = process.communicate(timeout=60)
@@ -108,6 +114,7 @@ def in_terminal(words, typed):
     return process.returncode, output
 
 
+@needs_a_person
 def test_a_person_confirms_by_typing_the_name(guarded):
     root, _ = guarded
     words = ["adopt", "--op-dir", root, "--reason", "the token is lost"]
@@ -119,6 +126,7 @@ def test_a_person_confirms_by_typing_the_name(guarded):
     assert code == 0 and "token: pto1:pypto-op-orchestrator" in output
 
 
+@needs_a_person
 def test_the_owner_needs_no_token_in_a_terminal(guarded):
     root, _ = guarded
     code, output = in_terminal(["fail_stage", "--op-dir", root, "--stage", 1, "--as", "owner"], "relu\n")
@@ -138,3 +146,97 @@ def test_the_token_may_come_from_the_environment(guarded, monkeypatch):
     command = [sys.executable, "-m", "pypto_op.cli", "state", "fail_stage", "--stage", "1", "--op-dir", str(root)]
     done = subprocess.run(command, env={**os.environ, roles.TOKEN_ENV: token}, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+# -- an agent's shell -------------------------------------------------------------------------------------
+
+UNMARKED = ["sh", "-c", 'unset CLAUDECODE OPENCODE; "$@"; exit $?', "sh"]
+"""What an agent can do about the mark: its own process loses it, the shell above was started with it."""
+
+
+@pytest.fixture
+def harness(tmp_path):
+    """A program with a harness's name that starts what it is told to, as a harness does."""
+    program = tmp_path / "claude"
+    program.write_text('#!/bin/sh\n"$@"\nexit $?\n')
+    program.chmod(0o755)
+    return [str(program)]
+
+
+@pytest.mark.parametrize("mark", ["CLAUDECODE", "OPENCODE"])
+@pytest.mark.parametrize("words", [["fail_stage", "--stage", "1", "--as", "owner"], ["adopt", "--reason", "mine"]])
+def test_a_terminal_that_an_agent_made_is_no_persons(guarded, mark, words):
+    root, _ = guarded
+    before = (root / ".orchestrator_journal.jsonl").read_bytes()
+    for under in ([], UNMARKED):
+        code, output = in_terminal([*words, "--op-dir", root], "relu\n", under=under, **{mark: "1"})
+        assert code == 2 and f"this runs under an agent ({mark} is set)" in output
+        assert "a person runs it in a terminal" in output
+    assert (root / ".orchestrator_journal.jsonl").read_bytes() == before
+
+
+def test_the_harness_itself_is_known_where_it_marks_nothing(guarded, harness):
+    root, _ = guarded
+    code, output = in_terminal(["adopt", "--op-dir", root, "--reason", "mine"], "relu\n", under=harness)
+    assert code == 2 and "under an agent (claude)" in output
+
+
+DAEMON = """
+import os, pty, subprocess, sys
+master, slave = pty.openpty()
+os.write(master, b"relu\\n")
+done = subprocess.run(sys.argv[2:], stdin=slave, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+open(sys.argv[1] + ".new", "wb").write(done.stdout)
+os.rename(sys.argv[1] + ".new", sys.argv[1])
+"""
+
+
+@pytest.mark.skipif(not shutil.which("setsid"), reason="no setsid here")
+def test_a_program_that_left_the_harness_and_made_a_terminal_is_no_person(guarded, tmp_path):
+    root, _ = guarded
+    (tmp_path / "daemon.py").write_text(DAEMON)
+    said = tmp_path / "said"
+    command = [sys.executable, "-m", "pypto_op.cli", "state", "adopt", "--op-dir", str(root), "--reason", "mine"]
+    clean = {name: os.environ[name] for name in ("PATH", "HOME", KEY_ENV) if name in os.environ}
+    subprocess.run(["setsid", "-f", sys.executable, str(tmp_path / "daemon.py"), str(said), *command], env=clean, check=True)
+    for _ in range(1200):
+        if said.exists():
+            break
+        time.sleep(0.05)
+    assert "without a session made it" in said.read_text()
+
+
+def in_shell(root, *words, under=UNMARKED, **env):
+    command = [*under, sys.executable, "-m", "pypto_op.cli", "state", *words, "--op-dir", str(root)]
+    done = subprocess.run(command, env={**os.environ, **env}, capture_output=True, text=True)
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_an_agent_moves_no_state_without_a_token_where_none_was_asked_for(planted, harness):
+    ws = planted(2)
+    code, output = in_shell(ws.root, "fail_stage", "--stage", "2", CLAUDECODE="1")
+    assert code == 2 and "fail_stage by an agent (CLAUDECODE is set) needs the orchestrator's token" in output
+    code, output = in_shell(ws.root, "fail_stage", "--stage", "2", under=harness)
+    assert code == 2 and "adopt --require-token" in output
+    assert in_shell(ws.root, "status", CLAUDECODE="1")[0] == 0
+
+
+def test_an_agents_init_issues_the_token_that_its_later_calls_need(tmp_path, harness):
+    root = tmp_path / "custom" / "relu"
+    root.mkdir(parents=True)
+    code, output = in_shell(root, "init", under=harness)
+    assert code == 0
+    token = output.partition("token: ")[2].split()[0]
+    assert in_shell(root, "fail_stage", "--stage", "1", under=harness)[0] == 2
+    assert in_shell(root, "fail_stage", "--stage", "1", "--token", token, under=harness)[0] == 0
+
+
+def test_a_state_under_a_key_of_its_own_is_none_of_the_accounts(tmp_path, monkeypatch):
+    """What a test does below an agent: its states are sealed with a key that opens nothing else."""
+    root = tmp_path / "custom" / "relu"
+    root.mkdir(parents=True)
+    inner = ["sh", "-c", f'export {KEY_ENV}="$1"; shift; "$@"; exit $?', "sh", str(tmp_path / "own.key")]
+    for words in (("init",), ("fail_stage", "--stage", "1")):
+        assert in_shell(root, *words, under=inner, CLAUDECODE="1")[0] == 0
+    code, output = in_shell(root, "start_stage", "--stage", "1", under=[])
+    assert code == 2 and "another account or key" in output

@@ -103,7 +103,7 @@ def _reader(action: str) -> Callable[[Path], dict[str, Any]]:
 
 
 def _confirm(action: str, op_dir: Path) -> None:
-    """Ask the person at the terminal to type the operator's name; an agent has no terminal to type at."""
+    """Ask the person at the terminal to type the operator's name; `roles` finds out whether it is one."""
     if not (sys.stdin.isatty() and os.isatty(0)):
         raise Refused(f"{action} as the owner needs a terminal", remedy="run it by hand in a terminal")
     name = op_dir.expanduser().resolve().name
@@ -133,7 +133,8 @@ def _text(action: str, result: dict[str, Any]) -> str:
         return f"replayed {result['lines']} lines; the state is {done}, stage {result['current_stage']}"
     if action == "migrate":
         stopped = f"\n  stopped by {result['stopped_by']}" if result["stopped_by"] else ""
-        return f"migrated; stages {result['completed']} hold, stage {result['current_stage']} is next{stopped}"
+        token = f"\n  token: {result['token']}" if result.get("token") else ""
+        return f"migrated; stages {result['completed']} hold, stage {result['current_stage']} is next{stopped}{token}"
     lines = [] if action in _READ_ONLY else [f"done: {action}"]
     lines.append(_stage_line(result))
     for name, phase in result.get("phases", {}).items():

@@ -45,7 +45,8 @@ def migrate(op_dir: Path | str, **caller: Any) -> dict[str, Any]:
         shutil.copyfile(ws.state, ws.root / KEPT)
     except OSError as error:
         raise InfraError(f"cannot be kept ({error.strerror})", file=ws.state, remedy="make room") from None
-    transition(ws.root, "init", from_version=OLD_VERSION, **caller)
+    token = transition(ws.root, "init", from_version=OLD_VERSION, **caller).get("token")
+    caller["token"] = token
     completed: list[int] = []
     stopped: str | None = None
     for stage in range(1, _LAST + 1):
@@ -66,4 +67,5 @@ def migrate(op_dir: Path | str, **caller: Any) -> dict[str, Any]:
         "completed": completed,
         "stopped_by": stopped,
         "kept": str(ws.root / KEPT),
+        **({"token": token} if token else {}),
     }

@@ -12,6 +12,7 @@ import hmac
 import os
 from dataclasses import dataclass
 
+from pypto_op.state.callers import agent_in_shell, no_person
 from pypto_op.state.facts import Refused
 from pypto_op.state.key import mac
 from pypto_op.state.model import State
@@ -22,6 +23,8 @@ OWNER, PERSON, ORCHESTRATOR = "owner", "person", "orchestrator"
 _PREFIX = "pto1"
 _DOMAIN = "pypto-op token"
 _ASK = f"pass --token, or set {TOKEN_ENV}; a lost one: the owner runs `pypto-op state adopt`"
+_BY_HAND = "a person runs it in a terminal that no agent started"
+_BEGUN_WITHOUT = f"{_BY_HAND}; `pypto-op state adopt --require-token` there gives the orchestrator a token"
 
 
 @dataclass(frozen=True)
@@ -81,11 +84,15 @@ def identify(state: State | None, action: str, *, token: str | None, declared: s
         person: an owner has confirmed the action at a terminal.
 
     Raises:
-        Refused: a role that may not move the state, a token of another run, or none where one is needed.
+        Refused: a role that may not move the state, a token of another run, none where one is needed, or an
+            agent that says it is a person.
     """
     if declared is not None and not _may_move(declared):
         raise Refused(f"{declared} may not call {action}", remedy="only the orchestrator moves the state")
     if person:
+        sign = no_person()
+        if sign:
+            raise Refused(f"{action} is for a person, and this runs under an agent ({sign})", remedy=_BY_HAND)
         return PERSON
     if token:
         claim = read_token(token)
@@ -96,7 +103,15 @@ def identify(state: State | None, action: str, *, token: str | None, declared: s
         return ORCHESTRATOR
     if state is not None and state["token_required"]:
         raise Refused(f"{action} needs the orchestrator's token", remedy=_ASK)
+    sign = agent_in_shell() if state is not None else None  # `init` gives an agent a token: `token_needed`
+    if sign:
+        raise Refused(f"{action} by an agent ({sign}) needs the orchestrator's token", remedy=_BEGUN_WITHOUT)
     return ORCHESTRATOR if declared else OWNER
+
+
+def token_needed(action: str, asked: bool) -> bool:
+    """Say whether a run that begins with this action asks for a token: where it is demanded, and under an agent."""
+    return asked or (action == "init" and agent_in_shell() is not None)
 
 
 def _may_move(role: str) -> bool:

@@ -44,7 +44,8 @@ def transition(
         token: the caller's token (`roles`).
         declared: the role that the caller says it has.
         person: an owner confirmed this at a terminal; the caller vouches for it.
-        require_token: with `init` and `adopt`: issue an orchestrator's token and ask for it from now on.
+        require_token: with `init` and `adopt`: issue an orchestrator's token and ask for it from now on. An
+            agent's `init` always does.
         from_version: with `init`: a state file of this older version is replaced (`migrate`).
         **given: the action's arguments: stage, phase, target_stage, reason, failure_category, ...
 
@@ -62,6 +63,7 @@ def transition(
     args = arguments.parse(row, given)
     ws = OpWorkspace.at(op_dir)
     caller = _Caller(token, declared, person)
+    require_token = roles.token_needed(action, require_token)
     report: Mapping[str, Any] | None = None
     for _ in range(_ROUNDS):
         try:
