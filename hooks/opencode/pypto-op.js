@@ -21,7 +21,12 @@ const TOOLS = {
   grep: "Grep",
   glob: "Glob",
 }
-const LINTED = new Set(["Write", "Edit", "MultiEdit", "apply_patch", "Bash"])
+const READERS = new Set(["Read", "Grep", "Glob"])
+// OpenCode's own tools that touch no file. Every other tool belongs to a server or a plugin and is judged by its input.
+const HARMLESS = new Set([
+  "list", "task", "skill", "question", "todowrite", "todoread", "webfetch", "websearch", "codesearch", "lsp",
+  "plan_enter", "plan_exit", "invalid",
+])
 const SECONDS = 30
 
 /** Returns the launcher's path, or null when the bundle is not where it should be. */
@@ -88,6 +93,7 @@ export const PyptoOp = async ({ directory }) => {
     hook_event_name: name,
     tool_name: TOOLS[input.tool] ?? input.tool,
     tool_input: {
+      ...(input.tool in TOOLS ? {} : args),
       file_path: args?.filePath ?? args?.file_path ?? args?.path,
       command: args?.command,
       patchText: args?.patchText,
@@ -99,7 +105,7 @@ export const PyptoOp = async ({ directory }) => {
     duration_ms: began.has(input.callID) ? Date.now() - began.get(input.callID) : 0,
   })
 
-  const concerns = (tool) => tool in TOOLS || tool.endsWith("state_transition")
+  const concerns = (tool) => !HARMLESS.has(tool)
 
   return {
     "chat.message": async (input) => {
@@ -135,7 +141,7 @@ export const PyptoOp = async ({ directory }) => {
 
     "tool.execute.after": async (input, output) => {
       const isTask = input.tool === "task"
-      if (!isTask && !LINTED.has(TOOLS[input.tool])) return
+      if (!isTask && (!concerns(input.tool) || READERS.has(TOOLS[input.tool]))) return
       if (!hook) {
         append(output, "[pypto-op] this call was not checked: the bundle was not found; set PYPTO_OP_ROOT.")
         return

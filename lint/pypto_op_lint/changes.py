@@ -61,7 +61,20 @@ class ContentIndex:
         self.begun = False
         """Whether a first look at the operators was taken; before that nothing can be called changed."""
         self._dirty = False
+        self._expected: set[Path] = set()
         self._load()
+
+    def expect(self, paths: Iterable[Path]) -> None:
+        """Remember what an edit tool is about to write: it is not the doing of a command that ends meanwhile."""
+        self._expected.update(Path(os.path.realpath(path)) for path in paths)
+
+    def arrived(self, paths: Iterable[Path]) -> None:
+        """Forget what an edit tool has written."""
+        self._expected.difference_update(Path(os.path.realpath(path)) for path in paths)
+
+    def is_expected(self, path: Path) -> bool:
+        """Say whether an edit tool is about to write this file."""
+        return path in self._expected
 
     def note(self, path: Path, *, session: str, author: str, signature: Iterable[str] = ()) -> Seen:
         """Record the present content of a file that was just linted, and what the linter said about it."""

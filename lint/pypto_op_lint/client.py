@@ -13,17 +13,14 @@ import select
 import sys
 import time
 
-from pypto_op_lint import wire
+from pypto_op_lint import concerns, wire
 
 MAX_INPUT = 64 << 20
 _STDIN_SECONDS = 10.0
 _ANSWER_SECONDS = 15.0
 
-_PATH_TOOLS = {"Write", "Edit", "MultiEdit", "NotebookEdit"}
-_READ_TOOLS = {"Read", "Grep", "Glob"}
-_MARKS = ("custom", "_impl", "_golden", ".orchestrator_", "pypto", "test_")
+_OWN_FIELDS = {*concerns.PATH_TOOLS, *concerns.READ_TOOLS, *concerns.PATCHERS, "Bash"}
 _EVENTS = {"pre": "PreToolUse", "post": "PostToolUse", "stop": "Stop"}
-_ROLE_PREFIXES = ("pypto-op-", "triton-op-")
 
 
 class Unreadable(Exception):
@@ -49,7 +46,7 @@ def main(argv: list[str], root: str) -> int:
     if name not in ("PreToolUse", "PostToolUse", "Stop", "SubagentStop"):
         return 0 if hint and name else _answer_unreadable(hint, "it does not say which event it is", root)
     request = request_of(event, name, root)
-    if is_nobodys_business(request):
+    if concerns.is_nobodys_business(request):
         return 0
     return _print(ask(request, root))
 
@@ -111,6 +108,14 @@ def _seconds(variable: str, default: float) -> float:
         return default
 
 
+def _texts(value: object, name: str) -> dict[str, object]:
+    """Return every text of a tool's input under its dotted name: what another server's tool is judged by."""
+    if isinstance(value, str):
+        return {name: value}
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return {key: text for inner, item in items for key, text in _texts(item, f"{name}.{inner}".lstrip(".")).items()}
+
+
 def _text(table: object, key: str) -> str:
     value = table.get(key) if isinstance(table, dict) else None
     return value if isinstance(value, str) else ""
@@ -138,81 +143,19 @@ def request_of(event: dict[str, object], name: str, root: str) -> dict[str, obje
         "command": _text(tool_input, "command"),
         "patch": _text(tool_input, "patchText"),
         "action": _text(tool_input, "action"),
+        "inputs": {} if tool in _OWN_FIELDS else _texts(tool_input, ""),
+        "key": os.environ.get("PYPTO_OP_KEY_FILE", ""),
         "agent": _text(event, "agent_type"),
         "session": _text(event, "session_id"),
         "agent_id": _text(event, "agent_id"),
         "cwd": cwd,
-        "workspace": workspace_of(os.environ.get("CLAUDE_PROJECT_DIR") or cwd, cwd),
+        "workspace": concerns.workspace_of(os.environ.get("CLAUDE_PROJECT_DIR") or cwd, cwd),
         "home": os.path.expanduser("~"),
         "stop_hook_active": event.get("stop_hook_active") is True,
         "duration_ms": duration if isinstance(duration, int) else 0,
         "problem": "",
         "root": root,
     }
-
-
-def workspace_of(project: str, cwd: str) -> str:
-    """Return the workspace's folder, links resolved: the project's, cut off above `custom/<op>`.
-
-    A shell that has left the project does not take the workspace along, unless it stands where operators are made.
-    """
-    real, here = os.path.realpath(project), os.path.realpath(cwd)
-    inside = here == real or here.startswith(real.rstrip("/") + "/")
-    if not inside and ("/custom/" in here + "/" or os.path.isdir(os.path.join(here, "custom"))):
-        real = here
-    head, custom, _ = (real + "/").partition("/custom/")
-    return head or "/" if custom else real
-
-
-def is_nobodys_business(request: dict[str, object]) -> bool:
-    """Say whether an event concerns no operator, judged by strings and a few `stat` calls."""
-    event, tool, agent = str(request["event"]), str(request["tool"]), str(request["agent"])
-    workspace = str(request["workspace"])
-    has_role = agent.rpartition(":")[2].startswith(_ROLE_PREFIXES)
-    if event in ("Stop", "SubagentStop"):
-        return not os.path.isdir(wire.run_dir(workspace, str(request["root"])))
-    if tool in _PATH_TOOLS or (tool in _READ_TOOLS and not request["command"]):
-        return _path_is_free(request, has_role)
-    if tool == "Bash":
-        if has_role or os.path.isdir(os.path.join(workspace, "custom")):
-            return False
-        text = str(request["command"]) + str(request["cwd"])
-        return not any(mark in text for mark in _MARKS)
-    return not (tool.endswith("state_transition") or tool in ("apply_patch", "patch"))
-
-
-def _path_is_free(request: dict[str, object], has_role: bool) -> bool:
-    reading = str(request["tool"]) in _READ_TOOLS
-    if reading or has_role:
-        return reading and not has_role
-    path = str(request["path"])
-    if not path or "\0" in path:
-        return False
-    real, workspace = os.path.realpath(path), str(request["workspace"])
-    if _may_be_operators(real):
-        return False
-    inside = real.startswith(workspace.rstrip("/") + "/")
-    after = request["event"] == "PostToolUse"
-    return after or inside or not os.path.isdir(os.path.join(workspace, "custom"))
-
-
-def _may_be_operators(real: str) -> bool:
-    """Say whether a path may lie in an operator's directory; the server decides it for certain."""
-    if "/custom/" in real:
-        return True
-    folder = os.path.dirname(real)
-    for _ in range(4):
-        name = os.path.basename(folder)
-        for mark in (
-            ".orchestrator_state.json",
-            name + "_impl.py",
-            name + "_golden.py",
-            "test_" + name + ".py",
-        ):
-            if name and os.path.exists(os.path.join(folder, mark)):
-                return True
-        folder = os.path.dirname(folder)
-    return os.path.basename(real).endswith(("_impl.py", "_golden.py"))
 
 
 # -- asking --------------------------------------------------------------------------------------------------

@@ -8,16 +8,15 @@ from typing import Any
 
 from pypto_op_lint import wire
 from pypto_op_lint.changes import ContentIndex
+from pypto_op_lint.concerns import PATCHERS, PATH_TOOLS, READ_TOOLS
 from pypto_op_lint.event_log import log_event
 from pypto_op_lint.guard.commands import judge_command
+from pypto_op_lint.guard.other_tools import judge_tool
 from pypto_op_lint.guard.patches import apply_patch_targets
 from pypto_op_lint.guard.paths import Surroundings
 from pypto_op_lint.guard.policy import Policy, refusal
 from pypto_op_lint.post_lint import PostLint
 
-_READERS = ("Read", "Grep", "Glob")
-_EDITORS = ("Write", "Edit", "MultiEdit", "NotebookEdit")
-_PATCHERS = ("apply_patch", "patch")
 _SLACK_SECONDS = 5.0
 
 
@@ -35,7 +34,8 @@ class HookEvents:
     def answer(self, request: dict[str, Any]) -> bytes:
         """Return the answer frame's payload for one request of the client."""
         began, cpu = time.perf_counter(), time.process_time()
-        around = Surroundings(Path(request["workspace"]), Path(request["home"]), Path(request["cwd"]))
+        key = Path(request["key"]) if request["key"] else None
+        around = Surroundings(Path(request["workspace"]), Path(request["home"]), Path(request["cwd"]), key)
         handler = {
             "PreToolUse": self._before,
             "PostToolUse": self._after,
@@ -61,6 +61,8 @@ class HookEvents:
     def _before(self, request: dict[str, Any], around: Surroundings) -> bytes:
         self.index.begin(around)
         reason = self._refusal(request, Policy(around, request["agent"]))
+        if not reason:
+            self.index.expect(announced(request))
         return wire.deny(reason) if reason else wire.answer()
 
     def _refusal(self, request: dict[str, Any], policy: Policy) -> str | None:
@@ -69,14 +71,14 @@ class HookEvents:
             return policy.state_call(str(request["action"]))
         if tool == "Bash":
             return judge_command(policy, str(request["command"]))
-        if tool in _READERS:
+        if tool in READ_TOOLS:
             target = path or request["cwd"]
             return policy.read(target) or (policy.read_below(target) if tool == "Grep" else None)
-        if tool in _PATCHERS:
+        if tool in PATCHERS:
             return self._patch_refusal(request, policy)
-        if tool in _EDITORS and not path:
-            return refusal(f"{tool} names no file", None, "give file_path")
-        return policy.write(path) if tool in _EDITORS else None
+        if tool not in PATH_TOOLS:
+            return judge_tool(policy, tool, request["inputs"])
+        return policy.write(path) if path else refusal(f"{tool} names no file", None, "give file_path")
 
     def _patch_refusal(self, request: dict[str, Any], policy: Policy) -> str | None:
         targets = patch_targets(request)
@@ -91,18 +93,18 @@ class HookEvents:
         lint = PostLint(self.index, around, request)
         tool = str(request["tool"])
         if request["problem"]:
-            found = lint.changed_files(by_shell=False)
+            found = lint.changed_files()
             note = f"[pypto-op] this call was not checked as such: {request['problem']}."
             return wire.block("\n".join([note, *found.reasons]))
-        if tool == "Bash":
-            seconds = request["duration_ms"] / 1e3 + _SLACK_SECONDS
-            found = lint.changed_files(by_shell=True, newer_than=time.time() - seconds)
-        elif tool in _PATCHERS:
-            found = lint.files([Path(target) for target in patch_targets(request)])
-        elif request["path"]:
-            found = lint.files([Path(request["path"])])
+        targets = announced(request)
+        if tool in PATH_TOOLS or tool in PATCHERS:
+            if not targets:
+                return wire.answer()
+            found = lint.files(targets)
         else:
-            return wire.answer()
+            seconds = request["duration_ms"] / 1e3 + _SLACK_SECONDS
+            found = lint.changed_files(newer_than=time.time() - seconds)
+        self.index.arrived(targets)
         self.index.begin(around)
         if found.reasons:
             return wire.block("\n".join(found.reasons))
@@ -123,6 +125,13 @@ class HookEvents:
             # hold.
             return wire.answer({"systemMessage": f"pypto-op: the turn ends with blocking lint findings.\n{text}"})
         return wire.block(text)
+
+
+def announced(request: dict[str, Any]) -> list[Path]:
+    """Return the files that an edit tool says it writes."""
+    if request["tool"] in PATCHERS:
+        return [Path(target) for target in patch_targets(request)]
+    return [Path(request["path"])] if request["tool"] in PATH_TOOLS and request["path"] else []
 
 
 def patch_targets(request: dict[str, Any]) -> list[str]:

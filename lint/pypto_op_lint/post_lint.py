@@ -10,9 +10,10 @@ from typing import Any
 from pypto_op.errors import PyptoOpError
 from pypto_op.workspace import STATE_FILE
 from pypto_op_lint.changes import Change, ContentIndex
+from pypto_op_lint.guard.commands import runs_bundle
 from pypto_op_lint.guard.frozen import changed_frozen_file, read_state
 from pypto_op_lint.guard.paths import Located, Place, Surroundings
-from pypto_op_lint.guard.policy import TAG, refusal
+from pypto_op_lint.guard.policy import TAG, Policy, refusal
 from pypto_op_lint.guard.roles import load_roles
 
 _LOOP = 5
@@ -41,6 +42,9 @@ class PostLint:
         self.author = str(request["agent_id"] or request["agent"])
         self.whole_session = request["event"] != "SubagentStop"
         self.found = Found()
+        self.command = str(request["command"])
+        by = {"Bash": "by a shell command ", "": ""}
+        self.by = by.get(str(request["tool"]), f"by {request['tool']} ") if request["event"] == "PostToolUse" else ""
 
     def files(self, paths: Iterable[Path]) -> Found:
         """Lint the files that a tool has written."""
@@ -51,15 +55,16 @@ class PostLint:
                 self._lint(at)
         return self.found
 
-    def changed_files(self, *, by_shell: bool, newer_than: float | None = None) -> Found:
-        """Find by content what changed since the last look, and lint it."""
+    def changed_files(self, newer_than: float | None = None) -> Found:
+        """Find by content what changed since the last look, whatever program did it; say what it must not, and lint it."""
         changes = list(self.index.changes(self.around, newer_than))
         for change in changes[:_MAX_REPORTED]:
             at = self.around.locate(change.path)
             if at.op is None:
                 continue
             verb = "deleted" if change.deleted else "changed"
-            self._frozen(at, f"was {verb} {'by a shell command ' if by_shell else ''}though it is frozen")
+            if not self._frozen(at, f"was {verb} {self.by}though it is frozen"):
+                self._foreign(at, f"was {verb} {self.by}")
             if change.deleted:
                 self._deleted(at, change)
             elif not _is_template(at):
@@ -81,6 +86,8 @@ class PostLint:
             at = self.around.locate(path)
             if at.op and at.path.is_file() and (path in left or self._concerns_agent(at)):
                 self._lint(at)
+            if at.op and path in changed:
+                self._frozen(at, "was changed though it is frozen")
         self.found.notes.clear()
         return self.found
 
@@ -94,7 +101,7 @@ class PostLint:
     def _deleted(self, at: Located, change: Change) -> None:
         self.found.notes.append(f"{TAG} {change.path}: this operator file was deleted.")
 
-    def _frozen(self, at: Located, what: str) -> None:
+    def _frozen(self, at: Located, what: str) -> bool:
         assert at.op is not None
         state = read_state(at.op.root)
         because = state.frozen_because(at.relative, at.op.name)
@@ -103,9 +110,19 @@ class PostLint:
                 refusal(
                     f"this file {what}: {because}",
                     at.path,
-                    "put the old content back; no gate accepts this one",
+                    "tell the orchestrator: no gate accepts it until the old content is back, or its stage is opened again",
                 )
             )
+            return True
+        return False
+
+    def _foreign(self, at: Located, what: str) -> None:
+        """Refuse a change to what this agent may not write, unless a command of this bundle or an edit tool made it."""
+        policy = Policy(self.around, self.agent)
+        why = policy.why_not(at) if policy.role and not self.index.is_expected(at.path) else None
+        if why and not runs_bundle(self.command, self.around):
+            remedy = "undo it if you did it, and tell the orchestrator; operator files are changed with Write and Edit"
+            self.found.reasons.append(refusal(f"this file {what.strip()}: {why[0]}", at.path, remedy))
 
     def _lint(self, at: Located) -> None:
         from pypto_op_lint.api import block_message, lint_path

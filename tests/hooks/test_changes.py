@@ -95,6 +95,54 @@ def test_a_frozen_file_that_a_command_changed_is_named(harness: Harness) -> None
     assert "it is frozen" not in _bash(harness)
 
 
+CODER = "pypto-op:pypto-op-coder"
+
+
+def test_a_file_of_another_role_that_a_command_changed_is_named(harness: Harness) -> None:
+    """Whatever program wrote it: nothing in the command says that it would."""
+    op = harness.workspace / OP
+    assert harness.before("Bash", CODER, command="./a.out").out == ""
+    (op / "test_soft.py").write_text("import torch  # mine\n")
+    (op / "stray.bin").write_bytes(b"x")
+    (op / "modules/test_soft_module1.py").unlink()
+    reason = _bash(harness, "./a.out", CODER)
+    owner = "pypto-op-coder does not own it; it belongs to pypto-op-verifier; undo it"
+    assert f"test_soft.py: this file was changed by a shell command: {owner}" in reason
+    assert "stray.bin: this file was changed by a shell command: pypto-op-coder does not own it" in reason
+    assert "test_soft_module1.py: this file was deleted by a shell command: pypto-op-coder does not own it" in reason
+
+
+def test_a_file_of_one_s_own_and_those_of_the_bundles_commands_are_no_theft(harness: Harness) -> None:
+    op = harness.workspace / OP
+    harness.before("Bash", CODER, command="true")
+    (op / "README.md").write_text("# soft, again\n")
+    assert "does not own it" not in _bash(harness, "./a.out", CODER)
+    (op / "test_soft.py").write_text("import torch  # generated\n")
+    assert "does not own it" not in _bash(harness, "cd custom && pypto-op tests new soft", "pypto-op:pypto-op-designer")
+
+
+def test_a_write_of_another_agent_is_not_laid_to_a_command_that_ends_meanwhile(harness: Harness) -> None:
+    path = harness.workspace / OP / "test_soft.py"
+    harness.before("Bash", CODER, command="sleep 1")
+    assert harness.before("Write", "pypto-op:pypto-op-verifier", file_path=str(path), content="").out == ""
+    path.write_text("import torch  # the verifier's\n")
+    assert "does not own it" not in _bash(harness, "sleep 1", CODER)
+    harness.after("Write", "pypto-op:pypto-op-verifier", file_path=str(path), content="")
+    path.write_text("import torch  # not the verifier's\n")
+    assert "does not own it" in _bash(harness, "sleep 1", CODER)
+
+
+def test_a_frozen_file_that_changed_unseen_is_named_at_the_end_of_the_turn(harness: Harness) -> None:
+    op = harness.workspace / OP
+    state: dict[str, Any] = json.loads(json.dumps(STATE))
+    digest = hashlib.sha256((op / "SPEC.md").read_bytes()).hexdigest()
+    state["artifact_hashes"] = {"spec_md": {"path": "SPEC.md", "sha256": digest, "stage": 1}}
+    (op / ".orchestrator_state.json").write_text(json.dumps(state))
+    harness.before("Bash", command="sleep 9 &")
+    (op / "SPEC.md").write_text("# another spec\n")
+    assert "was changed though it is frozen" in harness.event("Stop", stop_hook_active=False).blocked
+
+
 def test_scratch_and_the_state_machine_are_not_linted(harness: Harness) -> None:
     harness.before("Bash", command="true")
     (harness.workspace / OP / "_debug/soft_impl.py").write_text(BAD_IMPL)

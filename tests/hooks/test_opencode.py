@@ -74,6 +74,26 @@ def test_refusals_are_errors_that_the_model_reads(harness: Harness) -> None:
     assert ["error" in step for step in told[6:]] == [False] * 3
 
 
+def test_a_tool_of_another_server_is_judged_by_its_input(harness: Harness) -> None:
+    told = drive(
+        harness,
+        [
+            is_agent("coder", "pypto-op-coder"),
+            before("filesystem_write_file", path=f"{OP}/SPEC.md", content="x"),
+            before("filesystem_edit_file", path="src/a.py", edits=[{"file": f"{OP}/.orchestrator_state.json"}]),
+            before("filesystem_read_file", "coder", path=f"{OP}/modules/soft_module1_golden.py"),
+            before("state_verify", "coder", op_dir=OP),
+            before("filesystem_write_file", "coder", path=f"{OP}/soft_impl.py", content=BAD_IMPL),
+        ],
+    )
+    words = ["frozen", "state machine", "information barrier"]
+    assert [word in step.get("error", "") for word, step in zip(words, told[1:], strict=False)] == [True] * 3
+    assert ["error" in step for step in told[4:]] == [False, False]
+    (harness.workspace / OP / "soft_impl.py").write_text(BAD_IMPL)
+    (told,) = drive(harness, [after("filesystem_write_file", path=f"{OP}/soft_impl.py")])
+    assert "OL01" in told["error"]
+
+
 def test_the_agent_is_known_by_message_and_by_session(harness: Harness) -> None:
     told = drive(
         harness,

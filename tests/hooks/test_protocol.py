@@ -209,6 +209,7 @@ def test_the_matchers_cover_every_tool_that_writes() -> None:
         assert all(matcher.fullmatch(tool) for tool in ("Write", "Edit", "MultiEdit", "NotebookEdit", "Bash"))
     before = re.compile(table["PreToolUse"][0]["matcher"])
     assert before.fullmatch("mcp__plugin_pypto-op_state__state_transition")
+    assert before.fullmatch("mcp__filesystem__write_file") and matcher.fullmatch("mcp__filesystem__write_file")
     assert before.fullmatch("Read") and not before.fullmatch("WebFetch")
 
 
@@ -303,6 +304,6 @@ def test_the_client_imports_almost_nothing() -> None:
     loaded = set(done.stdout.split())
     allowed = {
         "_json", "_socket", "_stat", "_collections_abc", "genericpath", "os", "os.path", "posixpath", "select", "stat",
-        "pypto_op_lint", "pypto_op_lint.client", "pypto_op_lint.wire",
+        "pypto_op_lint", "pypto_op_lint.client", "pypto_op_lint.concerns", "pypto_op_lint.wire",
     }  # fmt: skip
     assert loaded <= allowed, loaded - allowed

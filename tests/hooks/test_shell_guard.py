@@ -13,7 +13,7 @@ TABLE = yaml.safe_load((Path(__file__).parent / "shell_commands.yaml").read_text
 
 
 def _id(row: dict[str, Any]) -> str:
-    return row["run"][:60]
+    return f"{row.get('by', '')[9:]} {row['run'][:60]}".strip()
 
 
 def test_the_table_is_big_and_balanced() -> None:
@@ -23,14 +23,14 @@ def test_the_table_is_big_and_balanced() -> None:
 
 @pytest.mark.parametrize("row", TABLE["refuse"], ids=_id)
 def test_a_command_that_writes_past_the_linter_is_refused(shared: Harness, row: dict[str, Any]) -> None:
-    answer = shared.before("Bash", cwd=shared.workspace / row.get("in", "."), command=row["run"])
+    answer = shared.before("Bash", row.get("by"), shared.workspace / row.get("in", "."), command=row["run"])
     assert answer.denied.startswith("[pypto-op-guard] "), answer
     assert "; " in answer.denied, "the remedy is missing"
 
 
 @pytest.mark.parametrize("row", TABLE["allow"], ids=_id)
 def test_a_harmless_command_runs(shared: Harness, row: dict[str, Any]) -> None:
-    answer = shared.before("Bash", cwd=shared.workspace / row.get("in", "."), command=row["run"])
+    answer = shared.before("Bash", row.get("by"), shared.workspace / row.get("in", "."), command=row["run"])
     assert answer.out == "", answer
 
 

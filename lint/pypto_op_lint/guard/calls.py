@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 import os
 import re
 import shlex
@@ -11,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from pypto_op_lint.guard.effects import Kind
 from pypto_op_lint.guard.file_calls import FILE_HANDLERS
-from pypto_op_lint.guard.programs import file_effects, parse_command_line, program_table
+from pypto_op_lint.guard.programs import file_effects, program_table
 from pypto_op_lint.guard.python_code import analyse_python
+from pypto_op_lint.guard.state_calls import CALLER, action_of, note_state_call, prints_only
 from pypto_op_lint.guard.words import ANY, STAR, is_known
 
 if TYPE_CHECKING:
@@ -23,10 +26,8 @@ Handler = Callable[["Walker", str, list[str]], None]
 BUNDLE = Path(__file__).resolve().parents[3]
 """The bundle's root in a checkout. Its own scripts are trusted: the gates sit inside them."""
 
-_STATE_SCRIPTS = {"state", "state_transition"}
 _COMMAND_SCRIPTS = {"verify", "benchmark", "extract_pypto_calls"}
 """Scripts of the bundle that are the commands of the same names."""
-_STATE_FLAGS = {"--json", "--require-token", "--help"}
 _UNKNOWN_VARIABLE = "${__cannot_be_known}"
 
 
@@ -34,6 +35,9 @@ def analyse_call(walker: Walker, arguments: list[str]) -> None:
     """Note what `arguments` (program first) would do."""
     program, rest = os.path.basename(arguments[0]), arguments[1:]
     table = program_table()
+    if program in walker.aliases:
+        _run_text(walker, " ".join([walker.aliases.pop(program), *map(shlex.quote, rest)]))
+        return
     if program in table["wrappers"]:
         inner = _unwrapped(program, rest)
         if inner:
@@ -42,10 +46,16 @@ def analyse_call(walker: Walker, arguments: list[str]) -> None:
     handler = _HANDLERS.get(program) or FILE_HANDLERS.get(program) or _family(program)
     if handler:
         handler(walker, program, rest)
-    elif ANY in arguments[0] or STAR in arguments[0]:
+        return
+    if not prints_only(program):
+        unlisted = program not in table["programs"] and program not in table["without_paths"]
+        note_state_call(walker, [*arguments, *([walker.stdin] if unlisted and walker.stdin else [])])
+    if ANY in arguments[0] or STAR in arguments[0]:
         _unknown_program(walker, rest)
     elif program not in table["without_paths"]:
         walker.effects += file_effects(program, rest, walker.cwd, sure=walker.sure)
+        if program not in table["programs"]:
+            _unlisted(walker, arguments)
 
 
 def _family(program: str) -> Handler | None:
@@ -55,6 +65,21 @@ def _family(program: str) -> Handler | None:
     if program in table["pythons"] or re.fullmatch(r"python\d(\.\d+)?", program):
         return _python
     return _other_language if program in table["code_options"] else None
+
+
+def _unlisted(walker: Walker, arguments: list[str]) -> None:
+    """Analyse a program that no table knows: a script, or one that runs what it is given."""
+    for option, text in itertools.pairwise(arguments):
+        if re.fullmatch(r"-[a-zA-Z]*c|--command", option) and re.search(r"\s", text):
+            _in_child(walker, [], functools.partial(_unsure, walker, functools.partial(_run_text, walker, text)))
+    script = walker.read_script(arguments[0]) if "/" in arguments[0] else None
+    if script is None or _is_ours(walker, arguments[0]) or "\ufffd" in script[:512]:
+        return
+    first = script.partition("\n")[0]
+    if first.startswith("#!") and "python" in first:
+        _python_script(walker, arguments[0], arguments[1:])
+    elif not first.startswith("#!") or re.search(r"\b(ba|da|z|k|a)?sh\b", first):
+        _shell_script(walker, arguments)
 
 
 # -- wrappers ------------------------------------------------------------------------------------------------
@@ -187,6 +212,13 @@ def _cd(walker: Walker, program: str, rest: list[str]) -> None:
     walker.change_folder(None if target == "-" or program == "popd" else target)
 
 
+def _alias(walker: Walker, program: str, rest: list[str]) -> None:
+    for token in rest:
+        name, equals, text = token.partition("=")
+        if equals:
+            walker.aliases[name] = text
+
+
 def _set(walker: Walker, program: str, rest: list[str]) -> None:
     if "--" in rest:
         walker.variables.arguments = rest[rest.index("--") + 1 :]
@@ -240,6 +272,7 @@ def _other_language(walker: Walker, program: str, rest: list[str]) -> None:
     code = [rest[i + 1] for i, token in enumerate(rest[:-1]) if _holds_code(token, options)]
     if not code and walker.stdin is not None and not [t for t in rest if not t.startswith("-")]:
         code = [walker.stdin]
+    note_state_call(walker, code)
     if any(re.search(table["code_that_writes"], text) for text in code):
         walker.add(Kind.OPAQUE, "its code writes files or runs programs", program)
     if program in table["programs"]:
@@ -272,46 +305,48 @@ def _python(walker: Walker, program: str, rest: list[str]) -> None:
 
 
 def _python_module(walker: Walker, module: str, rest: list[str]) -> None:
-    if module in ("pypto_op", "pypto_op.cli", "pypto_op.__main__"):
+    if CALLER.fullmatch(module):
         _pypto_op(walker, "pypto-op", rest)
-    elif module.startswith("pypto_op.state"):
-        _state(walker, rest)
+    elif re.match(r"pypto_op\.(state|mcp)\b", module):
+        walker.add(Kind.INSIDE, f"`python -m {module}`", "python")
     elif module == "pypto_op.backends.hostshim" and rest:
         _python_script(walker, rest[0], rest[1:])
-    elif module in program_table()["programs"] or module in _HANDLERS:
+    else:
+        for name in (token.rpartition(".")[2] for token in rest):
+            if name.endswith("_golden"):  # pydoc and inspect take a module's name
+                walker.add(Kind.READ, f"{ANY}/{name}.py", "python")
         walker.call([module, *rest])
 
 
 def _python_script(walker: Walker, script: str, rest: list[str]) -> None:
     walker.add(Kind.READ, script, "python")
+    note_state_call(walker, rest)
+    if CALLER.fullmatch(script):
+        _pypto_op(walker, "pypto-op", rest)
+        return
     if _is_ours(walker, script):
         stem = Path(script).stem
-        if stem in _STATE_SCRIPTS:
-            _state(walker, rest)
+        if stem == "mcp_server":
+            walker.add(Kind.INSIDE, "a tool server started by hand", "python")
         elif stem in _COMMAND_SCRIPTS:
             walker.add(Kind.COMMAND, stem.replace("_", "-"), "python")
         return
     text = walker.read_script(script)
     if text is not None:
-        _unsure(walker, lambda: analyse_python(walker, text, [script, *rest]))
+        is_test = os.path.basename(script).startswith("test_") and "_debug" not in script
+        _unsure(walker, lambda: analyse_python(walker, text, [script, *rest], mentions=not is_test))
 
 
 def _pypto_op(walker: Walker, program: str, rest: list[str]) -> None:
     operands = [token for token in rest if not token.startswith("-")]
     if operands and operands[0] != "state" and not {"-h", "--help"} & set(rest):
         walker.add(Kind.COMMAND, operands[0], "pypto-op")
-    if operands and operands[0] == "state":
-        _state(walker, rest[rest.index("state") + 1 :])
+    if operands and (operands[0] == "state" or not is_known(operands[0])):
+        action = action_of(rest[rest.index(operands[0]) + 1 :])
+        if action:
+            walker.add(Kind.STATE, action, "pypto-op state")
     elif operands[:1] == ["script"] and len(operands) > 1:
         _python_script(walker, operands[1], rest[rest.index(operands[1]) + 1 :])
-
-
-def _state(walker: Walker, rest: list[str]) -> None:
-    helps = any(token in ("-h", "--help") for token in rest)
-    valued = {token for token in rest if token.startswith("--") and token not in _STATE_FLAGS}
-    action = (parse_command_line(rest, valued).operands or [""])[0]
-    if action and not helps:
-        walker.add(Kind.STATE, action, "pypto-op state")
 
 
 _HANDLERS: dict[str, Handler] = {
@@ -319,6 +354,7 @@ _HANDLERS: dict[str, Handler] = {
     "source": _source,
     ".": _source,
     "trap": _trap,
+    "alias": _alias,
     "cd": _cd,
     "pushd": _cd,
     "popd": _cd,

@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 
 from pypto_op_lint.guard.effects import Effect, Kind
-from pypto_op_lint.guard.paths import Located, Place
+from pypto_op_lint.guard.paths import Located, Place, Surroundings
 from pypto_op_lint.guard.policy import Policy, printable, refusal
 from pypto_op_lint.guard.shell import ParserMissing, UnreadableCommand, effects_of
 from pypto_op_lint.guard.words import ANY, STAR, is_known, pattern_regex
@@ -20,6 +20,9 @@ _ARTEFACT = re.compile(
     r"[\w]+_(?:impl|golden)\.py|\btest_\w+\.py|(?:SPEC|API_REPORT|DESIGN|MEMORY)\.md|module_interfaces\.yaml"
     r"|adversarial_(?:suite|runner)|\.orchestrator_"
 )
+_NAMES_KEY = re.compile(r"seal\.key|PYPTO_OP_KEY_FILE|pypto_op\.state(\.| import .*)\b(key|evidence)\b")
+"""Plain text that has no business in an agent's command, whatever program it stands in."""
+
 _MAX_MATCHES = 400
 _MAX_REASONS = 3
 _GIT_SECONDS = 5
@@ -29,6 +32,15 @@ _TREE = (Kind.WRITE_TREE, Kind.READ_TREE)
 def judge_command(policy: Policy, command: str) -> str | None:
     """Return None, or why `command` may not run in `policy.around.cwd`."""
     return CommandJudge(policy, command).verdict()
+
+
+def runs_bundle(command: str, around: Surroundings) -> bool:
+    """Say whether a command runs one of this bundle's own, which write operator files themselves."""
+    try:
+        effects = effects_of(command, str(around.cwd), str(around.home))
+    except (UnreadableCommand, ParserMissing):
+        return False
+    return any(effect.kind in (Kind.COMMAND, Kind.STATE) for effect in effects)
 
 
 class CommandJudge:
@@ -41,6 +53,8 @@ class CommandJudge:
 
     def verdict(self) -> str | None:
         """Return None, or up to three reasons, one a line."""
+        if self.policy.active and _NAMES_KEY.search(re.sub(r"[\\'\"]", "", self.command)):
+            return self.policy.secret(None)
         try:
             effects = effects_of(self.command, str(self.around.cwd), str(self.around.home))
         except UnreadableCommand as problem:
@@ -76,6 +90,10 @@ class CommandJudge:
     def _judge(self, effect: Effect) -> str | None:
         if effect.kind is Kind.STATE:
             return self.policy.state_call(effect.target)
+        if effect.kind is Kind.INSIDE:
+            return self.policy.state_inside(effect.target)
+        if effect.kind is Kind.HISTORY:
+            return self._history(effect)
         if effect.kind is Kind.COMMAND:
             return self.policy.command_call(effect.target)
         if effect.kind is Kind.TEMP:
@@ -88,12 +106,16 @@ class CommandJudge:
         if is_known(pattern):
             return self._known(effect, pattern)
         if ANY not in pattern:
-            for path in _globbed(pattern):
-                reason = self._known(effect, path)
+            reading = effect.kind in (Kind.READ, Kind.READ_TREE)
+            reasons = (self.policy.read_located(at) for at in self._candidates(effect, pattern)) if reading else iter(())
+            for reason in (*reasons, *(self._known(effect, path) for path in _globbed(pattern))):
                 if reason:
                     return reason
             return None
         return self._unknown(effect, pattern)
+
+    def _history(self, effect: Effect) -> str | None:
+        return self.policy.read_history(_absolute(effect) if effect.target else "")
 
     def _temp(self, effect: Effect) -> str:
         return refusal(
@@ -137,6 +159,8 @@ class CommandJudge:
         )
 
     def _link(self, effect: Effect, at: Located) -> str | None:
+        if at.place is Place.SECRET or self.around.holds_secret(at.path):
+            return self.policy.secret(at.path)
         if at.place not in (Place.OPERATOR, Place.MACHINE):
             return None
         return refusal(
@@ -164,7 +188,7 @@ class CommandJudge:
 
     def _candidates(self, effect: Effect, pattern: str) -> Iterator[Located]:
         regex = pattern_regex(pattern)
-        for at in self.around.guarded_files:
+        for at in (*self.around.guarded_files, *self.around.secret_files):
             if regex.match(str(at.path)) or effect.kind in _TREE and any(regex.match(str(folder)) for folder in _folders(at)):
                 yield at
 

@@ -18,7 +18,9 @@ class Kind(Enum):
     GIT_TREE = "lets git change the tracked files below"
     GIT_CLEAN = "lets git remove the untracked files below"
     TEMP = "uses a temporary file of the system"
+    HISTORY = "shows what git keeps of"
     STATE = "moves the state machine"
+    INSIDE = "opens the state machine from inside"
     COMMAND = "runs a command of this bundle"
     OPAQUE = "cannot be understood"
 

@@ -1,16 +1,17 @@
-"""Programs whose command line is a language of its own: find, git, tar, dd, patch, sed, awk, mktemp."""
+"""Programs whose command line is a language of its own: find, tar, dd, patch, sed, awk, mktemp."""
 
 from __future__ import annotations
 
 import os
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pypto_op_lint.guard.effects import Kind
-from pypto_op_lint.guard.patches import diff_targets
-from pypto_op_lint.guard.programs import file_effects, parse_command_line, program_table
-from pypto_op_lint.guard.words import ANY, STAR, is_known
+from pypto_op_lint.guard.git_calls import analyse_git
+from pypto_op_lint.guard.patches import note_patch
+from pypto_op_lint.guard.programs import file_effects, parse_command_line
+from pypto_op_lint.guard.words import ANY, STAR
 
 if TYPE_CHECKING:
     from pypto_op_lint.guard.shell import Walker
@@ -86,57 +87,6 @@ def _find_exec(walker: Walker, roots: list[str], names: list[str], expression: l
     return end
 
 
-# -- git -----------------------------------------------------------------------------------------------------
-
-
-def _git(walker: Walker, program: str, rest: list[str]) -> None:
-    cwd = walker.cwd
-    while rest and rest[0].startswith("-"):
-        if rest[0] == "-C" and len(rest) > 1:
-            walker.change_folder(rest[1])
-        rest = rest[2:] if rest[0] in ("-C", "-c", "--git-dir", "--work-tree", "--namespace") else rest[1:]
-    if rest:
-        _git_subcommand(walker, rest[0], rest[1:])
-    if walker.cwd != cwd:
-        walker.cwd = cwd
-        walker.variables.values["PWD"] = cwd or ANY
-
-
-def _git_subcommand(walker: Walker, name: str, rest: list[str]) -> None:
-    if name in ("apply", "am"):
-        if not {"--check", "--stat", "--numstat", "--abort", "--quit"} & set(rest):
-            _patch_text(walker, "git " + name, [t for t in rest if not t.startswith("-")])
-        return
-    for token in rest:
-        if token.startswith("--output="):
-            walker.add(Kind.WRITE, token.partition("=")[2], f"git {name}")
-        elif name in ("show", "cat-file") and ":" in token:
-            walker.add(Kind.READ, token.partition(":")[2], f"git {name}")
-    if name == "grep":
-        walker.add(Kind.READ_TREE, ".", "git grep")
-    if name == "mv":
-        walker.effects += file_effects("mv", rest, walker.cwd, sure=walker.sure)
-        return
-    row: dict[str, Any] | None = program_table()["git"].get(name)
-    if row is None or set(rest) & set(row["harmless_with"]):
-        return
-    if row.get("needs") and not set(rest) & set(row["needs"]):
-        return
-    for target in _git_paths(walker, name, rest) if row.get("paths") else ["."]:
-        walker.add(Kind.GIT_CLEAN if row.get("untracked") else Kind.GIT_TREE, target, f"git {name}")
-
-
-def _git_paths(walker: Walker, name: str, rest: list[str]) -> list[str]:
-    """Return the paths that a git command names, or the whole tree."""
-    if "--" in rest:
-        return rest[rest.index("--") + 1 :] or ["."]
-    operands = parse_command_line(rest, {"-s", "--source", "-e", "--exclude"}).operands
-    if name == "checkout":
-        folder = walker.cwd or "/"
-        operands = [t for t in operands if not is_known(t) or os.path.lexists(os.path.join(folder, t))]
-    return [ANY if t.startswith(":") else t for t in operands] or ["."]
-
-
 # -- patches -------------------------------------------------------------------------------------------------
 
 
@@ -150,22 +100,8 @@ def _patch(walker: Walker, program: str, rest: list[str]) -> None:
     for target in line.operands[:1] + line.values.get("-o", []) + line.values.get("--output", []):
         walker.add(Kind.WRITE, target, program)
     if not line.operands[:1]:
-        _patch_text(walker, program, line.values.get("-i", []) + line.values.get("--input", []), cwd)
+        note_patch(walker, program, line.values.get("-i", []) + line.values.get("--input", []), cwd)
     walker.cwd = cwd
-
-
-def _patch_text(walker: Walker, program: str, files: list[str], read_from: str | None = None) -> None:
-    """Note the targets of the patches in `files`, or on stdin when there are none."""
-    target_folder = walker.cwd
-    walker.cwd = read_from or walker.cwd
-    texts = [walker.read_script(name) for name in files] if files else [walker.stdin]
-    walker.cwd = target_folder
-    for text in texts:
-        if text is None or ANY in text:
-            walker.add(Kind.OPAQUE, "the patch cannot be read before it is applied", program)
-        else:
-            for target in sorted(diff_targets(text)):
-                walker.add(Kind.WRITE, target, program)
 
 
 # -- archives, blocks, streams -------------------------------------------------------------------------------
@@ -183,8 +119,10 @@ def _tar(walker: Walker, program: str, rest: list[str]) -> None:
     elif set("cru") & set(letters) or "--create" in line.options:
         for archive in archives:
             walker.add(Kind.WRITE, archive, "tar")
+        folders = line.values.get("-C", []) + line.values.get("--directory", [])
         for source in line.operands:
-            walker.add(Kind.READ_TREE, source, "tar")
+            for folder in folders or [""]:
+                walker.add(Kind.READ_TREE, os.path.join(folder, source), "tar")
 
 
 def _dd(walker: Walker, program: str, rest: list[str]) -> None:
@@ -230,7 +168,7 @@ def _mktemp(walker: Walker, program: str, rest: list[str]) -> None:
 
 FILE_HANDLERS: dict[str, Handler] = {
     "find": _find,
-    "git": _git,
+    "git": analyse_git,
     "patch": _patch,
     "tar": _tar,
     "bsdtar": _tar,

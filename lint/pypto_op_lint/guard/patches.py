@@ -3,6 +3,13 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
+
+from pypto_op_lint.guard.effects import Kind
+from pypto_op_lint.guard.words import ANY
+
+if TYPE_CHECKING:
+    from pypto_op_lint.guard.shell import Walker
 
 _HEADER = re.compile(r"^(?:---|\+\+\+|rename (?:from|to)|copy to|diff --git|Index:) ?(.+?)(?:\t.*)?$", re.MULTILINE)
 _APPLY_PATCH = re.compile(r"^\*\*\* (?:(Add|Update|Delete) File|Move to): (.+?)\s*$", re.MULTILINE)
@@ -24,3 +31,17 @@ def diff_targets(text: str) -> set[str]:
 def apply_patch_targets(text: str) -> list[str]:
     """Return the paths named by an `apply_patch` text (`*** Update File: x`), in order, each once."""
     return list(dict.fromkeys(path for _, path in _APPLY_PATCH.findall(text)))
+
+
+def note_patch(walker: Walker, program: str, files: list[str], read_from: str | None = None) -> None:
+    """Note the targets of the patches in `files`, or on stdin when there are none."""
+    target_folder = walker.cwd
+    walker.cwd = read_from or walker.cwd
+    texts = [walker.read_script(name) for name in files] if files else [walker.stdin]
+    walker.cwd = target_folder
+    for text in texts:
+        if text is None or ANY in text:
+            walker.add(Kind.OPAQUE, "the patch cannot be read before it is applied", program)
+        else:
+            for target in sorted(diff_targets(text)):
+                walker.add(Kind.WRITE, target, program)

@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 
 from pypto_op.workspace import OPERATORS_DIR, OpWorkspace, operators_in
+from pypto_op_lint.concerns import ACCOUNT_FOLDER, KEY_NAME
 from pypto_op_lint.guard.roles import glob_regex, load_roles
 
 _DEVICES = ("/dev/null", "/dev/stdout", "/dev/stderr", "/dev/stdin", "/dev/tty", "/dev/zero", "/dev/full")
@@ -27,6 +28,7 @@ class Place(Enum):
     WORKSPACE = "workspace"
     SCRATCH = "scratch"
     MACHINE = "machine"
+    SECRET = "secret"
     OPERATOR = "operator"
 
 
@@ -48,11 +50,18 @@ class Surroundings:
         workspace: the folder the session works in, links resolved.
         home: the user's home folder.
         cwd: where a shell command would run.
+        key: the sealing key's file where the account names one.
     """
 
     workspace: Path
     home: Path
     cwd: Path
+    key: Path | None = None
+
+    @property
+    def operators_folder(self) -> Path:
+        """The workspace's `custom/`."""
+        return self.workspace / OPERATORS_DIR
 
     @cached_property
     def operators(self) -> tuple[OpWorkspace, ...]:
@@ -62,6 +71,24 @@ class Surroundings:
         if own and all(own.root != op.root for op in found):
             found.append(own)
         return tuple(found)
+
+    @cached_property
+    def secret_roots(self) -> tuple[Path, ...]:
+        """The account's secret folders and files, links resolved."""
+        named = [self.home / ACCOUNT_FOLDER, *([self.key] if self.key else [])]
+        return tuple(Path(os.path.realpath(path)) for path in named)
+
+    @cached_property
+    def secret_files(self) -> tuple[Located, ...]:
+        """The roots and every file below them, for patterns to match."""
+        found = [Path(folder, name) for root in self.secret_roots for folder, _, names in os.walk(root) for name in names]
+        expected = self.secret_roots[0] / KEY_NAME  # a pattern is judged the same before there is one
+        return tuple(Located(path, Place.SECRET) for path in [*self.secret_roots, expected, *found[:_MAX_FILES]])
+
+    def holds_secret(self, directory: Path | str) -> bool:
+        """Say whether a folder is a secret path, or lies above one."""
+        real = Path(os.path.realpath(directory))
+        return any(real == root or real in root.parents for root in self.secret_roots)
 
     @cached_property
     def has_operators(self) -> bool:
@@ -87,6 +114,8 @@ class Surroundings:
         if text in _DEVICES or text.startswith("/dev/fd/"):
             return Located(Path(text), Place.DEVICE)
         real = Path(os.path.realpath(text))
+        if any(root == real or root in real.parents for root in self.secret_roots):
+            return Located(real, Place.SECRET)
         op = OpWorkspace.owning(real / "_")
         if op is None:
             return Located(real, self._plain_place(real))

@@ -6,6 +6,7 @@ to do instead. The refusal is what the model reads, so it stands on its own.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from pypto_op.errors import ContractError
@@ -42,6 +43,8 @@ class Policy:
         """Judge a write to a path whose place is known."""
         if at.place in (Place.DEVICE, Place.SCRATCH):
             return None
+        if at.place is Place.SECRET:
+            return self.secret(at.path)
         if at.place is Place.MACHINE:
             return refusal(
                 "this file belongs to the state machine and no tool may write it",
@@ -60,9 +63,13 @@ class Policy:
 
     def read_located(self, at: Located) -> str | None:
         """Judge a read of a path whose place is known."""
+        if at.place is Place.SECRET:
+            return self.secret(at.path)
+        if self.role and self.role.reads_denied and {".git", "objects"} <= set(at.path.parts):
+            return self.read_history("")
         if not self.role or not at.op:
             return None
-        hit, _ = match_suffix(self.role.reads_denied, at.relative, at.op.name)
+        hit, _ = match_suffix(self.role.reads_denied, _source_of(at.relative), at.op.name)
         if not hit:
             return None
         return refusal(
@@ -73,8 +80,12 @@ class Policy:
 
     def read_below(self, folder: str) -> str | None:
         """Judge a search through everything below `folder`."""
+        if self.around.holds_secret(Path(self.around.cwd, folder)):
+            return self.secret(folder)
         if not self.role or not self.role.reads_denied:
             return None
+        if ".git" in Path(self.around.cwd, folder).parts:
+            return self.read_history("")
         for located in self.around.guarded_below(Path(self.around.cwd, folder)):
             if self.read_located(located):
                 return refusal(
@@ -83,6 +94,33 @@ class Policy:
                     "name the files to search instead of the folder",
                 )
         return None
+
+    def secret(self, path: Path | str | None) -> str:
+        """Return the refusal of whatever touches the account's sealing key."""
+        return refusal(
+            "the account's sealing key lies there, and no agent may touch it",
+            path,
+            "name the files you mean; whether a seal holds, `pypto-op state audit` says",
+        )
+
+    def read_history(self, path: str) -> str | None:
+        """Judge a look at what git keeps of `path` (a pattern); an empty one is all of it."""
+        if not self.role or not self.role.reads_denied:
+            return None
+        remedy = "name the files, each in full: `git diff -- custom/<op>/<op>_impl.py`, `git log -p -- FILE`"
+        if not path or not is_known(path):
+            return refusal(f"{self.role.name} may not look through history that holds the judge's goldens", None, remedy)
+        at = self.around.locate(path)
+        if reason := self.read_located(at):
+            return reason
+        if at.op is None:
+            covers = at.path in self.around.operators_folder.parents or at.path == self.around.operators_folder
+        else:
+            folders = (glob.split("*")[0].rpartition("/")[0] for glob in self.role.reads_denied)
+            covers = any(f"{folder}/".startswith(f"{at.relative}/" if at.relative != "." else "") for folder in folders)
+        if not covers:
+            return None
+        return refusal(f"{self.role.name} may not look through the history of a folder with the judge's goldens", at.path, remedy)
 
     def state_call(self, action: str) -> str | None:
         """Judge a call of the state tool."""
@@ -96,6 +134,10 @@ class Policy:
             f"return your result to the orchestrator; a session of its own starts with "
             f"`claude --agent pypto-op:{writer}`, and a person can run `pypto-op state` in a terminal",
         )
+
+    def state_inside(self, what: str) -> str:
+        """Return the refusal of a way into the state machine that is neither its tool nor its command."""
+        return refusal(f"{what} goes around the state machine's own checks", None, "use state_transition or `pypto-op state`")
 
     def command_call(self, command: str) -> str | None:
         """Judge a call of `pypto-op COMMAND`; who is no agent of the team may call all of them."""
@@ -126,17 +168,21 @@ class Policy:
                 at.path,
                 f"use the Write or Edit tool on this path; scratch goes under custom/{at.op.name}/_debug/, reading is free",
             )
+        why = self.why_not(at)
+        return refusal(why[0], at.path, why[1]) if why else None
+
+    def why_not(self, at: Located) -> tuple[str, str] | None:
+        """Return why this agent may not write an operator's file, and what to do instead; None where it may."""
+        assert at.op is not None
         state = self.state_of(at.op)
         because = state.frozen_because(at.relative, at.op.name)
         if because:
-            return refusal(
-                f"this file is frozen: {because}",
-                at.path,
-                "leave it as it is; if it must change, the orchestrator goes back with rollback_to_stage (or reopen_phase)",
-            )
-        return self._role_refusal(at, state) if self.role else None
+            remedy = "leave it as it is; if it must change, the orchestrator goes back with rollback_to_stage (or reopen_phase)"
+            return f"this file is frozen: {because}", remedy
+        why = self._not_its_file(at, state) if self.role else None
+        return (why, "return to the orchestrator and say what you need") if why else None
 
-    def _role_refusal(self, at: Located, state: OpState) -> str | None:
+    def _not_its_file(self, at: Located, state: OpState) -> str | None:
         assert self.role is not None
         assert at.op is not None
         op, why = at.op.name, ""
@@ -154,7 +200,7 @@ class Policy:
         if not why:
             owners = ", ".join(self.roles.writers_of(at.relative, op)) or "nobody on the team"
             why = f"{self.role.name} does not own it; it belongs to {owners}"
-        return refusal(why, at.path, "return to the orchestrator and say what you need")
+        return why
 
     def _role_refusal_outside(self, at: Located) -> str | None:
         assert self.role is not None
@@ -178,6 +224,11 @@ class Policy:
             at.path,
             f"keep every file under {self.around.workspace}; scratch goes to custom/<op>/_debug/",
         )
+
+
+def _source_of(relative: str) -> str:
+    """Return the Python file that a compiled one was made from, and any other path as it is."""
+    return re.sub(r"__pycache__/([^/]+?)\.[^/]*\.pyc\Z", r"\1.py", relative)
 
 
 def refusal(problem: str, path: Path | str | None, remedy: str) -> str:

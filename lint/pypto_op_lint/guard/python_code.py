@@ -9,6 +9,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from pypto_op_lint.guard.effects import Kind
+from pypto_op_lint.guard.python_mentions import is_path, note_mentions
+from pypto_op_lint.guard.state_calls import note_state_call
 from pypto_op_lint.guard.words import ANY, STAR
 
 if TYPE_CHECKING:
@@ -42,25 +44,29 @@ _OS_WRITES = {
     "rmdir": (0,),
 }
 _SHUTIL = {"copy": (1,), "copy2": (1,), "copyfile": (1,), "copytree": (1,), "move": (0, 1), "rmtree": (0,)}
-_SAVERS = {("torch", "save"): 1, ("np", "save"): 0, ("numpy", "save"): 0, ("np", "savez"): 0}
+_WRITER = re.compile(r"^save|save$|^dump$|export|^extract|tofile|^to_[a-z]+$|FileHandler$|^basicConfig$|memmap")
+_PATH_NAME = re.compile(r"file|path|^f$|^out")
 _SHELL_CALLS = {
     ("os", "system"),
     ("os", "popen"),
     ("subprocess", "getoutput"),
     ("subprocess", "getstatusoutput"),
 }
-_PROCESS_CALLS = {"run", "call", "check_call", "check_output", "Popen"}
+_PROCESS_MODULES = {"subprocess", "pty", "os", "asyncio", "pexpect"}
+_MODULES = {*_PROCESS_MODULES, "shutil", "io", "codecs", "builtins", "torch", "numpy", "np", "pathlib"}
+_PROCESS_CALL = re.compile(r"(run|call|check_call|check_output|Popen|exec[lv]p?e?|(posix_)?spawn\w*|create_subprocess_\w+)\Z")
 _PATH_TYPES = {"Path", "PosixPath", "PurePath"}
 _LISTERS = {"glob", "rglob", "iglob"}
 
 
-def analyse_python(walker: Walker, code: str, argv: list[str]) -> None:
+def analyse_python(walker: Walker, code: str, argv: list[str], *, mentions: bool = True) -> None:
     """Note what `code` would do.
 
     Args:
         walker: receives the effects; its folder is where the code runs.
         code: the program's text as a pattern.
         argv: what `sys.argv` will be, as patterns.
+        mentions: whether a golden that is imported or named counts as read; not in the judge's own tests.
     """
     source = code.replace(ANY, _PLACEHOLDER).replace(STAR, "*")
     try:
@@ -70,8 +76,10 @@ def analyse_python(walker: Walker, code: str, argv: list[str]) -> None:
     except (SyntaxError, ValueError, MemoryError, RecursionError):
         if _WRITE_WORDS.search(source):
             walker.add(Kind.OPAQUE, "its Python code cannot be parsed", "python")
+        note_state_call(walker, [source])
         return
     _Analysis(walker, argv).visit(tree)
+    note_mentions(walker, tree, argv, goldens=mentions)
 
 
 class _Analysis(ast.NodeVisitor):
@@ -99,8 +107,6 @@ class _Analysis(ast.NodeVisitor):
     def _imported(self, module: str) -> None:
         if module.partition(".")[0] == "tempfile":
             self.walker.add(Kind.TEMP, "tempfile", "python")
-        elif f"{module}.".startswith("pypto_op.state."):
-            self.walker.add(Kind.STATE, "a call from Python", "python")
 
     def visit_Assign(self, node: ast.Assign) -> None:
         self.visit(node.value)
@@ -143,21 +149,12 @@ class _Analysis(ast.NodeVisitor):
         for condition in node.ifs:
             self.visit(condition)
 
-    def visit_ListComp(self, node: ast.ListComp) -> None:
-        self._comprehension(node.generators, [node.elt])
-
-    def visit_SetComp(self, node: ast.SetComp) -> None:
-        self._comprehension(node.generators, [node.elt])
-
-    def visit_GeneratorExp(self, node: ast.GeneratorExp) -> None:
-        self._comprehension(node.generators, [node.elt])
-
-    def visit_DictComp(self, node: ast.DictComp) -> None:
-        self._comprehension(node.generators, [node.key, node.value])
-
-    def _comprehension(self, generators: list[ast.comprehension], results: list[ast.expr]) -> None:
-        for part in [*generators, *results]:
+    def visit_ListComp(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> None:
+        results = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
+        for part in [*node.generators, *results]:
             self.visit(part)
+
+    visit_SetComp = visit_GeneratorExp = visit_DictComp = visit_ListComp
 
     def visit_With(self, node: ast.With) -> None:
         for item in node.items:
@@ -259,18 +256,7 @@ class _Analysis(ast.NodeVisitor):
 
     def _attribute_call(self, node: ast.Call, function: ast.Attribute) -> None:
         module, name = self._module(function.value), function.attr
-        if module in (
-            "os",
-            "shutil",
-            "subprocess",
-            "io",
-            "codecs",
-            "builtins",
-            "torch",
-            "numpy",
-            "np",
-            "pathlib",
-        ):
+        if module in _MODULES:
             self._function_call(node, module, name)
             return
         receiver = self.text(function.value)
@@ -285,9 +271,11 @@ class _Analysis(ast.NodeVisitor):
         elif name in ("rename", "replace") and len(node.args) == 1 and not node.keywords:
             self._write(receiver)
             self._write(self.text(node.args[0]))
+        else:
+            self._by_name(node, name)
 
     def _function_call(self, node: ast.Call, module: str, name: str) -> None:
-        if name == "open" and module in ("", "io", "codecs", "builtins"):
+        if name in ("open", "FileIO") and module in ("", "io", "codecs", "builtins"):
             self._open(node, self._positional(node, 0), mode_at=1)
         elif module == "os" and name == "open":
             if re.search(r"O_(WRONLY|RDWR|CREAT|TRUNC|APPEND)", ast.unparse(node)) or len(node.args) < 2:
@@ -296,16 +284,24 @@ class _Analysis(ast.NodeVisitor):
             self._write_all(node, _OS_WRITES[name])
         elif module == "shutil" and name in _SHUTIL:
             self._write_all(node, _SHUTIL[name], tree=name in ("rmtree", "move", "copytree"))
-        elif (module, name) in _SAVERS:
-            self._write(self._positional(node, _SAVERS[module, name]))
         elif (module, name) in _SHELL_CALLS:
             self._shell(self._positional(node, 0))
-        elif module == "subprocess" and name in _PROCESS_CALLS:
+        elif module in _PROCESS_MODULES and _PROCESS_CALL.match(name):
             self._process(node)
         elif name in ("exec", "eval") and module in ("", "builtins"):
             self._code(self._positional(node, 0))
         elif name in ("__import__", "import_module") and self._positional(node, 0) == "tempfile":
             self.walker.add(Kind.TEMP, "tempfile", "python")
+        else:
+            self._by_name(node, name)
+
+    def _by_name(self, node: ast.Call, name: str) -> None:
+        """Note the known paths given to a function whose name says that it writes; what it reads, nobody says so."""
+        if _WRITER.search(name):
+            given = [*node.args, *(k.value for k in node.keywords if k.arg and _PATH_NAME.search(k.arg))]
+            for path in (self.text(item) for item in given):
+                if is_path(path):
+                    self._write(path)
 
     def _positional(self, node: ast.Call, index: int) -> str:
         return self.text(node.args[index]) if index < len(node.args) else ANY
@@ -334,17 +330,17 @@ class _Analysis(ast.NodeVisitor):
             self.walker.run(command.replace(ANY, "$__cannot_be_known"))
 
     def _process(self, node: ast.Call) -> None:
-        if not node.args:
-            return
-        command = node.args[0]
-        if isinstance(command, ast.Name) and command.id in self.lists:
-            command = self.lists[command.id]
-        if isinstance(command, ast.List | ast.Tuple):
-            arguments = [self.text(item) for item in command.elts]
+        given = [self.lists.get(item.id, item) if isinstance(item, ast.Name) else item for item in node.args]
+        vectors = [item for item in given if isinstance(item, ast.List | ast.Tuple)]
+        texts = [self.text(item) for item in given]
+        if vectors:
+            arguments = [self.text(item) for item in vectors[0].elts]
             if arguments:
                 self._quietly(lambda: self.walker.call(arguments))
-        else:
-            self._shell(self.text(command))
+        elif len(texts) > 1:  # the program, then its arguments
+            self._quietly(lambda: self.walker.call(texts))
+        elif texts:
+            self._shell(texts[0])
 
     def _code(self, code: str) -> None:
         if code == ANY:

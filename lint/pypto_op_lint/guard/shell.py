@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from pypto_op_lint.guard.effects import Effect, Kind
+from pypto_op_lint.guard.state_calls import note_state_call
 from pypto_op_lint.guard.words import ANY, STAR, Expander, Node, Variables, clean, is_known
 
 MAX_COMMAND = 256 << 10
@@ -96,6 +97,7 @@ class Walker:
         self.cwd = cwd
         self.effects: list[Effect] = []
         self.functions: dict[str, Node] = {}
+        self.aliases: dict[str, str] = {}
         self.stdin: str | None = None
         """What the current command reads, as a pattern; None when it is not known."""
         self.written: dict[str, str] = {}
@@ -199,8 +201,8 @@ class Walker:
             for assignment in command.get("Assigns") or []:
                 self._assign(assignment)
             return
-        for assignment in command.get("Assigns") or []:
-            self.expander.text(assignment.get("Value"))
+        values = [self.expander.text(assignment.get("Value")) for assignment in command.get("Assigns") or []]
+        note_state_call(self, values)  # an editor or a pager, that the program runs
         arguments = [text for word in words for text in self.expander.fields(word)]
         if arguments:
             self.call(arguments)

@@ -1,0 +1,150 @@
+"""Git: which files a command changes in the work tree, and what of the history it shows."""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+import re
+import subprocess
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from pypto_op_lint.guard.effects import Kind
+from pypto_op_lint.guard.patches import note_patch
+from pypto_op_lint.guard.programs import file_effects, parse_command_line, program_table
+from pypto_op_lint.guard.state_calls import note_state_call
+from pypto_op_lint.guard.words import ANY, STAR, is_known
+
+if TYPE_CHECKING:
+    from pypto_op_lint.guard.shell import Walker
+
+_SECONDS = 5
+_PATTERN = re.compile(r"[*?\[\\]|^:")
+_GLOBAL_VALUES = ("-C", "-c", "--git-dir", "--work-tree", "--namespace", "--config-env", "--exec-path")
+
+
+def analyse_git(walker: Walker, program: str, rest: list[str]) -> None:
+    """Note what a git command would do."""
+    cwd, start = walker.cwd, 0
+    while start < len(rest) and rest[start].startswith("-"):
+        if rest[start] == "-C" and start + 1 < len(rest):
+            walker.change_folder(rest[start + 1])
+        start += 2 if rest[start] in _GLOBAL_VALUES else 1
+    before, name, rest = rest[:start], "".join(rest[start : start + 1]), rest[start + 1 :]
+    settings = [*before, *(rest if name == "config" else [])]
+    note_state_call(walker, settings)
+    for token in settings:
+        if "!" in token:  # an alias that is a shell command
+            walker.run(token.partition("!")[2].replace(ANY, "$__cannot_be_known"))
+    if any(token.startswith(("--work-tree", "--git-dir")) for token in before):
+        walker.add(Kind.HISTORY, "", "git")
+    if name:
+        _subcommand(walker, name, rest)
+    if walker.cwd != cwd:
+        walker.cwd = cwd
+        walker.variables.values["PWD"] = cwd or ANY
+
+
+def _subcommand(walker: Walker, name: str, rest: list[str]) -> None:
+    _history(walker, name, rest)
+    if name in ("apply", "am"):
+        if not {"--check", "--stat", "--numstat", "--abort", "--quit"} & set(rest):
+            note_patch(walker, "git " + name, [t for t in rest if not t.startswith("-")])
+        return
+    for token in rest:
+        if token.startswith("--output="):
+            walker.add(Kind.WRITE, token.partition("=")[2], f"git {name}")
+    if name == "grep":
+        walker.add(Kind.READ_TREE, ".", "git grep")
+    if name == "mv":
+        walker.effects += file_effects("mv", rest, walker.cwd, sure=walker.sure)
+        return
+    row: dict[str, Any] | None = program_table()["git"].get(name)
+    if row is None or set(rest) & set(row["harmless_with"]):
+        return
+    if row.get("needs") and not set(rest) & set(row["needs"]):
+        return
+    for target in _paths(walker, name, rest) if row.get("paths") else ["."]:
+        walker.add(Kind.GIT_CLEAN if row.get("untracked") else Kind.GIT_TREE, target, f"git {name}")
+
+
+def _paths(walker: Walker, name: str, rest: list[str]) -> list[str]:
+    """Return the paths that a git command names, or the whole tree."""
+    if "--" in rest:
+        return rest[rest.index("--") + 1 :] or ["."]
+    operands = parse_command_line(rest, {"-s", "--source", "-e", "--exclude"}).operands
+    if name == "checkout":
+        folder = walker.cwd or "/"
+        operands = [t for t in operands if not is_known(t) or os.path.lexists(os.path.join(folder, t))]
+    return [ANY if t.startswith(":") else t for t in operands] or ["."]
+
+
+# -- what of the history is shown ----------------------------------------------------------------------------
+
+
+def _history(walker: Walker, name: str, rest: list[str]) -> None:
+    """Note the files whose kept contents a subcommand prints or copies; an empty name stands for all of them.
+
+    A subcommand that the table does not list, an alias among them, may print anything.
+    """
+    row: dict[str, Any] | None = program_table()["git_history"].get(name)
+    if row is not None:
+        line = parse_command_line(rest, set(row.get("values", ())))
+        words = [*line.options, *line.operands[:1]]
+        prints = _any_fits(words, row.get("prints_with", ()))
+        silent = not row.get("always") or _any_fits(words, row.get("silent_with", ()))
+        if silent and not prints:
+            return
+    targets = _pathspecs(walker, rest) if row and row.get("paths") else []
+    for target in targets or [""]:
+        walker.add(Kind.HISTORY, target, f"git {name}")
+
+
+def _any_fits(words: list[str], patterns: Sequence[str]) -> bool:
+    return any(fnmatch.fnmatchcase(word, pattern) for word in words for pattern in patterns)
+
+
+def _pathspecs(walker: Walker, rest: list[str]) -> list[str]:
+    """Return the files that limit what is shown; none where anything else could be shown too."""
+    folder = walker.cwd
+    split = rest.index("--") if "--" in rest else len(rest)
+    paths, revisions = rest[split + 1 :], []
+    for token in rest[:split]:
+        if token.startswith("-"):
+            continue
+        revision, colon, path = token.partition(":")
+        if colon and revision:
+            paths.append(path if folder is None or path.startswith("./") else _from_top(folder, path))
+        elif folder and is_known(token) and os.path.lexists(os.path.join(folder, token)):
+            paths.append(token)
+        else:
+            revisions += re.split(r"\.{2,3}", token)
+    if any(_PATTERN.search(path) or STAR in path for path in paths) or not _all_commits(folder, revisions):
+        return []
+    return paths
+
+
+def _from_top(folder: str, path: str) -> str:
+    """Return `REV:path`'s path, which counts from the repository's folder, as an absolute one."""
+    top = _ask(folder, ["rev-parse", "--show-toplevel"])
+    return os.path.join(top.strip(), path) if top else path
+
+
+def _all_commits(folder: str | None, revisions: list[str]) -> bool:
+    """Say whether each revision is a commit: the name of a blob shows a file, whatever path stands beside it."""
+    names = [name for name in revisions if name]
+    if not names:
+        return True
+    if folder is None or not all(is_known(name) for name in names):
+        return False
+    asked = "".join(f"{name}^{{}}\n" for name in names)
+    kinds = _ask(folder, ["cat-file", "--batch-check=%(objecttype)"], asked).split("\n")
+    return "blob" not in kinds and "tree" not in kinds
+
+
+def _ask(folder: str, arguments: list[str], text: str = "") -> str:
+    command = ["git", "-C", folder, *arguments]
+    try:
+        return subprocess.run(command, input=text, capture_output=True, text=True, timeout=_SECONDS, check=False).stdout
+    except (OSError, subprocess.TimeoutExpired, UnicodeError):
+        return ""

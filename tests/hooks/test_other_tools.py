@@ -1,0 +1,67 @@
+"""Tools of other servers: judged by the paths, commands and code that their inputs name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.hooks.conftest import BAD_IMPL, Harness
+
+OP = "custom/soft"
+CODER, VERIFIER = "pypto-op:pypto-op-coder", "pypto-op:pypto-op-verifier"
+GOLDEN = f"{OP}/modules/soft_module1_golden.py"
+
+REFUSED: list[tuple[str | None, str, dict[str, Any], str]] = [
+    (None, "mcp__filesystem__write_file", {"path": f"{OP}/.orchestrator_state.json", "content": "{}"}, "state machine"),
+    (None, "mcp__filesystem__edit_file", {"path": f"{OP}/SPEC.md", "edits": [{"oldText": "a", "newText": "b"}]}, "frozen"),
+    (None, "mcp__x__edit", {"args": {"target": {"file": f"{OP}/SPEC.md"}}}, "frozen"),
+    (None, "mcp__x__apply", {"files": ["src/a.py", f"{OP}/DESIGN.md"]}, "frozen"),
+    (None, "mcp__x__do_it", {"uri": f"file://{{workspace}}/{OP}/DESIGN.md"}, "frozen"),
+    (None, "mcp__filesystem__move_file", {"source": f"{OP}/soft_golden.py", "destination": "src/x.py"}, "frozen"),
+    (None, "mcp__filesystem__delete_directory", {"path": OP}, "files below it"),
+    (None, "mcp__filesystem__move_file", {"source": "custom", "destination": "src/x"}, "files below it"),
+    (None, "mcp__filesystem__write_file", {"path": "/tmp/x.py", "content": "x"}, "outside the workspace"),
+    (CODER, "mcp__filesystem__write_file", {"path": f"{OP}/test_soft.py", "content": "x"}, "does not own it"),
+    (CODER, "mcp__filesystem__read_text_file", {"path": GOLDEN}, "information barrier"),
+    (CODER, "mcp__filesystem__read_multiple_files", {"paths": ["src/a.py", GOLDEN]}, "information barrier"),
+    (CODER, "mcp__filesystem__search_files", {"path": OP, "pattern": "x"}, "goldens"),
+    (CODER, "mcp__filesystem__copy_file", {"source": GOLDEN, "destination": f"{OP}/_debug/x"}, "information barrier"),
+    (CODER, "mcp__shell__run", {"command": f"cat {GOLDEN}"}, "information barrier"),
+    (CODER, "mcp__shell__execute", {"cmd": "pypto-op state complete_stage"}, "only pypto-op-orchestrator"),
+    (None, "mcp__ide__executeCode", {"code": f"open('{OP}/soft_impl.py', 'w')"}, "past the linter"),
+]
+FREE: list[tuple[str | None, str, dict[str, Any]]] = [
+    (None, "mcp__filesystem__write_file", {"path": f"{OP}/soft_impl.py", "content": "x"}),
+    (CODER, "mcp__filesystem__write_file", {"path": f"{OP}/soft_impl.py", "content": f"# {OP}/SPEC.md\n"}),
+    (CODER, "mcp__filesystem__write_file", {"path": f"{OP}/_debug/x.py", "content": "x"}),
+    (CODER, "mcp__filesystem__read_text_file", {"path": f"{OP}/SPEC.md"}),
+    (CODER, "mcp__filesystem__list_directory", {"path": "src"}),
+    (CODER, "mcp__plugin_pypto-op_state__verify", {"op_dir": OP, "modes": "sim"}),
+    (CODER, "mcp__plugin_pypto-op_state__lint", {"path": f"{OP}/soft_impl.py"}),
+    (VERIFIER, "mcp__plugin_pypto-op_state__lint", {"path": GOLDEN}),
+    (CODER, "mcp__plugin_pypto-op_state__pypto_api", {"name": "matmul"}),
+    (None, "mcp__github__create_issue", {"title": "a/b", "body": "see custom/soft/SPEC.md", "owner": "x"}),
+    (None, "mcp__shell__run", {"command": "ls custom/soft"}),
+]
+
+
+@pytest.mark.parametrize(("agent", "tool", "given", "why"), REFUSED)
+def test_a_tool_that_would_touch_what_it_may_not_is_refused(
+    shared: Harness, agent: str | None, tool: str, given: dict[str, Any], why: str
+) -> None:
+    given = {key: value.format(workspace=shared.workspace) if key == "uri" else value for key, value in given.items()}
+    assert why in shared.before(tool, agent, **given).denied
+
+
+@pytest.mark.parametrize(("agent", "tool", "given"), FREE)
+def test_a_tool_that_does_its_work_runs(shared: Harness, agent: str | None, tool: str, given: dict[str, Any]) -> None:
+    assert shared.before(tool, agent, **given).out == ""
+
+
+def test_what_it_wrote_is_linted(harness: Harness) -> None:
+    path = harness.workspace / OP / "soft_impl.py"
+    given = {"path": str(path), "content": BAD_IMPL}
+    assert harness.before("mcp__filesystem__write_file", **given).out == ""
+    path.write_text(BAD_IMPL)
+    assert "blocking_rules: OL01" in harness.after("mcp__filesystem__write_file", **given).blocked
+    assert harness.after("mcp__filesystem__read_file", path=str(path)).out == ""

@@ -1,0 +1,85 @@
+"""The account's sealing key: no agent's tool reads it, in any folder and under any name that its path has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.hooks.conftest import STATE, Harness, make_workspace
+
+from pypto_op.state.key import KEY_ENV, key_file, load_key
+from pypto_op_lint.concerns import ACCOUNT_FOLDER, KEY_NAME
+
+AGENTS = [None, "general-purpose", "pypto-op:pypto-op-coder", "pypto-op:pypto-op-orchestrator"]
+FOLDER = f"~/{ACCOUNT_FOLDER}"
+SAID = "sealing key"
+
+
+def test_the_guard_knows_where_the_key_lies(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(KEY_ENV, raising=False)
+    assert key_file() == Path.home() / ACCOUNT_FOLDER / KEY_NAME
+
+
+@pytest.fixture(scope="module")
+def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Harness]:
+    """A workspace of an account that has a key, and a link to it."""
+    base = tmp_path_factory.mktemp("account")
+    made = Harness(make_workspace(base, STATE), base / "cache")
+    key = made.cache / "home" / ACCOUNT_FOLDER / "seal.key"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(KEY_ENV, str(key))
+        load_key()
+    (made.workspace / "src/link").symlink_to(key)
+    yield made
+    made.stop_servers()
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_no_tool_reads_it(account: Harness, agent: str | None) -> None:
+    for path in (
+        f"{FOLDER}/seal.key",
+        "src/link",
+        str(account.cache / "home" / ACCOUNT_FOLDER / "runs/x"),
+        f"{FOLDER}/../pypto-op/seal.key",
+    ):
+        assert SAID in account.before("Read", agent, file_path=path).denied, path
+    for folder in ("~", "~/.local", FOLDER, str(account.cache)):
+        assert SAID in account.before("Grep", agent, pattern=".", path=folder).denied, folder
+    assert SAID in account.before("Grep", agent, cwd=account.cache / "home", pattern=".").denied
+    assert SAID in account.before("Write", agent, file_path=f"{FOLDER}/seal.key", content="x").denied
+    assert SAID in account.before("mcp__filesystem__read_text_file", agent, path=f"{FOLDER}/seal.key").denied
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+@pytest.mark.parametrize(
+    "command",
+    ["cat src/link", "cat src/l*", "cat ~/.local/*/*/*", "grep -r . src/../../cache/home", "cp src/link custom/soft/_debug/k"],
+)
+def test_no_command_reads_it_by_another_name(account: Harness, agent: str | None, command: str) -> None:
+    assert SAID in account.before("Bash", agent, command=command).denied
+
+
+def test_a_key_that_a_variable_names_is_as_secret(account: Harness) -> None:
+    key = account.workspace / "src/own.key"
+    key.write_text("x" * 32)
+    own = Harness(account.workspace, account.cache / "own", env={KEY_ENV: str(key)})
+    own.cache.mkdir()
+    assert SAID in own.before("Read", file_path="src/own.key").denied
+    assert SAID in own.before("Bash", command="base64 src/own.key").denied
+    assert account.before("Read", file_path="src/own.key").out == ""
+    own.stop_servers()
+
+
+def test_what_lies_beside_it_stays_free(account: Harness) -> None:
+    (account.cache / "home/notes.txt").write_text("x")
+    assert account.before("Read", file_path="~/notes.txt").out == ""
+    assert account.before("Grep", pattern="x", path="src/a.py").out == ""
+    assert account.before("Bash", command="cat ~/notes.txt; grep -rn a src/a.py; ls -la ~/.local").out == ""
+
+
+@pytest.mark.parametrize("inside", ["pypto_op.state.service", "pypto_op.state.roles", "pypto_op.mcp.tools"])
+def test_nobody_enters_the_state_machine_from_python(account: Harness, inside: str) -> None:
+    for agent in AGENTS:
+        for code in (f"import {inside}", f"import importlib; importlib.import_module('{inside}')"):
+            assert "own checks" in account.before("Bash", agent, command=f'python3 -c "{code}"').denied
