@@ -28,6 +28,8 @@ REFUSED: list[tuple[str | None, str, dict[str, Any], str]] = [
     (CODER, "mcp__filesystem__copy_file", {"source": GOLDEN, "destination": f"{OP}/_debug/x"}, "information barrier"),
     (CODER, "mcp__shell__run", {"command": f"cat {GOLDEN}"}, "information barrier"),
     (CODER, "mcp__shell__execute", {"cmd": "pypto-op state complete_stage"}, "only pypto-op-orchestrator"),
+    (CODER, "mcp__git__git_diff", {"repo_path": ".", "target": "HEAD~1"}, "history"),
+    (CODER, "mcp__shell__get_output", {"command": f"cat {GOLDEN}"}, "information barrier"),
     (None, "mcp__ide__executeCode", {"code": f"open('{OP}/soft_impl.py', 'w')"}, "past the linter"),
 ]
 FREE: list[tuple[str | None, str, dict[str, Any]]] = [

@@ -49,7 +49,7 @@ def analyse_call(walker: Walker, arguments: list[str]) -> None:
         return
     if not prints_only(program):
         unlisted = program not in table["programs"] and program not in table["without_paths"]
-        note_state_call(walker, [*arguments, *([walker.stdin] if unlisted and walker.stdin else [])])
+        note_state_call(walker, [*arguments, *([walker.stdin] if unlisted and walker.stdin else [])], loose=unlisted)
     if ANY in arguments[0] or STAR in arguments[0]:
         _unknown_program(walker, rest)
     elif program not in table["without_paths"]:
@@ -261,6 +261,8 @@ def _xargs(walker: Walker, program: str, rest: list[str]) -> None:
         placeholder = "{}"
     if placeholder is None:
         walker.call([*inner, *items])
+        if walker.listed:
+            walker.call([*inner, *walker.listed])
         return
     for item in items[:32]:
         walker.call([token.replace(placeholder, item) for token in inner])

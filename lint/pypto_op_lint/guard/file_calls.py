@@ -43,6 +43,17 @@ def _find(walker: Walker, program: str, rest: list[str]) -> None:
         index += 1
 
 
+def names_listed(arguments: list[str]) -> list[str]:
+    """Return the names that a `find` or an `ls` prints, as patterns; none for another program."""
+    program, rest = (arguments or [""])[0], arguments[1:]
+    if program == "find":
+        roots, expression = _find_parts(rest)
+        names = _name_patterns(expression)
+        return [_below(root, names) for root in roots]
+    operands = [token for token in rest if not token.startswith("-")]
+    return [name for token in operands for name in (token, f"{token}/{ANY}")] if program in ("ls", "realpath") else []
+
+
 def _find_parts(rest: list[str]) -> tuple[list[str], list[str]]:
     start = 0
     while start < len(rest) and rest[start] in ("-L", "-H", "-P"):

@@ -19,6 +19,7 @@ _MAX_PATH = 1000
 _SHELL_KEY = re.compile(r"command|cmd|script|shell", re.IGNORECASE)
 _CODE_KEY = re.compile(r"code|source_?code|python", re.IGNORECASE)
 _PATH_KEY = re.compile(r"path|file|dir|dest|source|target|uri|output|name", re.IGNORECASE)
+_HISTORY = re.compile(r"git_(diff|show|log|blame|cat)")
 _SEARCHES = re.compile(r"search|grep|find|query|read", re.IGNORECASE)
 _WHOLE = re.compile(r"delete|remove|move|rename|rm", re.IGNORECASE)
 
@@ -26,12 +27,20 @@ _WHOLE = re.compile(r"delete|remove|move|rename|rm", re.IGNORECASE)
 def judge_tool(policy: Policy, tool: str, inputs: Mapping[str, str]) -> str | None:
     """Return None, or why `tool` may not run with these texts, by the dotted names of its input."""
     reads = only_looks(tool)
+    if _HISTORY.search(tool) and (reason := policy.read_history("")):
+        return reason
     for name, text in inputs.items():
         key = next((part for part in reversed(name.split(".")) if not part.isdecimal()), "")
-        reason = _looked_at(policy, tool, text) if reads else _changed(policy, tool, key, text)
+        reason = _run(policy, key, text) or (_looked_at(policy, tool, text) if reads else _changed(policy, tool, key, text))
         if reason:
             return reason
     return None
+
+
+def _run(policy: Policy, key: str, text: str) -> str | None:
+    if _SHELL_KEY.fullmatch(key):
+        return judge_command(policy, text)
+    return judge_command(policy, f"python3 -c {shlex.quote(text)}") if _CODE_KEY.fullmatch(key) else None
 
 
 def _looked_at(policy: Policy, tool: str, text: str) -> str | None:
@@ -44,10 +53,6 @@ def _looked_at(policy: Policy, tool: str, text: str) -> str | None:
 
 
 def _changed(policy: Policy, tool: str, key: str, text: str) -> str | None:
-    if _SHELL_KEY.fullmatch(key):
-        return judge_command(policy, text)
-    if _CODE_KEY.fullmatch(key):
-        return judge_command(policy, f"python3 -c {shlex.quote(text)}")
     path = _path(text)
     if path is None:
         return None

@@ -137,17 +137,30 @@ class _Analysis(ast.NodeVisitor):
         self.visit(node.iter)
         items = node.iter.elts if isinstance(node.iter, ast.List | ast.Tuple | ast.Set) else None
         for item in items[:32] if items else [None]:
-            if isinstance(node.target, ast.Name):
-                self.names[node.target.id] = self.text(item) if item is not None else self._listed(node.iter)
+            if item is None:
+                self._bind_listed(node.target, node.iter)
+            elif isinstance(node.target, ast.Name):
+                self.names[node.target.id] = self.text(item)
             for statement in node.body + node.orelse:
                 self.visit(statement)
 
     def visit_comprehension(self, node: ast.comprehension) -> None:
         self.visit(node.iter)
-        if isinstance(node.target, ast.Name):
-            self.names[node.target.id] = self._listed(node.iter)
+        self._bind_listed(node.target, node.iter)
         for condition in node.ifs:
             self.visit(condition)
+
+    def _bind_listed(self, target: ast.expr, source: ast.expr) -> None:
+        """Bind a loop's names: one to what is listed, the first of several to the folders of an `os.walk`."""
+        names = target.elts if isinstance(target, ast.Tuple) else [target]
+        walks = len(names) > 1 and isinstance(source, ast.Call) and getattr(source.func, "attr", "") == "walk"
+        for index, name in enumerate(names):
+            if isinstance(name, ast.Name):
+                found = self._listed(source) if len(names) == 1 else ANY
+                if walks and index == 0 and isinstance(source, ast.Call):
+                    root = self._positional(source, 0) if source.args else self._receiver(source)
+                    found = (self.walker.cwd or "" if root in (".", "./") else root) + ANY
+                self.names[name.id] = found
 
     def visit_ListComp(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> None:
         results = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
@@ -167,11 +180,15 @@ class _Analysis(ast.NodeVisitor):
     def _listed(self, node: ast.expr) -> str:
         """Return what iterating over `node` gives: the pattern of a glob, else anything."""
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.args:
+            if node.func.attr == "scandir":
+                return f"{self.text(node.args[0]).rstrip('/')}/{STAR}"
             if node.func.attr in _LISTERS:
                 found = self.text(node.args[0]).replace("**/", ANY).replace("*", STAR).replace("?", STAR)
                 base = self.text(node.func.value) if self._module(node.func.value) != "glob" else ""
                 middle = ANY if node.func.attr == "rglob" else ""
                 return f"{base.rstrip('/')}/{middle}{found}" if base else found
+        elif isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "iterdir":
+            return f"{self._receiver(node).rstrip('/')}/{STAR}"
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "sorted":
             return self._listed(node.args[0]) if node.args else ANY
         return ANY
@@ -193,6 +210,8 @@ class _Analysis(ast.NodeVisitor):
             return self._argument(node)
         if isinstance(node, ast.Call):
             return self._call_value(node)
+        if isinstance(node, ast.Attribute) and node.attr == "path" and isinstance(node.value, ast.Name):
+            return self.names.get(node.value.id, ANY)
         return "python3" if self._module(node) == "sys.executable" else ANY
 
     def _formatted(self, node: ast.expr) -> str:
@@ -284,6 +303,11 @@ class _Analysis(ast.NodeVisitor):
             self._write_all(node, _OS_WRITES[name])
         elif module == "shutil" and name in _SHUTIL:
             self._write_all(node, _SHUTIL[name], tree=name in ("rmtree", "move", "copytree"))
+            if name.startswith("copy"):
+                self.walker.add(Kind.READ_TREE if name == "copytree" else Kind.READ, self._positional(node, 0), "python")
+        elif module == "shutil" and name == "make_archive":
+            for source in [*node.args[2:3], *(k.value for k in node.keywords if k.arg == "root_dir")]:
+                self.walker.add(Kind.READ_TREE, self.text(source), "python")
         elif (module, name) in _SHELL_CALLS:
             self._shell(self._positional(node, 0))
         elif module in _PROCESS_MODULES and _PROCESS_CALL.match(name):

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _INSIDE = re.compile(r"pypto_op\.(state|mcp)(\.\w+)*\Z")
 _COMMAND_LINE = re.compile(r"pypto_op(\.cli|\.__main__)?\Z|(.*/)?pypto_op/(cli|__main__)\.py\Z")
 _GIT_MODULES = {"git", "pygit2", "dulwich"}
-_MAX_PATH = 400
+_MAX_PATH, _MAX_NAMES = 400, 4000
 
 
 def is_path(text: str) -> bool:
@@ -43,7 +43,7 @@ def note_mentions(walker: Walker, tree: ast.Module, argv: list[str], *, goldens:
         note_state_call(walker, words)
     if {name.partition(".")[0] for name in modules} & _GIT_MODULES:
         walker.add(Kind.HISTORY, "", "python")
-    for text in dict.fromkeys([*modules, *strings]) if goldens else ():
+    for text in list(dict.fromkeys([*modules, *strings]))[:_MAX_NAMES] if goldens else ():
         _note_read(walker, text)
 
 

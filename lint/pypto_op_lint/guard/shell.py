@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from pypto_op_lint.guard.effects import Effect, Kind
+from pypto_op_lint.guard.file_calls import names_listed
 from pypto_op_lint.guard.state_calls import note_state_call
 from pypto_op_lint.guard.words import ANY, STAR, Expander, Node, Variables, clean, is_known
 
@@ -100,6 +101,8 @@ class Walker:
         self.aliases: dict[str, str] = {}
         self.stdin: str | None = None
         """What the current command reads, as a pattern; None when it is not known."""
+        self.listed: list[str] = []
+        """The names, as patterns, that `find` or `ls` prints into the current command."""
         self.written: dict[str, str] = {}
         """Text that the command itself puts into files, by absolute path: it may run them a line later."""
         self.depth = 0
@@ -253,9 +256,11 @@ class Walker:
         self._restore(*kept)
         outer, self.stdin = self.stdin, self._output_of([command["X"]])
         kept = self.variables.copy(), self.cwd, dict(self.functions)
+        words = ((command["X"].get("Cmd") or {}).get("Args") or []) if self.stdin is None else []
+        self.listed = names_listed([text for word in words for text in self._quiet_fields(word)])
         self._statement(command["Y"])
         self._restore(*kept)
-        self.stdin = outer
+        self.stdin, self.listed = outer, []
 
     def _do_Subshell(self, command: Node) -> None:
         self.in_subshell(command.get("Stmts") or [])

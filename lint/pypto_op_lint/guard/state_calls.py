@@ -32,23 +32,23 @@ def action_of(rest: list[str]) -> str:
     return "" if "--help" in line.options or "-h" in line.options else (line.operands or [""])[0]
 
 
-def state_action(words: list[str]) -> str:
-    """Return the action of a state call among `words`, or an empty string."""
+def state_action(words: list[str], *, loose: bool = False) -> str:
+    """Return the action of a state call among `words`, or an empty string; `loose` for any program's `state ACTION`."""
     for index, word in enumerate(words):
         if word != "state":
             continue
         before, rest = words[:index], words[index + 1 :]
         named = any(CALLER.fullmatch(token) for token in before) or any(t.startswith("--op-dir") for t in words)
         action = action_of(rest)
-        if action and (named or (index == 1 and _ACTION.fullmatch(action))):
+        if action and (named or (loose and index == 1 and _ACTION.fullmatch(action))):
             return action
     return ""
 
 
-def note_state_call(walker: Walker, texts: Iterable[str]) -> None:
+def note_state_call(walker: Walker, texts: Iterable[str], *, loose: bool = False) -> None:
     """Note the state call that stands in `texts`, each one word or many."""
     words = [word for text in texts for word in _words(text)]
-    action = state_action(words)
+    action = state_action(words, loose=loose)
     if action:
         walker.add(Kind.STATE, action, "pypto-op state")
 

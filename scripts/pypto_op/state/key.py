@@ -1,7 +1,7 @@
 """The key that seals verdicts and journal lines: one per user, outside every operator's directory, 0600.
 
-Limit, said plainly: a process that runs as the same user can read it. Guards deny agents that read, and a
-gate re-verifies whatever is not sealed; the seal is no defence against the owner of the account.
+Limit, said plainly: a process that runs as the same user can read it. The hooks refuse agents the reads that they
+can see, and a gate re-verifies whatever is not sealed; the seal is no defence against the owner of the account.
 """
 
 from __future__ import annotations
