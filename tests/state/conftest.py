@@ -14,7 +14,7 @@ from pypto_op.state.machine import action_row, step
 from pypto_op.state.model import phase_name, phases
 from pypto_op.workspace import OpWorkspace
 
-needs_a_person = pytest.mark.skipif(callers.no_person() is not None, reason="the tests run under an agent; a person runs this")
+needs_a_person = pytest.mark.skipif(callers.no_person() is not None, reason="needs to run outside every harness")
 
 FREEZES = {
     "complete_stage": {

@@ -163,6 +163,7 @@ def harness(tmp_path):
     return [str(program)]
 
 
+@needs_a_person
 @pytest.mark.parametrize("mark", ["CLAUDECODE", "OPENCODE"])
 @pytest.mark.parametrize("words", [["fail_stage", "--stage", "1", "--as", "owner"], ["adopt", "--reason", "mine"]])
 def test_a_terminal_that_an_agent_made_is_no_persons(guarded, mark, words):
@@ -175,6 +176,7 @@ def test_a_terminal_that_an_agent_made_is_no_persons(guarded, mark, words):
     assert (root / ".orchestrator_journal.jsonl").read_bytes() == before
 
 
+@needs_a_person
 def test_the_harness_itself_is_known_where_it_marks_nothing(guarded, harness):
     root, _ = guarded
     code, output = in_terminal(["adopt", "--op-dir", root, "--reason", "mine"], "relu\n", under=harness)
@@ -191,6 +193,7 @@ os.rename(sys.argv[1] + ".new", sys.argv[1])
 """
 
 
+@needs_a_person
 @pytest.mark.skipif(not shutil.which("setsid"), reason="no setsid here")
 def test_a_program_that_left_the_harness_and_made_a_terminal_is_no_person(guarded, tmp_path):
     root, _ = guarded
@@ -212,6 +215,7 @@ def in_shell(root, *words, under=UNMARKED, **env):
     return done.returncode, done.stdout + done.stderr
 
 
+@needs_a_person
 def test_an_agent_moves_no_state_without_a_token_where_none_was_asked_for(planted, harness):
     ws = planted(2)
     code, output = in_shell(ws.root, "fail_stage", "--stage", "2", CLAUDECODE="1")
@@ -221,6 +225,7 @@ def test_an_agent_moves_no_state_without_a_token_where_none_was_asked_for(plante
     assert in_shell(ws.root, "status", CLAUDECODE="1")[0] == 0
 
 
+@needs_a_person
 def test_an_agents_init_issues_the_token_that_its_later_calls_need(tmp_path, harness):
     root = tmp_path / "custom" / "relu"
     root.mkdir(parents=True)

@@ -9,9 +9,9 @@ terminal which a person opened, looks like that person.
 
 from __future__ import annotations
 
+import functools
 import os
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -62,7 +62,7 @@ def no_person() -> str | None:
     harness = harness_above()
     if harness:
         return harness.sign
-    above = list(_processes())[1:]
+    above = _processes()[1:]
     if not above:
         return None
     program = next(iter(_programs(*above[-1][:2])), "")
@@ -71,16 +71,25 @@ def no_person() -> str | None:
     return None
 
 
-def _processes() -> Iterator[tuple[str, list[str], dict[str, str]]]:
-    """Yield name, command line and first environment of this process and those above it, without the first of all."""
+@functools.cache
+def _processes() -> tuple[tuple[str, list[str], dict[str, str]], ...]:
+    """Return name, command line and first environment of this process and those above it, without the first of all.
+
+    Looked up once: what stood above a process at its first call is what it came from.
+    """
     import psutil
 
     own = psutil.Process()
+    found = []
     for process in [own, *own.parents()]:
         if process.pid == 1:
-            return
-        facts = process.as_dict(["name", "cmdline", "environ"], ad_value=None)
-        yield facts["name"] or "", facts["cmdline"] or [], facts["environ"] or {}
+            break
+        try:
+            facts = process.as_dict(["name", "cmdline", "environ"], ad_value=None)
+        except psutil.NoSuchProcess:  # it ended meanwhile; what stands above it does not change
+            continue
+        found.append((facts["name"] or "", facts["cmdline"] or [], facts["environ"] or {}))
+    return tuple(found)
 
 
 def _programs(name: str, command: list[str]) -> list[str]:
