@@ -116,6 +116,9 @@ def test_a_file_of_one_s_own_and_those_of_the_bundles_commands_are_no_theft(harn
     op = harness.workspace / OP
     harness.before("Bash", CODER, command="true")
     (op / "README.md").write_text("# soft, again\n")
+    for folder in ("output", "modules/output/run", "modules/__pycache__", ".ruff_cache"):  # what tools leave behind
+        (op / folder).mkdir(parents=True, exist_ok=True)
+        (op / folder / "x.json").write_text("{}")
     assert "does not own it" not in _bash(harness, "./a.out", CODER)
     (op / "test_soft.py").write_text("import torch  # generated\n")
     assert "does not own it" not in _bash(harness, "cd custom && pypto-op tests new soft", "pypto-op:pypto-op-designer")
