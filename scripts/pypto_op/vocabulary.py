@@ -91,6 +91,7 @@ class Outcome(_Word):
     TIMED_OUT = "timed_out"
     BAD_OUTPUT = "bad_output"
     FORBIDDEN = "forbidden"
+    DOES_NOT_FIT = "does_not_fit"
     UNAVAILABLE = "unavailable"
 
 

@@ -52,10 +52,10 @@ class TestStructureOnly:
         assert result.sentinel_left == (640,), "nothing was computed, and it shows"
 
     def test_what_the_passes_refuse_is_still_refused(self, operator: OpWorkspace) -> None:
-        wide = kernels.GOOD.replace("32]", "4096]").replace("(16, 32)", "(16, 4096)")
+        wide = kernels.GOOD.replace("32]", "2048]").replace("(16, 32)", "(16, 2048)").replace("tile * 2.0", "tile + tile * 2.0")
         operator.impl.write_text(wide)
         with sim.SimBackend().open(operator.impl, "double_wrapper", operator, limits=QUICK) as session:
-            result = session.run("case", [torch.ones(16, 4096)])
+            result = session.run("case", [torch.ones(16, 2048)])
         assert result.outcome is Outcome.EXCEPTION
         assert "exceeds MEM_UB" in result.detail
 

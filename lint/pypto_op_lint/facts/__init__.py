@@ -16,13 +16,13 @@ from pypto_op_lint.facts.evaluator import Evaluator
 from pypto_op_lint.facts.flow import lasting
 from pypto_op_lint.facts.launches import Launches
 from pypto_op_lint.facts.tensors import Tensors
+from pypto_op_lint.facts.unused import WRAPPER_NAME, unused_functions
 from pypto_op_lint.facts.values import Func, Path
 from pypto_op_lint.facts.writes import Writes
 from pypto_op_lint.tree import Function, Site, Tree
 
 JIT = "pypto.frontend.jit"
 INLINED = "pypto.frontend.function"
-_WRAPPER_NAME = re.compile(r"(?:\w+_wrapper|launch_\w+|run_\w+)\Z")
 _SELF_TEST_NAME = re.compile(r"(?:_?validate\w*|_?make_inputs|_?main|_?self_test|_?demo|_?test\w*|test_\w+|_?bench\w*)\Z")
 
 
@@ -252,7 +252,7 @@ class Facts:
         """Host functions that a caller of the operator uses: `*_wrapper`, `launch_*`, `run_*` of the module."""
         found: dict[int, Function] = {}
         for name, bindings in self.tree.module.bindings.items():
-            if _WRAPPER_NAME.match(name):
+            if WRAPPER_NAME.match(name):
                 for binding in lasting(bindings):
                     for value in self.ev.bound(binding, self.tree.module):
                         if isinstance(value, Func) and not self.is_kernel(value.function):
@@ -279,13 +279,26 @@ class Facts:
         exempt = {
             id(f)
             for f in self.tree.functions
-            if not _WRAPPER_NAME.match(f.name)
+            if not WRAPPER_NAME.match(f.name)
             and (_SELF_TEST_NAME.match(f.name) or (id(f) in only_main and f.name.startswith("_")))
         }
         roots = [f for f in self.tree.functions if id(f) not in exempt and f.owner is None]
         live = [c.function for c in calls.calls_in(s for s in self.tree.module_sites if not s.in_main)]
         reached = calls.reach([*roots, *live, *self.wrappers], stop=self.kernels)
         return [f for f in reached if id(f) not in self._graph_ids]
+
+    def is_unused(self, function: Function) -> bool:
+        """Whether nothing in the file leads to a function of the module, or to the one that `function` is nested in.
+
+        Names decide, not calls: whoever is named in code that runs, or in a string, counts as used.
+        """
+        while function.owner is not None:
+            function = function.owner
+        return id(function) in self._unused
+
+    @cached_property
+    def _unused(self) -> frozenset[int]:
+        return unused_functions(self)
 
     @cached_property
     def _product_ids(self) -> set[int]:

@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from pypto_op_lint.facts.tensors import TENSOR_ANNOTATIONS
-from pypto_op_lint.facts.values import Path, Result, Seq, Value
+from pypto_op_lint.facts.values import Const, Member, Path, Result, Seq, Value
 
 if TYPE_CHECKING:
     from pypto_op_lint.facts import Facts
+    from pypto_op_lint.tree import Parameter
 
 _DYNAMIC = frozenset({"pypto.DYNAMIC", "pypto.DYN"})
+_MAKES_SYMBOL = frozenset({"pypto.frontend.dynamic", "pypto.SymbolicScalar", "pypto.symbolic_scalar"})
+"""Calls whose result stands for a dynamic axis, as pypto.DYNAMIC does; with a name, the same axis wherever it stands."""
 _MOST_DEPTH = 8
 
 
@@ -47,6 +50,31 @@ def has_dynamic_axis(facts: Facts) -> bool:
     return False
 
 
+def axis_marks(facts: Facts, parameter: Parameter) -> list[bool | None] | None:
+    """For each axis of a kernel's tensor: dynamic, not dynamic, or not known; None where the axes are not told one by one."""
+    annotation = parameter.node.annotation
+    declared = shape_and_dtype(facts, annotation.annotation) if annotation is not None else None
+    values = facts.ev.values(declared[0]) if declared is not None and declared[0] is not None else ()
+    if len(values) != 1 or not isinstance(values[0], Seq):
+        return None
+    return [_axis(item) for item in values[0].items]
+
+
+def _axis(values: tuple[Value, ...]) -> bool | None:
+    if any(_marks(value, 0) or getattr(value, "value", None) == -1 for value in values):
+        return True
+    return False if all(isinstance(value, Const) or _is_size(value) for value in values) else None
+
+
+def _is_size(value: Value) -> bool:
+    """`x.shape[1]`, also unpacked: a number when the kernel is built."""
+    while isinstance(value, Member):
+        if value.name == "shape":
+            return True
+        value = value.base
+    return False
+
+
 def _dynamic(facts: Facts, node: cst.BaseExpression) -> bool:
     parts: list[cst.BaseExpression] = []
     if isinstance(node, cst.Subscript):
@@ -63,6 +91,8 @@ def _marks(value: Value, depth: int) -> bool:
         return False
     if isinstance(value, Path):
         return value.name in _DYNAMIC
+    if isinstance(value, Result):
+        return value.callee in _MAKES_SYMBOL
     if isinstance(value, Seq):
         return any(_marks(inner, depth + 1) or getattr(inner, "value", None) == -1 for item in value.items for inner in item)
     return False

@@ -49,7 +49,7 @@ class Evaluator:
     """Evaluates expressions of one tree; results are kept.
 
     `arguments` is filled in by the call graph: for each function, where it is called from; `decorated`: what it
-    decorates. Of an open function, a kernel,
+    decorates; `ops` by `custom_ops`. Of an open function, a kernel,
     the arguments are values of the run and stay unknown even when the file passes constants. An exported one, a wrapper,
     has callers outside the file: what the file itself passes is not all.
     """
@@ -66,6 +66,7 @@ class Evaluator:
         self._unsettled: set[int] = set()
         self._asked_parameters = 0
         self._depth = 0
+        self.ops: dict[str, list[Func]] | None = None
         self.attribute_stores = objects.attribute_stores(tree)
         self.changed_containers = objects.changed_containers(tree)
 
@@ -75,6 +76,7 @@ class Evaluator:
             self._kept.pop(key, None)
         self._unsettled.clear()
         self._returns.clear()
+        self.ops = None
 
     def values(self, node: cst.CSTNode | None) -> Values:
         """Return everything `node` may stand for; never empty."""

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from pypto_op_lint.facts import arithmetic
-from pypto_op_lint.facts.values import Const, Func, Path, Result, Seq, Value
+from pypto_op_lint.facts.custom_ops import MAKES_OP
+from pypto_op_lint.facts.values import Cls, Const, Func, Instance, Path, Result, Seq, Value
 
 if TYPE_CHECKING:
     from pypto_op_lint.facts.evaluator import Evaluator
@@ -17,6 +18,7 @@ PASSES_FUNCTION_ON = {
     "functools.lru_cache", "functools.cache", "functools.wraps", "functools.partial", "torch.compile", "torch.no_grad",
     "torch.inference_mode", "torch.jit.ignore", "builtins.staticmethod", "builtins.classmethod",
     "torch.jit.unused", "torch._dynamo.disable", "torch.compiler.disable", "torch.vmap", "torch.func.vmap",
+    "torch.compiler.compile", "torch.compiler.allow_in_graph", "torch._dynamo.allow_in_graph", "torch.enable_grad",
 }  # fmt: skip
 """Calls that hand back the function they are given, as far as its behaviour goes."""
 
@@ -58,10 +60,13 @@ def called(ev: Evaluator, name: str, node: cst.Call) -> Iterable[Value]:
         made = [Func(f.function, f.bound, via_jit=True) for f in ev.functions(plain[0])]
         if made:
             return made
+    if name in MAKES_OP and len(plain) > 1:
+        return ev.functions(plain[1]) or (Result(name, node),)
     if name in PASSES_FUNCTION_ON and plain:
         bound = len(plain) - 1 if name == "functools.partial" else 0
         made = [Func(f.function, f.bound + bound, f.via_jit) for f in ev.functions(plain[0])]
-        foreign = [v for v in ev.values(plain[0]) if isinstance(v, Path)] if name != "functools.wraps" else []
+        callables = (Path, Instance, Cls)
+        foreign = [v for v in ev.values(plain[0]) if isinstance(v, callables)] if name != "functools.wraps" else []
         if made or foreign:
             return [*made, *foreign]
     return arithmetic.builtin_call(ev, name, node) or (Result(name, node),)

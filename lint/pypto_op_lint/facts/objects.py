@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import libcst as cst
 
+from pypto_op_lint.facts import custom_ops
 from pypto_op_lint.facts.values import (
     ANY,
     NOTHING_KNOWN,
@@ -32,6 +33,7 @@ _CHANGING = {
 }  # fmt: skip
 
 AUTOGRAD = {"torch.autograd.Function", "torch.autograd.function.Function"}
+_OPERATORS = "torch.ops."
 _PUTTING = {"append", "insert", "setdefault", "__setitem__"}
 _TAKING = {"get", "setdefault", "pop"}
 
@@ -115,7 +117,13 @@ def changed(ev: Evaluator, value: Value, name: str) -> Value:
 def attribute(ev: Evaluator, base: Value, name: str) -> Iterable[Value]:
     """Return what `base.name` may be."""
     if isinstance(base, Path):
+        if base.name.startswith(_OPERATORS):
+            own = custom_ops.registered(ev).get(f"{base.name.removeprefix(_OPERATORS)}.{name}")
+            if own:
+                return list(own)
         return (Path(f"{base.name}.{name}"),)
+    if isinstance(base, Func) and name == "default":
+        return (base,)  # the one overload of an operator that the file registered
     if isinstance(base, Table):
         return base.entries.get(name, (Member(base, name),))
     if isinstance(base, Seq) and name in base.names:

@@ -10,7 +10,7 @@ from pypto_op_lint.facts.bindings import dotted
 from pypto_op_lint.facts.flow import visible
 from pypto_op_lint.facts.foreign import method_called
 from pypto_op_lint.facts.objects import AUTOGRAD, stored_in
-from pypto_op_lint.facts.values import Func
+from pypto_op_lint.facts.values import Func, Result
 from pypto_op_lint.pypto_names import names
 from pypto_op_lint.tree import Binding, Function, Parameter
 
@@ -215,6 +215,8 @@ class Tensors:
     def _host_call(self, node: cst.Call) -> bool:
         callees = self._ev.values(node.func)
         functions = [v.function for v in callees if isinstance(v, Func)]
+        if any(isinstance(v, Result) and v.callee.startswith("torch.nn.") for v in callees):
+            return True  # `torch.nn.ConstantPad1d(...)(x)`
         for name in self._facts.callee_names(node):
             if name.startswith("torch.") and name not in _NOT_TENSOR_CALLS:
                 return not name.startswith(_NOT_TENSOR_MODULES)

@@ -4,11 +4,10 @@ import libcst as cst
 
 from pypto_op.vocabulary import Severity
 from pypto_op_lint.examples import BODY, impl
+from pypto_op_lint.facts.tiles import CONVOLUTION, CUBE, OPTION_WORDS, OPTIONS, VECTOR
 from pypto_op_lint.rule import IMPLS, Invalid, Rule, Valid
 
-SETTERS = {"pypto.set_vec_tile_shapes", "pypto.set_cube_tile_shapes"}
-_OPTIONS = {"pypto.options", "pypto.set_options"}
-_TILES = {"vec_tile_shapes", "cube_tile_shapes"}
+SETTERS = {VECTOR, CUBE, CONVOLUTION}
 _UNTILED = BODY.split("\n", 1)[1]
 
 
@@ -16,8 +15,8 @@ class TileSet(Rule):
     """Neither a kernel nor a helper it calls sets a tile shape.
 
     What it does:
-        Follows the calls from each kernel and looks for `pypto.set_vec_tile_shapes`, `pypto.set_cube_tile_shapes`, or
-        `pypto.set_options` with one of them.
+        Follows the calls from each kernel and looks for `pypto.set_vec_tile_shapes`, `pypto.set_cube_tile_shapes`,
+        `pypto.set_conv_tile_shapes`, or `pypto.set_options` with one of them.
 
     Why:
         Every operation needs the tile of its unit when it is created. Without one, compilation ends with F21004,
@@ -52,6 +51,7 @@ class TileSet(Rule):
         Valid(impl()),
         Valid(impl("_tiles()\n" + _UNTILED, before="def _tiles():\n    pypto.set_vec_tile_shapes(64, 128)\n")),
         Valid(impl("set_tile(64, 128)\n" + _UNTILED, before="set_tile = pypto.set_vec_tile_shapes\n")),
+        Valid(impl("pypto.set_conv_tile_shapes(_TILE)\n" + _UNTILED, before="_TILE = pypto.pypto_impl.TileL1Info()\n")),
         Valid(impl("pypto.set_options(vec_tile_shapes=[64, 128])\n" + _UNTILED)),
     ]
     INVALID = [
@@ -77,7 +77,7 @@ class TileSet(Rule):
     def check_file(self) -> None:
         """Look for a setter behind each kernel."""
         setters = [
-            site for site, node, names in self.facts.foreign_calls if names & SETTERS or (names & _OPTIONS and _sets_tile(node))
+            site for site, node, names in self.facts.foreign_calls if names & SETTERS or (names & OPTIONS and _sets_tile(node))
         ]
         for kernel in self.facts.kernels:
             reached = {id(f) for f in self.facts.calls.reach([kernel])}
@@ -86,4 +86,4 @@ class TileSet(Rule):
 
 
 def _sets_tile(node: cst.Call) -> bool:
-    return any(arg.keyword is not None and arg.keyword.value in _TILES for arg in node.args)
+    return any(arg.keyword is not None and arg.keyword.value in OPTION_WORDS for arg in node.args)

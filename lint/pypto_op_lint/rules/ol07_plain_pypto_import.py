@@ -17,9 +17,9 @@ class PlainPyptoImport(Rule):
     """pypto is not imported by a plain `import pypto`, or also in another way.
 
     What it does:
-        Wants `import pypto` at module level, and refuses `import pypto as x`, `import pypto.x`, `from pypto ... import x`,
-        `importlib.import_module("pypto")`, `__import__("pypto")`, `sys.modules["pypto"]` and text handed to `exec` that
-        imports it, anywhere in live code, functions included.
+        Wants `import pypto` at module level, and refuses `import pypto as x` (also as `pypto`), `import pypto.x`,
+        `from pypto ... import x`, `importlib.import_module("pypto")`, `__import__("pypto")`, `sys.modules["pypto"]` and
+        text handed to `exec` that imports it, anywhere in live code, functions included.
 
     Why:
         Every other tool of the workflow finds pypto's calls by the name `pypto`; a second name hides calls from readers
@@ -54,6 +54,7 @@ class PlainPyptoImport(Rule):
     INVALID = [
         Invalid(impl(head=HEAD.replace("import pypto\n", ""))),
         Invalid(impl(head=HEAD + "import pypto as pt\n"), lines=(8,)),
+        Invalid(impl(head=HEAD.replace("import pypto\n", "import pypto as pypto\n")), lines=(3,)),
         Invalid(impl(head=HEAD + "import pypto.frontend\n"), lines=(8,)),
         Invalid(impl(head=HEAD + "from pypto.experimental import nop\n"), lines=(8,)),
         Invalid(impl(head=HEAD + "from pypto import *\n"), lines=(8,)),
@@ -74,8 +75,9 @@ class PlainPyptoImport(Rule):
             asname = alias.asname.name if alias.asname is not None else None
             if path.split(".")[0] != "pypto":
                 continue
-            if isinstance(asname, cst.Name) and (path != "pypto" or asname.value != "pypto"):
-                self.report(alias, f"`import {path} as {asname.value}` gives pypto a second name")
+            if isinstance(asname, cst.Name):
+                second = f"gives {path} a second name" if asname.value != path else "is not the plain import"
+                self.report(alias, f"`import {path} as {asname.value}` {second}")
             elif path != "pypto":
                 self.report(alias, f"`import {path}` imports a part of pypto")
 

@@ -13,18 +13,21 @@ from pypto_op_lint.tree import Site
 
 _IMPL = re.compile(r"\w+_impl\Z")
 _NO_TENSOR = re.compile(r"(?:self|cls|cfg|conf|config|args|opts?|options|params?|dims?|shapes?|sizes?|meta|case|spec)\Z")
+_ATTRIBUTES = frozenset({"T", "mT", "H", "mH"})
+_METHODS = frozenset({"t", "t_", "adjoint"})
 
 
 class GoldenPureTorch(Rule):
     """The golden uses pypto, `.T` or `.t()`.
 
     What it does:
-        Reports every import of pypto or of an implementation, functions and importlib included, the attribute `.T` of a
-        tensor, and calls of `.t()` without arguments or `torch.t(x)`.
+        Reports every import of pypto or of an implementation, functions and importlib included; the attributes `.T`, `.mT`,
+        `.H` and `.mH` of a tensor; calls of `.t()`, `.t_()` and `.adjoint()` without arguments, `torch.t(x)` and
+        `torch.adjoint(x)`. What says its axes (`transpose`, `permute`, `swapaxes`) may stay.
 
     Why:
-        The golden is the truth that the kernel is measured with: it must not share code with it. `.T` and `.t()` have no
-        counterpart in pypto and hide a layout change from the inventory.
+        The golden is the truth that the kernel is measured with: it must not share code with it. `.T`, `.t()` and their
+        like have no counterpart in pypto and hide a layout change from the inventory.
 
     Example:
         def scores_golden(q, k):
@@ -43,7 +46,7 @@ class GoldenPureTorch(Rule):
     name = "golden-pure-torch"
     severity = Severity.S1
     artifacts = GOLDENS
-    needs = frozenset({"foreign_calls"})
+    needs = frozenset({"foreign_calls", "tensors"})
     MESSAGE = "the golden is not plain torch"
     FIX_HINT = "write the golden with torch alone, and transposes as torch.transpose(x, -1, -2)"
 
@@ -52,6 +55,8 @@ class GoldenPureTorch(Rule):
         Valid('"""Never `import pypto` here, nor x.T."""\n' + GOLDEN, artifact=Artifact.GOLDEN),
         Valid(GOLDEN + "\n\nclass Dims:\n    T = 64\n\n\nTOKENS = Dims.T\n", artifact=Artifact.GOLDEN),
         Valid(GOLDEN.replace("torch.exp(x)", "torch.transpose(x, 0, 1)"), artifact=Artifact.MODULE_GOLDEN, phase=1),
+        Valid(GOLDEN.replace("(x):", "(x, sizes, p):").replace("torch.exp(x)", "torch.exp(x) * p.H"), artifact=Artifact.GOLDEN),
+        Valid(GOLDEN.replace("torch.exp(x)", "x.swapaxes(-1, -2)"), artifact=Artifact.GOLDEN),
         Valid("from pypto_helpers_of_ours import scale\n" + GOLDEN, artifact=Artifact.GOLDEN),
     ]
     INVALID = [
@@ -62,27 +67,41 @@ class GoldenPureTorch(Rule):
         Invalid(GOLDEN.replace("torch.exp(x)", "x.T"), artifact=Artifact.GOLDEN),
         Invalid(GOLDEN.replace("torch.exp(x)", "torch.exp(x).t()"), artifact=Artifact.MODULE_GOLDEN, phase=1),
         Invalid(GOLDEN.replace("torch.exp(x)", "torch.t(x)"), artifact=Artifact.GOLDEN),
+        Invalid(GOLDEN.replace("torch.exp(x)", "x.mT @ x"), artifact=Artifact.GOLDEN),
+        Invalid(GOLDEN.replace("torch.exp(x)", "torch.exp(x).H"), artifact=Artifact.GOLDEN),
+        Invalid(GOLDEN.replace("torch.exp(x)", "x.adjoint()"), artifact=Artifact.GOLDEN),
+        Invalid(GOLDEN.replace("torch.exp(x)", 'getattr(x, "mT")'), artifact=Artifact.GOLDEN),
     ]
 
     def visit_Attribute(self, site: Site) -> None:
-        """`x.T`."""
+        """`x.T`, `x.mT`, `x.mH`, `x.H`."""
         node: cst.Attribute = site.node  # type: ignore[assignment]
-        if node.attr.value != "T" or (isinstance(node.value, cst.Name) and _NO_TENSOR.match(node.value.value)):
+        word = node.attr.value
+        if word not in _ATTRIBUTES or (isinstance(node.value, cst.Name) and _NO_TENSOR.match(node.value.value)):
             return
         values = self.facts.ev.values(node.value)
-        if not any(isinstance(v, (Instance, Cls, Const, Table)) or _is_module(v) for v in values):
-            self.report(site, f"`{self.code(node)}` transposes in a way that pypto does not have")
+        known = any(isinstance(v, (Instance, Cls, Const, Table)) or _is_module(v) for v in values)
+        # `H` is also what a size is called.
+        if not known and (word != "H" or self.facts.tensors.on_host(node.value)):
+            self._tell(site)
 
     def visit_Call(self, site: Site) -> None:
-        """`x.t()` and `torch.t(x)`."""
+        """`x.t()`, `x.adjoint()`, `torch.t(x)`, and names in strings: `getattr(x, "T")`, `operator.attrgetter("T")`."""
         node: cst.Call = site.node  # type: ignore[assignment]
-        method = isinstance(node.func, cst.Attribute) and node.func.attr.value == "t" and not node.args
-        if method or "torch.t" in self.facts.callee_names(node):
-            self.report(site, f"`{self.code(node)}` transposes in a way that pypto does not have")
-        elif "builtins.getattr" in self.facts.callee_names(node) and len(node.args) > 1:
-            name = self.facts.ev.constant(node.args[1].value)
-            if name is not None and name.value in ("T", "t"):
-                self.report(site, f"`{self.code(node)}` transposes in a way that pypto does not have")
+        names = self.facts.callee_names(node)
+        method = isinstance(node.func, cst.Attribute) and node.func.attr.value in _METHODS and not node.args
+        if method or any(n.startswith("torch.") and n.rpartition(".")[2] in _METHODS for n in names):
+            self._tell(site)
+            return
+        by_name = [arg.value for arg in node.args[1:2]] if "builtins.getattr" in names else []
+        if names & {"operator.attrgetter", "operator.methodcaller"}:
+            by_name = [arg.value for arg in node.args[:1]]
+        for wanted in map(self.facts.ev.constant, by_name):
+            if wanted is not None and str(wanted.value) in _ATTRIBUTES | _METHODS:
+                self._tell(site)
+
+    def _tell(self, site: Site) -> None:
+        self.report(site, f"`{self.code(site.node)}` transposes in a way that pypto does not have")
 
     def check_file(self) -> None:
         """Imports."""

@@ -14,8 +14,8 @@ class DynamicAxisMarked(Rule):
     """No axis of the kernel's tensors is dynamic.
 
     What it does:
-        Warns when no tensor annotation of the kernel has `pypto.DYNAMIC`, unless DESIGN.md or SPEC.md says that the operator
-        has no dynamic axis (`dynamic_axes: []`).
+        Warns when no tensor annotation of the kernel has `pypto.DYNAMIC`, `pypto.frontend.dynamic("T")` or -1, unless
+        DESIGN.md or SPEC.md says that the operator has no dynamic axis (`dynamic_axes: []`).
 
     Why:
         A kernel with fixed shapes is compiled again for every length.
@@ -42,6 +42,7 @@ class DynamicAxisMarked(Rule):
         Valid(impl()),
         Valid(impl(parameters=STATIC), files={"DESIGN.md": _FRONT.format("[]")}),
         Valid(impl(parameters=STATIC.replace("[64, 128]", "SHAPE"), before="SHAPE = [pypto.DYNAMIC, 128]\n")),
+        Valid(impl(parameters=STATIC.replace("64, 128", "T, 128"), before='T = pypto.frontend.dynamic("T")\n')),
     ]
     INVALID = [
         Invalid(impl(parameters=STATIC)),

@@ -1,18 +1,13 @@
 """OL48: tile shapes are numbers that are known before the kernel is compiled."""
 
-from collections.abc import Iterator
-
 import libcst as cst
 
 from pypto_op.vocabulary import Severity
 from pypto_op_lint.examples import BODY, impl
-from pypto_op_lint.facts.values import Const, Member, Param, Result, Seq, Table, Value
+from pypto_op_lint.facts.tiles import tile_settings
+from pypto_op_lint.facts.values import Const, Member, Param, Result, Seq, Value
 from pypto_op_lint.nodes import children
 from pypto_op_lint.rule import IMPLS, Invalid, Rule, Valid
-
-_VEC, _CUBE = "pypto.set_vec_tile_shapes", "pypto.set_cube_tile_shapes"
-_OPTIONS = {"pypto.set_options", "pypto.options"}
-_CUBE_NAMES = ("m", "k", "n")
 
 Values = tuple[Value, ...]
 
@@ -118,64 +113,15 @@ class KnownTile(Rule):
 
     def check_file(self) -> None:
         """Check every tile setter of the graph."""
-        graph = {id(site) for site in self.facts.graph_sites(cst.Call)}
-        for site, node, names in self.facts.foreign_calls:
-            if id(site) not in graph:
-                continue
-            if _VEC in names:
-                self._vector(node)
-            elif _CUBE in names:
-                self._matrix(node)
-            elif names & _OPTIONS:
-                self._options(node)
-
-    def _vector(self, call: cst.Call) -> None:
-        if not call.args:
-            self.report(call, "`set_vec_tile_shapes` is called without a shape")
-        for arg in call.args:
-            for node, values in self._spread(arg):
-                self._number(node, values)
-
-    def _matrix(self, call: cst.Call) -> None:
-        given: dict[str, tuple[cst.CSTNode, Values]] = {}
-        place = 0
-        for arg in call.args:
-            if arg.star == "**":
-                tables = [v for v in self.facts.ev.values(arg.value) if isinstance(v, Table)]
-                given |= {str(name): (arg.value, values) for table in tables for name, values in table.entries.items()}
-            elif arg.keyword is not None:
-                given[arg.keyword.value] = (arg.value, self.facts.ev.values(arg.value))
-            else:
-                for node, values in self._spread(arg):
-                    given[(*_CUBE_NAMES, "enable_split_k", "")[min(place, 4)]] = (node, values)
-                    place += 1
-        for name in _CUBE_NAMES:
-            if name in given:
-                self._pair(name, *given[name])
-
-    def _options(self, call: cst.Call) -> None:
-        """`pypto.set_options(vec_tile_shapes=[...], cube_tile_shapes=[m, k, n])`."""
-        for arg in call.args:
-            word = arg.keyword.value if arg.keyword is not None else ""
-            for value in self.facts.ev.values(arg.value) if word in ("vec_tile_shapes", "cube_tile_shapes") else ():
-                if not isinstance(value, Seq):
-                    self._refuse(arg.value, self._why(value))
-                elif word == "vec_tile_shapes":
-                    for item in value.items:
-                        self._number(arg.value, item)
-                else:
-                    for name, item in zip(_CUBE_NAMES, value.items, strict=False):
-                        self._pair(name, arg.value, item)
-
-    def _spread(self, arg: cst.Arg) -> Iterator[tuple[cst.BaseExpression, Values]]:
-        values = self.facts.ev.values(arg.value)
-        if arg.star != "*":
-            yield arg.value, values
-        elif len(values) == 1 and isinstance(values[0], Seq):
-            for item in values[0].items:
-                yield arg.value, item
-        else:
-            yield arg.value, values
+        for setting in tile_settings(self.facts):
+            for place, value in setting.unread:
+                self._refuse(place, self._why(value))
+            if setting.vector == []:
+                self.report(setting.site, "`set_vec_tile_shapes` is called without a shape")
+            for place, values in setting.vector or ():
+                self._number(place, values)
+            for name, (place, values) in (setting.cube or {}).items():
+                self._pair(name, place, values)
 
     def _pair(self, name: str, node: cst.CSTNode, values: Values) -> None:
         if _has_call(node):

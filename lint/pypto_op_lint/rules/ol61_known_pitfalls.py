@@ -84,6 +84,8 @@ class KnownPitfalls(Rule):
         Invalid(impl(_TILES + "out[:] = pypto.add(x, pypto.Element(pypto.DT_FP32, 1.0))\n")),
         Invalid(impl(_TILES + "one = pypto.Element(pypto.DT_FP32, 1.0)\nout[:] = pypto.add(x, one)\n")),
         Invalid(impl(_TILES + "out[:] = pypto.cast(x, pypto.DT_INT8)\n")),
+        Invalid(impl(_TILES + "out[:] = pypto.cast(x, dtype=pypto.DT_INT8)\n")),
+        Invalid(impl(_TILES + "out[:] = pypto.cast(dtype=pypto.DT_INT8, input=x)\n")),
         Invalid(impl(_TILES + "out[:] = _codes(x * 2.0)\n", before=_CODES)),
         Invalid(impl(_TILES + "z = pypto.zeros([64, 128], pypto.DT_FP32)\nout[:] = x + z\n")),
         Invalid(_memory("| item | done |\n|---|---|\n| tail | yes |"), artifact=Artifact.MEMORY),
@@ -107,8 +109,8 @@ class KnownPitfalls(Rule):
 
     def _call(self, site: Site, node: cst.Call, names: frozenset[str]) -> None:
         plain = [a.value for a in node.args if a.keyword is None and not a.star]
-        named = [a.value for a in node.args if a.keyword is not None and a.keyword.value == "input"]
-        first = (plain or named)[:1]
+        named = {a.keyword.value: a.value for a in node.args if a.keyword is not None}
+        first = plain[:1] or [value for word, value in named.items() if word == "input"]
         if names & _BINARY and first and self._is_number(first[0]):
             self.report(
                 site,
@@ -121,8 +123,10 @@ class KnownPitfalls(Rule):
                     self.report(argument, "`pypto.Element(...)` is an operand", hint="pass the plain number")
         if names & _ALLOCATORS and any(self._is_dtype(value) for value in plain):
             self.report(site, f"`{self.code(node)}` takes the dtype for a size", hint="write dtype=...")
-        if "pypto.cast" in names and len(plain) >= 2:
-            self._cast(site, plain[0], plain[1])
+        if "pypto.cast" in names and first:
+            target = plain[1] if len(plain) > 1 else named.get("dtype")
+            if target is not None:
+                self._cast(site, first[0], target)
 
     def _is_number(self, node: cst.BaseExpression) -> bool:
         values = self.facts.ev.values(node)

@@ -1,15 +1,16 @@
 """OL62: the operator's arithmetic belongs into the kernel."""
 
 import functools
-import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import libcst as cst
 
 from pypto_op.vocabulary import Severity
+from pypto_op_lint import host_words
 from pypto_op_lint.examples import BODY, WRAPPER, impl
 from pypto_op_lint.facts import Facts
+from pypto_op_lint.facts.custom_ops import MAKES_OP
 from pypto_op_lint.facts.foreign import method_called
 from pypto_op_lint.facts.values import Member, Param, Result, Unknown
 from pypto_op_lint.nodes import children
@@ -17,62 +18,6 @@ from pypto_op_lint.rule import IMPLS, Invalid, LintContext, Rule, Valid
 from pypto_op_lint.tree import Site
 from pypto_op_lint.units import Unit
 
-_MOVES = {
-    "empty", "empty_like", "empty_strided", "zeros", "zeros_like", "ones", "ones_like", "full", "full_like", "tensor",
-    "as_tensor", "scalar_tensor", "from_numpy", "asarray", "arange", "eye", "new_empty", "new_zeros", "new_ones",
-    "new_full", "reshape", "view", "view_as", "permute", "transpose", "t", "adjoint", "swapaxes", "swapdims", "movedim",
-    "moveaxis", "squeeze", "unsqueeze", "flatten", "unflatten", "ravel", "cat", "concat", "concatenate", "stack",
-    "hstack", "vstack", "dstack", "split", "split_with_sizes", "tensor_split", "chunk", "unbind", "narrow", "select",
-    "expand", "expand_as", "broadcast_to", "broadcast_tensors", "repeat", "tile", "repeat_interleave", "roll", "flip",
-    "clone", "contiguous", "detach", "requires_grad_", "to", "type_as", "type", "float", "half", "bfloat16", "double",
-    "int", "long", "short", "char", "byte", "bool", "cpu", "npu", "cuda", "copy_", "zero_", "fill_", "pin_memory",
-    "resize_", "set_", "as_strided", "numpy", "rand", "randn", "randint", "rand_like", "randn_like", "randperm",
-    "view_as_real", "view_as_complex", "atleast_1d", "atleast_2d", "atleast_3d", "constant_pad_nd", "pad", "retain_grad",
-    "register_hook", "share_memory_", "is_contiguous", "frombuffer", "block_diag", "meshgrid", "real", "imag",
-    "full_tensor", "to_local",
-}  # fmt: skip
-"""Calls that allocate, move, reinterpret or convert data, but do not compute with it."""
-_COMPUTE_METHODS = {
-    "matmul", "mm", "bmm", "addmm", "baddbmm", "addbmm", "mv", "softmax", "log_softmax", "sigmoid", "tanh", "relu",
-    "relu_", "gelu", "silu", "exp", "exp_", "exp2", "expm1", "log", "log2", "log10", "log1p", "logsumexp", "sqrt", "sqrt_",
-    "rsqrt", "rsqrt_", "reciprocal", "erf", "erfc", "sin", "cos", "tan", "sinh", "cosh", "amax", "amin", "cumsum",
-    "cumprod", "addcmul", "addcmul_", "addcdiv", "addcdiv_", "mul_", "add_", "sub_", "div_", "pow_", "clamp", "clamp_",
-    "clamp_min", "clamp_max", "masked_fill", "masked_fill_", "layer_norm", "einsum", "logical_and", "logical_not",
-    "logical_or", "tril", "triu", "tril_", "triu_", "topk", "argmax", "argmin", "argsort", "scatter_add", "scatter_add_",
-    "index_add", "index_add_", "softmax_", "norm", "lerp", "true_divide", "floor_divide", "square", "hypot", "sigmoid_",
-    "mul", "div", "sub", "pow", "neg", "dot", "outer", "maximum", "minimum", "mean", "std", "prod", "gather", "scatter",
-    "index_select", "cross", "multiply", "divide", "subtract", "negative", "inner", "kron", "cummax", "cummin", "var",
-}  # fmt: skip
-"""Methods that only tensors have, so that the object's own kind need not be known."""
-_TORCH_META = (
-    "torch.npu.", "torch.cuda.", "torch.library.", "torch.utils.", "torch.testing.", "torch.autograd.profiler.",
-    "torch.backends.", "torch.distributed.", "torch.profiler.", "torch.jit.", "torch.ops.load", "torch.cpu.",
-    "torch.compiler.", "torch.version.", "torch.random.", "torch.serialization.", "torch.fx.", "torch.mps.",
-)  # fmt: skip
-_TORCH_HIDDEN = ("torch._C._nn.", "torch._C._VariableFunctions.", "torch._VF.", "torch._foreach_")
-"""Arithmetic under torch's private names; the other private names are its machinery."""
-_TORCH_PLAIN = {
-    "torch.is_tensor", "torch.finfo", "torch.iinfo", "torch.device", "torch.Size", "torch.numel", "torch.dtype",
-    "torch.get_default_dtype", "torch.set_default_dtype", "torch.is_floating_point", "torch.is_complex",
-    "torch.is_storage", "torch.manual_seed", "torch.seed", "torch.Generator", "torch.is_grad_enabled", "torch.no_grad",
-    "torch.inference_mode", "torch.enable_grad", "torch.set_grad_enabled", "torch.promote_types", "torch.result_type",
-    "torch.can_cast", "torch.compile", "torch.broadcast_shapes", "torch.Tensor", "torch.set_printoptions", "torch.save",
-    "torch.load", "torch.typename", "torch.is_nonzero", "torch.use_deterministic_algorithms", "torch.get_device",
-    "torch.set_num_threads", "torch.get_num_threads", "torch.autograd.Function", "torch.set_default_device",
-    "torch.nn.Parameter", "torch.nn.functional.pad", "torch.allclose", "torch.equal", "torch.memory_format",
-    "torch.FloatTensor", "torch.Tensor.contiguous", "torch.initial_seed", "torch.set_rng_state", "torch.get_rng_state",
-}  # fmt: skip
-_TORCH_VALUES = re.compile(
-    r"(?:b?float|u?int|q?u?int|complex|bits)\d+\w*|cfloat|cdouble|chalf|contiguous_format|preserve_format|channels_last\w*"
-    r"|strided|jagged|sparse_\w+|inf|nan|pi|e"
-)
-"""Names of torch that are no functions: dtypes, layouts, formats, numbers."""
-_MAKES_TENSOR = {"torch.tensor", "torch.as_tensor", "torch.Tensor", "torch.FloatTensor", "torch.asarray"}
-_NPU_PLAIN = ("torch_npu.npu.", "torch_npu.npu_format_cast", "torch_npu.get_npu_format", "torch_npu.profiler")
-_PYTHON_ON_TENSORS = {
-    "builtins.sum", "builtins.max", "builtins.min", "builtins.abs", "builtins.pow", "builtins.round", "builtins.divmod",
-    "functools.reduce",
-}  # fmt: skip
 _ARITHMETIC = (
     cst.Add, cst.Subtract, cst.Multiply, cst.Divide, cst.FloorDivide, cst.Modulo, cst.Power, cst.MatrixMultiply,
     cst.BitAnd, cst.BitOr, cst.BitXor, cst.LeftShift, cst.RightShift,
@@ -80,6 +25,7 @@ _ARITHMETIC = (
 
 
 _HOST = "host code"
+_FOR_OTHERS = MAKES_OP | {"torch.compile", "torch.compiler.compile"}
 
 
 def _wrapper(line: str, **parts: str) -> str:
@@ -113,7 +59,8 @@ class HostCompute(Rule):
 
     Known limits:
         Parameters count as tensors when their annotation, their use or the launch shows it. Self-tests that no
-        product code calls (`_make_inputs`, `main`, the block under `if __name__ == "__main__"`) are left out.
+        product code calls (`_make_inputs`, `main`, the block under `if __name__ == "__main__"`) are left out, and
+        functions for `torch.compile` or `torch.library.custom_op` that nothing in the file names.
     """
 
     id = "OL62"
@@ -170,6 +117,22 @@ class HostCompute(Rule):
             files={"demo_helpers.py": "import torch\n\n\ndef finish(t):\n    return t.contiguous()\n"},
         ),
         Valid(impl(wrapper=WRAPPER.replace("_like(x)", "_like(x, dtype=torch.float32, memory_format=torch.contiguous_format)"))),
+        Valid(impl(after="@torch.compile\ndef _scaled(x):\n    return torch.exp(x) * 2\n")),
+        Valid(
+            impl(
+                wrapper="""
+                @torch.library.custom_op("demo::exp", mutates_args=())
+                def demo_op(x: torch.Tensor) -> torch.Tensor:
+                    out = torch.empty_like(x)
+                    demo_kernel(x, out)
+                    return out
+
+
+                def demo_wrapper(x):
+                    return torch.ops.demo.exp(x)
+                """
+            )
+        ),
         Valid(impl(before="import math\n\nSCALE = 1.0 / math.sqrt(128.0)\nNAMES = ['a'] * 3\n")),
     ]
     INVALID = [
@@ -217,6 +180,13 @@ class HostCompute(Rule):
                 wrapper="\n@_post\n" + WRAPPER,
             )
         ),
+        Invalid(
+            impl(
+                before='@torch.library.custom_op("demo::post", mutates_args=())\ndef _post(x: torch.Tensor) -> torch.Tensor:\n'
+                "    return x * 2\n",
+                wrapper=WRAPPER.replace("return out", "return torch.ops.demo.post(out)"),
+            )
+        ),
         Invalid(impl(before="def demo_reference(x):\n    return torch.softmax(x, -1)\n")),
     ]
 
@@ -234,6 +204,14 @@ class HostCompute(Rule):
         for site, node, names in facts.foreign_calls:
             if id(site) in product:
                 self._elsewhere(site, node, names)
+
+    def _idle(self, site: Site) -> bool:
+        """Whether `site` lies in a function for `torch.compile` or `torch.library` that nothing in the file uses."""
+        function = site.function
+        if function is None or not self.facts.is_unused(function):
+            return False
+        made = [d.func if isinstance(d, cst.Call) else d for d in function.decorators]
+        return any(self.facts.ev.paths(maker) & _FOR_OTHERS for maker in made)
 
     def _scan(self, sites: Callable[..., list[Site]]) -> None:
         """Judge host code; `sites` gives its sites by node type."""
@@ -285,7 +263,8 @@ class HostCompute(Rule):
         return self.facts.tensors.on_host(node) and self.facts.data.carries(node)
 
     def _tell(self, site: Site, what: str) -> None:
-        self.report(site, f"{what}: the operator's arithmetic belongs into the kernel")
+        if not self._idle(site):
+            self.report(site, f"{what}: the operator's arithmetic belongs into the kernel")
 
     def _operator(self, site: Site, node: cst.BinaryOperation) -> None:
         if not isinstance(node.operator, _ARITHMETIC):
@@ -338,7 +317,7 @@ class HostCompute(Rule):
         names = self.facts.callee_names(node)
         receiver, method = called
         own = any(c.kind == "call" for c in self.facts.calls.calls_at(node))  # not a function that it is handed
-        if names or method in _MOVES or own:
+        if names or method in host_words.MOVES or own:
             return
         if self._tensor(receiver):
             if not self.facts.data.carries(node):
@@ -346,7 +325,7 @@ class HostCompute(Rule):
             returns = self._tensor(node) or method.endswith("_")
             if returns and not method.startswith("is_"):
                 self._tell(site, f"`.{method}()` computes on a torch tensor")
-        elif method in _COMPUTE_METHODS and self._may_be_tensor(receiver):
+        elif method in host_words.COMPUTE_METHODS and self._may_be_tensor(receiver):
             self._tell(site, f"`.{method}()` computes on a tensor")
 
     def _may_be_tensor(self, node: cst.BaseExpression) -> bool:
@@ -375,7 +354,7 @@ class HostCompute(Rule):
                 if name.startswith("torch.") and self._computes(name, node) and any(map(self.facts.data.carries, others)):
                     self._tell(site, f"`{name}` is handed to `{self.code(node.func, 30)}` with data")
                     return True
-        if self.facts.callee_names(node) & _MAKES_TENSOR and any(self._computes_in_python(a.value) for a in node.args):
+        if self.facts.callee_names(node) & host_words.MAKES_TENSOR and any(self._computes_in_python(a.value) for a in node.args):
             self._tell(site, f"`{self.code(node, 40)}` holds what Python computed from a tensor's values")
             return True
         return False
@@ -393,17 +372,9 @@ class HostCompute(Rule):
         return name.startswith("torch.nn.") or any(self.facts.data.carries(arg.value) for arg in node.args)
 
     def _computes(self, name: str, node: cst.Call) -> bool:
-        root, last = name.partition(".")[0], name.rpartition(".")[2]
-        if root == "torch":
-            meta = name.startswith(_TORCH_META) or (name.startswith("torch._") and not name.startswith(_TORCH_HIDDEN))
-            plain = name in _TORCH_PLAIN or meta or last in _MOVES or _TORCH_VALUES.fullmatch(last)
-            return name != "torch" and not plain and not last.startswith(("is_", "get_", "set_"))
-        if root == "torch_npu":
-            return last.startswith("npu_") and not name.startswith(_NPU_PLAIN)
-        if root in ("numpy", "einops", "scipy", "operator", "cupy", "jax") or name in _PYTHON_ON_TENSORS:
-            given = [arg.value for arg in node.args]
-            return last not in _MOVES and any(self._holds_tensor(value) for value in given)
-        return False
+        if host_words.takes_data(name):
+            return any(self._holds_tensor(arg.value) for arg in node.args)
+        return host_words.computes(name)
 
     def _holds_tensor(self, node: cst.CSTNode) -> bool:
         if isinstance(node, (cst.List, cst.Tuple, cst.Set)):

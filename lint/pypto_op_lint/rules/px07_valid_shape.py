@@ -6,9 +6,9 @@ import libcst as cst
 
 from pypto_op.vocabulary import Severity
 from pypto_op_lint.examples import BODY, impl
+from pypto_op_lint.facts.ragged import ragged_loop
 from pypto_op_lint.facts.values import Const, Seq, Value
 from pypto_op_lint.findings import WARN
-from pypto_op_lint.nodes import children
 from pypto_op_lint.pypto_names import names
 from pypto_op_lint.rule import IMPLS, Invalid, Rule, Valid
 from pypto_op_lint.tree import Site
@@ -16,7 +16,6 @@ from pypto_op_lint.tree import Site
 _VALID = "valid_shape=[pypto.min(rows - i * 64, 64), 128]"
 _STORAGE = {"view": 1, "reshape": 1, "full": 0}
 """Operations whose storage shape is written beside the valid shape, and the place of that argument in the function form."""
-_CEILING = {"pypto.ceildiv", "pypto.ceil_div"}
 
 
 def _body(old: str, new: str) -> str:
@@ -30,7 +29,8 @@ class ValidShape(Rule):
     What it does:
         Reports `valid_shape` where the operation takes none or takes it by keyword only, with another rank than the
         storage shape, and with a known entry that is not positive or larger than the storage. Warns when a view
-        inside a loop whose count is rounded up steps by the loop's index and says no valid shape.
+        steps by the index of a loop whose count is rounded up and says no valid shape; the view may stand in
+        a helper that gets the offset as an argument.
 
     Why:
         The valid shape travels with the tensor. A wrong one makes later operations read padding, or refuses a write far from
@@ -60,6 +60,13 @@ class ValidShape(Rule):
         Valid(_body(_VALID, "valid_shape=[64, 128]")),
         Valid(_body("(rows + 63) // 64", "rows // 64").replace(", " + _VALID, "")),
         Valid(_body("pypto.exp(tile)", "pypto.mul(tile, pypto.full([64, 128], 1.0, pypto.DT_FP32, valid_shape=[32, 128]))")),
+        Valid(
+            impl(
+                BODY.replace(f"pypto.view(x, [64, 128], [i * 64, 0], {_VALID})", "_load(x, i * 64, rows - i * 64)"),
+                before="def _load(t, row, left):\n    left = pypto.min(left, 64)\n"
+                "    return pypto.view(t, [64, 128], [row, 0], valid_shape=[left, 128])\n",
+            )
+        ),
         Valid(_body(f"pypto.view(x, [64, 128], [i * 64, 0], {_VALID})", f"x.view([64, 128], [i * 64, 0], {_VALID})")),
     ]
     INVALID = [
@@ -70,6 +77,19 @@ class ValidShape(Rule):
         Invalid(_body("pypto.exp(tile)", "pypto.reshape(tile, [128, 64], valid_shape=[64])")),
         Invalid(_body("pypto.exp(tile)", "tile.reshape([128, 64], valid_shape=[64, 65])")),
         Invalid(_body(", " + _VALID, ""), status=WARN),
+        Invalid(
+            impl(
+                BODY.replace(f"pypto.view(x, [64, 128], [i * 64, 0], {_VALID})", "_load(x, i * 64)"),
+                before="def _load(t, row):\n    return pypto.view(t, [64, 128], [row, 0])\n",
+            ),
+            status=WARN,
+        ),
+        Invalid(
+            impl(
+                BODY.replace(f"pypto.view(x, [64, 128], [i * 64, 0], {_VALID})", "_load(x, i * 64, 64) + _load(x, i * 64, 128)"),
+                before="def _load(t, row, rows):\n    return pypto.view(t, [64, 128], [row, 0], valid_shape=[rows, 128])\n",
+            ),
+        ),
     ]
 
     def check_file(self) -> None:
@@ -90,6 +110,8 @@ class ValidShape(Rule):
     def _check(self, site: Site, node: cst.Call, name: str) -> None:
         parameters = names().parameters[name]
         given = _keyword(node, "valid_shape")
+        if given is not None and Const.of(None) in self.facts.ev.values(given):
+            given = None  # for one caller at least
         if "valid_shape" not in parameters:
             if given is not None and not any(p.startswith("**") for p in parameters):
                 self.report(given, f"`{name}` takes no `valid_shape`")
@@ -119,69 +141,40 @@ class ValidShape(Rule):
             self.report(given, f"the valid shape has {len(valid)} entries, the storage shape {len(whole)}")
             return
         for place, (small, large) in enumerate(zip(valid, whole, strict=True)):
-            if small is not None and small <= 0:
-                self.report(given, f"entry {place} of the valid shape is {small}")
-            elif small is not None and large is not None and small > large:
-                self.report(given, f"entry {place} of the valid shape is {small}, the storage holds {large}")
+            numbers = _numbers(small)
+            sizes = _numbers(large) if len(_numbers(large)) == len(large) else []
+            # Where both differ from caller to caller, only what no caller can have right is reported.
+            largest = min(numbers, default=0) if len(sizes) > 1 else max(numbers, default=0)
+            if numbers and min(numbers) <= 0:
+                self.report(given, f"entry {place} of the valid shape is {min(numbers)}")
+            elif sizes and largest > max(sizes):
+                self.report(given, f"entry {place} of the valid shape is {largest}, the storage holds {max(sizes)}")
 
-    def _entries(self, node: cst.BaseExpression) -> list[int | None] | None:
+    def _entries(self, node: cst.BaseExpression) -> list[tuple[Value, ...]] | None:
         values = self.facts.ev.values(node)
         if len(values) != 1 or not isinstance(values[0], Seq):
             return None
-        return [_number(item) for item in values[0].items]
+        return list(values[0].items)
 
     def _tail(self, site: Site, node: cst.Call, plain: list[cst.BaseExpression], method: bool) -> None:
         """Warn about a view that steps with a loop whose count is rounded up."""
         offsets = _keyword(node, "offsets") or (plain[2 - method] if len(plain) > 2 - method else None)
         if offsets is None:
             return
-        used = {n.value for n in _names(offsets)}
-        for around in site.ancestors():
-            loop = around.node
-            if isinstance(loop, cst.For) and isinstance(loop.target, cst.Name) and loop.target.value in used:
-                if self._rounds_up(loop.iter):
-                    self.report(
-                        site,
-                        f"`{self.code(node, 50)}` steps with a loop whose count "
-                        f"is rounded up, so its last turn reads past the data",
-                        hint="pass `valid_shape=[pypto.min(total - offset, tile), ...]`, or loop over whole tiles only",
-                        status=WARN,
-                    )
-                return
-
-    def _rounds_up(self, over: cst.BaseExpression) -> bool:
-        if not isinstance(over, cst.Call) or "pypto.loop" not in self.facts.callee_names(over):
-            return False
-        for arg in over.args:
-            if arg.keyword is None and self.facts.ev.constant(arg.value) is None and self._is_ceiling(arg.value, 0):
-                return True
-        return False
-
-    def _is_ceiling(self, node: cst.BaseExpression, depth: int) -> bool:
-        """`(n + t - 1) // t`, `pypto.ceildiv(n, t)`, or a name bound to one."""
-        if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.FloorDivide):
-            return isinstance(node.left, cst.BinaryOperation) and isinstance(node.left.operator, (cst.Add, cst.Subtract))
-        if isinstance(node, cst.Call):
-            return bool(self.facts.callee_names(node) & _CEILING)
-        if isinstance(node, cst.Name) and depth < 3:
-            site = self.facts.tree.site(node)
-            found = site.scope.lookup(node.value) if site is not None else None
-            values = [b.value for b in found[1] if b.kind == "assign" and not b.path] if found else []
-            return any(isinstance(v, cst.BaseExpression) and self._is_ceiling(v, depth + 1) for v in values)
-        return False
+        loop = ragged_loop(self.facts, offsets)
+        if loop is not None:
+            where = "" if loop.function is site.function else f" of `{loop.function.name}`" if loop.function is not None else ""
+            self.report(
+                site,
+                f"`{self.code(node, 50)}` steps with a loop{where} whose count is rounded up: its last turn reads past the end",
+                hint="pass `valid_shape=[pypto.min(total - offset, tile), ...]`, or loop over whole tiles only",
+                status=WARN,
+            )
 
 
 def _keyword(node: cst.Call, word: str) -> cst.BaseExpression | None:
     return next((a.value for a in node.args if a.keyword is not None and a.keyword.value == word), None)
 
 
-def _number(values: tuple[Value, ...]) -> int | None:
-    if len(values) == 1 and isinstance(values[0], Const) and values[0].kind == "int":
-        return int(values[0].value)
-    return None
-
-
-def _names(node: cst.CSTNode) -> list[cst.Name]:
-    if isinstance(node, cst.Name):
-        return [node]
-    return [name for child in children(node) for name in _names(child)]
+def _numbers(values: tuple[Value, ...]) -> list[int]:
+    return [int(v.value) for v in values if isinstance(v, Const) and v.kind == "int"]

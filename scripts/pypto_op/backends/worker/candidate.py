@@ -22,6 +22,7 @@ from pypto_op.backends.worker.recorder import Given, LaunchRecorder, address
 from pypto_op.backends.worker.sentinel import AMBIGUOUS, Sentinel
 from pypto_op.backends.worker.source_check import back_door
 from pypto_op.backends.worker.tampering import Snapshot
+from pypto_op.backends.worker.tiles import TileObserver
 from pypto_op.vocabulary import Outcome
 from pypto_op.workspace import OpWorkspace
 
@@ -46,6 +47,8 @@ class Candidate:
         self._device.prepare()
         self._sentinel.install()
         pypto_hooks.record_launches(self._recorder.around)
+        self._tiles = TileObserver()
+        self._tiles.install()
         self._guard.install()
         self._snapshot = Snapshot()
         self._function = self._load(document["wrapper"], document["impl_sha256"])
@@ -100,6 +103,7 @@ class Candidate:
     def _call(self, values: Sequence[Any], buffer: dict[str, torch.Tensor] | None = None) -> tuple[Any, float]:
         torch.manual_seed(_SEED)
         self._recorder.begin([tensor for _, tensor in _tensors(values)])
+        self._tiles.begin()
         self._device.synchronize()
         self._let_loose()
         begin = time.perf_counter()
@@ -108,10 +112,12 @@ class Candidate:
             self._device.synchronize()
         except BaseException as error:
             self._end_if_forked()
+            self._raise_what_does_not_fit()
             raise failure_of(error, self._path, Outcome.EXCEPTION) from None
         finally:
             seconds = time.perf_counter() - begin
             self._rein_in()
+        self._raise_what_does_not_fit()
         return returned, seconds
 
     def _figures(self, values: Sequence[Any]) -> dict[str, float | int] | None:
@@ -145,6 +151,11 @@ class Candidate:
         offences = self._guard.take_offences()
         if offences:
             raise Failure(Outcome.FORBIDDEN, f"{self._path.name} tried to {offences[0]}") from None
+
+    def _raise_what_does_not_fit(self) -> None:
+        fault = self._tiles.fault()
+        if fault:
+            raise Failure(Outcome.DOES_NOT_FIT, f"{self._path.name}: {fault}") from None
 
     def _facts_about(self, leaves: list[torch.Tensor], inputs: list[tuple[int, torch.Tensor]]) -> dict[str, Any]:
         shared = {address(leaf) for leaf in leaves if leaf.numel()}

@@ -1,0 +1,25 @@
+import os
+
+import torch
+import torch_npu
+import pypto
+
+torch.npu.set_device(int(os.environ.get("TILE_FWK_DEVICE_ID", "0")))
+
+H = 64
+ROWS = 16
+
+
+@pypto.frontend.jit(runtime_options={"run_mode": pypto.RunMode.NPU})
+def demo_kernel(
+    x: pypto.Tensor([pypto.DYNAMIC, H], pypto.DT_FP32),
+    y: pypto.Tensor([pypto.DYNAMIC, H], pypto.DT_FP32),
+):
+    pypto.set_vec_tile_shapes(ROWS, H)
+    y[:] = pypto.cast(pypto.cast(x, dtype=pypto.DT_INT8), pypto.DT_FP32)
+
+
+def demo_wrapper(x):
+    y = torch.empty_like(x)
+    demo_kernel(x, y)
+    return y
