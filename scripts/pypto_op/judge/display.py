@@ -11,10 +11,17 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from pypto_op.judge.extent import counted
 from pypto_op.judge.records import CaseRecord
 from pypto_op.vocabulary import Status
 
-_STYLE = {Status.PASS: "green", Status.FAIL: "bold red", Status.ERROR: "bold magenta", Status.SKIPPED: "yellow"}
+_STYLE = {
+    Status.PASS: "green",
+    Status.PARTIAL: "yellow",
+    Status.FAIL: "bold red",
+    Status.ERROR: "bold magenta",
+    Status.SKIPPED: "yellow",
+}
 _SHOWN_OUTPUT = 30
 
 
@@ -49,8 +56,8 @@ def show_report(console: Console, report: Mapping[str, Any], *, verdict_only: bo
             console.print(f"[dim]A {mode} verdict does not see: {escape('; '.join(entry['caveats']))}.[/dim]")
     modes = ", ".join(f"{mode} {status}" for mode, status in report["per_mode_status"].items())
     console.print(
-        f"{styled(report['status'])}  {escape(report['op_name'])}: {report['cases_passed']} of "
-        f"{report['cases_total']} cases passed ({modes or 'nothing ran'}), {report['seconds']:.1f} s"
+        f"{styled(report['status'])}  {escape(report['op_name'])}: {escape(counted(report))} "
+        f"({modes or 'nothing ran'}), {report['seconds']:.1f} s"
     )
 
 

@@ -14,12 +14,12 @@ from pypto_op.backends.registry import get_backend
 from pypto_op.documents import schema
 from pypto_op.documents import suite as suite_document
 from pypto_op.errors import ContractError, InfraError, PyptoOpError
+from pypto_op.judge import extent, summary
 from pypto_op.judge import report as reports
-from pypto_op.judge import summary
 from pypto_op.judge.calling import used_inputs
 from pypto_op.judge.contract import Contract, load_contract
 from pypto_op.judge.error_maps import ErrorMaps
-from pypto_op.judge.inputs import checks_precision, fresh_seed
+from pypto_op.judge.inputs import fresh_seed
 from pypto_op.judge.inspection import probe_of
 from pypto_op.judge.reasons import sentence_of
 from pypto_op.judge.records import CaseRecord
@@ -81,8 +81,8 @@ def verify_operator(
         modes: where to run; none short-circuits another.
         impl: the file to judge, when it is not the operator's own.
         up_to_module: the cumulative phase k, judged against its own golden only.
-        levels: only these levels of the suite ("L1", ...); a verdict on a part says so in `selection`.
-        case: only this case.
+        levels: only these levels of the suite ("L1", ...); where a part of the suite passes, the status is PARTIAL.
+        case: only this case; likewise.
         policy: a tolerance policy in the place of SPEC.md's and the suite's.
         jobs: how many cases run at once; None: what cores and memory allow.
         limits: what the candidate may use.
@@ -97,7 +97,7 @@ def verify_operator(
         The report, sealed, as it was written; `report.exit_code` turns it into an exit code.
 
     Raises:
-        ContractError: no mode was named.
+        ContractError: no mode was named, or `report` is a file that is no earlier report.
         InfraError: the report cannot be written or sealed.
     """
     if not modes:
@@ -143,9 +143,12 @@ class _Verification:
         self.policy: Policy | None = None
         self.available: dict[Mode, Availability] = {}
         self.hashes: dict[str, str] = {}
+        self.ran: list[Mapping[str, Any]] = []
 
     def run(self, progress: Progress | None) -> dict[str, Any]:
-        reports.remove(self.path)
+        reports.check_target(self.path, own=self.ws.report)
+        # Whatever ends this run, no earlier verdict is left standing, and at no moment is there none.
+        reports.publish(self._failed(InfraError("the judge was interrupted", remedy="run it again")), self.path)
         try:
             records = self.judged(progress)
             result = self._verdict(records)
@@ -224,12 +227,14 @@ class _Verification:
         hashes = self.hashes or evidence.file_hashes(self.ws, impl=wanted if request.impl is not None else None)
         result["hashes"] = {**hashes, "policy": evidence.policy_hash(result["policy"])}
         result["suite_source"] = self.contract.suite_source if self.contract else "none"
-        result["selection"] = {
-            "levels": list(request.levels) if request.levels is not None else None,
-            "case": request.case,
-            "complete": request.levels is None and request.case is None and request.inspect is None,
-            **({} if request.inspect is None else {"inspect": request.inspect}),
-        }
+        result["selection"] = extent.selection_of(
+            self.contract,
+            self.ran,
+            levels=request.levels,
+            case=request.case,
+            suite=request.suite,
+            inspect=request.inspect,
+        )
         result["modes"] = {str(mode): reports.mode_entry(a) for mode, a in self.available.items()}
         result["versions"] = {k: v for a in self.available.values() for k, v in a.versions.items()}
         return result
@@ -237,25 +242,25 @@ class _Verification:
     def _verdict(self, records: Sequence[CaseRecord]) -> dict[str, Any]:
         subject, contract = self.subject, self.contract
         assert subject is not None and contract is not None
+        self.ran = [record.case for record in records]
         result = self._base()
         per_mode = {mode: summary.mode_status(records, mode) for mode in self.available}
         status = summary.overall_status(records, per_mode)
         checks = [reports.check_entry(record, contract.policy_label(record.case)) for record in records]
         result.update(
-            status=str(status),
+            status=str(extent.named(status, result["selection"])),
             checks=checks,
             cases_total=len(records),
             cases_passed=sum(record.status is Status.PASS for record in records),
             cases_skipped=sum(record.status is Status.SKIPPED for record in records),
             cases_precision=sum(check["precision_checked"] for check in checks),
-            per_mode_status={str(mode): str(s) for mode, s in per_mode.items()},
+            per_mode_status=extent.named_modes(per_mode, result["selection"]),
             first_failure=summary.first_failure(records, subject, contract.producers(subject.phase)),
             stdout=reports.candidate_output(records),
         )
-        if status is Status.PASS and not any(map(checks_precision, contract.cases)):
-            result.update(status=str(Status.ERROR), error=_NO_PRECISION)
-        elif status is Status.ERROR:
-            result["error"] = _error_of(records)
+        if status is Status.ERROR:
+            idle = all(record.status is Status.PASS for record in records)
+            result["error"] = extent.nothing_compared(contract, self.ran) if idle else _error_of(records)
         return result
 
     def _failed(self, error: PyptoOpError) -> dict[str, Any]:
@@ -271,12 +276,6 @@ class _Verification:
             self.subject, category, error.one_line(), _reason_of(error, self.subject)
         )
         return result
-
-
-_NO_PRECISION = {
-    "kind": "contract",
-    "message": "no case of the suite compares numbers; add cases with precision: true",
-}
 
 
 def sentence_of_missing(subject: Subject) -> str:
