@@ -98,7 +98,7 @@ def counted(report: Mapping[str, Any]) -> str:
 
 def left_out(report: Mapping[str, Any]) -> str:
     """Say in one sentence why a report is PARTIAL; "" for a complete one."""
-    selection, total = report["selection"], report["cases_total"]
+    selection, total = report.get("selection", {}), report["cases_total"]
     missing = selection.get("not_judged", 0)
     parts = []
     if "inspect" in selection:

@@ -261,6 +261,7 @@ class _Worker:
         except ContractError as error:
             _refuse_all(record, runnable, refuse(Reason.INPUTS_FAILED, _kind(error), seed=seed))
             return
+        record.variety.add(self._plan.input_names, inputs)
         key = digest(inputs)
         if key in seen:
             return  # The case ignores its seed: the same inputs again would teach nothing.

@@ -19,11 +19,12 @@ from pypto_op.documents import interfaces as interfaces_document
 from pypto_op.documents import suite as suite_document
 from pypto_op.errors import ContractError
 from pypto_op.harness import golden_scan
-from pypto_op.judge import adversarial, planted_faults
+from pypto_op.judge import adversarial, planted_faults, variety
 from pypto_op.judge.calling import positions, used_inputs
 from pypto_op.judge.compose import compose
 from pypto_op.judge.contract import Contract, load_contract
-from pypto_op.judge.inputs import checks_precision, digest, stress_of
+from pypto_op.judge.inputs import checks_precision, digest, fresh_seed, stress_of
+from pypto_op.judge.variety import Variety
 from pypto_op.stress.author import KEY
 from pypto_op.stress.sites import normalised
 from pypto_op.twins.natural import MOST, NATURAL, natural_share
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 
     from pypto_op.backends.base import RunResult, Value
 
-_OTHER_SEED = 987_654_321
 _STILL = 0.1
 """The least share of its recorded condition number that a case must reach; seeds alone change it by less than half."""
 
@@ -140,7 +140,8 @@ def _documents(known: _Known) -> str:
 
 def _inputs(known: _Known) -> str:
     contract = known.sound
-    seeded = 0
+    seeded, looks = 0, []
+    fresh = fresh_seed()  # nobody can have written inputs that vary for this seed only
     for case in contract.cases:
         made = _made(known, case)
         values = [value for _, value in made]
@@ -148,11 +149,16 @@ def _inputs(known: _Known) -> str:
         again = [value for _, value in _made(known, case)]
         if digest(values) != digest(again):
             raise ContractError("the same seed makes other inputs", file=known.ws.test_inputs, where=f"case {case['id']}")
-        other = [value for _, value in _made(known, {**case, "seed": _OTHER_SEED})]
+        other = [value for _, value in _made(known, {**case, "seed": fresh})]
         seeded += digest(values) != digest(other)
+        if checks_precision(case):
+            looks.append((case, Variety()))
+            for trial in (values, other):
+                looks[-1][1].add(contract.input_names, trial)
         known.inputs[case["id"]] = values
     if not seeded:
         raise ContractError("no case depends on its seed", file=known.ws.test_inputs, remedy="call torch.manual_seed(seed)")
+    variety.check(looks, whole=True)
     return f"{len(contract.cases)} cases build, the same for the same seed; {seeded} of them differ with another"
 
 

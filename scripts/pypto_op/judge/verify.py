@@ -14,12 +14,12 @@ from pypto_op.backends.registry import get_backend
 from pypto_op.documents import schema
 from pypto_op.documents import suite as suite_document
 from pypto_op.errors import ContractError, InfraError, PyptoOpError
-from pypto_op.judge import extent, summary
+from pypto_op.judge import extent, summary, variety
 from pypto_op.judge import report as reports
 from pypto_op.judge.calling import used_inputs
 from pypto_op.judge.contract import Contract, load_contract
 from pypto_op.judge.error_maps import ErrorMaps
-from pypto_op.judge.inputs import fresh_seed
+from pypto_op.judge.inputs import checks_precision, fresh_seed
 from pypto_op.judge.inspection import probe_of
 from pypto_op.judge.reasons import sentence_of
 from pypto_op.judge.records import CaseRecord
@@ -119,7 +119,7 @@ def judge_case(
     """Judge one case that need not be in the suite; nothing is written but what runs leave behind.
 
     Raises:
-        ContractError: a document, the golden or the case is malformed, or a file is missing.
+        ContractError: a document, the golden or the case is malformed, a file is missing, or the inputs do not vary.
         InfraError: no mode is available, or the reference process cannot run.
     """
     if not modes:
@@ -128,7 +128,9 @@ def judge_case(
     schema.check(document, "adversarial_suite")
     only = suite_document.build(document, "the given case").cases[0]
     request = Request(tuple(modes), impl, up_to_module, None, None, None, 1, Limits(), None, None, False, only=only)
-    return _Verification(ws, request).judged(None)[0]
+    record = _Verification(ws, request).judged(None)[0]
+    variety.check([(record.case, record.variety)], whole=False)
+    return record
 
 
 class _Verification:
@@ -258,7 +260,11 @@ class _Verification:
             first_failure=summary.first_failure(records, subject, contract.producers(subject.phase)),
             stdout=reports.candidate_output(records),
         )
-        if status is Status.ERROR:
+        if fault := _inputs_fault(records, contract):
+            result.update(
+                status=str(Status.ERROR), error=fault, per_mode_status=dict.fromkeys(result["per_mode_status"], "ERROR")
+            )
+        elif status is Status.ERROR:
             idle = all(record.status is Status.PASS for record in records)
             result["error"] = extent.nothing_compared(contract, self.ran) if idle else _error_of(records)
         return result
@@ -276,6 +282,21 @@ class _Verification:
             self.subject, category, error.one_line(), _reason_of(error, self.subject)
         )
         return result
+
+
+def _inputs_fault(records: Sequence[CaseRecord], contract: Contract) -> dict[str, str] | None:
+    """Return the report's `error` where the inputs cannot tell a right kernel from a wrong one, None where they can.
+
+    A trial that fails ends its case, so of a kernel that fails everywhere nothing is known about the second seed.
+    """
+    precise = [record for record in records if checks_precision(record.case)]
+    known = [record.case for record in precise if record.variety.sights]
+    whole = all(case in known for case in contract.cases if checks_precision(case))
+    try:
+        variety.check([(record.case, record.variety) for record in precise], whole=whole)
+    except ContractError as error:
+        return {"kind": "contract", "message": error.one_line()}
+    return None
 
 
 def sentence_of_missing(subject: Subject) -> str:

@@ -105,7 +105,8 @@ def _tiles(story: Story, last: Mapping[str, Any]) -> list[dict[str, str]]:
 
 
 def _counts(report: Mapping[str, Any]) -> dict[str, str]:
-    passed, total, missing = report["cases_passed"], report["cases_total"], report["selection"].get("not_judged", 0)
+    passed, total = report["cases_passed"], report["cases_total"]
+    missing = report.get("selection", {}).get("not_judged", 0)
     if report["status"] == Status.PARTIAL:
         return {"value": f"{passed} / {total + missing}", "label": "cases passed; the others were not judged"}
     if report["status"] == Status.ERROR and passed == total:
