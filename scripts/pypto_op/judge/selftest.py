@@ -51,6 +51,8 @@ class _Known:
     contract: Contract | None = None
     inputs: dict[str, list[Value]] = field(default_factory=dict)
     answers: dict[str, RunResult] = field(default_factory=dict)
+    fresh: int = field(default_factory=fresh_seed)
+    """A second seed that nobody can have written inputs for."""
 
     @property
     def sound(self) -> Contract:
@@ -141,7 +143,6 @@ def _documents(known: _Known) -> str:
 def _inputs(known: _Known) -> str:
     contract = known.sound
     seeded, looks = 0, []
-    fresh = fresh_seed()  # nobody can have written inputs that vary for this seed only
     for case in contract.cases:
         made = _made(known, case)
         values = [value for _, value in made]
@@ -149,7 +150,7 @@ def _inputs(known: _Known) -> str:
         again = [value for _, value in _made(known, case)]
         if digest(values) != digest(again):
             raise ContractError("the same seed makes other inputs", file=known.ws.test_inputs, where=f"case {case['id']}")
-        other = [value for _, value in _made(known, {**case, "seed": fresh})]
+        other = [value for _, value in _made(known, {**case, "seed": known.fresh})]
         seeded += digest(values) != digest(other)
         if checks_precision(case):
             looks.append((case, Variety()))
@@ -190,6 +191,7 @@ def _golden(known: _Known) -> str:
     contract, ws = known.sound, known.ws
     names, used = contract.input_names, used_inputs(contract.interfaces, None)
     taken = positions(ws.golden, ws.golden_name(), names, used)
+    looks = []
     for case in contract.cases:
         inputs = known.inputs.get(case["id"])
         if inputs is None:
@@ -203,7 +205,21 @@ def _golden(known: _Known) -> str:
             raise ContractError("it changes its own inputs", file=ws.golden, where=where, remedy="let it copy them first")
         _returns_contract(contract, case, answer, ws)
         known.answers[case["id"]] = answer
+        if checks_precision(case):
+            looks.append((case, _second_look(known, case, answer, taken)))
+    variety.check(looks, whole=True)
     return f"{ws.golden_name()} answers all {len(contract.cases)} cases, with the outputs of the contract"
+
+
+def _second_look(known: _Known, case: Mapping[str, Any], answer: RunResult, taken: Sequence[int]) -> Variety:
+    """Return what the golden's answers for two seeds have in common."""
+    contract, ws = known.sound, known.ws
+    inputs = [value for _, value in _made(known, {**case, "seed": known.fresh})]
+    second = known.session.golden([inputs[i] for i in taken], function=ws.golden_name(), file=ws.golden)
+    look, tolerance = Variety(), contract.tolerance_behind(case) or contract.policy_for(case)
+    for outputs in (answer.outputs, second.outputs):
+        look.add_answer(contract.leaf_names(None), outputs, tolerance)
+    return look
 
 
 def _returns_contract(contract: Contract, case: Mapping[str, Any], answer: RunResult, ws: OpWorkspace) -> None:

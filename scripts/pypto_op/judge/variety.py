@@ -7,6 +7,8 @@ is about the inputs alone, so a suite is refused before any kernel exists (`--se
 - In a case without a knob that names its values (`zone`, `weight`, ...) every floating or 8-bit tensor varies, everywhere.
   A knob's word (`"zone": "zeros"`, `"h0_mode": "zero"`) may hold it still.
 - Over a whole suite each of them varies in half of the cases, and in a third of those of each level.
+- Over a whole suite each floating output of the golden differs between the seeds, by more than the tolerance, in a third
+  of the cases, and in one of each level: a table that is only scaled anew would not change what a norm returns.
 - Over a whole suite every other tensor (indices, lengths, masks) changes with the seed, or between two cases of one shape.
 """
 
@@ -16,6 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from pypto_op.compare import compare_leaves
 from pypto_op.errors import ContractError
 from pypto_op.judge.inputs import digest, tensors_in
 
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
     import torch
 
     from pypto_op.backends.base import Value
+    from pypto_op.policy import Policy
 
 _PLAIN_WORDS = frozenset({"", "normal", "random", "default"})
 """Values of a knob that name nothing out of the ordinary."""
@@ -32,6 +36,9 @@ _NO_KNOB = frozenset(
 )
 LEAST_SHARE, LEAST_OF_LEVEL = 1 / 2, 1 / 3
 """The share of the precision cases, of the suite and of each level, in which an input must vary."""
+
+LEAST_TOLD = 1 / 3
+"""The share of the precision cases in which the seeds must give answers that the tolerance tells apart."""
 
 LEAST_CHANGED = 0.15
 """The share of a tensor's elements that must change with the seed; of a mask with one in ten set, 0.18 do."""
@@ -71,7 +78,10 @@ class Variety:
     """The inputs of one case, seed by seed; tensors are kept only until the second seed's are there."""
 
     sights: dict[str, Sight] = field(default_factory=dict)
+    blind: dict[str, bool] = field(default_factory=dict)
+    """For each floating output of the golden: whether one seed's answer would pass for the other's."""
     _first: dict[str, torch.Tensor] | None = None
+    _answer: Sequence[torch.Tensor] | None = None
 
     def add(self, names: Sequence[str], inputs: Sequence[Value]) -> None:
         """Look at the inputs of one more seed.
@@ -90,6 +100,21 @@ class Variety:
                     self.sights[name] = _sight(one, other)
             self._first = {}
 
+    def add_answer(self, names: Sequence[str], outputs: Sequence[torch.Tensor], policy: Policy) -> None:
+        """Look at the golden's answer on the inputs of one more seed.
+
+        Args:
+            names: of the outputs, in order.
+            outputs: what the golden returned.
+            policy: the tolerance of the case; where it is made of twins, which this one answer lacks, nothing is looked at.
+        """
+        if self._answer is None:
+            self._answer = outputs
+        elif self._answer and not policy.needs_twins and len(outputs) == len(self._answer) == len(names):
+            found = compare_leaves(self._answer, outputs, names=list(names), policy=policy).per_tensor
+            self.blind = {leaf.name: leaf.all_close for leaf, out in zip(found, outputs, strict=True) if out.is_floating_point()}
+            self._answer = ()
+
 
 def check(seen: Iterable[tuple[Mapping[str, Any], Variety]], *, whole: bool) -> None:
     """Refuse inputs that cannot tell a right kernel from a wrong one.
@@ -101,11 +126,15 @@ def check(seen: Iterable[tuple[Mapping[str, Any], Variety]], *, whole: bool) -> 
     Raises:
         ContractError: names eval/test_inputs.py, a case and the input.
     """
+    seen = list(seen)
     rows = [(case, variety.sights) for case, variety in seen if variety.sights]
     _check_cases(rows)
-    if whole and rows:
+    if whole:
         for name in dict.fromkeys(name for _, sights in rows for name in sights):
             _check_input(name, [(case, sights[name]) for case, sights in rows if name in sights])
+        answers = [(case, variety.blind) for case, variety in seen if variety.blind]
+        for name in dict.fromkeys(name for _, blind in answers for name in blind):
+            _check_output(name, [(case, blind[name]) for case, blind in answers if name in blind])
 
 
 _Rows = Sequence[tuple[Mapping[str, Any], Mapping[str, Sight]]]
@@ -132,6 +161,20 @@ def _check_input(name: str, rows: Sequence[tuple[Mapping[str, Any], Sight]]) -> 
             _check_share(name, own, LEAST_OF_LEVEL, f"precision cases of {level}")
     elif not any(sight.moved for _, sight in rows) and not _differs_at_one_shape(rows):
         raise _refusal(case, f"no seed changes input {name}, in none of {len(rows)} precision cases")
+
+
+def _check_output(name: str, rows: Sequence[tuple[Mapping[str, Any], bool]]) -> None:
+    groups = {"precision cases": (rows, LEAST_TOLD)}
+    for level in dict.fromkeys(str(case["level"]) for case, _ in rows):
+        groups[f"precision cases of {level}"] = ([row for row in rows if str(row[0]["level"]) == level], 0.0)
+    for what, (own, least) in groups.items():
+        blind = [case for case, is_blind in own if is_blind]
+        told = len(own) - len(blind)
+        if len(own) > 1 and (told == 0 or told < least * len(own)):
+            raise _refusal(
+                blind[0],
+                f"the golden's {name} is the same for every seed, within the tolerance, in {len(blind)} of {len(own)} {what}",
+            )
 
 
 def _check_share(name: str, rows: Sequence[tuple[Mapping[str, Any], Sight]], least: float, what: str) -> None:

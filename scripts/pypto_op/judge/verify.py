@@ -261,9 +261,9 @@ class _Verification:
             stdout=reports.candidate_output(records),
         )
         if fault := _inputs_fault(records, contract):
-            result.update(
-                status=str(Status.ERROR), error=fault, per_mode_status=dict.fromkeys(result["per_mode_status"], "ERROR")
-            )
+            judged = [mode for mode, said in result["per_mode_status"].items() if said != Status.SKIPPED]
+            result.update(status=str(Status.ERROR), error=fault)
+            result["per_mode_status"] |= dict.fromkeys(judged, str(Status.ERROR))
         elif status is Status.ERROR:
             idle = all(record.status is Status.PASS for record in records)
             result["error"] = extent.nothing_compared(contract, self.ran) if idle else _error_of(records)
