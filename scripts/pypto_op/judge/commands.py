@@ -82,7 +82,9 @@ def verify(op_dir: Path, other: str | None, as_json: bool, quiet: bool, jobs: in
     if as_json:
         click.echo(reports.serialise(report), nl=False)
     else:
-        show_report(console, report, verdict_only=quiet)
+        file = (wanted["report"] or workspace.report).absolute()
+        phase = report["up_to_module"] if wanted["up_to_module"] is not None else None
+        show_report(console, report, verdict_only=quiet, file=file, phase=phase or None)
     return int(reports.exit_code(report))
 
 

@@ -23,7 +23,7 @@ from pypto_op.judge.calling import positions
 from pypto_op.judge.error_maps import ErrorMaps
 from pypto_op.judge.inputs import checks_precision, digest, seeds_of, tensors_in, with_seed
 from pypto_op.judge.inspection import Probe
-from pypto_op.judge.reasons import LOAD_FAILURES, PROCESS_LOSSES, Reason
+from pypto_op.judge.reasons import LOAD_FAILURES, PROCESS_LOSSES, Reason, place_in
 from pypto_op.judge.records import CaseRecord, ModeRecord, TrialVerdict
 from pypto_op.judge.references import ReferenceLoss, References
 from pypto_op.judge.sabotage import Saboteur
@@ -389,4 +389,4 @@ def _refuse_all(record: CaseRecord, modes: Sequence[Mode], verdict: TrialVerdict
 
 def _kind(error: ContractError) -> str:
     """Say where it went wrong without repeating what the code said: its words may hold values."""
-    return error.where or "it raised"
+    return ", ".join(part for part in (error.where or "it raised", place_in(error.problem)) if part)

@@ -24,6 +24,7 @@ from pypto_op.judge.calling import positions, used_inputs
 from pypto_op.judge.compose import compose
 from pypto_op.judge.contract import Contract, load_contract
 from pypto_op.judge.inputs import checks_precision, digest, fresh_seed, stress_of
+from pypto_op.judge.reasons import place_in
 from pypto_op.judge.variety import Variety
 from pypto_op.stress.author import KEY
 from pypto_op.stress.sites import normalised
@@ -200,7 +201,9 @@ def _golden(known: _Known) -> str:
         answer = known.session.golden(handed, function=ws.golden_name(), file=ws.golden)
         where = f"case {case['id']}"
         if answer.outcome is not Outcome.OK:
-            raise ContractError(f"it ended with: {answer.outcome}", file=ws.golden, where=where, remedy="mend the golden")
+            place = place_in(answer.detail)
+            problem = f"it ended with: {answer.outcome}" + (f", {place}" if place else "")
+            raise ContractError(problem, file=ws.golden, where=where, remedy="mend the golden")
         if answer.mutated_inputs:
             raise ContractError("it changes its own inputs", file=ws.golden, where=where, remedy="let it copy them first")
         _returns_contract(contract, case, answer, ws)

@@ -127,7 +127,7 @@ def _verdict(title: str, report: Mapping[str, Any]) -> dict[str, Any]:
         "status": report["status"],
         "summary": failure.get("summary") or (report.get("error") or {}).get("message") or left_out(report),
         "rows": rows,
-        "caveats": ["What this verdict does not see: " + "; ".join(caveats)] if caveats else [],
+        "caveats": ["Limits of this verdict: " + "; ".join(caveats)] if caveats else [],
         "binding": _binding(report),
     }
 
@@ -149,11 +149,19 @@ def _rows(check: Mapping[str, Any]) -> list[dict[str, Any]]:
                 "reason": detail.get("reason") or "",
                 "max_abs": _number(check.get("max_abs_diff")),
                 "max_rel": _number(check.get("max_rel_diff")),
-                "violation": _number(_largest(leaves, "max_violation")),
+                "violation": _violation(detail, leaves),
                 "share": _number(_largest(leaves, "fail_fraction")),
             }
         )
     return rows
+
+
+def _violation(detail: Mapping[str, Any], leaves: Sequence[Mapping[str, Any]]) -> str:
+    """Return the share of the tolerance that the error took; where a case failed within it, what failed instead."""
+    share = _largest(leaves, "max_violation")
+    if detail.get("status") in (Status.FAIL, Status.ERROR) and (share is None or share <= 1):
+        return ", ".join(detail.get("reasons", []))
+    return _number(share)
 
 
 def _largest(leaves: Sequence[Mapping[str, Any]], key: str) -> float | None:
