@@ -10,7 +10,13 @@ from pypto_op.vocabulary import FailureCategory, Status
 
 
 def from_report(
-    report: Mapping[str, Any], *, report_file: str, report_sha256: str, phase: int | None = None, left_out: str = ""
+    report: Mapping[str, Any],
+    *,
+    report_file: str,
+    report_sha256: str,
+    phase: int | None = None,
+    left_out: str = "",
+    covers_phase: bool = False,
 ) -> dict[str, Any]:
     """Return the verdict that an evaluation report stands for.
 
@@ -20,6 +26,7 @@ def from_report(
         report_sha256: hash of the file.
         phase: k of the phase that was judged; None for the integrated implementation.
         left_out: of a PARTIAL: what it says nothing about.
+        covers_phase: a PARTIAL holds all that the gate of a staged phase demands.
 
     Raises:
         ContractError: the report yields no valid verdict.
@@ -49,7 +56,7 @@ def from_report(
     elif verdict["verdict"] == "REJECTED":
         verdict["summary"] = str(report["error"]["message"])[:600]
     elif verdict["verdict"] == "PARTIAL":
-        verdict["summary"] = left_out or "a part only"
+        verdict |= {"summary": left_out or "a part only", "covers_phase": covers_phase and phase is not None}
     elif verdict["verdict"] == "BLOCKED":
         problem = str((report.get("error") or {}).get("message") or "no mode could judge")
         verdict["blocked"] = {"tried": _tried(report), "remedy": f"mend the machine: {problem}"[:600]}
@@ -72,8 +79,10 @@ def sentence(verdict: Mapping[str, Any]) -> str:
         where = f" at --up-to-module {verdict['up_to_module']}" if phase and "up_to_module" in verdict else ""
         levels = f" ({'/'.join(verdict['levels'])})" if "levels" in verdict else ""
         comparison = "Direct per-phase comparison" if phase else "Comparison of the whole operator"
-        how = f"{what} passed for {target}." if word == "PASS" else f"{what}, a part: {verdict['summary']}."
-        return f"{how} {comparison} {word}{where}{levels}.\n{_counted(verdict)}\n{evidence}"
+        rest = f" {verdict['summary'].capitalize()}." if word == "PARTIAL" else ""
+        passed = word == "PASS" or verdict["covers_phase"]
+        how = f"{what} passed for {target}." if passed else f"A part of {target} passed; that is no verdict on it."
+        return f"{how} {comparison} {word}{where}{levels}.{rest}\n{_counted(verdict)}\n{evidence}"
     lines = [
         f"{what} FAILED for {target}. failure_category: {verdict['failure_category']}.",
         f"divergence_fingerprint: {verdict.get('divergence_fingerprint') or 'null (it takes two modes)'}",
@@ -83,7 +92,7 @@ def sentence(verdict: Mapping[str, Any]) -> str:
         f"cpu_reproducer_candidate: {'yes' if verdict.get('cpu_reproducer_candidate') else 'no'}",
         _counted(verdict),
     ]
-    return "\n".join([*lines, evidence, "Dispatch pypto-op-debugger."])
+    return "\n".join([*lines, evidence, "Dispatch @pypto-op-debugger."])
 
 
 def _word(report: Mapping[str, Any]) -> str:

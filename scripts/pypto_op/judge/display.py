@@ -13,9 +13,10 @@ from rich.markup import escape
 from rich.table import Table
 
 from pypto_op.documents.verdict import from_report, sentence
-from pypto_op.judge.extent import counted, left_out
+from pypto_op.judge.extent import counted, covers, left_out
 from pypto_op.judge.records import CaseRecord
 from pypto_op.state.hashing import sha256_file
+from pypto_op.state.workflow import workflow
 from pypto_op.vocabulary import Status
 
 _STYLE = {
@@ -74,7 +75,8 @@ def show_report(
     modes = ", ".join(f"{mode} {status}" for mode, status in report["per_mode_status"].items())
     console.print(
         f"{styled(report['status'])}  {escape(report['op_name'])}: {escape(counted(report))} "
-        f"({modes or 'nothing ran'}), {report['seconds']:.1f} s"
+        f"({modes or 'nothing ran'}), {report['seconds']:.1f} s",
+        soft_wrap=True,
     )
 
 
@@ -86,6 +88,7 @@ def _answer(report: Mapping[str, Any], file: Path, phase: int | None) -> str:
         report_sha256=sha256_file(file),
         phase=phase,
         left_out=left_out(report),
+        covers_phase=covers(report, workflow().phase_levels),
     )
     return sentence(told)
 

@@ -110,3 +110,11 @@ def left_out(report: Mapping[str, Any]) -> str:
     if "policy" in selection:
         parts.append("another tolerance than SPEC.md's was used")
     return "; ".join(parts)
+
+
+def covers(report: Mapping[str, Any], levels: Sequence[str]) -> bool:
+    """Whether a report speaks of every case of `levels`, with the suite and tolerance of the operator."""
+    selection = report["selection"]
+    asked = selection["levels"]
+    alone = selection["case"] is None and not {"inspect", "suite", "policy"} & set(selection)
+    return bool(selection["complete"]) or (alone and asked is not None and set(levels) <= set(asked))

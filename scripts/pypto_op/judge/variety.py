@@ -61,7 +61,6 @@ class Sight:
         moved: some element differs between the seeds.
         fault: how it fails to vary, in words; "" when it varies.
         contents: hash of each seed's bytes.
-        shape: of the tensor, in words.
         single: it has one element, like a scalar.
     """
 
@@ -69,7 +68,6 @@ class Sight:
     moved: bool
     fault: str
     contents: frozenset[str]
-    shape: str
     single: bool
 
 
@@ -160,7 +158,9 @@ def _check_input(name: str, rows: Sequence[tuple[Mapping[str, Any], Sight]]) -> 
             own = [(case, sight) for case, sight in rows if str(case["level"]) == level]
             _check_share(name, own, LEAST_OF_LEVEL, f"precision cases of {level}")
     elif not any(sight.moved for _, sight in rows) and not _differs_at_one_shape(rows):
-        raise _refusal(case, f"no seed changes input {name}, in none of {len(rows)} precision cases")
+        raise _refusal(
+            case, f"input {name} is the same for every seed, in all {len(rows)} precision cases, and for every case of a shape"
+        )
 
 
 def _check_output(name: str, rows: Sequence[tuple[Mapping[str, Any], bool]]) -> None:
@@ -186,8 +186,8 @@ def _check_share(name: str, rows: Sequence[tuple[Mapping[str, Any], Sight]], lea
 
 def _differs_at_one_shape(rows: Sequence[tuple[Mapping[str, Any], Sight]]) -> bool:
     by_shape: dict[str, set[str]] = {}
-    for _, sight in rows:
-        by_shape.setdefault(sight.shape, set()).update(sight.contents)
+    for case, sight in rows:
+        by_shape.setdefault(repr(sorted(dict(case["shape"]).items())), set()).update(sight.contents)
     return any(len(contents) > 1 for contents in by_shape.values())
 
 
@@ -238,7 +238,7 @@ def _sight(one: torch.Tensor, other: torch.Tensor) -> Sight:
     contents = frozenset({digest([one]), digest([other])})
     moved = len(contents) > 1
     fault = _fault(one, other, moved) if one.shape == other.shape else ""
-    return Sight(data, moved, fault, contents, str(tuple(one.shape)), one.numel() == 1)
+    return Sight(data, moved, fault, contents, one.numel() == 1)
 
 
 def _fault(one: torch.Tensor, other: torch.Tensor, moved: bool) -> str:
