@@ -29,17 +29,26 @@ class Mode(_Word):
 
 
 class Status(_Word):
-    """Status of a case, of a mode and of a whole report (seed B.4)."""
+    """Status of a case, of a mode and of a whole report (seed B.4).
+
+    PARTIAL is a report's, or a mode's in it: all that was asked for passed, but it was not the operator's whole suite.
+    """
 
     PASS = "PASS"
+    PARTIAL = "PARTIAL"
     FAIL = "FAIL"
     ERROR = "ERROR"
     SKIPPED = "SKIPPED"
 
     @property
     def rank(self) -> int:
-        """Order for aggregation: ERROR > FAIL > PASS > SKIPPED."""
-        return ("SKIPPED", "PASS", "FAIL", "ERROR").index(self.value)
+        """Order for aggregation: ERROR > FAIL > PARTIAL > PASS > SKIPPED."""
+        return ("SKIPPED", "PASS", "PARTIAL", "FAIL", "ERROR").index(self.value)
+
+    @property
+    def passed(self) -> bool:
+        """Whether everything that was asked for passed; only PASS says so of the whole."""
+        return self in (Status.PASS, Status.PARTIAL)
 
     @classmethod
     def worst(cls, statuses: list[Status]) -> Status:

@@ -70,6 +70,32 @@ def test_a_failing_report_becomes_a_routed_verdict():
     assert "Failing file: rmsnorm_impl.py" in text and text.endswith("Dispatch @pypto-op-debugger.")
 
 
+@pytest.mark.parametrize(
+    ("enough", "first"),
+    [
+        (True, "Phase M1 passed for M1. Direct per-phase comparison PARTIAL at --up-to-module 1 (L2). 3 of 4 were not judged."),
+        (False, "A part of M1 passed; that is no verdict on it. Direct per-phase comparison PARTIAL"),
+    ],
+)
+def test_a_part_is_told_as_one(enough, first):
+    report = fixture("evaluation_report") | {"status": "PARTIAL", "first_failure": None}
+    found = verdict.from_report(
+        report,
+        report_file="eval/evaluation_report.json",
+        report_sha256=SHA,
+        phase=1,
+        left_out="3 of 4 were not judged",
+        covers_phase=enough,
+    )
+    assert found["verdict"] == "PARTIAL"
+    assert verdict.sentence(found).startswith(first)
+
+
+def test_a_broken_contract_is_a_rejection():
+    found = judged(status="ERROR", error={"kind": "contract", "message": "eval/test_inputs.py: case a: x is all zero"})
+    assert verdict.sentence(found).startswith("REJECTED: eval/test_inputs.py: case a: x is all zero\nEvidence: ")
+
+
 def test_a_passing_report_becomes_the_seeds_sentence():
     found = judged(status="PASS", first_failure=None)
     assert "failure_category" not in found

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 from pathlib import Path
 
+from pypto_op.documents import suite
 from pypto_op.workspace import OpWorkspace
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -44,6 +46,13 @@ def judged(kind: str, op: str) -> list[Path]:
     """Return the fixtures that this run judges: all, or a sample of a sampled operator."""
     files = fixtures(kind, op)
     return files if everything() or op not in SAMPLED else files[::STRIDE]
+
+
+def spread(op: str) -> list[str]:
+    """Return the ids of the cheapest case of each level whose numbers are compared: what an ordinary run judges."""
+    cases = [case for case in suite.load(original(op).suite).cases if case["precision"]]
+    levels = dict.fromkeys(case["level"] for case in cases)
+    return [min((c for c in cases if c["level"] == level), key=lambda c: math.prod(c["shape"].values()))["id"] for level in levels]
 
 
 def everything() -> bool:

@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from pypto_op.backends import calculator
 from pypto_op.backends.toolchain import Toolchain
+from pypto_op.cli import root as command
 from pypto_op.documents import schema
 from pypto_op.judge import report as reports
 from pypto_op.state import evidence
@@ -111,10 +113,117 @@ def test_a_senseless_request_is_refused_in_one_line(operator: OpWorkspace, argum
     assert not operator.report.exists()
 
 
-def test_a_part_says_that_it_is_one(operator: OpWorkspace) -> None:
-    report = verify(operator.root, "--levels", "2").report
-    assert report["status"] == "PASS"
-    assert report["selection"] == {"levels": ["L2"], "case": None, "complete": False}
+STRUCTURE = {"id": "form", "level": "L1", "shape": {"N": 16, "D": 32}, "precision": False}
+PARTS = {
+    "a level": (
+        ("--levels", "L2"),
+        {"levels": ["L2"], "case": None, "complete": False, "not_judged": 2},
+        "2 of 3 were not judged",
+    ),
+    "a case": (
+        ("--case", "tile"),
+        {"levels": None, "case": "tile", "complete": False, "not_judged": 2},
+        "2 of 3 were not judged",
+    ),
+    "two levels": (
+        ("--levels", "L2,L3"),
+        {"levels": ["L2", "L3"], "case": None, "complete": False, "not_judged": 1},
+        "1 of 3 were not judged",
+    ),
+    "another tolerance": (
+        ("--policy", "mere_mare@1"),
+        {"levels": None, "case": None, "complete": False, "policy": "other"},
+        "another tolerance than SPEC.md's was used",
+    ),
+}
+
+
+@pytest.mark.parametrize("how", PARTS)
+def test_a_part_is_partial_everywhere(tmp_path: Path, how: str) -> None:
+    words, selection, sentence = PARTS[how]
+    ws = place("sum_diff", tmp_path, cases=[STRUCTURE, *CASES])
+    answer = verify(ws.root, *words, as_json=False)
+    report = json.loads(ws.report.read_text())
+    assert answer.code == 0, "all that was asked for passed"
+    assert (report["status"], report["per_mode_status"]) == ("PARTIAL", {"sim": "PARTIAL"})
+    assert report["selection"] == selection
+    schema.check(report, "evaluation_report", file=ws.report)
+    last = answer.stdout.strip().splitlines()[-1]
+    assert last.startswith("PARTIAL  sum_diff: ") and sentence in last and "PASS" not in last
+    assert "that is no verdict on it" in answer.stdout
+    assert evidence.pass_for_bytes(ws) is None
+    html = CliRunner().invoke(command, ["report", str(ws.root)])
+    page = (ws.eval_dir / "report.html").read_text()
+    assert html.exit_code == 0 and 'badge PARTIAL">PARTIAL' in page and sentence in page.replace("&#39;", "'")
+    assert '<span class="badge PASS">PASS</span>\n</header>' not in page
+
+
+@pytest.mark.parametrize("words", [(), ("--levels", "L1,L2,L3,L4,L5"), ("--levels", "L1,L2,L3")])
+def test_all_cases_are_the_whole_however_they_are_named(tmp_path: Path, words: tuple[str, ...]) -> None:
+    ws = place("sum_diff", tmp_path, cases=[STRUCTURE, *CASES])
+    answer = verify(ws.root, *words)
+    assert (answer.code, answer.report["status"], answer.report["selection"]["complete"]) == (0, "PASS", True)
+    assert evidence.pass_for_bytes(ws) is not None
+
+
+@pytest.mark.parametrize("words", [("--levels", "L1"), ("--case", "form")])
+def test_a_part_without_numbers_is_no_verdict(tmp_path: Path, words: tuple[str, ...]) -> None:
+    """The kernel is wrong, and its structure is right: `--levels L1` once passed it."""
+    ws = place("sum_diff", tmp_path, cases=[STRUCTURE, *CASES])
+    assert "x_tile * 2.0 + y_tile" in ws.impl.read_text()
+    ws.impl.write_text(ws.impl.read_text().replace("x_tile * 2.0 + y_tile", "x_tile * 3.0 + y_tile"))
+    answer = verify(ws.root, *words, as_json=False)
+    report = json.loads(ws.report.read_text())
+    assert (answer.code, report["status"], report["per_mode_status"]) == (2, "ERROR", {"sim": "SKIPPED"})
+    assert report["error"]["kind"] == "contract" and "2 others do: select of L2, L3" in report["error"]["message"]
+    assert "1 of 1" not in answer.stdout and "REJECTED: no selected case compares numbers" in answer.stdout
+    assert verify(ws.root).report["status"] == "FAIL"
+
+
+def test_another_suite_is_no_pass_of_the_operator(tmp_path: Path) -> None:
+    ws = place("sum_diff", tmp_path, cases=CASES)
+    other = tmp_path / "custom" / "sum_diff" / "_debug" / "other.json"
+    other.parent.mkdir(exist_ok=True)
+    other.write_text(json.dumps({**json.loads(ws.suite.read_text()), "cases": json.loads(ws.suite.read_text())["cases"][:1]}))
+    report = verify(ws.root, "--suite", str(other)).report
+    assert (report["status"], report["selection"]["suite"], report["selection"]["not_judged"]) == ("PARTIAL", "other", 1)
+    other.write_bytes(ws.suite.read_bytes())
+    assert verify(ws.root, "--suite", str(other)).report["status"] == "PASS", "the very same cases"
+
+
+# -- where a report may lie ------------------------------------------------------------------------------------------
+
+
+NOT_A_REPORT = ["SPEC.md", "sum_diff_golden.py", "sum_diff_impl.py", "eval/adversarial_suite.json", "eval/test_inputs.py"]
+NOT_A_REPORT += ["DESIGN.md", "eval/perf_result.json", "notes.txt", "data.json", "_debug/case.json"]
+
+
+@pytest.mark.parametrize("name", NOT_A_REPORT)
+def test_a_report_is_written_over_nothing_else(operator: OpWorkspace, name: str) -> None:
+    target = operator.root / name
+    there = target.exists() or name in ("notes.txt", "data.json", "_debug/case.json")
+    if not target.exists() and there:
+        target.parent.mkdir(exist_ok=True)
+        target.write_text('{"op_name": "mine", "checks": []}')
+    before = target.read_bytes() if there else None
+    for words in (("--report", str(target)), ("--self-test", "--report", str(target))):
+        answer = verify(operator.root, *words)
+        assert (answer.code, answer.stdout) == (2, "")
+        assert Path(name).name in answer.stderr and len(answer.stderr.strip().splitlines()) == 1
+        assert (target.read_bytes() if target.exists() else None) == before
+    assert not operator.report.exists(), "refused before anything is judged"
+
+
+def test_a_report_may_replace_a_report(operator: OpWorkspace) -> None:
+    target = operator.debug_dir / "mine.json"
+    for _ in range(2):
+        assert verify(operator.root, "--report", str(target)).code == 0
+    assert json.loads(target.read_text())["status"] == "PASS" and not operator.report.exists()
+    link = operator.root / "link.json"
+    link.symlink_to(operator.golden)
+    golden = operator.golden.read_bytes()
+    assert verify(operator.root, "--report", str(link)).code == 2
+    assert operator.golden.read_bytes() == golden and link.is_symlink()
 
 
 def npu_is_there() -> bool:
@@ -162,16 +271,16 @@ def test_structure_only_is_never_a_pass(operator: OpWorkspace, monkeypatch: pyte
 # -- a stale report --------------------------------------------------------------------------------------------------
 
 
-def test_an_earlier_report_is_gone_when_the_judge_breaks(operator: OpWorkspace, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_earlier_pass_does_not_stand_when_the_judge_breaks(operator: OpWorkspace, monkeypatch: pytest.MonkeyPatch) -> None:
     operator.report.write_text('{"status": "PASS"}')
 
     def broken(*_: Any) -> None:
-        assert not operator.report.exists(), "removed before anything is judged"
         raise KeyboardInterrupt
 
     monkeypatch.setattr("pypto_op.judge.verify.run_cases", broken)
     assert verify(operator.root).code == 130
-    assert not operator.report.exists()
+    left = json.loads(operator.report.read_text())
+    assert (left["status"], left["error"]["kind"]) == ("ERROR", "infra") and "interrupted" in left["error"]["message"]
 
 
 @pytest.mark.parametrize("file", ["SPEC.md", "eval/module_interfaces.yaml", "eval/adversarial_suite.json"])

@@ -39,6 +39,8 @@ def report_for(ws, **changes):
         "status": "PASS",
         "cases_total": 2,
         "cases_passed": 2,
+        "cases_precision": 2,
+        "selection": {"levels": None, "case": None, "complete": True},
         "up_to_module": 1,
         "policy": policy,
         "tool": {"name": "pypto-op", "version": __version__},
@@ -68,7 +70,17 @@ def test_a_report_without_seal_is_not_evidence(ws):
     assert evidence.pass_for_bytes(ws) is None
 
 
-@pytest.mark.parametrize("field, value", [("status", "FAIL"), ("cases_passed", 0), ("op_name", "other")])
+@pytest.mark.parametrize(
+    "field, value",
+    [
+        ("status", "FAIL"),
+        ("status", "PARTIAL"),
+        ("cases_passed", 0),
+        ("cases_precision", 0),
+        ("selection", {"levels": ["L2"], "case": None, "complete": False}),
+        ("op_name", "other"),
+    ],
+)
 def test_a_sealed_report_that_is_no_pass_of_this_operator_does_not_count(ws, field, value):
     write(ws, evidence.seal(report_for(ws, **{field: value})))
     assert evidence.pass_for_bytes(ws) is None

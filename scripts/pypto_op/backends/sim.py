@@ -23,12 +23,12 @@ from pypto_op.vocabulary import Mode
 from pypto_op.workspace import OpWorkspace
 
 CAVEATS = (
-    "sim checks the mathematics, not the device: numbers are those of the tensor graph, before pypto's passes",
-    "not seen: data races and missing synchronisation between cores",
-    "not seen: overflow of on-chip buffers at run time, and alignment of addresses",
-    "not seen: the device's own rounding, accumulation order and saturation",
-    "tensors have the plain ND layout only; NZ cannot be expressed on a CPU",
-    "cost model figures rank variants; they are no measurement",
+    "sim judges the mathematics: its numbers are those of the tensor graph, before pypto's passes",
+    "sim cannot show data races or missing synchronisation between cores",
+    "sim cannot show overflow of on-chip buffers at run time, or misaligned addresses",
+    "sim cannot show how the device rounds, accumulates and saturates",
+    "sim has the plain ND layout only, not NZ",
+    "sim's cost figures rank variants; they are no measurement",
 )
 """Printed beside every verdict of this backend (design, section 4)."""
 

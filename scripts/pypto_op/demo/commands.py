@@ -31,6 +31,7 @@ def demo(out: Path) -> int:
     from pypto_op.demo.screen import Screen
     from pypto_op.demo.story import Telling, open_scratch
     from pypto_op.demo.tools import Tools
+    from pypto_op.documents.writing import write_atomically
     from pypto_op.report import timeline
     from pypto_op.report.page import render
 
@@ -44,6 +45,6 @@ def demo(out: Path) -> int:
     finally:
         telling.story.events = events
         page = out / "report.html"
-        page.write_text(render(telling.story), encoding="utf-8")
+        write_atomically(page, render(telling.story))
         console.print(f"\nReport: [bold]{page}[/]")
     return 0

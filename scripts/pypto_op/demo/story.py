@@ -211,6 +211,8 @@ def open_scratch(out: Path, example: Path) -> tuple[OpWorkspace, OpWorkspace]:
     import shutil
 
     mark = out / ".pypto-op-demo"
+    if out.is_symlink() or (out.exists() and not out.is_dir()):
+        raise ContractError("is no folder", file=out, remedy="name another --out")
     if out.exists():
         if not mark.is_file() and any(out.iterdir()):
             raise ContractError("the folder is not empty and no earlier demo's", file=out, remedy="name another --out")

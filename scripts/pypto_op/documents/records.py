@@ -54,11 +54,13 @@ def _evaluation_report(data: Mapping[str, Any]) -> Iterator[Finding]:
     passed = sum(check["status"] == "PASS" for check in checks)
     if passed != data["cases_passed"]:
         yield Finding("cases_passed", f"is {data['cases_passed']}, {passed} of the checks passed")
-    if data["status"] == "PASS":
+    if data["status"] == "PASS" and not data["selection"]["complete"]:
+        yield Finding("status", "is PASS although only a part was judged; that is PARTIAL")
+    if data["status"] in ("PASS", "PARTIAL"):
         if not passed or passed + data["cases_skipped"] < total:
-            yield Finding("status", f"is PASS with {passed} of {total} cases passed")
+            yield Finding("status", f"is {data['status']} with {passed} of {total} cases passed")
         if data["first_failure"] is not None:
-            yield Finding("first_failure", "is there although the status is PASS")
+            yield Finding("first_failure", f"is there although the status is {data['status']}")
 
 
 def _perf_result(data: Mapping[str, Any]) -> Iterator[Finding]:

@@ -88,11 +88,14 @@ def load_truth_golden(op_dir: str, op_name: str, suffix: str) -> Callable[..., t
 
     def golden(*primary_inputs: Any) -> tuple[torch.Tensor, ...]:
         from pypto_op.backends.reference import ReferenceSession
+        from pypto_op.judge.reasons import place_in
 
         with ReferenceSession(workspace) as session:
             result = session.golden(primary_inputs, function=function, file=file)
         if result.outcome is not Outcome.OK:
-            raise ContractError(f"{function} ended with: {result.outcome}", file=file, remedy="mend the golden")
+            place = place_in(result.detail)
+            problem = f"{function} ended with: {result.outcome}" + (f", {place}" if place else "")
+            raise ContractError(problem, file=file, remedy="mend the golden")
         return tuple(result.outputs)
 
     golden.__name__ = function
@@ -136,11 +139,28 @@ def _run_in_sim(impl: ImplModule, wrapper: str, inputs: Sequence[Any]) -> tuple[
     return tuple(result.outputs)
 
 
-def run_modes(impl_module: ImplModule, case: Mapping[str, Any], modes: Sequence[str]) -> dict[str, dict[str, Any]]:
+def _standing_for(impl_module: Any) -> ImplModule:
+    """Return what stands for a module that somebody imported: its file, which the judge runs in a process of its own.
+
+    Raises:
+        ContractError: it has no file, or the file is none of an operator.
+    """
+    if isinstance(impl_module, ImplModule):
+        return impl_module
+    file = Path(str(getattr(impl_module, "__file__", None) or "module")).resolve()
+    workspace = OpWorkspace.owning(file) if file.is_file() else None
+    if workspace is None:
+        name = getattr(impl_module, "__name__", type(impl_module).__name__)
+        raise ContractError(f"{name} is no implementation of an operator", remedy="import it from custom/<op>/")
+    return ImplModule(file, workspace, workspace.artifact_of(file)[1])
+
+
+def run_modes(impl_module: Any, case: Mapping[str, Any], modes: Sequence[str]) -> dict[str, dict[str, Any]]:
     """Judge one case in every mode; no mode is spared because another failed.
 
     Args:
-        impl_module: what is judged, at the boundary of its phase.
+        impl_module: what is judged, at the boundary of its phase: an `ImplModule`, or a module that somebody imported.
+            Of the latter only the file counts.
         case: a case as in adversarial_suite.json.
         modes: of "sim" and "npu".
 
@@ -158,6 +178,7 @@ def run_modes(impl_module: ImplModule, case: Mapping[str, Any], modes: Sequence[
         asked = tuple(dict.fromkeys(Mode(mode) for mode in modes))
     except ValueError as error:
         raise ContractError(str(error), remedy="use a subset of sim,npu") from None
+    impl_module = _standing_for(impl_module)
     record = judge_case(impl_module.workspace, case, impl=impl_module.path, up_to_module=impl_module.phase, modes=asked)
     results = {}
     for mode, entry in record.modes.items():

@@ -41,7 +41,11 @@ from pypto_op.workspace import OpWorkspace
 def verify(op_dir: Path, other: str | None, as_json: bool, quiet: bool, jobs: int | None, **wanted: Any) -> int:
     """Run the kernel of OP_DIR on every case of its suite and judge the numbers against the golden.
 
-    Exit status: 0 PASS, 1 the kernel is wrong, 2 the operator's files or the request are, 3 the machine cannot judge.
+    PASS speaks of the whole suite. A part of it (--levels, --case, another --suite, --policy or --inspect) that passes is
+    PARTIAL. A run that compares no number is neither.
+
+    Exit status: 0 PASS or PARTIAL, 1 the kernel is wrong, 2 the operator's files or the request are, 3 the machine cannot
+    judge.
     """
     if Mode.SIM in wanted["modes"] and other in (None, "sweep"):
         from pypto_op.backends import sim
@@ -78,7 +82,9 @@ def verify(op_dir: Path, other: str | None, as_json: bool, quiet: bool, jobs: in
     if as_json:
         click.echo(reports.serialise(report), nl=False)
     else:
-        show_report(console, report, verdict_only=quiet)
+        file = (wanted["report"] or workspace.report).absolute()
+        phase = report["up_to_module"] if wanted["up_to_module"] is not None else None
+        show_report(console, report, verdict_only=quiet, file=file, phase=phase or None)
     return int(reports.exit_code(report))
 
 

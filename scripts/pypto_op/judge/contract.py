@@ -29,6 +29,7 @@ class Contract:
         suite_source: "file", or "derived" when there is no suite file.
         policy: the tolerance of the whole operator.
         policy_given: the caller named the policy, so it also overrules the cases' own tolerances.
+        other_tolerance: the caller's policy is not the one of SPEC.md.
     """
 
     workspace: OpWorkspace
@@ -37,6 +38,7 @@ class Contract:
     suite_source: str
     policy: Policy
     policy_given: bool
+    other_tolerance: bool = False
 
     @property
     def total_modules(self) -> int:
@@ -163,11 +165,14 @@ def load_contract(
         cases, source = suite_document.derive(spec, interfaces), "derived"
     if not cases.cases:
         raise ContractError("the suite has no cases", file=workspace.suite, remedy="add cases of levels L1 to L5")
+    own = spec.policy()
+    used = get_policy(policy) if policy is not None else own
     return Contract(
         workspace=workspace,
         interfaces=interfaces,
         suite=cases,
         suite_source=source,
-        policy=get_policy(policy) if policy is not None else spec.policy(),
+        policy=used,
         policy_given=policy is not None,
+        other_tolerance=used != own,
     )

@@ -5,16 +5,27 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from pypto_op.documents.verdict import from_report, sentence
+from pypto_op.judge.extent import counted, covers, left_out
 from pypto_op.judge.records import CaseRecord
+from pypto_op.state.hashing import sha256_file
+from pypto_op.state.workflow import workflow
 from pypto_op.vocabulary import Status
 
-_STYLE = {Status.PASS: "green", Status.FAIL: "bold red", Status.ERROR: "bold magenta", Status.SKIPPED: "yellow"}
+_STYLE = {
+    Status.PASS: "green",
+    Status.PARTIAL: "yellow",
+    Status.FAIL: "bold red",
+    Status.ERROR: "bold magenta",
+    Status.SKIPPED: "yellow",
+}
 _SHOWN_OUTPUT = 30
 
 
@@ -33,8 +44,18 @@ def show_progress(console: Console, record: CaseRecord, done: int, total: int) -
     console.print(f"[dim]{done:>4}/{total}[/dim]  {escape(record.id)}  {modes}  [dim]{record.seconds:.1f} s[/dim]")
 
 
-def show_report(console: Console, report: Mapping[str, Any], *, verdict_only: bool = False) -> None:
-    """Print a report: table of cases, first failure, caveats, and the verdict as the last line."""
+def show_report(
+    console: Console, report: Mapping[str, Any], *, verdict_only: bool = False, file: Path | None = None, phase: int | None = None
+) -> None:
+    """Print a report: table of cases, first failure, limits, the verifier's answer, and the verdict as the last line.
+
+    Args:
+        console: where to.
+        report: as it was written.
+        verdict_only: leave out what is about single cases.
+        file: where it lies; the verifier's answer, which names it, is printed only then.
+        phase: k of the phase that was judged; None for the integrated implementation.
+    """
     if report["checks"] and not verdict_only:
         console.print(_table(report))
         _show_reasons(console, report)
@@ -46,12 +67,30 @@ def show_report(console: Console, report: Mapping[str, Any], *, verdict_only: bo
         if status == Status.SKIPPED and entry["reason"]:
             console.print(f"{mode} {styled(status)}: {escape(entry['reason'])}")
         elif entry["caveats"]:
-            console.print(f"[dim]A {mode} verdict does not see: {escape('; '.join(entry['caveats']))}.[/dim]")
+            console.print(f"[dim]Limits of a {mode} verdict:[/dim]")
+            for caveat in entry["caveats"]:
+                console.print(f"[dim]- {escape(caveat)}[/dim]", soft_wrap=True)
+    if file is not None and not verdict_only:
+        console.print(escape(_answer(report, file, phase)), soft_wrap=True)
     modes = ", ".join(f"{mode} {status}" for mode, status in report["per_mode_status"].items())
     console.print(
-        f"{styled(report['status'])}  {escape(report['op_name'])}: {report['cases_passed']} of "
-        f"{report['cases_total']} cases passed ({modes or 'nothing ran'}), {report['seconds']:.1f} s"
+        f"{styled(report['status'])}  {escape(report['op_name'])}: {escape(counted(report))} "
+        f"({modes or 'nothing ran'}), {report['seconds']:.1f} s",
+        soft_wrap=True,
     )
+
+
+def _answer(report: Mapping[str, Any], file: Path, phase: int | None) -> str:
+    """Return the sentences that the verifier hands back (its page, Return), so that no agent words a verdict."""
+    told = from_report(
+        report,
+        report_file=os.path.relpath(file) if file.is_relative_to(Path.cwd()) else str(file),
+        report_sha256=sha256_file(file),
+        phase=phase,
+        left_out=left_out(report),
+        covers_phase=covers(report, workflow().phase_levels),
+    )
+    return sentence(told)
 
 
 def _table(report: Mapping[str, Any]) -> Table:
@@ -60,7 +99,7 @@ def _table(report: Mapping[str, Any]) -> Table:
     for heading in ("case", "level", "dtype", "shape", *modes):
         table.add_column(heading, no_wrap=True)
     table.add_column("max abs\ndiff", justify="right", no_wrap=True)
-    table.add_column("of\nallowed", justify="right", no_wrap=True)
+    table.add_column("of allowed,\nor reason", justify="right", no_wrap=True)
     for check in report["checks"]:
         shape = " ".join(f"{symbol}={size}" for symbol, size in check.get("shape", {}).items())
         results = [check["modes"].get(mode, {}) for mode in modes]
@@ -71,7 +110,7 @@ def _table(report: Mapping[str, Any]) -> Table:
             escape(shape),
             *(styled(r.get("status", Status.SKIPPED)) for r in results),
             _number(check["max_abs_diff"]),
-            _number(_violation(results)),
+            _of_allowed(results),
         )
     return table
 
@@ -138,6 +177,15 @@ def _violation(results: list[Mapping[str, Any]]) -> float | None:
     values = [leaf.get("max_violation") for r in results for leaf in r.get("per_tensor", [])]
     known = [value for value in values if value is not None]
     return max(known, default=None)
+
+
+def _of_allowed(results: list[Mapping[str, Any]]) -> str:
+    """Return the largest share of the tolerance that an error took; where that is not what failed, the reason."""
+    share = _violation(results)
+    failed = [r for r in results if r.get("status") in (Status.FAIL, Status.ERROR)]
+    if failed and (share is None or share <= 1):
+        return ", ".join(dict.fromkeys(reason for r in failed for reason in r.get("reasons", []))) or "-"
+    return _number(share)
 
 
 def _number(value: float | None) -> str:

@@ -11,6 +11,7 @@ import click
 from rich.console import Console
 from rich.markup import escape
 
+from pypto_op.documents import targets
 from pypto_op.documents.writing import write_atomically
 from pypto_op.errors import ContractError
 from pypto_op.judge.display import show_report, styled
@@ -38,6 +39,8 @@ def run(kind: str, ws: OpWorkspace, console: Console, options: Mapping[str, Any]
         InfraError: the machine cannot do it.
     """
     _refuse(kind, options)
+    if options["report"] is not None:
+        targets.check_target(Path(options["report"]), f"result of --{kind.replace('_', '-')}", _RESULTS[kind])
     result, code = _KINDS[kind](ws, console, options)
     text = json.dumps(result, indent=2, ensure_ascii=False) + "\n"
     if options["report"] is not None:
@@ -70,7 +73,7 @@ def _sweep(ws: OpWorkspace, console: Console, options: Mapping[str, Any]) -> _An
 
     def told(k: int, report: Mapping[str, Any]) -> None:
         console.print(f"[bold]M{k}[/bold]")
-        show_report(console, report, verdict_only=report["status"] == Status.PASS)
+        show_report(console, report, verdict_only=Status(report["status"]).passed)
 
     chosen = {name: value for name, value in options.items() if name in kept}
     result, code = sweep(ws, up_to_module=options["up_to_module"], told=told, **chosen)
@@ -103,6 +106,13 @@ def _compose(ws: OpWorkspace, console: Console, options: Mapping[str, Any]) -> _
     console.print(f"{styled(result['status'])}  {escape(ws.name)}: {len(result['triples'])} (seed, shape, tensor) triples")
     return result, ExitCode.OK if result["status"] == Status.PASS else ExitCode.FAIL
 
+
+_RESULTS: dict[str, Callable[[Path], bool]] = {
+    "sweep": lambda path: {"op_name", "boundaries"} <= set(targets.json_object(path)),
+    "self_test": lambda path: {"op_name", "checks", "seconds"} == set(targets.json_object(path)) - {"schema_version", "status"},
+    "compose": lambda path: {"op_name", "triples"} <= set(targets.json_object(path)),
+}
+"""How an earlier result of each of them is known, so that `--report` may replace it."""
 
 _KINDS: dict[str, Callable[[OpWorkspace, Console, Mapping[str, Any]], _Answer]] = {
     "sweep": _sweep,

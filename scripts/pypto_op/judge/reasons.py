@@ -124,6 +124,10 @@ WORKSPACE_FAULTS = frozenset({Reason.INPUTS_FAILED, Reason.GOLDEN_FAILED, Reason
 PROCESS_LOSSES = frozenset({Reason.EXITED, Reason.CRASHED, Reason.OUT_OF_MEMORY, Reason.TIMED_OUT})
 """Reasons after which the candidate needs a new process."""
 
+_LINE = re.compile(r"([A-Za-z_]\w{0,99}\.py:\d+): ")
+_NAME = r"[A-Za-z_][\w.]{0,99}"
+_MISSING = re.compile(rf"No module named '{_NAME}'|cannot import name '{_NAME}' from '{_NAME}'")
+
 _TEXT_DECIDES = frozenset({Reason.EXCEPTION, Reason.IMPORT_ERROR, Reason.EXITED, Reason.CRASHED})
 
 
@@ -153,6 +157,17 @@ def category_of(reason: Reason, run: RunResult | None = None) -> FailureCategory
             if pattern.search(text):
                 return category
     return _TABLE[reason][1]
+
+
+def place_in(detail: str) -> str:
+    """Return of the words of a file that failed only what can hold no value: its line, and the module that is missing.
+
+    Args:
+        detail: `RunResult.detail` of a golden or of the inputs file, such as "x_golden.py:3: ModuleNotFoundError: ...".
+    """
+    line, module = _LINE.match(detail), _MISSING.search(detail)
+    parts = [line[1] if line else "", f"{module[0]}; it must be installed, or left out" if module else ""]
+    return ": ".join(part for part in parts if part)
 
 
 @cache

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pypto_op.judge.reasons import WORKSPACE_FAULTS, Reason
+from pypto_op.judge.variety import Variety
 from pypto_op.vocabulary import FailureCategory, Mode, Status
 
 
@@ -93,6 +94,8 @@ class CaseRecord:
     seconds: float = 0.0
     conditions: list[float] = field(default_factory=list)
     """How badly the golden's sums cancelled on the inputs of each trial; for cases of `cancellation_stress`."""
+    variety: Variety = field(default_factory=Variety)
+    """What the inputs of its seeds have in common."""
 
     @property
     def id(self) -> str:

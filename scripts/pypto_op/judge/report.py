@@ -11,9 +11,8 @@ from typing import Any
 
 from pypto_op import __version__
 from pypto_op.backends.base import Availability
-from pypto_op.documents import schema
+from pypto_op.documents import schema, targets
 from pypto_op.documents.writing import write_atomically
-from pypto_op.errors import InfraError
 from pypto_op.judge.inputs import stress_of
 from pypto_op.judge.inspection import onset
 from pypto_op.judge.records import CaseRecord, ModeRecord, TrialVerdict
@@ -30,8 +29,8 @@ _EXIT_OF_KIND = {"candidate": ExitCode.FAIL, "contract": ExitCode.CONTRACT, "inf
 
 
 def exit_code(report: Mapping[str, Any]) -> ExitCode:
-    """Return the exit code that a report stands for: 0 PASS, 1 the kernel, 2 the contract, 3 the machine."""
-    if report["status"] == Status.PASS:
+    """Return the exit code that a report stands for: 0 PASS or PARTIAL, 1 the kernel, 2 the contract, 3 the machine."""
+    if Status(report["status"]).passed:
         return ExitCode.OK
     error = report.get("error")
     return _EXIT_OF_KIND[error["kind"]] if error else ExitCode.FAIL
@@ -265,16 +264,24 @@ def serialise(report: Mapping[str, Any]) -> str:
     return json.dumps(report, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def remove(path: Path) -> None:
-    """Delete an earlier report, so that nothing that happens from now on can leave it standing.
+def check_target(path: Path, *, own: Path | None = None) -> None:
+    """Refuse a file that a report must not replace; nothing is changed yet.
+
+    Args:
+        path: where the report shall go.
+        own: the operator's own report, which every verdict replaces.
 
     Raises:
-        InfraError: it cannot be deleted.
+        ContractError: something that is no report lies there, or belongs there.
     """
-    try:
-        path.unlink(missing_ok=True)
-    except OSError as error:
-        raise InfraError(f"the earlier report cannot be removed ({error.strerror})", file=path, remedy="free it") from None
+    targets.check_target(path, "report", _is_report, own=own)
+
+
+def _is_report(path: Path) -> bool:
+    """Whether a file is a report of this judge, of any version and account."""
+    data = targets.json_object(path)
+    tool = data.get("tool")
+    return isinstance(tool, Mapping) and tool.get("name") == "pypto-op" and {"op_name", "checks", "seal"} <= set(data)
 
 
 def _sentence(text: str) -> str:

@@ -23,7 +23,7 @@ from pypto_op.judge.calling import positions
 from pypto_op.judge.error_maps import ErrorMaps
 from pypto_op.judge.inputs import checks_precision, digest, seeds_of, tensors_in, with_seed
 from pypto_op.judge.inspection import Probe
-from pypto_op.judge.reasons import LOAD_FAILURES, PROCESS_LOSSES, Reason
+from pypto_op.judge.reasons import LOAD_FAILURES, PROCESS_LOSSES, Reason, place_in
 from pypto_op.judge.records import CaseRecord, ModeRecord, TrialVerdict
 from pypto_op.judge.references import ReferenceLoss, References
 from pypto_op.judge.sabotage import Saboteur
@@ -261,6 +261,7 @@ class _Worker:
         except ContractError as error:
             _refuse_all(record, runnable, refuse(Reason.INPUTS_FAILED, _kind(error), seed=seed))
             return
+        record.variety.add(self._plan.input_names, inputs)
         key = digest(inputs)
         if key in seen:
             return  # The case ignores its seed: the same inputs again would teach nothing.
@@ -324,6 +325,9 @@ class _Worker:
         expectation = self._expectation(case)
         loaded = any(run.outcome not in NOT_LOADED for run in runs.values())
         reference = self._references.answer(inputs, expectation) if loaded else None
+        if reference is not None and expectation.precision:
+            tolerance = expectation.behind or expectation.policy
+            record.variety.add_answer(expectation.names, reference.native.outputs, tolerance)
         secrets = tensors_in(inputs)
         for golden in reference.runs() if reference else ():
             secrets += golden.outputs
@@ -385,4 +389,4 @@ def _refuse_all(record: CaseRecord, modes: Sequence[Mode], verdict: TrialVerdict
 
 def _kind(error: ContractError) -> str:
     """Say where it went wrong without repeating what the code said: its words may hold values."""
-    return error.where or "it raised"
+    return ", ".join(part for part in (error.where or "it raised", place_in(error.problem)) if part)

@@ -19,11 +19,13 @@ from pypto_op.documents import interfaces as interfaces_document
 from pypto_op.documents import suite as suite_document
 from pypto_op.errors import ContractError
 from pypto_op.harness import golden_scan
-from pypto_op.judge import adversarial, planted_faults
+from pypto_op.judge import adversarial, planted_faults, variety
 from pypto_op.judge.calling import positions, used_inputs
 from pypto_op.judge.compose import compose
 from pypto_op.judge.contract import Contract, load_contract
-from pypto_op.judge.inputs import checks_precision, digest, stress_of
+from pypto_op.judge.inputs import checks_precision, digest, fresh_seed, stress_of
+from pypto_op.judge.reasons import place_in
+from pypto_op.judge.variety import Variety
 from pypto_op.stress.author import KEY
 from pypto_op.stress.sites import normalised
 from pypto_op.twins.natural import MOST, NATURAL, natural_share
@@ -35,7 +37,6 @@ if TYPE_CHECKING:
 
     from pypto_op.backends.base import RunResult, Value
 
-_OTHER_SEED = 987_654_321
 _STILL = 0.1
 """The least share of its recorded condition number that a case must reach; seeds alone change it by less than half."""
 
@@ -51,6 +52,8 @@ class _Known:
     contract: Contract | None = None
     inputs: dict[str, list[Value]] = field(default_factory=dict)
     answers: dict[str, RunResult] = field(default_factory=dict)
+    fresh: int = field(default_factory=fresh_seed)
+    """A second seed that nobody can have written inputs for."""
 
     @property
     def sound(self) -> Contract:
@@ -140,7 +143,7 @@ def _documents(known: _Known) -> str:
 
 def _inputs(known: _Known) -> str:
     contract = known.sound
-    seeded = 0
+    seeded, looks = 0, []
     for case in contract.cases:
         made = _made(known, case)
         values = [value for _, value in made]
@@ -148,11 +151,16 @@ def _inputs(known: _Known) -> str:
         again = [value for _, value in _made(known, case)]
         if digest(values) != digest(again):
             raise ContractError("the same seed makes other inputs", file=known.ws.test_inputs, where=f"case {case['id']}")
-        other = [value for _, value in _made(known, {**case, "seed": _OTHER_SEED})]
+        other = [value for _, value in _made(known, {**case, "seed": known.fresh})]
         seeded += digest(values) != digest(other)
+        if checks_precision(case):
+            looks.append((case, Variety()))
+            for trial in (values, other):
+                looks[-1][1].add(contract.input_names, trial)
         known.inputs[case["id"]] = values
     if not seeded:
         raise ContractError("no case depends on its seed", file=known.ws.test_inputs, remedy="call torch.manual_seed(seed)")
+    variety.check(looks, whole=True)
     return f"{len(contract.cases)} cases build, the same for the same seed; {seeded} of them differ with another"
 
 
@@ -184,6 +192,7 @@ def _golden(known: _Known) -> str:
     contract, ws = known.sound, known.ws
     names, used = contract.input_names, used_inputs(contract.interfaces, None)
     taken = positions(ws.golden, ws.golden_name(), names, used)
+    looks = []
     for case in contract.cases:
         inputs = known.inputs.get(case["id"])
         if inputs is None:
@@ -192,12 +201,28 @@ def _golden(known: _Known) -> str:
         answer = known.session.golden(handed, function=ws.golden_name(), file=ws.golden)
         where = f"case {case['id']}"
         if answer.outcome is not Outcome.OK:
-            raise ContractError(f"it ended with: {answer.outcome}", file=ws.golden, where=where, remedy="mend the golden")
+            place = place_in(answer.detail)
+            problem = f"it ended with: {answer.outcome}" + (f", {place}" if place else "")
+            raise ContractError(problem, file=ws.golden, where=where, remedy="mend the golden")
         if answer.mutated_inputs:
             raise ContractError("it changes its own inputs", file=ws.golden, where=where, remedy="let it copy them first")
         _returns_contract(contract, case, answer, ws)
         known.answers[case["id"]] = answer
+        if checks_precision(case):
+            looks.append((case, _second_look(known, case, answer, taken)))
+    variety.check(looks, whole=True)
     return f"{ws.golden_name()} answers all {len(contract.cases)} cases, with the outputs of the contract"
+
+
+def _second_look(known: _Known, case: Mapping[str, Any], answer: RunResult, taken: Sequence[int]) -> Variety:
+    """Return what the golden's answers for two seeds have in common."""
+    contract, ws = known.sound, known.ws
+    inputs = [value for _, value in _made(known, {**case, "seed": known.fresh})]
+    second = known.session.golden([inputs[i] for i in taken], function=ws.golden_name(), file=ws.golden)
+    look, tolerance = Variety(), contract.tolerance_behind(case) or contract.policy_for(case)
+    for outputs in (answer.outputs, second.outputs):
+        look.add_answer(contract.leaf_names(None), outputs, tolerance)
+    return look
 
 
 def _returns_contract(contract: Contract, case: Mapping[str, Any], answer: RunResult, ws: OpWorkspace) -> None:

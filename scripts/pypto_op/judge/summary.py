@@ -17,12 +17,14 @@ _BAD = (Status.FAIL, Status.ERROR)
 def mode_status(records: Sequence[CaseRecord], mode: Mode) -> Status:
     """Return the worst status of the cases in `mode`.
 
-    ERROR > FAIL > PASS > SKIPPED, with one exception: PASS means that every case passed, so a mode that could
-    not judge some of its cases, and found nothing wrong in the others, is SKIPPED.
+    ERROR > FAIL > PASS > SKIPPED, with one exception: PASS means that every case passed and that numbers were compared.
+    A mode that could not judge some of its cases, or compared no number, and found nothing wrong, is SKIPPED.
     """
-    statuses = [record.modes[mode].status for record in records]
+    cells = [record.modes[mode] for record in records]
+    statuses = [cell.status for cell in cells]
     worst = Status.worst(statuses)
-    return Status.SKIPPED if worst is Status.PASS and Status.SKIPPED in statuses else worst
+    compared = any(trial.precision_checked for cell in cells for trial in cell.trials)
+    return Status.SKIPPED if worst is Status.PASS and (Status.SKIPPED in statuses or not compared) else worst
 
 
 def fingerprint(record: CaseRecord) -> Fingerprint | None:
@@ -51,8 +53,9 @@ def _loads_nowhere(trial: TrialVerdict | None) -> bool:
 def overall_status(records: Sequence[CaseRecord], per_mode: Mapping[Mode, Status]) -> Status:
     """Return the status of the report.
 
-    PASS: no mode is FAIL or ERROR, at least one is PASS, and no case went without a verdict. ERROR: no case could
-    be run or judged in any mode, or the workspace (inputs, golden) failed on one. FAIL: everything else.
+    PASS: no mode is FAIL or ERROR, at least one is PASS, so it compared numbers, and no case went without a verdict.
+    ERROR: no case could be run or judged in any mode, or the workspace (inputs, golden) failed on one. FAIL: everything
+    else.
     """
     cells = [r for record in records for r in record.modes.values() if r.status is not Status.SKIPPED]
     if not cells or any(cell.workspace_fault for cell in cells):

@@ -55,7 +55,7 @@ def sweep(
         codes.append(reports.exit_code(report))
         if told is not None:
             told(k, report)
-    wrong = [row["up_to_module"] for row in boundaries if row["status"] != Status.PASS]
+    wrong = [row["up_to_module"] for row in boundaries if not Status(row["status"]).passed]
     result = {
         "schema_version": 1,
         "op_name": ws.name,

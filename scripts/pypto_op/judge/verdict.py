@@ -12,7 +12,7 @@ from pypto_op.compare import Comparison, TensorComparison, compare_leaves
 from pypto_op.comparison.error_map import error_map
 from pypto_op.judge.barrier import Barrier
 from pypto_op.judge.near_miss import is_near_miss
-from pypto_op.judge.reasons import Reason, category_of, reason_of, sentence_of, status_of
+from pypto_op.judge.reasons import Reason, category_of, place_in, reason_of, sentence_of, status_of
 from pypto_op.judge.records import TrialVerdict
 from pypto_op.policy import Policy
 from pypto_op.twins.natural import MOST
@@ -88,7 +88,7 @@ class Reference:
         """Say what is wrong with the golden, in words that hold no value of it; None when it answered."""
         for how, run in self._named().items():
             if run.outcome is not Outcome.OK:
-                return f"{how}it ended with: {run.outcome}"
+                return f"{how}it ended with: {run.outcome}" + (f", {place}" if (place := place_in(run.detail)) else "")
             if run.mutated_inputs:
                 return "it changes its own inputs"
         return None if self.native.outputs else "it returned no tensor"

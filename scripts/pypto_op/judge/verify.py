@@ -14,8 +14,8 @@ from pypto_op.backends.registry import get_backend
 from pypto_op.documents import schema
 from pypto_op.documents import suite as suite_document
 from pypto_op.errors import ContractError, InfraError, PyptoOpError
+from pypto_op.judge import extent, summary, variety
 from pypto_op.judge import report as reports
-from pypto_op.judge import summary
 from pypto_op.judge.calling import used_inputs
 from pypto_op.judge.contract import Contract, load_contract
 from pypto_op.judge.error_maps import ErrorMaps
@@ -81,8 +81,8 @@ def verify_operator(
         modes: where to run; none short-circuits another.
         impl: the file to judge, when it is not the operator's own.
         up_to_module: the cumulative phase k, judged against its own golden only.
-        levels: only these levels of the suite ("L1", ...); a verdict on a part says so in `selection`.
-        case: only this case.
+        levels: only these levels of the suite ("L1", ...); where a part of the suite passes, the status is PARTIAL.
+        case: only this case; likewise.
         policy: a tolerance policy in the place of SPEC.md's and the suite's.
         jobs: how many cases run at once; None: what cores and memory allow.
         limits: what the candidate may use.
@@ -97,7 +97,7 @@ def verify_operator(
         The report, sealed, as it was written; `report.exit_code` turns it into an exit code.
 
     Raises:
-        ContractError: no mode was named.
+        ContractError: no mode was named, or `report` is a file that is no earlier report.
         InfraError: the report cannot be written or sealed.
     """
     if not modes:
@@ -119,7 +119,7 @@ def judge_case(
     """Judge one case that need not be in the suite; nothing is written but what runs leave behind.
 
     Raises:
-        ContractError: a document, the golden or the case is malformed, or a file is missing.
+        ContractError: a document, the golden or the case is malformed, a file is missing, or the inputs do not vary.
         InfraError: no mode is available, or the reference process cannot run.
     """
     if not modes:
@@ -128,7 +128,9 @@ def judge_case(
     schema.check(document, "adversarial_suite")
     only = suite_document.build(document, "the given case").cases[0]
     request = Request(tuple(modes), impl, up_to_module, None, None, None, 1, Limits(), None, None, False, only=only)
-    return _Verification(ws, request).judged(None)[0]
+    record = _Verification(ws, request).judged(None)[0]
+    variety.check([(record.case, record.variety)], whole=False)
+    return record
 
 
 class _Verification:
@@ -143,9 +145,12 @@ class _Verification:
         self.policy: Policy | None = None
         self.available: dict[Mode, Availability] = {}
         self.hashes: dict[str, str] = {}
+        self.ran: list[Mapping[str, Any]] = []
 
     def run(self, progress: Progress | None) -> dict[str, Any]:
-        reports.remove(self.path)
+        reports.check_target(self.path, own=self.ws.report)
+        # Whatever ends this run, no earlier verdict is left standing, and at no moment is there none.
+        reports.publish(self._failed(InfraError("the judge was interrupted", remedy="run it again")), self.path)
         try:
             records = self.judged(progress)
             result = self._verdict(records)
@@ -224,12 +229,14 @@ class _Verification:
         hashes = self.hashes or evidence.file_hashes(self.ws, impl=wanted if request.impl is not None else None)
         result["hashes"] = {**hashes, "policy": evidence.policy_hash(result["policy"])}
         result["suite_source"] = self.contract.suite_source if self.contract else "none"
-        result["selection"] = {
-            "levels": list(request.levels) if request.levels is not None else None,
-            "case": request.case,
-            "complete": request.levels is None and request.case is None and request.inspect is None,
-            **({} if request.inspect is None else {"inspect": request.inspect}),
-        }
+        result["selection"] = extent.selection_of(
+            self.contract,
+            self.ran,
+            levels=request.levels,
+            case=request.case,
+            suite=request.suite,
+            inspect=request.inspect,
+        )
         result["modes"] = {str(mode): reports.mode_entry(a) for mode, a in self.available.items()}
         result["versions"] = {k: v for a in self.available.values() for k, v in a.versions.items()}
         return result
@@ -237,25 +244,29 @@ class _Verification:
     def _verdict(self, records: Sequence[CaseRecord]) -> dict[str, Any]:
         subject, contract = self.subject, self.contract
         assert subject is not None and contract is not None
+        self.ran = [record.case for record in records]
         result = self._base()
         per_mode = {mode: summary.mode_status(records, mode) for mode in self.available}
         status = summary.overall_status(records, per_mode)
         checks = [reports.check_entry(record, contract.policy_label(record.case)) for record in records]
         result.update(
-            status=str(status),
+            status=str(extent.named(status, result["selection"])),
             checks=checks,
             cases_total=len(records),
             cases_passed=sum(record.status is Status.PASS for record in records),
             cases_skipped=sum(record.status is Status.SKIPPED for record in records),
             cases_precision=sum(check["precision_checked"] for check in checks),
-            per_mode_status={str(mode): str(s) for mode, s in per_mode.items()},
+            per_mode_status=extent.named_modes(per_mode, result["selection"]),
             first_failure=summary.first_failure(records, subject, contract.producers(subject.phase)),
             stdout=reports.candidate_output(records),
         )
-        if status is Status.PASS and not any(map(checks_precision, contract.cases)):
-            result.update(status=str(Status.ERROR), error=_NO_PRECISION)
+        if fault := _inputs_fault(records, contract):
+            judged = [mode for mode, said in result["per_mode_status"].items() if said != Status.SKIPPED]
+            result.update(status=str(Status.ERROR), error=fault)
+            result["per_mode_status"] |= dict.fromkeys(judged, str(Status.ERROR))
         elif status is Status.ERROR:
-            result["error"] = _error_of(records)
+            idle = all(record.status is Status.PASS for record in records)
+            result["error"] = extent.nothing_compared(contract, self.ran) if idle else _error_of(records)
         return result
 
     def _failed(self, error: PyptoOpError) -> dict[str, Any]:
@@ -273,10 +284,19 @@ class _Verification:
         return result
 
 
-_NO_PRECISION = {
-    "kind": "contract",
-    "message": "no case of the suite compares numbers; add cases with precision: true",
-}
+def _inputs_fault(records: Sequence[CaseRecord], contract: Contract) -> dict[str, str] | None:
+    """Return the report's `error` where the inputs cannot tell a right kernel from a wrong one, None where they can.
+
+    A trial that fails ends its case, so of a kernel that fails everywhere nothing is known about the second seed.
+    """
+    precise = [record for record in records if checks_precision(record.case)]
+    known = [record.case for record in precise if record.variety.sights]
+    whole = all(case in known for case in contract.cases if checks_precision(case))
+    try:
+        variety.check([(record.case, record.variety) for record in precise], whole=whole)
+    except ContractError as error:
+        return {"kind": "contract", "message": error.one_line()}
+    return None
 
 
 def sentence_of_missing(subject: Subject) -> str:

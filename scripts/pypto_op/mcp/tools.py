@@ -68,7 +68,9 @@ def verify(
         ContractError: the directory is missing or an argument makes no sense.
         InfraError: the judge gave no verdict at all.
     """
+    from pypto_op.judge.extent import counted
     from pypto_op.state.deliverables import run_judge
+    from pypto_op.vocabulary import Status
 
     ws = OpWorkspace.at(op_dir)
     options = {"--up-to-module": up_to_module, "--levels": levels, "--case": case, "--impl": impl}
@@ -76,8 +78,9 @@ def verify(
     report = run_judge(ws, ["--modes", modes, *words])
     first = report["first_failure"]
     return {
-        "ok": report["status"] == "PASS",
+        "ok": Status(report["status"]).passed,
         "status": report["status"],
+        "counted": counted(report),
         "per_mode_status": report["per_mode_status"],
         "cases_total": report["cases_total"],
         "cases_passed": report["cases_passed"],

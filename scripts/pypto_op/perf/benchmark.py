@@ -122,14 +122,14 @@ def _verdict(ws: OpWorkspace, contract: Contract) -> dict[str, Any]:
     """Return the sealed PASS of the whole suite, under the operator's own tolerance, for the bytes that lie there now."""
     if not ws.impl.is_file():
         raise ContractError("the implementation is missing", file=ws.impl, remedy="write and verify it first")
-    passes = list(evidence.sealed_passes(ws))
+    passes = list(evidence.sealed_passes(ws, partial=True))
     remedy = f"run `pypto-op verify {ws.root}` first"
     if not passes:
         raise ContractError("there is no sealed PASS for exactly these bytes", file=ws.impl, remedy=remedy)
-    whole = [p for p in passes if p["selection"]["complete"] and p["policy"] == contract.policy.as_dict()]
+    whole = [p for p in passes if p["status"] == Status.PASS and p["policy"] == contract.policy.as_dict()]
     if not whole:
         raise ContractError(
-            "the PASS covers a part of the suite only, or another tolerance than SPEC.md's",
+            "what passed is PARTIAL: a part of the suite only, or another tolerance than SPEC.md's",
             file=ws.report,
             remedy="run `pypto-op verify` without --levels, --case and --policy",
         )

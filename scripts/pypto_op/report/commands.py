@@ -24,13 +24,17 @@ _DEFAULT_NAME = "report.html"
 def report(op_dir: Path, out: Path | None) -> int:
     """Write one HTML page about the operator in OP_DIR: verdict, error maps, cost model and history.
 
-    Exit status: 0 written, 2 there is no verdict yet or a file is damaged.
+    Exit status: 0 written, 2 there is no verdict yet, a file is damaged, or --out is a file that is no such page.
     """
+    from pypto_op.documents.targets import check_target, is_page
+    from pypto_op.documents.writing import write_atomically
     from pypto_op.report.page import Story, render
     from pypto_op.report.sources import error_maps, history
     from pypto_op.state import evidence
 
     ws = OpWorkspace.at(op_dir)
+    own = ws.eval_dir / _DEFAULT_NAME
+    page = check_target(out or own, "page", is_page, own=own)
     verdict = evidence.read_report(ws.report)
     story = Story(
         op=ws.name,
@@ -39,11 +43,7 @@ def report(op_dir: Path, out: Path | None) -> int:
         events=history(ws),
         heat_maps=error_maps(ws, verdict),
     )
-    page = out or ws.eval_dir / _DEFAULT_NAME
-    try:
-        page.write_text(render(story), encoding="utf-8")
-    except OSError as error:
-        raise ContractError(f"cannot be written ({error.strerror})", file=page, remedy="name another --out") from None
+    write_atomically(page, render(story))
     click.echo(str(page))
     return 0
 

@@ -11,6 +11,8 @@ from typing import Any
 import jinja2
 
 from pypto_op import __version__
+from pypto_op.documents.targets import HTML_MARK
+from pypto_op.judge.extent import left_out
 from pypto_op.report import charts
 from pypto_op.report.timeline import Event
 from pypto_op.vocabulary import Status
@@ -60,6 +62,8 @@ def render(story: Story) -> str:
     last = story.verdicts[-1][1] if story.verdicts else {}
     status = str(last.get("status", Status.SKIPPED))
     return environment.get_template("report.html.j2").render(
+        mark=_trusted(HTML_MARK),
+        version=__version__,
         op=story.op,
         status=status,
         headline=status if story.verdicts else "no verdict yet",
@@ -80,7 +84,7 @@ def render(story: Story) -> str:
 
 
 def _trusted(svg: str) -> Any:
-    # Our own chart, not user text: it must not be escaped.
+    # Our own chart or mark, not user text: it must not be escaped.
     import markupsafe
 
     return markupsafe.Markup(svg)  # noqa: S704
@@ -89,7 +93,7 @@ def _trusted(svg: str) -> Any:
 def _tiles(story: Story, last: Mapping[str, Any]) -> list[dict[str, str]]:
     tiles = []
     if last:
-        tiles.append({"value": f"{last['cases_passed']} / {last['cases_total']}", "label": "cases passed"})
+        tiles.append(_counts(last))
         for mode, status in last["per_mode_status"].items():
             tiles.append({"value": str(status), "label": f"in {mode}"})
     refused = sum(event.kind.value == "refusal" for event in story.events)
@@ -98,6 +102,16 @@ def _tiles(story: Story, last: Mapping[str, Any]) -> list[dict[str, str]]:
         end = max(event.at + event.seconds for event in story.events)
         tiles.append({"value": f"{end:.0f} s", "label": "from request to here"})
     return tiles
+
+
+def _counts(report: Mapping[str, Any]) -> dict[str, str]:
+    passed, total = report["cases_passed"], report["cases_total"]
+    missing = report.get("selection", {}).get("not_judged", 0)
+    if report["status"] == Status.PARTIAL:
+        return {"value": f"{passed} / {total + missing}", "label": "cases passed; the others were not judged"}
+    if report["status"] == Status.ERROR and passed == total:
+        return {"value": "none", "label": "cases judged"}
+    return {"value": f"{passed} / {total}", "label": "cases passed"}
 
 
 def _number(value: Any) -> str:
@@ -111,9 +125,9 @@ def _verdict(title: str, report: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "title": title,
         "status": report["status"],
-        "summary": failure.get("summary", ""),
+        "summary": failure.get("summary") or (report.get("error") or {}).get("message") or left_out(report),
         "rows": rows,
-        "caveats": ["What this verdict does not see: " + "; ".join(caveats)] if caveats else [],
+        "caveats": ["Limits of this verdict: " + "; ".join(caveats)] if caveats else [],
         "binding": _binding(report),
     }
 
@@ -135,11 +149,19 @@ def _rows(check: Mapping[str, Any]) -> list[dict[str, Any]]:
                 "reason": detail.get("reason") or "",
                 "max_abs": _number(check.get("max_abs_diff")),
                 "max_rel": _number(check.get("max_rel_diff")),
-                "violation": _number(_largest(leaves, "max_violation")),
+                "violation": _violation(detail, leaves),
                 "share": _number(_largest(leaves, "fail_fraction")),
             }
         )
     return rows
+
+
+def _violation(detail: Mapping[str, Any], leaves: Sequence[Mapping[str, Any]]) -> str:
+    """Return the share of the tolerance that the error took; where a case failed within it, what failed instead."""
+    share = _largest(leaves, "max_violation")
+    if detail.get("status") in (Status.FAIL, Status.ERROR) and (share is None or share <= 1):
+        return ", ".join(detail.get("reasons", []))
+    return _number(share)
 
 
 def _largest(leaves: Sequence[Mapping[str, Any]], key: str) -> float | None:

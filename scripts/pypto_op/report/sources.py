@@ -42,6 +42,8 @@ def _kind(action: str, facts: Mapping[str, Any]) -> Kind:
         return Kind.TRANSITION
     verdict = facts.get("verdict")
     status = verdict.get("status") if isinstance(verdict, Mapping) else None
+    if status == "PARTIAL":
+        return Kind.NOTE
     if status == "PASS" or action == "complete_phase":
         return Kind.VERDICT_PASS
     return Kind.VERDICT_FAIL

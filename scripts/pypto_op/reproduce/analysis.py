@@ -151,7 +151,8 @@ def _judged_on(suite: Mapping[str, Any], case_id: str, subject: Subject, mode: M
         copy.suite.write_text(json.dumps(suite), encoding="utf-8")
         impl = root / subject.impl.relative_to(ws.root) if subject.impl.is_relative_to(ws.root) else subject.impl
         report = verify_operator(copy, modes=(mode,), impl=impl, up_to_module=subject.phase, case=case_id)
-        return Status(report["status"])
+        status = Status(report["status"])
+        return Status.PASS if status is Status.PARTIAL else status  # the status of the case, not of the operator
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
 

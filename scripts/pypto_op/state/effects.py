@@ -141,7 +141,7 @@ def _record_verdict(state: State, args: Arguments, facts: Facts) -> State:
     name = attempt_phase(state, args["attempt"])
     assert name is not None  # the condition `attempt_open` holds
     verdict = facts["verdict"]
-    if verdict["status"] == Status.PASS:
+    if Status(verdict["status"]).passed:  # the gate has seen that it covers what the phase demands
         return _verified(state, name, facts)
     if verdict.get("failure_category") == FailureCategory.INFRA:
         return _infra_retry(state, name)
@@ -295,7 +295,7 @@ def _reopen(state: State, k: int) -> None:
 
 
 def _need_pass(verdict: Verdict) -> None:
-    if verdict["status"] != Status.PASS:
+    if not Status(verdict["status"]).passed:
         raise Refused(f"the judge says {verdict['status']}", remedy="see eval/evaluation_report.json")
 
 

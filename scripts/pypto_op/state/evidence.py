@@ -109,14 +109,22 @@ def evidence_dir(ws: OpWorkspace) -> Path:
 def pass_for_bytes(ws: OpWorkspace, impl: Path | None = None, k: int | None = None) -> dict[str, Any] | None:
     """Return a sealed PASS that was given to exactly the bytes that lie there now, or None.
 
-    A PASS of a part of the suite (`--levels`, `--case`) is returned too: how much of the suite a gate needs
-    is the gate's question.
+    A PASS is about the whole suite; what a part of it says is PARTIAL and is not returned.
     """
     return next(sealed_passes(ws, impl, k), None)
 
 
-def sealed_passes(ws: OpWorkspace, impl: Path | None = None, k: int | None = None) -> Iterator[dict[str, Any]]:
-    """Yield the sealed PASSes for the bytes that lie there now: the latest report, then the kept ones."""
+def sealed_passes(
+    ws: OpWorkspace, impl: Path | None = None, k: int | None = None, *, partial: bool = False
+) -> Iterator[dict[str, Any]]:
+    """Yield the sealed PASSes for the bytes that lie there now: the latest report, then the kept ones.
+
+    Args:
+        ws: the operator.
+        impl: another file in the place of the impl.
+        k: the phase; None for the integrated impl.
+        partial: yield what passed on a part of the suite too, for a caller that looks itself at what it covers.
+    """
     now = file_hashes(ws, k, impl=impl)
     if ABSENT in (now["impl"], now["golden"]):
         return
@@ -127,15 +135,23 @@ def sealed_passes(ws: OpWorkspace, impl: Path | None = None, k: int | None = Non
             continue
         if (
             report.get("op_name") == ws.name
-            and report.get("status") == Status.PASS
-            and _positive(report.get("cases_passed"))
-            and not (report.get("selection") or {}).get("inspect")
+            and _counts(report, partial)
             and not stale_hashes(report, now)
             and (k is None or report.get("up_to_module") == k)
             and check_seal(report)
             and report["tool"]["version"] == __version__
         ):
             yield report
+
+
+def _counts(report: Mapping[str, Any], partial: bool) -> bool:
+    """Whether a report says that outputs passed with numbers compared: on the whole suite, or on a part where that will do."""
+    selection = report.get("selection")
+    if not isinstance(selection, Mapping) or selection.get("inspect"):
+        return False
+    whole = report.get("status") == Status.PASS and selection.get("complete") is True
+    part = partial and report.get("status") == Status.PARTIAL
+    return (whole or part) and _positive(report.get("cases_passed")) and _positive(report.get("cases_precision"))
 
 
 def keep(ws: OpWorkspace, report: Mapping[str, Any]) -> None:

@@ -252,7 +252,7 @@ def _told(ws: OpWorkspace) -> tuple[int, str]:
             failed = 0
         verdict = line.facts.get("verdict", {})
         infra = verdict.get("failure_category") == FailureCategory.INFRA
-        failed += last in ("record_verdict", "fail_phase") and verdict["status"] != Status.PASS and not infra
+        failed += last in ("record_verdict", "fail_phase") and not Status(verdict["status"]).passed and not infra
     return failed, last
 
 

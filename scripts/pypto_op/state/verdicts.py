@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -45,6 +45,8 @@ class NeedsJudge(Exception):
 def find_pass(ws: OpWorkspace, demand: Demand, fresh: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return a sealed PASS that meets the demand for the bytes that lie there now.
 
+    A staged phase demands some levels only; there a sealed PARTIAL counts that covers every case of them.
+
     Args:
         ws: the operator.
         demand: what must be covered.
@@ -55,13 +57,13 @@ def find_pass(ws: OpWorkspace, demand: Demand, fresh: Mapping[str, Any] | None) 
         Refused: the judge ran, and these bytes do not pass.
         InfraError: the judge could not do its work.
     """
-    for report in evidence.sealed_passes(ws, k=demand.phase):
+    for report in evidence.sealed_passes(ws, k=demand.phase, partial=demand.levels is not None):
         if not any(shortfalls(report, ws, demand)):
             return report
     if fresh is None:
         raise NeedsJudge(demand)
     refuse_infra(fresh, ws)
-    if fresh["status"] == Status.PASS:
+    if Status(fresh["status"]).passed:
         missing = next(shortfalls(fresh, ws, demand), "it does not fit")
         raise Refused(f"the verdict is not enough: {missing}", file=ws.report, remedy=_COMPLETE)
     raise Refused(f"the judge says {fresh['status']}: {summary_of(fresh)}", file=ws.report, remedy=_DEBUG)
@@ -89,7 +91,7 @@ def refuse_infra(report: Mapping[str, Any], ws: OpWorkspace) -> None:
 
 
 def shortfalls(report: Mapping[str, Any], ws: OpWorkspace, demand: Demand) -> Iterator[str]:
-    """Yield why a sealed report with status PASS does not meet the demand; nothing when it does."""
+    """Yield why a sealed report with status PASS or PARTIAL does not meet the demand; nothing when it does."""
     from pypto_op.judge.contract import load_contract
 
     wrapper = ws.wrapper_name(demand.phase)
@@ -108,7 +110,7 @@ def shortfalls(report: Mapping[str, Any], ws: OpWorkspace, demand: Demand) -> It
             yield f"case {case['id']} was not run"
         elif case.get("precision", True) and not check["precision_checked"]:
             yield f"the numbers of case {case['id']} were not compared"
-    yield from _modes(report, demand.modes)
+    yield from _modes(report, demand)
 
 
 def is_looser(spec: Policy, case: Mapping[str, Any]) -> bool:
@@ -143,9 +145,10 @@ def _counts(report: Mapping[str, Any]) -> Iterator[str]:
         yield "no numbers were compared"
 
 
-def _modes(report: Mapping[str, Any], modes: Sequence[str]) -> Iterator[str]:
-    for mode in modes:
-        if report["per_mode_status"].get(mode) != Status.PASS:
+def _modes(report: Mapping[str, Any], demand: Demand) -> Iterator[str]:
+    enough = (Status.PASS,) if demand.levels is None else (Status.PASS, Status.PARTIAL)
+    for mode in demand.modes:
+        if report["per_mode_status"].get(mode) not in enough:
             yield f"mode {mode} is {report['per_mode_status'].get(mode, 'missing')}"
         elif not report["modes"].get(mode, {}).get("numeric"):
             yield f"mode {mode} compared no numbers"
@@ -185,7 +188,7 @@ def verdict_of(report: Mapping[str, Any], *, judged_again: bool = False) -> Verd
     verdict = Verdict(status=str(report["status"]), report_sha256=sha256_json(report))
     if judged_again:
         verdict["judged_again"] = True
-    if report["status"] == Status.PASS:
+    if Status(report["status"]).passed:
         return verdict
     first = report.get("first_failure") or {}
     category = first.get("failure_category") or str(FailureCategory.OTHER)

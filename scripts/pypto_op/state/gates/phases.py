@@ -110,7 +110,7 @@ def _verdict(context: Context) -> None:
         raise NeedsJudge(demand)
     if (report.get("error") or {}).get("kind") == "contract":
         verdicts.refuse_infra(report, context.ws)
-    if report["status"] == Status.PASS:
+    if Status(report["status"]).passed:
         report = verdicts.find_pass(context.ws, demand, context.report)
         _freeze_phase(context, name)
     judged_again = context.report is not None
@@ -134,7 +134,9 @@ def _phase_failure(context: Context) -> None:
         if not evidence.check_seal(report):
             raise NeedsJudge(demand)
     verdicts.refuse_infra(report, context.ws)
-    if report["status"] == Status.PASS:
+    if report["status"] == Status.PARTIAL and context.report is None:
+        raise NeedsJudge(demand)  # what was left out may still fail
+    if Status(report["status"]).passed:
         raise Refused("the judge passed these bytes", file=context.ws.report, remedy="run complete_phase")
     context.report = report
     context.facts["verdict"] = verdicts.verdict_of(report)

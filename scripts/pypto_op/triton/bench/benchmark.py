@@ -93,7 +93,8 @@ def benchmark_triton(
         PyptoOpError: the task or the machine cannot be used; nothing is written.
     """
     path = request.output or project.perf_result
-    path.unlink(missing_ok=True)
+    results.check_target(path, "benchmark result", "per_shape_results", own=project.perf_result)
+    project.perf_result.unlink(missing_ok=True)
     project.check()
     place = choose(request.target)
     verdict = None if request.verify_not_required else gate.check(project, str(place.target))

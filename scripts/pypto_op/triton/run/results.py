@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pypto_op.documents import schema
+from pypto_op.documents import schema, targets
 from pypto_op.documents.writing import write_atomically
 from pypto_op.errors import PyptoOpError
 from pypto_op.state.hashing import canonical_json
@@ -36,6 +36,21 @@ def is_sealed(result: Mapping[str, Any]) -> bool:
     body = {name: value for name, value in result.items() if name != "seal"}
     key = load_key()
     return parts[1] == key_id(key) and hmac.compare_digest(parts[2].encode(), mac(_DOMAIN, canonical_json(body), key).encode())
+
+
+def check_target(path: Path, what: str, key: str, *, own: Path) -> None:
+    """Refuse a file that a result must not replace; nothing is changed.
+
+    Args:
+        path: where the result shall go.
+        what: its kind, for the message.
+        key: what every result of this kind has.
+        own: where it lies by default.
+
+    Raises:
+        ContractError: something else lies there.
+    """
+    targets.check_target(path, what, lambda place: {"op_name", key} <= set(targets.json_object(place)), own=own)
 
 
 def write(path: Path, result: Mapping[str, Any], name: str) -> None:

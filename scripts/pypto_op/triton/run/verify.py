@@ -111,10 +111,14 @@ def verify_triton(
 
     Returns:
         The result (schemas/verify_result.schema.json); `status` is PASS, FAIL or ERROR.
+
+    Raises:
+        ContractError: a place of the result is taken by something that is none; nothing is changed.
     """
     paths = [project.verify_result, *([request.output] if request.output else [])]
     for path in paths:
-        path.unlink(missing_ok=True)
+        results.check_target(path, "verify result", "failures", own=project.verify_result)
+    project.verify_result.unlink(missing_ok=True)
     run = _Run(project, request, progress)
     status = "ERROR"
     error: str | None = "the run was interrupted"

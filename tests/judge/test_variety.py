@@ -1,0 +1,172 @@
+"""Inputs that cannot tell a right kernel from a wrong one are refused, by the judge and by the self-test; honest ones are not."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from pypto_op.errors import ContractError
+from pypto_op.judge.variety import Variety, check
+from pypto_op.workspace import OpWorkspace
+
+from .judging import place, verify
+
+CASES = [
+    {"id": "tile", "level": "L2", "shape": {"N": 16, "D": 32}, "atol": 1e-6, "rtol": 1e-5},
+    {"id": "tail", "level": "L3", "shape": {"N": 21, "D": 32}, "atol": 1e-6, "rtol": 1e-5},
+    {"id": "long", "level": "L3", "shape": {"N": 37, "D": 32}, "atol": 1e-6, "rtol": 1e-5},
+]
+
+DEGENERATE = {
+    "all zero": ("x, y = x * 0, y * 0", "tile", "x is all zero (2 more cases alike)"),
+    "one of two zero": ("y = y * 0", "tile", "y is all zero"),
+    "constant": ("x = x * 0 + 3.5", "tile", "x is the same for every seed"),
+    "constant, another for each seed": ("x = x * 0 + torch.rand(())", "tile", "x is constant, or nearly so"),
+    "the seed is ignored": ("torch.manual_seed(0); x = torch.randn(x.shape)", "tile", "x is the same for every seed"),
+    "a table that was baked": ("x = (torch.arange(x.numel()) % 7.0).reshape(x.shape)", "tile", "x is the same for every seed"),
+    "a corner": ("keep = x[:2, :2].clone(); x = x * 0; x[:2, :2] = keep", "tile", "x changes with the seed in a part"),
+    "a noisy background in a corner": (
+        "keep = x[:2, :2].clone(); x = x * 0 + torch.rand(()); x[:2, :2] = keep",
+        "tile",
+        "x changes with the seed in a part only (4 of 512 elements)",
+    ),
+    "only the first rows": (
+        "x[4:] = (torch.arange(x[4:].numel()) % 5.0).reshape(x[4:].shape)",
+        "tile",
+        "x changes with the seed in a part",
+    ),
+    "all but the tail": (
+        "x[-4:] = (torch.arange(x[-4:].numel()) % 5.0).reshape(x[-4:].shape)",
+        "tile",
+        "x changes with the seed in a part",
+    ),
+    "tiny": ("x = 1.0 + 1e-6 * x", "tile", "x is constant, or nearly so"),
+    "a table and little noise": (
+        "x = (torch.arange(x.numel()) % 7.0).reshape(x.shape) + 1e-6 * x",
+        "tile",
+        "x hardly changes with the seed",
+    ),
+    "rows alike": ("x = x[:1].expand(x.shape).contiguous()", "tile", "x is the same along its axis 0"),
+    "columns alike": ("x = x[:, :1].expand(x.shape).contiguous()", "tile", "x is the same along its axis 1"),
+    "zero in the ragged cases": ("x = x * (x.shape[0] % 16 == 0)", "tail", "x is all zero"),
+    "zero for every seed but the case's own": ("x = x * (case.get('seed') == 42)", "tile", "x "),
+}
+
+
+def spoil(ws: OpWorkspace, code: str) -> None:
+    source = ws.test_inputs.read_text()
+    assert '    return {"x": x, "y": y}' in source
+    ws.test_inputs.write_text(source.replace('    return {"x": x, "y": y}', f'    {code}\n    return {{"x": x, "y": y}}'))
+
+
+@pytest.mark.sim
+@pytest.mark.usefixtures("numeric")
+@pytest.mark.parametrize("how", DEGENERATE)
+def test_inputs_that_tell_nothing_are_refused(tmp_path: Path, how: str) -> None:
+    code, case, problem = DEGENERATE[how]
+    ws = place("sum_diff", tmp_path, cases=CASES)
+    spoil(ws, code)
+    answer = verify(ws.root)
+    report = answer.report
+    assert (answer.code, report["status"], report["error"]["kind"]) == (2, "ERROR", "contract")
+    assert report["per_mode_status"] == {"sim": "ERROR"}
+    message = report["error"]["message"]
+    assert message.startswith(f"eval/test_inputs.py: case {case}: input {problem}") and "draw it anew for each seed" in message
+    rows = {row["name"]: row for row in verify(ws.root, "--self-test").report["checks"]}
+    assert rows["inputs"]["status"] == "FAIL" and f"case {case}: input {problem}" in rows["inputs"]["detail"]
+
+
+@pytest.mark.sim
+@pytest.mark.usefixtures("numeric")
+def test_a_part_is_refused_too(tmp_path: Path) -> None:
+    ws = place("sum_diff", tmp_path, cases=CASES)
+    spoil(ws, "x = x * (x.shape[0] % 16 == 0)")
+    assert verify(ws.root, "--case", "tile").report["status"] == "PARTIAL"
+    answer = verify(ws.root, "--case", "tail")
+    assert (answer.code, answer.report["error"]["kind"]) == (2, "contract")
+
+
+@pytest.mark.sim
+@pytest.mark.usefixtures("numeric")
+def test_a_knob_may_hold_an_input_still_in_some_cases(tmp_path: Path) -> None:
+    held = [{**case, "id": f"{case['id']}_zero", "y_mode": "zero"} for case in CASES]
+    ws = place("sum_diff", tmp_path, cases=[*CASES, *held])
+    spoil(ws, 'y = y * (case.get("y_mode") != "zero")')
+    assert verify(ws.root).report["status"] == "PASS"
+    suite = json.loads(ws.suite.read_text())
+    suite["cases"] = suite["cases"][2:]
+    ws.suite.write_text(json.dumps(suite))
+    answer = verify(ws.root)
+    assert answer.code == 2 and "does not vary in 3 of 4 precision cases" in answer.report["error"]["message"]
+
+
+# -- what one tensor shows --------------------------------------------------------------------------------------------
+
+
+def seen(make: Callable[[int, int], Any], **knobs: Any) -> list[tuple[dict[str, Any], Variety]]:
+    rows = []
+    for number, size in enumerate((40, 40, 64)):
+        variety = Variety()
+        for seed in (42, 1234):
+            torch.manual_seed(seed)
+            variety.add(["x", "idx"], [torch.randn(size, 8), make(size, number)])
+        rows.append(({"id": f"c{number}", "level": "L2", "shape": {"N": size}, **knobs}, variety))
+    return rows
+
+
+REFUSED = {
+    "the same index always": lambda size, number: torch.arange(size),
+    "zeros": lambda size, number: torch.zeros(size, dtype=torch.int32),
+    "full lengths": lambda size, number: torch.full((4,), size, dtype=torch.int64),
+    "a mask that never varies": lambda size, number: torch.ones(size, size).tril().bool(),
+    "8-bit data of one value": lambda size, number: torch.full((size, 4), 3, dtype=torch.int8),
+    "a list of tensors, one of them still": lambda size, number: [torch.randn(size, 4), torch.ones(size, 4)],
+}
+ACCEPTED = {
+    "drawn indices": lambda size, number: torch.randint(0, 9, (size,)),
+    "lengths that the cases name": lambda size, number: torch.tensor([number, 3, size]),
+    "a drawn mask": lambda size, number: torch.rand(size, size) < 0.1,
+    "8-bit data": lambda size, number: torch.randint(-9, 9, (size, 4), dtype=torch.int8),
+    "a scalar": lambda size, number: 1e-6,
+    "half of the values masked": lambda size, number: torch.randn(size, 9).where(torch.rand(size, 9) < 0.5, -torch.inf),
+    "a NaN": lambda size, number: torch.randn(size, 9).index_fill_(1, torch.tensor([3]), torch.nan),
+    "halves": lambda size, number: torch.randn(size, 9).to(torch.bfloat16),
+    "few elements": lambda size, number: torch.randn(3),
+}
+
+
+@pytest.mark.parametrize("how", REFUSED)
+def test_tensors_that_never_vary(how: str) -> None:
+    with pytest.raises(ContractError, match="idx"):
+        check(seen(REFUSED[how]), whole=True)
+
+
+@pytest.mark.parametrize("how", ACCEPTED)
+def test_tensors_that_vary(how: str) -> None:
+    check(seen(ACCEPTED[how]), whole=True)
+
+
+def test_a_knob_does_not_hold_an_input_still_everywhere() -> None:
+    check(seen(lambda size, number: torch.ones(size, 4), zone="ones"), whole=False)
+    with pytest.raises(ContractError, match="3 of 3 precision cases"):
+        check(seen(lambda size, number: torch.ones(size, 4), zone="ones"), whole=True)
+    with pytest.raises(ContractError, match="case c0"):
+        check(seen(lambda size, number: torch.ones(size, 4), zone="normal"), whole=False)
+
+
+@pytest.mark.sim
+@pytest.mark.usefixtures("numeric")
+def test_answers_that_the_tolerance_cannot_tell_apart(tmp_path: Path) -> None:
+    """Every input varies; what the golden makes of them does not: a kernel that returns a table would pass."""
+    ws = place("sum_diff", tmp_path, cases=CASES)
+    spoil(ws, "y = x.clone()")  # diff = x - y is 0 for every seed
+    answer = verify(ws.root)
+    assert (answer.code, answer.report["error"]["kind"]) == (2, "contract")
+    assert "the golden's diff is the same for every seed, within the tolerance, in 3 of 3" in answer.report["error"]["message"]
+    rows = {row["name"]: row for row in verify(ws.root, "--self-test").report["checks"]}
+    assert rows["golden"]["status"] == "FAIL" and "the golden's diff" in rows["golden"]["detail"]
