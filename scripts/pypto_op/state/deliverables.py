@@ -75,6 +75,23 @@ def check_runner(ws: OpWorkspace) -> None:
     adversarial.check_runner(ws.runner)
 
 
+def check_test(ws: OpWorkspace, phase: int | None) -> None:
+    """Hold a test to the bytes that `pypto-op tests new` writes for the contract, impl and golden that lie there now.
+
+    So a frozen test is one that compares every output by the judge's rule; the package's own tests show that.
+
+    Args:
+        ws: the operator.
+        phase: k for the test of M_1..M_k; None for the end-to-end test.
+
+    Raises:
+        ContractError: it is missing, or somebody changed it.
+    """
+    from pypto_op.harness import tests
+
+    tests.check_test(ws, phase)
+
+
 def make_plan(ws: OpWorkspace, modes: list[str] | None, time: str) -> Plan:
     """Return the plan that DESIGN.md 0.3 and module_interfaces.yaml agree on.
 
