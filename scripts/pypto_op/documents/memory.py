@@ -239,7 +239,12 @@ def _row(cells: list[str], header: Sequence[str], target: Section, path: Path, n
         )
     if any("\n" in cell or len(cell) > 2000 for cell in cells):
         raise ContractError("a cell is one line of at most 2000 characters", file=path, where=target.title)
-    escaped = [cell.strip().replace("\\|", "|").replace("|", "\\|").replace("<!--", "&lt;!--") for cell in cells]
+    return escaped_row(cells)
+
+
+def escaped_row(cells: Sequence[str]) -> str:
+    """Return a table row as Markdown; a bar or the begin of a comment in a cell is escaped."""
+    escaped = [" ".join(cell.split()).replace("\\|", "|").replace("|", "\\|").replace("<!--", "&lt;!--") for cell in cells]
     return "| " + " | ".join(escaped) + " |"
 
 
