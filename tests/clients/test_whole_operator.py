@@ -104,8 +104,6 @@ def orchestrator(c: Client, text: Contents) -> dict[str, list[Call]]:
     def state(action: str, **fields: Any) -> list[Call]:
         return [c.bundle("state_transition", action=action, op_dir=DIR, token="{{token}}", **fields)]
 
-    memory = f"{DIR}/MEMORY.md"
-    table = "| M1 | TODO | | | | | |"
     return {
         "new": [c.sh(f"pypto-op new {OP} --dtype float32 --p0 N=32,D=32 --dynamic N")],
         "init": [c.bundle("state_transition", action="init", op_dir=DIR, max_stage=6)],
@@ -119,8 +117,6 @@ def orchestrator(c: Client, text: Contents) -> dict[str, list[Call]]:
         "freeze": state("freeze_plan"),
         "stage 4": state("complete_stage", stage=4),
         "begin": state("start_phase", phase="M1"),
-        "memory": [c.call("read", path=memory)],
-        "memory filled in": [c.call("edit", path=memory, old=table, new="| M1 | all | out | | mul, add | | - |")],
         "kernel": [c.dispatch("coder", "coder", "task: kernel\nphase: M1")],
         "submit": state("submit_for_verify", phase="M1"),
         "no verdict yet": state("complete_stage", stage=5),

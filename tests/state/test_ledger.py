@@ -5,6 +5,7 @@ import re
 import pytest
 from tests.state.lab import SINGLE
 
+from pypto_op import cli
 from pypto_op.documents import append_only, markdown, memory
 from pypto_op.documents.memory_tables import put_rows, set_status
 from pypto_op.documents.scaffold import Request, new_operator
@@ -47,6 +48,15 @@ def test_only_the_named_keys_of_the_status_block_change(blank):
     block = memory.load(blank.memory).status
     assert block["modules_pypto_verified"] == verified and block["active_module"] == "none" and "# since Monday" in text
     assert len(re.findall(r"^module_count:", text, re.M)) == 1 and block["blockers"] == ["waiting"]
+
+
+def test_a_recovery_is_a_row_of_the_log(blank, capsys):
+    words = ["--symptom", "libc_sec.so not found", "--recipe", "sourced set_env.sh", "--again", "ok"]
+    with pytest.raises(SystemExit) as end:
+        cli.main(["memory", "recovery", str(blank.root), *words])
+    assert end.value.code in (0, None), capsys.readouterr()
+    (row,) = table(blank, "Per-module verification log").rows
+    assert row[7] == "Env recovery: libc_sec.so not found -> sourced set_env.sh; run again: ok"
 
 
 def test_a_refused_design_is_told_in_memory_once_for_each_reason(clone, blank):

@@ -18,6 +18,8 @@ from pypto_op.errors import ContractError
 from pypto_op.vocabulary import Decomposition
 from pypto_op.workspace import STATE_FILE
 
+LOG = "Per-module verification log"
+LOG_COLUMNS = ("When", "Module", "Staged file", "Tensors", "rtol", "atol", "all_close", "Key stats", "Command")
 STATUS_TITLES = ("Agent status", "代理状态")
 _FENCED_YAML = re.compile(r"^[ \t]*(`{3,}|~{3,})(?:ya?ml)?[ \t]*\n(.*?)^[ \t]*\1[ \t]*$", re.DOTALL | re.MULTILINE)
 _MAX_ENTRY = 20_000

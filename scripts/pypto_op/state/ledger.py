@@ -15,8 +15,6 @@ from pypto_op.state.model import State, impl_key, is_staged, module_count, phase
 from pypto_op.vocabulary import Mode, PhaseStatus, Status
 from pypto_op.workspace import OPERATORS_DIR, OpWorkspace
 
-LOG = "Per-module verification log (mandatory)"
-LOG_COLUMNS = ("When", "Module", "Staged file", "Tensors", "rtol", "atol", "all_close", "Key stats", "Command")
 MODULES = "Module decomposition (mandatory)"
 MODULE_COLUMNS = ("ID", "role", "boundary tensors", "heavy ops", "light merged", "CU", "depends on")
 FILES = "Staged module files"
@@ -80,6 +78,7 @@ def _sentence(ws: OpWorkspace, refusal: Mapping[str, Any]) -> str:
 
 
 def _write(ws: OpWorkspace, state: State, action: str, args: Arguments, facts: Facts, report: Mapping[str, Any] | None) -> None:
+    from pypto_op.documents.memory import LOG, LOG_COLUMNS
     from pypto_op.documents.memory_tables import put_rows, set_status
 
     if action == "freeze_plan":
