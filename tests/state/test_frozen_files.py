@@ -105,6 +105,39 @@ def test_stage_5_ends_with_the_generated_end_to_end_test(clone):
     assert transition(ws.root, "complete_stage", stage=5)["current_stage"] == 6
 
 
+def test_a_readme_that_does_not_say_how_to_call_the_operator_ends_no_stage(clone):
+    ws = clone("verified")
+    ws.readme.write_text("# square_add\n\nIt works.\n")
+    refused(ws, "README.md: does not say square_add_wrapper, x, y", "complete_stage", stage=5)
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        (
+            "def square_add_golden(x, y):\n    return x * x + y\n\n\ndef _validate():\n    assert square_add_golden(2, 1) == 6\n",
+            "_validate",
+        ),
+        ("import no_such_package\n\n\ndef square_add_golden(x, y):\n    return x * x + y\n", "cannot be imported"),
+        ("def other_golden(x, y):\n    return x * x + y\n", "does not define"),
+    ],
+)
+def test_a_golden_that_does_not_stand_its_own_check_is_not_frozen(clone, text, what):
+    ws = clone("stage2")
+    ws.golden.write_text(text)
+    refused(ws, rf"\[OL11\].*{what}", "complete_stage", stage=2)
+
+
+def test_a_golden_that_stands_its_own_check_is_frozen(clone):
+    ws = clone("stage2")
+    text = (
+        ws.golden.read_text()
+        + "\n\ndef _validate():\n    for n in (1, 2, 3):\n        assert square_add_golden(n, 1) == n * n + 1\n"
+    )
+    ws.golden.write_text(text)
+    assert transition(ws.root, "complete_stage", stage=2)["current_stage"] == 3
+
+
 def test_the_integration_wants_the_generated_test_too(clone):
     ws = clone("composed")
     good = ws.test.read_text()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -90,6 +91,23 @@ def check_test(ws: OpWorkspace, phase: int | None) -> None:
     from pypto_op.harness import tests
 
     tests.check_test(ws, phase)
+
+
+def check_readme(ws: OpWorkspace) -> None:
+    """Hold README.md to the interface that it is to tell: the wrapper and every primary input are named.
+
+    Raises:
+        Refused: naming what is not.
+        ContractError: README.md or the contract cannot be read.
+    """
+    from pypto_op.documents import interfaces
+    from pypto_op.documents.reading import read_text
+
+    text = read_text(ws.readme)
+    names = [ws.wrapper_name(), *(port.name for port in interfaces.load(ws.interfaces).primary_inputs)]
+    missing = [name for name in names if not re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text)]
+    if missing:
+        raise Refused(f"does not say {', '.join(missing)}", file=ws.readme, remedy="tell how the operator is called")
 
 
 def make_plan(ws: OpWorkspace, modes: list[str] | None, time: str) -> Plan:

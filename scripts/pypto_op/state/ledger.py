@@ -169,7 +169,8 @@ def _verdict_row(ws: OpWorkspace, state: State, name: str | None, facts: Facts, 
     file = ws.impl.name if k is None else ws.module_impl(k).name
     rtol, atol = _tolerance(report)
     stats = f"{report['cases_passed']} of {report['cases_total']} cases"
-    if report["status"] == Status.PASS:
+    passed = report["status"] not in (Status.FAIL, Status.ERROR, Status.SKIPPED)
+    if passed:
         stats += _worst(report)
     else:
         stats += f"; {facts['verdict'].get('failure_category', 'other')}: {facts['verdict'].get('summary', '')[:_MOST]}"
@@ -184,7 +185,7 @@ def _verdict_row(ws: OpWorkspace, state: State, name: str | None, facts: Facts, 
         ", ".join(dict.fromkeys(leaf["name"] for _, leaf in _leaves(report))) or "-",
         rtol,
         atol,
-        "true" if report["status"] == Status.PASS else "false" if report["status"] == Status.FAIL else "-",
+        "true" if passed else "false" if report["status"] == Status.FAIL else "-",
         f"{stats}; report {facts['verdict']['report_sha256'][:12]}",
         f"`{' '.join(words)}`",
     )

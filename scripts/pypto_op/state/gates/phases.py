@@ -186,4 +186,5 @@ def _integration_files(context: Context) -> None:
     for path in (ws.impl, ws.test):
         require_clean(ws, LintEvent.SUBMIT_FOR_VERIFY, stage=5, file=path)
     deliverables.check_test(ws, None)
+    deliverables.check_readme(ws)
     context.facts["frozen"] = {"impl_py": freeze(ws, ws.impl, 5), "test_py": freeze(ws, ws.test, 5)}
