@@ -30,7 +30,6 @@ _LOOSE_NAMES = (
     (re.compile(r"test_(?P<op>[a-z][a-z0-9_]*)\.py\Z"), Artifact.TEST),
 )
 _DESIGN_ARTIFACTS = {Artifact.DESIGN, Artifact.INTERFACES}
-_PHASE_ARTIFACTS = {Artifact.IMPL, Artifact.MODULE_IMPL, Artifact.MEMORY}
 
 
 def lint_path(
@@ -180,11 +179,16 @@ def _units_of(files: OperatorFiles, event: LintEvent, phase: int | None) -> list
 
 
 def _units_of_phase(files: OperatorFiles, units: list[Unit], phase: int) -> list[Unit]:
-    """The file of phase M_k; on the single-module path, where no staged file exists, the impl is phase M1."""
-    staged = files.ws.module_impl(phase)
-    impl = files.ws.impl if phase == 1 and files.existing(staged) is None else staged
-    others = [u for u in units if u.artifact in _PHASE_ARTIFACTS - {Artifact.IMPL, Artifact.MODULE_IMPL}]
-    return [files.unit(impl), *others]
+    """What phase M_k freezes, as far as it is there; on the single-module path, without staged files, the operator's own.
+
+    Golden and test are written after the first submission and before the phase is completed, so both gates see them.
+    """
+    ws = files.ws
+    staged = ws.module_impl(phase)
+    single = phase == 1 and files.existing(staged) is None
+    impl, *others = (ws.impl, ws.golden, ws.test) if single else (staged, ws.module_golden(phase), ws.module_test(phase))
+    there = [files.unit(path) for path in others if files.existing(path) is not None]
+    return [files.unit(impl), *there, *(unit for unit in units if unit.artifact is Artifact.MEMORY)]
 
 
 def _missing(rules: dict[str, type[Rule]], context: LintContext, units: list[Unit]) -> list[Finding]:

@@ -87,6 +87,7 @@ def detailed_tensor_compare(
     atol: float | None = None,
     rtol: float | None = None,
     policy: str | dict[str, Any] | Policy | None = None,
+    twins: Sequence[torch.Tensor] | None = None,
     verbose: bool = True,
     max_outliers_display: int = 0,
     return_tensors: bool = False,
@@ -99,6 +100,7 @@ def detailed_tensor_compare(
         tensor_name: named in messages.
         atol, rtol: the rule |a - e| <= atol + rtol * |e|, exactly; give both or neither.
         policy: instead of tolerances, a policy (`pypto_op.policy.get_policy`); the default is `allclose@1`.
+        twins: with a twin policy, this output of each honest twin; `expected` is then the float64 truth.
         verbose: print the metrics (no tensor values).
         max_outliers_display: also print and return this many of the worst elements, with their values.
         return_tensors: also return `diff_tensor` and `tolerance_mask` (True where within tolerance).
@@ -110,14 +112,15 @@ def detailed_tensor_compare(
 
     Raises:
         CompareError: something is no tensor, a tolerance stands alone, is negative or not finite, or
-            clashes with `policy`.
+            clashes with `policy`; twins are missing, superfluous or misshapen.
     """
     chosen = _chosen_policy(atol, rtol, policy)
-    if chosen.needs_twins:
-        raise CompareError("a twin policy needs twins", remedy="call compare_leaves(..., twins=...)")
+    if chosen.needs_twins and not twins:
+        raise CompareError("a twin policy needs twins", remedy="give twins=..., as `pypto-op tests new` does")
+    peers = _check_twins(chosen, [expected], [[twin] for twin in twins or ()])
     if isinstance(max_outliers_display, bool) or not isinstance(max_outliers_display, int):
         raise CompareError("max_outliers_display is not an integer", remedy="give a count, 0 for none")
-    comparison = _compare_one(actual, expected, str(tensor_name), chosen, [])
+    comparison = _compare_one(actual, expected, str(tensor_name), chosen, [twin[0] for twin in peers])
     extra: dict[str, Any] = {}
     structural = comparison.category is FailureCategory.STRUCTURAL
     if not structural and (max_outliers_display > 0 or return_tensors):

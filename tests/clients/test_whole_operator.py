@@ -78,7 +78,7 @@ class Contents:
     """What the agents write: the files of the state tests' operator, and MEMORY.md before and after."""
 
     def __init__(self, folder: Path) -> None:
-        made = Operator(folder / "contents", op=OP, n=1)
+        made = Operator(folder / "contents" / OP, op=OP, n=1)
         for write in (made.planning, made.golden, made.architecture, made.design, made.integrated):
             write()
         self.root = made.root
@@ -104,8 +104,6 @@ def orchestrator(c: Client, text: Contents) -> dict[str, list[Call]]:
     def state(action: str, **fields: Any) -> list[Call]:
         return [c.bundle("state_transition", action=action, op_dir=DIR, token="{{token}}", **fields)]
 
-    memory = f"{DIR}/MEMORY.md"
-    table = "| M1 | TODO | | | | | |"
     return {
         "new": [c.sh(f"pypto-op new {OP} --dtype float32 --p0 N=32,D=32 --dynamic N")],
         "init": [c.bundle("state_transition", action="init", op_dir=DIR, max_stage=6)],
@@ -119,8 +117,6 @@ def orchestrator(c: Client, text: Contents) -> dict[str, list[Call]]:
         "freeze": state("freeze_plan"),
         "stage 4": state("complete_stage", stage=4),
         "begin": state("start_phase", phase="M1"),
-        "memory": [c.call("read", path=memory)],
-        "memory filled in": [c.call("edit", path=memory, old=table, new="| M1 | all | out | | mul, add | | - |")],
         "kernel": [c.dispatch("coder", "coder", "task: kernel\nphase: M1")],
         "submit": state("submit_for_verify", phase="M1"),
         "no verdict yet": state("complete_stage", stage=5),
@@ -173,14 +169,10 @@ def coder(c: Client, text: Contents) -> dict[str, list[Call]]:
 
 
 def verdict_task(c: Client, text: Contents) -> dict[str, list[Call]]:
-    row = f"--cell M1 --cell {OP}_impl.py --cell out --cell 1e-5 --cell 1e-6 --cell PASS --cell - --cell verify"
     return {
         "tests": [c.sh(f"pypto-op tests new {DIR}")],
         "verify": [c.bundle("verify", op_dir=DIR)],
-        "log": [
-            c.bundle("lint", path=DIR, event="submit-for-verify", phase="M1"),
-            c.sh(f'pypto-op memory append {DIR} --section "Per-module verification log" {row}'),
-        ],
+        "lint": [c.bundle("lint", path=DIR, event="submit-for-verify", phase="M1")],
     }
 
 
@@ -234,6 +226,8 @@ def judge(model: ScriptedModel, steps: Steps, workspace: Path) -> None:
     assert verdict["verdict"] == "PASS" and f"attempt: {verdict['args']['attempt']}" in model.told("verdict", 0)
     report = evidence.pass_for_bytes(ws)
     assert report is not None and evidence.check_seal(report) and report["cases_total"] >= 10
+    memory = ws.memory.read_text(encoding="utf-8")
+    assert f"| M1 | {OP}_impl.py | out | 1e-05 | 1e-06 | true |" in memory and "| M1 | square_add: square x and add y |" in memory
     assert (ws.root / "eval/report.html").is_file() and "report.html" in told("main", "report")
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pypto_op.harness.evaluation import runner_text
 from pypto_op.harness.integration import cleanup
+from pypto_op.harness.tests import new_tests
 from pypto_op.workspace import OpWorkspace
 
 FRONT = """---
@@ -324,65 +325,13 @@ VALUES = {
 }
 
 MODULE_GOLDEN = '''# Derived from module_interfaces.yaml. Do not hand-edit; on YAML changes, regenerate.
+# generated during Phase M{k} scaffolding; do not hand-edit below the header
 """Cumulative golden of {name}."""
 
 
 def {name}_golden(x, y):
     """x, y: [N, D] float. Returns [N, D]."""
     return {value}
-'''
-
-TEST = '''"""Test of {subject} against its golden."""
-
-import os
-import sys
-
-_here = os.path.dirname(os.path.abspath(__file__))
-_current = _here
-for _ in range(8):
-    _candidate = os.path.join(_current, ".agents", "skills", "pypto-op-verify", "scripts")
-    if os.path.isdir(_candidate):
-        sys.path.insert(0, _candidate)
-        break
-    _current = os.path.dirname(_current)
-else:
-    raise ImportError("detailed_tensor_compare is not reachable from " + _here)
-for _path in (_here, {folders}):
-    sys.path.insert(0, _path)
-
-import torch
-import torch_npu  # noqa: F401
-from detailed_tensor_compare import detailed_tensor_compare
-from {subject}_golden import {subject}_golden
-from {subject}_impl import {subject}_wrapper
-from test_inputs import make_inputs
-
-
-def _check(name, case):
-    torch.npu.set_device(int(os.environ.get("TILE_FWK_DEVICE_ID", "0")))
-    torch.manual_seed(42)
-    inputs = make_inputs(case)
-    actual = {subject}_wrapper(*inputs.values())
-    expected = {subject}_golden(*inputs.values())
-    actual = actual if isinstance(actual, tuple) else (actual,)
-    expected = expected if isinstance(expected, tuple) else (expected,)
-    assert len(actual) == len(expected)
-    for index, (a, b) in enumerate(zip(actual, expected)):
-        result = detailed_tensor_compare(a, b, atol=1e-6, rtol=1e-5, tensor_name=f"{{name}}_{{index}}")
-        assert result["all_close"]
-
-
-def test_{short}_l0():
-    _check("{short}_l0", {{"id": "l0", "level": 0, "shape": {{"N": 16, "D": 32}}, "dtype": "float32"}})
-
-
-def test_{short}_l1():
-    _check("{short}_l1", {{"id": "l1", "level": 1, "shape": {{"N": 32, "D": 32}}, "dtype": "float32"}})
-
-
-if __name__ == "__main__":
-    test_{short}_l0()
-    test_{short}_l1()
 '''
 
 README = """# {op}
@@ -412,6 +361,13 @@ MEMORY = """# {op}: memory
 ## Experience Preflight
 
 - [x] no cast that the device cannot do in one step
+
+## Golden function inventory
+
+| # | operation | shape change | PyPTO | Line | Status |
+|---|---|---|---|---|---|
+| 1 | square x | [N, D] -> [N, D] | `*` | 21 | ✅ |
+| 2 | add y | [N, D] -> [N, D] | `+` | 27 | ✅ |
 """
 
 
@@ -475,9 +431,8 @@ class Operator:
         name = f"{self.op}_module{suffix}"
         value = "x * x" if k == 1 else "x * x + y"
         self.write(f"modules/{name}_impl.py", self.kernel(name, k))
-        self.write(f"modules/{name}_golden.py", MODULE_GOLDEN.format(name=name, value=value))
-        folders = 'os.path.dirname(_here), os.path.join(os.path.dirname(_here), "eval")'
-        self.write(f"modules/test_{name}.py", TEST.format(subject=name, short=f"module{suffix}", folders=folders))
+        self.write(f"modules/{name}_golden.py", MODULE_GOLDEN.format(name=name, value=value, k=k))
+        new_tests(OpWorkspace.at(self.root), phase=k)
         self.review(k)
 
     def review(self, k):
@@ -492,8 +447,7 @@ class Operator:
         else:
             self.write(f"{self.op}_impl.py", self.kernel(self.op, 2))
             self.write("README.md", README)
-        folders = 'os.path.join(_here, "eval")'
-        self.write(f"test_{self.op}.py", TEST.format(subject=self.op, short=self.op, folders=folders))
+        new_tests(OpWorkspace.at(self.root), e2e=True)
 
     def tuning(self):
         self.write(f"{self.op}_tuning_report.md", TUNING_REPORT)

@@ -26,7 +26,7 @@ def test_a_canary_in_a_module_golden_stays_with_the_judge(clone):
     for path in (other.module_impl(2), other.module_test(2)):
         shutil.copyfile(path, ws.modules_dir / path.name)
     shutil.copyfile(other.memory, ws.memory)
-    ws.module_golden(2).write_text(GOLDEN.format(name="chain_module12", value=f"x * 0 + {VALUE}"))
+    ws.module_golden(2).write_text(GOLDEN.format(name="chain_module12", k=2, value=f"x * 0 + {VALUE}"))
     attempt = transition(ws.root, "submit_for_verify", phase="M2")["attempt"]
     said = [verify(ws)]
     failed = transition(ws.root, "record_verdict", attempt=attempt)

@@ -419,7 +419,7 @@ def a_module_golden_that_fits_a_wrong_kernel(ws):
         shutil.copyfile(path, ws.modules_dir / path.name)
     shutil.copyfile(other.memory, ws.memory)
     edit(ws.module_impl(2), "return squared + pypto", "return squared + 1.5 * pypto")
-    ws.module_golden(2).write_text(MODULE_GOLDEN.format(name="chain_module12", value="x * x + 1.5 * y"))
+    ws.module_golden(2).write_text(MODULE_GOLDEN.format(name="chain_module12", k=2, value="x * x + 1.5 * y"))
     transition(ws.root, "submit_for_verify", phase="M2")
     assert transition(ws.root, "complete_phase", phase="M2")["phase_status"] == "verified"
     return step(ws, "record_composition")

@@ -10,7 +10,7 @@ from pypto_op_lint.examples import GOLDEN
 from pypto_op_lint.findings import INFO
 from pypto_op_lint.rule import Invalid, Rule, Valid
 
-_SECONDS = 30
+_SECONDS = 180
 _PROBE = """
 import importlib.util, sys
 path, name, word = sys.argv[1:4]
@@ -18,16 +18,19 @@ spec = importlib.util.spec_from_file_location("golden_probe", path)
 module = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(module)
 assert callable(getattr(module, name, None)), f"it has no function {name}"
+if callable(getattr(module, "_validate", None)):
+    module._validate()
 print(word)
 """
 
 
 class GoldenImportable(Rule):
-    """The golden does not define its function, or cannot be imported.
+    """The golden does not define its function, cannot be imported, or fails its own check.
 
     What it does:
         On a write, checks that `<op>_golden` is defined at module level. When stage 2 is completed, imports the file in a
-        process of its own, with a time limit, and asks for the function; an import that exits early does not count.
+        process of its own, with a time limit, asks for the function, and calls `_validate()` where the file has it; an
+        import that exits early does not count. The gate of stage 2 refuses what is found there.
 
     Why:
         A golden that does not import is found out by the judge, as an error that looks like the kernel's.
@@ -77,6 +80,12 @@ class GoldenImportable(Rule):
             event=LintEvent.COMPLETE_STAGE,
             stage=2,
         ),
+        Invalid(
+            "def demo_golden(x):\n    return x\n\n\ndef _validate():\n    assert demo_golden(1) == 2\n",
+            artifact=Artifact.GOLDEN,
+            event=LintEvent.COMPLETE_STAGE,
+            stage=2,
+        ),
     ]
 
     def check_file(self) -> None:
@@ -105,7 +114,7 @@ class GoldenImportable(Rule):
                 check=False,
             )
         except subprocess.TimeoutExpired:
-            self.report(None, f"importing the golden took longer than {_SECONDS} s")
+            self.report(None, f"the golden and its _validate() took longer than {_SECONDS} s")
             return
         if done.returncode == 0 and word in done.stdout:
             return
@@ -113,4 +122,5 @@ class GoldenImportable(Rule):
         if "No module named 'torch'" in last:
             self.report(None, "the import was not tried: torch is not installed here", status=INFO)
         else:
-            self.report(None, f"the golden cannot be imported: {last[:160]}")
+            what = "its _validate() fails" if "in _validate" in done.stderr else "the golden cannot be imported"
+            self.report(None, f"{what}: {last[:160]}")

@@ -196,6 +196,22 @@ def memory_append(op_dir: Path, section: str | None, new_section: str | None, ce
     return ExitCode.OK
 
 
+@memory.command(name="recovery")
+@_OP_DIR
+@click.option("--symptom", required=True, help="What the machine said.")
+@click.option("--recipe", required=True, help="What was done about it.")
+@click.option("--again", type=click.Choice(["ok", "failed"]), required=True, help="How the second run ended.")
+def memory_recovery(op_dir: Path, symptom: str, recipe: str, again: str) -> int:
+    """Note in OP_DIR/MEMORY.md, verification log, how an environment failure was dealt with."""
+    from pypto_op.documents import memory as document
+
+    path = OpWorkspace.at(op_dir).memory
+    note = f"Env recovery: {symptom} -> {recipe}; run again: {again}"
+    row = [note if column == "Key stats" else "-" for column in document.LOG_COLUMNS[1:]]
+    click.echo(document.append_row(path, document.LOG, row))
+    return ExitCode.OK
+
+
 def _report(found: dict[Path, list[Finding]], as_json: bool, base: Path | None = None) -> int:
     """Print findings per file; return 1 if there are any."""
     total = sum(map(len, found.values()))

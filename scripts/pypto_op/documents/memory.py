@@ -18,6 +18,8 @@ from pypto_op.errors import ContractError
 from pypto_op.vocabulary import Decomposition
 from pypto_op.workspace import STATE_FILE
 
+LOG = "Per-module verification log"
+LOG_COLUMNS = ("When", "Module", "Staged file", "Tensors", "rtol", "atol", "all_close", "Key stats", "Command")
 STATUS_TITLES = ("Agent status", "代理状态")
 _FENCED_YAML = re.compile(r"^[ \t]*(`{3,}|~{3,})(?:ya?ml)?[ \t]*\n(.*?)^[ \t]*\1[ \t]*$", re.DOTALL | re.MULTILINE)
 _MAX_ENTRY = 20_000
@@ -239,7 +241,12 @@ def _row(cells: list[str], header: Sequence[str], target: Section, path: Path, n
         )
     if any("\n" in cell or len(cell) > 2000 for cell in cells):
         raise ContractError("a cell is one line of at most 2000 characters", file=path, where=target.title)
-    escaped = [cell.strip().replace("\\|", "|").replace("|", "\\|").replace("<!--", "&lt;!--") for cell in cells]
+    return escaped_row(cells)
+
+
+def escaped_row(cells: Sequence[str]) -> str:
+    """Return a table row as Markdown; a bar or the begin of a comment in a cell is escaped."""
+    escaped = [" ".join(cell.split()).replace("\\|", "|").replace("|", "\\|").replace("<!--", "&lt;!--") for cell in cells]
     return "| " + " | ".join(escaped) + " |"
 
 

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pypto_op.documents import default_suite
 from pypto_op.documents import spec as spec_document
 from pypto_op.documents.golden import read_signature
 from pypto_op.documents.interfaces import Interfaces
-from pypto_op.documents.spec import Spec
+from pypto_op.documents.reading import read_text
 from pypto_op.errors import ContractError
 from pypto_op.harness.generated import Outcome, render, stamped_python, write
-from pypto_op.harness.material import FLOATS, scalar_defaults
+from pypto_op.harness.material import scalar_defaults
+from pypto_op.harness.test_cases import p0_cases, small_cases
 from pypto_op.judge.calling import positions, used_inputs
-from pypto_op.judge.contract import load_contract
+from pypto_op.judge.contract import Contract, load_contract
 from pypto_op.workspace import OpWorkspace
 
-_SMALL_SHAPES = 2
-_OTHER_VALUES = 2
-"""The most values of one scalar beside its default."""
 _FOLDERS = {
     True: 'os.path.join(os.path.dirname(_test_dir), "eval"), os.path.dirname(_test_dir), _test_dir',
     False: 'os.path.join(_test_dir, "eval"), _test_dir',
@@ -42,26 +38,43 @@ def new_tests(ws: OpWorkspace, *, phase: int | None = None, e2e: bool = False, f
         InfraError: a file cannot be written.
     """
     contract = load_contract(ws)
-    spec, interfaces = spec_document.load(ws.spec), contract.interfaces
+    interfaces = contract.interfaces
     wanted: list[int | None] = [phase] if phase is not None else [None] if e2e else _whatever_is_there(ws, interfaces)
     if phase is not None and not 1 <= phase <= interfaces.total_modules:
         raise ContractError(f"there is no M{phase}", file=ws.interfaces, remedy=f"use M1 to M{interfaces.total_modules}")
-    files = [(_path(ws, k), test_text(ws, spec, interfaces, k)) for k in wanted]
-    return write(files, force=force)
+    return write([(_path(ws, k), test_text(ws, k, contract)) for k in wanted], force=force)
 
 
-def test_text(ws: OpWorkspace, spec: Spec, interfaces: Interfaces, phase: int | None) -> str:
+def check_test(ws: OpWorkspace, phase: int | None) -> None:
+    """Hold a test to the bytes that `pypto-op tests new` writes for the contract, impl and golden that lie there now.
+
+    What these bytes do is tested with this package: each output is compared by the judge's rule, and a fault fails them.
+
+    Raises:
+        ContractError: the test is missing, somebody changed it, or a file that it is made from is missing or malformed.
+    """
+    path = _path(ws, phase)
+    option = "--e2e" if phase is None else f"--up-to-module {phase}"
+    remedy = f"run `pypto-op tests new {ws.root} {option} --force`; tests of your own go into other files"
+    if not path.is_file():
+        raise ContractError("is missing", file=path, remedy=remedy)
+    if read_text(path) != test_text(ws, phase):
+        raise ContractError("is not what pypto-op generates for this contract", file=path, remedy=remedy)
+
+
+def test_text(ws: OpWorkspace, phase: int | None, contract: Contract | None = None) -> str:
     """Return the text of one test.
 
     Args:
         ws: the operator.
-        spec: SPEC.md.
-        interfaces: the contract.
         phase: k for the test of M_1..M_k; None for the end-to-end test.
+        contract: of the operator, when it was read already.
 
     Raises:
         ContractError: impl or golden is missing, or lacks the function of the agreed name.
     """
+    contract = contract or load_contract(ws)
+    spec, interfaces = spec_document.load(ws.spec), contract.interfaces
     impl, golden = (ws.impl, ws.golden) if phase is None else (ws.module_impl(phase), ws.module_golden(phase))
     names = [port.name for port in interfaces.primary_inputs]
     used = used_inputs(interfaces, phase)
@@ -84,14 +97,12 @@ def test_text(ws: OpWorkspace, spec: Spec, interfaces: Interfaces, phase: int | 
         "golden": reference,
         "wrapper_inputs": _words([names[i] for i in positions(impl, wrapper, names, used)]),
         "golden_inputs": _words([names[i] for i in positions(golden, reference, names, used)]),
-        "knobs": _knobs(ws, spec, interfaces, used),
         "outputs": _words([port.name for port in outputs]),
         "short": short,
-        "id": short if phase is None else f"M{short.removeprefix('module')}",
-        "by_dtype": "POLICY",
-        "small": [json.dumps(shape) for shape in _small_shapes(ws, interfaces)],
-        "p0": [json.dumps(shape) for shape in _p0_shapes(spec, interfaces)],
-        **_policies(spec),
+        "op_dir": "_test_dir" if phase is None else "os.path.dirname(_test_dir)",
+        "phase": phase,
+        "small": [_shown(case) for case in small_cases(contract, spec, scalar_defaults(ws, spec, interfaces), used)],
+        "p0": [_shown(case) for case in p0_cases(contract, spec, interfaces)],
     }
     return stamped_python(render("module_test.py.j2", context))
 
@@ -112,58 +123,10 @@ def _path(ws: OpWorkspace, phase: int | None) -> Path:
     return ws.test if phase is None else ws.module_test(phase)
 
 
-def _small_shapes(ws: OpWorkspace, interfaces: Interfaces) -> list[dict[str, int]]:
-    """Return the smallest shapes of the suite's levels L1 to L3: one that is whole, and one that is ragged."""
-    shapes: list[dict[str, int]] = []
-    for case in load_contract(ws).suite.cases:
-        shape = {symbol: size for symbol, size in case["shape"].items() if isinstance(size, int)}
-        if case["level"] in ("L1", "L2", "L3") and shape not in shapes and set(shape) >= set(interfaces.symbols):
-            shapes.append(shape)
-    if not shapes:
-        raise ContractError("has no small case", file=ws.suite, remedy="add cases of level L1 to L3")
-
-    def work(sizes: dict[str, int]) -> int:
-        total = 1
-        for size in sizes.values():
-            total *= size
-        return total
-
-    return sorted(shapes, key=work)[:_SMALL_SHAPES]
-
-
-def _knobs(ws: OpWorkspace, spec: Spec, interfaces: Interfaces, used: Sequence[str]) -> list[dict[str, Any]]:
-    """Return what the small cases set scalars to: the defaults, then each flag the other way, each other value of the suite."""
-    knobs: list[dict[str, Any]] = [{}]
-    defaults = scalar_defaults(ws, spec, interfaces)
-    for port in interfaces.primary_inputs:
-        if port.shape or port.name not in used:
-            continue
-        values = [case[port.name] for case in load_contract(ws).suite.cases if port.name in case]
-        others = [False, True] if port.dtype == "bool" else dict.fromkeys(values)
-        knobs += [{port.name: value} for value in others if value != defaults[port.name]][:_OTHER_VALUES]
-    return knobs
-
-
-def _p0_shapes(spec: Spec, interfaces: Interfaces) -> list[dict[str, int]]:
-    return [default_suite.solve(shape, interfaces, f"p0_shapes[{n}]") for n, shape in enumerate(spec.p0_shapes)]
-
-
-def _policies(spec: Spec) -> dict[str, Any]:
-    policy = spec.policy()
-    rows = []
-    for dtype in spec.supported_dtypes:
-        if policy.name == "allclose":
-            numbers = policy.for_dtype(dtype) if dtype in FLOATS else {"atol": 0.0, "rtol": 0.0}
-            rows.append((dtype, f"({numbers['atol']!r}, {numbers['rtol']!r})"))
-        else:
-            # The twins of a twin policy are the judge's; a test alone has the fixed bounds instead.
-            rows.append((dtype, repr("mere_mare@1" if policy.needs_twins else policy.as_dict())))
-    if policy.name == "allclose":
-        return {"policies": rows, "policy_note": "(atol, rtol), as in SPEC.md", "how": _ALLCLOSE}
-    return {"policies": rows, "policy_note": "the policy of SPEC.md's tolerance", "how": "policy=policy"}
-
-
-_ALLCLOSE = "atol=policy[0], rtol=policy[1]"
+def _shown(case: Mapping[str, Any]) -> str:
+    """Return a case as Python, without remarks."""
+    named = {key: case[key] for key in ("id", "level") if key in case}
+    return repr({**named, **{key: value for key, value in case.items() if not key.startswith("x_")}})
 
 
 def _words(names: list[str]) -> str:

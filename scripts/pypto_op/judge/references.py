@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pypto_op.backends.base import RunResult
@@ -44,6 +44,29 @@ class ReferenceLoss:
             self._sentence = self._sentence or sentence
 
 
+def answered(golden: Callable[..., RunResult], expectation: Expectation, native: RunResult | None = None) -> Reference:
+    """Return a golden's answer, and what it says in float64 and as its honest twins where the tolerance wants them.
+
+    Args:
+        golden: runs it on the inputs of the case; takes `float64` and `twin` as `ReferenceSession.golden`.
+        expectation: what the case wants.
+        native: what it answers as it stands; None: it is run.
+    """
+    native = native or golden()
+    wanted = expectation.twins() if expectation.precision else ()
+    if not wanted or native.outcome is not Outcome.OK:
+        return Reference(native)
+    exact = golden(float64=True)
+    twins = {"golden": native}
+    for name in wanted:
+        if name not in twins:
+            twins[name] = golden(twin=name)
+    behind, share = expectation.behind, 0.0
+    if behind is not None and not behind.needs_twins:
+        share = share_taken([exact, *(twins[name] for name in (WORST,) if name in twins)], native, behind)
+    return Reference(native, exact, twins, natural_share=share)
+
+
 class References:
     """One reference process for one plan, used for case after case.
 
@@ -79,19 +102,7 @@ class References:
 
     def answer(self, inputs: Sequence[Value], expectation: Expectation) -> Reference:
         """Return the golden's answer, and its twins' where the tolerance wants them."""
-        native = self._golden(inputs)
-        wanted = expectation.twins() if expectation.precision else ()
-        if not wanted or native.outcome is not Outcome.OK:
-            return Reference(native)
-        exact = self._golden(inputs, float64=True)
-        twins = {"golden": native}
-        for name in wanted:
-            if name not in twins:
-                twins[name] = self._golden(inputs, twin=name)
-        behind, share = expectation.behind, 0.0
-        if behind is not None and not behind.needs_twins:
-            share = share_taken([exact, *(twins[name] for name in (WORST,) if name in twins)], native, behind)
-        return Reference(native, exact, twins, natural_share=share)
+        return answered(lambda **how: self._golden(inputs, **how), expectation)
 
     def probe(self, inputs: Sequence[Value]) -> RunResult:
         """Return what the golden says of the plan's inspection probe: one tensor.

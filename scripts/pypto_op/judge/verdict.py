@@ -84,6 +84,12 @@ class Reference:
         exact = {"in float64, ": self.exact} if self.exact is not None else {}
         return {"": self.native, **exact, **{f"as the twin {name}, ": run for name, run in self.twins.items()}}
 
+    def expected(self, policy: Policy) -> tuple[Sequence[torch.Tensor], list[Sequence[torch.Tensor]] | None]:
+        """Return what outputs are compared with under a policy, and the twins that set its bounds, None without."""
+        if not policy.needs_twins or self.exact is None:
+            return self.native.outputs, None
+        return self.exact.outputs, [self.twins[name].outputs for name in policy.twins]
+
     def problem(self) -> str | None:
         """Say what is wrong with the golden, in words that hold no value of it; None when it answered."""
         for how, run in self._named().items():
@@ -286,14 +292,8 @@ class _Comparison:
 
     def _compared(self, policy: Policy) -> tuple[Comparison, Sequence[torch.Tensor]]:
         """Return the comparison under one policy, and what it was made with: the golden, or the float64 truth."""
-        expected, twins = self._expected(policy)
+        expected, twins = self.reference.expected(policy)
         return compare_leaves(self.run.outputs, expected, names=self._names(), policy=policy, twins=twins), expected
-
-    def _expected(self, policy: Policy) -> tuple[Sequence[torch.Tensor], list[Sequence[torch.Tensor]] | None]:
-        reference = self.reference
-        if not policy.needs_twins or reference.exact is None:
-            return reference.native.outputs, None
-        return reference.exact.outputs, [reference.twins[name].outputs for name in policy.twins]
 
     def _note_leaf(self, i: int, leaf: TensorComparison, expected: torch.Tensor, policy: Policy) -> None:
         lucky = leaf.all_close and leaf.constant_output
@@ -317,7 +317,7 @@ class _Comparison:
             return
         worst = max(range(len(result.per_tensor)), key=lambda i: result.per_tensor[i].max_violation or 0.0)
         policy = self.expectation.policy
-        expected, twins = self._expected(policy)
+        expected, twins = self.reference.expected(policy)
         cells = error_map(self.run.outputs[worst], expected[worst], policy, [twin[worst] for twin in twins or ()])
         self.expectation.keep_map(result.per_tensor[worst].name, cells)
 

@@ -149,6 +149,8 @@ def _text(action: str, result: dict[str, Any]) -> str:
     if result.get("warnCount") or result.get("infoCount"):
         lines.append(f"  lint: {result['warnCount']} warnings, {result['infoCount']} remarks")
     lines += [f"  problem: {problem}" for problem in result.get("problems", [])]
+    if result.get("memory"):
+        lines.append(f"  MEMORY.md was not brought up to date: {result['memory']}")
     if result.get("token"):
         lines.append(f"  token: {result['token']}")
     if result["next"]:

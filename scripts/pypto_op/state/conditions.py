@@ -202,7 +202,7 @@ def _phase_in(name: str, statuses: tuple[PhaseStatus, ...], hint: dict[str, str]
             raise Refused(f"{args['phase']} is {status}", remedy=hint.get(status, hint["else"]))
         attempt = args.get("attempt")
         if attempt is not None and attempt != phase["attempt"]:
-            raise _stale(args["phase"], attempt, phase["attempt"])
+            raise _stale(state, args["phase"], attempt)
 
     CONDITIONS[name] = condition
     return condition
@@ -223,9 +223,15 @@ _phase_in(
 phase_awaits = _phase_in("phase_awaits", (PhaseStatus.AWAITING_VERIFY,), {**_AFTER, "else": ""})
 
 
-def _stale(phase: str, attempt: str, current: str | None) -> Refused:
-    remedy = f"the open attempt is {current}" if current else "no attempt is open"
-    return Refused(f"attempt {attempt} of {phase} is stale", remedy=remedy)
+def _stale(state: State, phase: str, attempt: str) -> Refused:
+    """An attempt that is not the phase's open one: say which is, or which attempts of other phases are."""
+    waiting = {name: row["attempt"] for name, row in sorted(phases(state).items()) if row["attempt"]}
+    others = ", ".join(str(open_) for open_ in waiting.values())
+    remedy = f"the open attempt is {waiting.get(phase) or others}" if waiting else "no attempt is open"
+    shown = attempt if len(attempt) <= 40 else attempt[:37] + "..."
+    return Refused(
+        f"attempt {shown} of {phase} is stale" if phase in phases(state) else f"there is no attempt {shown}", remedy=remedy
+    )
 
 
 def attempt_phase(state: State, attempt: str) -> str | None:
@@ -242,8 +248,7 @@ def _attempt_open(state: State, args: Arguments, by: str) -> None:
     name = attempt_phase(state, attempt)
     expected = args.get("phase") or attempt.split(".", 1)[0]
     if name is None:
-        current = phases(state).get(expected)
-        raise _stale(expected, attempt, current["attempt"] if current else None)
+        raise _stale(state, expected, attempt)
     if args.get("phase", name) != name:
         raise Refused(f"attempt {attempt} belongs to {name}, not to {args['phase']}", remedy=f"name {name}")
     phase_awaits(state, {"phase": name, "attempt": attempt}, by)

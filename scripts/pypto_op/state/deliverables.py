@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -73,6 +74,40 @@ def check_runner(ws: OpWorkspace) -> None:
     from pypto_op.judge import adversarial
 
     adversarial.check_runner(ws.runner)
+
+
+def check_test(ws: OpWorkspace, phase: int | None) -> None:
+    """Hold a test to the bytes that `pypto-op tests new` writes for the contract, impl and golden that lie there now.
+
+    So a frozen test is one that compares every output by the judge's rule; the package's own tests show that.
+
+    Args:
+        ws: the operator.
+        phase: k for the test of M_1..M_k; None for the end-to-end test.
+
+    Raises:
+        ContractError: it is missing, or somebody changed it.
+    """
+    from pypto_op.harness import tests
+
+    tests.check_test(ws, phase)
+
+
+def check_readme(ws: OpWorkspace) -> None:
+    """Hold README.md to the interface that it is to tell: the wrapper and every primary input are named.
+
+    Raises:
+        Refused: naming what is not.
+        ContractError: README.md or the contract cannot be read.
+    """
+    from pypto_op.documents import interfaces
+    from pypto_op.documents.reading import read_text
+
+    text = read_text(ws.readme)
+    names = [ws.wrapper_name(), *(port.name for port in interfaces.load(ws.interfaces).primary_inputs)]
+    missing = [name for name in names if not re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text)]
+    if missing:
+        raise Refused(f"does not say {', '.join(missing)}", file=ws.readme, remedy="tell how the operator is called")
 
 
 def make_plan(ws: OpWorkspace, modes: list[str] | None, time: str) -> Plan:

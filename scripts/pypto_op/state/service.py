@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pypto_op.errors import ContractError, InfraError
-from pypto_op.state import arguments, evidence, gates, journal, roles, store
+from pypto_op.state import arguments, evidence, gates, journal, ledger, roles, store
 from pypto_op.state.deliverables import compose, judge
 from pypto_op.state.facts import Arguments, Facts, Refused
 from pypto_op.state.key import key_id
@@ -52,10 +52,10 @@ def transition(
     Returns:
         ok, action, stage, phase, target_stage, current_stage, stage5_active_phase, statePath, warnCount,
         infoCount, next (the actions that could follow), and where they apply: attempt, phase_status, token,
-        verdict.
+        verdict; memory: why MEMORY.md could not be brought up to date.
 
     Raises:
-        Refused: the machine or a gate says no; nothing was changed.
+        Refused: the machine or a gate says no; the state is unchanged (a refused design or composition is told in MEMORY.md).
         ContractError: the state, the journal or a document is broken; nothing was changed.
         InfraError: the machine could not do the work; nothing was changed unless the message says so.
     """
@@ -104,12 +104,19 @@ class _Call:
             self.args["attempt"] = roles.attempt_named(self.args["attempt"], state)
         check(state, self.row.name, self.args, by=by)
         facts, kept = self._gather(state, by)
-        after = step(state, self.row.name, self.args, facts)
+        try:
+            after = step(state, self.row.name, self.args, facts)
+        except Refused:
+            ledger.reject(self.ws, self.row.name, facts)
+            raise
         facts.pop("refusals", None)
         tail = store.commit(self.ws, loaded.tail, after, action=self.row.name, args=self.args, facts=facts)
         if kept is not None:
             _keep(self.ws, kept)
         result = describe(self.ws, after, self.row.name, self.args, facts, tail.seq)
+        unwritten = ledger.write(self.ws, after, self.row.name, self.args, facts, kept)
+        if unwritten:
+            result["memory"] = unwritten
         self._add_token(after, result)
         return result
 

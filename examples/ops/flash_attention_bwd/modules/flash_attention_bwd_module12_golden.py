@@ -1,3 +1,5 @@
+# Derived from module_interfaces.yaml - do not hand-edit. On YAML changes, regenerate.
+# generated during Phase M2 scaffolding; do not hand-edit below the header
 """Cumulative golden of M1..M2 of flash_attention_bwd: dq, dk, dv."""
 
 import math

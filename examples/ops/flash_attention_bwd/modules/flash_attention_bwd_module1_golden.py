@@ -1,3 +1,5 @@
+# Derived from module_interfaces.yaml - do not hand-edit. On YAML changes, regenerate.
+# generated during Phase M1 scaffolding; do not hand-edit below the header
 """Cumulative golden of M1 of flash_attention_bwd: the score gradient ds and dv."""
 
 import math

@@ -1,3 +1,5 @@
+# Derived from module_interfaces.yaml - do not hand-edit. On YAML changes, regenerate.
+# generated during Phase M2 scaffolding; do not hand-edit below the header
 """Cumulative golden of M1..M2 of gated_delta_rule_bwd, and the probe of its reverse scan."""
 
 import math

@@ -15,6 +15,7 @@ from pypto_op.state.model import impl_key, is_staged, module_count, phase_name, 
 from pypto_op.state.verdicts import Demand, NeedsJudge
 from pypto_op.state.workflow import workflow
 from pypto_op.vocabulary import LintEvent, Status
+from pypto_op.workspace import OpWorkspace
 
 
 def _phase_name(context: Context) -> str:
@@ -82,11 +83,28 @@ def _freeze_phase(context: Context, name: str) -> None:
     if k is None:
         frozen["impl_py"] = freeze(ws, ws.impl, 5, name)
         return
-    trio = {"impl": ws.module_impl(k), "golden": ws.module_golden(k), "test": ws.module_test(k)}
-    for kind, path in trio.items():
+    for kind, path in _trio(ws, k).items():
+        frozen[f"module{k}_{kind}_py"] = freeze(ws, path, 5, name)
+
+
+def _trio(ws: OpWorkspace, k: int) -> dict[str, Path]:
+    return {"impl": ws.module_impl(k), "golden": ws.module_golden(k), "test": ws.module_test(k)}
+
+
+@gate
+def _phase_files(context: Context) -> None:
+    _require_files(context, context.args["phase"])
+
+
+def _require_files(context: Context, name: str) -> None:
+    """Whatever the phase freezes is there, clean, and the test is one that can fail; asked before the judge is."""
+    ws, k = context.ws, impl_key(context.state, phase_number(name))
+    for path in _trio(ws, k).values() if k is not None else ():
         if not path.is_file():
             raise Refused("is missing", file=path, remedy="a verified module has impl, golden and test")
-        frozen[f"module{k}_{kind}_py"] = freeze(ws, path, 5, name)
+    context.facts["lint"] = require_clean(ws, LintEvent.SUBMIT_FOR_VERIFY, stage=5, phase=phase_number(name))
+    if k is not None:
+        deliverables.check_test(ws, k)
 
 
 @gate
@@ -111,6 +129,7 @@ def _verdict(context: Context) -> None:
     if (report.get("error") or {}).get("kind") == "contract":
         verdicts.refuse_infra(report, context.ws)
     if Status(report["status"]).passed:
+        _require_files(context, name)
         report = verdicts.find_pass(context.ws, demand, context.report)
         _freeze_phase(context, name)
     judged_again = context.report is not None
@@ -166,5 +185,8 @@ def _integration_files(context: Context) -> None:
     for path in (ws.impl, ws.readme, ws.test):
         if not path.is_file():
             raise Refused("is missing", file=path, remedy="run the clean-up of the staged chain")
-    require_clean(ws, LintEvent.SUBMIT_FOR_VERIFY, stage=5, file=ws.impl)
+    for path in (ws.impl, ws.test):
+        require_clean(ws, LintEvent.SUBMIT_FOR_VERIFY, stage=5, file=path)
+    deliverables.check_test(ws, None)
+    deliverables.check_readme(ws)
     context.facts["frozen"] = {"impl_py": freeze(ws, ws.impl, 5), "test_py": freeze(ws, ws.test, 5)}

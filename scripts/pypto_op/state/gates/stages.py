@@ -64,6 +64,9 @@ def _plan(context: Context) -> None:
 @gate
 def _stage_evidence(context: Context) -> None:
     stage = context.args["stage"]
+    if stage == 5:
+        deliverables.check_test(context.ws, None)
+        deliverables.check_readme(context.ws)
     if stage == 5 and not is_staged(context.state):
         row = context.facts["frozen"]["impl_py"]
         verified = phases(context.state)["M1"]["submitted"]["impl"]

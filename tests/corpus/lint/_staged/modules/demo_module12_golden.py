@@ -1,3 +1,5 @@
+# Derived from module_interfaces.yaml - do not hand-edit. On YAML changes, regenerate.
+# generated during Phase M2 scaffolding; do not hand-edit below the header
 """Reference of demo: y = e / sum(e), e = exp(x) * w.
 
 Inventory of operations:

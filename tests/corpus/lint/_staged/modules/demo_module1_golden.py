@@ -1,3 +1,5 @@
+# Derived from module_interfaces.yaml - do not hand-edit. On YAML changes, regenerate.
+# generated during Phase M1 scaffolding; do not hand-edit below the header
 """Reference of demo: e = exp(x) * w.
 
 Inventory of operations:

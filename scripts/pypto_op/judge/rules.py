@@ -1,0 +1,100 @@
+"""What the judge holds a case's outputs to, for tests that run beside a kernel (`pypto-op tests new` writes them).
+
+A test has its own wrapper call and its own golden call; which policies must hold, what the outputs are compared with
+and which twins set the bounds is the judge's business, so it comes from here and from SPEC.md, not from the test's text.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pypto_op.backends.base import RunResult
+from pypto_op.backends.reference import ReferenceSession
+from pypto_op.errors import ContractError
+from pypto_op.judge.contract import Contract, load_contract
+from pypto_op.judge.references import answered
+from pypto_op.judge.verdict import Expectation
+from pypto_op.policy import Policy
+from pypto_op.vocabulary import Outcome
+from pypto_op.workspace import OpWorkspace
+
+if TYPE_CHECKING:
+    import torch
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One policy that every output must satisfy.
+
+    Attributes:
+        policy: the policy, for `detailed_tensor_compare(policy=...)`.
+        expected: per output, what it is compared with: the golden's answer, or the float64 truth.
+        twins: per output, what each honest twin answers; None where the policy needs none.
+    """
+
+    policy: Policy
+    expected: Sequence[torch.Tensor]
+    twins: Sequence[Sequence[torch.Tensor] | None]
+
+
+def rules(
+    op_dir: Path | str,
+    case: Mapping[str, Any],
+    inputs: Sequence[Any],
+    expected: Sequence[torch.Tensor],
+    *,
+    phase: int | None = None,
+) -> list[Rule]:
+    """Return every rule that the judge applies to the outputs of a case.
+
+    Args:
+        op_dir: the operator's directory; SPEC.md there gives the tolerance.
+        case: the case, with its own atol and rtol, policy or twin where it has them.
+        inputs: what the golden is called with; untouched by candidate and golden.
+        expected: what the golden answered, any device.
+        phase: k of the golden of M_1..M_k; None for the operator's own.
+
+    Raises:
+        ContractError: a document is missing or malformed, or the golden does not answer as a twin.
+        InfraError: a twin is needed, and its process cannot run here.
+    """
+    ws, contract = _contract(str(Path(op_dir).resolve()))
+    expectation = Expectation(
+        contract.leaf_names(phase),
+        contract.input_names,
+        contract.policy_for(case),
+        precision=True,
+        natural=contract.natural_policy_for(case),
+        behind=contract.tolerance_behind(case),
+    )
+    native = RunResult(Outcome.OK, outputs=[leaf.detach().cpu() for leaf in expected])
+    file = ws.golden if phase is None else ws.module_golden(phase)
+    with ReferenceSession(ws) as session:  # starts its process when it is first asked
+
+        def golden(**how: Any) -> RunResult:
+            return session.golden(_on_cpu(inputs), function=ws.golden_name(phase), file=file, **how)
+
+        reference = answered(golden, expectation, native)
+    problem = reference.problem()
+    if problem is not None:
+        raise ContractError(f"{problem} (case {case.get('id', '?')})", file=file, remedy="run `pypto-op verify`")
+    found = []
+    for policy in expectation.policies(reference.natural_share):
+        truth, twins = reference.expected(policy)
+        peers = [None if twins is None else [twin[i] for twin in twins] for i in range(len(truth))]
+        found.append(Rule(policy, truth, peers))
+    return found
+
+
+@functools.cache
+def _contract(op_dir: str) -> tuple[OpWorkspace, Contract]:
+    ws = OpWorkspace.at(op_dir)
+    return ws, load_contract(ws)
+
+
+def _on_cpu(inputs: Sequence[Any]) -> list[Any]:
+    return [value.detach().cpu() if hasattr(value, "detach") else value for value in inputs]
