@@ -45,6 +45,11 @@ class Reason(str, Enum):
     KERNEL_UNUSED = "kernel_unused"
     MUTATED_INPUT = "mutated_input"
     ALIASED_INPUT = "aliased_input"
+    SHARED_OUTPUT = "shared_output"
+    CHANGED_LATER = "changed_later"
+    STALE_RESULT = "stale_result"
+    UNSTABLE = "unstable"
+    WRONG_WHEN_CHANGED = "wrong_when_changed"
     UNWRITTEN = "unwritten"
     NON_FINITE = "non_finite"
     MISMATCH = "mismatch"
@@ -89,6 +94,11 @@ _TABLE: dict[Reason, tuple[Status, FailureCategory, str]] = {
     Reason.KERNEL_UNUSED: (_FAIL, _STRUCTURAL, "right although the kernel computed nothing; something else makes the output"),
     Reason.MUTATED_INPUT: (_FAIL, _STRUCTURAL, "an input was changed"),
     Reason.ALIASED_INPUT: (_FAIL, _STRUCTURAL, "an output shares memory with an input"),
+    Reason.SHARED_OUTPUT: (_FAIL, _STRUCTURAL, "an output lies in the memory of an earlier call's result or input"),
+    Reason.CHANGED_LATER: (_FAIL, _STRUCTURAL, "a result changed after it had been returned"),
+    Reason.STALE_RESULT: (_FAIL, _STRUCTURAL, "computed from what an earlier call was given; something is kept between calls"),
+    Reason.UNSTABLE: (_FAIL, _STRUCTURAL, "right at first, and wrong when called again with the same inputs"),
+    Reason.WRONG_WHEN_CHANGED: (_FAIL, FailureCategory.PRECISION, "wrong for inputs that differ a little from a case's"),
     Reason.UNWRITTEN: (_FAIL, FailureCategory.PRECISION, "elements of an output were never written"),
     Reason.NON_FINITE: (_FAIL, FailureCategory.PRECISION, "NaN or Inf where the reference has none, or none where it has"),
     Reason.MISMATCH: (_FAIL, FailureCategory.PRECISION, "values outside the tolerance"),

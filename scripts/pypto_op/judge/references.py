@@ -79,15 +79,15 @@ class References:
 
     def answer(self, inputs: Sequence[Value], expectation: Expectation) -> Reference:
         """Return the golden's answer, and its twins' where the tolerance wants them."""
-        native = self._golden(inputs)
+        native = self.golden(inputs)
         wanted = expectation.twins() if expectation.precision else ()
         if not wanted or native.outcome is not Outcome.OK:
             return Reference(native)
-        exact = self._golden(inputs, float64=True)
+        exact = self.golden(inputs, float64=True)
         twins = {"golden": native}
         for name in wanted:
             if name not in twins:
-                twins[name] = self._golden(inputs, twin=name)
+                twins[name] = self.golden(inputs, twin=name)
         behind, share = expectation.behind, 0.0
         if behind is not None and not behind.needs_twins:
             share = share_taken([exact, *(twins[name] for name in (WORST,) if name in twins)], native, behind)
@@ -130,7 +130,8 @@ class References:
             return None
         return float(told["reached"])
 
-    def _golden(self, inputs: Sequence[Value], **how: Any) -> RunResult:
+    def golden(self, inputs: Sequence[Value], **how: Any) -> RunResult:
+        """Return one answer of the golden; see `ReferenceSession.golden` for `how`."""
         subject = self._plan.subject
         result = self._session.golden(self._handed(inputs), function=subject.golden_function, file=subject.golden, **how)
         self._note(result)

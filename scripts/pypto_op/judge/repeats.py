@@ -1,0 +1,215 @@
+"""Further calls: does a wrapper that answered once answer the next time too, and leave its earlier results alone?
+
+At the end of each lane, on a small case of it whose answer depends on its inputs: the same inputs again; a few elements
+changed in the same tensors; the first values back in them; one scalar changed alone. Each call is judged as a trial is.
+Where somebody keeps the memory of results, more calls follow, since a ring of buffers shows when it is round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from pypto_op.backends.base import RunResult, Session
+from pypto_op.judge.changes import Changes, Scalar, finite, is_scalar
+from pypto_op.judge.inputs import checks_precision, tensors_in
+from pypto_op.judge.reasons import PROCESS_LOSSES, Reason
+from pypto_op.judge.records import CaseRecord, Further, TrialVerdict
+from pypto_op.judge.references import References
+from pypto_op.judge.staleness import Answered, agree
+from pypto_op.judge.verdict import failed_for
+from pypto_op.vocabulary import Mode, Status
+
+if TYPE_CHECKING:
+    from pypto_op.backends.base import Value
+    from pypto_op.judge.runner import Plan
+
+MOST_ROUND = 16
+"""Calls at most that wait for kept results to be handed out again."""
+
+_MOST_OFFERS = 3
+"""Cases of a lane that are kept for the choice, smallest first: on the smallest, small changes may not show."""
+
+_MOST_VALUES = 3
+"""Values of one scalar that a wrapper may refuse before it is left alone."""
+
+_NUMBERS = frozenset({Reason.UNWRITTEN, Reason.NON_FINITE, Reason.MISMATCH})
+_REFUSALS = PROCESS_LOSSES | {Reason.EXCEPTION}
+
+Judge = Callable[[Mode, RunResult, Answered], TrialVerdict]
+
+
+@dataclass
+class _Offer:
+    """A case that further calls may be made on."""
+
+    record: CaseRecord
+    answered: Answered
+    size: int
+
+
+@dataclass
+class Repeats:
+    """The further calls of one lane.
+
+    Attributes:
+        plan: what is judged.
+        references: answer for changed inputs.
+        sessions: of the lane, by mode.
+        judge: gives the verdict on a run.
+        given: picks what the wrapper is called with among the primary inputs.
+    """
+
+    plan: Plan
+    references: References
+    sessions: Mapping[Mode, Session]
+    judge: Judge
+    given: Callable[[Sequence[Value]], list[Value]]
+    _offers: list[_Offer] = field(default_factory=list)
+    _known: dict[int, list[Value]] = field(default_factory=dict)
+
+    def offer(self, record: CaseRecord, trials: Sequence[Answered]) -> Iterator[CaseRecord]:
+        """Take a case that was judged, and yield the record that needs no further call: its own, or of a larger case.
+
+        Args:
+            record: of the case.
+            trials: its inputs and answers, seed by seed.
+        """
+        for trial in trials:
+            for place, value in enumerate(trial.inputs):
+                if is_scalar(value) and value not in self._known.setdefault(place, []):
+                    self._known[place].append(value)
+        if not self._is_fit(record, trials):
+            yield record
+            return
+        self._offers.append(_Offer(record, trials[0], sum(tensor.numel() for tensor in tensors_in(trials[0].inputs))))
+        self._offers.sort(key=lambda offer: offer.size)
+        yield from (offer.record for offer in self._offers[_MOST_OFFERS:])
+        del self._offers[_MOST_OFFERS:]
+
+    def finish(self) -> Iterator[CaseRecord]:
+        """Make the further calls, and yield the cases that were kept for them."""
+        if self._offers:
+            record, base, changes, changed = self._chosen()
+            for mode, session in self.sessions.items():
+                if record.modes[mode].status is Status.PASS:
+                    calls = _Calls(self, mode, session, base, changes)
+                    found = calls.fault(changed)
+                    record.further[mode] = calls.told
+                    if found is not None:
+                        record.modes[mode].trials.append(found)
+        yield from (offer.record for offer in self._offers)
+
+    def _chosen(self) -> tuple[CaseRecord, Answered, Changes, Answered | None]:
+        """Return the smallest case where a change of a few elements shows, else the smallest, with that change."""
+        found = []
+        for offer in self._offers:
+            changes = Changes(offer.answered, self.references, self.plan.extra_seed)
+            found.append((offer.record, offer.answered, changes, changes.few_elements()))
+            if found[-1][3] is not None:
+                return found[-1]
+        return found[0]
+
+    def _is_fit(self, record: CaseRecord, trials: Sequence[Answered]) -> bool:
+        """Whether a wrong call would show on this case: its answers are finite and differ from seed to seed."""
+        if not self.plan.further or not checks_precision(record.case) or len(trials) < 2 or record.status is not Status.PASS:
+            return False
+        one, two = (trial.reference.native for trial in trials[:2])
+        return finite(one) and not agree(two.outputs, one.outputs, trials[0].expectation)
+
+    def known(self, place: int) -> Sequence[Value]:
+        """Return the values of a scalar input that cases of the lane have."""
+        return self._known.get(place, ())
+
+
+class _Calls:
+    """The further calls of one mode."""
+
+    def __init__(self, repeats: Repeats, mode: Mode, session: Session, base: Answered, changes: Changes) -> None:
+        self._repeats, self._mode, self._session, self._base, self._changes = repeats, mode, session, base, changes
+        self._last: RunResult | None = None
+        self._followed = False
+        self.told = Further()
+
+    def fault(self, changed: Answered | None) -> TrialVerdict | None:
+        """Make the calls; return the first verdict that is no PASS, None when all are.
+
+        Args:
+            changed: the inputs with a few elements changed.
+        """
+        if (found := self._same("called again with the same inputs", again=False)) is not None:
+            return found
+        if changed is None:
+            self.told.not_shown.append("a change of a few elements moves the answer by less than the tolerance")
+        elif (found := self._changed(self._call(changed, again=True), "called with a few elements changed")) is not None:
+            return found
+        if (found := self._same("called with the first values back in the same tensors")) is not None:
+            return found
+        for place, value in enumerate(self._base.inputs):
+            if is_scalar(value) and (found := self._scalar(place)) is not None:
+                return found
+        return self._round()
+
+    def _same(self, what: str, *, again: bool = True) -> TrialVerdict | None:
+        """Call with the inputs of a trial that passed."""
+        return _told(self._call(self._base, again=again), Reason.UNSTABLE, what)
+
+    def _changed(self, verdict: TrialVerdict, what: str) -> TrialVerdict | None:
+        return _told(verdict, Reason.WRONG_WHEN_CHANGED, what)
+
+    def _scalar(self, place: int) -> TrialVerdict | None:
+        """Call with one scalar changed, right after a call with the old one in the same process."""
+        names = self._repeats.plan.input_names
+        name = names[place] if place < len(names) else f"input {place + 1}"
+        options = self._changes.scalar(place, self._repeats.known(place))
+        for _, option in zip(range(_MOST_VALUES), options, strict=False):
+            verdict = self._after_base(option)
+            if verdict.status is not Status.PASS and not _is_refusal(verdict, option):
+                return self._changed(verdict, f"called with {name} alone changed to {option.value!r}")
+            if verdict.status is Status.PASS:
+                self.told.varied.append(name)
+                return None
+        self.told.not_shown.append(f"no other value of {name} was found that golden and wrapper both take")
+        return None
+
+    def _after_base(self, option: Scalar) -> TrialVerdict:
+        verdict = self._call(option.answered, again=True) if self._last is not None and self._last.call else None
+        if verdict is None or not self._followed:
+            first = self._call(self._base, again=False)
+            verdict = self._call(option.answered, again=True) if first.status is Status.PASS else first
+        return verdict
+
+    def _round(self) -> TrialVerdict | None:
+        """Call on while somebody keeps results, to see whether they are handed out again."""
+        for _ in range(MOST_ROUND):
+            if self._last is None or not self._last.results_kept:
+                return None
+            if (found := self._same("called again and again with the same inputs")) is not None:
+                return found
+        return None
+
+    def _call(self, asked: Answered, *, again: bool) -> TrialVerdict:
+        handed = self._repeats.given(asked.inputs)
+        run = self._session.run(str(asked.case["id"]), handed, again=again)
+        before, self._last = self._last, run
+        self._followed = before is not None and run.call == before.call + 1
+        self.told.calls += 1
+        return self._repeats.judge(self._mode, run, asked)
+
+
+def _told(verdict: TrialVerdict, reason: Reason, what: str) -> TrialVerdict | None:
+    """Return None for a PASS; else the verdict with what was done, and with `reason` where the numbers are wrong."""
+    if verdict.status is Status.PASS:
+        return None
+    if verdict.reasons[0] in _NUMBERS:
+        verdict = failed_for(reason, verdict, what)
+    else:
+        verdict = replace(verdict, summary=f"{what}: {verdict.summary}")
+    return replace(verdict, near_miss=False)
+
+
+def _is_refusal(verdict: TrialVerdict, option: Scalar) -> bool:
+    """Whether a wrapper may have no use for a value that the judge has guessed."""
+    reason = verdict.reasons[0]
+    return reason in _REFUSALS or (option.may_be_unfit and reason is not Reason.STALE_RESULT)
