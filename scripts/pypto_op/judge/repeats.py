@@ -1,7 +1,7 @@
 """Further calls: does a wrapper that answered once answer the next time too, and leave its earlier results alone?
 
-At the end of each lane, on a small case of it whose answer depends on its inputs: the same inputs again; a few elements
-changed in the same tensors; the first values back in them; one scalar changed alone. Each call is judged as a trial is.
+At the end of each lane, on a small case of it whose answer depends on its inputs: the first inputs again; a few elements
+changed in the same tensors; the values of the second seed in them; one scalar changed alone. Each is judged as a trial is.
 Where somebody keeps the memory of results, more calls follow, since a ring of buffers shows when it is round.
 """
 
@@ -45,7 +45,7 @@ class _Offer:
     """A case that further calls may be made on."""
 
     record: CaseRecord
-    answered: Answered
+    trials: Sequence[Answered]
     size: int
 
 
@@ -83,7 +83,7 @@ class Repeats:
         if not self._is_fit(record, trials):
             yield record
             return
-        self._offers.append(_Offer(record, trials[0], sum(tensor.numel() for tensor in tensors_in(trials[0].inputs))))
+        self._offers.append(_Offer(record, trials, sum(tensor.numel() for tensor in tensors_in(trials[0].inputs))))
         self._offers.sort(key=lambda offer: offer.size)
         yield from (offer.record for offer in self._offers[_MOST_OFFERS:])
         del self._offers[_MOST_OFFERS:]
@@ -91,22 +91,22 @@ class Repeats:
     def finish(self) -> Iterator[CaseRecord]:
         """Make the further calls, and yield the cases that were kept for them."""
         if self._offers:
-            record, base, changes, changed = self._chosen()
+            record, trials, changes, changed = self._chosen()
             for mode, session in self.sessions.items():
                 if record.modes[mode].status is Status.PASS:
-                    calls = _Calls(self, mode, session, base, changes)
-                    found = calls.fault(changed)
+                    calls = _Calls(self, mode, session, trials[0], changes)
+                    found = calls.fault(changed, trials[1])
                     record.further[mode] = calls.told
                     if found is not None:
                         record.modes[mode].trials.append(found)
         yield from (offer.record for offer in self._offers)
 
-    def _chosen(self) -> tuple[CaseRecord, Answered, Changes, Answered | None]:
+    def _chosen(self) -> tuple[CaseRecord, Sequence[Answered], Changes, Answered | None]:
         """Return the smallest case where a change of a few elements shows, else the smallest, with that change."""
         found = []
         for offer in self._offers:
-            changes = Changes(offer.answered, self.references, self.plan.extra_seed)
-            found.append((offer.record, offer.answered, changes, changes.few_elements()))
+            changes = Changes(offer.trials[0], self.references, self.plan.extra_seed)
+            found.append((offer.record, offer.trials, changes, changes.few_elements()))
             if found[-1][3] is not None:
                 return found[-1]
         return found[0]
@@ -129,44 +129,49 @@ class _Calls:
     def __init__(self, repeats: Repeats, mode: Mode, session: Session, base: Answered, changes: Changes) -> None:
         self._repeats, self._mode, self._session, self._base, self._changes = repeats, mode, session, base, changes
         self._last: RunResult | None = None
-        self._followed = False
+        self._based = False
         self.told = Further()
 
-    def fault(self, changed: Answered | None) -> TrialVerdict | None:
+    def fault(self, changed: Answered | None, other: Answered) -> TrialVerdict | None:
         """Make the calls; return the first verdict that is no PASS, None when all are.
 
         Args:
             changed: the inputs with a few elements changed.
+            other: those of the second seed.
         """
-        if (found := self._same("called again with the same inputs", again=False)) is not None:
+        if (found := self._same("called again with the same inputs")) is not None:
             return found
         if changed is None:
             self.told.not_shown.append("a change of a few elements moves the answer by less than the tolerance")
-        elif (found := self._changed(self._call(changed, again=True), "called with a few elements changed")) is not None:
-            return found
-        if (found := self._same("called with the first values back in the same tensors")) is not None:
+        else:
+            verdict = self._call(changed, again=True)
+            if (found := _told(verdict, Reason.WRONG_WHEN_CHANGED, "called with a few elements changed")) is not None:
+                return found
+        if (found := self._repeated(other, "called again with the inputs of the second seed")) is not None:
             return found
         for place, value in enumerate(self._base.inputs):
             if is_scalar(value) and (found := self._scalar(place)) is not None:
                 return found
         return self._round()
 
-    def _same(self, what: str, *, again: bool = True) -> TrialVerdict | None:
-        """Call with the inputs of a trial that passed."""
-        return _told(self._call(self._base, again=again), Reason.UNSTABLE, what)
+    def _same(self, what: str) -> TrialVerdict | None:
+        """Call with the first inputs, in tensors of their own."""
+        return _told(self._call(self._base, again=False), Reason.UNSTABLE, what)
 
-    def _changed(self, verdict: TrialVerdict, what: str) -> TrialVerdict | None:
-        return _told(verdict, Reason.WRONG_WHEN_CHANGED, what)
+    def _repeated(self, trial: Answered, what: str) -> TrialVerdict | None:
+        """Call with the inputs of a trial that passed, in the tensors of the call before."""
+        return _told(self._call(trial, again=True), Reason.UNSTABLE, what)
 
     def _scalar(self, place: int) -> TrialVerdict | None:
-        """Call with one scalar changed, right after a call with the old one in the same process."""
+        """Call with one scalar changed, after a call with the old one in the same process."""
         names = self._repeats.plan.input_names
         name = names[place] if place < len(names) else f"input {place + 1}"
         options = self._changes.scalar(place, self._repeats.known(place))
         for _, option in zip(range(_MOST_VALUES), options, strict=False):
             verdict = self._after_base(option)
             if verdict.status is not Status.PASS and not _is_refusal(verdict, option):
-                return self._changed(verdict, f"called with {name} alone changed to {option.value!r}")
+                what = f"called with {name} alone changed to {option.value!r}"
+                return _told(verdict, Reason.WRONG_WHEN_CHANGED, what)
             if verdict.status is Status.PASS:
                 self.told.varied.append(name)
                 return None
@@ -174,8 +179,8 @@ class _Calls:
         return None
 
     def _after_base(self, option: Scalar) -> TrialVerdict:
-        verdict = self._call(option.answered, again=True) if self._last is not None and self._last.call else None
-        if verdict is None or not self._followed:
+        verdict = self._call(option.answered, again=True) if self._based else None
+        if verdict is None or not self._based:
             first = self._call(self._base, again=False)
             verdict = self._call(option.answered, again=True) if first.status is Status.PASS else first
         return verdict
@@ -185,15 +190,16 @@ class _Calls:
         for _ in range(MOST_ROUND):
             if self._last is None or not self._last.results_kept:
                 return None
-            if (found := self._same("called again and again with the same inputs")) is not None:
+            if (found := self._repeated(self._base, "called again and again with the same inputs")) is not None:
                 return found
         return None
 
     def _call(self, asked: Answered, *, again: bool) -> TrialVerdict:
         handed = self._repeats.given(asked.inputs)
         run = self._session.run(str(asked.case["id"]), handed, again=again)
-        before, self._last = self._last, run
-        self._followed = before is not None and run.call == before.call + 1
+        followed = self._last is not None and self._last.call > 0 and run.call == self._last.call + 1
+        self._based = asked is self._base or (self._based and followed)
+        self._last = run
         self.told.calls += 1
         return self._repeats.judge(self._mode, run, asked)
 

@@ -56,7 +56,7 @@ class Candidate:
     def handle(self, message: dict[str, Any]) -> tuple[list[torch.Tensor], dict[str, Any]]:
         """Run the case whose inputs lie at `message["inputs"]`; return the outputs and the facts about them."""
         stem = Path(message["inputs"])
-        values, before_last = self._read(stem), self._earlier.values
+        values = self._read(stem)
         if message.get("again"):
             values = self._earlier.onto(values)
         self._earlier.begin(values)
@@ -78,7 +78,7 @@ class Candidate:
         facts["mutated_inputs"] = sorted({i for (i, tensor), old in pairs if _digest(tensor) != old})
         if outputs:
             facts |= self._facts_about(leaves, inputs)
-            facts["shared_outputs"] = self._earlier.shared(leaves, before_last)
+            facts["shared_outputs"] = self._earlier.shared(leaves)
             self._earlier.keep(leaves, outputs)
             facts["sentinel_left"] = self._sentinels_left(stem, outputs) if not buffer else [self._left_in(buffer)]
             facts["cost"] = self._figures(values) if not buffer else None

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 _HELD_BYTES = 64 * 1024 * 1024
-"""Results of so many bytes are held; the oldest go first, and those of the latest call stay."""
+"""Results of so many bytes are held, and as many of inputs; the oldest go first, and those of the latest call stay."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,7 @@ class EarlierCalls:
         self.count = 0
         self.values: list[Any] = []
         self._results: list[_Result] = []
+        self._inputs: list[torch.Tensor] = []
 
     def onto(self, values: Sequence[Any]) -> list[Any]:
         """Return `values` in the tensors of the call before, wherever shape, strides and dtype agree.
@@ -60,16 +61,20 @@ class EarlierCalls:
         """Take note of a call with `values`."""
         self.count += 1
         self.values = list(values)
+        current = tensors_of(values)
+        earlier = [tensor for tensor in self._inputs if all(tensor is not one for one in current)]
+        while sum(map(_bytes, earlier)) > _HELD_BYTES:
+            del earlier[0]
+        self._inputs = earlier + current
 
-    def shared(self, leaves: Sequence[torch.Tensor], before: Sequence[Any]) -> list[int]:
+    def shared(self, leaves: Sequence[torch.Tensor]) -> list[int]:
         """Return the positions of the outputs that lie in the memory of an earlier call's result or input.
 
         Args:
-            leaves: the outputs of the latest call.
-            before: the inputs of the call before, unless the latest call got the same ones.
+            leaves: the outputs of the latest call, which `keep` was not told of.
         """
         current = {id(tensor) for tensor in tensors_of(self.values)}
-        inputs = [tensor for tensor in tensors_of(before) if id(tensor) not in current]
+        inputs = [tensor for tensor in self._inputs if id(tensor) not in current]
         taken = [_span(tensor) for tensor in (*(result.leaf for result in self._results), *inputs) if tensor.numel()]
         return [i for i, leaf in enumerate(leaves) if leaf.numel() and any(_meet(_span(leaf), span) for span in taken)]
 
@@ -84,9 +89,8 @@ class EarlierCalls:
         for position, (leaf, copy) in enumerate(zip(leaves, copies, strict=True)):
             if leaf.numel() and not any(_meet(_span(leaf), span) for span in inputs):
                 self._results.append(_Result(self.count, position, leaf, _digest(copy)))
-        held = sum(result.leaf.untyped_storage().nbytes() for result in self._results)
-        while held > _HELD_BYTES and self._results[0].call != self.count:
-            held -= self._results.pop(0).leaf.untyped_storage().nbytes()
+        while sum(_bytes(result.leaf) for result in self._results) > _HELD_BYTES and self._results[0].call != self.count:
+            del self._results[0]
 
     def changed(self) -> list[int]:
         """Return the positions of the results, of any call, that are no longer what they were; each is told once."""
@@ -132,6 +136,10 @@ def _span(tensor: torch.Tensor) -> tuple[int, int]:
     """Return where the whole storage of a tensor begins and ends."""
     storage = tensor.untyped_storage()
     return storage.data_ptr(), storage.data_ptr() + storage.nbytes()
+
+
+def _bytes(tensor: torch.Tensor) -> int:
+    return tensor.untyped_storage().nbytes()
 
 
 def _meet(one: tuple[int, int], two: tuple[int, int]) -> bool:
