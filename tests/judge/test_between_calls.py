@@ -90,6 +90,7 @@ def test_a_value_that_a_wrapper_has_no_use_for_refuses_nothing(
     ws = with_scalar(clean_workspace, kind, value, CASES[:1], first=first)
     report = verify(ws.root).report
     assert report["status"] == "PASS", report["first_failure"]
+    assert not (ws.debug_dir / "failures").exists(), "nothing failed"
     if kind == "float32":
         assert told(report) == {"calls": told(report)["calls"], "scalars": [], "not_shown": [NOT_SHOWN]}
     else:

@@ -142,11 +142,14 @@ class Buffer:
 class Session(Protocol):
     """A warm process for one implementation file; a context manager that leaves nothing running."""
 
-    def run(self, case_id: str, inputs: Sequence[Value], *, buffer: Buffer | None = None, again: bool = False) -> RunResult:
+    def run(
+        self, case_id: str, inputs: Sequence[Value], *, buffer: Buffer | None = None, again: bool = False, guess: bool = False
+    ) -> RunResult:
         """Call the wrapper with copies of `inputs`; after a crash or a time-out a new process serves on.
 
         With `buffer` the wrapper gets one more argument, and what it wrote there is the only output. With `again` the call
         is made in the process of the call before, where that is alive, and on its very tensors, overwritten with `inputs`.
+        With `guess` the inputs may be none that the wrapper takes, so nothing is kept for a debugger when it fails.
         """
         ...
 

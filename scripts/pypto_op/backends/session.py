@@ -257,7 +257,9 @@ class CandidateSession(WorkerSession):
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
 
-    def run(self, case_id: str, inputs: Sequence[Value], *, buffer: Buffer | None = None, again: bool = False) -> RunResult:
+    def run(
+        self, case_id: str, inputs: Sequence[Value], *, buffer: Buffer | None = None, again: bool = False, guess: bool = False
+    ) -> RunResult:
         """Call the wrapper with copies of `inputs`; see `base.Session`."""
         wanted = None if buffer is None else asdict(buffer)
         result, answer = self.ask({"case": case_id, "buffer": wanted, "again": again}, inputs)
@@ -265,7 +267,7 @@ class CandidateSession(WorkerSession):
             result.outputs = list(answer["values"])
             if self._read_cost is not None:
                 result.cost = self._read_cost(self._pypto_dir, result.launches)
-        elif result.outcome not in (Outcome.BAD_OUTPUT, Outcome.FORBIDDEN):
+        elif result.outcome not in (Outcome.BAD_OUTPUT, Outcome.FORBIDDEN) and not guess:
             debris.keep(self._pypto_dir, self.workspace.debug_dir, case_id, result)
         debris.clear(self._pypto_dir)
         return result

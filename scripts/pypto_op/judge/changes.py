@@ -87,7 +87,7 @@ class Changes:
         old = self._base.inputs[place]
         assert isinstance(old, (bool, int, float))
         tried: list[Value] = [old]
-        for value in (*known, *_guesses(old)):
+        for value in (*known, *self._guesses(old)):
             if type(value) is not type(old) or value in tried:
                 continue
             tried.append(value)
@@ -95,6 +95,17 @@ class Changes:
             answered = self._answered(inputs)
             if answered is not None:
                 yield Scalar(answered, value, value not in known)
+
+    def _guesses(self, old: bool | int | float) -> Sequence[bool | int | float]:
+        """Return other values that may be legal, the likeliest first; floats are drawn, so that no kernel knows them."""
+        import torch
+
+        if isinstance(old, bool):
+            return (not old,)
+        if isinstance(old, int):
+            return (2 * old, old // 2, old + 1, old - 1)
+        drawn = 1.0 + round(float(torch.rand(1, generator=self._generator)), 3)
+        return (2.0 * drawn * old, old / (2.0 * drawn), old + 0.25 * drawn, old + drawn)
 
     def _answered(self, inputs: Sequence[Value]) -> Answered | None:
         """Return the golden's answer, where it is another one and a right kernel must come near it."""
@@ -146,11 +157,3 @@ def _like(flat: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
     """Return the elements of `flat` in the shape and strides of `value`."""
     made = value.clone()  # keeps the strides of a dense tensor
     return made.copy_(flat.reshape(value.shape))
-
-
-def _guesses(old: bool | int | float) -> Sequence[bool | int | float]:
-    if isinstance(old, bool):
-        return (not old,)
-    if isinstance(old, int):
-        return (old + 1, old - 1, 2 * old)
-    return (2.0 * old, 0.5 * old, old + 0.25, old + 1.0)

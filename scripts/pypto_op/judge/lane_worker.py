@@ -124,7 +124,7 @@ class LaneWorker:
         Args:
             lane: the cases, each with its position in the suite.
         """
-        repeats = Repeats(self._plan, self._references, self._sessions, self._verdict, self._given)
+        repeats = Repeats(self._plan, self._references, self._sessions, self._verdict, self._handed)
         for position, case in lane:
             record, answered = self._case(case, again=position in self._onto)
             yield from repeats.offer(record, answered)

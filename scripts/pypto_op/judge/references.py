@@ -79,15 +79,15 @@ class References:
 
     def answer(self, inputs: Sequence[Value], expectation: Expectation) -> Reference:
         """Return the golden's answer, and its twins' where the tolerance wants them."""
-        native = self.golden(inputs)
+        native = self._noted(self.golden(inputs))
         wanted = expectation.twins() if expectation.precision else ()
         if not wanted or native.outcome is not Outcome.OK:
             return Reference(native)
-        exact = self.golden(inputs, float64=True)
+        exact = self._noted(self.golden(inputs, float64=True))
         twins = {"golden": native}
         for name in wanted:
             if name not in twins:
-                twins[name] = self.golden(inputs, twin=name)
+                twins[name] = self._noted(self.golden(inputs, twin=name))
         behind, share = expectation.behind, 0.0
         if behind is not None and not behind.needs_twins:
             share = share_taken([exact, *(twins[name] for name in (WORST,) if name in twins)], native, behind)
@@ -102,7 +102,7 @@ class References:
         probe, file = self._plan.probe, self._plan.subject.golden
         assert probe is not None
         result = self._session.golden(self._handed(inputs), function=probe.function, file=file, probe=probe.name)
-        self._note(result)
+        self._noted(result)
         fault = inspection.fault_of(result, probe)
         if fault:
             raise ContractError(
@@ -131,15 +131,14 @@ class References:
         return float(told["reached"])
 
     def golden(self, inputs: Sequence[Value], **how: Any) -> RunResult:
-        """Return one answer of the golden; see `ReferenceSession.golden` for `how`."""
+        """Return one answer of the golden, on any inputs; see `ReferenceSession.golden` for `how`."""
         subject = self._plan.subject
-        result = self._session.golden(self._handed(inputs), function=subject.golden_function, file=subject.golden, **how)
-        self._note(result)
-        return result
+        return self._session.golden(self._handed(inputs), function=subject.golden_function, file=subject.golden, **how)
 
     def _handed(self, inputs: Sequence[Value]) -> list[Value]:
         return [inputs[i] for i in self._taken] if len(inputs) == len(self._plan.input_names) else list(inputs)
 
-    def _note(self, result: RunResult) -> None:
+    def _noted(self, result: RunResult) -> RunResult:
         if result.outcome in _LOSSES:
             self._loss.note(f"it ended with: {result.outcome}")
+        return result

@@ -125,7 +125,9 @@ class _Pool:
         self._lanes = restricted(lanes, list(self._cases))
 
     def run(self, progress: Progress | None) -> list[CaseRecord]:
-        jobs = max(1, min(self._plan.jobs, len(self._lanes)))
+        # A device serves one process at a time, and the others would wait for it.
+        device = Mode.NPU in self._plan.backends and self._plan.available[Mode.NPU].ok
+        jobs = 1 if device else max(1, min(self._plan.jobs, len(self._lanes)))
         records: dict[str, CaseRecord] = {}
         done: SimpleQueue[CaseRecord | BaseException] = SimpleQueue()
         executor = ThreadPoolExecutor(max_workers=jobs, thread_name_prefix="judge")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pypto_op.backends.base import RunResult
 from pypto_op.compare import compare_leaves
-from pypto_op.judge.inputs import digest
+from pypto_op.judge.inputs import digest, tensors_in
 from pypto_op.judge.reasons import Reason
 from pypto_op.judge.records import TrialVerdict
 from pypto_op.judge.references import References
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     import torch
 
     from pypto_op.backends.base import Value
+
+_MOST_ELEMENTS = 2**22
+"""Larger inputs are not remembered."""
 
 _NUMBERS = frozenset({Reason.MISMATCH, Reason.NON_FINITE, Reason.SHAPE})
 
@@ -57,8 +60,10 @@ class Staleness:
 
     def note(self, answered: Answered) -> None:
         """Remember a call that was made."""
+        if sum(tensor.numel() for tensor in tensors_in(answered.inputs)) > _MOST_ELEMENTS:
+            return
         known = self._known.setdefault(_form(answered.inputs), [])
-        known[1:] = [answered]
+        known[1:] = [replace(answered, reference=Reference(answered.reference.native))]
 
     def explained(self, verdict: TrialVerdict, run: RunResult, now: Answered) -> TrialVerdict:
         """Return the verdict, as STALE_RESULT where the outputs are right for something that an earlier call was given.
