@@ -102,14 +102,21 @@ class Repeats:
         yield from (offer.record for offer in self._offers)
 
     def _chosen(self) -> tuple[CaseRecord, Sequence[Answered], Changes, Answered | None]:
-        """Return the smallest case where a change of a few elements shows, else the smallest, with that change."""
-        found = []
+        """Return the case on which most of the changes show, the smallest of several, and a change of a few elements."""
+        found, most = None, -1
         for offer in self._offers:
-            changes = Changes(offer.trials[0], self.references, self.plan.extra_seed)
-            found.append((offer.record, offer.trials, changes, changes.few_elements()))
-            if found[-1][3] is not None:
-                return found[-1]
-        return found[0]
+            base = offer.trials[0]
+            changes = Changes(base, self.references, self.plan.extra_seed)
+            changed = changes.few_elements()
+            scalars = [place for place in self.handed if is_scalar(base.inputs[place])]
+            shown = [changed, *(next(changes.scalar(place, self.known(place)), None) for place in scalars)]
+            count = sum(one is not None for one in shown)
+            if count > most:
+                found, most = (offer.record, offer.trials, changes, changed), count
+            if count == len(shown):
+                break
+        assert found is not None
+        return found
 
     def _is_fit(self, record: CaseRecord, trials: Sequence[Answered]) -> bool:
         """Whether a wrong call would show on this case: its answers are finite and differ from seed to seed."""
@@ -176,7 +183,9 @@ class _Calls:
             if verdict.status is Status.PASS:
                 self.told.varied.append(name)
                 return None
-        self.told.not_shown.append(f"no other value of {name} was found that golden and wrapper both take")
+        self.told.not_shown.append(
+            f"no other value of {name} was found that moves the answer and that golden and wrapper both take"
+        )
         return None
 
     def _after_base(self, option: Scalar) -> TrialVerdict:

@@ -1,7 +1,6 @@
 """Runs cases: inputs from the reference process, the candidate in its own per mode, then the golden, then judgement.
 
-The candidate runs before the golden does, so that no reference value exists anywhere on the machine while
-candidate code is running. Modes never short-circuit one another. Within a mode, a trial that did not pass decides
+In each trial the candidate runs before the golden does, so that what it is asked for does not exist yet. Modes never short-circuit one another. Within a mode, a trial that did not pass decides
 the case, so the later seeds of that mode are not run.
 """
 
@@ -52,7 +51,7 @@ class Plan:
         input_names: names of the primary inputs, in order.
         extra_seed: the second seed of every precision case.
         limits: what the candidate may use.
-        jobs: how many cases run at once.
+        jobs: how many lanes of cases run at once.
         cost_model: ask the backends for cost figures.
         error_maps: keeps where outputs are off.
         used_inputs: names of the primary inputs that the modules up to the boundary read; None: all of them.

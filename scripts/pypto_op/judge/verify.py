@@ -84,7 +84,7 @@ def verify_operator(
         levels: only these levels of the suite ("L1", ...); a verdict on a part says so in `selection`.
         case: only this case.
         policy: a tolerance policy in the place of SPEC.md's and the suite's.
-        jobs: how many cases run at once; None: what cores and memory allow.
+        jobs: how many lanes of cases (`lanes`) run at once; None: what cores and memory allow.
         limits: what the candidate may use.
         seed: the second seed of precision cases; None: a fresh one, so no kernel can be fitted to it.
         report: where the report goes; default: eval/evaluation_report.json.
