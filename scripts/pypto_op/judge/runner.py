@@ -1,7 +1,8 @@
 """Runs cases: inputs from the reference process, the candidate in its own per mode, then the golden, then judgement.
 
-In each trial the candidate runs before the golden does, so that what it is asked for does not exist yet. Modes never short-circuit one another. Within a mode, a trial that did not pass decides
-the case, so the later seeds of that mode are not run.
+In each trial the candidate runs before the golden does, so that what it is asked for does not exist yet. Modes never
+short-circuit one another. Within a mode, a trial that did not pass decides the case, so the later seeds of that mode are
+not run. Which cases share a process is told by `lanes`.
 """
 
 from __future__ import annotations
