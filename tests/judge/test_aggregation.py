@@ -138,7 +138,7 @@ class Scripted:
     def open(self, *_: Any, **__: Any) -> Scripted:
         return self
 
-    def run(self, case_id: str, inputs: Sequence[Any]) -> RunResult:
+    def run(self, case_id: str, inputs: Sequence[Any], *, again: bool = False) -> RunResult:
         self.asked.append(case_id)
         x, y = inputs
         right = self.outcome is Outcome.OK
@@ -169,6 +169,7 @@ def plan_of(folder: Path, modes: dict[Mode, Scripted], *, count: int, **rules: A
         input_names=["x", "y"],
         extra_seed=9,
         limits=Limits(),
+        further=False,
         **rules,
     )
 

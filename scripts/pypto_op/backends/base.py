@@ -92,6 +92,11 @@ class RunResult:
             no kernel. The same hash on other inputs: a table. Another one: torch computed it from the inputs.
         host_computed: "launch.argument" of each argument of a launch that the host computed from the inputs' values, as
             a second run on other values of the same shapes showed.
+        call: which call of its process this was, counted from 1; calls with consecutive numbers shared one.
+        shared_outputs: positions of the output leaves that lie in the memory of an earlier call's result or input.
+        changed_results: positions of the output leaves of this or an earlier call that changed after it had returned.
+        results_kept: somebody still holds the memory of an earlier call's result.
+        launched: kernel launches in its process so far.
     """
 
     outcome: Outcome
@@ -112,6 +117,11 @@ class RunResult:
     prefilled_outputs: tuple[int, ...] = ()
     host_made: dict[str, str] = field(default_factory=dict)
     host_computed: tuple[str, ...] = ()
+    call: int = 0
+    shared_outputs: tuple[int, ...] = ()
+    changed_results: tuple[int, ...] = ()
+    results_kept: bool = False
+    launched: int = 0
 
 
 @dataclass(frozen=True)
@@ -132,10 +142,14 @@ class Buffer:
 class Session(Protocol):
     """A warm process for one implementation file; a context manager that leaves nothing running."""
 
-    def run(self, case_id: str, inputs: Sequence[Value], *, buffer: Buffer | None = None) -> RunResult:
+    def run(
+        self, case_id: str, inputs: Sequence[Value], *, buffer: Buffer | None = None, again: bool = False, guess: bool = False
+    ) -> RunResult:
         """Call the wrapper with copies of `inputs`; after a crash or a time-out a new process serves on.
 
-        With `buffer` the wrapper gets one more argument, and what it wrote there is the only output.
+        With `buffer` the wrapper gets one more argument, and what it wrote there is the only output. With `again` the call
+        is made in the process of the call before, where that is alive, and on its very tensors, overwritten with `inputs`.
+        With `guess` the inputs may be none that the wrapper takes, so nothing is kept for a debugger when it fails.
         """
         ...
 

@@ -15,7 +15,8 @@ from pypto_op.backends.capture import Capture
 from pypto_op.backends.launcher import Launched
 
 _MIB = 1024 * 1024
-_WORN_BYTES = 2048 * _MIB
+_WORN_MB = 2048
+"""Address space beyond its memory that a worker may gather; a last resort, since launches are counted besides."""
 _LOOK_SECONDS = 0.05
 _GRACE_SECONDS = 3.0
 _LONGEST_MESSAGE = 64 * 1024
@@ -101,7 +102,8 @@ class Conversation:
         if worker is None:
             return True
         held = processes.resident_bytes(worker)
-        return processes.data_bytes(worker) > _WORN_BYTES or 2 * held > self._limits.memory_mb * _MIB
+        memory = self._limits.memory_mb
+        return processes.data_bytes(worker) > (memory + _WORN_MB) * _MIB or 2 * held > memory * _MIB
 
     def end_strays(self) -> None:
         """End what a case left running below the worker."""

@@ -35,6 +35,10 @@ RUNS_DIR = "runs"
 _KEEPS_WORKER = frozenset({Outcome.OK, Outcome.BAD_OUTPUT})
 """After anything else pypto may be left in the middle of a function, so the worker is replaced."""
 
+LAUNCHES_PER_WORKER = 64
+"""pypto keeps 30 to 110 MiB of address space per launch, so a worker is replaced after so many: a number that the calls
+alone decide, so that the same calls share a process every time."""
+
 
 class Forged(Exception):
     """An answer did not come from the worker: out of turn, damaged, or without the judge's nonce."""
@@ -78,6 +82,7 @@ class WorkerSession:
         self._conversation: Conversation | None = None
         self._never_loads: RunResult | None = None
         self._closed = False
+        self._worn = False
 
     def close(self) -> None:
         """End the worker and remove the scratch folder; harmless when called twice."""
@@ -94,6 +99,8 @@ class WorkerSession:
         """
         if self._closed:
             raise InfraError("the session is closed")
+        if self._worn and not message.get("again"):
+            self._drop_worker()
         lost = self._ensure_worker()
         if lost is not None:
             return lost, {}
@@ -114,7 +121,8 @@ class WorkerSession:
                 remove_values(stem)
         result = self._with_output(result, conversation)
         conversation.end_strays()
-        if result.outcome not in _KEEPS_WORKER or (self.replaces_worn and conversation.worn()):
+        self._worn = self.replaces_worn and (result.launched >= LAUNCHES_PER_WORKER or conversation.worn())
+        if result.outcome not in _KEEPS_WORKER:
             self._drop_worker()
         return result, answer
 
@@ -198,6 +206,7 @@ class WorkerSession:
         return RunResult(outcome, detail)
 
     def _drop_worker(self) -> None:
+        self._worn = False
         conversation, self._conversation = self._conversation, None
         if conversation is not None:
             conversation.end()
@@ -248,14 +257,17 @@ class CandidateSession(WorkerSession):
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
 
-    def run(self, case_id: str, inputs: Sequence[Value], *, buffer: Buffer | None = None) -> RunResult:
+    def run(
+        self, case_id: str, inputs: Sequence[Value], *, buffer: Buffer | None = None, again: bool = False, guess: bool = False
+    ) -> RunResult:
         """Call the wrapper with copies of `inputs`; see `base.Session`."""
-        result, answer = self.ask({"case": case_id, "buffer": None if buffer is None else asdict(buffer)}, inputs)
+        wanted = None if buffer is None else asdict(buffer)
+        result, answer = self.ask({"case": case_id, "buffer": wanted, "again": again}, inputs)
         if result.outcome is Outcome.OK:
             result.outputs = list(answer["values"])
             if self._read_cost is not None:
                 result.cost = self._read_cost(self._pypto_dir, result.launches)
-        elif result.outcome not in (Outcome.BAD_OUTPUT, Outcome.FORBIDDEN, Outcome.DOES_NOT_FIT):
+        elif result.outcome not in (Outcome.BAD_OUTPUT, Outcome.FORBIDDEN, Outcome.DOES_NOT_FIT) and not guess:
             debris.keep(self._pypto_dir, self.workspace.debug_dir, case_id, result)
         debris.clear(self._pypto_dir)
         return result
@@ -330,6 +342,11 @@ def _result_of(answer: dict[str, Any]) -> RunResult:
             prefilled_outputs=_numbers(answer, "prefilled_outputs"),
             host_made={str(key): str(value) for key, value in dict(answer.get("host_made") or {}).items()},
             host_computed=tuple(str(key) for key in answer.get("host_computed") or ()),
+            call=int(answer.get("call", 0)),
+            shared_outputs=_numbers(answer, "shared_outputs"),
+            changed_results=_numbers(answer, "changed_results"),
+            results_kept=answer.get("results_kept") is True,
+            launched=int(answer.get("launched", 0)),
             seconds=float(answer.get("seconds", 0.0)),
             cost={str(key): float(value) for key, value in cost.items()} if isinstance(cost, dict) else None,
         )

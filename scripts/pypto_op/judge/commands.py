@@ -24,7 +24,7 @@ from pypto_op.workspace import OpWorkspace
 @click.option("--sweep", "other", flag_value="sweep", help="Judge each boundary M_1..M_K, and name the smallest that fails.")
 @click.option("--self-test", "other", flag_value="self_test", help="Judge the harness instead of a kernel.")
 @click.option("--compose", "other", flag_value="compose", help="Compare the goldens of M_1..M_N, composed, with the golden.")
-@click.option("--jobs", type=click.IntRange(1, 64), help="Cases at once; default: what memory and cores allow.")
+@click.option("--jobs", type=click.IntRange(1, 64), help="Lanes of cases at once; default: what memory and cores allow.")
 @click.option("--policy", metavar="NAME", help="Tolerance policy in the place of SPEC.md's, e.g. mere_mare@1.")
 @click.option("--seed", type=click.IntRange(0), help="Second seed of each precision case; default: a fresh one.")
 @click.option("--timeout", type=click.FloatRange(min=0.1), metavar="SECONDS", help="Longest time for one run.")

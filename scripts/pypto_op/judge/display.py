@@ -59,6 +59,7 @@ def show_report(
     if report["checks"] and not verdict_only:
         console.print(_table(report))
         _show_reasons(console, report)
+        _show_not_shown(console, report)
     if report["suite_source"] == "derived":
         console.print("[yellow]No eval/adversarial_suite.json: the cases were derived from SPEC.md.[/yellow]")
     _show_failure(console, report, words=not verdict_only)
@@ -123,6 +124,13 @@ def _show_reasons(console: Console, report: Mapping[str, Any]) -> None:
         reasons = dict.fromkeys(r["reason"] for r in results if r and r["status"] != Status.PASS and r["reason"])
         if reasons and check["id"] != first:
             console.print(f"{escape(check['id'])}: {escape('; '.join(reasons))}")
+
+
+def _show_not_shown(console: Console, report: Mapping[str, Any]) -> None:
+    """Say what the further calls could not try."""
+    for check in report["checks"]:
+        for words in check.get("further_calls", {}).get("not_shown", []):
+            console.print(f"[dim]{escape(check['id'])}, called again: not shown, since {escape(words)}.[/dim]")
 
 
 def _judged_modes(report: Mapping[str, Any]) -> list[str]:

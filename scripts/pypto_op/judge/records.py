@@ -85,6 +85,21 @@ class ModeRecord:
 
 
 @dataclass
+class Further:
+    """The further calls of one case in one mode (`repeats`).
+
+    Attributes:
+        calls: how many.
+        varied: names of the scalar inputs that were changed alone.
+        not_shown: what could not be tried, a sentence each.
+    """
+
+    calls: int = 0
+    varied: list[str] = field(default_factory=list)
+    not_shown: list[str] = field(default_factory=list)
+
+
+@dataclass
 class CaseRecord:
     """One case of the suite in every mode that was asked for."""
 
@@ -96,6 +111,8 @@ class CaseRecord:
     """How badly the golden's sums cancelled on the inputs of each trial; for cases of `cancellation_stress`."""
     variety: Variety = field(default_factory=Variety)
     """What the inputs of its seeds have in common."""
+    further: dict[Mode, Further] = field(default_factory=dict)
+    """The further calls, for the case of its lane that they are made on."""
 
     @property
     def id(self) -> str:

@@ -102,7 +102,7 @@ class References:
 
     def answer(self, inputs: Sequence[Value], expectation: Expectation) -> Reference:
         """Return the golden's answer, and its twins' where the tolerance wants them."""
-        return answered(lambda **how: self._golden(inputs, **how), expectation)
+        return answered(lambda **how: self._noted(self.golden(inputs, **how)), expectation)
 
     def probe(self, inputs: Sequence[Value]) -> RunResult:
         """Return what the golden says of the plan's inspection probe: one tensor.
@@ -113,7 +113,7 @@ class References:
         probe, file = self._plan.probe, self._plan.subject.golden
         assert probe is not None
         result = self._session.golden(self._handed(inputs), function=probe.function, file=file, probe=probe.name)
-        self._note(result)
+        self._noted(result)
         fault = inspection.fault_of(result, probe)
         if fault:
             raise ContractError(
@@ -141,15 +141,15 @@ class References:
             return None
         return float(told["reached"])
 
-    def _golden(self, inputs: Sequence[Value], **how: Any) -> RunResult:
+    def golden(self, inputs: Sequence[Value], **how: Any) -> RunResult:
+        """Return one answer of the golden, on any inputs; see `ReferenceSession.golden` for `how`."""
         subject = self._plan.subject
-        result = self._session.golden(self._handed(inputs), function=subject.golden_function, file=subject.golden, **how)
-        self._note(result)
-        return result
+        return self._session.golden(self._handed(inputs), function=subject.golden_function, file=subject.golden, **how)
 
     def _handed(self, inputs: Sequence[Value]) -> list[Value]:
         return [inputs[i] for i in self._taken] if len(inputs) == len(self._plan.input_names) else list(inputs)
 
-    def _note(self, result: RunResult) -> None:
+    def _noted(self, result: RunResult) -> RunResult:
         if result.outcome in _LOSSES:
             self._loss.note(f"it ended with: {result.outcome}")
+        return result

@@ -60,6 +60,7 @@ def check_entry(record: CaseRecord, policy: str) -> dict[str, Any]:
         "seconds": round(record.seconds, 3),
         **_stress_entry(record),
         **_inspection_entry(record),
+        **_further_entry(record),
     }
 
 
@@ -69,6 +70,20 @@ def _stress_entry(record: CaseRecord) -> dict[str, Any]:
     if wanted is None or not record.conditions:
         return {}
     return {"stress": {"quantile": wanted.quantile, "wanted": wanted.condition, "reached": min(record.conditions)}}
+
+
+def _further_entry(record: CaseRecord) -> dict[str, Any]:
+    """Return `further_calls` of a case that the wrapper was called with again: how often, and what was not shown."""
+    told = list(record.further.values())
+    if not told:
+        return {}
+    return {
+        "further_calls": {
+            "calls": sum(one.calls for one in told),
+            "scalars": list(dict.fromkeys(name for one in told for name in one.varied)),
+            "not_shown": list(dict.fromkeys(_sentence(words) for one in told for words in one.not_shown)),
+        }
+    }
 
 
 def _inspection_entry(record: CaseRecord) -> dict[str, Any]:
@@ -91,7 +106,7 @@ def _mode_entry(record: ModeRecord) -> dict[str, Any]:
         "failure_category": str(trial.category) if trial.category else None,
         "precision_checked": any(t.precision_checked for t in record.trials),
         "cpu_reproducer_candidate": trial.near_miss,
-        "seeds": [t.seed for t in ran],
+        "seeds": list(dict.fromkeys(t.seed for t in ran)),
         "per_tensor": worst_leaves(record),
         "seconds": round(sum(t.seconds for t in record.trials), 4),
         "peak_rss_mb": round(max((t.peak_rss_mb for t in record.trials), default=0.0), 1),

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from pypto_op.backends.base import Backend, Limits, RunResult, Session
 from pypto_op.compare import compare_leaves
 from pypto_op.judge.inputs import tensors_in
+from pypto_op.judge.staleness import plain
 from pypto_op.judge.subject import Subject
 from pypto_op.judge.verdict import Expectation, Reference
 from pypto_op.vocabulary import Mode, Outcome
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     import torch
 
     from pypto_op.backends.base import Value
-    from pypto_op.policy import Policy
 
 
 @runtime_checkable
@@ -95,7 +95,7 @@ def right_outputs(run: RunResult, reference: Reference, expectation: Expectation
             continue
         if _is_constant(expected) or any(_same_bytes(actual, given) for given in inputs):
             continue
-        if compare_leaves([actual], [expected], names=[name], policy=_plain(expectation)).all_close:
+        if compare_leaves([actual], [expected], names=[name], policy=plain(expectation)).all_close:
             found.append(name)
     return found
 
@@ -105,13 +105,6 @@ def _is_constant(tensor: torch.Tensor) -> bool:
 
     flat = tensor.reshape(-1)
     return bool((flat == flat[0]).all()) or (flat.is_floating_point() and bool(torch.isnan(flat).all()))
-
-
-def _plain(expectation: Expectation) -> Policy:
-    """Return a tolerance that needs no twins."""
-    from pypto_op.policy import get_policy
-
-    return get_policy("allclose@1") if expectation.policy.needs_twins else expectation.policy
 
 
 def _same_bytes(one: torch.Tensor, two: torch.Tensor) -> bool:

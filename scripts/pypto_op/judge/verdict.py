@@ -11,6 +11,7 @@ from pypto_op.backends.base import RunResult
 from pypto_op.compare import Comparison, TensorComparison, compare_leaves
 from pypto_op.comparison.error_map import error_map
 from pypto_op.judge.barrier import Barrier
+from pypto_op.judge.leaf_entry import leaf_entry, leaf_measures
 from pypto_op.judge.near_miss import is_near_miss
 from pypto_op.judge.reasons import Reason, category_of, place_in, reason_of, sentence_of, status_of
 from pypto_op.judge.records import TrialVerdict
@@ -224,6 +225,10 @@ class _Comparison:
         aliased = sorted(set(run.aliased_inputs) - set(golden.aliased_inputs))
         if aliased:
             self._add(Reason.ALIASED_INPUT, self._inputs(aliased))
+        if run.shared_outputs:
+            self._add(Reason.SHARED_OUTPUT, self._outputs(run.shared_outputs))
+        if run.changed_results:
+            self._add(Reason.CHANGED_LATER, self._outputs(run.changed_results))
 
     def _inputs(self, positions: Sequence[int]) -> str:
         names = self.expectation.input_names
@@ -330,43 +335,6 @@ class _Comparison:
     def _add(self, reason: Reason, detail: str = "") -> None:
         if reason not in self.problems:
             self.problems[reason] = f"{sentence_of(reason)} ({detail})" if detail else sentence_of(reason)
-
-
-def leaf_entry(leaf: TensorComparison, unwritten: int, *, close: bool) -> dict[str, Any]:
-    """Return the report's `per_tensor` entry: metrics only, and only those that the schema names."""
-    data = leaf.as_dict()
-    kept = (
-        "name",
-        "shape",
-        "dtype",
-        "max_abs_diff",
-        "max_rel_diff",
-        "mean_diff",
-        "rel_to_scale",
-        "max_violation",
-        "fail_fraction",
-        "ulp_max",
-        "sign_bias",
-        "out_of_tolerance_count",
-        "total_elements",
-        "special_mismatch_count",
-        "worst_index",
-        "zero_output",
-        "constant_output",
-    )
-    entry = {key: data[key] for key in kept}
-    entry["all_close"] = close
-    entry["unwritten_elements"] = unwritten
-    entry["measures"] = leaf_measures(leaf)
-    return entry
-
-
-def leaf_measures(leaf: TensorComparison) -> dict[str, Any]:
-    """Return what the policy itself measured.
-
-    The limit of the all-zero condition is a function of the golden's largest value, so only its verdict is told.
-    """
-    return {c.name: c.as_dict()["value"] for c in leaf.conditions if c.name != "not_all_zero"}
 
 
 def _finite_failure(leaf: TensorComparison) -> bool:

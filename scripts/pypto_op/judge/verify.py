@@ -84,7 +84,7 @@ def verify_operator(
         levels: only these levels of the suite ("L1", ...); where a part of the suite passes, the status is PARTIAL.
         case: only this case; likewise.
         policy: a tolerance policy in the place of SPEC.md's and the suite's.
-        jobs: how many cases run at once; None: what cores and memory allow.
+        jobs: how many lanes of cases (`lanes`) run at once; None: what cores and memory allow.
         limits: what the candidate may use.
         seed: the second seed of precision cases; None: a fresh one, so no kernel can be fitted to it.
         report: where the report goes; default: eval/evaluation_report.json.
@@ -192,7 +192,8 @@ class _Verification:
             input_names=contract.input_names,
             extra_seed=fresh_seed() if request.seed is None else request.seed,
             limits=request.limits,
-            jobs=worker_count(len(cases)) if request.jobs is None else request.jobs,
+            suite=contract.cases,
+            jobs=worker_count(contract.cases) if request.jobs is None else request.jobs,
             error_maps=ErrorMaps(self.ws, self.hashes["impl"]) if request.error_maps else None,
             used_inputs=used_inputs(contract.interfaces, subject.phase),
             probe=probe_of(request.inspect, subject.boundary) if request.inspect is not None else None,

@@ -196,6 +196,7 @@ def _time(
             extra_seed=fresh_seed(),
             limits=request.limits,
             cost_model=True,
+            further=False,
         )
         for record in run_cases(plan, progress):
             for mode, result in record.modes.items():

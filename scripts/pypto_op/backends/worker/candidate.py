@@ -15,6 +15,7 @@ import torch
 from pypto_op.backends.wire import read_values
 from pypto_op.backends.worker import pypto_hooks
 from pypto_op.backends.worker.device import make_device
+from pypto_op.backends.worker.earlier_calls import EarlierCalls
 from pypto_op.backends.worker.guard import Fence, Guard
 from pypto_op.backends.worker.loading import Failure, failure_of, load_function
 from pypto_op.backends.worker.outputs import leaves_of, structure_of
@@ -41,6 +42,8 @@ class Candidate:
         self._process = os.getpid()
         self._sentinel = Sentinel()
         self._numbers_known = False
+        self._launched = 0
+        self._earlier = EarlierCalls()
         self._recorder = LaunchRecorder(self._sentinel)
         self._device = make_device(document["device"])
         self._guard = Guard(_fence(document))
@@ -57,6 +60,9 @@ class Candidate:
         """Run the case whose inputs lie at `message["inputs"]`; return the outputs and the facts about them."""
         stem = Path(message["inputs"])
         values = self._read(stem)
+        if message.get("again"):
+            values = self._earlier.onto(values)
+        self._earlier.begin(values)
         buffer = self._allocated(message.get("buffer"))
         inputs = _tensors(values)
         before = [_digest(tensor) for _, tensor in inputs]
@@ -70,14 +76,19 @@ class Candidate:
         except Failure as failure:
             facts |= {"outcome": str(failure.outcome), "detail": failure.detail}
             leaves, outputs = [], []
-        facts["launches"] = self._recorder.launches
+        facts |= {"launches": self._recorder.launches, "call": self._earlier.count}
         pairs = zip(inputs, before, strict=True)
         facts["mutated_inputs"] = sorted({i for (i, tensor), old in pairs if _digest(tensor) != old})
         if outputs:
             facts |= self._facts_about(leaves, inputs)
+            facts["shared_outputs"] = self._earlier.shared(leaves)
+            self._earlier.keep(leaves, outputs)
             facts["sentinel_left"] = self._sentinels_left(stem, outputs) if not buffer else [self._left_in(buffer)]
             facts["cost"] = self._figures(values) if not buffer else None
             facts["host_computed"] = self._host_computed(stem, facts.pop("given"), buffer)
+            facts["changed_results"] = self._earlier.changed()
+            facts["results_kept"] = self._earlier.kept_by_others()
+        facts["launched"] = self._launched
         return [_normal(output) for output in outputs], facts
 
     def _load(self, wrapper: str, sha256: str) -> Callable[..., Any]:
@@ -116,6 +127,7 @@ class Candidate:
             raise failure_of(error, self._path, Outcome.EXCEPTION) from None
         finally:
             seconds = time.perf_counter() - begin
+            self._launched += self._recorder.launches
             self._rein_in()
         self._raise_what_does_not_fit()
         return returned, seconds

@@ -1,0 +1,309 @@
+"""One lane: its cases one after another, in one candidate process per mode, then further calls of the wrapper."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from pypto_op.backends.base import Backend, Buffer, RunResult, Session
+from pypto_op.errors import ContractError, InfraError
+from pypto_op.judge import inspection
+from pypto_op.judge.barrier import Barrier
+from pypto_op.judge.calling import positions
+from pypto_op.judge.inputs import checks_precision, digest, seeds_of, tensors_in, with_seed
+from pypto_op.judge.reasons import LOAD_FAILURES, PROCESS_LOSSES, Reason, place_in
+from pypto_op.judge.records import CaseRecord, ModeRecord, TrialVerdict
+from pypto_op.judge.references import ReferenceLoss, References
+from pypto_op.judge.repeats import Repeats
+from pypto_op.judge.sabotage import Saboteur
+from pypto_op.judge.staleness import Answered, Staleness
+from pypto_op.judge.verdict import Expectation, Reference, failed_for, judge_run, refuse, with_earlier
+from pypto_op.vocabulary import Mode, Outcome, Status
+
+if TYPE_CHECKING:
+    import torch
+
+    from pypto_op.backends.base import Value
+    from pypto_op.judge.runner import Plan
+
+MAX_PROCESS_LOSSES = 3
+"""After so many lost processes in a row a mode is given up: 50 hanging cases must not cost 50 time-outs."""
+
+NOT_LOADED = frozenset(
+    {
+        Outcome.MISSING_FILE,
+        Outcome.SYNTAX_ERROR,
+        Outcome.IMPORT_ERROR,
+        Outcome.MISSING_WRAPPER,
+        Outcome.UNAVAILABLE,
+    }
+)
+"""Outcomes of a candidate that never ran, so that no golden is needed to judge it."""
+
+
+class LossCounter:
+    """Counts, per mode, the processes that were lost in a row; shared by all lanes."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._lost: dict[Mode, int] = {}
+        self.reference = ReferenceLoss()
+
+    def given_up(self, mode: Mode) -> bool:
+        """Whether `mode` has lost too many processes to go on."""
+        with self._lock:
+            return self._lost.get(mode, 0) >= MAX_PROCESS_LOSSES
+
+    def note(self, mode: Mode, lost: bool) -> None:
+        """Remember how the latest run of `mode` ended."""
+        with self._lock:
+            self._lost[mode] = self._lost.get(mode, 0) + 1 if lost else 0
+
+
+class LaneWorker:
+    """One candidate process per mode, used for case after case of a lane.
+
+    Args:
+        plan: what is judged.
+        losses: shared by all lanes.
+        barrier: for the judge.
+        references: answer for inputs and goldens; the caller closes them.
+        onto: positions, in the suite, of the cases whose second seed is called on the tensors of the first.
+    """
+
+    def __init__(
+        self, plan: Plan, losses: LossCounter, barrier: Barrier, references: References, onto: frozenset[int] = frozenset()
+    ) -> None:
+        self._plan, self._losses, self._barrier, self._references = plan, losses, barrier, references
+        self._onto = onto
+        self._stack = ExitStack()
+        self._sessions: dict[Mode, Session] = {}
+        self._broken: dict[Mode, TrialVerdict] = {}
+        subject = plan.subject
+        used = plan.input_names if plan.used_inputs is None else plan.used_inputs
+        self._handed = positions(subject.impl, subject.wrapper, plan.input_names, used)
+        self._staleness = Staleness(references, plan.input_names)
+        self._saboteur = Saboteur(subject, plan.backends, plan.limits)
+        self._stack.callback(self._saboteur.close)
+        for mode, backend in plan.backends.items():
+            self._open(mode, backend)
+
+    def _open(self, mode: Mode, backend: Backend) -> None:
+        subject, available, probe = self._plan.subject, self._plan.available[mode], self._plan.probe
+        if not available.ok:
+            self._broken[mode] = refuse(Reason.UNAVAILABLE, available.reason)
+            return
+        if probe is not None and not inspection.takes(subject.impl, subject.wrapper, probe):
+            self._broken[mode] = refuse(Reason.MISSING_PROBE, f"{subject.wrapper} has no parameter {probe.buffer}")
+            return
+        try:
+            session = backend.open(
+                subject.impl,
+                subject.wrapper,
+                subject.workspace,
+                limits=self._plan.limits,
+                cost_model=self._plan.cost_model,
+            )
+            self._sessions[mode] = self._stack.enter_context(session)
+        except InfraError as error:
+            self._broken[mode] = refuse(Reason.UNAVAILABLE, error.problem)
+
+    def close(self) -> None:
+        """End the processes; harmless when called twice."""
+        self._stack.close()
+
+    def run(self, lane: Sequence[tuple[int, Mapping[str, Any]]]) -> Iterator[CaseRecord]:
+        """Judge the cases of a lane in all modes, and yield their records as they are done.
+
+        The case that the further calls are made on comes last.
+
+        Args:
+            lane: the cases, each with its position in the suite.
+        """
+        repeats = Repeats(self._plan, self._references, self._sessions, self._verdict, self._handed)
+        for position, case in lane:
+            record, answered = self._case(case, again=position in self._onto)
+            yield from repeats.offer(record, answered)
+        yield from repeats.finish()
+
+    def _case(self, case: Mapping[str, Any], *, again: bool) -> tuple[CaseRecord, list[Answered]]:
+        """Judge one case in all modes; return its record, and what was asked and answered."""
+        started = time.monotonic()
+        answered: list[Answered] = []
+        seeds = seeds_of(case, self._plan.extra_seed)
+        record = CaseRecord(case, seeds, {mode: ModeRecord(mode) for mode in self._plan.backends})
+        seen: set[str] = set()
+        for seed in seeds:
+            waiting = [mode for mode, m in record.modes.items() if m.status in (Status.PASS, Status.SKIPPED)]
+            waiting = [mode for mode in waiting if not (record.modes[mode].trials and mode in self._broken)]
+            if not waiting:
+                break
+            answered += self._trial(record, seed, waiting, seen, again=again and bool(answered))
+        record.seconds = time.monotonic() - started
+        return record, answered
+
+    def _trial(self, record: CaseRecord, seed: int, modes: Sequence[Mode], seen: set[str], *, again: bool) -> list[Answered]:
+        """Judge a case with one seed; return what was asked and answered, [] where nothing was."""
+        case = record.case
+        runnable = [mode for mode in modes if self._runnable(record, mode, seed)]
+        if not runnable:
+            return []
+        if lost := self._losses.reference.sentence:
+            _refuse_all(record, runnable, refuse(Reason.GOLDEN_FAILED, f"{lost}, so it is not called again", seed=seed))
+            return []
+        try:
+            inputs = self._references.inputs(with_seed(case, seed))
+        except ContractError as error:
+            _refuse_all(record, runnable, refuse(Reason.INPUTS_FAILED, _kind(error), seed=seed))
+            return []
+        record.variety.add(self._plan.input_names, inputs)
+        key = digest(inputs)
+        if key in seen:
+            return []  # The case ignores its seed: the same inputs again would teach nothing.
+        seen.add(key)
+        handed = self._given(inputs)
+        if self._plan.probe is not None:
+            self._inspect(record, case, seed, inputs, handed, runnable)
+            return []
+        runs = {mode: self._sessions[mode].run(record.id, handed, again=again) for mode in runnable}
+        return self._judge(record, case, seed, inputs, runs)
+
+    def _inspect(
+        self,
+        record: CaseRecord,
+        case: Mapping[str, Any],
+        seed: int,
+        inputs: Sequence[Value],
+        handed: Sequence[Value],
+        modes: Sequence[Mode],
+    ) -> None:
+        """Compare the inspection buffer in the outputs' place; the golden says how large it must be."""
+        probe = self._plan.probe
+        assert probe is not None
+        try:
+            expected = self._references.probe(inputs)
+        except ContractError as error:
+            _refuse_all(record, modes, refuse(Reason.GOLDEN_FAILED, error.problem, seed=seed))
+            return
+        truth = expected.outputs[0]
+        buffer = Buffer(probe.buffer, tuple(truth.shape), str(truth.dtype).removeprefix("torch."))
+        plain = self._expectation(case)
+        expectation = replace(plain, names=[probe.buffer], natural=None, behind=None, policy=inspection.fixed(plain.policy))
+        for mode in modes:
+            run = self._sessions[mode].run(record.id, handed, buffer=buffer)
+            reference = Reference(expected)
+            self._note(record, mode, run, reference, expectation, seed, tensors_in(inputs) + [truth])
+            trial = record.modes[mode].trials[-1]
+            if expectation.precision and trial.per_tensor:
+                trial.per_iter = inspection.per_iteration(run.outputs[0], truth, expectation.policy)
+
+    def _runnable(self, record: CaseRecord, mode: Mode, seed: int) -> bool:
+        """Whether `mode` can still run; if not, the record says why, once."""
+        trials = record.modes[mode].trials
+        verdict = self._broken.get(mode)
+        if verdict is None and self._losses.given_up(mode):
+            verdict = refuse(Reason.NOT_RUN, f"{MAX_PROCESS_LOSSES} in a row", seed=seed)
+        if verdict is None:
+            return True
+        if not trials:
+            trials.append(verdict)
+        return False
+
+    def _judge(
+        self,
+        record: CaseRecord,
+        case: Mapping[str, Any],
+        seed: int,
+        inputs: Sequence[Value],
+        runs: Mapping[Mode, RunResult],
+    ) -> list[Answered]:
+        expectation = self._expectation(case)
+        loaded = any(run.outcome not in NOT_LOADED for run in runs.values())
+        reference = self._references.answer(inputs, expectation) if loaded else None
+        if reference is not None and expectation.precision:
+            tolerance = expectation.behind or expectation.policy
+            record.variety.add_answer(expectation.names, reference.native.outputs, tolerance)
+        secrets = tensors_in(inputs)
+        for golden in reference.runs() if reference else ():
+            secrets += golden.outputs
+        if reference is not None and (condition := self._references.condition(inputs, case)) is not None:
+            record.conditions.append(condition)
+            reference = replace(reference, condition=condition)
+        for mode, run in runs.items():
+            if self._plan.error_maps is not None:
+                expectation = replace(expectation, keep_map=self._plan.error_maps.keeper(record.id, mode))
+            self._note(record, mode, run, reference, expectation, seed, secrets, inputs)
+        if reference is None or reference.problem() is not None:
+            return []
+        answered = Answered(case, seed, inputs, reference, expectation)
+        self._staleness.note(answered)
+        if all(len(m.trials) == 1 for m in record.modes.values()):
+            self._sabotage(record, [mode for mode, m in record.modes.items() if m.status is Status.PASS], inputs, reference)
+        return [answered]
+
+    def _sabotage(self, record: CaseRecord, modes: Sequence[Mode], inputs: Sequence[Value], reference: Reference) -> None:
+        """Run what passed once more without kernels, and refuse it if an output is right all the same."""
+        expectation = self._expectation(record.case)
+        for mode in modes:
+            trials = record.modes[mode].trials
+            right = self._saboteur.right_outputs(mode, record.id, self._given(inputs), reference, expectation)
+            if right:
+                trials[-1] = failed_for(Reason.KERNEL_UNUSED, trials[-1], ", ".join(right))
+
+    def _given(self, inputs: Sequence[Value]) -> list[Value]:
+        """Return what the wrapper is called with."""
+        return [inputs[i] for i in self._handed] if len(inputs) == len(self._plan.input_names) else list(inputs)
+
+    def _expectation(self, case: Mapping[str, Any]) -> Expectation:
+        return Expectation(
+            names=self._plan.leaf_names,
+            input_names=[self._plan.input_names[i] for i in self._handed],
+            policy=self._plan.policy_for(case),
+            precision=checks_precision(case),
+            natural=self._plan.natural_policy_for(case),
+            behind=self._plan.tolerance_behind(case),
+        )
+
+    def _note(
+        self,
+        record: CaseRecord,
+        mode: Mode,
+        run: RunResult,
+        reference: Reference | None,
+        expectation: Expectation,
+        seed: int,
+        secrets: Sequence[torch.Tensor],
+        inputs: Sequence[Value] = (),
+    ) -> None:
+        """Add the verdict on one run to the record."""
+        verdict = judge_run(run, reference, expectation, seed=seed, barrier=self._barrier, secrets=secrets)
+        if reference is not None and inputs:
+            verdict = self._staleness.explained(verdict, run, Answered(record.case, seed, inputs, reference, expectation))
+        record.modes[mode].trials.append(with_earlier(verdict, record.modes[mode].trials))
+        self._losses.note(mode, lost=bool(verdict.reasons) and verdict.reasons[0] in PROCESS_LOSSES)
+        if verdict.reasons and verdict.reasons[0] in LOAD_FAILURES:
+            self._broken[mode] = verdict
+
+    def _verdict(self, mode: Mode, run: RunResult, asked: Answered) -> TrialVerdict:
+        """Judge a further call."""
+        secrets = tensors_in(asked.inputs)
+        for golden in asked.reference.runs():
+            secrets += golden.outputs
+        verdict = judge_run(run, asked.reference, asked.expectation, seed=asked.seed, barrier=self._barrier, secrets=secrets)
+        verdict = self._staleness.explained(verdict, run, asked)
+        self._staleness.note(asked)
+        return verdict
+
+
+def _refuse_all(record: CaseRecord, modes: Sequence[Mode], verdict: TrialVerdict) -> None:
+    for mode in modes:
+        record.modes[mode].trials.append(verdict)
+
+
+def _kind(error: ContractError) -> str:
+    """Say where it went wrong without repeating what the code said: its words may hold values."""
+    return ", ".join(part for part in (error.where or "it raised", place_in(error.problem)) if part)
