@@ -64,7 +64,7 @@ def test_no_phase_ends_with_a_test_that_is_not_the_generated_one(awaiting, monke
 
 REFUSED_GOLDENS = {
     "OL15": ("return x * x + y", "return (x * x + y).T.T"),
-    "PX20": ("# generated during Phase M2 scaffolding", "# generated during Phase M1 scaffolding"),
+    "PX12": ("# generated during Phase M2 scaffolding", "# generated during Phase M1 scaffolding"),
     "OL41": (
         '"""Cumulative',
         '# blocking_rules: OL15\n# fix_hints: none\n# [pypto-op-lint] 产物写入后即时门禁未通过(S0/S1)\n"""Cumulative',

@@ -1,4 +1,4 @@
-"""PX20: a module golden says where it comes from."""
+"""PX12: a module golden says where it comes from."""
 
 import re
 
@@ -37,7 +37,7 @@ class ModuleGoldenHeader(Rule):
         A header is a claim; the hash that the verified phase freezes keeps the file as it is.
     """
 
-    id = "PX20"
+    id = "PX12"
     name = "module-golden-header"
     severity = Severity.S1
     artifacts = frozenset({Artifact.MODULE_GOLDEN})
