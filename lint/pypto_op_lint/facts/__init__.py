@@ -16,6 +16,7 @@ from pypto_op_lint.facts.evaluator import Evaluator
 from pypto_op_lint.facts.flow import lasting
 from pypto_op_lint.facts.launches import Launches
 from pypto_op_lint.facts.tensors import Tensors
+from pypto_op_lint.facts.tiles import TileSetting, tile_settings
 from pypto_op_lint.facts.unused import WRAPPER_NAME, unused_functions
 from pypto_op_lint.facts.values import Func, Path
 from pypto_op_lint.facts.writes import Writes
@@ -313,6 +314,11 @@ class Facts:
         hosts = {id(f) for f in self.host_functions}
         sites = self.tree.sites(*types)
         return [s for s in sites if (id(s.function) in hosts if s.function is not None else not s.in_main)]
+
+    @cached_property
+    def tile_settings(self) -> list[TileSetting]:
+        """Every setting of vector or cube tiles in the graph's code, in source order."""
+        return tile_settings(self)
 
     @cached_property
     def launches(self) -> Launches:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from pypto_op_lint.facts.tensors import TENSOR_ANNOTATIONS
-from pypto_op_lint.facts.values import Const, Member, Path, Result, Seq, Value
+from pypto_op_lint.facts.values import Const, Path, Result, Seq, Value
 
 if TYPE_CHECKING:
     from pypto_op_lint.facts import Facts
@@ -63,16 +63,8 @@ def axis_marks(facts: Facts, parameter: Parameter) -> list[bool | None] | None:
 def _axis(values: tuple[Value, ...]) -> bool | None:
     if any(_marks(value, 0) or getattr(value, "value", None) == -1 for value in values):
         return True
-    return False if all(isinstance(value, Const) or _is_size(value) for value in values) else None
-
-
-def _is_size(value: Value) -> bool:
-    """`x.shape[1]`, also unpacked: a number when the kernel is built."""
-    while isinstance(value, Member):
-        if value.name == "shape":
-            return True
-        value = value.base
-    return False
+    # A size that the kernel is built for (`x.shape[1]`, a builder's argument) is no fault: there is a kernel for each.
+    return False if all(isinstance(value, Const) for value in values) else None
 
 
 def _dynamic(facts: Facts, node: cst.BaseExpression) -> bool:

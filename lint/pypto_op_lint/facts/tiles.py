@@ -23,6 +23,8 @@ OPTION_WORDS = {"vec_tile_shapes": VECTOR, "cube_tile_shapes": CUBE, "conv_tile_
 AXES = ("m", "k", "n")
 _DTYPE_PLACE = {"cast": 1, "full": 2, "tensor": 1, "matmul": 2, "scaled_mm": 2, "zeros": None, "ones": None, "view": None}
 """Operations that say the dtype of what they make, and its place by position; None: by keyword only."""
+_PRODUCTS = frozenset({"pypto.matmul", "pypto.scaled_mm"})
+_OPERAND_WORDS = ("input", "mat2", "mat_a", "mat_b")
 _MOST_COMBINATIONS = 64
 
 Values = tuple[Value, ...]
@@ -192,13 +194,26 @@ def _made_dtype(facts: Facts, node: cst.Call) -> cst.BaseExpression | None:
 def multiplied_dtypes(facts: Facts) -> set[str] | None:
     """Return the dtypes of the operands of the graph's matrix products; None when one is not known."""
     found: set[str] = set()
+    for operands in _operands(facts):
+        for operand in operands:
+            known = dtypes_of(facts, operand)
+            if not known:
+                return None
+            found |= known
+    return found or None
+
+
+def _operands(facts: Facts) -> Iterator[list[cst.BaseExpression]]:
+    """Both sides of every product: `pypto.matmul(a, b)`, `a.matmul(b)`, `a @ b`."""
     for site in facts.graph_sites(cst.Call):
         node: cst.Call = site.node  # type: ignore[assignment]
-        if any(name in ("pypto.matmul", "pypto.scaled_mm") for name in facts.callee_names(node)):
-            operands = [arg.value for arg in node.args if arg.keyword is None or arg.keyword.value in ("input", "mat2")][:2]
-            for operand in operands:
-                known = dtypes_of(facts, operand)
-                if not known:
-                    return None
-                found |= known
-    return found or None
+        plain = [arg.value for arg in node.args if arg.keyword is None or arg.keyword.value in _OPERAND_WORDS]
+        names = facts.callee_names(node)
+        if names & _PRODUCTS:
+            yield plain[:2]
+        elif not names and isinstance(node.func, cst.Attribute) and node.func.attr.value == "matmul":
+            yield [node.func.value, *plain[:1]]
+    for site in facts.graph_sites(cst.BinaryOperation):
+        product: cst.BinaryOperation = site.node  # type: ignore[assignment]
+        if isinstance(product.operator, cst.MatrixMultiply):
+            yield [product.left, product.right]

@@ -46,7 +46,8 @@ class DynamicAxesAgree(Rule):
         x: pypto.Tensor([pypto.DYNAMIC, 128], pypto.DT_FP32)
 
     Known limits:
-        A tensor that the wrapper reshapes is not compared axis by axis, nor one whose shape is not known.
+        A tensor that the wrapper reshapes is not compared axis by axis. An axis whose size the kernel is built for, an
+        argument of its builder, passes.
     """
 
     id = "OL31"

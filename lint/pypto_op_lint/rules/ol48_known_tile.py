@@ -4,7 +4,6 @@ import libcst as cst
 
 from pypto_op.vocabulary import Severity
 from pypto_op_lint.examples import BODY, impl
-from pypto_op_lint.facts.tiles import tile_settings
 from pypto_op_lint.facts.values import Const, Member, Param, Result, Seq, Value
 from pypto_op_lint.nodes import children
 from pypto_op_lint.rule import IMPLS, Invalid, Rule, Valid
@@ -49,7 +48,7 @@ class KnownTile(Rule):
     name = "known-tile"
     severity = Severity.S0
     artifacts = IMPLS
-    needs = frozenset({"graph_sites", "foreign_calls", "kernels"})
+    needs = frozenset({"tile_settings", "kernels"})
     MESSAGE = "a tile shape is not known when the kernel is compiled"
     FIX_HINT = (
         "write integer literals or constants of the module, for the cube "
@@ -113,7 +112,7 @@ class KnownTile(Rule):
 
     def check_file(self) -> None:
         """Check every tile setter of the graph."""
-        for setting in tile_settings(self.facts):
+        for setting in self.facts.tile_settings:
             for place, value in setting.unread:
                 self._refuse(place, self._why(value))
             if setting.vector == []:

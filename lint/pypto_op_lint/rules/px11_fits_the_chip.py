@@ -5,7 +5,7 @@ from __future__ import annotations
 from pypto_op import hardware
 from pypto_op.vocabulary import Severity
 from pypto_op_lint.examples import BODY, impl
-from pypto_op_lint.facts.tiles import AXES, TileSetting, combinations, graph_dtypes, multiplied_dtypes, tile_settings
+from pypto_op_lint.facts.tiles import AXES, TileSetting, combinations, graph_dtypes, multiplied_dtypes
 from pypto_op_lint.rule import IMPLS, Invalid, Rule, Valid
 
 _HALF = "x: pypto.Tensor([pypto.DYNAMIC, 128], pypto.DT_FP16),\nout: pypto.Tensor([pypto.DYNAMIC, 128], pypto.DT_FP16),\n"
@@ -32,7 +32,7 @@ class FitsTheChip(Rule):
     Why:
         `sim` cuts a tile down to the tensor at hand and does not look at L1 or at alignment. With small test shapes such a
         kernel passes there; on the device, with long ones, it is refused, reads the wrong addresses, or is slow. The sizes
-        are those that the wheel states for Ascend 910B (`A2A3.ini`); the conditions on a cube tile are those of the
+        are those that the wheel's platform file states for Ascend 910B; the conditions on a cube tile are those of the
         manual's page of `set_cube_tile_shapes` for release 0.2.0; the 32 bytes are from its FAQ.
 
     Example:
@@ -50,7 +50,7 @@ class FitsTheChip(Rule):
     name = "fits-the-chip"
     severity = Severity.S1
     artifacts = IMPLS
-    needs = frozenset({"graph_sites", "foreign_calls", "kernels", "tensors", "calls"})
+    needs = frozenset({"tile_settings", "graph_sites", "kernels", "tensors", "calls"})
     MESSAGE = "a tile does not fit the chip"
     FIX_HINT = "halve k's L1 first, then the larger of m and n; of a vector tile halve the rows and keep the last entry"
 
@@ -93,13 +93,12 @@ class FitsTheChip(Rule):
 
     def check_file(self) -> None:
         """Compute every tile of the graph."""
-        settings = tile_settings(self.facts)
+        settings = self.facts.tile_settings
         if not settings:
             return
         everywhere = _bits(graph_dtypes(self.facts))
-        multiplied = everywhere
-        if any(setting.cube for setting in settings):
-            multiplied = _bits(multiplied_dtypes(self.facts) or graph_dtypes(self.facts))
+        operands = multiplied_dtypes(self.facts) if any(setting.cube for setting in settings) else None
+        multiplied = _bits(operands) if operands else everywhere
         for setting in settings:
             faults = [*self._vector(setting, everywhere), *self._cube(setting, multiplied)]
             if faults:
