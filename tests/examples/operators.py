@@ -30,7 +30,7 @@ def original(op: str) -> OpWorkspace:
 def copy_of(op: str, into: Path, *, impl: Path | None = None) -> OpWorkspace:
     """Return a copy in `into/custom/<op>`, with `impl` in the place of its implementation."""
     root = into / "custom" / op
-    shutil.copytree(EXAMPLES / op, root)
+    shutil.copytree(EXAMPLES / op, root, ignore=shutil.ignore_patterns("evaluation_report.json", "_debug", "__pycache__"))
     workspace = OpWorkspace.at(root)
     if impl is not None:
         shutil.copy(impl, workspace.impl)

@@ -49,5 +49,5 @@ def test_a_planted_fault_is_refused(op, path, tmp_path):
 def test_a_legal_variant_is_accepted(op, path, tmp_path):
     case = None if everything() else JUDGED_BY[op]
     report = _verify(op, path, tmp_path, case)
-    assert report["status"] == "PASS", report["first_failure"]
+    assert report["status"] == ("PARTIAL" if case else "PASS"), report["first_failure"]
     assert report["cases_passed"] == report["cases_total"] > 0

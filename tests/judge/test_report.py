@@ -214,6 +214,37 @@ def test_a_report_is_written_over_nothing_else(operator: OpWorkspace, name: str)
     assert not operator.report.exists(), "refused before anything is judged"
 
 
+@pytest.mark.parametrize("name", ["SPEC.md", "sum_diff_golden.py", "eval/evaluation_report.json", "DESIGN.md", "notes.html"])
+def test_a_page_is_written_over_nothing_else(passed: tuple[OpWorkspace, Answer], tmp_path: Path, name: str) -> None:
+    ws, _ = passed
+    target = tmp_path / name if name == "notes.html" else ws.root / name
+    if name == "notes.html":
+        target.write_text("<!doctype html><p>mine</p>")
+    before = target.read_bytes() if target.exists() else None
+    done = subprocess.run(
+        [sys.executable, "-m", "pypto_op.cli", "report", str(ws.root), "--out", str(target)], capture_output=True, text=True
+    )
+    assert done.returncode == 2 and len(done.stderr.strip().splitlines()) == 1 and target.name in done.stderr
+    assert (target.read_bytes() if target.exists() else None) == before
+
+
+def test_a_page_may_replace_a_page(passed: tuple[OpWorkspace, Answer], tmp_path: Path) -> None:
+    ws, _ = passed
+    for _ in range(2):
+        done = CliRunner().invoke(command, ["report", str(ws.root), "--out", str(tmp_path / "page.html")])
+        assert done.exit_code == 0
+    assert "pypto-op" in (tmp_path / "page.html").read_text()[:4096]
+
+
+@pytest.mark.parametrize("action", ["verify", "benchmark"])
+def test_a_result_of_triton_is_written_over_nothing_else(tmp_path: Path, action: str) -> None:
+    (tmp_path / "soft_torch.py").write_text("mine")
+    words = ["triton", action, "--op_name", "soft", "--verify_dir", str(tmp_path), "--output", str(tmp_path / "soft_torch.py")]
+    done = subprocess.run([sys.executable, "-m", "pypto_op.cli", *words], capture_output=True, text=True)
+    assert done.returncode != 0 and "is not overwritten" in done.stderr
+    assert (tmp_path / "soft_torch.py").read_text() == "mine"
+
+
 def test_a_report_may_replace_a_report(operator: OpWorkspace) -> None:
     target = operator.debug_dir / "mine.json"
     for _ in range(2):

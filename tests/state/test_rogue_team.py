@@ -270,9 +270,9 @@ def show_the_pass_of_another_operator(ws):
 
 @cheat("failed", "the verdict is not enough|the judge says FAIL")
 def show_a_pass_of_the_cases_that_happen_to_pass(ws):
-    """L1 compares no numbers, so the wrong kernel gets a real, sealed PASS there."""
+    """L1 compares no numbers, and nothing is wrong with the structure of the wrong kernel: sealed, and no verdict."""
     report = deliverables.run_judge(ws, ["--modes", "sim", "--levels", "L1"])
-    assert report["status"] == "PASS" and evidence.check_seal(report)
+    assert report["status"] == "ERROR" and report["cases_passed"] and evidence.check_seal(report)
     return step(ws, "complete_phase", phase="M1")
 
 
@@ -283,7 +283,7 @@ def show_a_pass_under_a_looser_policy(ws):
     from pypto_op.vocabulary import Mode
 
     report = verify_operator(ws, modes=[Mode.SIM], policy=loose)
-    assert report["status"] == "PASS" and evidence.check_seal(report)
+    assert report["status"] == "PARTIAL" and evidence.check_seal(report)
     return step(ws, "complete_phase", phase="M1")
 
 

@@ -1,0 +1,92 @@
+"""What a verdict says beside its numbers: what failed, in which file, and what the verifier hands back."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from pypto_op.errors import ContractError
+from pypto_op.judge.adversarial import run_modes
+from pypto_op.workspace import OpWorkspace
+
+from .judging import CASES, place, verify
+
+pytestmark = [pytest.mark.sim, pytest.mark.usefixtures("numeric")]
+
+
+@pytest.fixture
+def operator(tmp_path: Path) -> OpWorkspace:
+    return place("sum_diff", tmp_path, cases=CASES)
+
+
+@pytest.mark.parametrize(
+    ("statement", "module"),
+    [
+        ("import einops_of_nobody", "No module named 'einops_of_nobody'"),
+        ("from torch import no_such_name", "cannot import name 'no_such_name' from 'torch'"),
+    ],
+)
+@pytest.mark.parametrize("file", ["sum_diff_golden.py", "eval/test_inputs.py"])
+def test_a_missing_module_is_named_with_its_file(operator: OpWorkspace, file: str, statement: str, module: str) -> None:
+    path = operator.root / file
+    path.write_text(path.read_text().replace("import torch\n", f"import torch\n{statement}\n") + f"\n{statement}\n")
+    answer = verify(operator.root, "--case", "tile")
+    message = answer.report["error"]["message"]
+    assert (answer.code, answer.report["error"]["kind"]) == (2, "contract")
+    assert f"{path.name}:" in message and module in message
+
+
+def test_other_words_of_a_golden_stay_behind_the_barrier(operator: OpWorkspace) -> None:
+    operator.golden.write_text("import torch\n\n\ndef sum_diff_golden(x, y):\n    raise ValueError(f'{float(x[0, 0])} secret')\n")
+    message = verify(operator.root, "--case", "tile").report["error"]["message"]
+    assert "sum_diff_golden.py:5" in message and "secret" not in message and "ValueError" not in message
+
+
+def test_a_failure_within_the_tolerance_shows_what_failed(operator: OpWorkspace) -> None:
+    source = operator.impl.read_text()
+    operator.impl.write_text(source.replace("    return total, diff", "    x[0, 0] += 1.0\n    return total, diff"))
+    answer = verify(operator.root, as_json=False)
+    row = next(line for line in answer.stdout.splitlines() if line.startswith("tile  "))
+    assert answer.code == 1 and row.split()[-1] == "mutated_input", row
+
+
+def test_limits_are_a_list(operator: OpWorkspace) -> None:
+    text = verify(operator.root, as_json=False).stdout
+    limits = text.split("Limits of a sim verdict:\n")[1].splitlines()
+    assert len([line for line in limits if line.startswith("- sim")]) == 6
+    assert "not seen" not in text and "does not see" not in text
+
+
+def test_the_verifiers_answer_is_printed(operator: OpWorkspace) -> None:
+    text = verify(operator.root, as_json=False).stdout
+    assert "E2E passed for sum_diff. Comparison of the whole operator PASS (L2/L3).\nmodes: sim PASS; cases 2/2;" in text
+    operator.impl.write_text(operator.impl.read_text().replace("x_tile * 2.0", "x_tile * 3.0"))
+    answer = verify(operator.root, as_json=False)
+    assert (
+        "E2E FAILED for sum_diff. failure_category: precision.\ndivergence_fingerprint: null (it takes two modes)"
+        in answer.stdout
+    )
+    assert "first case tile, sim: values outside the tolerance" in answer.stdout
+    assert answer.stdout.strip().splitlines()[-1].startswith("FAIL  sum_diff: 0 of 2 cases passed")
+
+
+def imported(path: Path) -> ModuleType:
+    """Return a module as an importer of the runner makes one, without running the kernel's imports here."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    return importlib.util.module_from_spec(spec)
+
+
+def test_run_modes_takes_an_imported_module(tmp_path: Path) -> None:
+    ws = place("chain", tmp_path)
+    case = {"id": "one", "level": "L2", "shape": {"N": 21, "D": 32}, "dtype": {"default": "float32"}, "precision": True}
+    found = run_modes(imported(ws.module_impl(1)), case, ["sim"])
+    assert found["sim"]["status"] == "PASS" and found["sim"]["per_tensor"]
+    stranger = tmp_path / "stranger.py"
+    stranger.write_text("")
+    for module in (imported(stranger), ModuleType("nowhere")):
+        with pytest.raises(ContractError, match="no implementation of an operator"):
+            run_modes(module, case, ["sim"])
