@@ -138,6 +138,13 @@ def test_a_golden_that_stands_its_own_check_is_frozen(clone):
     assert transition(ws.root, "complete_stage", stage=2)["current_stage"] == 3
 
 
+def test_debug_options_do_not_outlive_the_tuning(clone, monkeypatch):
+    no_judge(monkeypatch)
+    ws = clone("stage7")
+    edit(ws.impl, "@pypto.frontend.jit(", '@pypto.frontend.jit(debug_options={"runtime_debug_mode": 1}, ')
+    refused(ws, "still sets debug_options", "complete_stage", stage=7)
+
+
 def test_the_integration_wants_the_generated_test_too(clone):
     ws = clone("composed")
     good = ws.test.read_text()

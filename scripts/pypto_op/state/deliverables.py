@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import os
 import re
@@ -91,6 +92,27 @@ def check_test(ws: OpWorkspace, phase: int | None) -> None:
     from pypto_op.harness import tests
 
     tests.check_test(ws, phase)
+
+
+def check_no_debugging(ws: OpWorkspace) -> None:
+    """Refuse a tuned kernel that still collects debug data: it slows every launch.
+
+    Raises:
+        Refused: naming the line.
+        ContractError: the impl cannot be read or parsed.
+    """
+    from pypto_op.documents.reading import read_text
+
+    try:
+        tree = ast.parse(read_text(ws.impl))
+    except (SyntaxError, ValueError, RecursionError):
+        raise ContractError("does not parse", file=ws.impl, remedy="correct the syntax") from None
+    for node in ast.walk(tree):
+        named = isinstance(node, ast.keyword) and node.arg == "debug_options"
+        called = isinstance(node, ast.Attribute) and node.attr == "set_debug_options"
+        if named or called:
+            line = getattr(node, "lineno", "?")
+            raise Refused("still sets debug_options", file=ws.impl, where=f"line {line}", remedy="take them out, measure again")
 
 
 def check_readme(ws: OpWorkspace) -> None:

@@ -67,6 +67,8 @@ def _stage_evidence(context: Context) -> None:
     if stage == 5:
         deliverables.check_test(context.ws, None)
         deliverables.check_readme(context.ws)
+    if stage == 7:
+        deliverables.check_no_debugging(context.ws)
     if stage == 5 and not is_staged(context.state):
         row = context.facts["frozen"]["impl_py"]
         verified = phases(context.state)["M1"]["submitted"]["impl"]
