@@ -15,9 +15,9 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from pypto_op.documents import constraints
 from pypto_op.documents.default_suite import free_names
 from pypto_op.documents.suite import LEAST_PER_LEVEL
-from pypto_op.harness import constraints
 from pypto_op.harness.material import FLOATS, INTEGERS, Material, Sizes, symbols_of
 from pypto_op.stress.author import RELATIVE_GAP
 from pypto_op.vocabulary import Level
