@@ -89,7 +89,7 @@ def load_truth_golden(op_dir: str, op_name: str, suffix: str) -> Callable[..., t
     def golden(*primary_inputs: Any) -> tuple[torch.Tensor, ...]:
         from pypto_op.backends.reference import ReferenceSession
 
-        with ReferenceSession(workspace) as session:
+        with ReferenceSession(workspace, alone=file) as session:
             result = session.golden(primary_inputs, function=function, file=file)
         if result.outcome is not Outcome.OK:
             raise ContractError(f"{function} ended with: {result.outcome}", file=file, remedy="mend the golden")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from pypto_op import self_contained
 from pypto_op.state import deliverables, evidence, verdicts
 from pypto_op.state.conditions import attempt_phase
 from pypto_op.state.facts import Refused
@@ -87,6 +88,7 @@ def _freeze_phase(context: Context, name: str) -> None:
         if not path.is_file():
             raise Refused("is missing", file=path, remedy="a verified module has impl, golden and test")
         frozen[f"module{k}_{kind}_py"] = freeze(ws, path, 5, name)
+    self_contained.check(ws.module_golden(k))
 
 
 @gate
