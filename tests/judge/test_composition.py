@@ -13,6 +13,7 @@ from .judging import place, verify
 
 pytestmark = pytest.mark.sim
 
+
 @pytest.fixture
 def ws(clean_workspace: Path) -> OpWorkspace:
     """`chain` for float32 and float16, the latter a thousand times looser."""

@@ -33,7 +33,7 @@ SEEN = {
     "numpy": "import numpy as np\n@    return (x * x + y + np.zeros(1)[0],)\n",
     "importlib": "import importlib\n@    return (importlib.import_module('chain_golden').chain_golden(x, y),)\n",
     "__import__": "@    return (__import__('chain_golden').chain_golden(x, y),)\n",
-    "exec of a file": "@    names = {}\n    exec(open('chain_golden.py').read(), names)\n    return (names['chain_golden'](x, y),)\n",
+    "exec of a file": "@    n = {}\n    exec(open('chain_golden.py').read(), n)\n    return (n['chain_golden'](x, y),)\n",
     "pathlib": "import pathlib\n@    return (x * x + y,)\n",
     "sys.modules": "import sys\n@    return (sys.modules['chain_golden'].chain_golden(x, y),)\n",
     "torch.load": "import torch\n@    return (torch.load('golden.pt'),)\n",
@@ -66,8 +66,8 @@ HIDDEN = {
         "import random\n@    text = getattr(random, '_o' + 's').open(PATH, 0)\n    return (x * x + y + 0 * text,)\n"
     ),
     "a program, its refusal swallowed": (
-        "import random\n@    try:\n        getattr(random, '_o' + 's').system('true')\n    except PermissionError:\n        pass\n"
-        "    return (x * x + y,)\n"
+        "import random\n@    try:\n        getattr(random, '_o' + 's').system('true')\n"
+        "    except PermissionError:\n        pass\n    return (x * x + y,)\n"
     ),
     "at import": "import random\nHERE = getattr(random, '_o' + 's').listdir(FOLDER)\n@    return (x * x + y,)\n",
 }

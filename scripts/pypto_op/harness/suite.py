@@ -291,7 +291,7 @@ def _cancellation(maker: _Maker) -> None:
     material = maker.material
     dtypes = [word for word in FLOATS if word in material.spec.supported_dtypes]
     target = material.interfaces.final_outputs[0].name
-    expressions = [found.expression for found in material.scan.subtractions[:_MOST_STRESSES]] + [WORST_SUM]
+    expressions = [found.expression for found in material.scan.subtractions] + [WORST_SUM]
     for number, expression in enumerate(expressions if material.floating else []):
         stress = {"target": target, "expression": expression, "relative_gap": RELATIVE_GAP, "seed": SEEDS[0]}
         maker.add(

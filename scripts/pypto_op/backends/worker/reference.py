@@ -18,6 +18,7 @@ from pypto_op.backends.wire import read_values
 from pypto_op.backends.worker.alone import Alone
 from pypto_op.backends.worker.doubling import Doubled, widened
 from pypto_op.backends.worker.loading import Failure, failure_of, load_module
+from pypto_op.backends.worker.on_device import MadeOnDevice
 from pypto_op.backends.worker.outputs import leaves_of, structure_of
 from pypto_op.vocabulary import Outcome
 
@@ -59,10 +60,14 @@ class Reference:
 
     def _make_inputs(self, file: Path, case: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
         make, names = self._maker(file)
+        watch = MadeOnDevice(file.parent)
         try:
-            made = make(dict(case))
+            with watch:
+                made = make(dict(case))
         except BaseException as error:
             raise failure_of(error, file, Outcome.EXCEPTION) from None
+        if watch.fault:
+            raise Failure(Outcome.BAD_OUTPUT, watch.fault)
         if not isinstance(made, dict):
             raise Failure(Outcome.BAD_OUTPUT, f"make_inputs returned {type(made).__name__}, not a dict")
         if set(made) != set(names):

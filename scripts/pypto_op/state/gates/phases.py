@@ -13,7 +13,7 @@ from pypto_op.state.gates.lint import require_clean
 from pypto_op.state.gates.stages import planned_modes
 from pypto_op.state.hashing import ABSENT, sha256_file
 from pypto_op.state.model import impl_key, is_staged, module_count, phase_name, phase_number, phases
-from pypto_op.state.verdicts import Demand, NeedsJudge
+from pypto_op.state.verdicts import Demand, NeedsJudge, Question
 from pypto_op.state.workflow import workflow
 from pypto_op.vocabulary import LintEvent, Status
 
@@ -147,7 +147,7 @@ def _composition(context: Context) -> None:
     """The goldens of M_1..M_N, composed, must say what the operator's own golden says."""
     result = context.report
     if result is None:
-        raise NeedsJudge(None)
+        raise NeedsJudge(Question.COMPOSITION)
     context.report = None  # a composition is no verdict on a kernel: it is not kept as one
     if result["hashes"] != deliverables.composition_hashes(context.ws, module_count(context.state)):
         raise Refused("files changed while they were composed", file=context.ws.root, remedy="repeat it")
