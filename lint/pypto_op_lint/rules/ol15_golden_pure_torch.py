@@ -4,6 +4,7 @@ import re
 
 import libcst as cst
 
+from pypto_op import self_contained
 from pypto_op.vocabulary import Artifact, Severity
 from pypto_op_lint.examples import GOLDEN
 from pypto_op_lint.facts.values import Cls, Const, Instance, Path, Table
@@ -16,15 +17,18 @@ _NO_TENSOR = re.compile(r"(?:self|cls|cfg|conf|config|args|opts?|options|params?
 
 
 class GoldenPureTorch(Rule):
-    """The golden uses pypto, `.T` or `.t()`.
+    """The golden uses pypto, `.T` or `.t()`, or a module golden does not stand alone.
 
     What it does:
         Reports every import of pypto or of an implementation, functions and importlib included, the attribute `.T` of a
-        tensor, and calls of `.t()` without arguments or `torch.t(x)`.
+        tensor, and calls of `.t()` without arguments or `torch.t(x)`. In a module golden also whatever leads to another
+        file: imports of anything but torch, math and the computing parts of the standard library, `open`, `exec`,
+        `torch.load`, `sys.modules`.
 
     Why:
         The golden is the truth that the kernel is measured with: it must not share code with it. `.T` and `.t()` have no
-        counterpart in pypto and hide a layout change from the inventory.
+        counterpart in pypto and hide a layout change from the inventory. A golden of M_1..M_k that calls the operator's
+        golden makes composition compare a golden with itself.
 
     Example:
         def scores_golden(q, k):
@@ -53,6 +57,7 @@ class GoldenPureTorch(Rule):
         Valid(GOLDEN + "\n\nclass Dims:\n    T = 64\n\n\nTOKENS = Dims.T\n", artifact=Artifact.GOLDEN),
         Valid(GOLDEN.replace("torch.exp(x)", "torch.transpose(x, 0, 1)"), artifact=Artifact.MODULE_GOLDEN, phase=1),
         Valid("from pypto_helpers_of_ours import scale\n" + GOLDEN, artifact=Artifact.GOLDEN),
+        Valid("import functools\nimport math\n" + GOLDEN, artifact=Artifact.MODULE_GOLDEN, phase=1),
     ]
     INVALID = [
         Invalid("import pypto\n" + GOLDEN, artifact=Artifact.GOLDEN, lines=(1,)),
@@ -62,6 +67,10 @@ class GoldenPureTorch(Rule):
         Invalid(GOLDEN.replace("torch.exp(x)", "x.T"), artifact=Artifact.GOLDEN),
         Invalid(GOLDEN.replace("torch.exp(x)", "torch.exp(x).t()"), artifact=Artifact.MODULE_GOLDEN, phase=1),
         Invalid(GOLDEN.replace("torch.exp(x)", "torch.t(x)"), artifact=Artifact.GOLDEN),
+        Invalid("from demo_golden import demo_golden\n" + GOLDEN, artifact=Artifact.MODULE_GOLDEN, phase=1, lines=(1,)),
+        Invalid("from demo_module1_golden import other\n" + GOLDEN, artifact=Artifact.MODULE_GOLDEN, phase=2),
+        Invalid(GOLDEN.replace("torch.exp(x)", 'torch.load("x.pt")'), artifact=Artifact.MODULE_GOLDEN, phase=1),
+        Invalid(GOLDEN.replace("    return", "    exec(SOURCE)\n    return"), artifact=Artifact.MODULE_GOLDEN, phase=1),
     ]
 
     def visit_Attribute(self, site: Site) -> None:
@@ -85,7 +94,11 @@ class GoldenPureTorch(Rule):
                 self.report(site, f"`{self.code(node)}` transposes in a way that pypto does not have")
 
     def check_file(self) -> None:
-        """Imports."""
+        """Imports, and what else leads out of a module golden."""
+        if self.unit.artifact is Artifact.MODULE_GOLDEN:
+            for line, what in sorted(set(self_contained.reaches_out(self.unit.text))):
+                self.report(line, f"a module golden stands alone; it {what}", hint=self_contained.REMEDY)
+            return
         for site, name in imported(self.facts):
             if components(name)[0] == "pypto":
                 self.report(site, "the golden imports pypto")
