@@ -7,6 +7,8 @@ cumulative golden of the last phase exists, the composition is verified too.
 
 from __future__ import annotations
 
+import json
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +19,7 @@ from pypto_op.backends.base import Limits
 from pypto_op.backends.reference import ReferenceSession
 from pypto_op.documents import interfaces as interfaces_document
 from pypto_op.documents import suite as suite_document
-from pypto_op.errors import ContractError
+from pypto_op.errors import ContractError, PyptoOpError
 from pypto_op.judge import adversarial, cancellation, planted_faults
 from pypto_op.judge.calling import positions, used_inputs
 from pypto_op.judge.compose import compose
@@ -63,13 +65,16 @@ class _Known:
 Check = Callable[[_Known], str]
 
 
-def self_test(ws: OpWorkspace, *, suite: Path | None = None, limits: Limits | None = None) -> tuple[dict[str, Any], ExitCode]:
+def self_test(
+    ws: OpWorkspace, *, suite: Path | None = None, limits: Limits | None = None, warnings: bool = True
+) -> tuple[dict[str, Any], ExitCode]:
     """Exercise everything that a verdict on this operator will rest on, but the kernel.
 
     Args:
         ws: the operator.
         suite: another suite than its own.
         limits: of each run of the golden and of the inputs file.
+        warnings: also run the checks that never fail; a gate has no use for them.
 
     Returns:
         schema_version, op_name, status (PASS or FAIL), hashes of the files that were tested (`harness_hashes`), checks:
@@ -86,6 +91,8 @@ def self_test(ws: OpWorkspace, *, suite: Path | None = None, limits: Limits | No
     with ReferenceSession(ws, limits=limits) as session:
         known = _Known(ws, session, suite, limits)
         for name, check in CHECKS.items():
+            if check is _natural and not warnings:
+                continue
             rows.append({"name": name, **_outcome(check, known)})
     status = Status.FAIL if any(row["status"] == Status.FAIL for row in rows) else Status.PASS
     result = {
@@ -321,3 +328,18 @@ CHECKS: dict[str, Check] = {
     "sanitiser": _sanitiser,
     "composition": _composition,
 }
+
+
+def main(argv: list[str]) -> int:
+    """Print, as JSON, what a gate asks of the operator's directory `argv[0]`, or one line why there is no answer."""
+    try:
+        result, code = self_test(OpWorkspace.at(argv[0]), warnings=False)
+    except PyptoOpError as error:
+        print(error.one_line(), file=sys.stderr)
+        return int(error.exit_code)
+    print(json.dumps(result))
+    return int(code)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -182,7 +182,7 @@ def self_test(ws: OpWorkspace) -> dict[str, Any]:
         ContractError: the question makes no sense for this operator.
         InfraError: there is no answer at all.
     """
-    words = ["pypto_op.cli", "verify", str(ws.root), "--self-test", "--json", "--quiet"]
+    words = ["pypto_op.judge.selftest", str(ws.root)]
     return _in_own_process(ws, words, remedy="run `pypto-op verify --self-test` by hand")
 
 
