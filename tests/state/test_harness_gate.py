@@ -71,7 +71,7 @@ def test_inputs_made_on_the_host_do_not_freeze(tmp_path):
     ws = at_stage_4(tmp_path)
     edit(ws.test_inputs, "dtype=dtype, device=DEVICE)", "dtype=dtype).to(DEVICE)")
     told = refusal(ws)
-    assert "[PX20][S1]" in told and "test_inputs.py" in told and "device=DEVICE" in told
+    assert "[PX13][S1]" in told and "test_inputs.py" in told and "device=DEVICE" in told
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """Sees where `eval/test_inputs.py` makes a tensor without saying on which device (verifier seed, B.1).
 
-Rule PX20 reads the file; this sees what really runs, whatever name it runs under.
+Rule PX13 reads the file; this sees what really runs, whatever name it runs under.
 """
 
 from __future__ import annotations

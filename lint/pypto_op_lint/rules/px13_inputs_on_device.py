@@ -1,4 +1,4 @@
-"""PX20: every tensor of eval/test_inputs.py is made on the device."""
+"""PX13: every tensor of eval/test_inputs.py is made on the device."""
 
 import re
 
@@ -65,7 +65,7 @@ class InputsOnDevice(Rule):
         process looks again at what is really called.
     """
 
-    id = "PX20"
+    id = "PX13"
     name = "inputs-on-device"
     severity = Severity.S1
     artifacts = frozenset({Artifact.TEST_INPUTS})
