@@ -249,3 +249,9 @@ DTYPE_ALIASES = {
     "float": "float32",
 }
 """Short words that SPEC.md and people use, and the word they stand for."""
+
+HEAVY_OPS = ("matmul", "cross_tile_reduce", "softmax", "scan", "recurrence", "outer_product")
+"""Operations that carry a module (construct seed, R2); a qualifier may stand before or after (`online_softmax`, `matmul_qk`)."""
+
+LEAST_CU, MOST_CU = 0.5, 1.5
+"""Complexity units of one module of several (construct seed, R6): outside it the architect cuts anew. Wanted: 0.7 to 1.3."""

@@ -155,7 +155,7 @@ def test_interfaces_new_takes_what_golden_spec_and_design_tell(run):
     ]
     assert [final["name"] for final in data["final_outputs"]] == ["out0", "out1"]
     assert data["composition_verification"]["atol"] == 1e-2
-    assert data["composition_verification"]["shapes"] == [{"T": 128, "H": 4096}]
+    assert data["composition_verification"]["shapes"] == [{"T": 128, "H": 4096}]  # no axis is dynamic: no other is promised
     code, out, _ = run("interfaces", "check", ws.root)
     assert code == 1 and "modules[0].outputs[0].dtype" in out and "TODO" in out
     assert run("interfaces", "new", ws.root)[0] == 2, "an existing contract is never overwritten"
@@ -168,7 +168,8 @@ def test_interfaces_new_filled_in_satisfies_every_rule(run, count):
     ws.spec.unlink()
     code, out, _ = run("interfaces", "new", ws.root, "--stdout", "--modules", count)
     assert code == 0 and not ws.interfaces.exists()
-    filled = out.replace("dtype: TODO", "dtype: float32").replace("[TODO]", "[T]").replace("- TODO", "- {T: 3}")
+    filled = out.replace("dtype: TODO", "dtype: float32").replace("heavy_ops: [TODO]", "heavy_ops: [matmul]")
+    filled = filled.replace("[TODO]", "[T]").replace("- TODO", "- {T: 16}", 1).replace("- TODO", "- {T: 17}")
     ws.interfaces.write_text(filled.replace("TODO", "x"))
     assert interfaces.load(ws.interfaces).total_modules == count
     code, out, _ = run("interfaces", "check", ws.root, "--json")
@@ -289,3 +290,31 @@ def test_loading_a_document_does_not_load_torch():
 def test_schema_findings_serialise():
     finding = schema.Finding("a[0].b", "is wrong", 3)
     assert finding.as_dict() == {"where": "a[0].b", "problem": "is wrong", "line": 3}
+
+
+DESIGNED = """
+Decision: module_count = 2
+
+| id | module | boundary | units |
+|---|---|---|---|
+| M1 | statistics: dot | `dots` [T, 1], `rstd` [T, 1] | 1.1 |
+| M2 | scale | `out`, `rstd` | 0.9 |
+"""
+
+
+def test_interfaces_new_names_boundaries_and_units_as_the_design_does(run):
+    ws, _ = new(run, "--dtype", "fp32", "--p0", "T=128,H=4096", "--dynamic", "T")
+    ws.golden.write_text(GOLDEN)
+    text = ws.design.read_text().split("## 0. Complexity")[0].replace("TODO", "vector", 1)
+    ws.design.write_text(text + DESIGNED)
+    _, out, _ = run("interfaces", "new", ws.root, "--stdout")
+    data = parse_yaml(out)
+    assert [[port["name"] for port in module["outputs"]] for module in data["modules"]] == [["dots", "rstd"], ["out"]]
+    assert data["final_outputs"] == [{"name": "out", "source": "module_2"}, {"name": "rstd", "source": "module_1"}]
+    assert data["composition_verification"]["shapes"] == [{"T": 128, "H": 4096}, {"T": 17, "H": 4096}]
+    filled = out.replace("dtype: TODO", "dtype: float32").replace("heavy_ops: [TODO]", "heavy_ops: [softmax]")
+    filled = filled.replace("[TODO]", "[T, H]").replace("TODO", "x")
+    ws.interfaces.write_text(filled)
+    code, out, _ = run("interfaces", "check", ws.root)
+    assert code == 0, out
+    assert [module.cu for module in interfaces.load(ws.interfaces).modules] == [1.1, 0.9]

@@ -27,7 +27,7 @@ x
 ## Numerical Stability Profile
 x
 """
-TWO_ROWS = "| module | boundary tensor |\n|---|---|\n| M1 | ds |\n| M2 | dq |"
+TWO_ROWS = "| module | boundary tensor | CU |\n|---|---|---|\n| M1 | ds | 1.1 |\n| M2 | dq | 0.9 |"
 
 
 def write_design(folder, decision, table="", front="dynamic_axes: []"):
@@ -91,6 +91,44 @@ def test_several_modules_need_a_row_each(tmp_path):
     assert any("no table with the columns module and boundary" in f.problem for f in none)
     three = design.check(write_design(tmp_path, "Decision: module_count = 3", TWO_ROWS))
     assert any("has 2 rows, not 3" in f.problem and f.line for f in three)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("| 0.9 |", "| 0.4 |", "M2 has 0.4 units, too thin: 0.5 to 1.5 are allowed"),
+        ("| 1.1 |", "| 1.9 |", "M1 has 1.9 units, too thick"),
+        ("| 1.1 |", "| about one |", "M1 has no units: add a column CU"),
+        ("| CU |", "| cube |", "M1 has no units"),
+        ("| ds |", "| |", "M1 names no boundary tensor: write `name` [shape]"),
+        ("| ds |", "| the final output |", "M1 names no boundary tensor"),
+    ],
+)
+def test_rows_name_boundary_and_units(tmp_path, old, new, words):
+    rows = TWO_ROWS.replace(old, new)
+    found = design.check(write_design(tmp_path, "Decision: module_count = 2", rows))
+    assert any(words in f.problem and f.line for f in found), found
+    meant = design.check(write_design(tmp_path, "Decision: module_count = 2, override: the user wants two", rows))
+    assert bool(meant) == ("boundary" in words), "units are advice where somebody named N"
+
+
+@pytest.mark.parametrize(
+    ("cell", "names"),
+    [
+        ("`ds` [BH, S, S], `dv` [BH, S, D]", ("ds", "dv")),
+        ("`dq`, `dk` [BH, S, D]; `dv` passes through", ("dq", "dk", "dv")),
+        ("ds [BH, S, S]", ("ds",)),
+        ("ds: (BH, (T + 63) // 64), dv (BH, S) float32", ("ds", "dv")),
+        ("**ds**<br>dv", ("ds", "dv")),
+        ("ds and dv", ("ds", "dv")),
+        ("final outputs", ()),
+        ("-", ()),
+    ],
+)
+def test_the_names_of_a_boundary_are_read_however_they_are_written(tmp_path, cell, names):
+    rows = TWO_ROWS.replace("| ds |", f"| {cell} |")
+    path = write_design(tmp_path, "Decision: module_count = 2", rows)
+    assert [row.boundary for row in design.module_rows(path)] == [names, ("dq",)]
 
 
 def test_check_names_missing_sections(tmp_path):

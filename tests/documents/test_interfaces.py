@@ -50,7 +50,7 @@ composition_verification:
   atol: 1.0e-4
   rtol: 1e-4
   seeds: [3, 17]
-  shapes: [{BH: 1, SQ: 16, SK: 16, D: 16}]
+  shapes: [{BH: 1, SQ: 16, SK: 16, D: 16}, {BH: 2, SQ: 33, SK: 80, D: 16}]
 """
 
 
@@ -144,13 +144,22 @@ BROKEN = [
     (lambda d: d["final_outputs"].append({"name": "dq", "source": "module_2"}), "final_outputs[3].name: dq occurs twice"),
     (lambda d: d["final_outputs"].pop(), "modules[0].outputs[1].name: nobody uses dv"),
     (lambda d: module(d, 2).update(heavy_ops=[]), "modules[1].heavy_ops: a module without a heavy op"),
+    (lambda d: module(d, 2).update(heavy_ops=["view"]), "modules[1].heavy_ops[0]: 'view' is no heavy op: use one of matmul, cross_tile_reduce"),
+    (lambda d: module(d, 1).update(heavy_ops=["matmul", "cast"]), "modules[0].heavy_ops[1]: 'cast' is no heavy op"),
+    (lambda d: module(d, 1).update(heavy_ops=["reduce"]), "'reduce' is no heavy op"),
     # live_out
+    (lambda d: module(d, 1).update(live_out=["dv"]), "modules[0].live_out: lacks ds, which score_grad makes and others use"),
+    (lambda d: module(d, 1).update(live_out=["ds"]), "modules[0].live_out: lacks dv"),
     (lambda d: module(d, 1).update(live_out=["dq"]), "modules[0].live_out[0]: modules 1..1 make no dq"),
     (lambda d: module(d, 1).update(live_out=["module_2.dq"]), "modules[0].live_out[0]: modules 1..1 make no module_2.dq"),
     (lambda d: module(d, 2).update(live_out=["dk", "dq", "dv"]), "modules[1].live_out: the last module's differs from final_outputs"),
     # composition
     (lambda d: d["composition_verification"]["shapes"][0].pop("SK"), "composition_verification.shapes[0]: gives no size for SK"),
     (lambda d: d["composition_verification"]["shapes"][0].update(ZZ=1), "composition_verification.shapes[0].ZZ: ZZ is no symbol"),
+    (lambda d: d.pop("composition_verification"), "composition_verification: is missing: 2 modules need seeds, shapes"),
+    (lambda d: d["composition_verification"].update(seeds=[3]), "composition_verification.seeds: has 1 of its own, needs 2"),
+    (lambda d: d["composition_verification"]["shapes"].pop(), "composition_verification.shapes: has 1 of its own, needs 2"),
+    (lambda d: d["composition_verification"]["shapes"][1].update(BH=1, SQ=16, SK=16), "shapes: has 1 of its own"),
     # nothing left to do
     (lambda d: module(d, 1).update(name="TODO"), "modules[0].name: TODO is left"),
     (lambda d: module(d, 1)["outputs"][0].update(shape=["TODO"]), "modules[0].outputs[0].shape[0]: TODO is left"),
@@ -203,6 +212,95 @@ def test_the_golden_must_take_and_return_the_same(tmp_path):
         "primary_inputs: are q, k, dout, causal; the golden takes k, q, dout, causal",
         "final_outputs: has 3; the golden returns 2",
     ]
+
+
+DESIGN = """---
+schema_version: "2.1"
+op_name: flash_bwd
+dynamic_axes: [SQ]
+---
+# flash_bwd
+Decision: module_count = 2{override}
+
+| module | heavy ops | boundary tensor (name, shape) | CU |
+|---|---|---|---|
+| M1 | products | `ds` [BH, SQ, SK] | 1.1 |
+| M2 | products | dq, dk | 0.9 |
+"""
+
+SPEC = """---
+schema_version: "1.0"
+op_name: flash_bwd
+supported_dtypes: [float32]
+p0_shapes:
+  - {{BH: 2, SQ: 128, SK: 128, D: 64}}
+tolerance:
+  float32: {{atol: 1.0e-5, rtol: 1.0e-5}}
+dynamic_axes: {dynamic}
+shape_constraints: {constraints}
+---
+# flash_bwd
+"""
+
+
+def operator(tmp_path, data, *, override="", design=DESIGN, spec=""):
+    """Return the contract of an operator that has a DESIGN.md, and a SPEC.md where one is given."""
+    folder = tmp_path / "custom" / "flash_bwd"
+    (folder / "eval").mkdir(parents=True)
+    (folder / "DESIGN.md").write_text(design.format(override=override))
+    if spec:
+        (folder / "SPEC.md").write_text(spec)
+    return write(folder / "eval", data)
+
+
+AGAINST_DESIGN = [
+    (lambda d: module(d, 1)["outputs"][0].update(name="score") or module(d, 1).update(live_out=["score", "dv"])
+        or module(d, 2)["inputs"][0].update(name="score"), "score_grad hands on score; DESIGN.md 0.5 gives M1 the boundary ds", False),
+    (lambda d: module(d, 1)["outputs"][0].update(name="score") or module(d, 1).update(live_out=["score", "dv"])
+        or module(d, 2)["inputs"][0].update(name="score"), "DESIGN.md 0.5 gives M1 the boundary ds; score_grad makes dv, score", False),
+    (lambda d: module(d, 2)["outputs"][1].update(name="dkey") or d["final_outputs"][1].update(name="dkey"), "gives M2 the boundary dk", False),
+    (lambda d: module(d, 1).update(cu=0.1), "modules[0].cu: score_grad has 0.1 units, too thin: 0.5 to 1.5 are allowed", True),
+    (lambda d: module(d, 2).update(cu=1.9), "modules[1].cu: qk_grad has 1.9 units, too thick", True),
+    (lambda d: module(d, 1).update(cu=1.3), "modules[0].cu: score_grad has 1.3 units; DESIGN.md 0.5 gives M1 1.1", False),
+    (lambda d: module(d, 2).pop("heavy_ops"), "modules[1].heavy_ops: qk_grad names no heavy op: name one or more of matmul", True),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("change", "expected", "advice"), AGAINST_DESIGN)
+def test_the_contract_is_held_to_the_design(data, tmp_path, change, expected, advice):
+    change(data)
+    lines = [finding.one_line() for finding in interfaces.check(operator(tmp_path / "a", data))]
+    assert any(expected in line for line in lines), lines
+    path = operator(tmp_path / "b", data, override=", override: the user wants two")
+    assert any(expected in finding.one_line() for finding in interfaces.check(path)) is not advice
+
+
+def test_a_contract_as_designed_is_clean_and_another_number_of_modules_is_not(data, tmp_path):
+    module(data, 1)["cu"], module(data, 2)["cu"] = 1.1, 0.9
+    assert interfaces.check(operator(tmp_path / "a", data)) == []
+    three = operator(tmp_path / "b", data, design=DESIGN.replace("module_count = 2", "module_count = 3"))
+    assert [f.one_line() for f in interfaces.check(three)] == ["modules: are 2; DESIGN.md 0.3 decides on 3: write that many"]
+
+
+@pytest.mark.parametrize(
+    ("dynamic", "constraints", "ragged"),
+    [
+        ("[SQ]", "[]", True),
+        ("[BH]", "[]", False),
+        ("[]", "[]", False),
+        ("[]", '["SK % 8 == 0"]', True),
+        ("[SQ]", '["SQ % 16 == 0"]', False),
+        ("[SQ]", '["SQ == SK"]', True),
+        ("[SQ]", '["a sentence for people"]', True),
+    ],
+)
+def test_a_composition_ends_in_a_partial_tile_where_the_operator_may(data, tmp_path, dynamic, constraints, ragged):
+    spec = SPEC.format(dynamic=dynamic, constraints=constraints)
+    data["composition_verification"]["shapes"][1].update(BH=3, SQ=48, SK=48)
+    lines = [finding.one_line() for finding in interfaces.check(operator(tmp_path / "a", data, spec=spec))]
+    assert any("composition_verification.shapes: none ends in a partial tile: give one of S" in line for line in lines) is ragged
+    data["composition_verification"]["shapes"][1].update(SQ=40, SK=40)
+    assert interfaces.check(operator(tmp_path / "b", data, spec=spec)) == []
 
 
 @settings(max_examples=150, deadline=None)

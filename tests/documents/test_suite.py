@@ -77,11 +77,22 @@ def test_an_empty_selection_is_never_a_verdict(tmp_path, options, words):
 
 
 def test_completeness_is_a_question_of_its_own(tmp_path):
-    cases = [case(f"{level}{n}", level, precision=level != 3) for level in range(1, 6) for n in range(2)]
+    cases = [case(f"{level}{n}", level, precision=level != 3, seed=n) for level in range(1, 6) for n in range(2)]
     path = write(tmp_path, cases[:-1])
     assert suite.load(path).cases
     problems = [finding.problem for finding in suite.check(path)]
-    assert problems == ["no case of level L3 checks precision", "level L5 has 1 case(s), needs 2"]
+    numbers = "different case(s) that compare numbers, needs 2"
+    assert problems == [f"level L3 has 0 {numbers}", "level L5 has 1 case(s), needs 2"]
+    cases[2]["precision"] = False
+    assert [f.problem for f in suite.check(write(tmp_path, cases))] == [f"level L2 has 1 {numbers}", f"level L3 has 0 {numbers}"]
+
+
+def test_two_names_for_the_same_inputs_are_one_case(tmp_path):
+    cases = [case(f"{level}{n}", level, seed=n) for level in range(1, 6) for n in range(2)]
+    assert suite.check(write(tmp_path, cases)) == []
+    cases[9].update(seed=0, atol=1e-9, rtol=1e-9)
+    problems = [finding.problem for finding in suite.check(write(tmp_path, cases))]
+    assert problems == ["level L5 has 1 different case(s) that compare numbers, needs 2"]
 
 
 INTERFACES = {

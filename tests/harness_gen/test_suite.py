@@ -11,9 +11,9 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from pypto_op.documents import constraints
 from pypto_op.documents import suite as suite_document
 from pypto_op.documents.interfaces import Port
-from pypto_op.harness import constraints
 from pypto_op.harness import suite as suite_cases
 from pypto_op.harness.evaluation import inputs_text
 from pypto_op.harness.material import Material, gather

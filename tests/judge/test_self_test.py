@@ -68,6 +68,10 @@ def _suite(change: Callable[[list[dict[str, object]]], object]) -> Callable[[OpW
 
 STRESS = {"target": "out", "expression": "x * x + y", "relative_gap": 1e-5, "seed": 42, "reached": 1e5}
 
+ON_DEVICE = "torch.randn((rows, width), dtype=torch.float32, device=DEVICE)"
+MOVED = (ON_DEVICE, "torch.randn((rows, width), dtype=torch.float32).to(DEVICE)")
+HIDDEN = (f"y = {ON_DEVICE}", "y = getattr(torch, 'ran' + 'dn')(rows, width)")
+
 FAULTS: dict[str, tuple[str, Callable[[OpWorkspace], None], str]] = {
     "runner-edited": ("runner", _edit("eval/adversarial_runner.py", "_compare = ", "_compare = print or "), "was changed"),
     "runner-missing": ("runner", lambda ws: ws.runner.unlink(), "cannot be read"),
@@ -79,6 +83,8 @@ FAULTS: dict[str, tuple[str, Callable[[OpWorkspace], None], str]] = {
     "inputs-unseeded": ("inputs", _edit("eval/test_inputs.py", 'torch.manual_seed(case.get("seed", 42))', "pass"), "same seed"),
     "inputs-fixed": ("inputs", _edit("eval/test_inputs.py", 'case.get("seed", 42)', "42"), "no case depends on its seed"),
     "inputs-shape": ("inputs", _edit("eval/test_inputs.py", "torch.randn((rows, width)", "torch.randn((width, rows)"), "shape"),
+    "inputs-on-host": ("inputs", _edit("eval/test_inputs.py", *MOVED), "torch.randn makes a tensor on the host: give device="),
+    "inputs-on-host-hidden": ("inputs", _edit("eval/test_inputs.py", *HIDDEN), "test_inputs.py:"),
     "golden-raises": ("golden", _edit("chain_golden.py", "return x * x + y", "raise ValueError(x)"), "ended with: exception"),
     "golden-arity": ("golden", _edit("chain_golden.py", "return x * x + y", "return x * x, y"), "returns 2 output(s)"),
     "golden-shape": ("golden", _edit("chain_golden.py", "return x * x + y", "return (x * x + y).t()"), "the contract says"),
@@ -90,7 +96,7 @@ FAULTS: dict[str, tuple[str, Callable[[OpWorkspace], None], str]] = {
     ),
     "outputs-too-small": ("planted_faults", _edit("chain_golden.py", "x * x + y", "(x * x + y) * 1e-9"), "all zero"),
     "no-cancellation": ("cancellation", _edit("chain_golden.py", "x * x + y", "x * x - y"), "no L5 case has cancellation_stress"),
-    "cancels-no-more": ("cancellation", _suite(lambda cases: cases[-1].update(cancellation_stress=STRESS)), "as is recorded"),
+    "cancels-no-more": ("cancellation", _suite(lambda cases: cases[-1].update(cancellation_stress=STRESS)), "times as it says"),
     "composition": ("composition", _edit("modules/chain_module12_golden.py", "square + y", "square - y"), "FAILED"),
 }
 

@@ -393,7 +393,8 @@ class Operator:
         self.write("GOLDEN_PERF_REPORT.md", GOLDEN_PERF_REPORT)
 
     def architecture(self):
-        rows = "\n".join(f"| M{k} | | x | t{k} [N, D] | 0.04 |" for k in range(1, self.n + 1))
+        names = ("squared", "out")[-self.n :]
+        rows = "\n".join(f"| M{k} | | x | {name} [N, D] | 0.04 |" for k, name in enumerate(names, 1))
         override = "" if self.n == 1 else "\nOverride reason: the team's exercise in the staged path"
         self.write("DESIGN.md", DESIGN, rows=rows, override=override)
 

@@ -4,6 +4,7 @@ import re
 
 import libcst as cst
 
+from pypto_op import self_contained
 from pypto_op.vocabulary import Artifact, Severity
 from pypto_op_lint.examples import GOLDEN
 from pypto_op_lint.facts.values import Cls, Const, Instance, Path, Table
@@ -18,16 +19,19 @@ _METHODS = frozenset({"t", "t_", "adjoint"})
 
 
 class GoldenPureTorch(Rule):
-    """The golden uses pypto, `.T` or `.t()`.
+    """The golden uses pypto, `.T` or `.t()`, or a module golden does not stand alone.
 
     What it does:
         Reports every import of pypto or of an implementation, functions and importlib included; the attributes `.T`, `.mT`,
         `.H` and `.mH` of a tensor; calls of `.t()`, `.t_()` and `.adjoint()` without arguments, `torch.t(x)` and
-        `torch.adjoint(x)`. What says its axes (`transpose`, `permute`, `swapaxes`) may stay.
+        `torch.adjoint(x)`. What says its axes (`transpose`, `permute`, `swapaxes`) may stay. In a module golden also whatever
+        leads to another file: imports of anything but torch, math and the computing parts of the standard library, `open`,
+        `exec`, `torch.load`, `sys.modules`.
 
     Why:
         The golden is the truth that the kernel is measured with: it must not share code with it. `.T`, `.t()` and their
-        like have no counterpart in pypto and hide a layout change from the inventory.
+        like have no counterpart in pypto and hide a layout change from the inventory. A golden of M_1..M_k that calls the
+        operator's golden makes composition compare a golden with itself.
 
     Example:
         def scores_golden(q, k):
@@ -58,6 +62,7 @@ class GoldenPureTorch(Rule):
         Valid(GOLDEN.replace("(x):", "(x, sizes, p):").replace("torch.exp(x)", "torch.exp(x) * p.H"), artifact=Artifact.GOLDEN),
         Valid(GOLDEN.replace("torch.exp(x)", "x.swapaxes(-1, -2)"), artifact=Artifact.GOLDEN),
         Valid("from pypto_helpers_of_ours import scale\n" + GOLDEN, artifact=Artifact.GOLDEN),
+        Valid("import functools\nimport math\n" + GOLDEN, artifact=Artifact.MODULE_GOLDEN, phase=1),
     ]
     INVALID = [
         Invalid("import pypto\n" + GOLDEN, artifact=Artifact.GOLDEN, lines=(1,)),
@@ -71,6 +76,10 @@ class GoldenPureTorch(Rule):
         Invalid(GOLDEN.replace("torch.exp(x)", "torch.exp(x).H"), artifact=Artifact.GOLDEN),
         Invalid(GOLDEN.replace("torch.exp(x)", "x.adjoint()"), artifact=Artifact.GOLDEN),
         Invalid(GOLDEN.replace("torch.exp(x)", 'getattr(x, "mT")'), artifact=Artifact.GOLDEN),
+        Invalid("from demo_golden import demo_golden\n" + GOLDEN, artifact=Artifact.MODULE_GOLDEN, phase=1, lines=(1,)),
+        Invalid("from demo_module1_golden import other\n" + GOLDEN, artifact=Artifact.MODULE_GOLDEN, phase=2),
+        Invalid(GOLDEN.replace("torch.exp(x)", 'torch.load("x.pt")'), artifact=Artifact.MODULE_GOLDEN, phase=1),
+        Invalid(GOLDEN.replace("    return", "    exec(SOURCE)\n    return"), artifact=Artifact.MODULE_GOLDEN, phase=1),
     ]
 
     def visit_Attribute(self, site: Site) -> None:
@@ -104,7 +113,11 @@ class GoldenPureTorch(Rule):
         self.report(site, f"`{self.code(site.node)}` transposes in a way that pypto does not have")
 
     def check_file(self) -> None:
-        """Imports."""
+        """Imports, and what else leads out of a module golden."""
+        if self.unit.artifact is Artifact.MODULE_GOLDEN:
+            for line, what in sorted(set(self_contained.reaches_out(self.unit.text))):
+                self.report(line, f"a module golden stands alone; it {what}", hint=self_contained.REMEDY)
+            return
         for site, name in imported(self.facts):
             if components(name)[0] == "pypto":
                 self.report(site, "the golden imports pypto")

@@ -1,7 +1,8 @@
 """Runs what is trusted but can fail: an operator's goldens and its `eval/test_inputs.py`.
 
 In a process of its own, with the host shim on a machine without NPU, the same limits as a candidate, and no
-fence: a golden may import what it likes. It never shares a process with a candidate.
+fence: the operator's golden may import what it likes. It never shares a process with a candidate. A module golden
+stands alone: it gets a process in which nothing else of the workspace is or can be loaded.
 """
 
 from __future__ import annotations
@@ -12,9 +13,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from pypto_op import self_contained
 from pypto_op.backends import sim
 from pypto_op.backends.base import DEFAULT_LIMITS, Limits, RunResult
-from pypto_op.backends.session import Plan, WorkerSession, enclosure_document
+from pypto_op.backends.session import Plan, WorkerSession, enclosure_document, hidden_from_candidates
 from pypto_op.errors import ContractError
 from pypto_op.vocabulary import Outcome
 from pypto_op.workspace import OpWorkspace
@@ -38,11 +40,13 @@ class ReferenceSession:
     Args:
         workspace: the operator.
         limits: memory and time of each call; `startup_seconds` does not matter, since files load within a call.
+        alone: a module golden: the process loads this file and nothing else of the workspace, so it makes no inputs.
     """
 
-    def __init__(self, workspace: OpWorkspace, *, limits: Limits = DEFAULT_LIMITS) -> None:
+    def __init__(self, workspace: OpWorkspace, *, limits: Limits = DEFAULT_LIMITS, alone: Path | None = None) -> None:
         self._workspace = workspace
         self._limits = limits
+        self._alone = None if alone is None else Path(os.path.realpath(alone))
         self._worker: WorkerSession | None = None
 
     def __enter__(self) -> ReferenceSession:
@@ -158,9 +162,21 @@ class ReferenceSession:
         message["file"] = os.path.realpath(file)
         if self._worker is None:
             tools = sim.prepare()
-            plan = Plan({"enclose": True, "role": "reference", "device": {}}, tools.start)
+            document: dict[str, Any] = {"enclose": True, "role": "reference", "device": {}}
+            if self._alone is not None:
+                self_contained.check(self._alone)
+                document["alone"] = {"file": str(self._alone), "workspace": str(self._workspace.root)}
+            plan = Plan(document, tools.start)
             self._worker = WorkerSession(plan, self._workspace, self._limits, file.name)
-            enclosure = enclosure_document(self._worker.scratch, [], trusted=True)
+            enclosure = enclosure_document(self._worker.scratch, self._hidden(), trusted=True)
             self._worker.plan = Plan({**plan.document, "enclosure": enclosure}, plan.launch)
         self._worker.file_name = file.name
         return self._worker.ask(message, inputs)
+
+    def _hidden(self) -> list[Path]:
+        """Return what a module golden finds empty, where the machine has name spaces: every other file of the operator."""
+        if self._alone is None:
+            return []
+        files = [*self._workspace.root.glob("*.py"), *self._workspace.modules_dir.glob("*.py")]
+        hidden = dict.fromkeys([*hidden_from_candidates(self._workspace), *files])
+        return [path for path in hidden if Path(os.path.realpath(path)) != self._alone]

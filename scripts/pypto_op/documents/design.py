@@ -13,10 +13,16 @@ from pypto_op.documents.schema import Finding
 from pypto_op.documents.tolerance import policy_of
 from pypto_op.errors import ContractError
 from pypto_op.policy import Policy
-from pypto_op.vocabulary import DTYPE_ALIASES, Decomposition
+from pypto_op.vocabulary import DTYPE_ALIASES, DTYPES, LEAST_CU, MOST_CU, Decomposition
 
 _DECISION = re.compile(r"(?:Decision|决策|判定)\b.*?module_count\W*?[=:：]\W*?(\d+)", re.IGNORECASE)
 _OVERRIDE = re.compile(r"\boverride(?:\s+reason)?\W*?[:：]\s*(\S.*)", re.IGNORECASE)
+_SHAPE = re.compile(r"\[[^\]]*\]|\([^()]*(?:\([^()]*\)[^()]*)*\)")
+_QUOTED = re.compile(r"`\s*([A-Za-z_]\w*)\s*`")
+_BARE = re.compile(rf"[\s*]*([A-Za-z_]\w*)[\s*:]*(?:{'|'.join((*DTYPES, *DTYPE_ALIASES))})?[\s*]*\Z")
+_BETWEEN = re.compile(r",|;|/|<br>|\band\b|和|、")
+_NO_NAME = frozenset({"none", "output", "outputs", "final", "tbd"})
+_UNITS = re.compile(r"(?<![\d.])\d+(?:\.\d+)?(?![\d.])")
 _LEVEL = re.compile(r"decomposition_level\W*?[=:：]\W*?(L0|L1|single|staged)\b", re.IGNORECASE)
 
 
@@ -48,6 +54,21 @@ class Design:
     def decomposition(self) -> Decomposition:
         """`single` for one module, else `staged`."""
         return Decomposition.SINGLE if self.module_count == 1 else Decomposition.STAGED
+
+
+@dataclass(frozen=True)
+class ModuleRow:
+    """A row of the table of section 0.5.
+
+    Attributes:
+        boundary: names of the tensors that leave the module, in the order written.
+        units: its complexity units, or None where no number stands.
+        line: of the file.
+    """
+
+    boundary: tuple[str, ...]
+    units: float | None
+    line: int
 
 
 def load(path: Path | str) -> Design:
@@ -84,7 +105,7 @@ def check(path: Path | str) -> list[Finding]:
         design = load(path)
     except ContractError as error:
         return [*found, Finding(error.where or "", error.problem)]
-    found += _module_table(document, design.module_count)
+    found += _module_table(document, design)
     found += _against_golden(document, design)
     return found
 
@@ -138,20 +159,80 @@ def _agree(document: Document, count: int) -> None:
         raise ContractError(f"is {stated}, section 0.3 decides on {count}", file=document.path, where="module_count")
 
 
-def _module_table(document: Document, count: int) -> Iterator[Finding]:
-    """With N >= 2 modules there is a table of N rows, which names the boundaries between them."""
+def module_rows(path: Path | str) -> tuple[ModuleRow, ...]:
+    """Return the rows M1..MN of section 0.5, () where there is no table of N rows.
+
+    Raises:
+        ContractError: as `load`.
+    """
+    document = front_matter.load(path, "design")
+    return _rows(document, _decision(document)[0])
+
+
+def out_of_band(module: str, units: float) -> str:
+    """Say that a module is too thin or too thick (R6), and who mends it; "" when it is neither."""
+    if LEAST_CU <= units <= MOST_CU:
+        return ""
+    what = "thin" if units < LEAST_CU else "thick"
+    return f"{module} has {units:g} units, too {what}: {LEAST_CU:g} to {MOST_CU:g} are allowed; let the architect cut anew in 0.5"
+
+
+def _module_table(document: Document, design: Design) -> Iterator[Finding]:
+    """With N >= 2 modules there is a table of N rows, which names the boundaries between them and the units of each."""
+    count = design.module_count
     if count == 1:
         return
-    tables = [
-        table
-        for table in markdown.tables(document.body)
-        if table.column("module", "模块") is not None and table.column("boundary", "边界") is not None
-    ]
+    tables = _module_tables(document)
     if not tables:
         yield Finding("section 0.5", f"no table with the columns module and boundary for {count} modules")
     elif all(len(table.rows) != count for table in tables):
         line = document.body_line + tables[0].line - 1
         yield Finding("section 0.5", f"the module table has {len(tables[0].rows)} rows, not {count}", line)
+    for number, row in enumerate(_rows(document, count), 1):
+        if not row.boundary and number < count:
+            yield Finding("section 0.5", f"M{number} names no boundary tensor: write `name` [shape]", row.line)
+        if design.override:
+            continue
+        if row.units is None:
+            yield Finding("section 0.5", f"M{number} has no units: add a column CU", row.line)
+        elif out_of_band(f"M{number}", row.units):
+            yield Finding("section 0.5", out_of_band(f"M{number}", row.units), row.line)
+
+
+def _module_tables(document: Document) -> list[markdown.Table]:
+    return [
+        table
+        for table in markdown.tables(document.body)
+        if table.column("module", "模块") is not None and table.column("boundary", "边界") is not None
+    ]
+
+
+def _rows(document: Document, count: int) -> tuple[ModuleRow, ...]:
+    table = next((table for table in _module_tables(document) if len(table.rows) == count), None)
+    if table is None:
+        return ()
+    boundary = table.column("boundary", "边界")
+    units = next(
+        (n for n, title in enumerate(table.header) if {"cu", "units", "单元"} & set(re.split(r"\W+", title.casefold()))), None
+    )
+    assert boundary is not None  # `_module_tables` looked for it
+    first = document.body_line + table.line + 1
+    return tuple(
+        ModuleRow(_names_in(row[boundary]), None if units is None else _number_in(row[units]), first + n)
+        for n, row in enumerate(table.rows)
+    )
+
+
+def _names_in(cell: str) -> tuple[str, ...]:
+    """Return the tensors that a cell names: what stands in backticks, else each name with its shape taken away."""
+    quoted = _QUOTED.findall(_SHAPE.sub(" ", cell))
+    bare = [match[1] for part in _BETWEEN.split(_SHAPE.sub(" ", cell)) if (match := _BARE.match(part))]
+    return tuple(dict.fromkeys(name for name in quoted or bare if name.casefold() not in _NO_NAME))
+
+
+def _number_in(cell: str) -> float | None:
+    match = _UNITS.search(cell)
+    return float(match[0]) if match else None
 
 
 def _against_golden(document: Document, design: Design) -> Iterator[Finding]:

@@ -183,7 +183,17 @@ def check(path: Path | str) -> list[Finding]:
     folder = path.parent.parent
     if folder.parent.name == OPERATORS_DIR and data["op"] != folder.name:
         found.append(Finding("op", f"{data['op']!r} is not the name of the directory, {folder.name!r}"))
+    if not found:
+        found = _against_the_others(data, folder)
     return found + schema.left_to_do(data)
+
+
+def _against_the_others(data: Mapping[str, Any], folder: Path) -> list[Finding]:
+    """Hold the contract to DESIGN.md and SPEC.md of the same operator, where they are."""
+    from pypto_op.documents import decomposition, ragged
+
+    made = build(data)
+    return [*decomposition.findings(data, made, folder / "DESIGN.md"), *ragged.findings(made, folder / "SPEC.md")]
 
 
 def check_signature(interfaces: Interfaces, ws: OpWorkspace) -> list[Finding]:

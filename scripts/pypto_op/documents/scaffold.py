@@ -16,11 +16,12 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from pypto_op.documents import design, golden, spec
+from pypto_op.documents import constraints, design, golden, ragged, spec
+from pypto_op.documents.design import ModuleRow
 from pypto_op.documents.spec import Spec
 from pypto_op.errors import ContractError, InfraError
 from pypto_op.policy import get_policy
-from pypto_op.vocabulary import DTYPE_ALIASES, DTYPES
+from pypto_op.vocabulary import DTYPE_ALIASES, DTYPES, HEAVY_OPS
 from pypto_op.workspace import OPERATORS_DIR, OpWorkspace, check_op_name, check_runnable
 
 _DOCUMENTS = ("SPEC.md", "API_REPORT.md", "DESIGN.md", "MEMORY.md")
@@ -33,6 +34,8 @@ from pypto_op.compare import detailed_tensor_compare
 
 __all__ = ["detailed_tensor_compare"]
 '''
+_LARGEST_PARTIAL = 1 << 10
+"""A partial tile beyond this size would only make goldens slow."""
 _TEST_DEPTH = 8
 """How many folders the preamble of the tests climbs in search of the comparison."""
 
@@ -110,18 +113,18 @@ def new_interfaces(ws: OpWorkspace, modules: int | None = None) -> str:
         raise ContractError(f"{count} modules", remedy="an operator has 1 to 32")
     if not signature.parameters:
         raise ContractError("the golden has no parameters", file=ws.golden)
-    results = signature.returns or 1
-    outputs = [f"out{n}" for n in range(results)] if results > 1 else ["out"]
+    made, final = _modules(signature, count, _rows(ws, count))
     atol, rtol = _tolerance(known)
     context = {
         "op": ws.name,
         "golden": ws.golden_name(),
         "inputs": [_input(name, known) for name in signature.parameters],
-        "modules": [_module(k, count, signature.parameters, outputs) for k in range(1, count + 1)],
-        "final": [{"name": name, "source": f"module_{count}"} for name in outputs],
+        "modules": made,
+        "final": final,
+        "heavy": ", ".join(HEAVY_OPS),
         "atol": repr(atol),
         "rtol": repr(rtol),
-        "shapes": [shape for shape in (known.p0_shapes if known else ()) if _by_symbol(shape)],
+        "shapes": _composition_shapes(known),
     }
     return _render("module_interfaces.yaml.j2", context)
 
@@ -195,12 +198,51 @@ def _input(name: str, known: Spec | None) -> dict[str, str]:
     return {"name": name, "shape": "[TODO]", "dtype": dtype}
 
 
-def _module(k: int, count: int, parameters: Sequence[str], outputs: Sequence[str]) -> dict[str, Any]:
-    inputs = [{"name": name, "source": "primary"} for name in parameters] if k == 1 else []
-    if k > 1:
-        inputs = [{"name": f"boundary{k - 1}", "source": f"module_{k - 1}"}]
-    made = list(outputs) if k == count else [f"boundary{k}"]
-    return {"id": k, "name": f"module{k}", "inputs": inputs, "outputs": made}
+def _rows(ws: OpWorkspace, count: int) -> tuple[ModuleRow, ...]:
+    """Return the modules that DESIGN.md 0.5 describes; () where it does not describe `count` of them."""
+    try:
+        rows = design.module_rows(ws.design)
+    except ContractError:
+        return ()
+    return rows if count > 1 and len(rows) == count else ()
+
+
+def _modules(
+    signature: golden.Signature, count: int, rows: Sequence[ModuleRow]
+) -> tuple[list[dict[str, Any]], list[dict[str, str]]]:
+    """Return modules and final outputs: boundaries are called as in DESIGN.md 0.5, and by number where it is silent."""
+    results = signature.returns or 1
+    last = rows[-1].boundary if rows else ()
+    final = list(last) if len(last) == results else [f"out{n}" for n in range(results)] if results > 1 else ["out"]
+    maker: dict[str, int] = {}
+    modules: list[dict[str, Any]] = []
+    for k in range(1, count + 1):
+        named = rows[k - 1].boundary if rows and k < count else ()
+        made = [name for name in (final if k == count else named or (f"boundary{k}",)) if name not in maker]
+        maker.update(dict.fromkeys(made, k))
+        inputs = [{"name": name, "source": "primary"} for name in signature.parameters] if k == 1 else []
+        if k > 1:
+            before = modules[-1]["outputs"]
+            handed = [name for name in before if name not in final] or before
+            inputs = [{"name": name, "source": f"module_{k - 1}"} for name in handed]
+        units = rows[k - 1].units if rows else None
+        modules.append({"id": k, "name": f"module{k}", "inputs": inputs, "outputs": made, "units": units})
+    return modules, [{"name": name, "source": f"module_{maker[name]}"} for name in final]
+
+
+def _composition_shapes(known: Spec | None) -> list[dict[str, int]]:
+    """Return the P0 shapes, and the first of them with dynamic axes that end in a partial tile where SPEC.md allows such."""
+    shapes = [dict(shape) for shape in (known.p0_shapes if known else ()) if isinstance(shape, Mapping) and _by_symbol(shape)]
+    if known is None or not shapes:
+        return []
+    partial = dict(shapes[0])
+    for number, axis in enumerate(axis for axis in known.dynamic_axes if axis in partial):
+        low, high = known.axis_ranges.get(axis, (1, _LARGEST_PARTIAL))
+        for size in range(max(low, ragged.TILE + 1 + number), min(high, _LARGEST_PARTIAL) + 1):
+            if ragged.is_ragged(size) and constraints.satisfied(known.shape_constraints, {**partial, axis: size}):
+                partial[axis] = size
+                break
+    return shapes if partial in shapes else [*shapes, partial]
 
 
 def _by_symbol(shape: object) -> bool:

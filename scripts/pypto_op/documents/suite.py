@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 
 LEAST_PER_LEVEL = 2
 """Cases that a complete suite has per level (verifier seed, B.2)."""
+
+_NOT_MADE_OF = frozenset({"id", "level", "precision", "atol", "rtol", "policy", "twin"})
+"""Keys of a case that say how it is judged, not what its inputs are."""
 
 Case = dict[str, Any]
 
@@ -110,18 +114,31 @@ def check(path: Path | str) -> list[Finding]:
 
 
 def check_complete(suite: Suite) -> list[Finding]:
-    """Return what a complete suite has and this one lacks: two cases per level, and numbers above L1.
+    """Return what a complete suite has and this one lacks: two cases per level, above L1 two whose numbers are compared.
 
-    Not part of `load`: an incomplete suite still judges what it covers.
+    Cases that differ in name and tolerance only count once. Not part of `load`: an incomplete suite still judges what it
+    covers.
     """
     found = []
     for level in Level:
         cases = [case for case in suite.cases if case["level"] == level.value]
         if len(cases) < LEAST_PER_LEVEL:
             found.append(Finding("cases", f"level {level} has {len(cases)} case(s), needs {LEAST_PER_LEVEL}"))
-        if level is not Level.L1 and cases and not any(case["precision"] for case in cases):
-            found.append(Finding("cases", f"no case of level {level} checks precision"))
+            continue
+        compared = cases if level is Level.L1 else [case for case in cases if case["precision"]]
+        distinct = len({_what_runs(case) for case in compared})
+        if distinct < LEAST_PER_LEVEL:
+            kind = "different case(s)" if level is Level.L1 else "different case(s) that compare numbers"
+            found.append(Finding("cases", f"level {level} has {distinct} {kind}, needs {LEAST_PER_LEVEL}"))
     return found
+
+
+def _what_runs(case: Case) -> str:
+    """Return what `make_inputs` sees of a case, as text: its shape, dtype, seed and knobs."""
+    kept = {
+        key: value for key, value in case.items() if key not in ("id", "level", "precision", "atol", "rtol", "policy", "twin")
+    }
+    return json.dumps(kept, sort_keys=True, default=str)
 
 
 def build(data: Mapping[str, Any], source: str) -> Suite:

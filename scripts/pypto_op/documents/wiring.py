@@ -8,6 +8,10 @@ from typing import Any
 from pypto_op.documents import shape_expr
 from pypto_op.documents.schema import Finding
 from pypto_op.errors import ContractError
+from pypto_op.vocabulary import HEAVY_OPS
+
+LEAST_SEEDS = LEAST_SHAPES = 2
+"""What a composition is verified on, at least."""
 
 Data = Mapping[str, Any]
 
@@ -152,6 +156,52 @@ def _modules_have_a_backbone(data: Data) -> Iterator[Finding]:
             yield Finding(f"modules[{i}].heavy_ops", "a module without a heavy op: merge it with its neighbour")
 
 
+def _heavy_ops_are_heavy(data: Data) -> Iterator[Finding]:
+    """R2 to R4: a light operation, `view` or `assemble` carries no module."""
+    for i, module in enumerate(data["modules"]):
+        for n, word in enumerate(module.get("heavy_ops", [])):
+            if not is_heavy(word) and "TODO" not in word:
+                allowed = ", ".join(HEAVY_OPS)
+                place = f"modules[{i}].heavy_ops[{n}]"
+                yield Finding(place, f"{word!r} is no heavy op: use one of {allowed}, also qualified (online_softmax)")
+
+
+def is_heavy(word: str) -> bool:
+    """Whether a word of `heavy_ops` is one of `HEAVY_OPS`, with or without a qualifier before or after it."""
+    parts = word.strip().casefold().replace("-", "_").replace(" ", "_").split("_")
+    kinds = [kind.split("_") for kind in HEAVY_OPS]
+    return any(parts[: len(kind)] == kind or parts[-len(kind) :] == kind for kind in kinds)
+
+
+def _composition_is_declared(data: Data) -> Iterator[Finding]:
+    """Several modules are put together again on two seeds and two shapes at least."""
+    if len(data["modules"]) < 2:
+        return
+    declared = data.get("composition_verification")
+    if declared is None:
+        yield Finding("composition_verification", f"is missing: {len(data['modules'])} modules need seeds, shapes, atol and rtol")
+        return
+    distinct = {tuple(sorted(sizes.items())) for sizes in declared["shapes"] if isinstance(sizes, Mapping)}
+    for key, count, least in (("seeds", len(declared["seeds"]), LEAST_SEEDS), ("shapes", len(distinct), LEAST_SHAPES)):
+        if count < least:
+            yield Finding(f"composition_verification.{key}", f"has {count} of its own, needs {least} at least")
+
+
+def _live_out_is_whole(data: Data) -> Iterator[Finding]:
+    """Whatever module k makes is compared at boundary k: every output has a consumer, and nobody looks at it later."""
+    outputs = _outputs(data)
+    for i, module in enumerate(data["modules"]):
+        if "live_out" not in module:
+            continue
+        keys = {live_out_key(reference, module["id"], outputs) for reference in module["live_out"]}
+        for output in module["outputs"]:
+            if (module["id"], output["name"]) not in keys:
+                yield Finding(
+                    f"modules[{i}].live_out",
+                    f"lacks {output['name']}, which {module['name']} makes and others use: it would never be compared; add it",
+                )
+
+
 def _live_out_exists(data: Data) -> Iterator[Finding]:
     """Whatever wrapper k returns was made by modules 1..k; the last wrapper returns the final outputs."""
     outputs = _outputs(data)
@@ -209,5 +259,8 @@ RULES: tuple[Callable[[Data], Iterator[Finding]], ...] = (
     _outputs_are_used,
     _shapes_parse,
     _modules_have_a_backbone,
+    _heavy_ops_are_heavy,
+    _composition_is_declared,
     _live_out_exists,
+    _live_out_is_whole,
 )

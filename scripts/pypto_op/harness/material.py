@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pypto_op.documents import default_suite, shape_expr
+from pypto_op.documents import constraints, default_suite, shape_expr
 from pypto_op.documents import interfaces as interfaces_document
 from pypto_op.documents import spec as spec_document
 from pypto_op.documents.interfaces import Interfaces, Port
 from pypto_op.documents.reading import read_text, read_yaml
 from pypto_op.documents.spec import Spec
 from pypto_op.errors import ContractError
-from pypto_op.harness import constraints, contractions, golden_scan
+from pypto_op.harness import contractions, golden_scan
 from pypto_op.harness.golden_scan import Scan
 from pypto_op.workspace import OpWorkspace
 

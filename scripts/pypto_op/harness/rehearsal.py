@@ -159,8 +159,9 @@ def _stressed(session: ReferenceSession, ws: OpWorkspace, case: Case) -> _Tried 
 
 
 def _same_stress(case: Case, others: Sequence[Case]) -> bool:
-    """Whether another case has the same recipe: the worst sum is often one that has its own case."""
-    return KEY in case and any(case[KEY]["recipe"] == other[KEY]["recipe"] for other in others if KEY in other)
+    """Whether another case is about the same expression by the same recipe: the worst sum is often one that has its own."""
+    same_keys = ("recipe", "expression")
+    return KEY in case and any(all(case[KEY][k] == other[KEY][k] for k in same_keys) for other in others if KEY in other)
 
 
 def _tried(session: ReferenceSession, ws: OpWorkspace, case: Case) -> _Tried | str:

@@ -15,9 +15,9 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from pypto_op.documents import constraints
 from pypto_op.documents.default_suite import free_names
 from pypto_op.documents.suite import LEAST_PER_LEVEL
-from pypto_op.harness import constraints
 from pypto_op.harness.material import FLOATS, INTEGERS, Material, Sizes, symbols_of
 from pypto_op.stress.author import RELATIVE_GAP
 from pypto_op.vocabulary import Level
@@ -291,7 +291,7 @@ def _cancellation(maker: _Maker) -> None:
     material = maker.material
     dtypes = [word for word in FLOATS if word in material.spec.supported_dtypes]
     target = material.interfaces.final_outputs[0].name
-    expressions = [found.expression for found in material.scan.subtractions[:_MOST_STRESSES]] + [WORST_SUM]
+    expressions = [found.expression for found in material.scan.subtractions] + [WORST_SUM]
     for number, expression in enumerate(expressions if material.floating else []):
         stress = {"target": target, "expression": expression, "relative_gap": RELATIVE_GAP, "seed": SEEDS[0]}
         maker.add(

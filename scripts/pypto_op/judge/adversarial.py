@@ -90,7 +90,7 @@ def load_truth_golden(op_dir: str, op_name: str, suffix: str) -> Callable[..., t
         from pypto_op.backends.reference import ReferenceSession
         from pypto_op.judge.reasons import place_in
 
-        with ReferenceSession(workspace) as session:
+        with ReferenceSession(workspace, alone=file) as session:
             result = session.golden(primary_inputs, function=function, file=file)
         if result.outcome is not Outcome.OK:
             place = place_in(result.detail)

@@ -1,7 +1,8 @@
 """Composition (verifier seed, composition mode): do the modules, put together, still compute the operator?
 
 The cumulative golden of M_1..M_N is compared with the operator's own golden, on every seed and shape that
-module_interfaces.yaml names under `composition_verification`. Both are plain torch; no kernel runs.
+module_interfaces.yaml names under `composition_verification`, and in every floating dtype of SPEC.md, each with its own
+tolerance. Both are plain torch, each in a process of its own; no kernel runs.
 """
 
 from __future__ import annotations
@@ -49,39 +50,45 @@ def compose(ws: OpWorkspace, *, limits: Limits = DEFAULT_LIMITS) -> dict[str, An
 
     Returns:
         schema_version, op_name, status, pairs, summary, sentence (the verifier's words), hashes, and triples: one
-        {seed, shape, tensor, all_close, max_abs_diff, max_rel_diff} per seed, shape and output.
+        {seed, shape, dtype, tensor, all_close, max_abs_diff, max_rel_diff} per seed, shape, dtype and output.
 
     Raises:
         ContractError, InfraError: as `compare_goldens`.
     """
     wiring = interfaces_document.load(ws.interfaces)
-    if wiring.composition is None or not wiring.composition.seeds or not wiring.composition.shapes:
+    if wiring.composition is None:
         raise ContractError(
             "names no seed and shape to compose on",
             file=ws.interfaces,
             where="composition_verification",
             remedy="add seeds and shapes",
         )
-    hashes = composition_hashes(ws, len(wiring.modules))
-    policy = _policy(ws, wiring.composition)
-    cases = _cases(wiring, wiring.composition)
+    n = len(wiring.modules)
+    hashes = composition_hashes(ws, n)
+    policies = tolerances(ws, wiring)
+    cases = [case for dtype in policies for case in _cases(wiring.composition, dtype)]
     triples: list[dict[str, Any]] = []
     summary = ""
-    with ReferenceSession(ws, limits=limits) as session:
+    with (
+        ReferenceSession(ws, limits=limits) as session,
+        ReferenceSession(ws, limits=limits, alone=ws.module_golden(n)) as composed,
+    ):
         for case in cases:
-            comparison = _compared(session, ws, wiring, case, policy)
-            place = {"seed": case["seed"], "shape": case["shape"]}
+            dtype = case["dtype"]["default"]
+            comparison = _compared(session, composed, ws, wiring, case, policies[dtype])
+            place = {"seed": case["seed"], "shape": case["shape"], "dtype": dtype}
             triples += [{**place, **_row(leaf)} for leaf in comparison.per_tensor] or [{**place, **_NOTHING}]
             if not comparison.all_close:
-                summary = summary or " ".join(f"seed {case['seed']}, shape {case['shape']}: {comparison.message}".split())[:600]
+                where = f"seed {case['seed']}, shape {case['shape']}, {dtype}"
+                summary = summary or " ".join(f"{where}: {comparison.message}".split())[:600]
     status = Status.FAIL if summary else Status.PASS
     return {
         "schema_version": 1,
         "op_name": ws.name,
         "status": str(status),
-        "pairs": len(cases),
+        "pairs": len(cases) // len(policies),
         "summary": summary,
-        "sentence": _sentence(ws, len(wiring.modules), len(cases), triples),
+        "sentence": _sentence(ws, n, len(cases) // len(policies), triples),
         "hashes": hashes,
         "triples": triples,
     }
@@ -107,27 +114,40 @@ def _sentence(ws: OpWorkspace, n: int, pairs: int, triples: Sequence[Mapping[str
     return f"Composition verification FAILED. Failing pair: seed={bad['seed']} shape={bad['shape']} tensor={bad['tensor']}."
 
 
-def _policy(ws: OpWorkspace, composition: Composition) -> Policy:
-    """Return the contract's tolerance; it may not allow what SPEC.md allows for no dtype."""
-    spec = spec_document.load(ws.spec).policy()
-    if spec.name == "allclose":
-        rows = spec.as_dict()["per_dtype"].values()
-        for bound in ("atol", "rtol"):
-            if getattr(composition, bound) > max(row[bound] for row in rows):
-                raise ContractError(
-                    f"{bound} allows more than SPEC.md does for any dtype",
-                    file=ws.interfaces,
-                    where=f"composition_verification.{bound}",
-                    remedy="tighten it",
-                )
-    return get_policy({"name": "allclose", "atol": composition.atol, "rtol": composition.rtol})
+def tolerances(ws: OpWorkspace, wiring: Interfaces) -> dict[str, Policy]:
+    """Return dtype -> tolerance for each floating dtype that SPEC.md supports: that dtype's own, never a looser one's.
+
+    The contract's pair is about its own dtype (that of its first floating input, as far as SPEC.md supports it), and may be
+    tighter than SPEC.md there. A SPEC.md whose policy knows no atol and rtol is held to `allclose@1`.
+
+    Raises:
+        ContractError: SPEC.md is broken, or the contract's pair allows more than SPEC.md does for its dtype.
+    """
+    composition = wiring.composition
+    assert composition is not None  # the caller looked
+    spec = spec_document.load(ws.spec)
+    policy = spec.policy() if spec.policy().name == "allclose" else get_policy("allclose@1")
+    supported = [dtype for dtype in spec.supported_dtypes if "float" in dtype] or ["float32"]
+    inputs = [port.dtype for port in wiring.primary_inputs if port.dtype in supported]
+    own = inputs[0] if inputs else supported[0]
+    pairs = {dtype: policy.for_dtype(dtype) for dtype in supported}
+    for bound in ("atol", "rtol"):
+        allowed, given = pairs[own][bound], getattr(composition, bound)
+        if given > allowed * (1 + 1e-9):
+            raise ContractError(
+                f"{bound} is {given:g}; SPEC.md allows {allowed:g} for {own}, in which the goldens are compared",
+                file=ws.interfaces,
+                where=f"composition_verification.{bound}",
+                remedy=f"write {allowed:g} or less",
+            )
+    pairs[own] = {"atol": composition.atol, "rtol": composition.rtol}
+    return {dtype: get_policy({"name": "allclose", "atol": pair["atol"], "rtol": pair["rtol"]}) for dtype, pair in pairs.items()}
 
 
-def _cases(wiring: Interfaces, composition: Composition) -> list[dict[str, Any]]:
-    dtype = next((port.dtype for port in wiring.primary_inputs if "float" in port.dtype), "float32")
+def _cases(composition: Composition, dtype: str) -> list[dict[str, Any]]:
     return [
         {
-            "id": f"composition_seed{seed}_shape{number}",
+            "id": f"composition_seed{seed}_shape{number}_{dtype}",
             "level": "L2",
             "shape": dict(shape),
             "dtype": {"default": dtype},
@@ -139,16 +159,24 @@ def _cases(wiring: Interfaces, composition: Composition) -> list[dict[str, Any]]
     ]
 
 
-def _compared(session: ReferenceSession, ws: OpWorkspace, wiring: Interfaces, case: dict[str, Any], policy: Policy) -> Comparison:
+def _compared(
+    session: ReferenceSession,
+    composed_alone: ReferenceSession,
+    ws: OpWorkspace,
+    wiring: Interfaces,
+    case: dict[str, Any],
+    policy: Policy,
+) -> Comparison:
     n = len(wiring.modules)
     inputs = [value for _, value in session.make_inputs(case)]
     names, used = [port.name for port in wiring.primary_inputs], used_inputs(wiring, None)
     outputs = []
-    for file, function, k in ((ws.golden, ws.golden_name(), None), (ws.module_golden(n), ws.golden_name(n), n)):
+    of_modules = (composed_alone, ws.module_golden(n), ws.golden_name(n), n)
+    for process, file, function, k in ((session, ws.golden, ws.golden_name(), None), of_modules):
         handed = inputs
         if len(inputs) == len(names):
             handed = [inputs[i] for i in positions(file, function, names, used)]
-        outputs.append(_run(session.golden(handed, function=function, file=file), ws, k).outputs)
+        outputs.append(_run(process.golden(handed, function=function, file=file), ws, k).outputs)
     truth, composed = outputs
     leaves = [port.name for port in wiring.final_outputs]
     if len(truth) != len(leaves):
@@ -158,7 +186,14 @@ def _compared(session: ReferenceSession, ws: OpWorkspace, wiring: Interfaces, ca
     return compare_leaves(composed, truth, names=leaves, policy=policy)
 
 
-_OWN_WORDS = (Outcome.MISSING_FILE, Outcome.MISSING_WRAPPER, Outcome.BAD_OUTPUT, Outcome.TIMED_OUT, Outcome.SYNTAX_ERROR)
+_OWN_WORDS = (
+    Outcome.MISSING_FILE,
+    Outcome.MISSING_WRAPPER,
+    Outcome.BAD_OUTPUT,
+    Outcome.TIMED_OUT,
+    Outcome.SYNTAX_ERROR,
+    Outcome.FORBIDDEN,
+)
 """Outcomes whose detail is ours; what a golden raises may hold its values."""
 
 

@@ -99,11 +99,10 @@ def _compose(ws: OpWorkspace, console: Console, options: Mapping[str, Any]) -> _
     result = compose(ws, limits=options["limits"])
     for row in result["triples"]:
         if not row["all_close"]:
-            console.print(
-                f"seed {row['seed']}, shape {escape(str(row['shape']))}, {row['tensor']}: max diff {row['max_abs_diff']}"
-            )
+            where = f"seed {row['seed']}, shape {escape(str(row['shape']))}, {row['dtype']}, {row['tensor']}"
+            console.print(f"{where}: max diff {row['max_abs_diff']}")
     console.print(escape(result["sentence"]), soft_wrap=True)
-    console.print(f"{styled(result['status'])}  {escape(ws.name)}: {len(result['triples'])} (seed, shape, tensor) triples")
+    console.print(f"{styled(result['status'])}  {escape(ws.name)}: {len(result['triples'])} comparisons")
     return result, ExitCode.OK if result["status"] == Status.PASS else ExitCode.FAIL
 
 

@@ -68,7 +68,7 @@ def answered(golden: Callable[..., RunResult], expectation: Expectation, native:
 
 
 class References:
-    """One reference process for one plan, used for case after case.
+    """The reference processes of one plan, used for case after case: a module golden runs alone, without the inputs' file.
 
     Args:
         plan: what is judged.
@@ -77,14 +77,17 @@ class References:
 
     def __init__(self, plan: Plan, loss: ReferenceLoss) -> None:
         self._plan, self._loss = plan, loss
-        self._session = ReferenceSession(plan.subject.workspace, limits=plan.limits)
+        self._session = self._goldens = ReferenceSession(plan.subject.workspace, limits=plan.limits)
+        if plan.subject.phase is not None:
+            self._goldens = ReferenceSession(plan.subject.workspace, limits=plan.limits, alone=plan.subject.golden)
         subject, used = plan.subject, plan.input_names if plan.used_inputs is None else plan.used_inputs
         function = subject.golden_function if plan.probe is None else plan.probe.function
         self._taken = positions(subject.golden, function, plan.input_names, used)
 
     def close(self) -> None:
-        """End the process; harmless when called twice."""
+        """End the processes; harmless when called twice."""
         self._session.close()
+        self._goldens.close()
 
     def inputs(self, case: Mapping[str, Any]) -> list[Value]:
         """Return the primary inputs of a case, in order.
@@ -112,7 +115,7 @@ class References:
         """
         probe, file = self._plan.probe, self._plan.subject.golden
         assert probe is not None
-        result = self._session.golden(self._handed(inputs), function=probe.function, file=file, probe=probe.name)
+        result = self._goldens.golden(self._handed(inputs), function=probe.function, file=file, probe=probe.name)
         self._noted(result)
         fault = inspection.fault_of(result, probe)
         if fault:
@@ -130,7 +133,7 @@ class References:
         if wanted is None or not checks_precision(case):
             return None
         try:
-            told = self._session.conditions(
+            told = self._goldens.conditions(
                 self._handed(inputs),
                 function=subject.golden_function,
                 file=subject.golden,
@@ -144,7 +147,7 @@ class References:
     def golden(self, inputs: Sequence[Value], **how: Any) -> RunResult:
         """Return one answer of the golden, on any inputs; see `ReferenceSession.golden` for `how`."""
         subject = self._plan.subject
-        return self._session.golden(self._handed(inputs), function=subject.golden_function, file=subject.golden, **how)
+        return self._goldens.golden(self._handed(inputs), function=subject.golden_function, file=subject.golden, **how)
 
     def _handed(self, inputs: Sequence[Value]) -> list[Value]:
         return [inputs[i] for i in self._taken] if len(inputs) == len(self._plan.input_names) else list(inputs)

@@ -7,6 +7,8 @@ cumulative golden of the last phase exists, the composition is verified too.
 
 from __future__ import annotations
 
+import json
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,19 +19,17 @@ from pypto_op.backends.base import Limits
 from pypto_op.backends.reference import ReferenceSession
 from pypto_op.documents import interfaces as interfaces_document
 from pypto_op.documents import suite as suite_document
-from pypto_op.errors import ContractError
-from pypto_op.harness import golden_scan
-from pypto_op.judge import adversarial, planted_faults, variety
+from pypto_op.errors import ContractError, PyptoOpError
+from pypto_op.judge import adversarial, cancellation, planted_faults, variety
 from pypto_op.judge.calling import positions, used_inputs
 from pypto_op.judge.compose import compose
 from pypto_op.judge.contract import Contract, load_contract
-from pypto_op.judge.inputs import checks_precision, digest, fresh_seed, stress_of
+from pypto_op.judge.inputs import checks_precision, digest, fresh_seed
 from pypto_op.judge.reasons import place_in
 from pypto_op.judge.variety import Variety
-from pypto_op.stress.author import KEY
-from pypto_op.stress.sites import normalised
+from pypto_op.state.deliverables import harness_hashes
 from pypto_op.twins.natural import MOST, NATURAL, natural_share
-from pypto_op.vocabulary import ExitCode, Level, Outcome, Status
+from pypto_op.vocabulary import ExitCode, Outcome, Status
 from pypto_op.workspace import OpWorkspace
 
 if TYPE_CHECKING:
@@ -37,8 +37,6 @@ if TYPE_CHECKING:
 
     from pypto_op.backends.base import RunResult, Value
 
-_STILL = 0.1
-"""The least share of its recorded condition number that a case must reach; seeds alone change it by less than half."""
 
 
 @dataclass
@@ -70,17 +68,21 @@ class _Known:
 Check = Callable[[_Known], str]
 
 
-def self_test(ws: OpWorkspace, *, suite: Path | None = None, limits: Limits | None = None) -> tuple[dict[str, Any], ExitCode]:
+def self_test(
+    ws: OpWorkspace, *, suite: Path | None = None, limits: Limits | None = None, warnings: bool = True
+) -> tuple[dict[str, Any], ExitCode]:
     """Exercise everything that a verdict on this operator will rest on, but the kernel.
 
     Args:
         ws: the operator.
         suite: another suite than its own.
         limits: of each run of the golden and of the inputs file.
+        warnings: also run the checks that never fail; a gate has no use for them.
 
     Returns:
-        schema_version, op_name, status (PASS or FAIL), checks: [{name, status, detail}], seconds; and the exit code: 0
-        or 2, since a harness that is not fit is the operator's files' fault, never a kernel's.
+        schema_version, op_name, status (PASS or FAIL), hashes of the files that were tested (`harness_hashes`), checks:
+        [{name, status, detail}], of a FAIL also problem, file, where and remedy, which `detail` is made of, seconds; and
+        the exit code: 0 or 2, since a harness that is not fit is the operator's files' fault, never a kernel's.
 
     Raises:
         InfraError: the reference process cannot run.
@@ -88,28 +90,37 @@ def self_test(ws: OpWorkspace, *, suite: Path | None = None, limits: Limits | No
     started = time.monotonic()
     rows = []
     limits = limits or Limits()
+    hashes = harness_hashes(ws)
     with ReferenceSession(ws, limits=limits) as session:
         known = _Known(ws, session, suite, limits)
         for name, check in CHECKS.items():
+            if check is _natural and not warnings:
+                continue
             rows.append({"name": name, **_outcome(check, known)})
     status = Status.FAIL if any(row["status"] == Status.FAIL for row in rows) else Status.PASS
     result = {
         "schema_version": 1,
         "op_name": ws.name,
         "status": str(status),
+        "hashes": hashes,
         "checks": rows,
         "seconds": round(time.monotonic() - started, 3),
     }
     return result, ExitCode.OK if status is Status.PASS else ExitCode.CONTRACT
 
 
-def _outcome(check: Check, known: _Known) -> dict[str, str]:
+def _outcome(check: Check, known: _Known) -> dict[str, Any]:
     try:
         return {"status": str(Status.PASS), "detail": check(known)}
     except _NotYet as later:
         return {"status": str(Status.SKIPPED), "detail": str(later)}
     except ContractError as error:
-        return {"status": str(Status.FAIL), "detail": error.one_line()[:600]}
+        told = {"problem": error.problem, "file": error.file, "where": error.where, "remedy": error.remedy}
+        return {
+            "status": str(Status.FAIL),
+            "detail": error.one_line()[:600],
+            **{key: None if value is None else str(value)[:600] for key, value in told.items()},
+        }
 
 
 class _NotYet(Exception):
@@ -128,7 +139,7 @@ def _runner(known: _Known) -> str:
 
 def _documents(known: _Known) -> str:
     known.contract = contract = load_contract(known.ws, suite=known.suite)
-    if contract.suite_source != "file":
+    if contract.suite_source != "file" and contract.total_modules > 1:
         raise ContractError("is missing", file=known.ws.suite, remedy="run `pypto-op harness new`")
     if contract.suite.total_modules != contract.total_modules:
         raise ContractError(
@@ -304,55 +315,7 @@ def _natural(known: _Known) -> str:
 
 
 def _cancellation(known: _Known) -> str:
-    contract, ws = known.sound, known.ws
-    found = golden_scan.scan(ws.golden, ws.golden_name()).subtractions
-    stresses = [case for case in contract.cases if case["level"] == Level.L5 and KEY in case]
-    if not found and not stresses:
-        return "the golden subtracts nothing"
-    if not stresses and set(_never_cancels(known)) < {normalised(s.expression) for s in found}:
-        raise ContractError(
-            f"the golden subtracts ({found[0].expression}) and no L5 case has {KEY}",
-            file=ws.suite,
-            remedy="run `pypto-op harness new`, or add L5_cancellation_stress_* cases",
-        )
-    least = min((_still_cancels(known, case) for case in stresses if "reached" in case[KEY]), default=None)
-    kept = "" if least is None else f"; their inputs reach at least {least:.2g} of the condition number that is recorded"
-    return f"{len(stresses)} case(s) for {len(found)} subtraction(s){kept}"
-
-
-def _still_cancels(known: _Known, case: Mapping[str, Any]) -> float:
-    """Return how much of its recorded condition number a case reaches now: its recipe or `make_inputs` may have changed.
-
-    Raises:
-        ContractError: less than `_STILL`.
-    """
-    contract, ws, stress = known.sound, known.ws, stress_of(case)
-    if stress is None or case["id"] not in known.inputs:
-        raise ContractError("not measured, since the inputs are broken")
-    taken = positions(ws.golden, ws.golden_name(), contract.input_names, used_inputs(contract.interfaces, None))
-    told = known.session.conditions(
-        [known.inputs[case["id"]][i] for i in taken],
-        function=ws.golden_name(),
-        file=ws.golden,
-        expression=stress.expression,
-        quantile=stress.quantile,
-    )
-    share = float(told["reached"]) / float(case[KEY]["reached"])
-    if share < _STILL:
-        raise ContractError(
-            f"its sums cancel {told['reached']:.3g} times, no longer {case[KEY]['reached']:.3g} times as is recorded",
-            file=known.suite or ws.suite,
-            where=f"case {case['id']}",
-            remedy="give it back its inputs, or a recipe by `pypto-op harness new` in a copy",
-        )
-    return share
-
-
-def _never_cancels(known: _Known) -> Iterator[str]:
-    """Yield the subtractions of which the suite says that a search found no inputs that make them cancel."""
-    from pypto_op.documents.reading import read_json
-
-    yield from map(str, read_json(known.suite or known.ws.suite).get("x_never_cancels", []))
+    return cancellation.check(known.sound, known.ws, known.session, known.inputs, known.suite or known.ws.suite)
 
 
 def _sanitiser(known: _Known) -> str:
@@ -390,3 +353,18 @@ CHECKS: dict[str, Check] = {
     "sanitiser": _sanitiser,
     "composition": _composition,
 }
+
+
+def main(argv: list[str]) -> int:
+    """Print, as JSON, what a gate asks of the operator's directory `argv[0]`, or one line why there is no answer."""
+    try:
+        result, code = self_test(OpWorkspace.at(argv[0]), warnings=False)
+    except PyptoOpError as error:
+        print(error.one_line(), file=sys.stderr)
+        return int(error.exit_code)
+    print(json.dumps(result))
+    return int(code)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

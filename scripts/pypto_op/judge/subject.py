@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from pypto_op import self_contained
 from pypto_op.errors import ContractError
 from pypto_op.vocabulary import Artifact
 from pypto_op.workspace import OpWorkspace, parse_phase
@@ -50,7 +51,8 @@ def resolve(
         up_to: the phase k; default: what the name of `impl` says, else the whole operator.
 
     Raises:
-        ContractError: the phase does not exist, or contradicts the name of the file, or its golden is missing.
+        ContractError: the phase does not exist, or contradicts the name of the file, or its golden is missing or does not
+            stand alone.
     """
     path = None if impl is None else _absolute(Path(impl), workspace)
     phase = _phase(workspace, total_modules, path, None if up_to is None else parse_phase(str(up_to)))
@@ -63,6 +65,8 @@ def resolve(
             file=golden,
             remedy="write it first (mathematician)" if phase is None else f"write the golden of M{phase} first",
         )
+    if phase is not None:
+        self_contained.check(golden)
     return Subject(
         workspace=workspace,
         impl=path,

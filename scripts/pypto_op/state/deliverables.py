@@ -16,7 +16,7 @@ from pypto_op.errors import ContractError, InfraError
 from pypto_op.state.facts import Refused
 from pypto_op.state.hashing import parse_object, sha256_file
 from pypto_op.state.model import Plan, State, is_staged, module_count
-from pypto_op.state.verdicts import Demand, is_looser
+from pypto_op.state.verdicts import Demand, Question, is_looser
 from pypto_op.state.workflow import workflow
 from pypto_op.vocabulary import Decomposition, ExitCode, Mode
 from pypto_op.workspace import OpWorkspace
@@ -182,6 +182,18 @@ def report_path(ws: OpWorkspace, named: str | None) -> Path:
     return path
 
 
+def answer(ws: OpWorkspace, asked: Demand | Question) -> Mapping[str, Any]:
+    """Let the judge answer what a gate asked, for the bytes that lie there now.
+
+    Raises:
+        ContractError: a document or a golden is missing or broken.
+        InfraError: there is no answer at all.
+    """
+    if isinstance(asked, Demand):
+        return judge(ws, asked)
+    return compose(ws) if asked is Question.COMPOSITION else self_test(ws)
+
+
 def judge(ws: OpWorkspace, demand: Demand) -> Mapping[str, Any]:
     """Let the judge look at the bytes that lie there now.
 
@@ -220,6 +232,17 @@ def compose(ws: OpWorkspace) -> dict[str, Any]:
     return _in_own_process(ws, ["pypto_op.judge.compose", str(ws.root)], remedy="see `pypto-op doctor`")
 
 
+def self_test(ws: OpWorkspace) -> dict[str, Any]:
+    """Return what `pypto-op verify --self-test` says: is the harness fit to judge a kernel that does not exist yet?
+
+    Raises:
+        ContractError: the question makes no sense for this operator.
+        InfraError: there is no answer at all.
+    """
+    words = ["pypto_op.judge.selftest", str(ws.root)]
+    return _in_own_process(ws, words, remedy="run `pypto-op verify --self-test` by hand")
+
+
 def _in_own_process(ws: OpWorkspace, words: list[str], *, remedy: str) -> dict[str, Any]:
     """Run a module of ours; its standard output is one JSON object, or its exit code and last line say why not."""
     import subprocess  # as slow to import as a whole transition without it
@@ -249,5 +272,18 @@ def composition_hashes(ws: OpWorkspace, n: int) -> dict[str, str]:
         "module_golden": ws.module_golden(n),
         "interfaces": ws.interfaces,
         "inputs": ws.test_inputs,
+    }
+    return {name: sha256_file(path) for name, path in files.items()}
+
+
+def harness_hashes(ws: OpWorkspace) -> dict[str, str]:
+    """Return the hashes of the files that the self-test of a harness depends on."""
+    files = {
+        "spec": ws.spec,
+        "golden": ws.golden,
+        "interfaces": ws.interfaces,
+        "inputs": ws.test_inputs,
+        "suite": ws.suite,
+        "runner": ws.runner,
     }
     return {name: sha256_file(path) for name, path in files.items()}

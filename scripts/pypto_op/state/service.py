@@ -11,7 +11,7 @@ from typing import Any
 
 from pypto_op.errors import ContractError, InfraError
 from pypto_op.state import arguments, evidence, gates, journal, ledger, roles, store
-from pypto_op.state.deliverables import compose, judge
+from pypto_op.state.deliverables import answer
 from pypto_op.state.facts import Arguments, Facts, Refused
 from pypto_op.state.key import key_id
 from pypto_op.state.machine import action_row, check, legal_actions, step
@@ -70,7 +70,7 @@ def transition(
             with store.locked(ws):
                 return _Call(ws, row, args, caller, require_token, from_version, report).carry_out()
         except NeedsJudge as need:
-            report = judge(ws, need.demand) if need.demand else compose(ws)
+            report = answer(ws, need.demand)
     raise Refused("files changed while they were judged", file=ws.root, remedy="let nothing write them, then repeat")
 
 

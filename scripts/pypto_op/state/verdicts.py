@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from pypto_op import __version__
@@ -34,10 +35,17 @@ class Demand:
     modes: tuple[str, ...]
 
 
-class NeedsJudge(Exception):
-    """No sealed verdict fits these bytes: the judge must run, outside the lock; None: on the composition."""
+class Question(Enum):
+    """What else than a verdict on a kernel a gate asks the judge."""
 
-    def __init__(self, demand: Demand | None) -> None:
+    COMPOSITION = "composition"
+    SELF_TEST = "self_test"
+
+
+class NeedsJudge(Exception):
+    """No sealed verdict fits these bytes: the judge must run, outside the lock."""
+
+    def __init__(self, demand: Demand | Question) -> None:
         self.demand = demand
         super().__init__(demand)
 

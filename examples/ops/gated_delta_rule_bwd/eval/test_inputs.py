@@ -104,6 +104,19 @@ def _cancellation_stress(shapes, relative_gap):
     return q, k, v, g * 0.0, beta * 0.0 + 1.0, dout * 0.1
 
 
+def _cancellation_stress_of_gradients(shapes, relative_gap):
+    """Return (q, k, v, g, beta, dout) for which both subtractions of the reverse scan cancel but for `relative_gap`.
+
+    One key of length 1 throughout, beta 1: what a token writes takes all of dstate along the key, and q is nearly that key.
+    A decay of one half keeps what is read at half of v, so the token's own share of dk is that of the state before it.
+    """
+    k = torch.nn.functional.normalize(_noise(shapes["q"])[:, :1], dim=-1).expand(shapes["q"])
+    q = k + relative_gap * _noise(shapes["q"])
+    v = _noise(shapes["v"])[:, :1] + relative_gap * _noise(shapes["v"])
+    _, _, _, g, beta, dout = _zone("normal", shapes)
+    return q, k, v, g * 0.0 - 0.6931471805599453, beta * 0.0 + 1.0, dout * 0.1
+
+
 def make_inputs(case):
     """Return {"q", "k": [BH, T, K], "v", "dout": [BH, T, V], "g", "beta": [BH, T]} for one suite case.
 
@@ -115,7 +128,8 @@ def make_inputs(case):
     stress = case.get("cancellation_stress")
     torch.manual_seed(case.get("seed", stress.get("seed", 42) if stress else 42))
     if stress:
-        q, k, v, g, beta, dout = _cancellation_stress(shapes, float(stress["relative_gap"]))
+        stressed = _cancellation_stress_of_gradients if stress["target"] == "dk" else _cancellation_stress
+        q, k, v, g, beta, dout = stressed(shapes, float(stress["relative_gap"]))
     else:
         q, k, v, g, beta, dout = _zone(case.get("zone", "normal"), shapes)
     made = {"q": q, "k": k, "v": v, "dout": dout}

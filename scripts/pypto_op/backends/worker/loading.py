@@ -50,8 +50,14 @@ def load_function(path: Path, name: str, *, sha256: str | None = None) -> Callab
     return found
 
 
-def load_module(path: Path, *, sha256: str | None = None) -> ModuleType:
-    """Load `path` as a module named after it; raise Failure when that does not work."""
+def load_module(path: Path, *, sha256: str | None = None, beside: bool = True) -> ModuleType:
+    """Load `path` as a module named after it; raise Failure when that does not work.
+
+    Args:
+        path: the file.
+        sha256: what the file's bytes must hash to; None: anything.
+        beside: whether it may import the files that lie beside it.
+    """
     try:
         source = path.read_bytes()
     except OSError as error:
@@ -68,7 +74,7 @@ def load_module(path: Path, *, sha256: str | None = None) -> ModuleType:
     assert spec is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[path.stem] = module
-    if str(path.parent) not in sys.path:
+    if beside and str(path.parent) not in sys.path:
         sys.path.insert(0, str(path.parent))
     try:
         exec(code, module.__dict__)

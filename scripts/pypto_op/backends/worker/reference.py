@@ -15,8 +15,10 @@ from typing import Any
 import torch
 
 from pypto_op.backends.wire import read_values
+from pypto_op.backends.worker.alone import Alone
 from pypto_op.backends.worker.doubling import Doubled, widened
 from pypto_op.backends.worker.loading import Failure, failure_of, load_module
+from pypto_op.backends.worker.on_device import MadeOnDevice
 from pypto_op.backends.worker.outputs import leaves_of, structure_of
 from pypto_op.vocabulary import Outcome
 
@@ -33,6 +35,8 @@ class Reference:
             hostshim.install()
         torch.set_num_threads(min(_THREADS, os.cpu_count() or 1))
         self._loaded: dict[tuple[str, str], ModuleType] = {}
+        alone = document.get("alone")
+        self._alone = Alone(alone, document["enclosure"]["scratch"]) if alone else None
         self._answers = {
             "make_inputs": lambda message: self._make_inputs(Path(message["file"]), message["case"]),
             "golden": self._golden,
@@ -56,10 +60,14 @@ class Reference:
 
     def _make_inputs(self, file: Path, case: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
         make, names = self._maker(file)
+        watch = MadeOnDevice(file.parent)
         try:
-            made = make(dict(case))
+            with watch:
+                made = make(dict(case))
         except BaseException as error:
             raise failure_of(error, file, Outcome.EXCEPTION) from None
+        if watch.fault:
+            raise Failure(Outcome.BAD_OUTPUT, watch.fault)
         if not isinstance(made, dict):
             raise Failure(Outcome.BAD_OUTPUT, f"make_inputs returned {type(made).__name__}, not a dict")
         if set(made) != set(names):
@@ -92,7 +100,10 @@ class Reference:
         values, _ = read_values(Path(message["inputs"]))
         golden = self._function(message)
         try:
-            return [], {"conditions": worker.conditions(golden, message, values)}
+            with self._watched():
+                return [], {"conditions": worker.conditions(golden, message, values)}
+        except Failure:
+            raise
         except Exception as error:
             raise failure_of(error, Path(message["file"]), Outcome.EXCEPTION) from None
 
@@ -128,8 +139,10 @@ class Reference:
             mode = Reordered(message["twin"], storage_of(values))
         before = [_version(value) for value in values]
         try:
-            with mode, torch.no_grad():
+            with self._watched(), mode, torch.no_grad():
                 returned = function(*values)
+        except Failure:
+            raise
         except BaseException as error:
             raise failure_of(error, file, Outcome.EXCEPTION) from None
         if message.get("probe") is not None:
@@ -148,9 +161,15 @@ class Reference:
             key = (str(file), hashlib.sha256(file.read_bytes()).hexdigest())
         except OSError as error:
             raise Failure(Outcome.MISSING_FILE, f"{file.name}: {error.strerror}") from None
+        if self._alone is not None and str(file) != self._alone.file:
+            raise Failure(Outcome.FORBIDDEN, f"{file.name} is not loaded beside a module golden")
         if key not in self._loaded:
-            self._loaded[key] = load_module(file)
+            with self._watched():
+                self._loaded[key] = load_module(file, beside=self._alone is None)
         return self._loaded[key]
+
+    def _watched(self) -> AbstractContextManager[None]:
+        return nullcontext() if self._alone is None else self._alone.watched()
 
 
 def _probe(returned: Any, wanted: str, name: str) -> torch.Tensor:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from pypto_op import self_contained
 from pypto_op.state import deliverables, evidence, verdicts
 from pypto_op.state.conditions import attempt_phase
 from pypto_op.state.facts import Refused
@@ -12,7 +13,7 @@ from pypto_op.state.gates.lint import require_clean
 from pypto_op.state.gates.stages import planned_modes
 from pypto_op.state.hashing import ABSENT, sha256_file
 from pypto_op.state.model import impl_key, is_staged, module_count, phase_name, phase_number, phases
-from pypto_op.state.verdicts import Demand, NeedsJudge
+from pypto_op.state.verdicts import Demand, NeedsJudge, Question
 from pypto_op.state.workflow import workflow
 from pypto_op.vocabulary import LintEvent, Status
 from pypto_op.workspace import OpWorkspace
@@ -104,6 +105,7 @@ def _require_files(context: Context, name: str) -> None:
             raise Refused("is missing", file=path, remedy="a verified module has impl, golden and test")
     context.facts["lint"] = require_clean(ws, LintEvent.SUBMIT_FOR_VERIFY, stage=5, phase=phase_number(name))
     if k is not None:
+        self_contained.check(ws.module_golden(k))
         deliverables.check_test(ws, k)
 
 
@@ -166,7 +168,7 @@ def _composition(context: Context) -> None:
     """The goldens of M_1..M_N, composed, must say what the operator's own golden says."""
     result = context.report
     if result is None:
-        raise NeedsJudge(None)
+        raise NeedsJudge(Question.COMPOSITION)
     context.report = None  # a composition is no verdict on a kernel: it is not kept as one
     if result["hashes"] != deliverables.composition_hashes(context.ws, module_count(context.state)):
         raise Refused("files changed while they were composed", file=context.ws.root, remedy="repeat it")

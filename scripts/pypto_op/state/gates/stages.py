@@ -6,8 +6,9 @@ from pypto_op.state import deliverables, verdicts
 from pypto_op.state.facts import Refused
 from pypto_op.state.gates.base import Context, artifact_path, freeze, gate
 from pypto_op.state.model import State, is_staged, phases
-from pypto_op.state.verdicts import Demand
+from pypto_op.state.verdicts import Demand, NeedsJudge, Question
 from pypto_op.state.workflow import workflow
+from pypto_op.vocabulary import Stage, Status
 
 
 @gate
@@ -80,6 +81,31 @@ def _stage_evidence(context: Context) -> None:
     report = verdicts.find_pass(context.ws, demand, context.report)
     context.report = report
     context.facts["verdict"] = verdicts.verdict_of(report)
+
+
+@gate
+def _harness_fit(context: Context) -> None:
+    """Stage 4 ends with the self-test of exactly the bytes that freeze: everything later rests on them."""
+    if context.args["stage"] != Stage.DESIGN:
+        return
+    result = context.report
+    if result is None:
+        raise NeedsJudge(Question.SELF_TEST)
+    context.report = None  # no verdict on a kernel: it is not kept as one
+    if result["hashes"] != deliverables.harness_hashes(context.ws):
+        raise Refused("files changed while they were tested", file=context.ws.root, remedy="repeat it")
+    failed = [row for row in result["checks"] if row["status"] == Status.FAIL]
+    if failed:
+        first = failed[0]
+        names = ", ".join(row["name"] for row in failed)
+        raise Refused(
+            f"the self-test of the harness fails ({names}): {first['problem']}",
+            file=first["file"],
+            where=first["where"],
+            remedy=f"{first['remedy'] or 'mend it'}; `pypto-op verify {context.ws.root} --self-test` shows all",
+        )
+    if result["status"] != Status.PASS:
+        raise Refused(f"the self-test of the harness says {result['status']}", file=context.ws.root, remedy="repeat it")
 
 
 def planned_modes(state: State) -> list[str]:
