@@ -261,7 +261,7 @@ class _Verification:
             first_failure=summary.first_failure(records, subject, contract.producers(subject.phase)),
             stdout=reports.candidate_output(records),
         )
-        if fault := _inputs_fault(records, contract):
+        if fault := _inputs_fault(records, contract, own_suite=self.request.suite is None):
             judged = [mode for mode, said in result["per_mode_status"].items() if said != Status.SKIPPED]
             result.update(status=str(Status.ERROR), error=fault)
             result["per_mode_status"] |= dict.fromkeys(judged, str(Status.ERROR))
@@ -285,14 +285,15 @@ class _Verification:
         return result
 
 
-def _inputs_fault(records: Sequence[CaseRecord], contract: Contract) -> dict[str, str] | None:
+def _inputs_fault(records: Sequence[CaseRecord], contract: Contract, *, own_suite: bool) -> dict[str, str] | None:
     """Return the report's `error` where the inputs cannot tell a right kernel from a wrong one, None where they can.
 
-    A trial that fails ends its case, so of a kernel that fails everywhere nothing is known about the second seed.
+    A trial that fails ends its case, so of a kernel that fails everywhere nothing is known about the second seed. Another
+    suite may be a choice of cases, so only the operator's own is looked at as a whole.
     """
     precise = [record for record in records if checks_precision(record.case)]
     known = [record.case for record in precise if record.variety.sights]
-    whole = all(case in known for case in contract.cases if checks_precision(case))
+    whole = own_suite and all(case in known for case in contract.cases if checks_precision(case))
     try:
         variety.check([(record.case, record.variety) for record in precise], whole=whole)
     except ContractError as error:
