@@ -139,6 +139,9 @@ class Session(Protocol):
         """
         ...
 
+    loaded: dict[str, dict[str, str]]
+    """What the candidate loaded beside its own file, by role: absolute path -> sha256, or `absent`."""
+
     def close(self) -> None:
         """End the process and remove its scratch files; harmless when called twice."""
         ...

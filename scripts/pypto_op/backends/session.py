@@ -23,7 +23,7 @@ from pypto_op.backends.endings import classify
 from pypto_op.backends.launcher import Launched
 from pypto_op.backends.wire import read_values, remove_values, write_values
 from pypto_op.errors import ContractError, InfraError
-from pypto_op.vocabulary import Outcome
+from pypto_op.vocabulary import Loader, Outcome
 from pypto_op.workspace import OpWorkspace
 
 if TYPE_CHECKING:
@@ -34,6 +34,10 @@ RUNS_DIR = "runs"
 
 _KEEPS_WORKER = frozenset({Outcome.OK, Outcome.BAD_OUTPUT})
 """After anything else pypto may be left in the middle of a function, so the worker is replaced."""
+
+
+_PATH = re.compile(r"/[^\x00]{0,4095}\Z")
+_HASH = re.compile(r"([0-9a-f]{64}|absent)\Z")
 
 
 class Forged(Exception):
@@ -65,6 +69,7 @@ class WorkerSession:
         file_name: the file that a loss is blamed on.
 
     Attributes:
+        loaded: what the workers loaded beside their own file, by role: absolute path -> sha256 (`worker.closure`).
         replaces_worn: whether a worker that has gathered memory is replaced between two messages; not where it remembers
             something from one message to the next.
     """
@@ -78,6 +83,7 @@ class WorkerSession:
         self._conversation: Conversation | None = None
         self._never_loads: RunResult | None = None
         self._closed = False
+        self.loaded: dict[str, dict[str, str]] = {}
 
     def close(self) -> None:
         """End the worker and remove the scratch folder; harmless when called twice."""
@@ -106,6 +112,7 @@ class WorkerSession:
             _hand_over(stems[0], inputs)
             answer = self._exchange(conversation, message, stems)
             result = _result_of(answer)
+            self._note_loaded(answer)
         except (Ended, Overdue, OverMemory, Forged) as loss:
             answer = {}
             result = self._result_of_loss(conversation, loss, "in the wrapper", kills, self.limits.case_seconds)
@@ -117,6 +124,14 @@ class WorkerSession:
         if result.outcome not in _KEEPS_WORKER or (self.replaces_worn and conversation.worn()):
             self._drop_worker()
         return result, answer
+
+    def _note_loaded(self, answer: dict[str, Any]) -> None:
+        for role, files in _loaded_of(answer).items():
+            known = self.loaded.setdefault(role, {})
+            for path, digest in files.items():
+                before = known.setdefault(path, digest)
+                if before != digest:  # another worker saw other bytes: no file has this hash, so no verdict can stand
+                    known[path] = hashlib.sha256(f"{before} {digest}".encode()).hexdigest()
 
     def _exchange(self, conversation: Conversation, message: dict[str, Any], stems: tuple[Path, Path]) -> dict[str, Any]:
         """Let the worker run, then give it the nonce that its answer must carry."""
@@ -335,6 +350,19 @@ def _result_of(answer: dict[str, Any]) -> RunResult:
         )
     except (TypeError, ValueError):
         raise Forged from None
+
+
+def _loaded_of(answer: dict[str, Any]) -> dict[str, dict[str, str]]:
+    """Return what a worker says it loaded; every field is checked."""
+    loaded = answer.get("loaded", {})
+    try:
+        found = {Loader(role): dict(files) for role, files in loaded.items()}
+        sound = all(_PATH.match(path) and _HASH.match(digest) for files in found.values() for path, digest in files.items())
+    except (TypeError, ValueError, AttributeError):
+        raise Forged from None
+    if not sound:
+        raise Forged
+    return {str(role): files for role, files in found.items()}
 
 
 def _numbers(answer: dict[str, Any], key: str) -> tuple[int, ...]:

@@ -61,6 +61,7 @@ class References:
 
     def close(self) -> None:
         """End the process; harmless when called twice."""
+        self._plan.loaded.note_all(self._session.loaded())
         self._session.close()
 
     def inputs(self, case: Mapping[str, Any]) -> list[Value]:

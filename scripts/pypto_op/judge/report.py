@@ -19,7 +19,7 @@ from pypto_op.judge.inspection import onset
 from pypto_op.judge.records import CaseRecord, ModeRecord, TrialVerdict
 from pypto_op.judge.subject import Subject
 from pypto_op.state import evidence
-from pypto_op.vocabulary import ExitCode, Level, Status
+from pypto_op.vocabulary import ExitCode, Level, Loader, Status
 
 SCHEMA = "evaluation_report"
 MAX_STDOUT = 64 * 1024
@@ -187,6 +187,7 @@ def skeleton(subject: Subject | None, op_name: str, impl_file: str, wrapper: str
         "suite_source": "none",
         "policy": {"name": "none", "version": 0},
         "hashes": {},
+        "closure": {str(loader): {} for loader in Loader},
         "versions": {},
         "modes": {},
         "seconds": 0.0,

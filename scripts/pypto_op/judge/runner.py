@@ -29,6 +29,7 @@ from pypto_op.judge.references import ReferenceLoss, References
 from pypto_op.judge.sabotage import Saboteur
 from pypto_op.judge.subject import Subject
 from pypto_op.judge.verdict import Expectation, Reference, failed_for, judge_run, refuse, with_earlier
+from pypto_op.state.closure import Loaded
 from pypto_op.vocabulary import Mode, Outcome, Status
 
 if TYPE_CHECKING:
@@ -81,6 +82,7 @@ class Plan:
         error_maps: keeps where outputs are off.
         used_inputs: names of the primary inputs that the modules up to the boundary read; None: all of them.
         probe: compare this inspection buffer in the outputs' place.
+        loaded: collects what the processes load beside the named files.
     """
 
     subject: Subject
@@ -97,6 +99,7 @@ class Plan:
     error_maps: ErrorMaps | None = None
     used_inputs: Sequence[str] | None = None
     probe: Probe | None = None
+    loaded: Loaded = field(default_factory=Loaded)
     natural_policy_for: Callable[[Mapping[str, Any]], Policy | None] = lambda case: None
     tolerance_behind: Callable[[Mapping[str, Any]], Policy | None] = lambda case: None
 
@@ -206,7 +209,7 @@ class _Worker:
         self._handed = positions(subject.impl, subject.wrapper, plan.input_names, used)
         self._references = References(plan, losses.reference)
         self._stack.callback(self._references.close)
-        self._saboteur = Saboteur(subject, plan.backends, plan.limits)
+        self._saboteur = Saboteur(subject, plan.backends, plan.limits, plan.loaded)
         self._stack.callback(self._saboteur.close)
         for mode, backend in plan.backends.items():
             self._open(mode, backend)
@@ -228,6 +231,7 @@ class _Worker:
                 cost_model=self._plan.cost_model,
             )
             self._sessions[mode] = self._stack.enter_context(session)
+            self._stack.callback(lambda: self._plan.loaded.note_all(session.loaded))
         except InfraError as error:
             self._broken[mode] = refuse(Reason.UNAVAILABLE, error.problem)
 

@@ -16,6 +16,7 @@ from pypto_op.compare import compare_leaves
 from pypto_op.judge.inputs import tensors_in
 from pypto_op.judge.subject import Subject
 from pypto_op.judge.verdict import Expectation, Reference
+from pypto_op.state.closure import Loaded
 from pypto_op.vocabulary import Mode, Outcome
 
 if TYPE_CHECKING:
@@ -41,10 +42,11 @@ class Saboteur:
         subject: what is judged.
         backends: the modes; those that cannot be sabotaged are left out.
         limits: what the candidate may use.
+        loaded: collects what the processes load.
     """
 
-    def __init__(self, subject: Subject, backends: Mapping[Mode, Backend], limits: Limits) -> None:
-        self._subject, self._limits = subject, limits
+    def __init__(self, subject: Subject, backends: Mapping[Mode, Backend], limits: Limits, loaded: Loaded) -> None:
+        self._subject, self._limits, self._loaded = subject, limits, loaded
         self._backends = {mode: backend for mode, backend in backends.items() if isinstance(backend, CanSabotage)}
         self._sessions: dict[Mode, Session] = {}
         self._stack = ExitStack()
@@ -78,6 +80,7 @@ class Saboteur:
             backend = self._backends[mode].sabotaged()
             session = backend.open(subject.impl, subject.wrapper, subject.workspace, limits=self._limits)
             self._sessions[mode] = self._stack.enter_context(session)
+            self._stack.callback(lambda: self._loaded.note_all(session.loaded))
         return self._sessions[mode]
 
 

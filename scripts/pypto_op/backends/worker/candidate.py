@@ -14,6 +14,7 @@ import torch
 
 from pypto_op.backends.wire import read_values
 from pypto_op.backends.worker import pypto_hooks
+from pypto_op.backends.worker.closure import Closure
 from pypto_op.backends.worker.device import make_device
 from pypto_op.backends.worker.guard import Fence, Guard
 from pypto_op.backends.worker.loading import Failure, failure_of, load_function
@@ -22,7 +23,7 @@ from pypto_op.backends.worker.recorder import Given, LaunchRecorder, address
 from pypto_op.backends.worker.sentinel import AMBIGUOUS, Sentinel
 from pypto_op.backends.worker.source_check import back_door
 from pypto_op.backends.worker.tampering import Snapshot
-from pypto_op.vocabulary import Outcome
+from pypto_op.vocabulary import Loader, Outcome
 from pypto_op.workspace import OpWorkspace
 
 _SEED = 0
@@ -47,6 +48,8 @@ class Candidate:
         self._sentinel.install()
         pypto_hooks.record_launches(self._recorder.around)
         self._guard.install()
+        self._closure = Closure(document["enclosure"]["scratch"])
+        self._closure.install()
         self._snapshot = Snapshot()
         self._function = self._load(document["wrapper"], document["impl_sha256"])
 
@@ -68,6 +71,7 @@ class Candidate:
             facts |= {"outcome": str(failure.outcome), "detail": failure.detail}
             leaves, outputs = [], []
         facts["launches"] = self._recorder.launches
+        facts["loaded"] = {str(Loader.CANDIDATE): self._closure.files()}
         pairs = zip(inputs, before, strict=True)
         facts["mutated_inputs"] = sorted({i for (i, tensor), old in pairs if _digest(tensor) != old})
         if outputs:
@@ -125,10 +129,12 @@ class Candidate:
     def _let_loose(self) -> None:
         self._snapshot.hide_modules()
         self._guard.arm()
+        self._closure.watch()
 
     def _rein_in(self) -> None:
         """Stop watching; raise what the candidate did that it may not."""
         self._guard.arm(False)
+        self._closure.watch(False)
         self._end_if_forked()
         self._snapshot.show_modules()
         replaced = self._snapshot.changes()
