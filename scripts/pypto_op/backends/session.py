@@ -263,9 +263,12 @@ class CandidateSession(WorkerSession):
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
 
-    def run(self, case_id: str, inputs: Sequence[Value], *, buffer: Buffer | None = None) -> RunResult:
+    def run(
+        self, case_id: str, inputs: Sequence[Value], *, buffer: Buffer | None = None, filling: str | None = None
+    ) -> RunResult:
         """Call the wrapper with copies of `inputs`; see `base.Session`."""
-        result, answer = self.ask({"case": case_id, "buffer": None if buffer is None else asdict(buffer)}, inputs)
+        message = {"case": case_id, "buffer": None if buffer is None else asdict(buffer)}
+        result, answer = self.ask(message if filling is None else {**message, "filling": filling}, inputs)
         if result.outcome is Outcome.OK:
             result.outputs = list(answer["values"])
             if self._read_cost is not None:
@@ -345,6 +348,10 @@ def _result_of(answer: dict[str, Any]) -> RunResult:
             prefilled_outputs=_numbers(answer, "prefilled_outputs"),
             host_made={str(key): str(value) for key, value in dict(answer.get("host_made") or {}).items()},
             host_computed=tuple(str(key) for key in answer.get("host_computed") or ()),
+            changed_outputs=_numbers(answer, "changed_outputs"),
+            kept_outputs=_numbers(answer, "kept_outputs"),
+            kept_arguments=tuple(str(key) for key in answer.get("kept_arguments") or ()),
+            unshown=answer.get("unshown") is True,
             seconds=float(answer.get("seconds", 0.0)),
             cost={str(key): float(value) for key, value in cost.items()} if isinstance(cost, dict) else None,
         )

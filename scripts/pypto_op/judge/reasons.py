@@ -42,7 +42,9 @@ class Reason(str, Enum):
     NOT_FROM_KERNEL = "not_from_kernel"
     PREFILLED = "prefilled"
     HOST_COMPUTED = "host_computed"
+    KEPT_BUFFER = "kept_buffer"
     KERNEL_UNUSED = "kernel_unused"
+    SILENT_RUN_RAISES = "silent_run_raises"
     MUTATED_INPUT = "mutated_input"
     ALIASED_INPUT = "aliased_input"
     UNWRITTEN = "unwritten"
@@ -86,6 +88,12 @@ _TABLE: dict[Reason, tuple[Status, FailureCategory, str]] = {
     Reason.NOT_FROM_KERNEL: (_FAIL, _STRUCTURAL, "an output was not an argument of any kernel launch"),
     Reason.PREFILLED: (_FAIL, _STRUCTURAL, "an output held computed data before any kernel got it"),
     Reason.HOST_COMPUTED: (_FAIL, _STRUCTURAL, "torch computed what a kernel was given; the kernel must compute it"),
+    Reason.KEPT_BUFFER: (_FAIL, _STRUCTURAL, "a kernel was given memory that an earlier call left; allocate it in each call"),
+    Reason.SILENT_RUN_RAISES: (
+        _FAIL,
+        _STRUCTURAL,
+        "the wrapper raises in every case when the kernel computes nothing, so nothing shows that the kernel is used",
+    ),
     Reason.KERNEL_UNUSED: (_FAIL, _STRUCTURAL, "right although the kernel computed nothing; something else makes the output"),
     Reason.MUTATED_INPUT: (_FAIL, _STRUCTURAL, "an input was changed"),
     Reason.ALIASED_INPUT: (_FAIL, _STRUCTURAL, "an output shares memory with an input"),

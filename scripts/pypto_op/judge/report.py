@@ -96,6 +96,7 @@ def _mode_entry(record: ModeRecord) -> dict[str, Any]:
         "per_tensor": worst_leaves(record),
         "seconds": round(sum(t.seconds for t in record.trials), 4),
         "peak_rss_mb": round(max((t.peak_rss_mb for t in record.trials), default=0.0), 1),
+        "not_shown": list(dict.fromkeys(_sentence(clause) for t in record.trials for clause in t.unshown)),
         "launches": max((t.launches for t in record.trials), default=0),
         "cost": dict(trial.cost) if trial.cost else None,
     }

@@ -26,7 +26,7 @@ from pypto_op.judge.inspection import Probe
 from pypto_op.judge.reasons import LOAD_FAILURES, PROCESS_LOSSES, Reason
 from pypto_op.judge.records import CaseRecord, ModeRecord, TrialVerdict
 from pypto_op.judge.references import ReferenceLoss, References
-from pypto_op.judge.sabotage import Saboteur
+from pypto_op.judge.sabotage import RAISES, Saboteur, refuse_unshown
 from pypto_op.judge.subject import Subject
 from pypto_op.judge.verdict import Expectation, Reference, failed_for, judge_run, refuse, with_earlier
 from pypto_op.state.closure import Loaded
@@ -112,7 +112,9 @@ def run_cases(plan: Plan, progress: Progress | None = None) -> list[CaseRecord]:
     """
     pool = _Pool(plan)
     try:
-        return pool.run(progress)
+        records = pool.run(progress)
+        refuse_unshown(records)
+        return records
     finally:
         pool.close()
 
@@ -346,8 +348,13 @@ class _Worker:
         expectation = self._expectation(record.case)
         for mode in modes:
             trials = record.modes[mode].trials
+            if not self._saboteur.can_tell(mode, expectation):
+                continue
             right = self._saboteur.right_outputs(mode, record.id, self._given(inputs), reference, expectation)
-            if right:
+            record.modes[mode].silent_runs.append(right is not None)
+            if right is None:
+                trials[-1].unshown += (RAISES,)
+            elif right:
                 trials[-1] = failed_for(Reason.KERNEL_UNUSED, trials[-1], ", ".join(right))
 
     def _given(self, inputs: Sequence[Value]) -> list[Value]:

@@ -65,8 +65,15 @@ def importer() -> str:
 
 
 def made_by_package() -> bool:
-    """Whether an installed package makes code, as torch and pypto do from text of their own."""
-    return is_installed(importer())
+    """Whether an installed package makes code from text, by itself or by the standard library, as torch and pypto do."""
+    files = (frame.f_code.co_filename for frame in _frames())
+    return is_installed(next((file for file in files if is_installed(file) or not is_trusted(file)), ""))
+
+
+def asked_through(libraries: tuple[str, ...]) -> bool:
+    """Whether code that is not trusted asks, through nothing but these library files."""
+    files = (frame.f_code.co_filename for frame in _frames())
+    return not is_trusted(next((file for file in files if not file.endswith(libraries)), "<frozen >"))
 
 
 def machinery() -> str:

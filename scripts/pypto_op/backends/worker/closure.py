@@ -96,7 +96,7 @@ class Closure:
     def _note(self, path: str) -> None:
         listed = path.endswith("/")
         shown, resolved = os.path.abspath(path), os.path.realpath(path)
-        if self._others(resolved) and self._others(shown):
+        if shown == _NO_ZIP or (self._others(resolved) and self._others(shown)):
             return
         if not listed and os.path.isdir(resolved):
             return
@@ -152,7 +152,7 @@ def _opened(arguments: tuple[Any, ...]) -> Iterator[str]:
 
 def _listed(arguments: tuple[Any, ...]) -> Iterator[str]:
     path = arguments[0] if arguments and arguments[0] is not None else "."
-    if _is_path(path) and not askers.machinery():
+    if _is_path(path) and askers.asked_through(_BY_PATH):
         yield os.path.join(os.fsdecode(path), "")
 
 
