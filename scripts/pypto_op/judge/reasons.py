@@ -85,9 +85,13 @@ _TABLE: dict[Reason, tuple[Status, FailureCategory, str]] = {
     Reason.SHAPE: (_FAIL, _STRUCTURAL, "wrong shape"),
     Reason.DTYPE: (_FAIL, _STRUCTURAL, "wrong dtype"),
     Reason.NO_LAUNCH: (_FAIL, _STRUCTURAL, "the wrapper launched no pypto kernel"),
-    Reason.NOT_FROM_KERNEL: (_FAIL, _STRUCTURAL, "an output was not an argument of any kernel launch"),
+    Reason.NOT_FROM_KERNEL: (_FAIL, _STRUCTURAL, "an output's memory was never given to a kernel"),
     Reason.PREFILLED: (_FAIL, _STRUCTURAL, "an output held computed data before any kernel got it"),
-    Reason.HOST_COMPUTED: (_FAIL, _STRUCTURAL, "torch computed what a kernel was given; the kernel must compute it"),
+    Reason.HOST_COMPUTED: (
+        _FAIL,
+        _STRUCTURAL,
+        "the host computed from the inputs' values what a kernel was given; the kernel must compute it",
+    ),
     Reason.KEPT_BUFFER: (_FAIL, _STRUCTURAL, "a kernel was given memory that an earlier call left; allocate it in each call"),
     Reason.SILENT_RUN_RAISES: (
         _FAIL,

@@ -18,6 +18,7 @@ import signal
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from pypto_op import back_doors
@@ -64,6 +65,9 @@ _CHANGES_FILES = {
 _LISTS = {"os.listdir", "os.scandir"}
 
 
+_MUTANTS = "/impls/"
+"""In the path of a mutant (`mutation.hunt`)."""
+
 _HIDDEN_KINDS = frozenset(
     {
         Artifact.GOLDEN,
@@ -101,11 +105,17 @@ class Fence:
 
     def may_read(self, path: str) -> bool:
         """Whether `path`, absolute and resolved, may be read."""
-        if path in self.own or inside(path, self.scratch):
+        if path in self.own or inside(path, self.scratch) or self._is_a_mutants(path):
             return True
         if any(inside(path, hidden) for hidden in (*self.hidden, str(self.workspace.eval_dir))):
             return False
         return self.workspace.artifact_of(_source_of(path))[0] not in _HIDDEN_KINDS
+
+    def _is_a_mutants(self, path: str) -> bool:
+        """Whether `path` lies in the folder of a candidate that lies in `_debug/`: beside it are links to its helpers alone."""
+        folders = (str(Path(own).parent) for own in self.own)
+        mutants = [folder for folder in folders if inside(folder, str(self.workspace.debug_dir)) and _MUTANTS in folder]
+        return any(inside(path, folder) for folder in mutants)
 
     def may_import(self, name: str) -> bool:
         """Whether a module may be imported, judged by its name: a hidden file may be out of sight altogether."""

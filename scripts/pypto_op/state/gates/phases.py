@@ -10,7 +10,7 @@ from pypto_op.state import deliverables, evidence, verdicts
 from pypto_op.state.conditions import attempt_phase
 from pypto_op.state.facts import Refused
 from pypto_op.state.gates.base import Context, freeze, freeze_closure, gate
-from pypto_op.state.gates.lint import require_clean
+from pypto_op.state.gates.lint import require_clean, require_one_kernel_file
 from pypto_op.state.gates.stages import planned_modes
 from pypto_op.state.hashing import ABSENT, sha256_file
 from pypto_op.state.model import impl_key, is_staged, module_count, phase_name, phase_number, phases
@@ -81,6 +81,7 @@ def _demand(context: Context, name: str) -> Demand:
 def _freeze_phase(context: Context, name: str, report: Mapping[str, Any]) -> None:
     ws, k = context.ws, impl_key(context.state, phase_number(name))
     frozen = context.facts.setdefault("frozen", {})
+    require_one_kernel_file(ws, report)
     frozen.update(freeze_closure(context, report, 5, name))
     if k is None:
         frozen["impl_py"] = freeze(ws, ws.impl, 5, name)
