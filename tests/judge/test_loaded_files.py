@@ -148,7 +148,14 @@ def test_a_file_that_changes_while_it_is_judged_ends_in_no_verdict(ws: OpWorkspa
     assert answer.code == 2 and "changed while it was being judged: shared/table.json" in answer.report["error"]["message"]
 
 
-def test_a_module_golden_or_helper_outside_the_project_is_recorded_by_its_absolute_path(
+def test_a_golden_that_asks_the_kernel_is_no_reference(ws: OpWorkspace) -> None:
+    ws.golden.write_text("from sum_diff_impl import sum_diff_wrapper as sum_diff_golden\n")
+    answer = verify(ws.root, "--timeout", "60")
+    assert answer.code == 2 and answer.report["status"] == "ERROR", answer.report
+    assert "sum_diff_impl.py: is loaded by the golden" in answer.report["error"]["message"]
+
+
+def test_a_helper_outside_the_project_is_recorded_by_its_absolute_path(
     ws: OpWorkspace, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     away = tmp_path_factory.mktemp("away") / "elsewhere.py"

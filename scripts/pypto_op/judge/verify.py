@@ -196,6 +196,12 @@ class _Verification:
             loaded=self.loaded,
         )
         records = run_cases(plan, progress and (lambda record: progress(record, len(cases))))
+        if asked := self.loaded.reference_loads(self.ws):
+            raise ContractError(
+                "is loaded by the golden or by the inputs, which must not know it",
+                file=self._shown(asked),
+                remedy="let them compute for themselves",
+            )
         changed = sorted(k for k, v in self._hashes(subject).items() if self.hashes.get(k) != v)
         changed += stale_closure(self._closure(), self.ws.root)
         if changed:

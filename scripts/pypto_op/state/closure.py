@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from pypto_op.state.hashing import listing_hash, sha256_bytes, sha256_file
-from pypto_op.vocabulary import Loader
+from pypto_op.vocabulary import Artifact, Loader
 from pypto_op.workspace import OpWorkspace
 
 CLOSURE = "closure"
@@ -39,6 +39,14 @@ class Loaded:
         """Add what a session saw, by role."""
         for loader, files in loaded.items():
             self.note(Loader(loader), files)
+
+    def reference_loads(self, ws: OpWorkspace) -> Path | None:
+        """Return an implementation that golden or inputs loaded: a reference that asks the kernel agrees with it."""
+        for loader in (Loader.GOLDEN, Loader.INPUTS):
+            for path in self._files[loader]:
+                if ws.artifact_of(os.path.realpath(path))[0] in (Artifact.IMPL, Artifact.MODULE_IMPL):
+                    return Path(path)
+        return None
 
     def closure(self, ws: OpWorkspace, named: Iterable[Path]) -> dict[str, dict[str, str]]:
         """Return the `closure` of a report.
