@@ -104,6 +104,14 @@ class Outcome(_Word):
     UNAVAILABLE = "unavailable"
 
 
+class Loader(_Word):
+    """Who loads files while an implementation is judged (`closure` of a report)."""
+
+    CANDIDATE = "candidate"
+    GOLDEN = "golden"
+    INPUTS = "inputs"
+
+
 class Severity(_Word):
     """Severity of a lint rule; S0 and S1 block."""
 

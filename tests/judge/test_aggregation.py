@@ -131,6 +131,7 @@ class Scripted:
 
     def __init__(self, mode: Mode, outcome: Outcome, off: float = 0.0) -> None:
         self.mode, self.outcome, self.off, self.asked = mode, outcome, off, []
+        self.loaded = {}
 
     def availability(self) -> Availability:
         return Availability(True, True, "", {}, ())

@@ -186,3 +186,19 @@ def test_without_an_implementation_there_is_nothing_to_mutate(tmp_path):
     shutil.rmtree(ws.debug_dir, ignore_errors=True)
     answer = mutate(ws.root)
     assert answer.code == 2 and "no implementation to mutate" in answer.stderr
+
+
+def test_a_kernel_with_helpers_is_measured_too(tmp_path: Path) -> None:
+    """A mutant lies elsewhere than the kernel; what the kernel loads beside and above itself is found all the same."""
+    ws = place("sum_diff", tmp_path, cases=CASES[:1])
+    (ws.root / "sizes.py").write_text("TILE = 16\n")
+    (ws.root.parent / "common").mkdir()
+    (ws.root.parent / "common" / "two.txt").write_text("2.0")
+    two = "TWO = float((Path(__file__).parents[1] / 'common' / 'two.txt').read_text())\n"
+    head = f"from pathlib import Path\n\nimport sizes\n\n{two}"
+    ws.impl.write_text(
+        head + ws.impl.read_text().replace("ROWS = 16", "ROWS = sizes.TILE").replace("x_tile * 2.0", "x_tile * TWO")
+    )
+    answer = mutate(ws.root, "--operators", "operand_order")
+    assert answer.report is not None, answer.stderr
+    assert answer.report["killed"] >= 1 and answer.report["survived"] == 0

@@ -44,6 +44,7 @@ def report_for(ws, **changes):
         "up_to_module": 1,
         "policy": policy,
         "tool": {"name": "pypto-op", "version": __version__},
+        "closure": {"candidate": {}, "golden": {}, "inputs": {}},
         "hashes": {**evidence.file_hashes(ws), "policy": evidence.policy_hash(policy)},
         "seconds": 0.1 + 0.2,
     }

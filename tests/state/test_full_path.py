@@ -167,3 +167,39 @@ def test_a_wrong_kernel_does_not_pass_anywhere(clone):
     with pytest.raises(Refused, match="the judge says FAIL"):
         transition(ws.root, "complete_phase", phase="M1")
     assert service.status(ws.root)["phases"]["M1"]["status"] == "awaiting_verify"
+
+
+def with_helper(ws, text):
+    """Let the kernel take its factor from a helper, and hand it over for judgement."""
+    (ws.root.parent / "factors.py").write_text(text)
+    source = ws.impl.read_text()
+    assert "return tile * tile" in source
+    head = (
+        "import sys\nfrom pathlib import Path\n\nsys.path.insert(0, str(Path(__file__).resolve().parents[1]))\nimport factors\n"
+    )
+    ws.impl.write_text(head + source.replace("return tile * tile", "return tile * tile * factors.ONE"))
+    transition(ws.root, "submit_for_verify", phase="M1")
+
+
+def test_a_helper_that_a_verdict_rests_on_is_frozen_with_it(clone):
+    ws = clone("begun")
+    with_helper(ws, "ONE = 1.0\n")
+    transition(ws.root, "complete_phase", phase="M1")
+    transition(ws.root, "complete_stage", stage=5)
+    assert audit.audit(ws.root)["ok"]
+    helper = ws.root.parent / "factors.py"
+    helper.write_text("ONE = 1.01\n")
+    problems = audit.audit(ws.root)["problems"]
+    assert len(problems) == 1 and "factors.py" in problems[0] and "was changed since M1 was verified" in problems[0]
+    with pytest.raises(Refused, match="factors.py"):
+        transition(ws.root, "complete_stage", stage=6)
+    transition(ws.root, "reopen_phase", phase="M1", reason="the factor is another one")
+    assert audit.audit(ws.root)["ok"], "what was verified no longer holds, so nothing is frozen"
+    helper.write_text("ONE = 1.0\n")
+
+
+def test_kernel_code_outside_the_impl_is_refused_since_no_rule_sees_it(clone):
+    ws = clone("begun")
+    with_helper(ws, "import pypto\n\nONE = 1.0\n")
+    with pytest.raises(Refused, match="kernel code that the linter does not see"):
+        transition(ws.root, "complete_phase", phase="M1")

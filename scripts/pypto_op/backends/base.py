@@ -88,10 +88,14 @@ class RunResult:
         numeric: the outputs carry numbers; False in structure-only mode, where only shape and dtype count.
         prefilled_outputs: positions of the output leaves whose buffer already held varied data (neither what
             `torch.empty` was filled with nor one repeated value) when the first kernel got it.
-        host_made: "launch.argument" -> hash, for each float argument of a launch whose values come from no input and
-            no kernel. The same hash on other inputs: a table. Another one: torch computed it from the inputs.
-        host_computed: "launch.argument" of each argument of a launch that the host computed from the inputs' values, as
-            a second run on other values of the same shapes showed.
+        host_made: only with `unshown`: "launch.argument" -> hash, for each float argument of a launch that holds values of no
+            input. The same hash on other inputs: a table. Another one: torch computed it from the inputs.
+        host_computed: "launch.argument" of each argument of a launch that the host computed from the inputs' values, and
+            "launch.kernel" and the like for numbers that it computed, as a run on other values showed.
+        changed_outputs: positions of the output leaves that the host changed after the last launch that got them.
+        kept_outputs: like `prefilled_outputs`, where the buffer was a kernel's in an earlier call.
+        kept_arguments: like `host_computed`, where the argument was a kernel's in an earlier call.
+        unshown: the wrapper raises on other values, so what the host computed from them was not shown.
         call: which call of its process this was, counted from 1; calls with consecutive numbers shared one.
         shared_outputs: positions of the output leaves that lie in the memory of an earlier call's result or input.
         changed_results: positions of the output leaves of this or an earlier call that changed after it had returned.
@@ -122,6 +126,10 @@ class RunResult:
     changed_results: tuple[int, ...] = ()
     results_kept: bool = False
     launched: int = 0
+    changed_outputs: tuple[int, ...] = ()
+    kept_outputs: tuple[int, ...] = ()
+    kept_arguments: tuple[str, ...] = ()
+    unshown: bool = False
 
 
 @dataclass(frozen=True)
@@ -139,19 +147,34 @@ class Buffer:
     dtype: str
 
 
+FILLINGS = ("pattern", "plausible")
+"""What fresh memory holds: a pattern that no arithmetic yields, or finite numbers."""
+
+
 class Session(Protocol):
     """A warm process for one implementation file; a context manager that leaves nothing running."""
 
     def run(
-        self, case_id: str, inputs: Sequence[Value], *, buffer: Buffer | None = None, again: bool = False, guess: bool = False
+        self,
+        case_id: str,
+        inputs: Sequence[Value],
+        *,
+        buffer: Buffer | None = None,
+        again: bool = False,
+        guess: bool = False,
+        filling: str | None = None,
     ) -> RunResult:
         """Call the wrapper with copies of `inputs`; after a crash or a time-out a new process serves on.
 
         With `buffer` the wrapper gets one more argument, and what it wrote there is the only output. With `again` the call
         is made in the process of the call before, where that is alive, and on its very tensors, overwritten with `inputs`.
-        With `guess` the inputs may be none that the wrapper takes, so nothing is kept for a debugger when it fails.
+        With `guess` the inputs may be none that the wrapper takes, so nothing is kept for a debugger when it fails. With
+        `filling` (of `FILLINGS`) fresh memory holds that, and the wrapper is called as often as the outputs need, no more.
         """
         ...
+
+    loaded: dict[str, dict[str, str]]
+    """What the candidate loaded beside its own file, by role: absolute path -> sha256, or `absent`."""
 
     def close(self) -> None:
         """End the process and remove its scratch files; harmless when called twice."""

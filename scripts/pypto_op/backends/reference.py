@@ -61,6 +61,10 @@ class ReferenceSession:
             self._worker.close()
             self._worker = None
 
+    def loaded(self) -> dict[str, dict[str, str]]:
+        """Return what golden and inputs loaded so far beside their own files, by role (`session.WorkerSession`)."""
+        return self._worker.loaded if self._worker is not None else {}
+
     def make_inputs(self, case: dict[str, Any]) -> list[tuple[str, Value]]:
         """Return the primary inputs of a case, in the order of PRIMARY_INPUT_ORDER, each with its name.
 

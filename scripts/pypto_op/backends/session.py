@@ -23,7 +23,7 @@ from pypto_op.backends.endings import classify
 from pypto_op.backends.launcher import Launched
 from pypto_op.backends.wire import read_values, remove_values, write_values
 from pypto_op.errors import ContractError, InfraError
-from pypto_op.vocabulary import Outcome
+from pypto_op.vocabulary import Loader, Outcome
 from pypto_op.workspace import OpWorkspace
 
 if TYPE_CHECKING:
@@ -38,6 +38,10 @@ _KEEPS_WORKER = frozenset({Outcome.OK, Outcome.BAD_OUTPUT})
 LAUNCHES_PER_WORKER = 64
 """pypto keeps 30 to 110 MiB of address space per launch, so a worker is replaced after so many: a number that the calls
 alone decide, so that the same calls share a process every time."""
+
+
+_PATH = re.compile(r"/[^\x00]{0,4095}\Z")
+_HASH = re.compile(r"([0-9a-f]{64}|absent)\Z")
 
 
 class Forged(Exception):
@@ -69,6 +73,7 @@ class WorkerSession:
         file_name: the file that a loss is blamed on.
 
     Attributes:
+        loaded: what the workers loaded beside their own file, by role: absolute path -> sha256 (`worker.closure`).
         replaces_worn: whether a worker that has gathered memory is replaced between two messages; not where it remembers
             something from one message to the next.
     """
@@ -83,6 +88,7 @@ class WorkerSession:
         self._never_loads: RunResult | None = None
         self._closed = False
         self._worn = False
+        self.loaded: dict[str, dict[str, str]] = {}
 
     def close(self) -> None:
         """End the worker and remove the scratch folder; harmless when called twice."""
@@ -113,6 +119,7 @@ class WorkerSession:
             _hand_over(stems[0], inputs)
             answer = self._exchange(conversation, message, stems)
             result = _result_of(answer)
+            self._note_loaded(answer)
         except (Ended, Overdue, OverMemory, Forged) as loss:
             answer = {}
             result = self._result_of_loss(conversation, loss, "in the wrapper", kills, self.limits.case_seconds)
@@ -125,6 +132,14 @@ class WorkerSession:
         if result.outcome not in _KEEPS_WORKER:
             self._drop_worker()
         return result, answer
+
+    def _note_loaded(self, answer: dict[str, Any]) -> None:
+        for role, files in _loaded_of(answer).items():
+            known = self.loaded.setdefault(role, {})
+            for path, digest in files.items():
+                before = known.setdefault(path, digest)
+                if before != digest:  # another worker saw other bytes: no file has this hash, so no verdict can stand
+                    known[path] = hashlib.sha256(f"{before} {digest}".encode()).hexdigest()
 
     def _exchange(self, conversation: Conversation, message: dict[str, Any], stems: tuple[Path, Path]) -> dict[str, Any]:
         """Let the worker run, then give it the nonce that its answer must carry."""
@@ -258,11 +273,18 @@ class CandidateSession(WorkerSession):
         self.close()
 
     def run(
-        self, case_id: str, inputs: Sequence[Value], *, buffer: Buffer | None = None, again: bool = False, guess: bool = False
+        self,
+        case_id: str,
+        inputs: Sequence[Value],
+        *,
+        buffer: Buffer | None = None,
+        again: bool = False,
+        guess: bool = False,
+        filling: str | None = None,
     ) -> RunResult:
         """Call the wrapper with copies of `inputs`; see `base.Session`."""
-        wanted = None if buffer is None else asdict(buffer)
-        result, answer = self.ask({"case": case_id, "buffer": wanted, "again": again}, inputs)
+        message = {"case": case_id, "buffer": None if buffer is None else asdict(buffer), "again": again}
+        result, answer = self.ask(message if filling is None else {**message, "filling": filling}, inputs)
         if result.outcome is Outcome.OK:
             result.outputs = list(answer["values"])
             if self._read_cost is not None:
@@ -347,11 +369,28 @@ def _result_of(answer: dict[str, Any]) -> RunResult:
             changed_results=_numbers(answer, "changed_results"),
             results_kept=answer.get("results_kept") is True,
             launched=int(answer.get("launched", 0)),
+            changed_outputs=_numbers(answer, "changed_outputs"),
+            kept_outputs=_numbers(answer, "kept_outputs"),
+            kept_arguments=tuple(str(key) for key in answer.get("kept_arguments") or ()),
+            unshown=answer.get("unshown") is True,
             seconds=float(answer.get("seconds", 0.0)),
             cost={str(key): float(value) for key, value in cost.items()} if isinstance(cost, dict) else None,
         )
     except (TypeError, ValueError):
         raise Forged from None
+
+
+def _loaded_of(answer: dict[str, Any]) -> dict[str, dict[str, str]]:
+    """Return what a worker says it loaded; every field is checked."""
+    loaded = answer.get("loaded", {})
+    try:
+        found = {Loader(role): dict(files) for role, files in loaded.items()}
+        sound = all(_PATH.match(path) and _HASH.match(digest) for files in found.values() for path, digest in files.items())
+    except (TypeError, ValueError, AttributeError):
+        raise Forged from None
+    if not sound:
+        raise Forged
+    return {str(role): files for role, files in found.items()}
 
 
 def _numbers(answer: dict[str, Any], key: str) -> tuple[int, ...]:

@@ -19,7 +19,7 @@ from pypto_op.judge.reasons import LOAD_FAILURES, PROCESS_LOSSES, Reason, place_
 from pypto_op.judge.records import CaseRecord, ModeRecord, TrialVerdict
 from pypto_op.judge.references import ReferenceLoss, References
 from pypto_op.judge.repeats import Repeats
-from pypto_op.judge.sabotage import Saboteur
+from pypto_op.judge.sabotage import RAISES, Saboteur
 from pypto_op.judge.staleness import Answered, Staleness
 from pypto_op.judge.verdict import Expectation, Reference, failed_for, judge_run, refuse, with_earlier
 from pypto_op.vocabulary import Mode, Outcome, Status
@@ -87,7 +87,7 @@ class LaneWorker:
         used = plan.input_names if plan.used_inputs is None else plan.used_inputs
         self._handed = positions(subject.impl, subject.wrapper, plan.input_names, used)
         self._staleness = Staleness(references, plan.input_names)
-        self._saboteur = Saboteur(subject, plan.backends, plan.limits)
+        self._saboteur = Saboteur(subject, plan.backends, plan.limits, plan.loaded)
         self._stack.callback(self._saboteur.close)
         for mode, backend in plan.backends.items():
             self._open(mode, backend)
@@ -109,6 +109,7 @@ class LaneWorker:
                 cost_model=self._plan.cost_model,
             )
             self._sessions[mode] = self._stack.enter_context(session)
+            self._stack.callback(lambda: self._plan.loaded.note_all(session.loaded))
         except InfraError as error:
             self._broken[mode] = refuse(Reason.UNAVAILABLE, error.problem)
 
@@ -250,8 +251,13 @@ class LaneWorker:
         expectation = self._expectation(record.case)
         for mode in modes:
             trials = record.modes[mode].trials
+            if not self._saboteur.can_tell(mode, expectation):
+                continue
             right = self._saboteur.right_outputs(mode, record.id, self._given(inputs), reference, expectation)
-            if right:
+            record.modes[mode].silent_runs.append(right is not None)
+            if right is None:
+                trials[-1].unshown += (RAISES,)
+            elif right:
                 trials[-1] = failed_for(Reason.KERNEL_UNUSED, trials[-1], ", ".join(right))
 
     def _given(self, inputs: Sequence[Value]) -> list[Value]:

@@ -45,7 +45,9 @@ class Reason(str, Enum):
     CHANGED_LATER = "changed_later"
     PREFILLED = "prefilled"
     HOST_COMPUTED = "host_computed"
+    KEPT_BUFFER = "kept_buffer"
     KERNEL_UNUSED = "kernel_unused"
+    SILENT_RUN_RAISES = "silent_run_raises"
     MUTATED_INPUT = "mutated_input"
     ALIASED_INPUT = "aliased_input"
     STALE_RESULT = "stale_result"
@@ -90,11 +92,21 @@ _TABLE: dict[Reason, tuple[Status, FailureCategory, str]] = {
     Reason.SHAPE: (_FAIL, _STRUCTURAL, "wrong shape"),
     Reason.DTYPE: (_FAIL, _STRUCTURAL, "wrong dtype"),
     Reason.NO_LAUNCH: (_FAIL, _STRUCTURAL, "the wrapper launched no pypto kernel"),
-    Reason.NOT_FROM_KERNEL: (_FAIL, _STRUCTURAL, "an output was not an argument of any kernel launch"),
+    Reason.NOT_FROM_KERNEL: (_FAIL, _STRUCTURAL, "an output's memory was never given to a kernel"),
     Reason.SHARED_OUTPUT: (_FAIL, _STRUCTURAL, "an output lies in the memory of an earlier call's result or input"),
     Reason.CHANGED_LATER: (_FAIL, _STRUCTURAL, "a result changed after it had been returned"),
     Reason.PREFILLED: (_FAIL, _STRUCTURAL, "an output held computed data before any kernel got it"),
-    Reason.HOST_COMPUTED: (_FAIL, _STRUCTURAL, "torch computed what a kernel was given; the kernel must compute it"),
+    Reason.HOST_COMPUTED: (
+        _FAIL,
+        _STRUCTURAL,
+        "the host computed from the inputs' values what a kernel was given; the kernel must compute it",
+    ),
+    Reason.KEPT_BUFFER: (_FAIL, _STRUCTURAL, "a kernel was given memory that an earlier call left; allocate it in each call"),
+    Reason.SILENT_RUN_RAISES: (
+        _FAIL,
+        _STRUCTURAL,
+        "the wrapper raises in every case when the kernel computes nothing, so nothing shows that the kernel is used",
+    ),
     Reason.KERNEL_UNUSED: (_FAIL, _STRUCTURAL, "right although the kernel computed nothing; something else makes the output"),
     Reason.MUTATED_INPUT: (_FAIL, _STRUCTURAL, "an input was changed"),
     Reason.ALIASED_INPUT: (_FAIL, _STRUCTURAL, "an output shares memory with an input"),

@@ -32,6 +32,7 @@ class TrialVerdict:
         launches: kernel launches that were seen.
         cost: figures of the cost model or the profiler.
         host_made: see `RunResult.host_made`.
+        unshown: what could not be shown of this run, each as a clause.
     """
 
     seed: int
@@ -51,6 +52,7 @@ class TrialVerdict:
     launches: int = 0
     cost: Mapping[str, float | int] | None = None
     host_made: Mapping[str, str] = field(default_factory=dict)
+    unshown: tuple[str, ...] = ()
 
     @property
     def log(self) -> str:
@@ -64,6 +66,8 @@ class ModeRecord:
 
     mode: Mode
     trials: list[TrialVerdict] = field(default_factory=list)
+    silent_runs: list[bool] = field(default_factory=list)
+    """Whether the wrapper returned, of each run without kernels (`sabotage`)."""
 
     @property
     def status(self) -> Status:

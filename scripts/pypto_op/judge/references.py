@@ -86,6 +86,8 @@ class References:
 
     def close(self) -> None:
         """End the processes; harmless when called twice."""
+        for session in (self._session, self._goldens):
+            self._plan.loaded.note_all(session.loaded())
         self._session.close()
         self._goldens.close()
 

@@ -18,7 +18,7 @@ from pypto_op.judge.inspection import onset
 from pypto_op.judge.records import CaseRecord, ModeRecord, TrialVerdict
 from pypto_op.judge.subject import Subject
 from pypto_op.state import evidence
-from pypto_op.vocabulary import ExitCode, Level, Status
+from pypto_op.vocabulary import ExitCode, Level, Loader, Status
 
 SCHEMA = "evaluation_report"
 MAX_STDOUT = 64 * 1024
@@ -110,6 +110,7 @@ def _mode_entry(record: ModeRecord) -> dict[str, Any]:
         "per_tensor": worst_leaves(record),
         "seconds": round(sum(t.seconds for t in record.trials), 4),
         "peak_rss_mb": round(max((t.peak_rss_mb for t in record.trials), default=0.0), 1),
+        "not_shown": list(dict.fromkeys(_sentence(clause) for t in record.trials for clause in t.unshown)),
         "launches": max((t.launches for t in record.trials), default=0),
         "cost": dict(trial.cost) if trial.cost else None,
     }
@@ -201,6 +202,7 @@ def skeleton(subject: Subject | None, op_name: str, impl_file: str, wrapper: str
         "suite_source": "none",
         "policy": {"name": "none", "version": 0},
         "hashes": {},
+        "closure": {str(loader): {} for loader in Loader},
         "versions": {},
         "modes": {},
         "seconds": 0.0,

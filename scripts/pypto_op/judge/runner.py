@@ -22,7 +22,9 @@ from pypto_op.judge.lane_worker import LaneWorker, LossCounter
 from pypto_op.judge.lanes import lanes_of, onto_the_first, restricted
 from pypto_op.judge.records import CaseRecord
 from pypto_op.judge.references import References
+from pypto_op.judge.sabotage import refuse_unshown
 from pypto_op.judge.subject import Subject
+from pypto_op.state.closure import Loaded
 from pypto_op.vocabulary import Mode
 
 if TYPE_CHECKING:
@@ -57,6 +59,7 @@ class Plan:
         error_maps: keeps where outputs are off.
         used_inputs: names of the primary inputs that the modules up to the boundary read; None: all of them.
         probe: compare this inspection buffer in the outputs' place.
+        loaded: collects what the processes load beside the named files.
     """
 
     subject: Subject
@@ -73,6 +76,7 @@ class Plan:
     error_maps: ErrorMaps | None = None
     used_inputs: Sequence[str] | None = None
     probe: Probe | None = None
+    loaded: Loaded = field(default_factory=Loaded)
     natural_policy_for: Callable[[Mapping[str, Any]], Policy | None] = lambda case: None
     tolerance_behind: Callable[[Mapping[str, Any]], Policy | None] = lambda case: None
     suite: Sequence[Mapping[str, Any]] | None = None
@@ -87,7 +91,9 @@ def run_cases(plan: Plan, progress: Progress | None = None) -> list[CaseRecord]:
     """
     pool = _Pool(plan)
     try:
-        return pool.run(progress)
+        records = pool.run(progress)
+        refuse_unshown(records)
+        return records
     finally:
         pool.close()
 

@@ -7,17 +7,20 @@ can be gone around. What a wrapper computes before the launch and hands in is an
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from pypto_op.backends.base import Backend, Limits, RunResult, Session
+from pypto_op.backends.base import FILLINGS, Backend, Limits, RunResult, Session
 from pypto_op.compare import compare_leaves
 from pypto_op.judge.inputs import tensors_in
+from pypto_op.judge.reasons import Reason
+from pypto_op.judge.records import CaseRecord
 from pypto_op.judge.staleness import plain
 from pypto_op.judge.subject import Subject
-from pypto_op.judge.verdict import Expectation, Reference
-from pypto_op.vocabulary import Mode, Outcome
+from pypto_op.judge.verdict import Expectation, Reference, failed_for
+from pypto_op.state.closure import Loaded
+from pypto_op.vocabulary import Mode, Outcome, Status
 
 if TYPE_CHECKING:
     import torch
@@ -41,10 +44,11 @@ class Saboteur:
         subject: what is judged.
         backends: the modes; those that cannot be sabotaged are left out.
         limits: what the candidate may use.
+        loaded: collects what the processes load.
     """
 
-    def __init__(self, subject: Subject, backends: Mapping[Mode, Backend], limits: Limits) -> None:
-        self._subject, self._limits = subject, limits
+    def __init__(self, subject: Subject, backends: Mapping[Mode, Backend], limits: Limits, loaded: Loaded) -> None:
+        self._subject, self._limits, self._loaded = subject, limits, loaded
         self._backends = {mode: backend for mode, backend in backends.items() if isinstance(backend, CanSabotage)}
         self._sessions: dict[Mode, Session] = {}
         self._stack = ExitStack()
@@ -55,8 +59,11 @@ class Saboteur:
 
     def right_outputs(
         self, mode: Mode, case: str, handed: Sequence[Value], reference: Reference, expectation: Expectation
-    ) -> list[str]:
-        """Return the names of the outputs that are right without the kernel; [] also where nothing can be told.
+    ) -> list[str] | None:
+        """Return the names of the outputs that are right without the kernel; None where the wrapper raises without it.
+
+        A wrapper may look at what the kernel wrote, and stumble over the pattern in fresh memory. So it is called again
+        with ordinary numbers there before it counts as one that raises.
 
         Args:
             mode: where the case passed.
@@ -65,12 +72,15 @@ class Saboteur:
             reference: the golden's answer on the same inputs.
             expectation: what the case wants.
         """
-        if mode not in self._backends or not expectation.precision:
-            return []
-        run = self._session(mode).run(case, handed)
-        if run.outcome is not Outcome.OK:
-            return []  # a wrapper may stumble over what a silent kernel leaves behind
-        return right_outputs(run, reference, expectation, handed)
+        for filling in FILLINGS:
+            run = self._session(mode).run(case, handed, filling=filling)
+            if run.outcome is Outcome.OK:
+                return right_outputs(run, reference, expectation, handed)
+        return None
+
+    def can_tell(self, mode: Mode, expectation: Expectation) -> bool:
+        """Whether a case in this mode can be run without kernels, and has numbers to look at."""
+        return mode in self._backends and expectation.precision
 
     def _session(self, mode: Mode) -> Session:
         if mode not in self._sessions:
@@ -78,7 +88,23 @@ class Saboteur:
             backend = self._backends[mode].sabotaged()
             session = backend.open(subject.impl, subject.wrapper, subject.workspace, limits=self._limits)
             self._sessions[mode] = self._stack.enter_context(session)
+            self._stack.callback(lambda: self._loaded.note_all(session.loaded))
         return self._sessions[mode]
+
+
+def refuse_unshown(records: Iterable[CaseRecord]) -> None:
+    """Fail what passed in a mode where no case showed that the kernel computes: the wrapper raised in each silent run."""
+    cells = [cell for record in records for cell in record.modes.values()]
+    for mode in {cell.mode for cell in cells}:
+        silent = [cell for cell in cells if cell.mode is mode and cell.silent_runs]
+        if silent and not any(ended for cell in silent for ended in cell.silent_runs):
+            for cell in silent:
+                if cell.status is Status.PASS:
+                    cell.trials[-1] = failed_for(Reason.SILENT_RUN_RAISES, cell.trials[-1])
+
+
+RAISES = "whether the kernel is used: the wrapper raises when the kernel computes nothing"
+"""What was not shown of a case whose silent run raised."""
 
 
 def right_outputs(run: RunResult, reference: Reference, expectation: Expectation, handed: Sequence[Value]) -> list[str]:

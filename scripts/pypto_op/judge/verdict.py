@@ -130,7 +130,11 @@ def judge_run(
     verdict.stdout, verdict.stderr = (barrier.clean(text.rstrip(), secrets) for text in (run.stdout, run.stderr))
     verdict.seconds, verdict.peak_rss_mb = run.seconds, run.peak_rss_mb
     verdict.launches, verdict.cost, verdict.host_made = run.launches, run.cost, run.host_made
+    verdict.unshown = (_RAISES_ON_OTHERS,) if run.unshown else ()
     return verdict
+
+
+_RAISES_ON_OTHERS = "whether the host computes what the kernel is given: the wrapper raises on other values"
 
 
 def with_earlier(verdict: TrialVerdict, earlier: Sequence[TrialVerdict]) -> TrialVerdict:
@@ -149,9 +153,9 @@ def with_earlier(verdict: TrialVerdict, earlier: Sequence[TrialVerdict]) -> Tria
     return verdict
 
 
-def failed_for(reason: Reason, verdict: TrialVerdict, detail: str) -> TrialVerdict:
+def failed_for(reason: Reason, verdict: TrialVerdict, detail: str = "") -> TrialVerdict:
     """Return a verdict that passed by its numbers, as one that fails for `reason`."""
-    summary = f"{sentence_of(reason)} ({detail})"
+    summary = f"{sentence_of(reason)} ({detail})" if detail else sentence_of(reason)
     return replace(verdict, status=status_of(reason), reasons=(reason,), category=category_of(reason), summary=summary)
 
 
@@ -171,6 +175,9 @@ def _breaks_contract(reference: Reference, expectation: Expectation) -> str:
     """Say that the golden's outputs are not as many as the contract names, or ""."""
     mine, named = len(reference.native.outputs), len(expectation.names)
     return "" if mine == named else f"it returned {mine} output(s), the contract names {named}"
+
+
+_CHANGED = "the host changed an output after the last kernel that got it"
 
 
 class _Comparison:
@@ -213,6 +220,8 @@ class _Comparison:
         run, golden = self.run, self.reference.native
         if run.launches == 0:
             self._add(Reason.NO_LAUNCH)
+        elif run.changed_outputs:
+            self.problems[Reason.NOT_FROM_KERNEL] = f"{_CHANGED} ({self._outputs(run.changed_outputs)})"
         elif not run.outputs_from_kernel:
             self._add(Reason.NOT_FROM_KERNEL)
         if run.prefilled_outputs:
@@ -220,6 +229,9 @@ class _Comparison:
             self._add(Reason.PREFILLED, self._outputs(run.prefilled_outputs))
         if run.host_computed:
             self._add(Reason.HOST_COMPUTED, "; ".join(_argument(key) for key in run.host_computed))
+        if run.kept_outputs or run.kept_arguments:
+            kept = [self._outputs(run.kept_outputs)] if run.kept_outputs else []
+            self._add(Reason.KEPT_BUFFER, "; ".join([*kept, *map(_argument, run.kept_arguments)]))
         if run.mutated_inputs:
             self._add(Reason.MUTATED_INPUT, self._inputs(run.mutated_inputs))
         aliased = sorted(set(run.aliased_inputs) - set(golden.aliased_inputs))
@@ -359,8 +371,17 @@ def _how(leaf: TensorComparison) -> str:
 def _argument(key: str) -> str:
     """Return "launch.argument" (`RunResult.host_made`) in words."""
     launch, _, place = key.partition(".")
-    kind, number = ("float", place.removeprefix("float")) if place.startswith("float") else ("tensor", place)
-    return f"{kind} {int(number) + 1} of launch {int(launch) + 1}"
+    if not place:
+        return "how many kernels are launched"
+    what = _NUMBERS.get(place) or f"tensor {int(place) + 1} of"
+    return f"{what} launch {int(launch) + 1}"
+
+
+_NUMBERS = {
+    "arguments": "a number given to",
+    "shapes": "the shape of a tensor given to",
+    "kernel": "a number or an operator that the host built into the kernel of",
+}
 
 
 def _word(dtype: torch.dtype) -> str:

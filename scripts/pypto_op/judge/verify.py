@@ -27,6 +27,7 @@ from pypto_op.judge.runner import Plan, run_cases, worker_count
 from pypto_op.judge.subject import Subject, resolve
 from pypto_op.policy import Policy
 from pypto_op.state import evidence
+from pypto_op.state.closure import Loaded, stale_closure
 from pypto_op.state.hashing import sha256_file
 from pypto_op.vocabulary import ExitCode, Mode, Status
 from pypto_op.workspace import OpWorkspace, check_runnable
@@ -146,6 +147,7 @@ class _Verification:
         self.available: dict[Mode, Availability] = {}
         self.hashes: dict[str, str] = {}
         self.ran: list[Mapping[str, Any]] = []
+        self.loaded = Loaded()
 
     def run(self, progress: Progress | None) -> dict[str, Any]:
         reports.check_target(self.path, own=self.ws.report)
@@ -197,9 +199,17 @@ class _Verification:
             error_maps=ErrorMaps(self.ws, self.hashes["impl"]) if request.error_maps else None,
             used_inputs=used_inputs(contract.interfaces, subject.phase),
             probe=probe_of(request.inspect, subject.boundary) if request.inspect is not None else None,
+            loaded=self.loaded,
         )
         records = run_cases(plan, progress and (lambda record: progress(record, len(cases))))
+        if asked := self.loaded.reference_loads(self.ws):
+            raise ContractError(
+                "is loaded by the golden or by the inputs, which must not know it",
+                file=self._shown(asked),
+                remedy="let them compute for themselves",
+            )
         changed = sorted(k for k, v in self._hashes(subject).items() if self.hashes.get(k) != v)
+        changed += stale_closure(self._closure(), self.ws.root)
         if changed:
             raise ContractError(
                 f"changed while it was being judged: {', '.join(changed)}",
@@ -211,6 +221,12 @@ class _Verification:
     def _hashes(self, subject: Subject) -> dict[str, str]:
         hashes = evidence.file_hashes(self.ws, subject.phase, impl=subject.impl)
         return hashes if self.request.suite is None else {**hashes, "suite": sha256_file(self.request.suite)}
+
+    def _closure(self) -> dict[str, dict[str, str]]:
+        """Return what was loaded beside the named files; a file that is both stands under `hashes` alone."""
+        ws, subject = self.ws, self.subject
+        named = [ws.spec, ws.interfaces, ws.test_inputs, self.request.suite or ws.suite]
+        return self.loaded.closure(ws, [*named, *((subject.impl, subject.golden) if subject is not None else ())])
 
     def _shown(self, path: Path) -> str:
         return str(path.relative_to(self.ws.root)) if path.is_relative_to(self.ws.root) else str(path)
@@ -229,6 +245,7 @@ class _Verification:
         result["policy"] = self.policy.as_dict() if self.policy else result["policy"]
         hashes = self.hashes or evidence.file_hashes(self.ws, impl=wanted if request.impl is not None else None)
         result["hashes"] = {**hashes, "policy": evidence.policy_hash(result["policy"])}
+        result["closure"] = self._closure()
         result["suite_source"] = self.contract.suite_source if self.contract else "none"
         result["selection"] = extent.selection_of(
             self.contract,

@@ -20,7 +20,7 @@ from pypto_op.judge.subject import Subject
 from pypto_op.judge.verdict import with_earlier
 from pypto_op.mutation.bits import same
 from pypto_op.mutation.trials import Order
-from pypto_op.vocabulary import Status
+from pypto_op.vocabulary import Artifact, Status
 from pypto_op.workspace import OpWorkspace
 
 PROBES = 5
@@ -80,6 +80,11 @@ class ScratchWorkspace(OpWorkspace):
         return self.scratch
 
 
+_LEVELS = 2
+"""How many folders above a kernel are searched for helpers by path: the operator's, and custom/."""
+_NO_HELPERS = ("eval", "_debug", "__pycache__", "modules")
+
+
 @dataclass(frozen=True)
 class Range:
     """Where mutants are hunted.
@@ -109,14 +114,26 @@ class Range:
 
     def open(self, name: str, source: str) -> CandidateSession:
         """Open a session on a file with this text."""
-        folder = self.workspace.scratch / "impls" / name
-        folder.mkdir(parents=True, exist_ok=True)
-        impl = folder / self.subject.impl.name
+        impl = self._beside_the_same(self.workspace.scratch / "impls" / name)
         impl.write_text(source, encoding="utf-8")
         session = self.backend.open(impl, self.subject.wrapper, self.workspace, limits=self.limits)
         if self.compiled.is_dir():  # as links: the compiler's memory replaces its files and never writes into them
             shutil.copytree(self.compiled, session.scratch / COMPILED_DIR, copy_function=os.link)
         return session
+
+    def _beside_the_same(self, folder: Path) -> Path:
+        """Return where a mutant goes in `folder`: helpers lie beside it and above it, as they do for the kernel."""
+        original = self.subject.impl
+        above = original.parents[_LEVELS]
+        for place in list(original.parents)[:_LEVELS]:
+            copy = folder / place.relative_to(above)
+            copy.mkdir(parents=True, exist_ok=True)
+            for path in place.iterdir():
+                link = copy / path.name
+                own = path == original or path in original.parents or path.name in _NO_HELPERS or path.name.startswith(".")
+                if not own and not link.is_symlink() and self.workspace.artifact_of(path)[0] is Artifact.OTHER:
+                    link.symlink_to(path)
+        return folder / original.relative_to(above)
 
 
 class Hunt:

@@ -85,7 +85,7 @@ def benchmark_operator(ws: OpWorkspace, *, progress: Callable[[CaseRecord], None
     started, load_before = time.monotonic(), _load()
     cases = _one_per_shape(contract.select(request.levels, None))
     rows = list(_time(subject, contract, cases, usable, available, request, progress))
-    if stale := evidence.stale_hashes(verdict, evidence.file_hashes(ws)):
+    if stale := evidence.stale_hashes(verdict, evidence.file_hashes(ws), ws):
         raise ContractError(f"changed while it was timed: {', '.join(stale)}", file=ws.impl, remedy="verify and time it again")
     result = {
         "schema_version": 1,

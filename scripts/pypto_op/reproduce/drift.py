@@ -81,7 +81,8 @@ def _reported(ws: OpWorkspace, subject: Subject, case_id: str) -> Mapping[str, A
     except PyptoOpError:
         return None
     now = evidence.file_hashes(ws, subject.phase, impl=subject.impl)
-    if not evidence.check_seal(report) or evidence.stale_hashes(report, now) or report.get("wrapper") != subject.wrapper:
+    stale = evidence.stale_hashes(report, now, ws)
+    if stale or not evidence.check_seal(report) or report.get("wrapper") != subject.wrapper:
         return None
     return _check_of(report, case_id)
 

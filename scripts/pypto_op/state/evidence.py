@@ -14,6 +14,7 @@ from typing import Any
 
 from pypto_op import __version__
 from pypto_op.errors import ContractError
+from pypto_op.state.closure import CLOSURE, stale_closure
 from pypto_op.state.hashing import ABSENT, canonical_json, read_json, sha256_file, sha256_json
 from pypto_op.state.key import key_id, load_key, mac
 from pypto_op.vocabulary import Status
@@ -136,7 +137,7 @@ def sealed_passes(
         if (
             report.get("op_name") == ws.name
             and _counts(report, partial)
-            and not stale_hashes(report, now)
+            and not stale_hashes(report, now, ws)
             and (k is None or report.get("up_to_module") == k)
             and check_seal(report)
             and report["tool"]["version"] == __version__
@@ -169,8 +170,14 @@ def keep(ws: OpWorkspace, report: Mapping[str, Any]) -> None:
         draft.replace(path)
 
 
-def stale_hashes(report: Mapping[str, Any], now: Mapping[str, str]) -> list[str]:
-    """Return the names of the files whose bytes are not those that the report names."""
+def stale_hashes(report: Mapping[str, Any], now: Mapping[str, str], ws: OpWorkspace) -> list[str]:
+    """Return the names of the files whose bytes are not those that the report names.
+
+    Args:
+        report: a verdict.
+        now: `file_hashes` of the same phase and impl.
+        ws: the operator; what impl, golden and inputs loaded beside is looked at there.
+    """
     named = report.get("hashes")
     if not isinstance(named, Mapping):
         return list(HASH_NAMES)
@@ -179,7 +186,7 @@ def stale_hashes(report: Mapping[str, Any], now: Mapping[str, str]) -> list[str]
         stale.append("spec")
     if named.get("policy") != policy_hash(report.get("policy")):
         stale.append("policy")
-    return stale
+    return stale + stale_closure(report.get(CLOSURE), ws.root)
 
 
 def _unbound(body: Mapping[str, Any]) -> Iterator[str]:
@@ -187,6 +194,8 @@ def _unbound(body: Mapping[str, Any]) -> Iterator[str]:
     for name in HASH_NAMES:
         if not isinstance(hashes, Mapping) or not isinstance(hashes.get(name), str):
             yield f"hashes.{name}"
+    if not isinstance(body.get(CLOSURE), Mapping):
+        yield CLOSURE
     tool = body.get("tool")
     if not isinstance(tool, Mapping) or not isinstance(tool.get("version"), str):
         yield "tool.version"

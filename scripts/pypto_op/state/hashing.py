@@ -73,6 +73,15 @@ def sha256_file(path: Path) -> str:
     return digest.hexdigest()
 
 
+def listing_hash(folder: Path | str) -> str:
+    """Return the sha256 of a folder's names, or `ABSENT`; what tools leave there does not count."""
+    try:
+        names = sorted(path.name for path in Path(folder).iterdir())
+    except OSError:
+        return ABSENT
+    return sha256_json([name for name in names if not name.startswith((".", "_debug", "__pycache__"))])
+
+
 def read_json(path: Path, *, remedy: str, limit: int = MAX_JSON_BYTES) -> dict[str, Any]:
     """Return the JSON object in a file.
 

@@ -14,17 +14,19 @@ import torch
 
 from pypto_op.backends.wire import read_values
 from pypto_op.backends.worker import pypto_hooks
+from pypto_op.backends.worker.closure import Closure
 from pypto_op.backends.worker.device import make_device
 from pypto_op.backends.worker.earlier_calls import EarlierCalls
+from pypto_op.backends.worker.given import NARROW, Call, Change
 from pypto_op.backends.worker.guard import Fence, Guard
 from pypto_op.backends.worker.loading import Failure, failure_of, load_function
 from pypto_op.backends.worker.outputs import leaves_of, structure_of
-from pypto_op.backends.worker.recorder import Given, LaunchRecorder, address
-from pypto_op.backends.worker.sentinel import AMBIGUOUS, Sentinel
+from pypto_op.backends.worker.recorder import LaunchRecorder, address
+from pypto_op.backends.worker.sentinel import AMBIGUOUS, PLAUSIBLE, Sentinel
 from pypto_op.backends.worker.source_check import back_door
 from pypto_op.backends.worker.tampering import Snapshot
 from pypto_op.backends.worker.tiles import TileObserver
-from pypto_op.vocabulary import Outcome
+from pypto_op.vocabulary import Loader, Outcome
 from pypto_op.workspace import OpWorkspace
 
 _SEED = 0
@@ -44,6 +46,8 @@ class Candidate:
         self._numbers_known = False
         self._launched = 0
         self._earlier = EarlierCalls()
+        self._told: dict[str, bytes] = {}
+        self._structure = ""
         self._recorder = LaunchRecorder(self._sentinel)
         self._device = make_device(document["device"])
         self._guard = Guard(_fence(document))
@@ -52,14 +56,16 @@ class Candidate:
         pypto_hooks.record_launches(self._recorder.around)
         self._tiles = TileObserver()
         self._tiles.install()
+        self._recorder.install()
         self._guard.install()
+        self._closure = Closure(document["enclosure"]["scratch"])
+        self._closure.install()
         self._snapshot = Snapshot()
         self._function = self._load(document["wrapper"], document["impl_sha256"])
 
     def handle(self, message: dict[str, Any]) -> tuple[list[torch.Tensor], dict[str, Any]]:
         """Run the case whose inputs lie at `message["inputs"]`; return the outputs and the facts about them."""
-        stem = Path(message["inputs"])
-        values = self._read(stem)
+        values = self._read(Path(message["inputs"]))
         if message.get("again"):
             values = self._earlier.onto(values)
         self._earlier.begin(values)
@@ -67,29 +73,41 @@ class Candidate:
         inputs = _tensors(values)
         before = [_digest(tensor) for _, tensor in inputs]
         facts: dict[str, Any] = {"outcome": str(Outcome.OK), "detail": "", "structure": ""}
+        self._sentinel.which = PLAUSIBLE if message.get("filling") == "plausible" else 0
         try:
-            returned, facts["seconds"] = self._call(values, buffer)
-            facts["structure"] = structure_of(returned)
-            leaves = list(buffer.values()) or leaves_of(returned)
+            leaves, facts["seconds"] = self._call(values, buffer)
             # Copies, taken before the check of their origin: a thread may still write to the originals.
             outputs = [_copy(leaf) for leaf in leaves]
         except Failure as failure:
-            facts |= {"outcome": str(failure.outcome), "detail": failure.detail}
+            facts |= {"outcome": str(failure.outcome), "detail": failure.detail, "structure": self._structure}
+            if failure.outcome is Outcome.FORBIDDEN:
+                return [], facts  # nothing here can be relied on any more, torch included
             leaves, outputs = [], []
-        facts |= {"launches": self._recorder.launches, "call": self._earlier.count}
+        facts |= {"structure": self._structure, "launches": self._recorder.launches, "call": self._earlier.count}
         pairs = zip(inputs, before, strict=True)
         facts["mutated_inputs"] = sorted({i for (i, tensor), old in pairs if _digest(tensor) != old})
         if outputs:
             facts |= self._facts_about(leaves, inputs)
             facts["shared_outputs"] = self._earlier.shared(leaves)
             self._earlier.keep(leaves, outputs)
-            facts["sentinel_left"] = self._sentinels_left(stem, outputs) if not buffer else [self._left_in(buffer)]
-            facts["cost"] = self._figures(values) if not buffer else None
-            facts["host_computed"] = self._host_computed(stem, facts.pop("given"), buffer)
-            facts["changed_results"] = self._earlier.changed()
-            facts["results_kept"] = self._earlier.kept_by_others()
-        facts["launched"] = self._launched
+            try:
+                facts |= self._facts_of_further_runs(message, values, outputs, buffer)
+                facts |= {"changed_results": self._earlier.changed(), "results_kept": self._earlier.kept_by_others()}
+            except Failure as failure:
+                facts |= {"outcome": str(failure.outcome), "detail": failure.detail}
+                outputs = []
+        facts |= {"launched": self._launched, "loaded": {str(Loader.CANDIDATE): self._closure.files()}}
         return [_normal(output) for output in outputs], facts
+
+    def _facts_of_further_runs(
+        self, message: dict[str, Any], values: list[Any], outputs: list[torch.Tensor], buffer: dict[str, torch.Tensor]
+    ) -> dict[str, Any]:
+        """Run the case again, where that tells more; raise Failure when something forbidden is done there."""
+        stem, call = Path(message["inputs"]), self._recorder.call
+        if buffer:
+            return {"sentinel_left": [self._left_in(buffer)], "cost": None}
+        facts: dict[str, Any] = {"sentinel_left": self._sentinels_left(stem, outputs), "cost": self._figures(values)}
+        return facts if "filling" in message else facts | self._host_computed(stem, call, message["case"])
 
     def _load(self, wrapper: str, sha256: str) -> Callable[..., Any]:
         door = back_door(self._path.read_bytes()) if self._path.is_file() else None
@@ -111,26 +129,34 @@ class Candidate:
     def _left_in(self, buffer: dict[str, torch.Tensor]) -> int:
         return sum(int(self._sentinel.mask(tensor.detach().cpu().contiguous()).sum()) for tensor in buffer.values())
 
-    def _call(self, values: Sequence[Any], buffer: dict[str, torch.Tensor] | None = None) -> tuple[Any, float]:
+    def _call(self, values: Sequence[Any], buffer: dict[str, torch.Tensor] | None = None) -> tuple[list[torch.Tensor], float]:
+        """Call the wrapper; return its tensors and the seconds that it took."""
         torch.manual_seed(_SEED)
         self._recorder.begin([tensor for _, tensor in _tensors(values)])
         self._tiles.begin()
         self._device.synchronize()
+        self._structure = ""
         self._let_loose()
         begin = time.perf_counter()
         try:
             returned = self._function(*values, **(buffer or {}))
             self._device.synchronize()
+            seconds = time.perf_counter() - begin
+            self._structure = structure_of(returned)
+            leaves = list(buffer.values()) if buffer else leaves_of(returned)
+            returned = None  # whatever its end sets off is still watched
+        except Failure:
+            raise
         except BaseException as error:
             self._end_if_forked()
             self._raise_what_does_not_fit()
             raise failure_of(error, self._path, Outcome.EXCEPTION) from None
         finally:
-            seconds = time.perf_counter() - begin
+            self._recorder.end()
             self._launched += self._recorder.launches
             self._rein_in()
         self._raise_what_does_not_fit()
-        return returned, seconds
+        return leaves, seconds
 
     def _figures(self, values: Sequence[Any]) -> dict[str, float | int] | None:
         """Return the device's figures; that they cannot be had does not change the verdict on the numbers."""
@@ -143,10 +169,12 @@ class Candidate:
     def _let_loose(self) -> None:
         self._snapshot.hide_modules()
         self._guard.arm()
+        self._closure.watch()
 
     def _rein_in(self) -> None:
         """Stop watching; raise what the candidate did that it may not."""
         self._guard.arm(False)
+        self._closure.watch(False)
         self._end_if_forked()
         self._snapshot.show_modules()
         replaced = self._snapshot.changes()
@@ -171,11 +199,13 @@ class Candidate:
 
     def _facts_about(self, leaves: list[torch.Tensor], inputs: list[tuple[int, torch.Tensor]]) -> dict[str, Any]:
         shared = {address(leaf) for leaf in leaves if leaf.numel()}
+        recorder = self._recorder
+        never, changed = recorder.never_given(leaves), recorder.changed(leaves)
         return {
-            "outputs_from_kernel": self._recorder.from_kernel(leaves),
-            "prefilled_outputs": list(self._recorder.prefilled(leaves)),
-            "host_made": self._recorder.host_made(),
-            "given": self._recorder.given(),
+            "outputs_from_kernel": not never and not changed,
+            "changed_outputs": list(changed),
+            "prefilled_outputs": list(recorder.prefilled(leaves, kept=False)),
+            "kept_outputs": list(recorder.prefilled(leaves, kept=True)),
             "aliased_inputs": sorted({i for i, tensor in inputs if address(tensor) in shared}),
         }
 
@@ -189,37 +219,67 @@ class Candidate:
                     masks[i] &= second[i]
         return [int(mask.sum()) for mask in masks]
 
-    def _host_computed(self, stem: Path, given: dict[str, Given], buffer: dict[str, torch.Tensor]) -> list[str]:
-        """Return which kernel arguments the host computed from the inputs' values, found by running on other values.
+    def _host_computed(self, stem: Path, call: Call, case: str) -> dict[str, Any]:
+        """Find out which kernel arguments and numbers the host computed from the inputs' values, by runs on other values.
 
-        Where a kernel gets nothing but single numbers, this is done for the first case only: it costs a run.
+        A run is saved where a kernel gets no tensor of the host's, and its numbers cannot come from values: the host read
+        none, and they are what they were on the last inputs of this case.
         """
-        numbers_only = all(one.value.numel() == 1 for one in given.values())
-        if not given or buffer or (numbers_only and self._numbers_known):
-            return []
+        told = call.told()
+        suspected = not self._numbers_known or call.reads or self._told.get(case, told) != told
+        self._told[case] = told
+        if not call.tensors and not (call.numbers and suspected):
+            return {}
         self._numbers_known = True
+        tensors = [tensor for _, tensor in _tensors(self._raw(stem))]
+        floats = any(tensor.is_floating_point() for tensor in tensors)
+        facts = self._judged_on_other_floats(stem, call) if floats else {"host_computed": [], "kept_arguments": []}
+        whole = [t for t in tensors if t.numel() and not t.is_floating_point() and t.dtype is not torch.bool]
+        narrow = [t for t in whole if t.dtype in NARROW]
+        data = narrow or ([] if floats else whole)
+        if call.tensors and data:
+            reflect = min(int(t.min()) for t in data) + max(int(t.max()) for t in data)
+            change = Change(reflect=reflect, narrow=bool(narrow))
+            other = self._again(stem, change)
+            if other is not None:
+                facts["host_computed"] += call.computed(other, change, numbers=False)[0]
+        return facts
+
+    def _judged_on_other_floats(self, stem: Path, call: Call) -> dict[str, Any]:
+        for change in (Change(-1), Change(1)):  # some wrappers refuse what is negative
+            other = self._again(stem, change)
+            if other is not None:
+                computed, kept = call.computed(other, change, numbers=True)
+                return {"host_computed": computed, "kept_arguments": kept}
+        made = {k: g.digest for k, g in call.tensors.items() if g.value.is_floating_point() and bool(g.new.any())}
+        return {"host_computed": [], "kept_arguments": [], "host_made": made, "unshown": True}
+
+    def _again(self, stem: Path, change: Change) -> Call | None:
+        """Return the call on changed inputs; None where the wrapper refuses them."""
         try:
-            values = [_changed(value) for value in self._read(stem)]
-            self._call(values)
-        except Failure:
-            return []  # values that the wrapper refuses; the judge's second seed has to do
-        other = self._recorder.given()
-        return [key for key, one in given.items() if one.computed(other.get(key), _changed)]
+            self._call([self._placed(change.apply(value)) for value in self._raw(stem)])
+        except Failure as failure:
+            if failure.outcome is Outcome.FORBIDDEN:
+                raise
+            return None
+        return self._recorder.call
 
     def _second_run(self, stem: Path) -> list[torch.Tensor]:
         """Return where the outputs follow the other pattern, when everything else is the same."""
         self._sentinel.which = 1
         try:
-            returned, _ = self._call(self._read(stem))
-            return [self._sentinel.mask(leaf.detach().cpu().contiguous()) for leaf in leaves_of(returned)]
+            leaves, _ = self._call(self._read(stem))
+            return [self._sentinel.mask(leaf.detach().cpu().contiguous()) for leaf in leaves]
         except Failure:
             return []
         finally:
             self._sentinel.which = 0
 
+    def _raw(self, stem: Path) -> list[Any]:
+        return list(read_values(stem)[0])
+
     def _read(self, stem: Path) -> list[Any]:
-        values, _ = read_values(stem)
-        return [self._placed(value) for value in values]
+        return [self._placed(value) for value in self._raw(stem)]
 
     def _placed(self, value: Any) -> Any:
         if isinstance(value, torch.Tensor):
@@ -245,15 +305,6 @@ def _tensors(values: Sequence[Any]) -> list[tuple[int, torch.Tensor]]:
         return [t for item in value for t in inside(item)] if isinstance(value, (list, tuple)) else []
 
     return [(position, tensor) for position, value in enumerate(values) for tensor in inside(value)]
-
-
-def _changed(value: Any) -> Any:
-    """Return float tensors with other values, element by element; everything else as it is."""
-    if isinstance(value, torch.Tensor):
-        return value * -0.5 if value.is_floating_point() else value
-    if isinstance(value, (list, tuple)):
-        return type(value)(_changed(item) for item in value)
-    return value
 
 
 def _copy(tensor: torch.Tensor) -> torch.Tensor:

@@ -1,7 +1,8 @@
 """An audit hook that refuses what a candidate has no business with, and remembers that it asked.
 
 It covers everything that goes through Python: `open`, imports, `os`, `subprocess`, sockets; and the ways from a
-candidate to the worker's own objects, which share its interpreter: frames, `gc`, traces. It does not cover C
+candidate to the worker's own objects, which share its interpreter: frames, `gc`, traces. Helper files that a candidate
+loads are held to the same, and are searched for back doors before they run. It does not cover C
 code that calls the system directly (a C extension, or ctypes loaded before); the name spaces of `isolation` do,
 where there are any. A refusal is a PermissionError inside the candidate; swallowing it does not help, since the
 run is reported as forbidden all the same.
@@ -12,14 +13,19 @@ from __future__ import annotations
 import functools
 import importlib
 import os
+import re
 import signal
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from types import FrameType
+from pathlib import Path
 from typing import Any
 
 from pypto_op import back_doors
+from pypto_op.backends.worker import askers
+from pypto_op.backends.worker.closure import is_cache
+from pypto_op.backends.worker.source_check import back_door
+from pypto_op.backends.worker.trusted import inside, is_trusted
 from pypto_op.vocabulary import Artifact
 from pypto_op.workspace import OpWorkspace
 
@@ -29,9 +35,17 @@ _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _STARTS_PROGRAM = {"subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.spawn", "pty.spawn"}
 _USES_NETWORK = {"socket.connect", "socket.bind", "socket.sendto", "socket.getaddrinfo", "socket.sendmsg"}
 _LOADS_CODE = {"ctypes.dlopen"}
-_MAKES_CODE = {"compile", "exec", "code.__new__", "marshal.loads"}
+_OTHER_CODE = "run code that is not in its file"
+_MAKES_CODE = {"exec", "code.__new__"}
+_UNPICKLES = re.compile(
+    r"collections\.(OrderedDict|defaultdict|deque)|torch\._utils\._rebuild_\w+|torch\.\w*Storage|torch\.storage\.\w*Storage"
+    r"|torch\.serialization\._get_layout|torch\.(Size|Tensor|device|dtype|\w*(int|float|complex)\d\w*|bool|half|double|long|short)"
+    r"|torch\.nn\.parameter\.Parameter|numpy(\._?core\.multiarray)?\.(_reconstruct|scalar|ndarray|dtype|_frombuffer)"
+    r"|numpy\._?core\.numeric\._frombuffer|numpy\.dtypes\.\w+|_codecs\.encode"
+    r"|builtins\.(set|frozenset|dict|list|tuple|slice|complex|bytearray|range|int|float|str|bool|bytes)"
+)
+"""What a pickle may name: tensors, arrays and plain data. A pickle that names anything else can run code."""
 _FRAMES = {"tb_frame", "gi_frame", "cr_frame", "ag_frame"}
-_HELPERS_TO_FRAMES = ("/inspect.py", "/traceback.py", "/types.py")
 _OWN_PACKAGE = "pypto_op"
 _BESIDE_EVENT = "pypto_op.runs_beside"
 _CHANGES_FILES = {
@@ -50,6 +64,9 @@ _CHANGES_FILES = {
 }
 _LISTS = {"os.listdir", "os.scandir"}
 
+
+_MUTANTS = "/impls/"
+"""In the path of a mutant (`mutation.hunt`)."""
 
 _HIDDEN_KINDS = frozenset(
     {
@@ -88,11 +105,17 @@ class Fence:
 
     def may_read(self, path: str) -> bool:
         """Whether `path`, absolute and resolved, may be read."""
-        if path in self.own or _inside(path, self.scratch):
+        if path in self.own or inside(path, self.scratch) or self._is_a_mutants(path):
             return True
-        if any(_inside(path, hidden) for hidden in (*self.hidden, str(self.workspace.eval_dir))):
+        if any(inside(path, hidden) for hidden in (*self.hidden, str(self.workspace.eval_dir))):
             return False
         return self.workspace.artifact_of(_source_of(path))[0] not in _HIDDEN_KINDS
+
+    def _is_a_mutants(self, path: str) -> bool:
+        """Whether `path` lies in the folder of a candidate that lies in `_debug/`: beside it are links to its helpers alone."""
+        folders = (str(Path(own).parent) for own in self.own)
+        mutants = [folder for folder in folders if inside(folder, str(self.workspace.debug_dir)) and _MUTANTS in folder]
+        return any(inside(path, folder) for folder in mutants)
 
     def may_import(self, name: str) -> bool:
         """Whether a module may be imported, judged by its name: a hidden file may be out of sight altogether."""
@@ -104,7 +127,7 @@ class Fence:
 
     def may_write(self, path: str) -> bool:
         """Whether `path`, absolute and resolved, may be written, made or removed."""
-        return _inside(path, self.scratch) or path in ("/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty")
+        return inside(path, self.scratch) or path in ("/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty")
 
 
 class Guard:
@@ -114,7 +137,6 @@ class Guard:
         self._fence = fence
         self._offences: list[str] = []
         self._armed = False
-        self._busy = False
 
     def install(self) -> None:
         """Add the hook to this interpreter; it stays idle until it is armed."""
@@ -136,16 +158,16 @@ class Guard:
         return taken
 
     def _hook(self, event: str, arguments: tuple[Any, ...]) -> None:
-        if not self._armed or self._busy:
+        if not self._armed or askers.BUSY.on:
             return
         check = _CHECKS.get(event)
         if check is None:
             return
-        self._busy = True  # resolving a path raises audit events of its own
+        askers.BUSY.on = True  # resolving a path raises audit events of its own
         try:
             offence = check(self._fence, arguments)
         finally:
-            self._busy = False
+            askers.BUSY.on = False
         if offence:
             self._offences.append(offence)
             if event in back_doors.FORKS:
@@ -162,10 +184,6 @@ def _announced(function: Callable[..., Any]) -> Callable[..., Any]:
         return function(*args, **kwargs)
 
     return announced
-
-
-def _inside(path: str, folder: str) -> bool:
-    return path == folder or path.startswith(folder + "/")
 
 
 def _source_of(path: str) -> str:
@@ -189,7 +207,7 @@ def _resolved(path: Any) -> str | None:
 def _shown(path: str, fence: Fence) -> str:
     """Return a path as a report may show it: relative to the operator where it lies there."""
     root = str(fence.workspace.root)
-    return path[len(root) + 1 :] if _inside(path, root) else path[:120]
+    return path[len(root) + 1 :] if inside(path, root) else path[:120]
 
 
 def _check_open(fence: Fence, arguments: tuple[Any, ...]) -> str | None:
@@ -201,6 +219,8 @@ def _check_open(fence: Fence, arguments: tuple[Any, ...]) -> str | None:
     writes = any(letter in mode for letter in "wax+") if isinstance(mode, str) else bool(flags & _WRITING)
     if not fence.may_read(path):
         return f"open {_shown(path, fence)}"
+    if path.endswith(".pyc") and not is_trusted(path) and not is_cache(path):
+        return f"load byte code in the place of a source ({_shown(path, fence)})"
     if writes and not fence.may_write(path):
         return f"write {_shown(path, fence)}"
     return None
@@ -224,41 +244,57 @@ def _check_list(fence: Fence, arguments: tuple[Any, ...]) -> str | None:
 
 def _check_import(fence: Fence, arguments: tuple[Any, ...]) -> str | None:
     name = arguments[0] if arguments else None
+    library = _resolved(arguments[1]) if len(arguments) > 1 else None
+    if library is not None and not is_trusted(library):
+        return f"load a C library ({_shown(library, fence)})"
     return f"import {name}" if isinstance(name, str) and not fence.may_import(name) else None
 
 
-def _asked_by_candidate(fence: Fence, passed: Callable[[str], bool] = lambda file: file.endswith(_HELPERS_TO_FRAMES)) -> bool:
-    """Whether the candidate's own code asks, directly or through files that `passed` lets through.
+def _check_compile(fence: Fence, arguments: tuple[Any, ...]) -> str | None:
+    """Text becomes code: a helper's file on import, or text that a library was handed; both are searched like the kernel."""
+    if askers.asked_by_candidate():
+        return _OTHER_CODE
+    text, name = (*arguments, None, None)[:2]
+    if not isinstance(text, (str, bytes)):
+        return None
+    file = os.fsdecode(name) if isinstance(name, (str, bytes)) else ""
+    helper = bool(askers.machinery()) and not is_trusted(file)
+    if askers.machinery() and askers.by_own_loader():
+        return "load code by a loader of its own"
+    if not helper and (askers.machinery() or askers.made_by_package()):
+        return None
+    door = back_door(text)
+    return f"reach into the interpreter by {door} of {_shown(file, fence) if helper else 'a text'}" if door else None
 
-    `logging`, `warnings`, `collections` and the like ask for frames and make code all the time, on their own behalf.
-    """
-    frame: FrameType | None = sys._getframe()
-    while frame is not None:
-        file = frame.f_code.co_filename
-        if file in fence.own:
-            return True
-        if file != __file__ and not passed(file):
-            return False
-        frame = frame.f_back
-    return False
+
+def _check_byte_code(fence: Fence, arguments: tuple[Any, ...]) -> str | None:
+    by = askers.machinery()
+    if askers.asked_by_candidate():
+        return _OTHER_CODE
+    return "load byte code in the place of a source" if "zipimport" in by or (by and askers.by_own_loader()) else None
+
+
+def _check_pickle(fence: Fence, arguments: tuple[Any, ...]) -> str | None:
+    name = ".".join(str(argument) for argument in arguments)
+    return None if _UNPICKLES.fullmatch(name) else f"run a pickle that names {name[:80]}"
 
 
 def _check_beside(fence: Fence, arguments: tuple[Any, ...]) -> str | None:
     """Code that runs beside a launch can write the outputs while the kernel is said to; pypto's own threads may run."""
     if any(isinstance(argument, signal.Handlers) for argument in arguments):
         return None  # a signal that is ignored, or ends the process, runs nothing
-    asked = _asked_by_candidate(fence, lambda file: "/pypto/" not in file and "/torch/" not in file)
+    asked = askers.asked_by_candidate(lambda file: "/pypto/" not in file and "/torch/" not in file)
     return "run code beside the kernel (a thread, a copy of the process, a signal handler)" if asked else None
 
 
 def _if_candidate(what: str) -> Callable[[Fence, tuple[Any, ...]], str | None]:
-    return lambda fence, arguments: what if _asked_by_candidate(fence) else None
+    return lambda fence, arguments: what if askers.asked_by_candidate() else None
 
 
 def _check_attribute(fence: Fence, arguments: tuple[Any, ...]) -> str | None:
     """A frame leads to the worker's, and so to what counts the launches."""
     frame = len(arguments) > 1 and arguments[1] in _FRAMES
-    return "look at the frames of its callers" if frame and _asked_by_candidate(fence) else None
+    return "look at the frames of its callers" if frame and askers.asked_by_candidate() else None
 
 
 def _always(what: str) -> Callable[[Fence, tuple[Any, ...]], str | None]:
@@ -280,7 +316,10 @@ _CHECKS: dict[str, Callable[[Fence, tuple[Any, ...]], str | None]] = {
     **dict.fromkeys(_LOADS_CODE, _check_dlopen),
     **dict.fromkeys(back_doors.FINDS_OBJECTS, _always("look through the interpreter's objects")),
     **dict.fromkeys(back_doors.WATCHES, _if_candidate("watch the interpreter")),
-    **dict.fromkeys(_MAKES_CODE, _if_candidate("run code that is not in its file")),
+    **dict.fromkeys(_MAKES_CODE, _if_candidate(_OTHER_CODE)),
+    "compile": _check_compile,
+    "marshal.loads": _check_byte_code,
+    "pickle.find_class": _check_pickle,
     back_doors.FRAME_OF_CALLER: _if_candidate("look at the frames of its callers"),
     "object.__getattr__": _check_attribute,
 }

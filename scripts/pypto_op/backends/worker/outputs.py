@@ -1,4 +1,7 @@
-"""What a wrapper returned: its structure in words, and its tensors in order."""
+"""What a wrapper returned: its structure in words, and its tensors in order.
+
+No code of the wrapper's runs here: a subclass of tuple or list can have an `__iter__` of its own, a class a `__name__`.
+"""
 
 from __future__ import annotations
 
@@ -10,20 +13,35 @@ from pypto_op.backends.worker.loading import Failure
 from pypto_op.vocabulary import Outcome
 
 _DEEPEST = 8
+_detach, _is_complex = torch.Tensor.detach, torch.Tensor.is_complex  # as they were before any candidate was loaded
 
 
 def structure_of(returned: Any, depth: int = 0) -> str:
     """Return "tensor", "tuple(2)", "list(3)", "tuple(tensor, list(2))", "None", "int", ..."""
-    if isinstance(returned, torch.Tensor):
+    kind = type(returned)
+    if issubclass(kind, torch.Tensor):
         return "tensor"
     if returned is None:
         return "None"
-    if isinstance(returned, (tuple, list)) and depth < _DEEPEST:
-        kind = "list" if isinstance(returned, list) else "tuple"
-        if all(isinstance(item, torch.Tensor) for item in returned):
-            return f"{kind}({len(returned)})"
-        return f"{kind}({', '.join(structure_of(item, depth + 1) for item in returned[:16])})"
-    return type(returned).__name__
+    items = _items(returned)
+    if items is not None and depth < _DEEPEST:
+        word = "list" if issubclass(kind, list) else "tuple"
+        if all(issubclass(type(item), torch.Tensor) for item in items):
+            return f"{word}({len(items)})"
+        return f"{word}({', '.join(structure_of(item, depth + 1) for item in items[:16])})"
+    return _name(kind)
+
+
+def _items(value: Any) -> list[Any] | None:
+    """Return what a tuple or a list really holds, whatever its class says; None for anything else."""
+    if issubclass(type(value), tuple):
+        return list(tuple.__iter__(value))
+    return list(list.__iter__(value)) if issubclass(type(value), list) else None
+
+
+def _name(kind: type) -> str:
+    name: str = type.__dict__["__name__"].__get__(kind)
+    return name
 
 
 def leaves_of(returned: Any) -> list[torch.Tensor]:
@@ -40,16 +58,17 @@ def leaves_of(returned: Any) -> list[torch.Tensor]:
 
 
 def _collect(item: Any, leaves: list[torch.Tensor], depth: int) -> None:
-    if isinstance(item, (tuple, list)) and depth < _DEEPEST:
-        for part in item:
+    parts = _items(item)
+    if parts is not None and depth < _DEEPEST:
+        for part in parts:
             _collect(part, leaves, depth + 1)
         return
-    if not isinstance(item, torch.Tensor):
+    if not issubclass(type(item), torch.Tensor):
         raise Failure(Outcome.BAD_OUTPUT, f"the wrapper returned {structure_of(item)} where a tensor belongs")
     # A subclass can pretend to other values whenever it is looked at.
     if type(item) not in (torch.Tensor, torch.nn.Parameter):
-        raise Failure(Outcome.BAD_OUTPUT, f"the wrapper returned a {type(item).__name__}, not a plain tensor")
-    if item.layout is not torch.strided or item.is_quantized or item.is_complex() or item.is_meta:
-        raise Failure(Outcome.BAD_OUTPUT, f"the wrapper returned a tensor of layout {item.layout} and dtype {item.dtype}")
-    # Another object on the same memory: a tensor can carry methods of its own.
-    leaves.append(torch.Tensor.detach(item))
+        raise Failure(Outcome.BAD_OUTPUT, f"the wrapper returned a {_name(type(item))}, not a plain tensor")
+    plain = _detach(item)
+    if plain.layout is not torch.strided or plain.is_quantized or _is_complex(plain) or plain.is_meta:
+        raise Failure(Outcome.BAD_OUTPUT, f"the wrapper returned a tensor of layout {plain.layout} and dtype {plain.dtype}")
+    leaves.append(plain)  # another object on the same memory

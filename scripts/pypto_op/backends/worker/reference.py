@@ -16,11 +16,12 @@ import torch
 
 from pypto_op.backends.wire import read_values
 from pypto_op.backends.worker.alone import Alone
+from pypto_op.backends.worker.closure import Closure
 from pypto_op.backends.worker.doubling import Doubled, widened
 from pypto_op.backends.worker.loading import Failure, failure_of, load_module
 from pypto_op.backends.worker.on_device import MadeOnDevice
 from pypto_op.backends.worker.outputs import leaves_of, structure_of
-from pypto_op.vocabulary import Outcome
+from pypto_op.vocabulary import Loader, Outcome
 
 _THREADS = 4
 
@@ -33,6 +34,9 @@ class Reference:
 
         if document["device"].get("host_shim", True):
             hostshim.install()
+        self._closure = Closure(document["enclosure"]["scratch"])
+        self._closure.install()
+        self._loaded_by: dict[Loader, dict[str, str]] = {loader: {} for loader in (Loader.GOLDEN, Loader.INPUTS)}
         torch.set_num_threads(min(_THREADS, os.cpu_count() or 1))
         self._loaded: dict[tuple[str, str], ModuleType] = {}
         alone = document.get("alone")
@@ -49,12 +53,18 @@ class Reference:
         """Answer one message; return the values and the facts about them."""
         facts: dict[str, Any] = {"outcome": str(Outcome.OK), "detail": "", "structure": ""}
         begin = time.perf_counter()
+        self._closure.watch()
         try:
             values, more = self._answers[message["call"]](message)
             facts |= more
         except Failure as failure:
             values = []
             facts |= {"outcome": str(failure.outcome), "detail": failure.detail}
+        finally:
+            self._closure.watch(False)
+        loader = Loader.INPUTS if message["call"] == "make_inputs" else Loader.GOLDEN
+        self._loaded_by[loader] |= self._closure.take()
+        facts["loaded"] = {str(loader): files for loader, files in self._loaded_by.items()}
         facts["seconds"] = time.perf_counter() - begin
         return values, facts
 

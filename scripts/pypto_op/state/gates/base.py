@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pypto_op.state.closure import frozen_names
 from pypto_op.state.facts import Arguments, Facts
 from pypto_op.state.hashing import sha256_file
 from pypto_op.state.model import Frozen, State
@@ -44,6 +45,18 @@ def freeze(ws: OpWorkspace, path: Path, stage: int, phase: str | None = None) ->
     if phase is not None:
         row["phase"] = phase
     return row
+
+
+def freeze_closure(context: Context, report: Mapping[str, Any], stage: int, phase: str | None = None) -> dict[str, Frozen]:
+    """Return the rows that freeze what a verdict rests on beside the operator's own files, where no earlier one did."""
+    rows: dict[str, Frozen] = {}
+    for name, path, digest in frozen_names(report, context.ws):
+        if name in context.state["artifact_hashes"]:
+            continue
+        rows[name] = Frozen(path=path, sha256=digest, stage=stage)
+        if phase is not None:
+            rows[name]["phase"] = phase
+    return rows
 
 
 def artifact_path(ws: OpWorkspace, name: str) -> Path:

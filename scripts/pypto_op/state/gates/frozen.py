@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from pypto_op.state.closure import hash_at
 from pypto_op.state.facts import Refused
 from pypto_op.state.gates.base import Context, artifact_path, freeze, gate
-from pypto_op.state.hashing import ABSENT, sha256_file
+from pypto_op.state.hashing import ABSENT
 from pypto_op.state.model import Frozen, State, phase_number
 from pypto_op.state.store import plan_matches
 from pypto_op.state.workflow import workflow
@@ -49,7 +50,7 @@ def check_frozen(ws: OpWorkspace, state: State, rows: Iterable[Frozen], *, plan:
 def frozen_problems(ws: OpWorkspace, state: State, rows: Iterable[Frozen], *, plan: bool = True) -> Iterable[Refused]:
     """Yield one refusal for each frozen file that is not what it was."""
     for row in rows:
-        now = sha256_file(ws.root / row["path"])
+        now = hash_at(ws.root, row["path"])
         if now == row["sha256"]:
             continue
         what = "is missing" if now == ABSENT else "appeared" if row["sha256"] == ABSENT else "was changed"

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from pypto_op.state.closure import CLOSURE
 from pypto_op.state.facts import Refused
 from pypto_op.state.gates.base import Context, gate
 from pypto_op.state.model import phase_number
-from pypto_op.vocabulary import LintEvent, Severity
+from pypto_op.vocabulary import LintEvent, Loader, Severity
 from pypto_op.workspace import OpWorkspace
 
 if TYPE_CHECKING:
     from pypto_op_lint.findings import Finding
+
+
+_IMPORTS_PYPTO = re.compile(rb"^[^#\n]*\b(?:import|from)\s+pypto\b", re.M)
 
 
 def require_clean(
@@ -53,6 +58,20 @@ def require_clean(
         raise _refusal(blocking)
     warned = sum(finding.severity is Severity.S2 for finding in result.findings)
     return {"warn": warned, "info": len(result.findings) - warned}
+
+
+def require_one_kernel_file(ws: OpWorkspace, report: Mapping[str, Any]) -> None:
+    """Refuse a verdict whose impl loads kernel code from elsewhere: rules, mutants and clean-up see the impl's file alone.
+
+    Helpers without pypto (constants, shapes, padding) may lie elsewhere; the judge searches and hashes them.
+
+    Raises:
+        Refused: a helper that the judge saw loaded imports pypto.
+    """
+    for path in report[CLOSURE][Loader.CANDIDATE]:
+        file = ws.root / path
+        if path.endswith(".py") and file.is_file() and _IMPORTS_PYPTO.search(file.read_bytes()):
+            raise Refused("holds kernel code that the linter does not see", file=file, remedy="move it into the impl")
 
 
 def _refusal(blocking: Sequence[Finding]) -> Refused:

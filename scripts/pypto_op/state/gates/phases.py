@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from pypto_op import self_contained
 from pypto_op.state import deliverables, evidence, verdicts
 from pypto_op.state.conditions import attempt_phase
 from pypto_op.state.facts import Refused
-from pypto_op.state.gates.base import Context, freeze, gate
-from pypto_op.state.gates.lint import require_clean
+from pypto_op.state.gates.base import Context, freeze, freeze_closure, gate
+from pypto_op.state.gates.lint import require_clean, require_one_kernel_file
 from pypto_op.state.gates.stages import planned_modes
 from pypto_op.state.hashing import ABSENT, sha256_file
 from pypto_op.state.model import impl_key, is_staged, module_count, phase_name, phase_number, phases
@@ -78,9 +80,11 @@ def _demand(context: Context, name: str) -> Demand:
     return Demand(k, levels, tuple(planned_modes(context.state)))
 
 
-def _freeze_phase(context: Context, name: str) -> None:
+def _freeze_phase(context: Context, name: str, report: Mapping[str, Any]) -> None:
     ws, k = context.ws, impl_key(context.state, phase_number(name))
     frozen = context.facts.setdefault("frozen", {})
+    require_one_kernel_file(ws, report)
+    frozen.update(freeze_closure(context, report, 5, name))
     if k is None:
         frozen["impl_py"] = freeze(ws, ws.impl, 5, name)
         return
@@ -115,7 +119,7 @@ def _phase_pass(context: Context) -> None:
     report = verdicts.find_pass(context.ws, _demand(context, name), context.report)
     context.report = report
     context.facts["verdict"] = verdicts.verdict_of(report)
-    _freeze_phase(context, name)
+    _freeze_phase(context, name, report)
 
 
 @gate
@@ -133,7 +137,7 @@ def _verdict(context: Context) -> None:
     if Status(report["status"]).passed:
         _require_files(context, name)
         report = verdicts.find_pass(context.ws, demand, context.report)
-        _freeze_phase(context, name)
+        _freeze_phase(context, name, report)
     judged_again = context.report is not None
     context.report = report
     context.facts["verdict"] = verdicts.verdict_of(report, judged_again=judged_again)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pypto_op.state import deliverables, verdicts
 from pypto_op.state.facts import Refused
-from pypto_op.state.gates.base import Context, artifact_path, freeze, gate
+from pypto_op.state.gates.base import Context, artifact_path, freeze, freeze_closure, gate
+from pypto_op.state.gates.lint import require_one_kernel_file
 from pypto_op.state.model import State, is_staged, phases
 from pypto_op.state.verdicts import Demand, NeedsJudge, Question
 from pypto_op.state.workflow import workflow
@@ -81,6 +82,8 @@ def _stage_evidence(context: Context) -> None:
     report = verdicts.find_pass(context.ws, demand, context.report)
     context.report = report
     context.facts["verdict"] = verdicts.verdict_of(report)
+    require_one_kernel_file(context.ws, report)
+    context.facts.setdefault("frozen", {}).update(freeze_closure(context, report, stage, _phase_of_impl(context, "impl_py")))
 
 
 @gate

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
+from pypto_op.backends.worker.askers import BUSY
 from pypto_op.backends.worker.guard import Fence, Guard
 
 _COMPILER_EVENTS = frozenset(
@@ -60,7 +61,8 @@ class TritonGuard(Guard):
             setattr(module, name, start)
 
     def _hook(self, event: str, arguments: tuple[Any, ...]) -> None:
-        if self._armed and not self._busy and event in _COMPILER_EVENTS and _through_compiler():
+        compiles = event in _COMPILER_EVENTS or (event == "import" and arguments[1] is not None)
+        if self._armed and not BUSY.on and compiles and _through_compiler():
             return
         super()._hook(event, arguments)
 

@@ -1,0 +1,195 @@
+"""What the host handed to kernels in one call, and whether it depends on the inputs' values otherwise than by copying."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import Any
+
+import torch
+
+from pypto_op.backends.worker.told import Token
+
+LAUNCHES = "launches"
+"""The key of the number of launches."""
+_FACTORS = (0.5, 0.25)
+
+
+@dataclass(frozen=True)
+class Change:
+    """What is done to the inputs, element by element, so that copies show themselves.
+
+    A float is multiplied by one of two factors, by the parity of its exponent, so that neither sums, nor maxima, nor any
+    order of the elements (by value or by magnitude) go along. An integer is reflected in the middle of all integers.
+
+    Attributes:
+        sign: of the factors.
+        reflect: the sum of smallest and largest integer; None: integers stay.
+        narrow: only 8-bit integers change.
+    """
+
+    sign: int = -1
+    reflect: int | None = None
+    narrow: bool = False
+
+    def apply(self, value: Any) -> Any:
+        """Return an input as the changed run gets it: tensors, also nested ones; everything else stays."""
+        if isinstance(value, torch.Tensor):
+            return self._tensor(value)
+        if isinstance(value, (list, tuple)):
+            return type(value)(self.apply(item) for item in value)
+        return value
+
+    def follows(self, before: torch.Tensor, after: torch.Tensor) -> torch.Tensor:
+        """Return which elements changed as an element of an input with the value `before` does."""
+        if before.is_floating_point():
+            if self.reflect is not None:
+                return torch.isclose(after.double(), self.reflect - before.double(), rtol=1e-2)
+            tiny = torch.finfo(before.dtype).tiny
+            wide = before.double()
+            found = [torch.isclose(after.double(), self.sign * factor * wide, rtol=0, atol=tiny) for factor in _FACTORS]
+            return found[0] | found[1]
+        if self.reflect is None or before.dtype is torch.bool:
+            return torch.zeros(before.shape, dtype=torch.bool)
+        return after.long() == self.reflect - before.long()
+
+    def _tensor(self, value: torch.Tensor) -> torch.Tensor:
+        if value.is_floating_point():
+            if self.reflect is not None:
+                return value
+            wide = value.double()
+            odd = torch.frexp(wide)[1] % 2 == 1
+            changed = torch.where(odd, wide * (self.sign * _FACTORS[1]), wide * (self.sign * _FACTORS[0]))
+            return value.clone().copy_(changed)
+        if self.reflect is None or not (value.dtype in NARROW if self.narrow else value.dtype is not torch.bool):
+            return value
+        return (self.reflect - value.long()).to(value.dtype)
+
+
+NARROW = (torch.int8, torch.uint8)
+"""Integers that are data (quantised values); wider ones may be lengths and indices, which steer a wrapper by right."""
+
+
+@dataclass(frozen=True)
+class Given:
+    """A tensor as the host handed it to a kernel.
+
+    Attributes:
+        value: a copy of it.
+        new: which elements are values that no input and no earlier kernel argument holds.
+        kept: its memory was a kernel's in an earlier call.
+    """
+
+    value: torch.Tensor
+    new: torch.Tensor
+    kept: bool
+
+    @property
+    def digest(self) -> str:
+        """A hash of its elements in order, whatever its shape and strides."""
+        return content(self.value).hex()
+
+    def computed(self, other: Given | None, change: Change) -> bool:
+        """Whether the host computed this from the inputs' values.
+
+        Args:
+            other: the same argument in a run on changed inputs; None where the host handed nothing over there.
+            change: what was done to the inputs.
+
+        Each element of a table stays as it is; each element of a copy, a transposition or a padding stays, or changes
+        as its source does. Everything else (a sum, a sort, a maximum, a scale) does neither.
+        """
+        if other is None or other.value.shape != self.value.shape or other.value.dtype != self.value.dtype:
+            return True
+        mine, theirs = self.value, other.value
+        same = mine == theirs
+        if mine.is_floating_point():
+            same |= torch.isnan(mine) & torch.isnan(theirs)
+        return not bool((same | (~self.new & change.follows(mine, theirs))).all())
+
+
+@dataclass
+class Call:
+    """What kernels got in one call of the wrapper.
+
+    Attributes:
+        tensors: "launch.position" -> what the host handed over there, beyond inputs, empty memory and constants.
+        handed: likewise, trivial ones included.
+        numbers: "launch.arguments", "launch.shapes", "launch.kernel" -> numbers, in order.
+        values: the inputs, and what the host handed over.
+        reads: how often the host read a float tensor's values.
+    """
+
+    tensors: dict[str, Given] = field(default_factory=dict)
+    handed: dict[str, Given] = field(default_factory=dict)
+    numbers: dict[str, tuple[Token, ...]] = field(default_factory=dict)
+    values: list[torch.Tensor] = field(default_factory=list)
+    reads: int = 0
+
+    def told(self) -> bytes:
+        """Return a hash of the numbers."""
+        return blake2b(repr(sorted(self.numbers.items())).encode(), digest_size=16).digest()
+
+    def computed(self, other: Call, change: Change, *, numbers: bool) -> tuple[list[str], list[str]]:
+        """Return what the host computed from the inputs' values, and which memory was kept from an earlier call.
+
+        Args:
+            other: the call on changed inputs.
+            change: what was done to the inputs.
+            numbers: judge numbers too.
+        """
+        found: list[str] = []
+        kept: list[str] = []
+        for key, given in self.tensors.items():
+            twin = other.handed.get(key)
+            if given.computed(twin, change):
+                (kept if given.kept or (twin is not None and twin.kept) else found).append(key)
+        if numbers and not kept:
+            found += self._numbers_computed(other.numbers, change)
+        return found, kept
+
+    def _numbers_computed(self, others: Mapping[str, tuple[Token, ...]], change: Change) -> list[str]:
+        if len(self.numbers) != len(others):
+            return [LAUNCHES]
+        found: dict[str, str] = {}
+        for key, mine in self.numbers.items():
+            launch = key.partition(".")[0]
+            theirs = others.get(key, ())
+            if launch not in found and theirs and not self._alike(mine, theirs, change):
+                found[launch] = key
+        return list(found.values())
+
+    def _alike(self, mine: Sequence[Token], theirs: Sequence[Token], change: Change) -> bool:
+        if len(mine) != len(theirs):
+            return False
+        for one, two in zip(mine, theirs, strict=True):
+            if repr(one) == repr(two):
+                continue
+            if not isinstance(one, float) or not isinstance(two, float):
+                return False
+            before, after = torch.tensor([one], dtype=torch.float64), torch.tensor([two], dtype=torch.float64)
+            if bool(new_among(before, self.values).any()) or not bool(change.follows(before, after).all()):
+                return False
+        return True
+
+
+def new_among(plain: torch.Tensor, values: Sequence[torch.Tensor]) -> torch.Tensor:
+    """Return which elements are finite, not 0, and stand in none of `values`."""
+    floating = plain.is_floating_point()
+    wide = torch.float64 if floating else torch.int64
+    mine = plain.to(wide)
+    new = torch.isfinite(mine) & (mine != 0)
+    for other in values:
+        if not bool(new.any()):
+            break
+        if other.is_floating_point() and not floating:
+            continue  # a float's integer part is no input's value
+        new &= ~torch.isin(mine, other.to(plain.dtype).to(wide).reshape(-1))
+    return new
+
+
+def content(tensor: torch.Tensor) -> bytes:
+    """Return a hash of a tensor's elements in order, whatever its shape and strides."""
+    flat = tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8)
+    return blake2b(flat.numpy().data, digest_size=16).digest()

@@ -1,0 +1,110 @@
+"""Records what pypto is told while a kernel is built: which operators, on which operands, with which numbers.
+
+A number may reach a kernel as an argument, through a closure, a global, a cache or an object's attribute. All of these
+end here, where pypto's Python calls its C++.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Iterator
+from types import BuiltinFunctionType
+from typing import Any, TypeAlias
+
+Token: TypeAlias = str | float
+"""A float stands for itself; a word for everything else."""
+
+_NOT_OF_A_KERNEL = re.compile(
+    r"(SetLocation|ClearLocation|SetVerifyData|Set(Global|Pass|Print|Build).*|CopyTo.*|CostModel.*|Device.*|Launch.*|Operator.*"
+    r"|Get(Compiler|ConvTile|CubeTile|Current|Last|NPU|Options|Pass|VecTile|WorkSpace).*|Reset.*|Log(TopFolder)|Is.*"
+    r"|BytesOf|ToFile|Dump|BuildCache|CurrentScope|GlobalScope|BeginScope|EndScope|SetScope)\Z"
+)
+"""Functions that steer the process rather than describe a kernel; addresses and line numbers go through them."""
+_CLASSES = ("Element", "SymbolicScalar", "Tensor", "LoopRange", "CubeTile", "ConvTile", "MatmulExtendParam", "ConvExtendParam")
+
+
+class Told:
+    """What pypto was told since `begin`."""
+
+    def __init__(self) -> None:
+        self._tokens: list[Token] = []
+        self._operands: dict[int, tuple[int, Any]] = {}
+        self._listening = False
+
+    def install(self) -> None:
+        """Listen to pypto's C++ functions in this process."""
+        from pypto import pypto_impl
+
+        self._operand, self._scalar, self._element = pypto_impl.Tensor, pypto_impl.SymbolicScalar, pypto_impl.Element
+        for name, value in list(vars(pypto_impl).items()):
+            if isinstance(value, BuiltinFunctionType) and not _NOT_OF_A_KERNEL.match(name):
+                setattr(pypto_impl, name, self._heard(name, value))
+        for name in _CLASSES:
+            kind = getattr(pypto_impl, name, None)
+            if kind is not None:
+                kind.__init__ = self._heard(name, kind.__init__, skip=1)
+
+    def begin(self) -> None:
+        """Forget what was told, and listen."""
+        self._tokens, self._operands, self._listening = [], {}, True
+
+    def end(self) -> tuple[Token, ...]:
+        """Stop listening; return what was told, in order."""
+        self._listening, self._operands = False, {}
+        return tuple(self._tokens)
+
+    def _heard(self, name: str, function: Callable[..., Any], skip: int = 0) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def heard(*args: Any, **kwargs: Any) -> Any:
+            if not self._listening:
+                return function(*args, **kwargs)
+            self._listening = False  # what a call does inside is its own
+            try:
+                self._tokens.append(name)
+                for value in (*args[skip:], *kwargs.values()):
+                    self._tokens += self._words(value)
+                result = function(*args, **kwargs)
+                if isinstance(result, self._operand):
+                    self._place(result)
+                return result
+            finally:
+                self._listening = True
+
+        return heard
+
+    def _words(self, value: Any) -> Iterator[Token]:
+        if isinstance(value, self._operand):
+            yield f"operand {self._place(value)}"
+        elif isinstance(value, self._scalar):
+            yield f"scalar {value.Dump()}"
+        elif isinstance(value, self._element):
+            yield "element"  # its number was told when it was made
+        else:
+            yield from words_of(value, self._words)
+
+    def _place(self, operand: Any) -> int:
+        """Return the number of an operand in order of appearance; it is kept, so that no other gets its identity."""
+        return self._operands.setdefault(id(operand), (len(self._operands), operand))[0]
+
+
+def words_of(value: Any, inner: Callable[[Any], Iterator[Token]] | None = None) -> Iterator[Token]:
+    """Yield the numbers in a plain value, whatever its class overrides; names and other objects are left out."""
+    inner = inner or words_of
+    if isinstance(value, bool) or value is None:
+        yield str(value)
+    elif isinstance(value, int):
+        yield int.__repr__(int.__add__(value, 0))
+    elif isinstance(value, float):
+        yield float.__add__(value, 0.0)
+    elif isinstance(value, (list, tuple)):
+        yield f"{len(value)} of"
+        for item in list.__iter__(value) if isinstance(value, list) else tuple.__iter__(value):
+            yield from inner(item)
+    elif isinstance(value, dict):
+        for item in dict.values(value):
+            yield from inner(item)
+    elif isinstance(value, complex):
+        yield from (value.real, value.imag)
+    elif type(type(value)).__name__ == "pybind11_type" and hasattr(value, "__int__"):
+        yield f"{type(value).__name__} {int(value)}"
