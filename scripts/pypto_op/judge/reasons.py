@@ -192,6 +192,29 @@ def place_in(detail: str) -> str:
     return ": ".join(part for part in parts if part)
 
 
+CHANGED_LATER = "the host changed an output after the last kernel that got it"
+"""The sentence of NOT_FROM_KERNEL for an output that was a kernel's."""
+
+RAISES_ON_OTHERS = "whether the host computes what the kernel is given: the wrapper raises on other values"
+"""What was not shown of a run."""
+
+
+def argument_words(key: str) -> str:
+    """Return "launch.argument" (`RunResult.host_made`) in words."""
+    launch, _, place = key.partition(".")
+    if not place:
+        return "how many kernels are launched"
+    what = _NUMBERS.get(place) or f"tensor {int(place) + 1} of"
+    return f"{what} launch {int(launch) + 1}"
+
+
+_NUMBERS = {
+    "arguments": "a number given to",
+    "shapes": "the shape of a tensor given to",
+    "kernel": "a number or an operator that the host built into the kernel of",
+}
+
+
 @cache
 def _patterns() -> tuple[tuple[FailureCategory, re.Pattern[str]], ...]:
     rows = yaml.safe_load(_PATTERNS.read_text(encoding="utf-8"))

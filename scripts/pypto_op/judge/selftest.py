@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from pypto_op.backends.base import RunResult, Value
 
 
-
 @dataclass
 class _Known:
     """What earlier checks found out."""

@@ -13,7 +13,17 @@ from pypto_op.comparison.error_map import error_map
 from pypto_op.judge.barrier import Barrier
 from pypto_op.judge.leaf_entry import leaf_entry, leaf_measures
 from pypto_op.judge.near_miss import is_near_miss
-from pypto_op.judge.reasons import Reason, category_of, place_in, reason_of, sentence_of, status_of
+from pypto_op.judge.reasons import (
+    CHANGED_LATER,
+    RAISES_ON_OTHERS,
+    Reason,
+    argument_words,
+    category_of,
+    place_in,
+    reason_of,
+    sentence_of,
+    status_of,
+)
 from pypto_op.judge.records import TrialVerdict
 from pypto_op.policy import Policy
 from pypto_op.twins.natural import MOST
@@ -130,11 +140,8 @@ def judge_run(
     verdict.stdout, verdict.stderr = (barrier.clean(text.rstrip(), secrets) for text in (run.stdout, run.stderr))
     verdict.seconds, verdict.peak_rss_mb = run.seconds, run.peak_rss_mb
     verdict.launches, verdict.cost, verdict.host_made = run.launches, run.cost, run.host_made
-    verdict.unshown = (_RAISES_ON_OTHERS,) if run.unshown else ()
+    verdict.unshown = (RAISES_ON_OTHERS,) if run.unshown else ()
     return verdict
-
-
-_RAISES_ON_OTHERS = "whether the host computes what the kernel is given: the wrapper raises on other values"
 
 
 def with_earlier(verdict: TrialVerdict, earlier: Sequence[TrialVerdict]) -> TrialVerdict:
@@ -149,7 +156,7 @@ def with_earlier(verdict: TrialVerdict, earlier: Sequence[TrialVerdict]) -> Tria
     for trial in earlier:
         moved = [key for key, value in verdict.host_made.items() if trial.host_made.get(key, value) != value]
         if moved:
-            return failed_for(Reason.HOST_COMPUTED, verdict, _argument(min(moved)))
+            return failed_for(Reason.HOST_COMPUTED, verdict, argument_words(min(moved)))
     return verdict
 
 
@@ -175,9 +182,6 @@ def _breaks_contract(reference: Reference, expectation: Expectation) -> str:
     """Say that the golden's outputs are not as many as the contract names, or ""."""
     mine, named = len(reference.native.outputs), len(expectation.names)
     return "" if mine == named else f"it returned {mine} output(s), the contract names {named}"
-
-
-_CHANGED = "the host changed an output after the last kernel that got it"
 
 
 class _Comparison:
@@ -221,17 +225,17 @@ class _Comparison:
         if run.launches == 0:
             self._add(Reason.NO_LAUNCH)
         elif run.changed_outputs:
-            self.problems[Reason.NOT_FROM_KERNEL] = f"{_CHANGED} ({self._outputs(run.changed_outputs)})"
+            self.problems[Reason.NOT_FROM_KERNEL] = f"{CHANGED_LATER} ({self._outputs(run.changed_outputs)})"
         elif not run.outputs_from_kernel:
             self._add(Reason.NOT_FROM_KERNEL)
         if run.prefilled_outputs:
             # A kernel that writes only some of it, or nothing, would pass on what torch computed.
             self._add(Reason.PREFILLED, self._outputs(run.prefilled_outputs))
         if run.host_computed:
-            self._add(Reason.HOST_COMPUTED, "; ".join(_argument(key) for key in run.host_computed))
+            self._add(Reason.HOST_COMPUTED, "; ".join(argument_words(key) for key in run.host_computed))
         if run.kept_outputs or run.kept_arguments:
             kept = [self._outputs(run.kept_outputs)] if run.kept_outputs else []
-            self._add(Reason.KEPT_BUFFER, "; ".join([*kept, *map(_argument, run.kept_arguments)]))
+            self._add(Reason.KEPT_BUFFER, "; ".join([*kept, *map(argument_words, run.kept_arguments)]))
         if run.mutated_inputs:
             self._add(Reason.MUTATED_INPUT, self._inputs(run.mutated_inputs))
         aliased = sorted(set(run.aliased_inputs) - set(golden.aliased_inputs))
@@ -366,22 +370,6 @@ def _how(leaf: TensorComparison) -> str:
     exact = leaf.max_violation is None or leaf.max_violation == sys.float_info.max  # nothing is allowed
     times = "" if exact else f", up to {leaf.max_violation:.3g} times what is allowed"
     return f"{share}{times}{worst}"
-
-
-def _argument(key: str) -> str:
-    """Return "launch.argument" (`RunResult.host_made`) in words."""
-    launch, _, place = key.partition(".")
-    if not place:
-        return "how many kernels are launched"
-    what = _NUMBERS.get(place) or f"tensor {int(place) + 1} of"
-    return f"{what} launch {int(launch) + 1}"
-
-
-_NUMBERS = {
-    "arguments": "a number given to",
-    "shapes": "the shape of a tensor given to",
-    "kernel": "a number or an operator that the host built into the kernel of",
-}
 
 
 def _word(dtype: torch.dtype) -> str:
