@@ -16,6 +16,7 @@ from click.testing import CliRunner
 from pypto_op.cli import root as command
 from pypto_op.documents import complexity, design, interfaces, memory, spec, suite
 from pypto_op.documents.golden import read_signature
+from pypto_op.harness.tests import check_test
 from pypto_op.state.kept_functions import function_hashes, require_kept
 
 from .operators import EXAMPLES, OPS, STAGED, fixtures, original
@@ -80,13 +81,14 @@ def test_the_design_decides_what_the_golden_gives(op):
 
 
 @pytest.mark.parametrize("op", OPS)
-def test_the_test_file_has_the_tolerances_and_shapes_of_the_spec(op):
+def test_the_tests_are_the_generated_ones_and_have_the_shapes_of_the_spec(op):
     ws, contract = original(op), spec.load(original(op).spec)
-    text = ws.test.read_text()
-    tolerance = _constant(text, "TOLERANCE")
-    assert tolerance == {dtype: contract.tolerance_for(dtype) for dtype in contract.supported_dtypes}
+    for phase in (None, *((1, 2) if op in STAGED else ())):
+        check_test(ws, phase)
+    cases = _constant(ws.test.read_text(), "L1")
+    assert {case["dtype"]["default"] for case in cases} == set(contract.supported_dtypes)
     for shape in contract.p0_shapes:
-        assert str(tuple(shape.values())) in text
+        assert shape in [case["shape"] for case in cases]
 
 
 @pytest.mark.parametrize("op", OPS)

@@ -6,7 +6,7 @@ import pytest
 from tests.state.lab import SINGLE
 
 from pypto_op import cli
-from pypto_op.documents import append_only, markdown, memory
+from pypto_op.documents import append_only, markdown, memory, schema
 from pypto_op.documents.memory_tables import put_rows, set_status
 from pypto_op.documents.scaffold import Request, new_operator
 from pypto_op.errors import ContractError
@@ -103,3 +103,16 @@ def test_the_whole_way_is_in_the_log(clone):
     assert "reproduce chain_golden on 4 pairs" in rows[2][7]
     assert all(row[6] == "true" for row in rows) and "worst error" in rows[0][7]
     assert [row[0] for row in table(ws, "Staged module files").rows] == ["chain_module1_impl.py", "chain_module12_impl.py"]
+
+
+def test_a_memory_that_cannot_be_written_holds_up_nothing_and_is_told(clone, blank):
+    ws = clone("staged4")
+    ws.memory.write_text(
+        blank.memory.read_text()
+        .replace("| M1 | TODO |", "| M1 |")
+        .replace("| ID | role |", "| ID |")
+        .replace("|---|---|---|---|---|---|---|", "|---|---|---|---|---|---|")
+    )
+    told = transition(ws.root, "freeze_plan")
+    assert "has 6 columns, not 7" in told["memory"]
+    schema.check({"tool": "state_transition", "result": told}, "tool_results", file=ws.memory)
