@@ -159,6 +159,29 @@ def test_a_knob_does_not_hold_an_input_still_everywhere() -> None:
         check(seen(lambda size, number: torch.ones(size, 4), zone="normal"), whole=False)
 
 
+@pytest.mark.parametrize(("chosen", "fits"), [(lambda n, size: [size, 3 + n], True), (lambda n, size: [size, size], False)])
+def test_lengths_that_each_case_chooses_may_not_follow_from_its_sizes(
+    chosen: Callable[[int, int], list[int]], fits: bool
+) -> None:
+    rows = []
+    for number, size in enumerate((32, 40, 64)):
+        variety, lengths = Variety(), chosen(number, size)
+        for seed in (42, 1234):
+            torch.manual_seed(seed)
+            variety.add(["x", "lengths"], [torch.randn(size, 8), torch.tensor(lengths)])
+        rows.append(({"id": f"c{number}", "level": "L2", "shape": {"N": size}, "lengths": lengths}, variety))
+    if fits:
+        check(rows, whole=True)
+        return
+    with pytest.raises(ContractError, match="input lengths is the same for every seed"):
+        check(rows, whole=True)
+
+
+def test_a_level_of_one_case_may_be_about_still_inputs() -> None:
+    (case, varied), (other, _), (_, still) = seen(lambda size, number: torch.randn(size, 4) * (size < 64), zone="shift")
+    check([(case, varied), ({**other, "level": "L3"}, still)], whole=True)
+
+
 @pytest.mark.sim
 @pytest.mark.usefixtures("numeric")
 def test_answers_that_the_tolerance_cannot_tell_apart(tmp_path: Path) -> None:
