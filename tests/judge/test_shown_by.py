@@ -27,7 +27,7 @@ def named_files() -> list[tuple[str, str]]:
 @pytest.mark.parametrize(("file", "function"), named_files())
 def test_what_a_row_names_exists(file: str, function: str) -> None:
     base = ROOT if file.startswith("tests/") else ROOT / "tests" / "judge"
-    found = list(base.glob(f"{file}*"))
+    found = list(base.glob(file.rstrip("*") + "*"))
     assert found, f"docs/exploits.md names {file}, which is not there"
     assert not function or f"def {function}(" in found[0].read_text(encoding="utf-8")
 
