@@ -110,7 +110,7 @@ def refused(ws: OpWorkspace, *arguments: str, modes: str = "sim") -> str:
 @pytest.fixture
 def unverified(tmp_path: Path, verified: OpWorkspace) -> OpWorkspace:
     """sum_diff without any verdict; `verified` only stands for its key."""
-    ws = place("sum_diff", tmp_path, cases=CASES[1:2])
+    ws = place("sum_diff", tmp_path, cases=CASES[1:3])
     ws.perf_report.write_text("{}")
     return ws
 

@@ -6,7 +6,7 @@ import pytest
 from tests.state.operators import Operator
 
 from pypto_op.harness.tests import new_tests
-from pypto_op.state import service
+from pypto_op.state import deliverables, service
 from pypto_op.state.deliverables import run_judge
 from pypto_op.state.facts import Refused
 from pypto_op.state.service import transition
@@ -35,7 +35,7 @@ def awaiting(clone):
 
 
 def no_judge(monkeypatch):
-    monkeypatch.setattr(service, "judge", lambda *_: pytest.fail("the judge was asked before the files were looked at"))
+    monkeypatch.setattr(deliverables, "judge", lambda *_: pytest.fail("the judge was asked before the files were looked at"))
 
 
 def edit(path, old, new):
@@ -85,7 +85,7 @@ def test_no_phase_ends_with_a_golden_that_the_linter_refuses(awaiting, monkeypat
 def test_a_sealed_pass_alone_does_not_verify_a_phase(awaiting):
     attempt = service.status(awaiting.root)["phases"]["M2"]["attempt"]
     words = ["--modes", "sim", "--up-to-module", "2", "--levels", "L1,L2,L3"]
-    assert run_judge(awaiting, words)["status"] == "PASS"
+    assert run_judge(awaiting, words)["status"] == "PARTIAL"
     edit(awaiting.module_test(2), "assert not bad, f", "bad or f")
     refused(awaiting, "test_chain_module12", "record_verdict", attempt=attempt)
     new_tests(awaiting, phase=2, force=True)

@@ -8,7 +8,7 @@ import pytest
 from tests.state.lab import wrong
 
 from pypto_op.documents import schema
-from pypto_op.state import audit, evidence, service
+from pypto_op.state import audit, deliverables, evidence, service
 from pypto_op.state.facts import Refused
 from pypto_op.state.migrate import migrate
 from pypto_op.state.service import transition
@@ -38,7 +38,7 @@ def test_every_state_and_plan_file_on_the_way_keeps_its_schema(clone, name):
 
 def test_a_sealed_pass_is_taken_at_once_and_the_judge_does_not_run(clone, monkeypatch):
     ws = clone("passed")
-    monkeypatch.setattr(service, "judge", lambda *_: pytest.fail("the judge ran"))
+    monkeypatch.setattr(deliverables, "judge", lambda *_: pytest.fail("the judge ran"))
     done = transition(ws.root, "complete_phase", phase="M1")
     assert done["phase_status"] == "verified" and "judged_again" not in done["verdict"]
     transition(ws.root, "complete_stage", stage=5)
@@ -48,7 +48,7 @@ def test_a_sealed_pass_is_taken_at_once_and_the_judge_does_not_run(clone, monkey
 def test_evidence_survives_the_next_verdict(clone, monkeypatch):
     ws = clone("verified")
     ws.report.write_text("{}")
-    monkeypatch.setattr(service, "judge", lambda *_: pytest.fail("the judge ran"))
+    monkeypatch.setattr(deliverables, "judge", lambda *_: pytest.fail("the judge ran"))
     transition(ws.root, "complete_stage", stage=5)
     transition(ws.root, "complete_stage", stage=6)
 

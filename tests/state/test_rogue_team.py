@@ -25,6 +25,8 @@ pytestmark = [pytest.mark.sim, pytest.mark.slow]
 
 CHEATS = []
 
+THE_JUDGE = deliverables.judge
+
 
 def cheat(snapshot, words):
     """Register a cheat: it begins at `snapshot`, and the refusal of its last step must match `words`."""
@@ -40,7 +42,7 @@ def cheat(snapshot, words):
 def test_cheat(clone, lab, snapshot, words, fraud, monkeypatch):
     ws = clone(snapshot)
     fraud.context = {"clone": clone, "monkeypatch": monkeypatch}
-    monkeypatch.setattr(service, "judge", lambda ws, demand: judged_once(lab, ws, demand))
+    monkeypatch.setattr(deliverables, "judge", lambda ws, demand: judged_once(lab, ws, demand))
     last_step = fraud(ws)
     before = [path.read_bytes() if path.exists() else None for path in (ws.state, ws.journal)]
     with pytest.raises((ContractError, InfraError)) as caught:
@@ -56,7 +58,7 @@ def judged_once(lab, ws, demand):
     kept = lab.folder / f"verdict_{key}.json"
     with FileLock(f"{kept}.lock"):
         if not kept.exists():
-            kept.write_text(json.dumps(deliverables.judge(ws, demand)))
+            kept.write_text(json.dumps(THE_JUDGE(ws, demand)))
     return json.loads(kept.read_text())
 
 

@@ -68,7 +68,7 @@ UNSEEN = [
 def test_a_fault_below_the_tolerance_is_no_natural_error(op: str, fault: str, case: str, measure: str, tmp_path: Path) -> None:
     path = f"faults/{op}/{fault}.py"
     report = judged(op, path, case, tmp_path / "plain", edit=lambda c: c.pop("twin", None))
-    assert report["status"] == "PARTIAL", "the tolerance alone does not see it"
+    assert report["status"] == "PASS", "the tolerance alone does not see it"
     report = judged(op, path, case, tmp_path / "twin", edit=by_twin)
     check = report["checks"][0]
     assert report["status"] == "FAIL" and check["policy"].endswith("+ twin@2")
@@ -97,14 +97,12 @@ def test_weights_rounded_before_they_are_summed_fail(tmp_path: Path) -> None:
 )
 def test_an_honest_kernel_passes(op: str, variant: str | None, case: str, tmp_path: Path) -> None:
     report = judged(op, variant and f"variants/{op}/{variant}.py", case, tmp_path, edit=by_twin)
-    assert report["status"] == "PARTIAL", report["first_failure"]
+    assert report["status"] == "PASS", report["first_failure"]
     measures = report["checks"][0]["modes"]["sim"]["per_tensor"][0]["measures"]
     assert {"mare", "mere", "rmse"} <= set(measures)
 
 
-@pytest.mark.parametrize(
-    ("impl", "status"), [("variants/rmsnorm/matmul_sum.py", "PARTIAL"), ("faults/rmsnorm/no_eps.py", "FAIL")]
-)
+@pytest.mark.parametrize(("impl", "status"), [("variants/rmsnorm/matmul_sum.py", "PASS"), ("faults/rmsnorm/no_eps.py", "FAIL")])
 def test_the_policy_of_a_case_stands_in_the_place_of_its_tolerance(impl: str, status: str, tmp_path: Path) -> None:
     def edit(case: dict[str, Any]) -> None:
         case.update(atol=1e-12, rtol=1e-12, policy="twin@2")
