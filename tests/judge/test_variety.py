@@ -91,6 +91,23 @@ def test_inputs_that_tell_nothing_are_refused(tmp_path: Path, how: str) -> None:
 
 @pytest.mark.sim
 @pytest.mark.usefixtures("numeric")
+@pytest.mark.sim
+@pytest.mark.usefixtures("numeric")
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("x, y = x[:1], y[:1]", "x has the shape [1, 32], the contract says [16, 32]"),
+        ("x, y = x.half(), y.half()", "x is float16, the case says float32"),
+        ("x, y = x[:, :16], y[:, :16]", "x has the shape [16, 16]"),
+    ],
+)
+def test_inputs_that_are_not_the_contracts_are_refused(tmp_path: Path, code: str, words: str) -> None:
+    ws = place("sum_diff", tmp_path, cases=[{**case, "dtype": "float32"} for case in CASES])
+    spoil(ws, code)
+    answer = verify(ws.root)
+    assert answer.code == 2 and words in answer.report["error"]["message"]
+
+
 def test_a_part_is_refused_too(tmp_path: Path) -> None:
     ws = place("sum_diff", tmp_path, cases=CASES)
     spoil(ws, "x = x * (x.shape[0] % 16 == 0)")

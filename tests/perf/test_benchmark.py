@@ -196,7 +196,7 @@ def test_timed_outputs_are_judged_too(unverified: OpWorkspace) -> None:
     unverified.impl.write_text(unverified.impl.read_text().replace("x_tile - y_tile", "y_tile - x_tile"))
     contract = load_contract(unverified)
     backend = get_backend(Mode.SIM)
-    (row,) = _time(
+    row, *_ = _time(
         resolve(unverified, 1),
         contract,
         contract.select(["L2"], None),

@@ -68,7 +68,8 @@ UNSEEN = [
 def test_a_fault_below_the_tolerance_is_no_natural_error(op: str, fault: str, case: str, measure: str, tmp_path: Path) -> None:
     path = f"faults/{op}/{fault}.py"
     report = judged(op, path, case, tmp_path / "plain", edit=lambda c: c.pop("twin", None))
-    assert report["status"] == "PASS", "the tolerance alone does not see it"
+    seen = report["checks"][0]["modes"]["sim"]["reasons"]
+    assert seen in ([], ["wrong_when_changed"], ["stale_result"]), "the tolerance alone does not see it; another eps may"
     report = judged(op, path, case, tmp_path / "twin", edit=by_twin)
     check = report["checks"][0]
     assert report["status"] == "FAIL" and check["policy"].endswith("+ twin@2")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pypto_op.documents import interfaces as interfaces_document
 from pypto_op.documents import spec as spec_document
@@ -16,6 +16,15 @@ from pypto_op.errors import ContractError
 from pypto_op.judge.inputs import checks_precision
 from pypto_op.policy import Policy, dtype_word, get_policy
 from pypto_op.workspace import OpWorkspace
+
+if TYPE_CHECKING:
+    from pypto_op.backends.base import Value
+
+_FLOATS = frozenset({"float32", "float16", "bfloat16"})
+
+
+class MisfitInputs(ContractError):
+    """`make_inputs` made other inputs than the contract names; its words hold no value of them."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +89,53 @@ class Contract:
             wanted = f"case {case!r}" if case is not None else f"level {', '.join(levels or ())}"
             raise ContractError(f"the suite has no case for {wanted}", file=self.workspace.suite, remedy="name one that it has")
         return chosen
+
+    def check_inputs(self, case: Mapping[str, Any], made: Sequence[tuple[str, Value]]) -> None:
+        """Refuse inputs that are not those of the contract: other names, shapes than the case says, other dtypes.
+
+        A floating tensor has the case's dtype or the contract's own; where all tensors are floating, some have the case's.
+
+        Raises:
+            MisfitInputs: in words that hold no value of the inputs.
+        """
+        file, where = self.workspace.test_inputs, f"case {case['id']}"
+        names = [name for name, _ in made]
+        if names != self.input_names:
+            raise MisfitInputs(
+                f"PRIMARY_INPUT_ORDER is {', '.join(names)}, the contract has {', '.join(self.input_names)}",
+                file=file,
+                remedy="mirror module_interfaces.yaml",
+            )
+        shapes = self.interfaces.resolve_shapes({s: size for s, size in case["shape"].items() if isinstance(size, int)})
+        for port, (name, value) in zip(self.interfaces.primary_inputs, made, strict=True):
+            shape, wanted = tuple(getattr(value, "shape", ())), shapes[port.source, port.name]
+            if shape != wanted:
+                raise MisfitInputs(
+                    f"{name} has the shape {list(shape)}, the contract says {list(wanted)}", file=file, where=where
+                )
+        self._check_dtypes(case, made)
+
+    def _check_dtypes(self, case: Mapping[str, Any], made: Sequence[tuple[str, Value]]) -> None:
+        file, where = self.workspace.test_inputs, f"case {case['id']}"
+        words = case.get("dtype") or {}
+        words = words if isinstance(words, Mapping) else {"default": words}
+        floating: set[str] = set()
+        for port, (name, value) in zip(self.interfaces.primary_inputs, made, strict=True):
+            dtype = str(getattr(value, "dtype", "")).removeprefix("torch.")
+            if dtype not in _FLOATS or not getattr(value, "shape", ()):
+                continue
+            floating.add(dtype)
+            allowed = (
+                {dtype_word(words[name])} if name in words else {dtype_word(port.dtype), dtype_word(words.get("default", dtype))}
+            )
+            if dtype not in allowed:
+                raise MisfitInputs(f"{name} is {dtype}, the case says {' or '.join(sorted(allowed))}", file=file, where=where)
+        default = dtype_word(words.get("default", ""))
+        plain = all(getattr(value, "is_floating_point", bool)() for _, value in made if getattr(value, "shape", ()))
+        if plain and floating and default in _FLOATS and default not in floating:  # beside integers it may be the output's
+            raise MisfitInputs(
+                f"no input is {default}, as the case says; they are {', '.join(sorted(floating))}", file=file, where=where
+            )
 
     def policy_for(self, case: Mapping[str, Any]) -> Policy:
         """Return the tolerance of a case (`policy_of_case`), unless the caller named one for all."""

@@ -14,6 +14,7 @@ from pypto_op.errors import ContractError, InfraError
 from pypto_op.judge import inspection
 from pypto_op.judge.barrier import Barrier
 from pypto_op.judge.calling import positions
+from pypto_op.judge.contract import MisfitInputs
 from pypto_op.judge.inputs import checks_precision, digest, seeds_of, tensors_in, with_seed
 from pypto_op.judge.reasons import LOAD_FAILURES, PROCESS_LOSSES, Reason, place_in
 from pypto_op.judge.records import CaseRecord, ModeRecord, TrialVerdict
@@ -312,4 +313,6 @@ def _refuse_all(record: CaseRecord, modes: Sequence[Mode], verdict: TrialVerdict
 
 def _kind(error: ContractError) -> str:
     """Say where it went wrong without repeating what the code said: its words may hold values."""
+    if isinstance(error, MisfitInputs):
+        return ", ".join(part for part in (error.where, error.problem) if part)
     return ", ".join(part for part in (error.where or "it raised", place_in(error.problem)) if part)

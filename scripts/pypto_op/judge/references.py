@@ -95,15 +95,17 @@ class References:
         """Return the primary inputs of a case, in order.
 
         Raises:
-            ContractError: eval/test_inputs.py does not make them.
+            ContractError: eval/test_inputs.py does not make them, or makes others than the contract names.
         """
         started = time.monotonic()
         try:
-            return [value for _, value in self._session.make_inputs(dict(case))]
+            made = self._session.make_inputs(dict(case))
         except ContractError:
             if time.monotonic() - started >= _NEARLY * self._plan.limits.case_seconds:
                 self._loss.note("eval/test_inputs.py does not end")
             raise
+        self._plan.check_inputs(case, made)
+        return [value for _, value in made]
 
     def answer(self, inputs: Sequence[Value], expectation: Expectation) -> Reference:
         """Return the golden's answer, and its twins' where the tolerance wants them."""

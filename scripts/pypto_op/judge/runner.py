@@ -28,6 +28,7 @@ from pypto_op.state.closure import Loaded
 from pypto_op.vocabulary import Mode
 
 if TYPE_CHECKING:
+    from pypto_op.backends.base import Value
     from pypto_op.policy import Policy
 
 WORKER_MB = 2048
@@ -60,6 +61,7 @@ class Plan:
         used_inputs: names of the primary inputs that the modules up to the boundary read; None: all of them.
         probe: compare this inspection buffer in the outputs' place.
         loaded: collects what the processes load beside the named files.
+        check_inputs: raises ContractError for inputs that are not those of the contract.
     """
 
     subject: Subject
@@ -79,6 +81,7 @@ class Plan:
     loaded: Loaded = field(default_factory=Loaded)
     natural_policy_for: Callable[[Mapping[str, Any]], Policy | None] = lambda case: None
     tolerance_behind: Callable[[Mapping[str, Any]], Policy | None] = lambda case: None
+    check_inputs: Callable[[Mapping[str, Any], Sequence[tuple[str, Value]]], None] = lambda case, made: None
     suite: Sequence[Mapping[str, Any]] | None = None
     further: bool = True
 

@@ -157,7 +157,7 @@ def _inputs(known: _Known) -> str:
     for case in contract.cases:
         made = _made(known, case)
         values = [value for _, value in made]
-        _fits_contract(contract, case, made, known.ws)
+        contract.check_inputs(case, made)
         again = [value for _, value in _made(known, case)]
         if digest(values) != digest(again):
             raise ContractError("the same seed makes other inputs", file=known.ws.test_inputs, where=f"case {case['id']}")
@@ -176,26 +176,6 @@ def _inputs(known: _Known) -> str:
 
 def _made(known: _Known, case: Mapping[str, Any]) -> list[tuple[str, Value]]:
     return known.session.make_inputs(dict(case))
-
-
-def _fits_contract(contract: Contract, case: Mapping[str, Any], made: Sequence[tuple[str, Value]], ws: OpWorkspace) -> None:
-    names = [name for name, _ in made]
-    if names != contract.input_names:
-        raise ContractError(
-            f"PRIMARY_INPUT_ORDER is {', '.join(names)}, the contract has {', '.join(contract.input_names)}",
-            file=ws.test_inputs,
-            remedy="mirror module_interfaces.yaml",
-        )
-    sizes = {symbol: size for symbol, size in case["shape"].items() if isinstance(size, int)}
-    shapes = contract.interfaces.resolve_shapes(sizes)
-    for port, (name, value) in zip(contract.interfaces.primary_inputs, made, strict=True):
-        shape = tuple(getattr(value, "shape", ()))
-        if shape != shapes[port.source, port.name]:
-            raise ContractError(
-                f"{name} has the shape {list(shape)}, the contract says {list(shapes[port.source, port.name])}",
-                file=ws.test_inputs,
-                where=f"case {case['id']}",
-            )
 
 
 def _golden(known: _Known) -> str:

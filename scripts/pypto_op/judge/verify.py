@@ -190,6 +190,7 @@ class _Verification:
             policy_for=contract.policy_for,
             natural_policy_for=contract.natural_policy_for,
             tolerance_behind=contract.tolerance_behind,
+            check_inputs=contract.check_inputs,
             leaf_names=contract.leaf_names(subject.phase),
             input_names=contract.input_names,
             extra_seed=fresh_seed() if request.seed is None else request.seed,
