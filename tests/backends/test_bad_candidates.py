@@ -334,7 +334,8 @@ def test_detail_names_the_line_and_the_reason(run: Run) -> None:
 
 
 def test_detail_of_a_failed_pass_names_the_first_cause(run: Run) -> None:
-    result = run(kernels.GOOD.replace("32]", "3072]").replace("(16, 32)", "(16, 3072)"), x=torch.ones(16, 3072))
+    wide = kernels.GOOD.replace("32]", "2048]").replace("(16, 32)", "(16, 2048)").replace("tile * 2.0", "tile + tile * 2.0")
+    result = run(wide, x=torch.ones(16, 2048))
     assert result.outcome is Outcome.EXCEPTION
     assert "exceeds MEM_UB size" in result.detail
 
