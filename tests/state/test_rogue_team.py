@@ -119,7 +119,7 @@ def a_golden_that_calls_the_kernel_s_framework(ws):
     return step(ws, "complete_stage", stage=2)
 
 
-@cheat("stage4", r"has the modules \[1, 2\], DESIGN.md 0.3 decides on 1")
+@cheat("stage4", r"modules: are 2; DESIGN.md 0.3 decides on 1")
 def one_module_in_the_design_and_two_in_the_contract(ws):
     other = fraud_clone(one_module_in_the_design_and_two_in_the_contract, "staged4")
     text = other.interfaces.read_text().replace("op: chain", "op: square_add")
