@@ -6,7 +6,6 @@ import os
 import sys
 import time
 from collections.abc import Callable, Sequence
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from pypto_op.backends.wire import read_values
 from pypto_op.backends.worker import pypto_hooks
 from pypto_op.backends.worker.closure import Closure
 from pypto_op.backends.worker.device import make_device
-from pypto_op.backends.worker.earlier_calls import EarlierCalls
+from pypto_op.backends.worker.earlier_calls import EarlierCalls, digest, tensors_of
 from pypto_op.backends.worker.given import NARROW, Call, Change
 from pypto_op.backends.worker.guard import Fence, Guard
 from pypto_op.backends.worker.loading import Failure, failure_of, load_function
@@ -71,7 +70,7 @@ class Candidate:
         self._earlier.begin(values)
         buffer = self._allocated(message.get("buffer"))
         inputs = _tensors(values)
-        before = [_digest(tensor) for _, tensor in inputs]
+        before = [digest(tensor) for _, tensor in inputs]
         facts: dict[str, Any] = {"outcome": str(Outcome.OK), "detail": "", "structure": ""}
         self._sentinel.which = PLAUSIBLE if message.get("filling") == "plausible" else 0
         try:
@@ -85,7 +84,7 @@ class Candidate:
             leaves, outputs = [], []
         facts |= {"structure": self._structure, "launches": self._recorder.launches, "call": self._earlier.count}
         pairs = zip(inputs, before, strict=True)
-        facts["mutated_inputs"] = sorted({i for (i, tensor), old in pairs if _digest(tensor) != old})
+        facts["mutated_inputs"] = sorted({i for (i, tensor), old in pairs if digest(tensor) != old})
         if outputs:
             facts |= self._facts_about(leaves, inputs)
             facts["shared_outputs"] = self._earlier.shared(leaves)
@@ -298,24 +297,13 @@ def _fence(document: dict[str, Any]) -> Fence:
 
 def _tensors(values: Sequence[Any]) -> list[tuple[int, torch.Tensor]]:
     """Return the tensors among `values`, nested ones included, each with the position of its argument."""
-
-    def inside(value: Any) -> list[torch.Tensor]:
-        if isinstance(value, torch.Tensor):
-            return [value]
-        return [t for item in value for t in inside(item)] if isinstance(value, (list, tuple)) else []
-
-    return [(position, tensor) for position, value in enumerate(values) for tensor in inside(value)]
+    return [(position, tensor) for position, value in enumerate(values) for tensor in tensors_of([value])]
 
 
 def _copy(tensor: torch.Tensor) -> torch.Tensor:
     """Return a copy on the host, to the byte: a bool's copy would otherwise lose the sentinel's."""
     plain = tensor.detach().cpu().contiguous()
     return plain.view(torch.uint8).clone().view(torch.bool) if plain.dtype is torch.bool else plain.clone()
-
-
-def _digest(tensor: torch.Tensor) -> bytes:
-    flat = tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8)
-    return blake2b(flat.numpy().data, digest_size=16).digest()
 
 
 def _normal(tensor: torch.Tensor) -> torch.Tensor:

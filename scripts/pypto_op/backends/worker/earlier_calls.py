@@ -88,13 +88,13 @@ class EarlierCalls:
         inputs = [_span(tensor) for tensor in tensors_of(self.values) if tensor.numel()]
         for position, (leaf, copy) in enumerate(zip(leaves, copies, strict=True)):
             if leaf.numel() and not any(_meet(_span(leaf), span) for span in inputs):
-                self._results.append(_Result(self.count, position, leaf, _digest(copy)))
+                self._results.append(_Result(self.count, position, leaf, digest(copy)))
         while sum(_bytes(result.leaf) for result in self._results) > _HELD_BYTES and self._results[0].call != self.count:
             del self._results[0]
 
     def changed(self) -> list[int]:
         """Return the positions of the results, of any call, that are no longer what they were; each is told once."""
-        found = [result for result in self._results if _digest(result.leaf) != result.digest]
+        found = [result for result in self._results if digest(result.leaf) != result.digest]
         self._results = [result for result in self._results if all(result is not other for other in found)]
         return sorted({result.position for result in found})
 
@@ -152,6 +152,7 @@ def _holders(leaf: torch.Tensor) -> int:
     return count - 1  # the object that was asked
 
 
-def _digest(tensor: torch.Tensor) -> bytes:
+def digest(tensor: torch.Tensor) -> bytes:
+    """Return a hash of a tensor's elements, in order."""
     flat = tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8)
     return blake2b(flat.numpy().data, digest_size=16).digest()
