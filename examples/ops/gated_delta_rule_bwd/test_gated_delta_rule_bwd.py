@@ -91,7 +91,7 @@ def _check(case):
         f"{case['id']}: {len(actual)} outputs, the golden has {len(expected)}, the contract {len(OUTPUTS)}"
     )
     bad = []
-    for rule in rules(OP_DIR, case, [apart[name] for name in GOLDEN_INPUTS], expected, phase=PHASE):
+    for rule in rules(OP_DIR, case, [apart[name] for name in GOLDEN_INPUTS], expected, actual, phase=PHASE):
         for name, leaf, reference, twins in zip(OUTPUTS, actual, rule.expected, rule.twins, strict=True):
             result = detailed_tensor_compare(leaf, reference, tensor_name=name, policy=rule.policy, twins=twins)
             if not result["all_close"]:
@@ -122,4 +122,4 @@ if __name__ == "__main__":
     except AssertionError as error:
         sys.exit(f"gated_delta_rule_bwd: FAIL: {error}")
     print("gated_delta_rule_bwd: l0 and l1 agree with the golden")
-# pypto-op generated: 1cba6df5225db263e5b29bcceeb3da625b66ee65e7f87c01f6b9d17f24de7cbd
+# pypto-op generated: 80d6558d5f804a74e5954413f78885d1723f98e94f3ee267e2104c017e744206

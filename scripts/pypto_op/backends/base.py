@@ -101,6 +101,8 @@ class RunResult:
         changed_results: positions of the output leaves of this or an earlier call that changed after it had returned.
         results_kept: somebody still holds the memory of an earlier call's result.
         launched: kernel launches in its process so far.
+        others: of a golden in float64, its outputs where it rounds nothing on the way, and where values near a tie fall on
+            the other side.
     """
 
     outcome: Outcome
@@ -121,6 +123,7 @@ class RunResult:
     prefilled_outputs: tuple[int, ...] = ()
     host_made: dict[str, str] = field(default_factory=dict)
     host_computed: tuple[str, ...] = ()
+    others: list[list[torch.Tensor]] = field(default_factory=list)
     call: int = 0
     shared_outputs: tuple[int, ...] = ()
     changed_results: tuple[int, ...] = ()

@@ -37,7 +37,7 @@ def harness_new(op_dir: Path, force: bool, no_rehearsal: bool, as_json: bool) ->
     """Write eval/test_inputs.py, a first eval/adversarial_suite.json and eval/adversarial_runner.py of OP_DIR.
 
     From SPEC.md, module_interfaces.yaml, the tile sizes of DESIGN.md, and what the golden subtracts and reduces. A
-    file that somebody edited is kept unless --force.
+    file that somebody edited is kept unless --force. Exit 2: a level is short of cases, or the golden fails on all.
     """
     from pypto_op.harness.evaluation import new_harness
 
@@ -55,7 +55,8 @@ def harness_new(op_dir: Path, force: bool, no_rehearsal: bool, as_json: bool) ->
     lines += [f"the suite still lacks something: {finding}" for finding in made.findings]
     details = {"cases": made.cases, "dropped": made.dropped, "natural": made.natural, "findings": made.findings}
     details["unlimited"] = made.unlimited
-    return _tell(ws, made.files, lines, details, as_json)
+    code = _tell(ws, made.files, lines, details, as_json)
+    return ExitCode.CONTRACT if made.findings else code
 
 
 def _teller() -> Callable[[str, int, int], None]:

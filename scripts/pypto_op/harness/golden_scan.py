@@ -14,10 +14,33 @@ from pypto_op.documents.reading import read_text
 from pypto_op.errors import ContractError
 
 REDUCTIONS = frozenset(
-    {"sum", "mean", "var", "std", "norm", "softmax", "log_softmax", "logsumexp", "cumsum", "matmul", "bmm", "mm", "einsum"}
+    {
+        "sum",
+        "mean",
+        "var",
+        "std",
+        "var_mean",
+        "std_mean",
+        "norm",
+        "softmax",
+        "log_softmax",
+        "logsumexp",
+        "cumsum",
+        "matmul",
+        "bmm",
+        "mm",
+        "einsum",
+    }
     | {"layer_norm", "rms_norm", "prod", "cumprod", "addmm", "baddbmm", "linear", "scaled_dot_product_attention", "dot", "mv"}
 )
-_SUBTRACTS = frozenset({"sub", "subtract", "rsub", "diff", "var", "std", "layer_norm", "batch_norm", "group_norm"})
+_SUBTRACTS = frozenset(
+    {"sub", "sub_", "subtract", "subtract_", "rsub", "diff", "lerp", "cdist", "pdist", "dist", "cov", "corrcoef"}
+    | {"var", "std", "var_mean", "std_mean", "layer_norm", "batch_norm", "group_norm", "instance_norm"}
+    | {"mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"}
+)
+"""Functions that subtract tensors, at times inside: a variance subtracts the mean."""
+_WEIGHTED = {"add": "alpha", "add_": "alpha", "addcmul": "value", "addcmul_": "value", "addcdiv": "value", "addcdiv_": "value"}
+"""Sums with a factor, and its keyword: with a negative one they subtract."""
 _SIZES = frozenset({"len", "range", "int", "size", "dim", "numel", "ndim", "min", "max", "enumerate"})
 _LONGEST = 160
 
@@ -108,7 +131,13 @@ def _subtracts(node: ast.AST, plain: set[str]) -> bool:
         return not is_plain(node.left, plain) and not is_plain(node.right, plain)
     if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Sub):
         return not is_plain(node.target, plain) and not is_plain(node.value, plain)
-    return isinstance(node, ast.Call) and called(node) in _SUBTRACTS
+    return isinstance(node, ast.Call) and (called(node) in _SUBTRACTS or _has_negative_weight(node))
+
+
+def _has_negative_weight(call: ast.Call) -> bool:
+    word = _WEIGHTED.get(called(call))
+    factors = [keyword.value for keyword in call.keywords if keyword.arg == word]
+    return any(isinstance(factor, ast.UnaryOp) and isinstance(factor.op, ast.USub) for factor in factors)
 
 
 def _described(node: ast.AST, origins: dict[str, set[str]], is_golden: bool) -> Subtraction:

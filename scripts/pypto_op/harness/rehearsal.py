@@ -10,19 +10,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pypto_op.backends.base import Limits
 from pypto_op.backends.reference import ReferenceSession
 from pypto_op.errors import ContractError
+from pypto_op.harness.first_candidate import Draw, FirstCandidate
 from pypto_op.harness.indices import same
 from pypto_op.harness.suite import WORST_SUM, varied_integer
-from pypto_op.judge.contract import policy_of_case
-from pypto_op.judge.inputs import checks_precision
+from pypto_op.judge.barrier import Barrier
+from pypto_op.judge.inputs import checks_precision, tensors_in
 from pypto_op.policy import Policy
 from pypto_op.stress.author import KEY, stress_case
-from pypto_op.twins.natural import MOST, NATURAL, natural_share
+from pypto_op.twins.natural import MOST, NATURAL
 from pypto_op.vocabulary import Outcome
 from pypto_op.workspace import OpWorkspace
 
@@ -34,11 +34,12 @@ if TYPE_CHECKING:
 _SECONDS = 60.0
 _SCALES = (1.0, 1e-1, 1e-2, 3e-3)
 """What the `scale` of a case is multiplied with until the golden stays finite."""
-_MILDER = (0.5, 0.25, 0.125)
-"""`scale` of an ordinary case whose outputs are so large that honest rounding exceeds the tolerance, the first that helps."""
 _VALUES = 2
 """Other values of a whole number that a suite has: a kernel can know one by heart."""
 _LOST = (Outcome.TIMED_OUT, Outcome.CRASHED, Outcome.OUT_OF_MEMORY)
+
+POWER = "power"
+"""Key of a case: by how many times what is allowed the least of the planted faults is refused (`harness.power`)."""
 
 Case = dict[str, Any]
 Progress = Callable[[str, int, int], None]
@@ -84,6 +85,7 @@ def rehearse(
     dropped: dict[str, str] = {}
     natural: dict[str, float] = {}
     with ReferenceSession(ws, limits=Limits(case_seconds=_SECONDS)) as session:
+        first = FirstCandidate(session, ws, policy)
         for done, case in enumerate(cases):
             if progress is not None:
                 progress(case["id"], done, len(cases))
@@ -96,19 +98,16 @@ def rehearse(
             if isinstance(tried, str):
                 dropped[case["id"]] = tried
             elif not _same_stress(tried.case, kept):
-                share = _natural_share(session, ws, tried, policy)
-                if math.isinf(share):
-                    dropped[case["id"]] = "other orders of summation are not finite at the same places"
+                fit = _fitted(first, tried)
+                if isinstance(fit, str):
+                    dropped[case["id"]] = fit
                     continue
-                milder = _milder(session, ws, tried.case, policy) if share > MOST else tried.case
-                if milder is None:
-                    natural[case["id"]] = share
-                    milder = {key: value for key, value in tried.case.items() if key not in ("atol", "rtol")}
-                    milder["policy"] = NATURAL.id
-                kept.append(milder)
+                kept.append(fit.case)
+                if fit.natural is not None:
+                    natural[case["id"]] = fit.natural
     if not kept:
-        first, why = next(iter(dropped.items()))
-        raise ContractError(f"no case works; {first}: {why}", file=ws.golden, remedy="mend the golden or the inputs")
+        name, why = next(iter(dropped.items()))
+        raise ContractError(f"no case works; {name}: {why}", file=ws.golden, remedy="mend the golden or the inputs")
     return Rehearsed(kept, dropped, natural)
 
 
@@ -117,7 +116,7 @@ class _Tried:
     """A case that says something, its inputs, and what the golden answered."""
 
     case: Case
-    inputs: list[Value]
+    inputs: dict[str, Value]
     native: RunResult
 
 
@@ -127,22 +126,46 @@ def _is_idle(session: ReferenceSession, ws: OpWorkspace, tried: _Tried, scalar: 
     return isinstance(usual, _Tried) and same(usual.native.outputs, tried.native.outputs)
 
 
-def _milder(session: ReferenceSession, ws: OpWorkspace, case: Case, policy: Policy) -> Case | None:
-    """Return an ordinary case with smaller inputs, where that leaves room for honest rounding; None for any other."""
-    if not {"zone", "scale", KEY} & set(case):
-        for scale in _MILDER:
-            milder = _answered(session, ws, {**case, "scale": scale})
-            if isinstance(milder, _Tried) and _natural_share(session, ws, milder, policy) <= MOST:
-                return milder.case
-    return None
+@dataclass(frozen=True)
+class _Fit:
+    """A case that takes right kernels and tells wrong ones; `natural`: see `Rehearsed`, None where the tolerance stays."""
+
+    case: Case
+    natural: float | None = None
 
 
-def _natural_share(session: ReferenceSession, ws: OpWorkspace, tried: _Tried, policy: Policy) -> float:
-    """Return how much of its tolerance honest rounding takes in a case that the golden answers."""
+def _fitted(first: FirstCandidate, tried: _Tried) -> _Fit | str:
+    """Return the case under the policy that fits it, or why there is none."""
     if not checks_precision(tried.case):
-        return 0.0
-    golden = partial(session.golden, tried.inputs, function=ws.golden_name(), file=ws.golden)
-    return natural_share(golden, tried.native, policy_of_case(policy, tried.case))
+        return _Fit(tried.case)
+    share = first.natural_share(tried.case, list(tried.inputs.values()), tried.native)
+    if math.isinf(share):
+        return "other orders of summation are not finite at the same places"
+    draw = Draw(first, tried.case, tried.inputs, tried.native)
+    refusal = draw.refusal()
+    if refusal is not None and refusal.of_whole_numbers:
+        return refusal.sentence
+    if refusal is None and share <= MOST:
+        power = draw.power()
+        if not power.blind:
+            return _Fit({**tried.case, POWER: _short(power.margin)})
+    natural = _by_nature(tried.case)
+    power = Draw(first, natural, tried.inputs, tried.native).power()
+    if power.blind:
+        return f"it cannot tell {', '.join(power.blind[:3])}"
+    return _Fit({**natural, POWER: _short(power.margin)}, share)
+
+
+def _short(number: float) -> float:
+    return float(f"{min(number, 1e6):.3g}")
+
+
+def _by_nature(case: Case) -> Case:
+    """Return a case that is judged by what error is natural, in the place of its tolerance.
+
+    Smaller inputs would leave room for honest rounding too, but sink the outputs towards `atol`, where zeros pass.
+    """
+    return {**{key: value for key, value in case.items() if key not in ("atol", "rtol")}, "policy": NATURAL.id}
 
 
 def _stressed(session: ReferenceSession, ws: OpWorkspace, case: Case) -> _Tried | str:
@@ -170,7 +193,7 @@ def _tried(session: ReferenceSession, ws: OpWorkspace, case: Case) -> _Tried | s
     for factor in _SCALES if "scale" in case else (1.0,):
         attempt = {**case, "scale": case["scale"] * factor} if "scale" in case else case
         found = _answered(session, ws, attempt)
-        if isinstance(found, _Tried) or found in _HOPELESS:
+        if isinstance(found, _Tried) or found.startswith(_HOPELESS):
             break
     return found
 
@@ -181,12 +204,14 @@ _HOPELESS = tuple(f"the golden ended with: {outcome}" for outcome in _LOST)
 def _answered(session: ReferenceSession, ws: OpWorkspace, case: Case) -> _Tried | str:
     """Return what the golden answers, or why the case says nothing."""
     try:
-        inputs = [value for _, value in session.make_inputs(case)]
+        inputs = dict(session.make_inputs(case))
     except ContractError as error:
         return f"make_inputs: {error.problem}"
-    native = session.golden(inputs, function=ws.golden_name(), file=ws.golden)
+    native = session.golden(list(inputs.values()), function=ws.golden_name(), file=ws.golden)
     if native.outcome is not Outcome.OK:
-        return f"the golden ended with: {native.outcome}"
+        # Its own words help who has to mend it; what they show of tensors goes, since cases are told to everybody.
+        words = Barrier(ws.golden, ws.golden).clean(native.detail, tensors_in(list(inputs.values())))
+        return f"the golden ended with: {native.outcome}" + (f" ({words})" if words else "")
     if native.mutated_inputs:
         return "the golden changes its inputs"
     zone = str(case.get("zone"))

@@ -15,6 +15,7 @@ from pypto_op.judge import inspection
 from pypto_op.judge.barrier import Barrier
 from pypto_op.judge.calling import positions
 from pypto_op.judge.contract import MisfitInputs
+from pypto_op.judge.expectation import Expectation, Reference
 from pypto_op.judge.inputs import checks_precision, digest, seeds_of, tensors_in, with_seed
 from pypto_op.judge.reasons import LOAD_FAILURES, PROCESS_LOSSES, Reason, place_in
 from pypto_op.judge.records import CaseRecord, ModeRecord, TrialVerdict
@@ -22,7 +23,7 @@ from pypto_op.judge.references import ReferenceLoss, References
 from pypto_op.judge.repeats import Repeats
 from pypto_op.judge.sabotage import RAISES, Saboteur
 from pypto_op.judge.staleness import Answered, Staleness
-from pypto_op.judge.verdict import Expectation, Reference, failed_for, judge_run, refuse, with_earlier
+from pypto_op.judge.verdict import failed_for, judge_run, refuse, with_earlier
 from pypto_op.vocabulary import Mode, Outcome, Status
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from pypto_op.backends.base import RunResult
 from pypto_op.backends.reference import ReferenceSession
 from pypto_op.errors import ContractError
 from pypto_op.judge.contract import Contract, load_contract
+from pypto_op.judge.expectation import Expectation
 from pypto_op.judge.references import answered
-from pypto_op.judge.verdict import Expectation
 from pypto_op.policy import Policy
 from pypto_op.vocabulary import Outcome
 from pypto_op.workspace import OpWorkspace
@@ -46,6 +46,7 @@ def rules(
     case: Mapping[str, Any],
     inputs: Sequence[Any],
     expected: Sequence[torch.Tensor],
+    outputs: Sequence[torch.Tensor],
     *,
     phase: int | None = None,
 ) -> list[Rule]:
@@ -56,6 +57,7 @@ def rules(
         case: the case, with its own atol and rtol, policy or twin where it has them.
         inputs: what the golden is called with; untouched by candidate and golden.
         expected: what the golden answered, any device.
+        outputs: of the wrapper; where right answers part at a tie, each element is held to the nearest of them.
         phase: k of the golden of M_1..M_k; None for the operator's own.
 
     Raises:
@@ -79,14 +81,14 @@ def rules(
             return session.golden(_on_cpu(inputs), function=ws.golden_name(phase), file=file, **how)
 
         reference = answered(golden, expectation, native)
-    problem = reference.problem()
-    if problem is not None:
-        raise ContractError(f"{problem} (case {case.get('id', '?')})", file=file, remedy="run `pypto-op verify`")
-    found = []
-    for policy in expectation.policies(reference.natural_share):
-        truth, twins = reference.expected(policy)
-        peers = [None if twins is None else [twin[i] for twin in twins] for i in range(len(truth))]
-        found.append(Rule(policy, truth, peers))
+        problem = reference.problem()
+        if problem is not None:
+            raise ContractError(f"{problem} (case {case.get('id', '?')})", file=file, remedy="run `pypto-op verify`")
+        found, actual = [], [leaf.detach().cpu() for leaf in outputs]
+        for policy in expectation.policies(reference.natural_share):
+            _, truth, twins = reference.compared(policy, actual, expectation.names)
+            peers = [None if twins is None else [twin[i] for twin in twins] for i in range(len(truth))]
+            found.append(Rule(policy, truth, peers))
     return found
 
 

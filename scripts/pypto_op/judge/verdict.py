@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pypto_op.backends.base import RunResult
-from pypto_op.compare import Comparison, TensorComparison, compare_leaves
+from pypto_op.compare import Comparison, TensorComparison
 from pypto_op.comparison.error_map import error_map
 from pypto_op.judge.barrier import Barrier
+from pypto_op.judge.expectation import Expectation, Reference
 from pypto_op.judge.leaf_entry import leaf_entry, leaf_measures
 from pypto_op.judge.near_miss import is_near_miss
 from pypto_op.judge.reasons import (
@@ -19,96 +20,18 @@ from pypto_op.judge.reasons import (
     Reason,
     argument_words,
     category_of,
-    place_in,
     reason_of,
     sentence_of,
     status_of,
 )
 from pypto_op.judge.records import TrialVerdict
 from pypto_op.policy import Policy
-from pypto_op.twins.natural import MOST
-from pypto_op.vocabulary import Outcome, Status
+from pypto_op.vocabulary import Status
 
 if TYPE_CHECKING:
     import torch
 
-
-@dataclass(frozen=True)
-class Expectation:
-    """What a case expects of a run.
-
-    Attributes:
-        names: the outputs' names, in order, as the contract gives them.
-        input_names: the inputs' names, for messages.
-        policy: the tolerance.
-        precision: numbers are compared; otherwise leaf count, shapes and dtypes only.
-        keep_map: called with the worst output's name and its error map, where somebody wants to see it.
-        natural: a twin policy that must hold beside `policy`: the error must also be one that honest code makes.
-        behind: the tolerance that `policy` stands in the place of; where honest rounding does not need that, it holds too.
-    """
-
-    names: Sequence[str]
-    input_names: Sequence[str]
-    policy: Policy
-    precision: bool
-    keep_map: Callable[[str, list[list[float]]], None] | None = None
-    natural: Policy | None = None
-    behind: Policy | None = None
-
-    def policies(self, natural_share: float) -> list[Policy]:
-        """Return every policy that must hold, the case's own first.
-
-        Args:
-            natural_share: of the tolerance `behind` (`Reference.natural_share`).
-        """
-        behind = self.behind if natural_share <= MOST else None
-        return [policy for policy in (self.policy, self.natural, behind) if policy is not None]
-
-    def twins(self) -> tuple[str, ...]:
-        """Return the names of the honest twins that the policies need."""
-        return tuple(dict.fromkeys(name for policy in self.policies(0.0) for name in policy.twins))
-
-
-@dataclass(frozen=True)
-class Reference:
-    """The golden's answer on the inputs of a trial.
-
-    Attributes:
-        native: the golden in the dtype of the inputs; it fixes number, shapes and dtypes of the outputs.
-        exact: the golden on float64 inputs, where a policy wants a truth apart from honest rounding.
-        twins: the golden as each honest twin (`pypto_op.twins`), by name, where a policy wants them.
-        condition: how badly the golden's sums cancel on these inputs, where the case wants them to.
-        natural_share: how much of the tolerance behind a named policy honest rounding takes (`twins.natural`).
-    """
-
-    native: RunResult
-    exact: RunResult | None = None
-    twins: Mapping[str, RunResult] = field(default_factory=dict)
-    condition: float | None = None
-    natural_share: float = 0.0
-
-    def runs(self) -> list[RunResult]:
-        """Return every run of the golden."""
-        return list(self._named().values())
-
-    def _named(self) -> dict[str, RunResult]:
-        exact = {"in float64, ": self.exact} if self.exact is not None else {}
-        return {"": self.native, **exact, **{f"as the twin {name}, ": run for name, run in self.twins.items()}}
-
-    def expected(self, policy: Policy) -> tuple[Sequence[torch.Tensor], list[Sequence[torch.Tensor]] | None]:
-        """Return what outputs are compared with under a policy, and the twins that set its bounds, None without."""
-        if not policy.needs_twins or self.exact is None:
-            return self.native.outputs, None
-        return self.exact.outputs, [self.twins[name].outputs for name in policy.twins]
-
-    def problem(self) -> str | None:
-        """Say what is wrong with the golden, in words that hold no value of it; None when it answered."""
-        for how, run in self._named().items():
-            if run.outcome is not Outcome.OK:
-                return f"{how}it ended with: {run.outcome}" + (f", {place}" if (place := place_in(run.detail)) else "")
-            if run.mutated_inputs:
-                return "it changes its own inputs"
-        return None if self.native.outputs else "it returned no tensor"
+    Outputs = Sequence[torch.Tensor]
 
 
 def refuse(reason: Reason, detail: str = "", *, seed: int = 0) -> TrialVerdict:
@@ -313,8 +236,8 @@ class _Comparison:
 
     def _compared(self, policy: Policy) -> tuple[Comparison, Sequence[torch.Tensor]]:
         """Return the comparison under one policy, and what it was made with: the golden, or the float64 truth."""
-        expected, twins = self.reference.expected(policy)
-        return compare_leaves(self.run.outputs, expected, names=self._names(), policy=policy, twins=twins), expected
+        result, expected, _ = self.reference.compared(policy, self.run.outputs, self._names())
+        return result, expected
 
     def _note_leaf(self, i: int, leaf: TensorComparison, expected: torch.Tensor, policy: Policy) -> None:
         lucky = leaf.all_close and leaf.constant_output
@@ -338,7 +261,7 @@ class _Comparison:
             return
         worst = max(range(len(result.per_tensor)), key=lambda i: result.per_tensor[i].max_violation or 0.0)
         policy = self.expectation.policy
-        expected, twins = self.reference.expected(policy)
+        expected, twins = self.reference.expected(policy, self.run.outputs)
         cells = error_map(self.run.outputs[worst], expected[worst], policy, [twin[worst] for twin in twins or ()])
         self.expectation.keep_map(result.per_tensor[worst].name, cells)
 

@@ -13,6 +13,7 @@ import torch
 from pypto_op.backends.base import RunResult
 from pypto_op.compare import TensorComparison, compare_leaves
 from pypto_op.policy import Policy, get_policy
+from pypto_op.twins.ties import Leaves
 from pypto_op.vocabulary import Outcome
 
 NATURAL = get_policy("twin@2")
@@ -46,18 +47,34 @@ def natural_share(golden: Callable[..., RunResult], native: RunResult, policy: P
 
 def share_taken(honest: Sequence[RunResult], native: RunResult, policy: Policy) -> float:
     """Return what `natural_share` does, of runs of the golden that are there: in float64, and as the twin `WORST`."""
-    answers = [run.outputs for run in honest if run.outcome is Outcome.OK and len(run.outputs) == len(native.outputs)]
-    return max((_share(answer, native.outputs, policy) for answer in answers), default=0.0)
+    sound = [run for run in honest if run.outcome is Outcome.OK and len(run.outputs) == len(native.outputs)]
+    ways = [way for run in sound if run.others for way in (run.outputs, *run.others)]
+    return max((_share(run.outputs, native.outputs, ways, policy) for run in sound), default=0.0)
 
 
-def _share(answer: Sequence[torch.Tensor], native: Sequence[torch.Tensor], policy: Policy) -> float:
-    pairs = [(mine.to(golden.dtype), golden) for mine, golden in zip(answer, native, strict=True) if golden.is_floating_point()]
+def _share(answer: Leaves, native: Leaves, ways: Sequence[Leaves], policy: Policy) -> float:
+    pairs = []
+    for i, (mine, golden) in enumerate(zip(answer, native, strict=True)):
+        if golden.is_floating_point():
+            mine = mine.to(golden.dtype)
+            at_tie = _parted([way[i] for way in ways], golden, policy)
+            pairs.append((mine if at_tie is None else torch.where(at_tie, golden, mine), golden))
     if not pairs:
         return 0.0
-    mine, golden = zip(*pairs, strict=True)
     names = [str(place) for place in range(len(pairs))]
-    found = compare_leaves(mine, golden, names=names, policy=policy).per_tensor
-    return max(_share_of(leaf, golden[place].dtype, policy) for place, leaf in enumerate(found))
+    found = compare_leaves([one for one, _ in pairs], [two for _, two in pairs], names=names, policy=policy).per_tensor
+    return max(_share_of(leaf, pairs[place][1].dtype, policy) for place, leaf in enumerate(found))
+
+
+def _parted(ways: Sequence[torch.Tensor], golden: torch.Tensor, policy: Policy) -> torch.Tensor | None:
+    """Return where the right answers differ by more than the tolerance: what lies near a tie is no rounding error."""
+    if not ways:
+        return None
+    numbers = policy.for_dtype(str(golden.dtype))
+    together = torch.stack([way.to(torch.float64) for way in ways])
+    spread = together.amax(dim=0) - together.amin(dim=0)
+    relative = float(numbers.get("rtol", numbers.get("mare", 0.0)))
+    return torch.gt(spread, float(numbers.get("atol", 0.0)) + relative * golden.to(torch.float64).abs())
 
 
 def _share_of(leaf: TensorComparison, dtype: torch.dtype, policy: Policy) -> float:

@@ -1,4 +1,4 @@
-"""Evaluates a golden in float64, also where it says float32 itself."""
+"""Evaluates a golden in float64, also where it says float32 itself, with the roundings that it demands."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from typing import Any
 
 import torch
 from torch.overrides import TorchFunctionMode
+
+from pypto_op.backends.worker import decisions
+from pypto_op.backends.worker.decisions import Step
 
 _NARROW = frozenset({torch.float32, torch.float16, torch.bfloat16})
 _CASTS = {torch.Tensor.float, torch.Tensor.half, torch.Tensor.bfloat16}
@@ -25,8 +28,22 @@ class Doubled(TorchFunctionMode):
     """Replaces each narrower floating dtype by float64: in `.float()`, `.to(torch.float32)`, `dtype=...`.
 
     A golden widens 16-bit inputs to float32 before it computes; taken literally, that would round float64 inputs
-    down again. Casts to integers stay, since they are part of what the operator means.
+    down again. Casts to integers stay, since they are part of what the operator means. So does a rounding to fewer
+    than 32 bits whose result is used further, where the golden's own steps are given. The last rounding, of an output,
+    does not: every kernel makes it, and it is no part of what is right.
+
+    Args:
+        steps: of the golden as it stands, on the same inputs (`decisions.Recorder`); without them nothing is rounded.
+        direction: 1 or -1: values near a tie are moved to one side of it, or to the other; 0: they stay.
     """
+
+    def __init__(self, steps: Sequence[Step] = (), direction: int = 0) -> None:
+        super().__init__()
+        self._steps, self._direction = steps, direction
+        self._done = 0
+        self._aligned = bool(steps)
+        self._unrounded: dict[tuple[Any, ...], tuple[torch.Tensor, int, torch.Tensor]] = {}
+        self.ties = False
 
     def __torch_function__(
         self,
@@ -36,11 +53,58 @@ class Doubled(TorchFunctionMode):
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
         """Call `func` in float64."""
-        if func in _CASTS:
-            return args[0].double()
         args = tuple(_wide(argument) for argument in args)
         kwargs = {name: _wide(value) for name, value in (kwargs or {}).items()}
-        return func(*args, **kwargs)
+        name = decisions.name_of(func)
+        step = self._next(name)
+        in_place = getattr(func, "__name__", "").endswith("_") and name not in decisions.WRITES and name != func.__name__
+        if step is None or not step.counts or in_place:
+            return self._call(func, args, kwargs)
+        args = self._tied(step, name, args)
+        if step.narrowed is None:
+            return self._call(func, args, kwargs)
+        value = decisions.moved_operand(name, args)
+        rounded = value.to(step.narrowed).double()
+        if name in decisions.WRITES:
+            return func(*decisions.with_operand(name, args, rounded), **kwargs)
+        self._unrounded[_place(rounded)] = (rounded, rounded._version, value)
+        return rounded
+
+    def unrounded(self, leaf: torch.Tensor) -> torch.Tensor:
+        """Return an output before its own last rounding."""
+        rounded, version, value = self._unrounded.get(_place(leaf), (leaf, -1, leaf))
+        return value if rounded._version == version else leaf
+
+    def _next(self, name: str) -> Step | None:
+        """Return the native golden's step that this call is; None when it is none, or when the two have parted."""
+        if not self._aligned or name not in decisions.KNOWN:
+            return None
+        step = self._steps[self._done] if self._done < len(self._steps) else None
+        self._done += 1
+        if step is None or step.name != name:
+            self._aligned = False  # a golden whose path depends on the dtype: from here on it is only widened
+            return None
+        return step
+
+    def _tied(self, step: Step, name: str, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        value = decisions.moved_operand(name, args)
+        if step.operand is None or not isinstance(value, torch.Tensor) or value.dtype is not torch.float64:
+            return args
+        moved, rough = decisions.moved(value, step.operand, self._direction or 1, self._done)
+        self.ties = self.ties or rough
+        return decisions.with_operand(name, args, moved) if self._direction else args
+
+    def _call(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if func in _CASTS:
+            return args[0].double()
+        result = func(*args, **kwargs)
+        if func is torch.Tensor.type and isinstance(result, torch.Tensor) and result.dtype in _NARROW:
+            return result.double()
+        return result
+
+
+def _place(tensor: torch.Tensor) -> tuple[Any, ...]:
+    return tensor.data_ptr(), tuple(tensor.shape), tensor.stride()
 
 
 def _wide(value: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
 import os
@@ -17,6 +18,7 @@ import torch
 from pypto_op.backends.wire import read_values
 from pypto_op.backends.worker.alone import Alone
 from pypto_op.backends.worker.closure import Closure
+from pypto_op.backends.worker.decisions import Recorder
 from pypto_op.backends.worker.doubling import Doubled, widened
 from pypto_op.backends.worker.loading import Failure, failure_of, load_module
 from pypto_op.backends.worker.on_device import MadeOnDevice
@@ -140,10 +142,10 @@ class Reference:
         file, name = Path(message["file"]), message["function"]
         values, _ = read_values(Path(message["inputs"]))
         function = self._function(message)
-        mode: AbstractContextManager[Any] = nullcontext()
         if message["float64"]:
-            values, mode = [widened(value) for value in values], Doubled()
-        elif message.get("twin"):
+            return _truths(function, values, file)
+        mode: AbstractContextManager[Any] = nullcontext()
+        if message.get("twin"):
             from pypto_op.twins.reordering import Reordered, storage_of
 
             mode = Reordered(message["twin"], storage_of(values))
@@ -157,12 +159,7 @@ class Reference:
             raise failure_of(error, file, Outcome.EXCEPTION) from None
         if message.get("probe") is not None:
             returned = _probe(returned, message["probe"], name)
-        structure = structure_of(returned)
-        try:
-            leaves = leaves_of(returned)
-        except Failure as failure:
-            detail = failure.detail.replace("the wrapper", f"{name} of {file.name}")
-            raise Failure(failure.outcome, detail) from None
+        structure, leaves = structure_of(returned), _leaves(returned, name, file)
         mutated = [i for i, value in enumerate(values) if _version(value) != before[i]]
         return [leaf.detach().contiguous() for leaf in leaves], {"structure": structure, "mutated_inputs": mutated}
 
@@ -180,6 +177,47 @@ class Reference:
 
     def _watched(self) -> AbstractContextManager[None]:
         return nullcontext() if self._alone is None else self._alone.watched()
+
+
+def _truths(function: Callable[..., Any], values: list[Any], file: Path) -> tuple[list[Any], dict[str, Any]]:
+    """Run a golden in float64, and in the other ways that are as right.
+
+    Returns:
+        The outputs of each way, one way after another: with the roundings that the golden demands; where there are such, without
+        them; where values lie near ties, with each moved to one side and to the other. The facts say how many ways there are.
+    """
+
+    def run(mode: AbstractContextManager[Any], given: list[Any]) -> Any:
+        try:
+            with mode, torch.no_grad():
+                return function(*given)
+        except BaseException as error:
+            raise failure_of(error, file, Outcome.EXCEPTION) from None
+
+    recorder, wide = Recorder(), [widened(value) for value in values]
+    run(recorder, copy.deepcopy(values))
+    before = [_version(value) for value in wide]
+    steps = recorder.steps if any(step.counts for step in recorder.steps) else []
+    exact = Doubled(steps)
+    returned = run(exact, wide)
+    mutated = [i for i, value in enumerate(wide) if _version(value) != before[i]]
+    modes = [Doubled()] if any(step.narrowed and step.used for step in steps) else []
+    modes += [Doubled(steps, 1), Doubled(steps, -1)] if exact.ties else []
+    name = getattr(function, "__name__", "")
+    ways = [[exact.unrounded(leaf) for leaf in _leaves(returned, name, file)]]
+    for mode in modes:
+        other = _leaves(run(mode, [widened(value) for value in values]), name, file)
+        ways.append([mode.unrounded(leaf) for leaf in other])
+    found = [leaf.detach().contiguous() for way in ways for leaf in way]
+    return found, {"structure": structure_of(returned), "mutated_inputs": mutated, "ways": len(ways)}
+
+
+def _leaves(returned: Any, name: str, file: Path) -> list[torch.Tensor]:
+    try:
+        return leaves_of(returned)
+    except Failure as failure:
+        detail = failure.detail.replace("the wrapper", f"{name} of {file.name}")
+        raise Failure(failure.outcome, detail) from None
 
 
 def _probe(returned: Any, wanted: str, name: str) -> torch.Tensor:

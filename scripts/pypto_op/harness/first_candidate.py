@@ -1,0 +1,154 @@
+"""The golden as the first candidate: what refuses the golden itself in another honest order would refuse a right kernel.
+
+Each generated case is judged so before anybody sees it, under its own policy and on several seeds, since the judge adds a
+seed that nobody knew. The same judge says what the case can tell apart (`power`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from pypto_op.backends.base import RunResult
+from pypto_op.backends.reference import ReferenceSession
+from pypto_op.errors import ContractError
+from pypto_op.harness.power import Power, power
+from pypto_op.judge.barrier import Barrier
+from pypto_op.judge.contract import policy_of_case
+from pypto_op.judge.expectation import Expectation, Reference
+from pypto_op.judge.inputs import DEFAULT_SEED, checks_precision, with_seed
+from pypto_op.judge.records import TrialVerdict
+from pypto_op.judge.verdict import judge_run
+from pypto_op.policy import Policy
+from pypto_op.twins.natural import natural_share
+from pypto_op.twins.reordering import GOLDEN, TWINS
+from pypto_op.vocabulary import Outcome, Status
+from pypto_op.workspace import OpWorkspace
+
+if TYPE_CHECKING:
+    import torch
+
+    from pypto_op.backends.base import Value
+
+_FURTHER_SEEDS = 2
+_STRIDE = 1_000_003
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """An honest order of the golden that a case refuses.
+
+    Attributes:
+        sentence: which one, and why.
+        of_whole_numbers: an output of whole numbers differs, which no policy of rounding errors mends.
+    """
+
+    sentence: str
+    of_whole_numbers: bool
+
+
+class FirstCandidate:
+    """Judges one operator's golden as if it were a kernel.
+
+    Args:
+        session: runs golden and inputs.
+        ws: the operator.
+        policy: its tolerance.
+    """
+
+    def __init__(self, session: ReferenceSession, ws: OpWorkspace, policy: Policy) -> None:
+        self.session, self.ws, self.policy = session, ws, policy
+        self.barrier = Barrier(ws.golden, ws.golden)
+
+    def golden(self, inputs: Sequence[Value], **how: Any) -> RunResult:
+        """Run the golden; see `ReferenceSession.golden`."""
+        return self.session.golden(inputs, function=self.ws.golden_name(), file=self.ws.golden, **how)
+
+    def natural_share(self, case: Mapping[str, Any], inputs: Sequence[Value], native: RunResult) -> float:
+        """Return how much of a case's tolerance honest rounding takes, the worst of several seeds.
+
+        Args:
+            case: of the suite.
+            inputs: of its own seed.
+            native: what the golden answers on them.
+        """
+        policy = policy_of_case(self.policy, case)
+        if not checks_precision(case):
+            return 0.0
+        draws = [(inputs, native), *self._further(case)]
+        return max(natural_share(lambda **how: self.golden(given, **how), answer, policy) for given, answer in draws)  # noqa: B023
+
+    def _further(self, case: Mapping[str, Any]) -> Iterator[tuple[Sequence[Value], RunResult]]:
+        own = int(case.get("seed", DEFAULT_SEED))
+        for further in range(1, _FURTHER_SEEDS + 1):
+            try:
+                inputs = [value for _, value in self.session.make_inputs(with_seed(case, own + further * _STRIDE))]
+            except ContractError:
+                continue  # what the case's own seed shows decides; `--self-test` asks another seed too
+            answer = self.golden(inputs)
+            if answer.outcome is Outcome.OK:
+                yield inputs, answer
+
+
+class Draw:
+    """One case on its own inputs, ready to judge whatever is taken for a kernel's outputs.
+
+    Args:
+        first: the golden.
+        case: of the suite.
+        inputs: of its seed, by name, in order.
+        native: what the golden answers on them.
+    """
+
+    def __init__(self, first: FirstCandidate, case: Mapping[str, Any], inputs: Mapping[str, Value], native: RunResult) -> None:
+        self._first, self._inputs, self._native = first, inputs, native
+        self._policy = policy_of_case(first.policy, case)
+        names = [f"output {number}" for number in range(1, len(native.outputs) + 1)]
+        self._expectation = Expectation(names, [], self._policy, precision=True)
+
+    def refusal(self) -> Refusal | None:
+        """Return which honest order of the golden the case refuses; None where it takes each.
+
+        A case with a twin policy takes what the twins do by its nature, so there nothing is run.
+        """
+        for name in TWINS if not self._policy.needs_twins else ():
+            run = self._run(twin=name) if name != GOLDEN else self._native
+            verdict = self._judged(run)
+            if verdict.status is not Status.PASS:
+                names, outputs = self._expectation.names, self._native.outputs
+                whole = [
+                    not leaf.is_floating_point() for own, leaf in zip(names, outputs, strict=True) if own in verdict.bad_outputs
+                ]
+                return Refusal(f"the golden itself, run as {name}, is refused: {verdict.summary}", any(whole))
+        return None
+
+    def power(self) -> Power:
+        """Return what the case can tell apart."""
+
+        def golden(values: Sequence[Value]) -> Sequence[torch.Tensor] | None:
+            answer = self._first.golden(values)
+            return answer.outputs if answer.outcome is Outcome.OK else None
+
+        def times(outputs: Sequence[torch.Tensor]) -> float:
+            verdict = self._judged(RunResult(Outcome.OK, outputs=list(outputs)))
+            if verdict.status is Status.PASS:
+                return 0.0
+            return max((float(leaf["max_violation"] or 1.0) for leaf in verdict.per_tensor if not leaf["all_close"]), default=1.0)
+
+        return power(self._inputs, self._native.outputs, golden, times)
+
+    @cached_property
+    def _reference(self) -> Reference:
+        exact = self._run(float64=True)
+        twins = {name: self._run(twin=name) if name != GOLDEN else self._native for name in self._policy.twins}
+        others = [exact.outputs, *exact.others] if exact.others else []
+        return Reference(self._native, exact if twins else None, twins, others=lambda: others)
+
+    def _run(self, **how: Any) -> RunResult:
+        return self._first.golden(list(self._inputs.values()), **how)
+
+    def _judged(self, run: RunResult) -> TrialVerdict:
+        candidate = RunResult(run.outcome, run.detail, list(run.outputs), launches=1, outputs_from_kernel=True)
+        return judge_run(candidate, self._reference, self._expectation, seed=0, barrier=self._first.barrier, secrets=())

@@ -1,0 +1,102 @@
+"""What a case can tell apart: faults that any wrong kernel may have, and by how much the case refuses the least of them."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+
+if TYPE_CHECKING:
+    from pypto_op.backends.base import Value
+
+Outputs = Sequence[torch.Tensor]
+Golden = Callable[[Sequence["Value"]], "Outputs | None"]
+Judged = Callable[[Outputs], float]
+
+FACTOR = 1.05
+SPARSE = 100
+_MOST_PAIRS = 6
+
+
+@dataclass(frozen=True)
+class Power:
+    """What became of the faults.
+
+    Attributes:
+        margin: how many times what is allowed the least refused fault is off; 0 where one is taken for right.
+        blind: the faults that the case takes for right, in words.
+    """
+
+    margin: float
+    blind: tuple[str, ...]
+
+
+def power(inputs: Mapping[str, Value], native: Outputs, golden: Golden, judged: Judged) -> Power:
+    """Plant faults and judge them.
+
+    Args:
+        inputs: of the case, by name, in order.
+        native: what the golden answers.
+        golden: runs it on other inputs; None where it fails there.
+        judged: returns how many times what is allowed some outputs are off, 0 where they are taken for right.
+    """
+    seen: dict[str, float] = {}
+    for fault, wrong in itertools.chain(_of_outputs(native), _of_inputs(inputs, native, golden)):
+        seen[fault] = judged(wrong)
+    blind = tuple(fault for fault, times in seen.items() if times == 0.0)
+    return Power(0.0 if blind else min(seen.values(), default=0.0), blind)
+
+
+def _of_outputs(native: Outputs) -> Iterator[tuple[str, list[torch.Tensor]]]:
+    for place, output in enumerate(native):
+        if output.is_floating_point() and _tells(output):
+            yield f"output {place + 1} times {FACTOR}", _with(native, place, (output.double() * FACTOR).to(output.dtype))
+        if output.numel() > 1 and _tells(output):
+            flat = output.clone().reshape(-1)
+            flat[::SPARSE] = output.reshape(-1).roll(-(output.numel() // 2 + 1))[::SPARSE]
+            wrong = flat.reshape(output.shape)
+            if not _same([wrong], [output]):
+                yield f"one element in {SPARSE} of output {place + 1} taken from elsewhere", _with(native, place, wrong)
+
+
+def _of_inputs(inputs: Mapping[str, Value], native: Outputs, golden: Golden) -> Iterator[tuple[str, list[torch.Tensor]]]:
+    names = [name for name, value in inputs.items() if isinstance(value, torch.Tensor) and value.is_floating_point()]
+    changes: list[tuple[str, dict[str, torch.Tensor]]] = []
+    for name in names:
+        tensor = inputs[name]
+        assert isinstance(tensor, torch.Tensor)
+        changes += [(f"{name} taken for {word}", {name: torch.full_like(tensor, value)}) for word, value in _INSTEAD]
+    for one, two in itertools.islice(itertools.combinations(names, 2), _MOST_PAIRS):
+        left, right = inputs[one], inputs[two]
+        assert isinstance(left, torch.Tensor) and isinstance(right, torch.Tensor)
+        if left.shape == right.shape and left.dtype == right.dtype:
+            changes.append((f"{one} and {two} exchanged", {one: right, two: left}))
+    for fault, change in changes:
+        answer = golden([change.get(name, value) for name, value in inputs.items()])
+        # What the golden itself does not mind is no fault: a sum does not mind which of its terms comes first.
+        if answer is not None and len(answer) == len(native) and not _same(answer, native):
+            yield fault, list(answer)
+
+
+_INSTEAD = (("zeros", 0.0), ("ones", 1.0))
+"""What an input is taken for that a kernel forgot: a bias for zeros, a weight for ones."""
+
+
+def _with(native: Outputs, place: int, wrong: torch.Tensor) -> list[torch.Tensor]:
+    return [*native[:place], wrong, *native[place + 1 :]]
+
+
+def _tells(output: torch.Tensor) -> bool:
+    """Whether an output holds a number that is neither 0 nor special."""
+    return bool((torch.isfinite(output) & (output != 0)).any()) if output.numel() else False
+
+
+def _same(one: Outputs, two: Outputs) -> bool:
+    """Whether two answers agree to a rounding: float32 of another order is no fault either."""
+    return all(
+        a.shape == b.shape and a.dtype == b.dtype and torch.allclose(a.double(), b.double(), rtol=1e-5, atol=0.0, equal_nan=True)
+        for a, b in zip(one, two, strict=True)
+    )

@@ -1,0 +1,141 @@
+"""What a golden decides on the way stays decided in float64, and where honest code parts at a tie both sides are right."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pypto_op.backends.worker.reference import _truths
+from pypto_op.twins.ties import nearest, shifted
+
+
+def ways(golden: Any, *values: Any) -> list[list[torch.Tensor]]:
+    found, facts = _truths(golden, list(values), Path("op_golden.py"))
+    each = len(found) // facts["ways"]
+    return [found[n * each : (n + 1) * each] for n in range(facts["ways"])]
+
+
+def noise(*shape: int, seed: int = 0) -> torch.Tensor:
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
+
+
+def quantised(x: torch.Tensor, residual: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    h = (x.float() + residual.float()).to(x.dtype)
+    y = h.float() * torch.rsqrt(h.float().square().mean(-1, keepdim=True) + 1e-6)
+    scale = y.abs().amax(-1, keepdim=True) / 127.0
+    return h, torch.clamp(torch.round(y / scale), -128, 127).to(torch.int8), scale
+
+
+def test_a_16_bit_rounding_that_is_used_further_stays_in_the_truth() -> None:
+    x, residual = noise(64, 256).half(), noise(64, 256, seed=1).half()
+    native = quantised(x, residual)
+    exact, plain, *_ = ways(quantised, x, residual)
+    assert int((exact[1] != native[1]).sum()) <= 2
+    assert int((plain[1] != native[1]).sum()) > 20, "without the rounding whole steps differ"
+    h = exact[0]
+    assert torch.equal(h, x.double() + residual.double()), "an output's own last rounding is not taken"
+
+
+def test_one_over_scale_is_an_honest_quantisation() -> None:
+    steps = 0
+    for seed in range(6):
+        x, residual = noise(128, 300, seed=seed).half(), noise(128, 300, seed=seed + 50).half()
+        h, q, scale = quantised(x, residual)
+        y = h.float() * torch.rsqrt((h.float() * h.float()).sum(-1, keepdim=True) * (1 / 300) + 1e-6)
+        other = torch.clamp(torch.round(y * (1.0 / scale)), -128, 127).to(torch.int8)
+        steps += int((other != q).sum())
+        answers = [q, *(way[1] for way in ways(quantised, x, residual))]
+        assert torch.equal(nearest(other, answers), other)
+    assert steps > 0, "the two forms part somewhere, or this shows nothing"
+
+
+def test_a_wrong_quantisation_is_near_no_answer() -> None:
+    x, residual = noise(64, 256).half(), noise(64, 256, seed=1).half()
+    q = quantised(x, residual)[1]
+    answers = [q, *(way[1] for way in ways(quantised, x, residual))]
+    for wrong in (q.roll(1, 0), torch.clamp(q + 1, max=127), (q.float() * 0.98).round().to(torch.int8)):
+        assert int((nearest(wrong, answers) != wrong).sum()) > q.numel() // 10
+
+
+def test_near_ties_of_an_order_may_fall_either_way() -> None:
+    def gate(x: torch.Tensor, w: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        values, chosen = torch.topk(torch.softmax(x.float() @ w.float(), -1), 4, dim=-1)
+        return values, chosen.to(torch.int32)
+
+    x, w = noise(256, 64).half(), noise(64, 32, seed=1).half()
+    x[7], w[:, 3] = x[7], w[:, 5] * (1 + 2**-11)  # two experts almost alike
+    chosen = gate(x, w)[1]
+    answers = [chosen, *(way[1] for way in ways(gate, x, w))]
+    logits = (x.double() @ w.double()).float()
+    honest = torch.topk(torch.exp(logits - logits.amax(-1, keepdim=True)), 4, dim=-1).indices.to(torch.int32)
+    assert torch.equal(nearest(honest, answers), honest)
+    assert not torch.equal(nearest(chosen.roll(1, -1), answers), chosen.roll(1, -1))
+
+
+def test_exact_comparisons_have_one_answer() -> None:
+    grid = (noise(64, 64) * 32).round() / 32
+    found = ways(lambda x: (x.ge(0.5), (x * 2).floor().to(torch.int32), x.float().to(torch.float16)), grid)
+    assert len(found) == 1, "values of few bits carry no rounding, so nothing lies near a tie"
+
+
+def test_a_golden_that_decides_nothing_has_one_answer() -> None:
+    found = ways(lambda x: torch.softmax(x.float(), -1).to(x.dtype), noise(8, 64).half())
+    assert len(found) == 1
+    assert found[0][0].dtype is torch.float64
+
+
+def test_a_golden_whose_path_depends_on_the_dtype_is_widened_as_before() -> None:
+    def golden(x: torch.Tensor) -> torch.Tensor:
+        y = x.half() if x.dtype is torch.float32 else x.floor()
+        return (y.float() * 3).round()
+
+    assert torch.equal(ways(golden, noise(8, 8))[0][0], (noise(8, 8).double().floor() * 3).round())
+
+
+@pytest.mark.parametrize("form", ["copy", "item", "method", "in_place"])
+def test_writing_into_a_16_bit_buffer_rounds(form: str) -> None:
+    def golden(x: torch.Tensor) -> torch.Tensor:
+        buffer = torch.zeros(x.shape, dtype=torch.bfloat16)
+        third = x / 3
+        if form == "copy":
+            buffer.copy_(third)
+        elif form == "item":
+            buffer[:] = third
+        else:
+            buffer = third.to(torch.bfloat16)
+        return (buffer.round_() if form == "in_place" else buffer).float() * 7
+
+    x = noise(64, 64) * (10 if form == "in_place" else 1)
+    exact = ways(golden, x)[0][0]
+    rounded = (x.double() / 3).to(torch.bfloat16).double()
+    assert torch.equal(exact, (rounded.round() if form == "in_place" else rounded) * 7)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10**6), st.sampled_from([torch.float32, torch.float16, torch.int8]))
+def test_the_nearest_answer_is_an_answer(seed: int, dtype: torch.dtype) -> None:
+    draw = torch.Generator().manual_seed(seed)
+    actual, *answers = [(torch.randn(7, 5, generator=draw) * 3).to(dtype) for _ in range(4)]
+    chosen = nearest(actual, answers)
+    stacked = torch.stack(answers)
+    assert bool((stacked == chosen).any(0).all())
+    if dtype.is_floating_point:
+        assert torch.equal((chosen - actual).abs(), (stacked - actual).abs().amin(0))
+    else:
+        assert torch.equal(chosen == actual, (stacked == actual).any(0))
+
+
+def test_nan_is_never_the_nearer_answer() -> None:
+    usual, other = torch.tensor([1.0, torch.nan]), torch.tensor([torch.nan, 2.0])
+    assert torch.equal(nearest(torch.tensor([5.0, 2.0]), [usual, other])[:1], torch.tensor([1.0]))
+
+
+def test_a_twin_beyond_a_tie_keeps_its_own_rounding_only() -> None:
+    truth, beyond = torch.zeros(4, dtype=torch.float64), torch.ones(4, dtype=torch.float64)
+    twin = torch.tensor([1.001, 0.001, 1.0, 0.0])
+    assert torch.allclose(shifted(twin, [truth, beyond], truth), torch.tensor([0.001, 0.001, 0.0, 0.0]), atol=1e-6)
