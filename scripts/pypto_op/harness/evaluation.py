@@ -8,6 +8,7 @@ from typing import Any
 from pypto_op.documents import suite as suite_document
 from pypto_op.documents.reading import read_text
 from pypto_op.harness import suite as suite_cases
+from pypto_op.harness import values
 from pypto_op.harness.generated import Fate, Outcome, is_untouched, render, stamped_python, stamped_suite, write
 from pypto_op.harness.indices import index_limits
 from pypto_op.harness.material import FLOATS, Material, gather
@@ -79,7 +80,7 @@ def new_harness(ws: OpWorkspace, *, force: bool = False, try_cases: bool = True,
             rehearsed = rehearse(ws, cases, material.spec.policy(), progress, material.scalars)
             cases = rehearsed.cases
         else:  # without a search the former would be ordinary cases, and the golden may refuse the latter
-            cases = [case for case in cases if KEY not in case and not suite_cases.varied_integer(case, material.scalars)]
+            cases = [case for case in cases if KEY not in case and not values.varied_integer(case, material.scalars)]
         outcomes += write([(ws.suite, stamped_suite(_suite(material, cases)))], force=force)
     else:
         outcomes.append(Outcome(ws.suite, Fate.KEPT))

@@ -17,7 +17,7 @@ from pypto_op.backends.reference import ReferenceSession
 from pypto_op.errors import ContractError
 from pypto_op.harness.first_candidate import Draw, FirstCandidate
 from pypto_op.harness.indices import same
-from pypto_op.harness.suite import WORST_SUM, varied_integer
+from pypto_op.harness.values import WORST_SUM, varied_integer
 from pypto_op.judge.barrier import Barrier
 from pypto_op.judge.inputs import checks_precision, tensors_in
 from pypto_op.policy import Policy
