@@ -109,7 +109,7 @@ def test_the_suite_covers_tile_boundaries_dtypes_and_value_zones(op):
         assert {1, tile - 1, tile, tile + 1, 2 * tile - 1, 2 * tile, 2 * tile + 1} - lengths <= {tile}, symbol
         assert any(_prime(length) and length > tile for length in lengths), symbol
     assert {case["dtype"]["default"] for case in cases if case["precision"]} == {"float32", "float16", "bfloat16"}
-    assert {case.get("zone") for case in cases} >= ZONES[op]
+    assert {case.get("draw_zone") for case in cases} >= ZONES[op]
     if op not in ("rmsnorm", "matmul_bias_gelu"):
         assert any("cancellation_stress" in case for case in cases)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -73,11 +74,14 @@ def test_a_golden_that_overflows_gets_smaller_inputs_and_one_that_raises_drops_t
     told = json.loads(call("harness", "new", bare.root, "--json").stdout)
     why = told["dropped"]["L3_N_one"]
     assert why == "the golden ended with: exception (chain_golden.py:6: ValueError: <values removed>)", "its words, no values"
-    huge = next(case for case in suite_document.load(bare.suite).cases if case.get("zone") == "huge")
-    assert huge["scale"] < 1e4
+    huge = next(case for case in suite_document.load(bare.suite).cases if case.get("draw_zone") == "huge")
+    assert huge["draw_scale"] < 1e4
     with ReferenceSession(bare) as session:
         values = [value for _, value in session.make_inputs(huge)]
         assert session.golden(values, function="chain_golden", file=bare.golden).outputs[0].isfinite().all()
+
+
+_SCALED = re.compile("huge|rising|falling")
 
 
 INDEXED = """import torch
@@ -112,7 +116,9 @@ def test_a_case_too_tight_for_honest_rounding_is_judged_by_what_is_natural_and_t
     natural = {name for name, case in cases.items() if "policy" in case}
     assert natural == set(told["natural"]) and all(share > 0.25 for share in told["natural"].values())
     assert "L5_shift" in natural and not any(name.startswith(("L1", "L2")) for name in natural)
-    assert not any("scale" in case for name, case in cases.items() if "huge" not in name), "inputs are never shrunk for it"
+    assert not any("draw_scale" in case for name, case in cases.items() if not _SCALED.search(name)), (
+        "inputs are never shrunk for it"
+    )
     assert all(("atol" in case) is (name not in natural) for name, case in cases.items())
 
 

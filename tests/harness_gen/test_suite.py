@@ -90,7 +90,7 @@ def test_the_only_dynamic_axis_is_tiled_wherever_it_stands(tmp_path: Path) -> No
 def test_flags_zones_and_cancellation_are_there(tmp_path: Path) -> None:
     cases = built(operator(tmp_path)).cases
     assert {case["flag"] for case in cases if "flag" in case} == {True, False}
-    zones = {case["zone"] for case in cases if isinstance(case.get("zone"), str)}
+    zones = {case["draw_zone"] for case in cases if isinstance(case.get("draw_zone"), str)}
     assert zones == {"last_spike", "positions", "grid", "tiny", "huge", "alternating", "shift", "all_negative", "low"}
     expressions = {case["cancellation_stress"]["expression"] for case in cases if "cancellation_stress" in case}
     assert expressions == {"x - y", WORST_SUM}
@@ -98,10 +98,10 @@ def test_flags_zones_and_cancellation_are_there(tmp_path: Path) -> None:
 
 def test_nan_only_where_spec_speaks_of_it(tmp_path: Path) -> None:
     material = operator(tmp_path)
-    assert not any("one_nan" in str(case.get("zone")) for case in suite_cases.cases(material))
+    assert not any("one_nan" in str(case.get("draw_zone")) for case in suite_cases.cases(material))
     material.ws.spec.write_text(material.ws.spec.read_text() + "\nA row with NaN is NaN throughout.\n")
-    found = [case for case in suite_cases.cases(gather(material.ws)) if isinstance(case.get("zone"), dict)]
-    assert [case["zone"] for case in found] == [{"x": "one_nan"}, {"x": "one_nan"}, {"y": "one_nan"}]
+    found = [case for case in suite_cases.cases(gather(material.ws)) if isinstance(case.get("draw_zone"), dict)]
+    assert [case["draw_zone"] for case in found] == [{"x": "one_nan"}, {"x": "one_nan"}, {"y": "one_nan"}]
     assert {case["dtype"]["default"] for case in found[:2]} == {"float32", "bfloat16"}, "16 bits may have a branch of their own"
 
 
@@ -111,7 +111,7 @@ def test_nan_only_where_spec_speaks_of_it(tmp_path: Path) -> None:
 def test_masked_elements_only_where_spec_allows_them(tmp_path: Path, sentence: str, legal: bool) -> None:
     material = operator(tmp_path)
     material.ws.spec.write_text(material.ws.spec.read_text() + f"\n{sentence}.\n")
-    assert any("masked" in str(case.get("zone")) for case in suite_cases.cases(gather(material.ws))) == legal
+    assert any("masked" in str(case.get("draw_zone")) for case in suite_cases.cases(gather(material.ws))) == legal
 
 
 @pytest.mark.parametrize(("default", "other"), [(0.125, 0.0625), (1e-6, 0.5)])
@@ -234,5 +234,5 @@ def test_a_weight_is_drawn_so_that_products_keep_their_size_and_an_activation_is
     exec(text.replace('f"npu:', 'f"cpu:'), made)  # noqa: S102
     case = {"shape": {"B": 4, "S": 256, "D": 64}, "dtype": "float32"}
     assert made["make_inputs"](case)["y"].std().item() == pytest.approx(1 / 8, rel=0.05)
-    scaled = made["make_inputs"]({**case, "scale": {"x": 3.0, "y": 4.0}})
-    assert [scaled[name].std().item() for name in ("x", "y")] == pytest.approx([3.0, 0.5], rel=0.05), "`scale` multiplies"
+    scaled = made["make_inputs"]({**case, "draw_scale": {"x": 3.0, "y": 4.0}})
+    assert [scaled[name].std().item() for name in ("x", "y")] == pytest.approx([3.0, 0.5], rel=0.05), "`draw_scale` multiplies"

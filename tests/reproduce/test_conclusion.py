@@ -76,7 +76,7 @@ CASE = {"id": "L5_scale_A_1e4", "level": "L5", "shape": {"M": 4}, "dtype": "floa
 
 
 def test_scales_shrink_tenfold_down_to_one_and_the_least_change_comes_first() -> None:
-    milder = candidates({**CASE, "scale_A": 1e4, "offset": {"b": -300.0}, "eps": 1e-6, "flag": True, "zone": "huge"})
+    milder = candidates({**CASE, "scale_A": 1e4, "offset": {"b": -300.0}, "eps": 1e-6, "flag": True, "draw_zone": "huge"})
     assert [(m.knob, m.after) for m in milder] == [
         ("scale_A", 1000.0),
         ("offset_b", -30.0),
@@ -101,15 +101,17 @@ def test_gaps_of_a_cancellation_widen() -> None:
 
 
 def test_inputs_that_nothing_enlarges_get_a_scale_of_their_own() -> None:
-    milder = candidates({**CASE, "zone": "normal"}, ["x", "w"])
+    milder = candidates({**CASE, "draw_zone": "normal"}, ["x", "w"])
     assert [(m.knob, m.after, m.change) for m in milder[:4]] == [
-        ("scale", 0.5, {"scale": 0.5}),
-        ("scale_x", 0.5, {"scale": {"x": 0.5}}),
-        ("scale_w", 0.5, {"scale": {"w": 0.5}}),
-        ("scale", 0.25, {"scale": 0.25}),
+        ("draw_scale", 0.5, {"draw_scale": 0.5}),
+        ("draw_scale_x", 0.5, {"draw_scale": {"x": 0.5}}),
+        ("draw_scale_w", 0.5, {"draw_scale": {"w": 0.5}}),
+        ("draw_scale", 0.25, {"draw_scale": 0.25}),
     ]
-    assert [m.knob for m in candidates({**CASE, "scale": 1e2}, ["x", "w"])] == ["scale", "scale"], "down to 1 first"
-    assert candidates({**CASE, "scale": {"x": 0.5}}, ["x", "w"])[1].change == {"scale": {"x": 0.5, "w": 0.5}}
+    assert [m.knob for m in candidates({**CASE, "draw_scale": 1e2}, ["x", "w"])] == ["draw_scale", "draw_scale"], (
+        "down to 1 first"
+    )
+    assert candidates({**CASE, "draw_scale": {"x": 0.5}}, ["x", "w"])[1].change == {"draw_scale": {"x": 0.5, "w": 0.5}}
 
 
 def test_the_scales_of_a_recipe_shrink() -> None:
@@ -122,7 +124,7 @@ def test_the_scales_of_a_recipe_shrink() -> None:
 
 
 def test_a_case_without_numbers_has_no_milder_form() -> None:
-    assert candidates({**CASE, "zone": "huge", "causal": True, "scale_A": 0.5}) == []
+    assert candidates({**CASE, "draw_zone": "huge", "causal": True, "scale_A": 0.5}) == []
 
 
 def test_the_first_candidate_with_a_margin_is_taken() -> None:

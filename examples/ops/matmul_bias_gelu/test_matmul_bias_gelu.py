@@ -51,7 +51,7 @@ OUTPUTS = ("out",)
 # Small shapes: one tile, a ragged one, each dtype, each value of the scalars; with their tolerances, from the suite.
 L0 = [
     {'id': 'L3_one_token', 'level': 'L3', 'precision': True, 'shape': {'M': 1, 'K': 16, 'N': 16}, 'dtype': {'default': 'float32'}, 'seed': 42},
-    {'id': 'L3_bias_alone', 'level': 'L3', 'precision': True, 'shape': {'M': 130, 'K': 32, 'N': 272}, 'dtype': {'default': 'float32'}, 'seed': 42, 'zone': 'bias_alone'},
+    {'id': 'L3_bias_alone', 'level': 'L3', 'precision': True, 'shape': {'M': 130, 'K': 32, 'N': 272}, 'dtype': {'default': 'float32'}, 'seed': 42, 'draw_zone': 'bias_alone'},
     {'id': 'L3_tile_minus_1_fp16', 'level': 'L3', 'precision': True, 'shape': {'M': 127, 'K': 112, 'N': 112}, 'dtype': {'default': 'float16'}, 'seed': 42},
     {'id': 'L2_two_by_two_fp16', 'level': 'L2', 'precision': True, 'shape': {'M': 256, 'K': 128, 'N': 256}, 'dtype': {'default': 'float16'}, 'seed': 42},
     {'id': 'L3_two_tiles_minus_1_bf16', 'level': 'L3', 'precision': True, 'shape': {'M': 255, 'K': 112, 'N': 240}, 'dtype': {'default': 'bfloat16'}, 'seed': 42},
@@ -122,4 +122,4 @@ if __name__ == "__main__":
     except AssertionError as error:
         sys.exit(f"matmul_bias_gelu: FAIL: {error}")
     print("matmul_bias_gelu: l0 and l1 agree with the golden")
-# pypto-op generated: 158bc8b833b038a89ebf5b0976c27d2c40f6de0be5c1896abc3bb7e5a3abddb8
+# pypto-op generated: e79137570e73dd8949ea86c0c0eb37c4eea46d167c29fa18813c4e3e915b5bea

@@ -54,13 +54,13 @@ def divide(constraints: Iterable[str], axis: str, sizes: Mapping[str, int]) -> b
 
 def mentioned(constraints: Iterable[str], name: str) -> bool:
     """Whether a constraint that is a comparison names `name`."""
-    return any(name in _names(side) for comparison in _comparisons(constraints) for side in comparison[::2])
+    return any(name in _names(side) for comparison in comparisons(constraints) for side in comparison[::2])
 
 
 def limits(constraints: Iterable[str], name: str, symbols: Collection[str]) -> tuple[str, str]:
     """Return the least value of `name` and the first one that is too large, as expressions of `symbols`; "" for none said."""
     low = high = ""
-    for left, op, right in _comparisons(constraints):
+    for left, op, right in comparisons(constraints):
         if _is(left, name) and _names(right) <= set(symbols):
             bound = ast.unparse(right)
             low = {ast.GtE: bound, ast.Gt: f"{bound} + 1"}.get(type(op), low)
@@ -72,7 +72,7 @@ def limits(constraints: Iterable[str], name: str, symbols: Collection[str]) -> t
     return low, high
 
 
-def _comparisons(constraints: Iterable[str]) -> Iterator[tuple[ast.expr, ast.cmpop, ast.expr]]:
+def comparisons(constraints: Iterable[str]) -> Iterator[tuple[ast.expr, ast.cmpop, ast.expr]]:
     """Yield left, operator and right of each comparison, of a chain one by one; `and` joins them."""
     for text in constraints:
         try:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pypto_op.documents import schema, shape_expr, wiring
+from pypto_op.documents import knobs, schema, shape_expr, wiring
 from pypto_op.documents.golden import read_signature
 from pypto_op.documents.reading import read_yaml
 from pypto_op.documents.schema import Finding
@@ -165,7 +165,7 @@ def load(path: Path | str) -> Interfaces:
     path = Path(path)
     data = read_yaml(path)
     schema.check(data, "module_interfaces", file=path)
-    schema.raise_first(schema.left_to_do(data) or wiring.findings(data), file=path)
+    schema.raise_first(schema.left_to_do(data) or _broken(data), file=path)
     return build(data)
 
 
@@ -179,13 +179,18 @@ def check(path: Path | str) -> list[Finding]:
     found = schema.findings(data, "module_interfaces")
     if found:
         return found + schema.left_to_do(data)
-    found = wiring.findings(data)
+    found = _broken(data)
     folder = path.parent.parent
     if folder.parent.name == OPERATORS_DIR and data["op"] != folder.name:
         found.append(Finding("op", f"{data['op']!r} is not the name of the directory, {folder.name!r}"))
     if not found:
         found = _against_the_others(data, folder)
     return found + schema.left_to_do(data)
+
+
+def _broken(data: Mapping[str, Any]) -> list[Finding]:
+    """Return what is wrong beyond the schema: wiring, and inputs that a case has another use for."""
+    return [*wiring.findings(data), *knobs.reserved(item["name"] for item in data["primary_inputs"])]
 
 
 def _against_the_others(data: Mapping[str, Any], folder: Path) -> list[Finding]:

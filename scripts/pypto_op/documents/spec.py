@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pypto_op.documents import front_matter, markdown, schema
+from pypto_op.documents import front_matter, markdown, ranges, schema
 from pypto_op.documents.schema import Finding
 from pypto_op.documents.tolerance import policy_of
 from pypto_op.errors import ContractError
@@ -36,7 +36,9 @@ class Spec:
         tolerance: the tolerance block, as written; `policy()` is what it means.
         dynamic_axes: names of the axes whose length is known at run time only.
         axis_ranges: (least, greatest) length of dynamic axes that name one.
-        shape_constraints: sentences or expressions for people.
+        shape_constraints: sentences or expressions for people; what `input_ranges` says stands behind them, as comparisons.
+        input_ranges: input -> its interval, as written.
+        fixed_inputs: inputs that are tables: the same for every seed.
         default_params: scalar parameter -> default value.
         perf_target: as written, or None.
     """
@@ -49,6 +51,8 @@ class Spec:
     dynamic_axes: tuple[str, ...]
     axis_ranges: Mapping[str, tuple[int, int]]
     shape_constraints: tuple[str, ...]
+    input_ranges: Mapping[str, Any]
+    fixed_inputs: tuple[str, ...]
     default_params: Mapping[str, Any]
     perf_target: Any
     _policy: Policy
@@ -91,6 +95,22 @@ def check(path: Path | str) -> list[Finding]:
     return found
 
 
+def fixed_dtypes(path: Path | str) -> dict[str, str]:
+    """Return each input that section 5's table gives exactly one floating dtype, with that: it does not follow the case's.
+
+    Raises:
+        ContractError: SPEC.md cannot be read.
+    """
+    found: dict[str, str] = {}
+    for table in markdown.tables(front_matter.read(path).body):
+        name, dtype = table.column("name"), table.column("dtype")
+        for row in table.rows if name is not None and dtype is not None else ():
+            word = DTYPE_ALIASES.get(row[dtype or 0].strip(" `"), row[dtype or 0].strip(" `"))
+            if word in _STEPS:
+                found.update((one.strip(" `"), word) for one in row[name or 0].split(","))
+    return found
+
+
 def _too_fine(spec: Spec, body: str) -> Iterator[Finding]:
     """Two right kernels may differ by one unit in the last place of a rounded output: a tolerance must let that pass."""
     for dtype in spec.supported_dtypes:
@@ -116,7 +136,8 @@ def _output_dtypes(dtype: str, body: str) -> str:
 
 
 def _build(data: Mapping[str, Any], path: Path) -> Spec:
-    ranges = {axis: (low, high) for axis, (low, high) in data.get("dynamic_axes_ranges", {}).items()}
+    axes = {axis: (low, high) for axis, (low, high) in data.get("dynamic_axes_ranges", {}).items()}
+    input_ranges = data.get("input_ranges", {})
     return Spec(
         op_name=data["op_name"],
         schema_version=str(data["schema_version"]),
@@ -124,8 +145,10 @@ def _build(data: Mapping[str, Any], path: Path) -> Spec:
         p0_shapes=tuple(data["p0_shapes"]),
         tolerance=data["tolerance"],
         dynamic_axes=tuple(data.get("dynamic_axes", [])),
-        axis_ranges=ranges,
-        shape_constraints=tuple(data.get("shape_constraints", [])),
+        axis_ranges=axes,
+        shape_constraints=(*data.get("shape_constraints", []), *ranges.comparisons(input_ranges)),
+        input_ranges=input_ranges,
+        fixed_inputs=tuple(data.get("fixed_inputs", [])),
         default_params=data.get("default_params", {}),
         perf_target=data.get("perf_target"),
         _policy=policy_of(data["tolerance"], file=path),
@@ -137,6 +160,8 @@ def _contradictions(data: Mapping[str, Any]) -> Iterator[Finding]:
     for word in sorted({word for word in words if words.count(word) > 1}):
         yield Finding("supported_dtypes", f"names {word} twice")
     yield from _missing_tolerances(data["tolerance"], words)
+    yield from ranges.findings(data.get("input_ranges", {}))
+    yield from _outside(data)
     axes = data.get("dynamic_axes", [])
     for axis, (low, high) in data.get("dynamic_axes_ranges", {}).items():
         place = f"dynamic_axes_ranges.{axis}"
@@ -148,6 +173,14 @@ def _contradictions(data: Mapping[str, Any]) -> Iterator[Finding]:
             size = shape.get(axis) if isinstance(shape, Mapping) else None
             if isinstance(size, int) and not low <= size <= high:
                 yield Finding(f"p0_shapes[{number}].{axis}", f"{size} is outside its range {low}..{high}")
+
+
+def _outside(data: Mapping[str, Any]) -> Iterator[Finding]:
+    """A scalar's default must lie in its range."""
+    said = ranges.comparisons(data.get("input_ranges", {}))
+    for name, default in data.get("default_params", {}).items():
+        if type(default) in (int, float) and name in data.get("input_ranges", {}) and not ranges.of(said, name).holds(default):
+            yield Finding(f"default_params.{name}", f"{default} is outside its range, {data['input_ranges'][name]}")
 
 
 def _missing_tolerances(tolerance: Mapping[str, Any], words: list[str]) -> Iterator[Finding]:

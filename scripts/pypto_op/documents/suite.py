@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pypto_op.documents import schema
+from pypto_op.documents.knobs import JUDGED_BY
 from pypto_op.documents.reading import read_json
 from pypto_op.documents.schema import Finding
 from pypto_op.errors import ContractError
@@ -21,9 +22,6 @@ if TYPE_CHECKING:
 
 LEAST_PER_LEVEL = 2
 """Cases that a complete suite has per level (verifier seed, B.2)."""
-
-_NOT_MADE_OF = frozenset({"id", "level", "precision", "atol", "rtol", "policy", "twin"})
-"""Keys of a case that say how it is judged, not what its inputs are."""
 
 Case = dict[str, Any]
 
@@ -135,9 +133,7 @@ def check_complete(suite: Suite) -> list[Finding]:
 
 def _what_runs(case: Case) -> str:
     """Return what `make_inputs` sees of a case, as text: its shape, dtype, seed and knobs."""
-    kept = {
-        key: value for key, value in case.items() if key not in ("id", "level", "precision", "atol", "rtol", "policy", "twin")
-    }
+    kept = {key: value for key, value in case.items() if key not in JUDGED_BY or key == "raises"}
     return json.dumps(kept, sort_keys=True, default=str)
 
 

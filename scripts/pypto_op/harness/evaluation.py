@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from pypto_op.documents import knobs, ranges
+from pypto_op.documents import spec as spec_document
 from pypto_op.documents import suite as suite_document
+from pypto_op.documents.ranges import Range
 from pypto_op.documents.reading import read_text
 from pypto_op.harness import suite as suite_cases
 from pypto_op.harness import values
@@ -85,6 +89,8 @@ def new_harness(ws: OpWorkspace, *, force: bool = False, try_cases: bool = True,
     else:
         outcomes.append(Outcome(ws.suite, Fate.KEPT))
     suite = suite_document.load(ws.suite)
+    names = [port.name for port in material.interfaces.primary_inputs]
+    knobs.check_known(suite.cases, names, ws.test_inputs, read_text(ws.test_inputs))
     findings = [finding.one_line() for finding in suite_document.check_complete(suite)]
     return Made(outcomes, len(suite.cases), rehearsed.dropped, rehearsed.natural, findings, unlimited)
 
@@ -92,19 +98,44 @@ def new_harness(ws: OpWorkspace, *, force: bool = False, try_cases: bool = True,
 def inputs_text(material: Material) -> str:
     """Return the text of eval/test_inputs.py."""
     tensors = material.tensors
-    first = material.spec.supported_dtypes[0]
-    follows = [p.name for p in tensors if p.dtype == first or (p.dtype in FLOATS and first in FLOATS and p.dtype == "float32")]
     context = {
         "op": material.ws.name,
         "ports": material.interfaces.primary_inputs,
         "tensors": [{"name": p.name, "shape": _listed(p.shape), "dtype": _word(p.dtype)} for p in tensors],
-        "follows": follows,
+        "follows": _follows(material),
         "scalars": _mapping(material.scalars),
         "weights": _mapping(material.weights),
         "patterns": patterns_source(),
+        "ranges": [(name, *_python(kept)) for name, kept in _bounded(material).items()],
+        "fixed": [port.name for port in tensors if port.name in material.spec.fixed_inputs],
         "integers": [(name, *ranges) for name, ranges in material.ranges.items()],
     }
     return stamped_python(render("test_inputs.py.j2", context))
+
+
+def _follows(material: Material) -> list[str]:
+    """Return the tensors that take the case's dtype; a float32 one beside 16-bit ones, or that SPEC.md fixes, does not."""
+    supported = material.spec.supported_dtypes
+    if supported[0] not in FLOATS:
+        return [port.name for port in material.tensors if port.dtype == supported[0]]
+    floating = [port for port in material.tensors if port.dtype in FLOATS]
+    narrow = [port.name for port in floating if port.dtype != "float32" and port.dtype in supported]
+    if narrow:
+        return narrow
+    fixed = spec_document.fixed_dtypes(material.ws.spec) if len(supported) > 1 else {}
+    wide = [port.name for port in floating if port.dtype == "float32"]
+    return [name for name in wide if fixed.get(name) != "float32"] or wide
+
+
+def _bounded(material: Material) -> dict[str, Range]:
+    """Return the range of each floating tensor that SPEC.md bounds by numbers."""
+    found = {name: ranges.of(material.spec.shape_constraints, name) for name in material.floating}
+    return {name: kept for name, kept in found.items() if kept != Range()}
+
+
+def _python(kept: Range) -> tuple[str, str, bool, bool]:
+    low, high = (repr(end) if math.isfinite(end) else f"{'-' * (end < 0)}math.inf" for end in (kept.low, kept.high))
+    return low, high, kept.open_low, kept.open_high
 
 
 def _suite(material: Material, cases: list[dict[str, Any]]) -> dict[str, Any]:

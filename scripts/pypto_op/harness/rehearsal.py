@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from pypto_op.backends.base import Limits
 from pypto_op.backends.reference import ReferenceSession
+from pypto_op.documents.knobs import SCALE, ZONE
 from pypto_op.errors import ContractError
 from pypto_op.harness.first_candidate import Draw, FirstCandidate
 from pypto_op.harness.indices import same
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
 _SECONDS = 60.0
 _SCALES = (1.0, 1e-1, 1e-2, 3e-3)
-"""What the `scale` of a case is multiplied with until the golden stays finite."""
+"""What the `draw_scale` of a case is multiplied with until the golden stays finite."""
 _VALUES = 2
 """Other values of a whole number that a suite has: a kernel can know one by heart."""
 _LOST = (Outcome.TIMED_OUT, Outcome.CRASHED, Outcome.OUT_OF_MEMORY)
@@ -51,7 +52,7 @@ class Rehearsed:
     """What became of the cases.
 
     Attributes:
-        cases: those that say something, some with another `scale`.
+        cases: those that say something, some with another `draw_scale`.
         dropped: id -> why it was left out.
         natural: id -> how many times its tolerance honest rounding takes, where that is so much that the case got a policy.
     """
@@ -190,12 +191,16 @@ def _same_stress(case: Case, others: Sequence[Case]) -> bool:
 def _tried(session: ReferenceSession, ws: OpWorkspace, case: Case) -> _Tried | str:
     """Return the case with the golden's answer, or why it says nothing."""
     found: _Tried | str = ""
-    for factor in _SCALES if "scale" in case else (1.0,):
-        attempt = {**case, "scale": case["scale"] * factor} if "scale" in case else case
+    for factor in _SCALES if SCALE in case else (1.0,):
+        attempt = {**case, SCALE: _times(case[SCALE], factor)} if SCALE in case else case
         found = _answered(session, ws, attempt)
         if isinstance(found, _Tried) or found.startswith(_HOPELESS):
             break
     return found
+
+
+def _times(scale: Any, factor: float) -> Any:
+    return {name: one * factor for name, one in scale.items()} if isinstance(scale, Mapping) else scale * factor
 
 
 _HOPELESS = tuple(f"the golden ended with: {outcome}" for outcome in _LOST)
@@ -214,8 +219,8 @@ def _answered(session: ReferenceSession, ws: OpWorkspace, case: Case) -> _Tried 
         return f"the golden ended with: {native.outcome}" + (f" ({words})" if words else "")
     if native.mutated_inputs:
         return "the golden changes its inputs"
-    zone = str(case.get("zone"))
-    empty = "" if "one_nan" in zone else _empty_of_meaning(native.outputs, masked="masked" in zone)
+    zone = str(case.get(ZONE))
+    empty = "" if "one_nan" in zone or "one_inf" in zone else _empty_of_meaning(native.outputs, masked="masked" in zone)
     return empty or _Tried(case, inputs, native)
 
 

@@ -51,6 +51,7 @@ def _edges(maker: Maker) -> None:
     sizes.edges(maker)
     values.scalars(maker)
     values.zones(maker, Level.L3)
+    values.mixed(maker)
 
 
 def _hurting(maker: Maker) -> None:

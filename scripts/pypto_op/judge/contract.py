@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pypto_op.documents import interfaces as interfaces_document
+from pypto_op.documents import knobs, ranges
 from pypto_op.documents import spec as spec_document
 from pypto_op.documents import suite as suite_document
 from pypto_op.documents.interfaces import Interfaces
+from pypto_op.documents.reading import read_text
 from pypto_op.documents.suite import Suite
 from pypto_op.errors import ContractError
 from pypto_op.judge.inputs import checks_precision
@@ -48,6 +50,10 @@ class Contract:
     policy: Policy
     policy_given: bool
     other_tolerance: bool = False
+    said: Sequence[str] = ()
+    """SPEC.md's `shape_constraints`, with what `input_ranges` says of values."""
+    fixed_inputs: frozenset[str] = frozenset()
+    """Inputs that are tables, the same for every seed."""
 
     @property
     def total_modules(self) -> int:
@@ -114,6 +120,16 @@ class Contract:
                     f"{name} has the shape {list(shape)}, the contract says {list(wanted)}", file=file, where=where
                 )
         self._check_dtypes(case, made)
+        self._check_values(case, made)
+
+    def _check_values(self, case: Mapping[str, Any], made: Sequence[tuple[str, Value]]) -> None:
+        """Refuse floating values outside SPEC.md's ranges, on which a right kernel may answer anything; NaN stands for itself."""
+        sizes = {symbol: size for symbol, size in case["shape"].items() if isinstance(size, int)}
+        for name, value in made:
+            kept = ranges.of(self.said, name, sizes)
+            if kept.left_by(value):
+                file, where = self.workspace.test_inputs, f"case {case['id']}"
+                raise MisfitInputs(f"{name} has values outside its range in SPEC.md, {kept}", file=file, where=where)
 
     def _check_dtypes(self, case: Mapping[str, Any], made: Sequence[tuple[str, Value]]) -> None:
         file, where = self.workspace.test_inputs, f"case {case['id']}"
@@ -217,6 +233,9 @@ def load_contract(
     interfaces = interfaces_document.load(workspace.interfaces)
     if suite is not None or workspace.suite.is_file():
         cases, source = suite_document.load(suite or workspace.suite), "file"
+        if workspace.test_inputs.is_file():
+            names = [port.name for port in interfaces.primary_inputs]
+            knobs.check_known(cases.cases, names, workspace.test_inputs, read_text(workspace.test_inputs))
     else:
         cases, source = suite_document.derive(spec, interfaces), "derived"
     if not cases.cases:
@@ -231,4 +250,6 @@ def load_contract(
         policy=used,
         policy_given=policy is not None,
         other_tolerance=used != own,
+        said=spec.shape_constraints,
+        fixed_inputs=frozenset(spec.fixed_inputs),
     )

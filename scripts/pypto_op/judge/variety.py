@@ -4,8 +4,8 @@ A kernel that returns a table, or ignores an input, passes on inputs that are ze
 The judge sees the inputs of both seeds of each precision case; from what differs between them it decides here. Every rule
 is about the inputs alone, so a suite is refused before any kernel exists (`--self-test`), and again at each verdict.
 
-- In a case without a knob that names its values (`zone`, `weight`, ...) every floating or 8-bit tensor varies, everywhere.
-  A knob's word (`"zone": "zeros"`, `"h0_mode": "zero"`) may hold it still.
+- In a case without a knob that names its values (`draw_zone`, `weight`, ...) every floating or 8-bit tensor varies, everywhere.
+  A knob's word (`"draw_zone": "zeros"`, `"h0_mode": "zero"`) may hold it still.
 - Over a whole suite each of them varies in half of the cases, and in a third of those of each level that has three or more.
 - Over a whole suite each floating output of the golden differs between the seeds, by more than the tolerance, in a third
   of the cases, and in one of each level: a table that is only scaled anew would not change what a norm returns.
@@ -15,11 +15,12 @@ is about the inputs alone, so a suite is refused before any kernel exists (`--se
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pypto_op.compare import compare_leaves
+from pypto_op.documents.knobs import JUDGED_BY
 from pypto_op.errors import ContractError
 from pypto_op.judge.inputs import digest, tensors_in
 
@@ -32,9 +33,7 @@ if TYPE_CHECKING:
 _PLAIN_WORDS = frozenset({"", "normal", "random", "default"})
 """Values of a knob that name nothing out of the ordinary."""
 
-_NO_KNOB = frozenset(
-    {"id", "level", "shape", "dtype", "precision", "seed", "atol", "rtol", "policy", "twin", "purpose", "note", "description"}
-)
+_NO_KNOB = JUDGED_BY | {"shape", "dtype", "seed", "purpose", "note", "description"}
 LEAST_SHARE, LEAST_OF_LEVEL = 1 / 2, 1 / 3
 """The share of the precision cases, of the suite and of each level, in which an input must vary."""
 
@@ -51,7 +50,7 @@ _A_FEW = 3
 _FEW = 8
 _BLOCK = 128
 _FILE = "eval/test_inputs.py"
-_DRAW = 'draw it anew for each seed; a case that wants constant values says so in a knob, such as "zone": "zeros"'
+_DRAW = 'draw it anew for each seed; a case that wants constant values says so in a knob, such as "draw_zone": "zeros"'
 
 
 @dataclass(frozen=True)
@@ -116,18 +115,20 @@ class Variety:
             self._answer = ()
 
 
-def check(seen: Iterable[tuple[Mapping[str, Any], Variety]], *, whole: bool) -> None:
+def check(seen: Iterable[tuple[Mapping[str, Any], Variety]], *, whole: bool, fixed: Collection[str] = frozenset()) -> None:
     """Refuse inputs that cannot tell a right kernel from a wrong one.
 
     Args:
         seen: each precision case with what its two seeds show; cases of which one seed was seen count for nothing.
         whole: these are all precision cases of the suite, so the rules over a whole suite hold as well.
+        fixed: inputs that SPEC.md declares tables (`fixed_inputs`), which need not vary; the golden's answers must all the same.
 
     Raises:
         ContractError: names eval/test_inputs.py, a case and the input.
     """
     seen = list(seen)
-    rows = [(case, variety.sights) for case, variety in seen if variety.sights]
+    told = [(case, {name: sight for name, sight in v.sights.items() if name not in fixed}) for case, v in seen]
+    rows = [(case, sights) for case, sights in told if sights]
     _check_cases(rows)
     if whole:
         for name in dict.fromkeys(name for _, sights in rows for name in sights):

@@ -313,7 +313,8 @@ def _inputs_fault(records: Sequence[CaseRecord], contract: Contract, *, own_suit
     known = [record.case for record in precise if record.variety.sights]
     whole = own_suite and all(case in known for case in contract.cases if checks_precision(case))
     try:
-        variety.check([(record.case, record.variety) for record in precise], whole=whole)
+        seen = [(record.case, record.variety) for record in precise]
+        variety.check(seen, whole=whole, fixed=contract.fixed_inputs)
     except ContractError as error:
         return {"kind": "contract", "message": error.one_line()}
     return None

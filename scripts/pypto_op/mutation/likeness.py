@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from pypto_op.documents.knobs import ZONE
 from pypto_op.errors import ContractError
 from pypto_op.judge.barrier import Barrier
 from pypto_op.judge.expectation import Expectation
@@ -200,7 +201,7 @@ def _one_per_kind(cases: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]
     """Return, per dtype, cases of middle size: small enough to be quick, large enough for two tiles."""
     kinds: dict[str, list[Mapping[str, Any]]] = {}
     for case in cases:
-        if not case.get("zone"):
+        if not case.get(ZONE):
             kinds.setdefault(str(case["dtype"]), []).append(case)
     return [group[len(group) // 2] for group in kinds.values()] or list(cases[:1])
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from pypto_op.backends.base import Limits
 from pypto_op.documents import schema
+from pypto_op.documents.knobs import SCALE
 from pypto_op.documents.reading import read_json, read_text
 from pypto_op.documents.writing import write_atomically
 from pypto_op.errors import ContractError
@@ -32,8 +33,10 @@ RESULT = "tolerance_analysis.json"
 """The result, beside the script in `_debug/`."""
 
 _SCRATCH = "reproduce"
-_NO_KNOB = "the case has no number that could be made smaller: give it a knob for its magnitude (`scale`) in eval/test_inputs.py"
-_NONE_MILD = "no smaller `scale` and no wider gap makes natural rounding small: give the case other inputs"
+_NO_KNOB = (
+    "the case has no number that could be made smaller: give it a knob for its magnitude (`draw_scale`) in eval/test_inputs.py"
+)
+_NONE_MILD = "no smaller `draw_scale` and no wider gap makes natural rounding small: give the case other inputs"
 
 
 @dataclass(frozen=True)
@@ -132,8 +135,8 @@ def _propose(
 
 
 def _scalable(contract: Contract) -> list[str]:
-    """Return the inputs that a case may give a `scale`, where eval/test_inputs.py knows that knob."""
-    if not re.search(r"""["']scale["']""", read_text(contract.workspace.test_inputs)):
+    """Return the inputs that a case may give a `draw_scale`, where eval/test_inputs.py knows that knob."""
+    if not re.search(rf"""["']{SCALE}["']""", read_text(contract.workspace.test_inputs)):
         return []
     ports = contract.interfaces.primary_inputs
     return [port.name for port in ports if port.shape and port.dtype in FLOATS]

@@ -14,17 +14,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pypto_op.documents.knobs import JUDGED_BY, RANGE, SCALE, ZONE
 from pypto_op.reproduce.script import Drift
 
 ENOUGH = 0.25
 """A milder case must leave natural rounding at most this share of the tolerance."""
 
 _MOST_CANDIDATES = 24
-_NO_KNOBS = frozenset(
-    {"id", "level", "shape", "dtype", "dtype_mode", "precision", "atol", "rtol", "seed", "policy", "twin", "cancellation_stress"}
-)
+_NO_KNOBS = JUDGED_BY | {"shape", "dtype", "dtype_mode", "seed", "cancellation_stress", ZONE, RANGE}
 _STRESS = "cancellation_stress"
-_SCALE = "scale"
+_STEP_SCALE = "scale"
+"""What a step of a recipe multiplies its values with."""
 _HALVES = (0.5, 0.25, 0.125, 0.0625, 0.03125)
 """Shares of an input's scale that are tried: powers of two, so that no value is rounded anew."""
 _WIDEST_GAP = 0.3
@@ -57,7 +57,7 @@ def candidates(case: Case, inputs: Sequence[str] = ()) -> list[Milder]:
 
     Args:
         case: of the suite.
-        inputs: names that `scale` may give a magnitude; none where `make_inputs` has no such knob.
+        inputs: names that `draw_scale` may give a magnitude; none where `make_inputs` has no such knob.
     """
     series = [*_scales(case), *_recipe_scales(case), *_gaps(case), *_input_scales(case, inputs)]
     steps = max((len(one) for one in series), default=0)
@@ -78,29 +78,31 @@ def _scales(case: Case) -> Iterator[list[Milder]]:
 
 
 def _input_scales(case: Case, inputs: Sequence[str]) -> Iterator[list[Milder]]:
-    """Yield the `scale` of all inputs, then of each alone, below what the case gives them."""
-    named = case.get(_SCALE, 1.0)
+    """Yield the `draw_scale` of all inputs, then of each alone, below what the case gives them."""
+    named = case.get(SCALE, 1.0)
     values = {name: named.get(name, 1.0) if isinstance(named, Mapping) else named for name in inputs}
     if not values or not all(_is_number(value) and abs(value) <= 1.0 for value in values.values()):
         return  # what the case itself enlarges comes first: `_scales`
     if not isinstance(named, Mapping):
-        yield [Milder({_SCALE: named * factor}, _SCALE, named, named * factor) for factor in _HALVES]
+        yield [Milder({SCALE: named * factor}, SCALE, named, named * factor) for factor in _HALVES]
     if len(values) == 1:
         return
     before = dict(named) if isinstance(named, Mapping) else {name: named for name in inputs if named != 1.0}
     for name, value in values.items():
-        yield [Milder({_SCALE: {**before, name: new}}, f"{_SCALE}_{name}", value, new) for new in (value * f for f in _HALVES)]
+        yield [Milder({SCALE: {**before, name: new}}, f"{SCALE}_{name}", value, new) for new in (value * f for f in _HALVES)]
 
 
 def _recipe_scales(case: Case) -> Iterator[list[Milder]]:
     stress = case.get(_STRESS) or {}
     steps = stress.get("recipe") or []
-    largest = max((abs(float(step.get(_SCALE, 1.0))) for step in steps), default=1.0)
+    largest = max((abs(float(step.get(_STEP_SCALE, 1.0))) for step in steps), default=1.0)
     kept = {key: value for key, value in stress.items() if key != "reached"}
     found: list[Milder] = []
     for new in [*_smaller(largest), 1.0, *_HALVES[:2]] if largest > 1.0 else []:
-        recipe = [{**step, _SCALE: min(float(step[_SCALE]), new)} if _SCALE in step else dict(step) for step in steps]
-        found.append(Milder({_STRESS: {**kept, "recipe": recipe}}, f"recipe_{_SCALE}", largest, new))
+        recipe = [
+            {**step, _STEP_SCALE: min(float(step[_STEP_SCALE]), new)} if _STEP_SCALE in step else dict(step) for step in steps
+        ]
+        found.append(Milder({_STRESS: {**kept, "recipe": recipe}}, f"recipe_{_STEP_SCALE}", largest, new))
     if found:
         yield found
 

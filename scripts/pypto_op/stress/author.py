@@ -14,6 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pypto_op.documents import interfaces as interfaces_document
+from pypto_op.documents import ranges
+from pypto_op.documents import spec as spec_document
 from pypto_op.stress.sites import normalised
 from pypto_op.vocabulary import Level
 from pypto_op.workspace import OpWorkspace
@@ -125,6 +128,7 @@ def stress_case(
         condition=wanted,
         seed=seed,
         runs=runs,
+        ranges=_ranges(ws, case),
     )
     if not told["recipe"]:
         return None
@@ -170,6 +174,16 @@ def patterns_source() -> str:
     """Return the plain-torch text (function `stressed(made, recipe)`) that `eval/test_inputs.py` must contain."""
     text = Path(__file__).with_name("patterns.py").read_text(encoding="utf-8")
     return text.split(_COPIED[0], 1)[1].split(_COPIED[1], 1)[0].strip("\n") + "\n"
+
+
+def _ranges(ws: OpWorkspace, case: Mapping[str, Any]) -> dict[str, ranges.Ends]:
+    """Return the ranges of SPEC.md that bind floating inputs on a case: a recipe must not leave them."""
+    if not (ws.spec.is_file() and ws.interfaces.is_file()):
+        return {}
+    said, ports = spec_document.load(ws.spec).shape_constraints, interfaces_document.load(ws.interfaces).primary_inputs
+    sizes = {symbol: size for symbol, size in case["shape"].items() if isinstance(size, int)}
+    found = {port.name: ranges.of(said, port.name, sizes) for port in ports if port.shape}
+    return {name: kept.ends for name, kept in found.items() if kept != ranges.Range()}
 
 
 def _named(name: str, *, met: bool) -> str:

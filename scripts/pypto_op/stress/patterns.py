@@ -1,10 +1,43 @@
 # mypy: ignore-errors
 # (What eval/test_inputs.py gets a copy of is plain torch without annotations, like the rest of that file.)
-"""Patterns that make terms cancel. Plain torch: `pypto-op harness new` copies this text into eval/test_inputs.py."""
+"""Patterns that make terms cancel, and the fold into a range.
+
+Plain torch: `pypto-op harness new` copies this text into eval/test_inputs.py.
+"""
 
 import torch
 
 # --- copied from here ---
+
+
+def within(values, dtype, ends):
+    """Return floating values in `dtype`, folded into a range: what lies beyond an end turns back there; NaN stays.
+
+    `ends`: least, greatest (-inf, inf: none), and whether each of the two is itself outside; None: no range.
+    """
+    if ends is None:
+        return values.to(dtype)
+    low, high, open_low, open_high = ends
+    least, greatest = low > -float("inf"), high < float("inf")
+    width = high - low
+    folded = values.to(torch.float32)
+    if least and greatest:
+        folded = low + (width - (torch.remainder(folded - low, 2.0 * width) - width).abs()) if width else folded * 0.0 + low
+    elif least:
+        folded = low + (folded - low).abs()
+    elif greatest:
+        folded = high - (high - folded).abs()
+    folded = torch.where(torch.isfinite(values), folded, values.to(torch.float32)).to(dtype)
+    step = torch.finfo(dtype).eps  # what rounding took over an end, or onto an open one, goes back by a step
+    span = min(width, 1.0)
+    wide = folded.to(torch.float32)
+    if least:
+        back = torch.full_like(folded, low + step * (abs(low) or span))
+        folded = torch.where(wide <= low if open_low else wide < low, back, folded)
+    if greatest:
+        back = torch.full_like(folded, high - step * (abs(high) or span))
+        folded = torch.where(wide >= high if open_high else wide > high, back, folded)
+    return folded
 
 
 def _jittered(values, gap):
@@ -39,15 +72,17 @@ def _cancelling(step, made):
     return values * float(step.get("scale", 1.0))
 
 
-def stressed(made, recipe):
+def stressed(made, recipe, ranges=None):
     """Return the inputs (name -> value) of a case after each step of its cancellation recipe, dtypes kept.
+
+    `ranges`: name -> the ends that its values stay within (`within`).
 
     A step: {"input", "pattern": mirror, repeat, plateau or follow, "axis", "gap", "scale", "of" and "sign" (follow)}.
     """
     made = dict(made)
     for step in recipe:
         name = step["input"]
-        made[name] = _cancelling(step, made).to(made[name].dtype)
+        made[name] = within(_cancelling(step, made), made[name].dtype, (ranges or {}).get(name))
     return made
 
 

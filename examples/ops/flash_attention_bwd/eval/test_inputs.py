@@ -125,7 +125,7 @@ def _forward(q, k, v, causal):
 def make_inputs(case):
     """Return {"q", "k", "v", "out", "dout": [BH, S, D], "lse": [BH, S], "causal": bool} for one suite case.
 
-    Knobs: causal (default False), zone (see _zone), seed (default 42),
+    Knobs: causal (default False), draw_zone (see _zone), seed (default 42),
     cancellation_stress {"target", "expression", "relative_gap", "seed"}.
     """
     dtype = _dtype_from_str(case["dtype"])
@@ -136,7 +136,7 @@ def make_inputs(case):
     if stress:
         made = _cancellation_stress(shape, float(stress["relative_gap"]))
     else:
-        made = _zone(case.get("zone", "normal"), shape)
+        made = _zone(case.get("draw_zone", "normal"), shape)
     q, k, v, dout = (tensor.to(dtype) for tensor in made)
     out, lse = _forward(q, k, v, causal)
     return {"q": q, "k": k, "v": v, "out": out, "lse": lse, "dout": dout, "causal": causal}

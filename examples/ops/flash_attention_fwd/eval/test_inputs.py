@@ -117,7 +117,7 @@ def _cancellation_stress(shape, relative_gap):
 def make_inputs(case):
     """Return {"q", "k", "v": [BH, S, D], "causal": bool} for one suite case.
 
-    Knobs: causal (default False), zone (see _zone), seed (default 42),
+    Knobs: causal (default False), draw_zone (see _zone), seed (default 42),
     cancellation_stress {"target", "expression", "relative_gap", "seed"}.
     """
     dtype = _dtype_from_str(case["dtype"])
@@ -127,5 +127,5 @@ def make_inputs(case):
     if stress:
         q, k, v = _cancellation_stress(shape, float(stress["relative_gap"]))
     else:
-        q, k, v = _zone(case.get("zone", "normal"), shape)
+        q, k, v = _zone(case.get("draw_zone", "normal"), shape)
     return {"q": q.to(dtype), "k": k.to(dtype), "v": v.to(dtype), "causal": bool(case.get("causal", False))}

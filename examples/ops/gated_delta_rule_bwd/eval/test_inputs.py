@@ -120,7 +120,7 @@ def _cancellation_stress_of_gradients(shapes, relative_gap):
 def make_inputs(case):
     """Return {"q", "k": [BH, T, K], "v", "dout": [BH, T, V], "g", "beta": [BH, T]} for one suite case.
 
-    g and beta are float32 whatever the case's dtype. Knobs: zone (see _zone), seed (default 42),
+    g and beta are float32 whatever the case's dtype. Knobs: draw_zone (see _zone), seed (default 42),
     cancellation_stress {"target", "expression", "relative_gap", "seed"}.
     """
     dtype = _dtype_from_str(case["dtype"])
@@ -131,7 +131,7 @@ def make_inputs(case):
         stressed = _cancellation_stress_of_gradients if stress["target"] == "dk" else _cancellation_stress
         q, k, v, g, beta, dout = stressed(shapes, float(stress["relative_gap"]))
     else:
-        q, k, v, g, beta, dout = _zone(case.get("zone", "normal"), shapes)
+        q, k, v, g, beta, dout = _zone(case.get("draw_zone", "normal"), shapes)
     made = {"q": q, "k": k, "v": v, "dout": dout}
     made = {name: tensor.to(dtype).contiguous() for name, tensor in made.items()}
     return {"q": made["q"], "k": made["k"], "v": made["v"], "g": g, "beta": beta, "dout": made["dout"]}

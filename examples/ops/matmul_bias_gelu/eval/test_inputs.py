@@ -92,9 +92,9 @@ def _zone(name, shapes):
 
 
 def make_inputs(case):
-    """Return {"x": [M, K], "w": [K, N], "bias": [N]} for one suite case. Knobs: zone (see _zone), seed (default 42)."""
+    """Return {"x": [M, K], "w": [K, N], "bias": [N]} for one suite case. Knobs: draw_zone (see _zone), seed (default 42)."""
     dtype = _dtype_from_str(case["dtype"])
     torch.manual_seed(case.get("seed", 42))
     shapes = {name: _resolve_shape(expressions, case["shape"]) for name, expressions in _SHAPES.items()}
-    x, w, bias = _zone(case.get("zone", "normal"), shapes)
+    x, w, bias = _zone(case.get("draw_zone", "normal"), shapes)
     return {"x": x.to(dtype), "w": w.to(dtype), "bias": bias.to(dtype)}

@@ -102,14 +102,14 @@ def _weight(name, shape):
 def make_inputs(case):
     """Return {"x": [T, H], "weight": [H], "eps": float} for one suite case.
 
-    Knobs: zone (see _zone), weight ("normal", "ones", "ramp"), eps (default 1e-6), seed (default 42).
+    Knobs: draw_zone (see _zone), weight ("normal", "ones", "ramp"), eps (default 1e-6), seed (default 42).
     """
     torch.manual_seed(case.get("seed", 42))
     dtype = _dtype_from_str(case["dtype"])
     x_shape = _resolve_shape(_SHAPES["x"], case["shape"])
     weight_shape = _resolve_shape(_SHAPES["weight"], case["shape"])
     return {
-        "x": _zone(case.get("zone", "normal"), x_shape, dtype).to(dtype),
+        "x": _zone(case.get("draw_zone", "normal"), x_shape, dtype).to(dtype),
         "weight": _weight(case.get("weight", "normal"), weight_shape).to(dtype),
         "eps": float(case.get("eps", 1e-6)),
     }

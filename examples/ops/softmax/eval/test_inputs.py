@@ -109,7 +109,7 @@ def _cancellation_stress(shape, relative_gap):
 def make_inputs(case):
     """Return {"x": [R, C]} for one suite case.
 
-    Knobs: zone (see _zone), seed (default 42),
+    Knobs: draw_zone (see _zone), seed (default 42),
     cancellation_stress {"target", "expression", "relative_gap", "seed"}.
     """
     dtype = _dtype_from_str(case["dtype"])
@@ -119,4 +119,4 @@ def make_inputs(case):
         torch.manual_seed(case.get("seed", stress.get("seed", 42)))
         return {"x": _cancellation_stress(shape, float(stress["relative_gap"])).to(dtype)}
     torch.manual_seed(case.get("seed", 42))
-    return {"x": _zone(case.get("zone", "normal"), shape, dtype).to(dtype)}
+    return {"x": _zone(case.get("draw_zone", "normal"), shape, dtype).to(dtype)}

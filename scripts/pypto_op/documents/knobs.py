@@ -1,0 +1,66 @@
+"""The reserved words of a case: what no input may be called, and the knobs with which a case chooses how inputs are drawn.
+
+A knob begins with `draw_`, which no input does, so a scalar called `scale` or `offset` never changes how tensors are drawn.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from pypto_op.documents.schema import Finding
+from pypto_op.errors import ContractError
+
+PREFIX = "draw_"
+ZONE, SCALE, OFFSET, RANGE = "draw_zone", "draw_scale", "draw_offset", "draw_range"
+KNOBS = (ZONE, SCALE, OFFSET, RANGE)
+RENAMED = {"zone": ZONE, "scale": SCALE, "offset": OFFSET, "integer_range": RANGE}
+"""What the knobs were called before: a word that an operator's scalar may have."""
+
+JUDGED_BY = frozenset({"id", "level", "precision", "atol", "rtol", "policy", "twin", "power", "raises"})
+"""Keys of a case that say how it is judged, not what its inputs are."""
+
+_READ = re.compile(r"""(?<!step\.get\()(?<!step\[)["'](\w+)["']""")
+"""A word that a program names; a step of a cancellation recipe has a `scale` of its own, which is no knob."""
+
+_RESERVED = JUDGED_BY | {"shape", "dtype", "dtype_mode", "seed", "cancellation_stress", "default", "cases", "test_cases"}
+
+
+def reserved(names: Iterable[str]) -> Iterator[Finding]:
+    """Yield a finding for each input whose name a case uses for something else.
+
+    Args:
+        names: of the primary inputs.
+    """
+    for name in names:
+        if name in _RESERVED or name.startswith(PREFIX):
+            yield Finding(f"primary_inputs.{name}", f"{name!r} is a word of the suite; call the input something else")
+
+
+def check_known(cases: Iterable[Mapping[str, Any]], inputs: Collection[str], file: Path, text: str) -> None:
+    """Refuse a case with a knob that `make_inputs` would leave unread: it would be judged on ordinary inputs.
+
+    Args:
+        cases: of the suite.
+        inputs: names of the primary inputs, whose values a case may give.
+        file: eval/test_inputs.py.
+        text: what it says.
+
+    Raises:
+        ContractError: names the case and the knob's new name, or the file that does not know it.
+    """
+    read = set(_READ.findall(text))
+    for case in cases:
+        for key in case:
+            if key in inputs or key in read:
+                continue
+            if key in RENAMED:
+                where = f"case {case['id']}"
+                raise ContractError(f"{key!r} is no knob of make_inputs", where=where, remedy=f"write {RENAMED[key]!r}")
+            if key.startswith(PREFIX):
+                where = f"case {case['id']}"
+                raise ContractError(
+                    f"does not read the knob {key!r}", file=file, where=where, remedy="read it, or run `pypto-op harness new`"
+                )

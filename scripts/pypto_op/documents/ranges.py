@@ -1,0 +1,157 @@
+"""SPEC.md's `input_ranges`: between which values an input lies, `"[0, 1)"` or `[0, 1]`; `shape_constraints` may say it too.
+
+A range is read into comparisons, the form of `shape_constraints`, so that one reader (`constraints`) serves both.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pypto_op.documents import constraints
+from pypto_op.documents.schema import Finding
+
+_INTERVAL = re.compile(r"\s*([\[(])([^,\[\]]+),([^,\[\]]+)([\])])\s*")
+Ends = tuple[float, float, bool, bool]
+"""Least, greatest, and whether each is itself outside: how `stress.patterns.within` takes a range."""
+
+_ENDLESS = {"inf", "+inf", "-inf", ".inf", "-.inf", "+.inf"}
+
+
+@dataclass(frozen=True)
+class Range:
+    """Between which values an input lies.
+
+    Attributes:
+        low, high: the ends; -inf and inf where there is none.
+        open_low, open_high: the end itself is no legal value.
+    """
+
+    low: float = -math.inf
+    high: float = math.inf
+    open_low: bool = False
+    open_high: bool = False
+
+    @property
+    def ends(self) -> Ends:
+        """The range as a plain tuple."""
+        return self.low, self.high, self.open_low, self.open_high
+
+    def holds(self, value: float) -> bool:
+        """Whether a number lies in it; NaN does in none."""
+        above = value > self.low if self.open_low else value >= self.low
+        return above and (value < self.high if self.open_high else value <= self.high)
+
+    def left_by(self, value: Any) -> bool:
+        """Whether a float, or an element of a floating tensor, lies outside; NaN, and what is no such value, never does."""
+        if self == Range() or not (isinstance(value, float) or getattr(value, "is_floating_point", bool)()):
+            return False
+        low = value <= self.low if self.open_low and self.low > -math.inf else value < self.low
+        high = value >= self.high if self.open_high and self.high < math.inf else value > self.high
+        outside = low | high
+        return bool(outside if isinstance(outside, bool) else outside.any())
+
+    def __str__(self) -> str:
+        return f"{'(' if self.open_low else '['}{self.low:g}, {self.high:g}{')' if self.open_high else ']'}"
+
+
+def comparisons(ranges: Mapping[str, str | Sequence[float]]) -> list[str]:
+    """Return `input_ranges` as comparisons: `{"x": "[0, C)"}` gives `0 <= x` and `x < C`.
+
+    Args:
+        ranges: as SPEC.md has it; `findings` says what is wrong with it.
+    """
+    said: list[str] = []
+    for name, written in ranges.items():
+        low, high, open_low, open_high = _ends(written) or ("", "", False, False)
+        said += [f"{low} {'<' if open_low else '<='} {name}"] if low else []
+        said += [f"{name} {'<' if open_high else '<='} {high}"] if high else []
+    return said
+
+
+def findings(ranges: Mapping[str, str | Sequence[float]]) -> Iterator[Finding]:
+    """Yield what is wrong with `input_ranges`: no interval, or an empty one."""
+    for name, written in ranges.items():
+        place = f"input_ranges.{name}"
+        ends = _ends(written)
+        if ends is None:
+            yield Finding(place, f'{written!r} is no range; write "[0, 1)", "(0, inf)" or "[0, C)"')
+            continue
+        low, high = (_number(end) for end in ends[:2])
+        if low is not None and high is not None and (low > high or (low == high and (ends[2] or ends[3]))):
+            yield Finding(place, f"{written!r} holds no value")
+
+
+def of(said: Iterable[str], name: str, sizes: Mapping[str, int] | None = None) -> Range:
+    """Return the range that comparisons give a floating input; ends that are no numbers for these sizes count as none.
+
+    Args:
+        said: `Spec.shape_constraints`, which hold `input_ranges` too.
+        name: of the input.
+        sizes: of the symbols.
+    """
+    low, high = (-math.inf, False), (math.inf, False)
+    for left, op, right in constraints.comparisons(said):
+        # A greater end that is as great binds more where it is open: (4, True) after (4, False).
+        if isinstance(right, ast.Name) and right.id == name:
+            mirrored = _MIRRORED.get(type(op), op)
+            left, op, right = right, mirrored, left
+        if not (isinstance(left, ast.Name) and left.id == name) or (end := _value(right, sizes or {})) is None:
+            continue
+        if isinstance(op, (ast.Gt, ast.GtE)):
+            low = max(low, (end, isinstance(op, ast.Gt)))
+        elif isinstance(op, (ast.Lt, ast.LtE)):
+            high = min(high, (end, isinstance(op, ast.Lt)), key=lambda one: (one[0], not one[1]))
+    return Range(low[0], high[0], low[1], high[1])
+
+
+_MIRRORED: dict[type[ast.cmpop], ast.cmpop] = {ast.Gt: ast.Lt(), ast.GtE: ast.LtE(), ast.Lt: ast.Gt(), ast.LtE: ast.GtE()}
+
+
+def _ends(written: str | Sequence[float]) -> tuple[str, str, bool, bool] | None:
+    """Return low, high ("" for none), and whether each is open; None for what is no range."""
+    if not isinstance(written, str):
+        written = f"[{written[0]}, {written[1]}]" if len(written) == 2 else ""
+    found = _INTERVAL.fullmatch(written)
+    if found is None:
+        return None
+    low, high = (end.strip() for end in (found[2], found[3]))
+    for end in (low, high):
+        try:
+            ast.parse(end, mode="eval")
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return None
+    return ("" if low in _ENDLESS else low), ("" if high in _ENDLESS else high), found[1] == "(", found[4] == ")"
+
+
+def _number(text: str) -> float | None:
+    return _value(ast.parse(text, mode="eval").body, {}) if text else None
+
+
+def _value(node: ast.expr, sizes: Mapping[str, int]) -> float | None:
+    """Return the number that an end is, None for what is none."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, (int, float)) and not isinstance(node.value, bool):
+        return float(node.value)
+    if isinstance(node, ast.Name):
+        return float(sizes[node.id]) if node.id in sizes else None
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        inner = _value(node.operand, sizes)
+        return None if inner is None else -inner
+    if isinstance(node, ast.BinOp) and type(node.op) in _ARITHMETIC:
+        left, right = _value(node.left, sizes), _value(node.right, sizes)
+        if left is None or right is None or (isinstance(node.op, ast.Div) and right == 0.0):
+            return None
+        return _ARITHMETIC[type(node.op)](left, right)
+    return None
+
+
+_ARITHMETIC: dict[type[ast.operator], Callable[[float, float], float]] = {
+    ast.Add: lambda a, b: a + b,
+    ast.Sub: lambda a, b: a - b,
+    ast.Mult: lambda a, b: a * b,
+    ast.Div: lambda a, b: a / b,
+}
