@@ -91,7 +91,10 @@ def test_flags_zones_and_cancellation_are_there(tmp_path: Path) -> None:
     cases = built(operator(tmp_path)).cases
     assert {case["flag"] for case in cases if "flag" in case} == {True, False}
     zones = {case["draw_zone"] for case in cases if isinstance(case.get("draw_zone"), str)}
-    assert zones == {"last_spike", "positions", "grid", "tiny", "huge", "alternating", "shift", "all_negative", "low"}
+    assert zones == {"last_spike", "positions", "grid", "tiny", "huge", "alternating", "shift", "all_negative", "low"} | {
+        "rising",
+        "falling",
+    }
     expressions = {case["cancellation_stress"]["expression"] for case in cases if "cancellation_stress" in case}
     assert expressions == {"x - y", WORST_SUM}
 
@@ -100,7 +103,7 @@ def test_nan_only_where_spec_speaks_of_it(tmp_path: Path) -> None:
     material = operator(tmp_path)
     assert not any("one_nan" in str(case.get("draw_zone")) for case in suite_cases.cases(material))
     material.ws.spec.write_text(material.ws.spec.read_text() + "\nA row with NaN is NaN throughout.\n")
-    found = [case for case in suite_cases.cases(gather(material.ws)) if isinstance(case.get("draw_zone"), dict)]
+    found = [case for case in suite_cases.cases(gather(material.ws)) if "one_nan" in str(case.get("draw_zone"))]
     assert [case["draw_zone"] for case in found] == [{"x": "one_nan"}, {"x": "one_nan"}, {"y": "one_nan"}]
     assert {case["dtype"]["default"] for case in found[:2]} == {"float32", "bfloat16"}, "16 bits may have a branch of their own"
 
@@ -119,7 +122,7 @@ def test_a_float_scalar_gets_another_value(tmp_path: Path, default: float, other
     material = replace(operator(tmp_path), scalars={"flag": False, "alpha": default})
     ports = (*material.interfaces.primary_inputs, Port("alpha", "primary", (), "float32"))
     material = replace(material, interfaces=replace(material.interfaces, primary_inputs=ports))
-    assert [case["alpha"] for case in suite_cases.cases(material) if "alpha" in case] == [other]
+    assert [case["alpha"] for case in suite_cases.cases(material) if "alpha" in case] == [other, other], "in each dtype"
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ A knob begins with `draw_`, which no input does, so a scalar called `scale` or `
 
 from __future__ import annotations
 
-import re
+import ast
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -21,9 +21,6 @@ RENAMED = {"zone": ZONE, "scale": SCALE, "offset": OFFSET, "integer_range": RANG
 
 JUDGED_BY = frozenset({"id", "level", "precision", "atol", "rtol", "policy", "twin", "power", "raises"})
 """Keys of a case that say how it is judged, not what its inputs are."""
-
-_READ = re.compile(r"""(?<!step\.get\()(?<!step\[)["'](\w+)["']""")
-"""A word that a program names; a step of a cancellation recipe has a `scale` of its own, which is no knob."""
 
 _RESERVED = JUDGED_BY | {"shape", "dtype", "dtype_mode", "seed", "cancellation_stress", "default", "cases", "test_cases"}
 
@@ -51,7 +48,7 @@ def check_known(cases: Iterable[Mapping[str, Any]], inputs: Collection[str], fil
     Raises:
         ContractError: names the case and the knob's new name, or the file that does not know it.
     """
-    read = set(_READ.findall(text))
+    read = _words(text)
     for case in cases:
         for key in case:
             if key in inputs or key in read:
@@ -64,3 +61,28 @@ def check_known(cases: Iterable[Mapping[str, Any]], inputs: Collection[str], fil
                 raise ContractError(
                     f"does not read the knob {key!r}", file=file, where=where, remedy="read it, or run `pypto-op harness new`"
                 )
+
+
+def _words(text: str) -> set[str]:
+    """Return the words that a program looks up or names, docstrings apart.
+
+    A step of a cancellation recipe has a `scale` of its own (`stress.patterns`), which is no knob.
+    """
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return set(RENAMED) | set(KNOBS)  # whoever runs the file tells what is wrong with it
+    nodes = list(ast.walk(tree))
+    idle = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+    for node in nodes:
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and _is_step(node.func.value):
+            idle |= {id(argument) for argument in node.args}
+        if isinstance(node, ast.Subscript) and _is_step(node.value):
+            idle.add(id(node.slice))
+    return {
+        node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in idle
+    }
+
+
+def _is_step(node: ast.expr) -> bool:
+    return isinstance(node, ast.Name) and node.id == "step"

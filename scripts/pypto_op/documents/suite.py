@@ -35,12 +35,14 @@ class Suite:
         total_modules: N.
         cases: in the order of the file.
         source: the file, or "derived".
+        raises: calls that the wrapper must refuse with ValueError, as written (`judge.raises`).
     """
 
     op: str
     total_modules: int
     cases: tuple[Case, ...]
     source: str
+    raises: tuple[Case, ...] = ()
 
     def select(self, levels: str | Iterable[str | int] | None = None, case: str | None = None) -> list[Case]:
         """Return the cases of some levels, or one case.
@@ -79,6 +81,7 @@ class Suite:
             "op": self.op,
             "total_modules": self.total_modules,
             "cases": [dict(case) for case in self.cases],
+            **({"raises": [dict(told) for told in self.raises]} if self.raises else {}),
         }
 
 
@@ -143,7 +146,7 @@ def build(data: Mapping[str, Any], source: str) -> Suite:
     for item in data.get("cases", data.get("test_cases", [])):
         case = {"precision": True, **item, "level": Level.parse(item["level"]).value}
         cases.append(case)
-    return Suite(data["op"], data["total_modules"], tuple(cases), source)
+    return Suite(data["op"], data["total_modules"], tuple(cases), source, tuple(data.get("raises", ())))
 
 
 def derive(spec: Spec, interfaces: Interfaces) -> Suite:
@@ -161,6 +164,9 @@ def _duplicates(data: Mapping[str, Any]) -> list[Finding]:
         earlier = first.setdefault(case["id"], number)
         if earlier != number:
             found.append(Finding(f"{key}[{number}].id", f"{case['id']!r} is already the id of {key}[{earlier}]"))
+    for number, told in enumerate(data.get("raises", ())):
+        if first.setdefault(told["id"], -1 - number) != -1 - number:
+            found.append(Finding(f"raises[{number}].id", f"{told['id']!r} is already an id"))
     return found
 
 

@@ -13,10 +13,12 @@ from pypto_op.documents.ranges import Range
 from pypto_op.documents.reading import read_text
 from pypto_op.harness import suite as suite_cases
 from pypto_op.harness import values
+from pypto_op.harness.case_maker import Maker
 from pypto_op.harness.generated import Fate, Outcome, is_untouched, render, stamped_python, stamped_suite, write
 from pypto_op.harness.indices import index_limits
 from pypto_op.harness.material import FLOATS, Material, gather
-from pypto_op.harness.rehearsal import Progress, Rehearsed, rehearse
+from pypto_op.harness.refusals import refusals
+from pypto_op.harness.rehearsal import Progress, Rehearsed, drawable, rehearse
 from pypto_op.state.hashing import sha256_bytes
 from pypto_op.stress.author import KEY, patterns_source
 from pypto_op.stress.sites import normalised
@@ -85,7 +87,9 @@ def new_harness(ws: OpWorkspace, *, force: bool = False, try_cases: bool = True,
             cases = rehearsed.cases
         else:  # without a search the former would be ordinary cases, and the golden may refuse the latter
             cases = [case for case in cases if KEY not in case and not values.varied_integer(case, material.scalars)]
-        outcomes += write([(ws.suite, stamped_suite(_suite(material, cases)))], force=force)
+        refused, undrawn = drawable(ws, refusals(Maker(material)))
+        rehearsed.dropped.update(undrawn)
+        outcomes += write([(ws.suite, stamped_suite(_suite(material, cases, refused)))], force=force)
     else:
         outcomes.append(Outcome(ws.suite, Fate.KEPT))
     suite = suite_document.load(ws.suite)
@@ -138,7 +142,7 @@ def _python(kept: Range) -> tuple[str, str, bool, bool]:
     return low, high, kept.open_low, kept.open_high
 
 
-def _suite(material: Material, cases: list[dict[str, Any]]) -> dict[str, Any]:
+def _suite(material: Material, cases: list[dict[str, Any]], refused: list[dict[str, Any]]) -> dict[str, Any]:
     stressed = {case[KEY]["expression"] for case in cases if KEY in case}
     tried = [normalised(found.expression) for found in material.scan.subtractions]
     return {
@@ -148,6 +152,7 @@ def _suite(material: Material, cases: list[dict[str, Any]]) -> dict[str, Any]:
         "description": "Made by `pypto-op harness new`; add what this operator needs beyond it.",
         "x_never_cancels": [text for text in dict.fromkeys(tried) if text not in stressed],
         "cases": cases,
+        **({"raises": refused} if refused else {}),
     }
 
 

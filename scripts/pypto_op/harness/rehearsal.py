@@ -8,7 +8,7 @@ whose tolerance is too tight for honest rounding (`twins.natural`) is judged by 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,8 @@ from pypto_op.harness.first_candidate import Draw, FirstCandidate
 from pypto_op.harness.indices import same
 from pypto_op.harness.values import WORST_SUM, varied_integer
 from pypto_op.judge.barrier import Barrier
-from pypto_op.judge.inputs import checks_precision, tensors_in
+from pypto_op.judge.inputs import DEFAULT_SEED, checks_precision, tensors_in, with_seed
+from pypto_op.judge.raises import faulty
 from pypto_op.policy import Policy
 from pypto_op.stress.author import KEY, stress_case
 from pypto_op.twins.natural import MOST, NATURAL
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 _SECONDS = 60.0
 _SCALES = (1.0, 1e-1, 1e-2, 3e-3)
 """What the `draw_scale` of a case is multiplied with until the golden stays finite."""
+_FURTHER_SEEDS, _STRIDE = 2, 1_000_033
+"""How many other seeds a case is tried on, and how far apart."""
 _VALUES = 2
 """Other values of a whole number that a suite has: a kernel can know one by heart."""
 _LOST = (Outcome.TIMED_OUT, Outcome.CRASHED, Outcome.OUT_OF_MEMORY)
@@ -112,6 +115,26 @@ def rehearse(
     return Rehearsed(kept, dropped, natural)
 
 
+def drawable(ws: OpWorkspace, refused: Sequence[Case]) -> tuple[list[Case], dict[str, str]]:
+    """Return the refusals of a suite (`judge.raises`) whose inputs can be made, and of the others why not.
+
+    Args:
+        ws: the operator; its inputs file must be there.
+        refused: as the suite has them.
+    """
+    kept: list[Case] = []
+    dropped: dict[str, str] = {}
+    with ReferenceSession(ws, limits=Limits(case_seconds=_SECONDS)) as session:
+        for told in refused:
+            try:
+                faulty(session.make_inputs({**told, "level": "L3"}), told)
+            except ContractError as error:
+                dropped[told["id"]] = error.problem
+            else:
+                kept.append(told)
+    return kept, dropped
+
+
 @dataclass(frozen=True)
 class _Tried:
     """A case that says something, its inputs, and what the golden answered."""
@@ -144,6 +167,12 @@ def _fitted(first: FirstCandidate, tried: _Tried) -> _Fit | str:
         return "other orders of summation are not finite at the same places"
     draw = Draw(first, tried.case, tried.inputs, tried.native)
     refusal = draw.refusal()
+    for further in _further(first, tried.case) if refusal is None else ():
+        if isinstance(further, str):
+            return further
+        refusal = Draw(first, further.case, further.inputs, further.native).refusal()
+        if refusal is not None:
+            break
     if refusal is not None and refusal.of_whole_numbers:
         return refusal.sentence
     if refusal is None and share <= MOST:
@@ -155,6 +184,14 @@ def _fitted(first: FirstCandidate, tried: _Tried) -> _Fit | str:
     if power.blind:
         return f"it cannot tell {', '.join(power.blind[:3])}"
     return _Fit({**natural, POWER: _short(power.margin)}, share)
+
+
+def _further(first: FirstCandidate, case: Case) -> Iterator[_Tried | str]:
+    """Yield the case on other seeds, or why it says nothing there: the judge draws a seed that nobody has tried."""
+    own = int(case.get("seed", DEFAULT_SEED))
+    for number in range(1, _FURTHER_SEEDS + 1):
+        found = _answered(first.session, first.ws, with_seed(case, own + number * _STRIDE))
+        yield f"with another seed, {found}" if isinstance(found, str) else found
 
 
 def _short(number: float) -> float:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pypto_op.backends.base import Backend, Buffer, RunResult, Session
 from pypto_op.errors import ContractError, InfraError
-from pypto_op.judge import inspection
+from pypto_op.judge import inspection, redraw
 from pypto_op.judge.barrier import Barrier
 from pypto_op.judge.calling import positions
 from pypto_op.judge.contract import MisfitInputs
@@ -146,8 +146,25 @@ class LaneWorker:
             if not waiting:
                 break
             answered += self._trial(record, seed, waiting, seen, again=again and bool(answered))
+        self._redraw(record, seeds[-1], seen)
         record.seconds = time.monotonic() - started
         return record, answered
+
+    def _redraw(self, record: CaseRecord, seed: int, seen: set[str]) -> None:
+        """Try other draws in the place of the fresh one, where a mode failed on sums that happen to cancel (`redraw`)."""
+        policy, left = self._plan.policy_for(record.case), seed
+        for other in redraw.draws(seed):
+            modes = [mode for mode, cell in record.modes.items() if redraw.may_be_redrawn(cell.trials, policy)]
+            if not modes or self._plan.probe is not None:
+                return
+            inputs = self._references.inputs(with_seed(record.case, left))
+            if not redraw.cancels(self._references.golden, inputs, policy):
+                return
+            for mode in modes:
+                record.modes[mode].trials.pop()
+            record.left_draws.append(left)
+            self._trial(record, other, modes, seen, again=False)
+            left = other
 
     def _trial(self, record: CaseRecord, seed: int, modes: Sequence[Mode], seen: set[str], *, again: bool) -> list[Answered]:
         """Judge a case with one seed; return what was asked and answered, [] where nothing was."""

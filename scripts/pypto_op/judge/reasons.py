@@ -48,6 +48,7 @@ class Reason(str, Enum):
     KEPT_BUFFER = "kept_buffer"
     KERNEL_UNUSED = "kernel_unused"
     SILENT_RUN_RAISES = "silent_run_raises"
+    NOT_REFUSED = "not_refused"
     MUTATED_INPUT = "mutated_input"
     ALIASED_INPUT = "aliased_input"
     STALE_RESULT = "stale_result"
@@ -108,6 +109,7 @@ _TABLE: dict[Reason, tuple[Status, FailureCategory, str]] = {
         "the wrapper raises in every case when the kernel computes nothing, so nothing shows that the kernel is used",
     ),
     Reason.KERNEL_UNUSED: (_FAIL, _STRUCTURAL, "right although the kernel computed nothing; something else makes the output"),
+    Reason.NOT_REFUSED: (_FAIL, _STRUCTURAL, "SPEC.md says that the wrapper raises ValueError here, before any launch"),
     Reason.MUTATED_INPUT: (_FAIL, _STRUCTURAL, "an input was changed"),
     Reason.ALIASED_INPUT: (_FAIL, _STRUCTURAL, "an output shares memory with an input"),
     Reason.STALE_RESULT: (_FAIL, _STRUCTURAL, "computed from what an earlier call was given; something is kept between calls"),

@@ -115,6 +115,8 @@ class CaseRecord:
     """How badly the golden's sums cancelled on the inputs of each trial; for cases of `cancellation_stress`."""
     variety: Variety = field(default_factory=Variety)
     """What the inputs of its seeds have in common."""
+    left_draws: list[int] = field(default_factory=list)
+    """Seeds in whose place another was drawn, since sums happened to cancel there (`redraw`)."""
     further: dict[Mode, Further] = field(default_factory=dict)
     """The further calls, for the case of its lane that they are made on."""
 

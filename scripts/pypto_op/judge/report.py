@@ -58,6 +58,7 @@ def check_entry(record: CaseRecord, policy: str) -> dict[str, Any]:
         "seeds": list(record.seeds),
         "modes": results,
         "seconds": round(record.seconds, 3),
+        **({"left_draws": list(record.left_draws)} if record.left_draws else {}),
         **_stress_entry(record),
         **_inspection_entry(record),
         **_further_entry(record),

@@ -21,6 +21,8 @@ from pypto_op.judge.contract import Contract, load_contract
 from pypto_op.judge.error_maps import ErrorMaps
 from pypto_op.judge.inputs import checks_precision, fresh_seed
 from pypto_op.judge.inspection import probe_of
+from pypto_op.judge.raises import KEY as RAISES
+from pypto_op.judge.raises import judge_raises
 from pypto_op.judge.reasons import sentence_of
 from pypto_op.judge.records import CaseRecord
 from pypto_op.judge.runner import Plan, run_cases, worker_count
@@ -203,6 +205,8 @@ class _Verification:
             loaded=self.loaded,
         )
         records = run_cases(plan, progress and (lambda record: progress(record, len(cases))))
+        whole = not any((request.levels, request.case, request.inspect, request.only, subject.phase))
+        records += judge_raises(plan, contract.suite.raises if whole else ())
         if asked := self.loaded.reference_loads(self.ws):
             raise ContractError(
                 "is loaded by the golden or by the inputs, which must not know it",
@@ -263,7 +267,7 @@ class _Verification:
     def _verdict(self, records: Sequence[CaseRecord]) -> dict[str, Any]:
         subject, contract = self.subject, self.contract
         assert subject is not None and contract is not None
-        self.ran = [record.case for record in records]
+        self.ran = [record.case for record in records if RAISES not in record.case]
         result = self._base()
         per_mode = {mode: summary.mode_status(records, mode) for mode in self.available}
         status = summary.overall_status(records, per_mode)

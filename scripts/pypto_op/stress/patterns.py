@@ -22,7 +22,8 @@ def within(values, dtype, ends):
     width = high - low
     folded = values.to(torch.float32)
     if least and greatest:
-        folded = low + (width - (torch.remainder(folded - low, 2.0 * width) - width).abs()) if width else folded * 0.0 + low
+        turned = (folded - low).clamp(-(2.0**20) * width, 2.0**20 * width)  # a quotient beyond float32 would be NaN
+        folded = low + (width - (torch.remainder(turned, 2.0 * width) - width).abs()) if width else torch.full_like(folded, low)
     elif least:
         folded = low + (folded - low).abs()
     elif greatest:
