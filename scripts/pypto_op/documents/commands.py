@@ -11,11 +11,13 @@ import click
 
 from pypto_op.documents.schema import Finding
 from pypto_op.errors import ContractError
+from pypto_op.options import op_dir_argument
 from pypto_op.vocabulary import ExitCode
 from pypto_op.workspace import OpWorkspace
 
 _AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
-_OP_DIR = click.argument("op_dir", type=click.Path(path_type=Path))
+_OP_DIR = op_dir_argument()
+_OP_DIR_OR_FILE = op_dir_argument(or_file="the document itself")
 
 
 @click.command()
@@ -128,7 +130,7 @@ def interfaces_new(op_dir: Path, modules: int | None, to_stdout: bool) -> int:
 
 
 @interfaces.command(name="check")
-@_OP_DIR
+@_OP_DIR_OR_FILE
 @_AS_JSON
 def interfaces_check(op_dir: Path, as_json: bool) -> int:
     """Check schema, wiring rules and the golden's signature. OP_DIR may also be the YAML file. Exit 1: findings."""
@@ -149,7 +151,7 @@ def memory() -> None:
 
 
 @memory.command(name="check")
-@_OP_DIR
+@_OP_DIR_OR_FILE
 @click.option("--against", type=click.Path(path_type=Path), help="An older MEMORY.md: what was taken away or changed?")
 @_AS_JSON
 def memory_check(op_dir: Path, against: Path | None, as_json: bool) -> int:
