@@ -137,13 +137,14 @@ def run(quick: bool) -> list[Table]:
     rounds = 20 if quick else 100
     table = Table("state machine", "ms")
     with operator() as root:
-        command = [sys.executable, "-m", "pypto_op.cli", "state", "--op-dir", str(root)]
+        command = [sys.executable, "-m", "pypto_op.cli", "state"]
+        where = ("--op-dir", str(root))
         environment = with_bytecode(root.parent)
-        shell([*command, "status"], environment)
-        shell([*command, "dispatch", "--role", "planner"], environment)
+        shell([*command, "status", *where], environment)
+        shell([*command, "dispatch", "--role", "planner", *where], environment)
 
         def call(*words: str) -> dict[str, float]:
-            return timed(lambda: shell([*command, *words], environment), rounds // 2)
+            return timed(lambda: shell([*command, *words, *where], environment), rounds // 2)
 
         table.rows += [
             Row("transition, library", timed(lambda: transition(root, "dispatch", role="planner"), rounds), 50),

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import click
 
-from pypto_op import __version__
+from pypto_op import __version__, speaking
 from pypto_op.errors import PyptoOpError
 from pypto_op.vocabulary import ExitCode
 
@@ -58,6 +58,7 @@ class _LazyGroup(click.Group):
         if entry is None:
             return None
         module, attribute = entry[0].split(":")
+        speaking.now(f"{cmd_name} ({entry[1]})")
         command = getattr(importlib.import_module(module), attribute)
         assert isinstance(command, click.Command)
         return command
@@ -76,7 +77,8 @@ def root() -> None:
 def main(argv: Sequence[str] | None = None) -> None:
     """Run `pypto-op`; a user's mistake ends in one line on stderr and its documented exit code."""
     try:
-        result = root.main(args=list(argv) if argv is not None else None, prog_name="pypto-op", standalone_mode=False)
+        with speaking.aloud("at work"):
+            result = root.main(args=list(argv) if argv is not None else None, prog_name="pypto-op", standalone_mode=False)
     except PyptoOpError as error:
         click.echo(f"pypto-op: {error.one_line()}", err=True)
         sys.exit(int(error.exit_code))

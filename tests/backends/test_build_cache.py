@@ -128,3 +128,17 @@ def test_a_compiler_that_fails_is_told_in_one_line(tmp_path: Path) -> None:
         calculator.run_build([str(script)], "building it")
     with pytest.raises(InfraError, match="building it failed"):
         calculator.run_build([str(tmp_path / "missing")], "building it")
+
+
+def test_a_second_environment_with_the_same_packages_takes_the_same_library(tmp_path: Path) -> None:
+    tools = toolchain.find_toolchain()
+    keys = []
+    for name, size in (("one", "10"), ("two", "10"), ("other", "11")):
+        site = tmp_path / name
+        for package in ("torch", "pypto"):
+            (site / package / "lib").mkdir(parents=True)
+            (site / f"{package}-1.0.dist-info").mkdir()
+            record = f"{package}/lib/a.so,sha256=abc,{size}\n{package}/x.py,sha256={name},1\n../../bin/tool,sha256={name},1\n"
+            (site / f"{package}-1.0.dist-info" / "RECORD").write_text(record)
+        keys.append(calculator.Ingredients(site / "pypto" / "lib", site / "torch", "1.0", tools).key)
+    assert keys[0] == keys[1] != keys[2]

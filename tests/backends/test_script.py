@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -29,3 +30,30 @@ def test_a_missing_file_is_named_in_one_place(tmp_path: Path) -> None:
     done = run(str(tmp_path / "nope.py"))
     assert done.returncode == 2
     assert "nope.py" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_a_script_that_needs_torch_alone_builds_nothing(tmp_path: Path) -> None:
+    file = tmp_path / "golden.py"
+    file.write_text("import sys, torch, torch_npu\nprint(torch.ones(2, device='npu:0').sum().item(), 'pypto' in sys.modules)\n")
+    cache = tmp_path / "cache"
+    done = subprocess.run(
+        [sys.executable, "-m", "pypto_op.cli", "script", str(file)],
+        env={**os.environ, "PYPTO_OP_CACHE": str(cache)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert (done.returncode, done.stdout.split()) == (0, ["2.0", "False"]), done.stderr
+    assert not cache.exists()
+
+
+def test_pypto_of_a_script_is_the_ordinary_module(tmp_path: Path) -> None:
+    file = tmp_path / "probe.py"
+    file.write_text(
+        "import pypto, importlib\nprint(pypto.__spec__.origin == pypto.__file__, importlib.import_module('pypto') is pypto)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "pypto_op.cli", "script", str(file)], capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.stdout.split() == ["True", "True"], done.stderr

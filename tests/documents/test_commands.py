@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from pypto_op import cli
 from pypto_op.documents import api_report, design, interfaces, memory, schema, spec
 from pypto_op.documents.reading import parse_yaml
 from pypto_op.errors import ContractError
@@ -21,20 +20,6 @@ def rmsnorm_golden(x, weight, eps=1e-6):
     out = x * scale * weight
     return out, scale
 """
-
-
-@pytest.fixture
-def run(capsys, monkeypatch, tmp_path):
-    """Call `pypto-op ...` in a fresh workspace; return (exit code, stdout, stderr)."""
-    monkeypatch.chdir(tmp_path)
-
-    def call(*arguments):
-        with pytest.raises(SystemExit) as done:
-            cli.main([str(argument) for argument in arguments])
-        captured = capsys.readouterr()
-        return done.value.code, captured.out, captured.err
-
-    return call
 
 
 def tree(folder: Path) -> list[str]:
@@ -193,6 +178,9 @@ def test_interfaces_new_follows_the_design(run):
 def test_interfaces_new_needs_a_golden(run):
     ws, _ = new(run)
     code, _, err = run("interfaces", "new", ws.root)
+    assert code == 2 and "rmsnorm_golden.py: line 6: a TODO was left; write the golden first" in err
+    ws.golden.unlink()
+    code, _, err = run("interfaces", "new", ws.root)
     assert code == 2 and "rmsnorm_golden.py: no such file" in err
 
 
@@ -256,7 +244,7 @@ def test_check_of_hostile_documents_ends_in_findings_not_tracebacks(run):
     ws.interfaces.write_text("a: 1\na: 2")
     code, out, err = run("check", ws.root, "--json")
     found = json.loads(out)["findings"]
-    assert code == 1 and err == "" and len(found) == 6
+    assert code == 1 and err == "" and len(found) == 7
     problems = {Path(name).name: items[0]["problem"] for name, items in found.items()}
     assert problems["SPEC.md"] == "not UTF-8" and "anchors" in problems["DESIGN.md"]
     assert "larger than" in problems["API_REPORT.md"]

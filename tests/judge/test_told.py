@@ -53,11 +53,24 @@ def test_a_failure_within_the_tolerance_shows_what_failed(operator: OpWorkspace)
     assert answer.code == 1 and row.split()[-1] == "mutated_input", row
 
 
-def test_limits_are_a_list(operator: OpWorkspace) -> None:
+def test_what_sim_cannot_show_is_one_sentence(operator: OpWorkspace) -> None:
     text = verify(operator.root, as_json=False).stdout
-    limits = text.split("Limits of a sim verdict:\n")[1].splitlines()
-    assert len([line for line in limits if line.startswith("- sim")]) == 6
-    assert "not seen" not in text and "does not see" not in text
+    lines = [line for line in text.splitlines() if line.startswith("sim judges")]
+    assert len(lines) == 1 and "races" in lines[0] and "device's own rounding" in lines[0], text
+    assert "next:" not in text
+
+
+def test_a_failure_ends_with_the_next_command(operator: OpWorkspace) -> None:
+    operator.impl.write_text(operator.impl.read_text().replace("x_tile * 2.0", "x_tile * 3.0"))
+    lines = verify(operator.root, as_json=False).stdout.splitlines()
+    step = next(line for line in lines if line.startswith("next: "))
+    assert f"pypto-op verify {operator.root} --case tile --error-maps" in step and lines.index(step) == len(lines) - 2
+
+
+def test_a_crash_leads_to_diagnose(operator: OpWorkspace) -> None:
+    operator.impl.write_text(operator.impl.read_text().replace("    return total, diff", "    raise KeyError('x')"))
+    text = verify(operator.root, as_json=False).stdout
+    assert f"next: pypto-op diagnose --log {operator.report} --kernel {operator.impl}" in text
 
 
 def test_the_verifiers_answer_is_printed(operator: OpWorkspace) -> None:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from importlib import metadata, util
 from pathlib import Path
 
+from pypto_op import speaking
 from pypto_op.backends import build_cache
 from pypto_op.backends.toolchain import Toolchain, find_toolchain
 from pypto_op.errors import InfraError
@@ -42,11 +43,15 @@ class Ingredients:
 
     @property
     def key(self) -> str:
-        """Return the content key: sources, torch, pypto's libraries, compiler and machine."""
+        """Return the content key: sources, torch, pypto's libraries, compiler and machine; not where they lie.
+
+        So a second environment with the same packages takes the same library: the loader finds torch and pypto by the
+        names of their libraries, which are loaded before it.
+        """
         parts: list[str | bytes] = [
             self.torch_version,
-            str(self.torch_dir),
-            str(self.lib_dir),
+            _installed_bytes(self.torch_dir),
+            _installed_bytes(self.lib_dir.parent),
             self.toolchain.versions.get("g++", ""),
             self.toolchain.paths.get("g++", ""),
             platform.machine(),
@@ -86,7 +91,8 @@ def ensure(ingredients: Ingredients) -> Path:
         return found
     if not ingredients.toolchain.complete:
         raise InfraError(f"pypto's calculator cannot be built: {ingredients.toolchain.reason}")
-    entry = build_cache.ensure(ROOM, ingredients.key, lambda folder: _build(ingredients, folder))
+    with speaking.doing("building pypto's calculator, once on this machine (half a minute on two cores)"):
+        entry = build_cache.ensure(ROOM, ingredients.key, lambda folder: _build(ingredients, folder))
     return entry / LIBRARY
 
 
@@ -121,6 +127,15 @@ def run_build(command: list[str], what: str) -> None:
     lines = [line.strip() for line in (done.stdout + done.stderr).splitlines() if line.strip()]
     telling = [line for line in lines if "error" in line.lower()] or lines or ["no output"]
     raise InfraError(f"{what} failed: {telling[0][:300]}", remedy="run `pypto-op doctor`")
+
+
+def _installed_bytes(folder: Path) -> str:
+    """Return what a package's own record says of its libraries and headers; without a record, where it lies."""
+    name = folder.name
+    records = sorted(folder.parent.glob(f"{name}-*.dist-info/RECORD"))
+    text = "".join(record.read_text(encoding="utf-8") for record in records)
+    lines = [line for line in text.splitlines() if line.startswith((f"{name}/lib/", f"{name}/include/")) and ",sha256=" in line]
+    return "\n".join(sorted(lines)) or str(folder)
 
 
 def _package_dir(name: str) -> Path | None:

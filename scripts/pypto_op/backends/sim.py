@@ -23,12 +23,8 @@ from pypto_op.vocabulary import Mode
 from pypto_op.workspace import OpWorkspace
 
 CAVEATS = (
-    "sim judges the mathematics: its numbers are those of the tensor graph, before pypto's passes",
-    "sim cannot show data races or missing synchronisation between cores",
-    "sim cannot show overflow of on-chip buffers at run time, or misaligned addresses",
-    "sim cannot show how the device rounds, accumulates and saturates",
-    "sim has the plain ND layout only, not NZ",
-    "sim's cost figures rank variants; they are no measurement",
+    "sim judges the mathematics of the tensor graph, before pypto's passes; races and missing synchronisation, overflow of "
+    "on-chip buffers, misaligned addresses, the NZ layout and the device's own rounding show on a device only",
 )
 """Printed beside every verdict of this backend (design, section 4)."""
 

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 
 from pypto_op.documents.schema import Finding
 from pypto_op.errors import ContractError
+from pypto_op.options import op_dir_argument
 from pypto_op.vocabulary import ExitCode
 from pypto_op.workspace import OpWorkspace
 
 _AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
-_OP_DIR = click.argument("op_dir", type=click.Path(path_type=Path))
+_OP_DIR = op_dir_argument()
+_OP_DIR_OR_FILE = op_dir_argument(or_file="the document itself")
 
 
 @click.command()
@@ -26,18 +29,27 @@ def check(op_dir: Path, as_json: bool) -> int:
 
     A document that does not exist yet is not a finding. Exit 0: nothing found, 1: findings.
     """
-    from pypto_op.documents import api_report, design, interfaces, memory, spec, suite
+    from pypto_op.documents import api_report, design, golden, interfaces, memory, spec, suite
 
     ws = OpWorkspace.at(op_dir)
     checks: list[tuple[Path, Callable[[Path], list[Finding]]]] = [
         (ws.spec, spec.check),
         (ws.api_report, api_report.check),
+        (ws.golden, golden.check),
         (ws.design, design.check),
         (ws.interfaces, interfaces.check),
         (ws.suite, suite.check),
         (ws.memory, memory.check),
     ]
-    return _report({path: run(path) for path, run in checks if path.exists()}, as_json, base=ws.root)
+    found = {path: run(path) for path, run in checks if path.exists()}
+    from pypto_op.documents.way import next_step
+
+    step = next_step(ws, found)
+    if as_json:
+        return _report(found, as_json, more={"next": step})
+    code = _report(found, as_json, base=ws.root)
+    click.echo(f"next: {step}")
+    return code
 
 
 @click.command()
@@ -50,6 +62,7 @@ def check(op_dir: Path, as_json: bool) -> int:
 def new(op: str, dtypes: Sequence[str], p0: Sequence[str], dynamic: Sequence[str], into: Path, as_json: bool) -> int:
     """Make custom/OP/ with its documents; what a person must decide is marked TODO."""
     from pypto_op.documents.scaffold import Request, new_operator
+    from pypto_op.documents.way import next_step
 
     ws = new_operator(Request(op, dtypes, [_sizes(text) for text in p0], dynamic), into)
     files = sorted(str(path.relative_to(ws.root)) for path in ws.root.rglob("*") if path.is_file())
@@ -57,7 +70,7 @@ def new(op: str, dtypes: Sequence[str], p0: Sequence[str], dynamic: Sequence[str
         click.echo(json.dumps({"op_dir": str(ws.root), "files": files}))
     else:
         click.echo(f"{ws.root}: {', '.join(files)}")
-        click.echo(f"next: fill in what `pypto-op check {ws.root}` names")
+        click.echo(f"next: {next_step(ws)}")
     return ExitCode.OK
 
 
@@ -128,7 +141,7 @@ def interfaces_new(op_dir: Path, modules: int | None, to_stdout: bool) -> int:
 
 
 @interfaces.command(name="check")
-@_OP_DIR
+@_OP_DIR_OR_FILE
 @_AS_JSON
 def interfaces_check(op_dir: Path, as_json: bool) -> int:
     """Check schema, wiring rules and the golden's signature. OP_DIR may also be the YAML file. Exit 1: findings."""
@@ -149,7 +162,7 @@ def memory() -> None:
 
 
 @memory.command(name="check")
-@_OP_DIR
+@_OP_DIR_OR_FILE
 @click.option("--against", type=click.Path(path_type=Path), help="An older MEMORY.md: what was taken away or changed?")
 @_AS_JSON
 def memory_check(op_dir: Path, against: Path | None, as_json: bool) -> int:
@@ -212,12 +225,14 @@ def memory_recovery(op_dir: Path, symptom: str, recipe: str, again: str) -> int:
     return ExitCode.OK
 
 
-def _report(found: dict[Path, list[Finding]], as_json: bool, base: Path | None = None) -> int:
+def _report(
+    found: dict[Path, list[Finding]], as_json: bool, base: Path | None = None, more: Mapping[str, Any] | None = None
+) -> int:
     """Print findings per file; return 1 if there are any."""
     total = sum(map(len, found.values()))
     if as_json:
         files = {str(path): [finding.as_dict() for finding in items] for path, items in found.items()}
-        click.echo(json.dumps({"ok": not total, "findings": files}, indent=2, ensure_ascii=False))
+        click.echo(json.dumps({"ok": not total, "findings": files, **(more or {})}, indent=2, ensure_ascii=False))
         return ExitCode.FAIL if total else ExitCode.OK
     for path, items in found.items():
         shown = path.relative_to(base) if base and path.is_relative_to(base) else path

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pypto_op.documents.reading import read_text
+from pypto_op.documents.schema import Finding
 from pypto_op.documents.state_groups import Function, loop_state_groups
 from pypto_op.errors import ContractError
 
@@ -76,6 +77,16 @@ class Signature:
 
     parameters: tuple[str, ...]
     returns: int | None
+
+
+def check(path: Path | str) -> list[Finding]:
+    """Return what keeps a golden from being one: it cannot be parsed, has no golden, or a TODO was left in it."""
+    try:
+        read_signature(path)
+    except ContractError as error:
+        return [Finding(error.where or "", error.problem)]
+    lines = enumerate(read_text(Path(path)).splitlines(), 1)
+    return [Finding("", "a TODO was left", number) for number, line in lines if "TODO" in line]
 
 
 def read_signals(path: Path | str) -> Signals:

@@ -58,7 +58,7 @@ class Request:
 
 
 def new_operator(request: Request, into: Path) -> OpWorkspace:
-    """Write `custom/<op>/` with SPEC.md, API_REPORT.md, DESIGN.md, MEMORY.md and an empty eval/.
+    """Write `custom/<op>/` with SPEC.md, API_REPORT.md, DESIGN.md, MEMORY.md, a golden to fill in, and an empty eval/.
 
     Args:
         request: the operator.
@@ -84,6 +84,7 @@ def new_operator(request: Request, into: Path) -> OpWorkspace:
         (draft / "eval").mkdir(parents=True)
         for name in _DOCUMENTS:
             (draft / name).write_text(_render(f"{name}.j2", context), encoding="utf-8")
+        (draft / f"{op}_golden.py").write_text(_render("golden.py.j2", context), encoding="utf-8")
         if not _finds_compare(root):
             (draft / _COMPARE).parent.mkdir(parents=True)
             (draft / _COMPARE).write_text(_COMPARE_TEXT, encoding="utf-8")
@@ -107,6 +108,8 @@ def new_interfaces(ws: OpWorkspace, modules: int | None = None) -> str:
         ContractError: the golden cannot be read, SPEC.md is there and broken, or N is no number of modules.
     """
     signature = golden.read_signature(ws.golden)
+    if left := golden.check(ws.golden):
+        raise ContractError(left[0].problem, file=ws.golden, where=f"line {left[0].line}", remedy="write the golden first")
     known = spec.load(ws.spec) if ws.spec.is_file() else None
     count = modules if modules is not None else _module_count(ws)
     if not 1 <= count <= 32:

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from pypto_op import speaking
+from pypto_op.options import op_dir_argument
 from pypto_op.vocabulary import ExitCode
 from pypto_op.workspace import OpWorkspace
 
 if TYPE_CHECKING:
     from pypto_op.harness.generated import Outcome
 
-_OP_DIR = click.argument("op_dir", type=click.Path(path_type=Path))
+_OP_DIR = op_dir_argument()
 _FORCE = click.option("--force", is_flag=True, help="Replace files that somebody edited, too.")
 _AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
-_QUIET_SECONDS = 3.0
-"""How long a rehearsal says nothing."""
 
 
 @click.group()
@@ -39,10 +38,13 @@ def harness_new(op_dir: Path, force: bool, no_rehearsal: bool, as_json: bool) ->
     From SPEC.md, module_interfaces.yaml, the tile sizes of DESIGN.md, and what the golden subtracts and reduces. A
     file that somebody edited is kept unless --force. Exit 2: a level is short of cases, or the golden fails on all.
     """
-    from pypto_op.harness.evaluation import new_harness
+    from pypto_op.judge.precheck import need
 
     ws = OpWorkspace.at(op_dir)
-    made = new_harness(ws, force=force, try_cases=not no_rehearsal, progress=_teller())
+    need(ws.spec, ws.interfaces, ws.golden)
+    from pypto_op.harness.evaluation import new_harness
+
+    made = new_harness(ws, force=force, try_cases=not no_rehearsal, progress=_tell_rehearsal)
     lines = [f"the suite has {made.cases} case(s)"]
     lines += [f"left out {name}: {why}" for name, why in made.dropped.items()]
     if made.natural:
@@ -59,17 +61,8 @@ def harness_new(op_dir: Path, force: bool, no_rehearsal: bool, as_json: bool) ->
     return ExitCode.CONTRACT if made.findings else code
 
 
-def _teller() -> Callable[[str, int, int], None]:
-    """Return a function that says on standard error how far the rehearsal is, every few seconds."""
-    told = time.monotonic()
-
-    def tell(case: str, done: int, total: int) -> None:
-        nonlocal told
-        if time.monotonic() - told >= _QUIET_SECONDS:
-            told = time.monotonic()
-            click.echo(f"tried {done} of {total} cases on the golden; now {case}", err=True)
-
-    return tell
+def _tell_rehearsal(case: str, done: int, total: int) -> None:
+    speaking.now(f"trying the cases on the golden, now {case}", done, total)
 
 
 def _tell(ws: OpWorkspace, files: Sequence[Outcome], lines: list[str], details: dict[str, Any], as_json: bool) -> int:

@@ -7,13 +7,15 @@ from typing import Any
 
 import click
 
+from pypto_op import speaking
 from pypto_op.judge.options import levels_option, modes_option
+from pypto_op.options import op_dir_argument
 from pypto_op.vocabulary import Mode
 from pypto_op.workspace import OpWorkspace
 
 
 @click.command()
-@click.argument("op_dir", type=click.Path(path_type=Path))
+@op_dir_argument()
 @modes_option
 @click.option("--impl", type=click.Path(path_type=Path), help="Judge this file instead of the operator's own.")
 @click.option("--up-to-module", metavar="K", help="Judge the cumulative phase M_K against its own golden.")
@@ -47,6 +49,12 @@ def verify(op_dir: Path, other: str | None, as_json: bool, quiet: bool, jobs: in
     Exit status: 0 PASS or PARTIAL, 1 the kernel is wrong, 2 the operator's files or the request are, 3 the machine cannot
     judge.
     """
+    from pypto_op.judge.precheck import check_request, refuse_ignored
+
+    workspace = OpWorkspace.at(op_dir)
+    if other is not None:
+        refuse_ignored(other, wanted)
+    check_request(workspace, **{name: wanted[name] for name in ("case", "suite", "policy", "impl", "up_to_module")})
     if Mode.SIM in wanted["modes"] and other in (None, "sweep"):
         from pypto_op.backends import sim
 
@@ -57,7 +65,6 @@ def verify(op_dir: Path, other: str | None, as_json: bool, quiet: bool, jobs: in
     from pypto_op.judge.records import CaseRecord
     from pypto_op.judge.verify import verify_operator
 
-    workspace = OpWorkspace.at(op_dir)
     console = verdict_console(stderr=as_json, quiet=quiet and as_json, soft_wrap=False)
     finished: list[CaseRecord] = []
 
@@ -65,8 +72,10 @@ def verify(op_dir: Path, other: str | None, as_json: bool, quiet: bool, jobs: in
         if len(finished) >= total:
             finished.clear()  # the next boundary of a sweep
         finished.append(record)
+        speaking.now(f"verify, {len(finished)} of {total} cases judged", len(finished), total)
         if not quiet:
             show_progress(console, record, len(finished), total)
+            speaking.heard()
 
     limits = _limits(
         case_seconds=wanted.pop("timeout"),

@@ -13,7 +13,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from pypto_op.documents.verdict import from_report, sentence
-from pypto_op.judge.extent import counted, covers, left_out
+from pypto_op.judge.extent import counted, covers, left_out, times_allowed
+from pypto_op.judge.next_step import after_failure
 from pypto_op.judge.records import CaseRecord
 from pypto_op.state.hashing import sha256_file
 from pypto_op.state.workflow import workflow
@@ -68,11 +69,11 @@ def show_report(
         if status == Status.SKIPPED and entry["reason"]:
             console.print(f"{mode} {styled(status)}: {escape(entry['reason'])}")
         elif entry["caveats"]:
-            console.print(f"[dim]Limits of a {mode} verdict:[/dim]")
-            for caveat in entry["caveats"]:
-                console.print(f"[dim]- {escape(caveat)}[/dim]", soft_wrap=True)
+            console.print(f"[dim]{escape(' '.join(entry['caveats']))}[/dim]", soft_wrap=True)
     if file is not None and not verdict_only:
         console.print(escape(_answer(report, file, phase)), soft_wrap=True)
+        if step := after_failure(report, file):
+            console.print(f"[bold]next:[/bold] {escape(step)}", soft_wrap=True)
     modes = ", ".join(f"{mode} {status}" for mode, status in report["per_mode_status"].items())
     console.print(
         f"{styled(report['status'])}  {escape(report['op_name'])}: {escape(counted(report))} "
@@ -197,7 +198,7 @@ def _of_allowed(results: list[Mapping[str, Any]]) -> str:
 
 
 def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.3g}"
+    return "-" if value is None else times_allowed(value)
 
 
 def styled(status: Any) -> str:

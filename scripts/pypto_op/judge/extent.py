@@ -118,3 +118,9 @@ def covers(report: Mapping[str, Any], levels: Sequence[str]) -> bool:
     asked = selection["levels"]
     alone = selection["case"] is None and not {"inspect", "suite", "policy"} & set(selection)
     return bool(selection["complete"]) or (alone and asked is not None and set(levels) <= set(asked))
+
+
+def times_allowed(share: float) -> str:
+    """Return how many times what is allowed an error is, in three figures; what is above 1 never reads as 1."""
+    text = f"{share:.3g}"
+    return f"1 + {share - 1:.1g}" if text == "1" and share > 1 else text

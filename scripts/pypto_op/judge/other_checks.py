@@ -13,8 +13,8 @@ from rich.markup import escape
 
 from pypto_op.documents import targets
 from pypto_op.documents.writing import write_atomically
-from pypto_op.errors import ContractError
 from pypto_op.judge.display import show_report, styled
+from pypto_op.judge.precheck import ALLOWED
 from pypto_op.vocabulary import ExitCode, Status
 from pypto_op.workspace import OpWorkspace
 
@@ -38,7 +38,6 @@ def run(kind: str, ws: OpWorkspace, console: Console, options: Mapping[str, Any]
         ContractError: an option makes no sense here, or a file is missing or broken.
         InfraError: the machine cannot do it.
     """
-    _refuse(kind, options)
     if options["report"] is not None:
         targets.check_target(Path(options["report"]), f"result of --{kind.replace('_', '-')}", _RESULTS[kind])
     result, code = _KINDS[kind](ws, console, options)
@@ -50,26 +49,10 @@ def run(kind: str, ws: OpWorkspace, console: Console, options: Mapping[str, Any]
     return int(code)
 
 
-_ALLOWED = {
-    "sweep": {"up_to_module", "levels", "case", "policy", "seed", "suite", "error_maps"},
-    "self_test": {"suite"},
-    "compose": set(),
-}
-
-
-def _refuse(kind: str, options: Mapping[str, Any]) -> None:
-    """An option that would be ignored would make a narrow check look like the whole one."""
-    always = {"report", "modes", "jobs", "limits", "progress"}
-    given = [name for name, value in options.items() if value not in (None, False) and name not in always | _ALLOWED[kind]]
-    if given:
-        flags = ", ".join(f"--{name.replace('_', '-')}" for name in given)
-        raise ContractError(f"--{kind.replace('_', '-')} takes no {flags}", remedy="leave it out")
-
-
 def _sweep(ws: OpWorkspace, console: Console, options: Mapping[str, Any]) -> _Answer:
     from pypto_op.judge.sweep import sweep
 
-    kept = _ALLOWED["sweep"] - {"up_to_module"} | {"modes", "jobs", "limits", "progress"}
+    kept = ALLOWED["sweep"] - {"up_to_module"} | {"modes", "jobs", "limits", "progress"}
 
     def told(k: int, report: Mapping[str, Any]) -> None:
         console.print(f"[bold]M{k}[/bold]")

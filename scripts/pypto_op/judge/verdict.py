@@ -12,6 +12,7 @@ from pypto_op.compare import Comparison, TensorComparison
 from pypto_op.comparison.error_map import error_map
 from pypto_op.judge.barrier import Barrier
 from pypto_op.judge.expectation import Expectation, Reference
+from pypto_op.judge.extent import times_allowed
 from pypto_op.judge.leaf_entry import leaf_entry, leaf_measures
 from pypto_op.judge.near_miss import is_near_miss
 from pypto_op.judge.reasons import (
@@ -291,7 +292,7 @@ def _how(leaf: TensorComparison) -> str:
         return f"{', '.join(failed)} above the limit"
     worst = "" if leaf.worst_index is None else f", worst at index {list(leaf.worst_index)}"
     exact = leaf.max_violation is None or leaf.max_violation == sys.float_info.max  # nothing is allowed
-    times = "" if exact else f", up to {leaf.max_violation:.3g} times what is allowed"
+    times = "" if exact else f", up to {times_allowed(leaf.max_violation)} times what is allowed"
     return f"{share}{times}{worst}"
 
 

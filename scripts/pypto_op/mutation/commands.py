@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from pypto_op.options import op_dir_argument
 from pypto_op.vocabulary import ExitCode
 from pypto_op.workspace import OpWorkspace
 
@@ -18,7 +19,7 @@ def _names(context: click.Context, option: click.Parameter, text: str | None) ->
 
 
 @click.command()
-@click.argument("op_dir", type=click.Path(path_type=Path))
+@op_dir_argument()
 @click.option("--operators", callback=_names, metavar="A,B", help="Only these mutation operators; see --list.")
 @click.option("--limit", type=click.IntRange(1), metavar="N", help="At most N mutants, chosen at random.")
 @click.option("--only", callback=_names, metavar="m012,m034", help="Only these mutants of an earlier report.")
@@ -39,19 +40,22 @@ def mutate(op_dir: Path, as_json: bool, list_only: bool, **wanted: Any) -> int:
     Exit status: 0 measured, and both sabotaged kernels were refused; 1 one of them passed; 2 the operator's files or the
     request are wrong, or the kernel does not pass its own suite; 3 this machine cannot run kernels with numbers.
     """
-    from rich.console import Console
-
-    from pypto_op.mutation import display
     from pypto_op.mutation.operators.registry import OPERATORS
 
-    console = Console(stderr=as_json, highlight=False)
     if list_only:
         for operator in OPERATORS.values():
             click.echo(f"{operator.name:18} {operator.fault}")
         return int(ExitCode.OK)
     from pypto_op.backends import sim
+    from pypto_op.judge.precheck import check_request
+    from pypto_op.mutation.operators.registry import select
 
+    select(wanted["operators"])
+    check_request(OpWorkspace.at(op_dir), case=wanted["case"])
     sim.warm_up()
+    from rich.console import Console
+
+    from pypto_op.mutation import display
     from pypto_op.mutation.campaign import DEFAULT_SECONDS, DEFAULT_SEED, Wish, measure
 
     wish = Wish(
@@ -66,6 +70,7 @@ def mutate(op_dir: Path, as_json: bool, list_only: bool, **wanted: Any) -> int:
         likeness=not wanted["no_likeness"],
         seconds=(DEFAULT_SECONDS if wanted["seconds"] is None else wanted["seconds"]) or None,
     )
+    console = Console(stderr=as_json, highlight=False)
     report = measure(OpWorkspace.at(op_dir), wish, display.Progress(console))
     if as_json:
         click.echo(json.dumps(report, indent=1))

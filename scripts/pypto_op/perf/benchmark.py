@@ -37,6 +37,12 @@ _METHODS = {
 
 _WARMUP = {Mode.SIM: 0, Mode.NPU: 3}
 
+_OF_TIMES: Mapping[Mode, tuple[str, ...]] = {
+    Mode.SIM: ("the cost model's figures rank variants; they are no measurement",),
+    Mode.NPU: (),
+}
+"""What a time of each mode cannot say."""
+
 
 @dataclass(frozen=True)
 class Request:
@@ -103,7 +109,7 @@ def benchmark_operator(ws: OpWorkspace, *, progress: Callable[[CaseRecord], None
         "hashes": verdict["hashes"],
         "verdict_seal": verdict["seal"],
         "versions": {k: v for a in available.values() for k, v in a.versions.items()},
-        "caveats": [c for mode in usable for c in available[mode].caveats],
+        "caveats": [c for mode in usable for c in (*_OF_TIMES[mode], *available[mode].caveats)],
         "host": {"cpu_count": os.cpu_count() or 1, "load_before": load_before, "load_after": _load()},
         "seconds": round(time.monotonic() - started, 3),
         "created": datetime.now(timezone.utc).isoformat(timespec="seconds"),

@@ -9,12 +9,13 @@ from typing import Any
 import click
 
 from pypto_op.judge.options import levels_option, modes_option
+from pypto_op.options import op_dir_argument
 from pypto_op.vocabulary import ExitCode
 from pypto_op.workspace import OpWorkspace
 
 
 @click.command()
-@click.argument("op_dir", type=click.Path(path_type=Path))
+@op_dir_argument()
 @modes_option
 @levels_option(default="L2,L4", help="Levels of the suite whose shapes are timed.")
 @click.option(
@@ -27,10 +28,14 @@ def benchmark(op_dir: Path, as_json: bool, **wanted: Any) -> int:
     Exit status: 0 timed, 1 a shape failed while it was timed, 2 there is no PASS for exactly these bytes, 3 nothing to
     time on.
     """
+    from pypto_op.judge.precheck import need
+
+    ws = OpWorkspace.at(op_dir)
+    need(ws.spec, ws.report)
     from pypto_op.judge import report as reports
     from pypto_op.perf.benchmark import benchmark_operator
 
-    result = benchmark_operator(OpWorkspace.at(op_dir), **wanted)
+    result = benchmark_operator(ws, **wanted)
     if as_json:
         click.echo(reports.serialise(result), nl=False)
     else:

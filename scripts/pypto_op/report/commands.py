@@ -9,13 +9,14 @@ from typing import Any
 import click
 
 from pypto_op.errors import ContractError
+from pypto_op.options import op_dir_argument
 from pypto_op.workspace import OpWorkspace
 
 _DEFAULT_NAME = "report.html"
 
 
 @click.command()
-@click.argument("op_dir", type=click.Path(path_type=Path))
+@op_dir_argument()
 @click.option(
     "--out",
     type=click.Path(path_type=Path, dir_okay=False),

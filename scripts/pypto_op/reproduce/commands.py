@@ -8,12 +8,13 @@ from typing import Any
 
 import click
 
+from pypto_op.options import op_dir_argument
 from pypto_op.vocabulary import Conclusion, ExitCode, Mode
 from pypto_op.workspace import OpWorkspace
 
 
 @click.command()
-@click.argument("op_dir", type=click.Path(path_type=Path))
+@op_dir_argument()
 @click.option("--case", required=True, metavar="ID", help="The case that fails.")
 @click.option("--impl", type=click.Path(path_type=Path), help="The file that failed, when it is not the operator's own.")
 @click.option(
@@ -42,6 +43,10 @@ def reproduce(
     Exit status: 0 the kernel is innocent, 1 it is suspect, 2 there is nothing to reproduce or the files are wrong,
     3 the machine cannot run it.
     """
+    from pypto_op.judge.precheck import check_request
+
+    ws = OpWorkspace.at(op_dir)
+    check_request(ws, case=case, impl=impl, up_to_module=up_to_module)
     from pypto_op.reproduce.analysis import Request
     from pypto_op.reproduce.analysis import reproduce as run
 
@@ -53,7 +58,7 @@ def reproduce(
         again=again,
         confirm=not no_confirm,
     )
-    result = run(OpWorkspace.at(op_dir), request)
+    result = run(ws, request)
     click.echo(json.dumps(result, indent=2, allow_nan=False) if as_json else _text(result))
     return int(ExitCode.OK if result["conclusion"] == Conclusion.KERNEL_INNOCENT else ExitCode.FAIL)
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,48 +18,69 @@ from pypto_op.state.machine import action_row
 from pypto_op.state.roles import OWNER, TOKEN_ENV
 from pypto_op.state.workflow import workflow
 
-_READ_ONLY = ("status", "audit", "replay")
+_OPTIONS: Mapping[str, str] = {
+    "stage": "Stage 1 to 7.",
+    "phase": "Phase M1 to MN.",
+    "target_stage": "Stage to go back to.",
+    "max_stage": "Last stage of this operator; default 7.",
+    "reason": "Why, in one sentence.",
+    "failure_category": "What kind of failure it was.",
+    "failed_phase": "The phase that made the rollback necessary.",
+    "failing_module_boundary": "The module at whose boundary it failed.",
+    "last_error": "The failure in one sentence.",
+    "attempt": "The attempt that a verdict answers, or the dispatch token that names it.",
+    "report": "The verdict's file; default eval/evaluation_report.json.",
+    "name": "An artefact's name.",
+    "hash": "The sha256 you expect; the tool computes it anyway.",
+    "role": "The role to dispatch.",
+    "modes": "Modes that must pass: sim, npu or both; default sim.",
+}
+"""What each argument of an action is, for its help; which action takes which, workflow.json says."""
+
+_READERS = {
+    "status": "where the operator stands and what could come next",
+    "audit": "whether journal, state and frozen files agree",
+    "replay": "rebuild the state file from the journal",
+}
+_MIGRATE = {"migrate": "take over a state file of version 2.0"}
 
 
-def _epilog() -> str:
-    rows = [(row.name, row.summary) for row in workflow().actions.values()]
-    rows += [("status", "where the operator stands and what could come next")]
-    rows += [("audit", "whether journal, state and frozen files agree")]
-    rows += [("replay", "rebuild the state file from the journal")]
-    rows += [("migrate", "take over a state file of version 2.0")]
-    return "\b\nActions:\n" + "\n".join(f"  {name:22}{text}" for name, text in rows)
+class _Actions(click.Group):
+    """One sub-command per action; each takes that action's own arguments, as workflow.json lists them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [*workflow().actions, *_READERS, *_MIGRATE]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in self.list_commands(ctx):
+            return None
+        row = workflow().actions.get(cmd_name)
+        summary = row.summary if row else (_READERS | _MIGRATE)[cmd_name]
+        parameters: list[click.Parameter] = [
+            click.Option(
+                ["--op-dir"], required=True, type=click.Path(path_type=Path), help="The operator's directory, custom/<op>."
+            )
+        ]
+        for name, need in (row.args if row else {}).items():
+            flag = f"--{name.replace('_', '-')}"
+            parameters.append(click.Option([flag, name], help=_OPTIONS[name] + (" Required." if need == "required" else "")))
+        if cmd_name not in _READERS:
+            parameters += [
+                click.Option(["--token"], envvar=TOKEN_ENV, show_envvar=True, help="The caller's token."),
+                click.Option(["--as", "declared"], help="The caller's role; `owner` asks you to confirm at the terminal."),
+            ]
+        if cmd_name in ("init", "adopt"):
+            parameters.append(click.Option(["--require-token"], is_flag=True, help="Issue a token and ask for it from now on."))
+        parameters.append(click.Option(["--json", "as_json"], is_flag=True, help="Print the result as JSON."))
+        return click.Command(cmd_name, params=parameters, callback=partial(_command, cmd_name), help=summary, short_help=summary)
 
 
-class _Command(click.Command):
-    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        self.epilog = _epilog()
-        super().format_epilog(ctx, formatter)
-
-
-@click.command(cls=_Command)
-@click.argument("action")
-@click.option("--op-dir", required=True, type=click.Path(path_type=Path), help="The operator's directory, custom/<op>.")
-@click.option("--stage", help="Stage 1 to 7.")
-@click.option("--phase", help="Phase M1 to MN.")
-@click.option("--target-stage", help="Stage to go back to.")
-@click.option("--max-stage", help="Last stage of this operator (init); default 7.")
-@click.option("--reason", help="Why, in one sentence.")
-@click.option("--failure-category", help="What kind of failure it was.")
-@click.option("--failed-phase", help="The phase that made the rollback necessary.")
-@click.option("--failing-module-boundary", help="The module at whose boundary it failed.")
-@click.option("--last-error", help="The failure in one sentence.")
-@click.option("--attempt", help="The attempt that a verdict answers, or the dispatch token that names it.")
-@click.option("--report", help="The verdict's file; default eval/evaluation_report.json.")
-@click.option("--name", help="An artefact's name (record_artifact_hash).")
-@click.option("--hash", "hash_", help="The sha256 you expect; the tool computes it anyway.")
-@click.option("--role", help="The role to dispatch.")
-@click.option("--modes", help="Modes that must pass (freeze_plan): sim, npu or both; default sim.")
-@click.option("--token", envvar=TOKEN_ENV, show_envvar=True, help="The caller's token.")
-@click.option("--as", "declared", help="The caller's role; `owner` asks you to confirm at the terminal.")
-@click.option("--require-token", is_flag=True, help="With init: issue a token and ask for it from now on.")
-@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
-def state(action: str, op_dir: Path, as_json: bool, **options: Any) -> int:
+@click.group(cls=_Actions)
+def state() -> None:
     """Move an operator through its stages and phases, or say where it stands."""
+
+
+def _command(action: str, op_dir: Path, as_json: bool, **options: Any) -> int:
     try:
         result = _run(action, op_dir, options)
     except PyptoOpError as error:
@@ -71,13 +93,9 @@ def state(action: str, op_dir: Path, as_json: bool, **options: Any) -> int:
 
 
 def _run(action: str, op_dir: Path, options: dict[str, Any]) -> dict[str, Any]:
-    if action in _READ_ONLY:
+    if action in _READERS:
         return _reader(action)(op_dir)
     declared = options.pop("declared")
-    options["hash"] = options.pop("hash_")
-    if action not in workflow().actions and action != "migrate":
-        names = ", ".join([*workflow().actions, *_READ_ONLY, "migrate"])
-        raise Refused(f"unknown action {action[:40]!r}", remedy=f"use one of {names}")
     owner_only = action != "migrate" and action_row(action).owner_only
     person = owner_only or declared == OWNER
     if person:
@@ -135,7 +153,7 @@ def _text(action: str, result: dict[str, Any]) -> str:
         stopped = f"\n  stopped by {result['stopped_by']}" if result["stopped_by"] else ""
         token = f"\n  token: {result['token']}" if result.get("token") else ""
         return f"migrated; stages {result['completed']} hold, stage {result['current_stage']} is next{stopped}{token}"
-    lines = [] if action in _READ_ONLY else [f"done: {action}"]
+    lines = [] if action in _READERS else [f"done: {action}"]
     lines.append(_stage_line(result))
     for name, phase in result.get("phases", {}).items():
         attempt = f", attempt {phase['attempt']}" if phase["attempt"] else ""

@@ -6,12 +6,45 @@ verdict, this runs the script as it is, in this process, with nothing between it
 
 from __future__ import annotations
 
+import importlib.abc
+import importlib.machinery
 import runpy
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from types import ModuleType
 
-from pypto_op.backends.sim import simulate_here
+from pypto_op import speaking
 from pypto_op.errors import PyptoOpError
+
+
+class _Simulator(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Makes this process a simulator when pypto is imported: a script that only needs torch never builds the calculator."""
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        if name != "pypto":
+            return None
+        sys.meta_path.remove(self)
+        from pypto_op.backends.sim import simulate_here
+
+        try:
+            with speaking.aloud("getting the simulator ready"):
+                simulate_here()
+        except PyptoOpError as error:
+            _end(error)
+        self._loaded = sys.modules.get(name)
+        if self._loaded is None:  # not installed: the script meets the usual ImportError
+            return None
+        self._spec = self._loaded.__spec__
+        return importlib.machinery.ModuleSpec(name, self)
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType | None:
+        return self._loaded
+
+    def exec_module(self, module: ModuleType) -> None:
+        module.__spec__ = self._spec
 
 
 def main() -> None:
@@ -19,16 +52,23 @@ def main() -> None:
     if len(sys.argv) < 2:
         sys.exit("usage: python -m pypto_op.backends.hostshim FILE [ARGS...]")
     sys.argv = sys.argv[1:]
-    try:
-        simulate_here()
-    except PyptoOpError as error:
-        print(f"pypto-op: {error.one_line()}", file=sys.stderr)
-        sys.exit(int(error.exit_code))
     script = Path(sys.argv[0]).resolve()
     if not script.is_file():
         sys.exit(f"pypto-op: {sys.argv[0]}: no such file")
+    from pypto_op.backends import hostshim
+
+    try:
+        hostshim.install()
+    except PyptoOpError as error:
+        _end(error)
+    sys.meta_path.insert(0, _Simulator())
     sys.path.insert(0, str(script.parent))
     runpy.run_path(str(script), run_name="__main__")
+
+
+def _end(error: PyptoOpError) -> None:
+    print(f"pypto-op: {error.one_line()}", file=sys.stderr)
+    sys.exit(int(error.exit_code))
 
 
 if __name__ == "__main__":

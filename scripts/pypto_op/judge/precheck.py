@@ -1,0 +1,78 @@
+"""What is wrong with a request, told from the documents alone: before torch is imported and anything is started."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pypto_op.documents import interfaces as interfaces_document
+from pypto_op.documents import suite as suite_document
+from pypto_op.errors import ContractError
+from pypto_op.policy import get_policy
+from pypto_op.workspace import OpWorkspace, parse_phase
+
+ALLOWED: Mapping[str, set[str]] = {
+    "sweep": {"up_to_module", "levels", "case", "policy", "seed", "suite", "error_maps"},
+    "self_test": {"suite"},
+    "compose": set(),
+}
+"""Options that the checks beside a verdict take, beside those of every run."""
+_ALWAYS = {"report", "modes", "jobs", "limits", "progress", "timeout", "import_timeout", "memory_mb"}
+
+
+def refuse_ignored(kind: str, options: Mapping[str, Any]) -> None:
+    """Raise ContractError for an option that a check would ignore: a narrow check would look like the whole one.
+
+    Args:
+        kind: "sweep", "self_test" or "compose".
+        options: what was given; None and False count as not given.
+    """
+    given = [name for name, value in options.items() if value not in (None, False) and name not in _ALWAYS | ALLOWED[kind]]
+    if given:
+        flags = ", ".join(f"--{name.replace('_', '-')}" for name in given)
+        raise ContractError(f"--{kind.replace('_', '-')} takes no {flags}", remedy="leave it out")
+
+
+def need(*documents: Path) -> None:
+    """Raise ContractError for the first of an operator's documents that is not there."""
+    for path in documents:
+        if not path.is_file():
+            raise ContractError("no such file", file=path, remedy="`pypto-op check` says what comes next")
+
+
+def check_request(
+    ws: OpWorkspace,
+    *,
+    case: str | None = None,
+    suite: Path | None = None,
+    policy: str | None = None,
+    impl: Path | None = None,
+    up_to_module: str | None = None,
+) -> None:
+    """Raise ContractError for what a judging command was asked and cannot do.
+
+    Args:
+        ws: the operator.
+        case: id of the only case wanted.
+        suite: a suite in the place of the operator's own.
+        policy: name of a tolerance policy.
+        impl: a kernel's file.
+        up_to_module: k of M_k.
+    """
+    if suite is not None and not suite.is_file():
+        raise ContractError("no such suite", file=suite, remedy="leave --suite out to take eval/adversarial_suite.json")
+    if impl is not None and not impl.is_file():
+        raise ContractError("no such file", file=impl, remedy="name the kernel's file with --impl")
+    if policy is not None:
+        get_policy(policy)
+    if up_to_module is not None:
+        k = parse_phase(up_to_module)
+        if ws.interfaces.is_file() and k > (total := interfaces_document.load(ws.interfaces).total_modules):
+            raise ContractError(f"there is no M{k}, the operator has {total} module(s)", file=ws.interfaces)
+    path = suite or ws.suite
+    if case is not None and path.is_file():
+        ids = [row["id"] for row in suite_document.load(path).cases]
+        if case not in ids:
+            shown = ", ".join(ids[:5]) + (", ..." if len(ids) > 5 else "")
+            raise ContractError(f"no case matches the case {case!r}; it has {len(ids)}: {shown}", file=path)

@@ -1,0 +1,40 @@
+"""Arguments that many commands share, and what can be refused before anything large is imported."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pypto_op.errors import ContractError
+
+_MAKE = "give the folder of an operator, or make one with `pypto-op new OP`"
+
+
+class OperatorDir(click.ParamType[Path]):
+    """The folder of an operator, which must be there.
+
+    Args:
+        or_file: what an existing file is taken for, in words; "" where a file is refused.
+    """
+
+    name = "directory"
+
+    def __init__(self, or_file: str = "") -> None:
+        self.or_file = or_file
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        """Return the path; raise ContractError where there is no such folder."""
+        path = Path(value)
+        if path.is_dir() or (self.or_file and path.is_file()):
+            return path
+        if path.exists():
+            raise ContractError("is no folder", file=path, remedy=_MAKE)
+        raise ContractError("no such operator directory", file=path, remedy=_MAKE)
+
+
+def op_dir_argument(*, or_file: str = "") -> Callable[[Any], Any]:
+    """Return the argument OP_DIR."""
+    return click.argument("op_dir", type=OperatorDir(or_file))

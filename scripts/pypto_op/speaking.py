@@ -1,0 +1,133 @@
+"""What a command is at, said while it says nothing else.
+
+A command that is silent for two seconds says what it does: on a terminal by a bar that is taken away again, elsewhere by
+a line on standard error, and from then on at least every ten seconds. Results never go through here.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import click
+
+FIRST_SECONDS = 2.0
+EVERY_SECONDS = 8.0
+"""Less than the ten that are promised: a thread may wake late on a busy machine."""
+
+
+@dataclass
+class _Work:
+    """What is being done, since when, and when the reader last heard of it."""
+
+    what: str
+    since: float = field(default_factory=time.monotonic)
+    heard: float = field(default_factory=time.monotonic)
+    told: bool = False
+    done: int = 0
+    total: int = 0
+
+    def line(self) -> str:
+        left = f", {self.total - self.done} of {self.total} left" if self.total else ""
+        return f"pypto-op: {self.what}, {time.monotonic() - self.since:.0f} s so far{left}"
+
+
+_lock = threading.Lock()
+_stack: list[_Work] = []
+_stopped = threading.Event()
+
+
+@contextmanager
+def doing(what: str) -> Iterator[None]:
+    """Say `what` from now on, whenever nothing else is said; what was said before comes back at the end."""
+    with _lock:
+        _stack.append(_Work(what))
+    try:
+        yield
+    finally:
+        with _lock:
+            _stack.pop()
+            if _stack:
+                _stack[-1].heard = time.monotonic()
+
+
+def now(what: str, done: int = 0, total: int = 0) -> None:
+    """Change what the innermost work is at, and how far it is.
+
+    Args:
+        what: in a few words.
+        done: how many of its steps are over.
+        total: how many there are; 0 where nobody knows.
+    """
+    with _lock:
+        if _stack:
+            _stack[-1].what, _stack[-1].done, _stack[-1].total = what, done, total
+
+
+def heard() -> None:
+    """Call after a line of progress was printed: the next one of this module is due that much later."""
+    with _lock:
+        for work in _stack:
+            work.heard = time.monotonic()
+
+
+@contextmanager
+def aloud(what: str) -> Iterator[None]:
+    """Watch over a whole command: `what` is said where nothing inside of it says more."""
+    _stopped.clear()
+    watcher = threading.Thread(target=_watch, name="speaking", daemon=True)
+    with doing(what):
+        watcher.start()
+        try:
+            yield
+        finally:
+            _stopped.set()
+            watcher.join()
+
+
+def _watch() -> None:
+    show = _on_terminal if sys.stderr.isatty() and sys.stdout.isatty() else _in_lines
+    show()
+
+
+def _in_lines() -> None:
+    while not _stopped.wait(0.2):
+        with _lock:
+            work = _stack[-1] if _stack else None
+            if work is None or time.monotonic() - work.heard < (EVERY_SECONDS if work.told else FIRST_SECONDS):
+                continue
+            work.heard, work.told = time.monotonic(), True
+            line = work.line()
+        click.echo(line, err=True)
+
+
+_CLEAR = "\r\x1b[2K"
+
+
+def _on_terminal() -> None:
+    """Show the line in place, with a bar; it is wiped off whenever something else was printed or all is done."""
+    shown = False
+    while not _stopped.wait(0.2):
+        with _lock:
+            work = _stack[-1] if _stack else None
+            due = work is not None and time.monotonic() - work.heard >= FIRST_SECONDS
+            text = f"{_bar(work)}{work.line()}" if work is not None and due else ""
+        if text or shown:
+            click.echo(_CLEAR + text, err=True, nl=False)
+        shown = bool(text)
+    if shown:
+        click.echo(_CLEAR, err=True, nl=False)
+
+
+_WIDTH = 20
+
+
+def _bar(work: _Work) -> str:
+    if not work.total:
+        return ""
+    full = _WIDTH * work.done // work.total
+    return f"[{'#' * full}{'.' * (_WIDTH - full)}] "

@@ -1,0 +1,61 @@
+"""What is silent for two seconds says what it does, and goes on saying it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+SLOW = """
+import sys, time
+from pypto_op import speaking
+speaking.FIRST_SECONDS, speaking.EVERY_SECONDS = {first}, {every}
+with speaking.aloud("outer"):
+    {body}
+print("result")
+"""
+
+
+def run(body: str, first: float = 0.3, every: float = 0.3) -> tuple[str, list[str]]:
+    text = SLOW.format(body=body, first=first, every=every)
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=60, check=True)
+    return done.stdout, done.stderr.splitlines()
+
+
+def test_silence_is_broken_again_and_again() -> None:
+    out, lines = run("time.sleep(2.5)")
+    assert out == "result\n", "standard output holds results only"
+    assert len(lines) >= 2 and all(line.startswith("pypto-op: outer, ") and "s so far" in line for line in lines)
+
+
+def test_what_is_short_says_nothing() -> None:
+    assert run("pass", first=5.0)[1] == []
+
+
+def test_the_innermost_work_speaks_and_says_what_is_left() -> None:
+    _, lines = run("""
+    with speaking.doing("inner"):
+        speaking.now("judging", 3, 10)
+        time.sleep(1.5)
+    time.sleep(1.5)
+""")
+    assert "judging" in lines[0] and "7 of 10 left" in lines[0]
+    assert "outer" in lines[-1]
+
+
+def test_a_line_of_progress_counts_as_speech() -> None:
+    _, lines = run(
+        """
+    for _ in range(10):
+        time.sleep(0.2)
+        speaking.heard()
+""",
+        first=1.5,
+    )
+    assert lines == []
+
+
+def test_the_end_of_a_failing_command_leaves_no_thread() -> None:
+    text = "import threading\nfrom pypto_op import speaking\n"
+    text += "try:\n    with speaking.aloud('x'):\n        raise KeyError\nexcept KeyError:\n    print(threading.active_count())\n"
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == "1\n"
