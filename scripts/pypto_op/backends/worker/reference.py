@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
-import os
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -15,6 +14,7 @@ from typing import Any
 
 import torch
 
+from pypto_op.backends import cores
 from pypto_op.backends.wire import read_values
 from pypto_op.backends.worker.alone import Alone
 from pypto_op.backends.worker.closure import Closure
@@ -24,8 +24,6 @@ from pypto_op.backends.worker.loading import Failure, failure_of, load_module
 from pypto_op.backends.worker.on_device import MadeOnDevice
 from pypto_op.backends.worker.outputs import leaves_of, structure_of
 from pypto_op.vocabulary import Loader, Outcome
-
-_THREADS = 4
 
 
 class Reference:
@@ -39,7 +37,7 @@ class Reference:
         self._closure = Closure(document["enclosure"]["scratch"])
         self._closure.install()
         self._loaded_by: dict[Loader, dict[str, str]] = {loader: {} for loader in (Loader.GOLDEN, Loader.INPUTS)}
-        torch.set_num_threads(min(_THREADS, os.cpu_count() or 1))
+        cores.share_among_references()
         self._loaded: dict[tuple[str, str], ModuleType] = {}
         alone = document.get("alone")
         self._alone = Alone(alone, document["enclosure"]["scratch"]) if alone else None
