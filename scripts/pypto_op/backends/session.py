@@ -120,7 +120,7 @@ class WorkerSession:
         try:
             _hand_over(stems[0], inputs)
             answer = self._exchange(conversation, message, stems)
-            result = _result_of(answer)
+            result = result_of(answer)
             self._note_loaded(answer)
         except (Ended, Overdue, OverMemory, Forged) as loss:
             answer = {}
@@ -350,7 +350,7 @@ def _outcome(word: object) -> Outcome:
         return Outcome.CRASHED
 
 
-def _result_of(answer: dict[str, Any]) -> RunResult:
+def result_of(answer: dict[str, Any]) -> RunResult:
     """Build a result from a worker's answer; every field is checked, since a candidate may have had a hand in it."""
     try:
         cost = answer.get("cost")

@@ -44,6 +44,7 @@ class Reference:
         self._answers = {
             "make_inputs": lambda message: self._make_inputs(Path(message["file"]), message["case"]),
             "golden": self._golden,
+            "goldens": self._goldens,
             "conditions": self._conditions,
             "stress": self._stress,
             "call": self._call,
@@ -160,6 +161,20 @@ class Reference:
         structure, leaves = structure_of(returned), _leaves(returned, name, file)
         mutated = [i for i, value in enumerate(values) if _version(value) != before[i]]
         return [leaf.detach().contiguous() for leaf in leaves], {"structure": structure, "mutated_inputs": mutated}
+
+    def _goldens(self, message: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+        """Call a golden in several ways; `told` has the facts of each, and how many of the values are its own."""
+        values: list[Any] = []
+        told: list[dict[str, Any]] = []
+        for way in message["ways"]:
+            try:
+                found, facts = self._golden({**message, **way})
+                facts = {"outcome": str(Outcome.OK), "detail": "", **facts}
+            except Failure as failure:
+                found, facts = [], {"outcome": str(failure.outcome), "detail": failure.detail}
+            told.append({**facts, "count": len(found)})
+            values += found
+        return values, {"told": told}
 
     def _module(self, file: Path) -> ModuleType:
         try:
