@@ -9,7 +9,6 @@ import torch
 from tests.judge.judging import sim_problem
 
 from pypto_op.backends.answers import Answers
-from pypto_op.backends.base import Limits
 from pypto_op.backends.reference import ReferenceSession
 from pypto_op.vocabulary import Outcome
 from pypto_op.workspace import OpWorkspace
@@ -148,9 +147,15 @@ def test_a_failure_is_not_kept_and_one_way_that_fails_spoils_no_other(op):
 
 
 def test_what_is_lost_together_is_answered_alone(op):
-    """Several calls share one time limit, which each of them may need for itself."""
-    op.golden.write_text("import time\n\ndef op_golden(x):\n    time.sleep(2.0)\n    return x + 1\n")
-    with ReferenceSession(op, limits=Limits(case_seconds=9.0)) as session:
+    """A call may need for itself what several share: the time of one message, the memory of one process."""
+    op.golden.write_text(
+        "import os\n\nCALLS = []\n\ndef op_golden(x):\n    CALLS.append(1)\n    if len(CALLS) > 3:\n        os._exit(3)\n"
+        "    return x + 1\n"
+    )
+    ways = [{"twin": name} for name in ("reversed", "tiled", "pairwise", "sequential", "golden")]
+    with Counting(op) as session:
         answers, x = opened(op, session), torch.ones(3)
-        answers.prepare([x], [{"twin": name} for name in ("reversed", "tiled", "pairwise", "sequential", "golden")])
-        assert answers.ask([x], twin="tiled").outcome is Outcome.OK
+        answers.prepare([x], ways)
+        assert session.asked == 1
+        assert answers.ask([x], **ways[1]).outcome is Outcome.OK
+        assert session.asked == 2
