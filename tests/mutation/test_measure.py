@@ -202,3 +202,23 @@ def test_a_kernel_with_helpers_is_measured_too(tmp_path: Path) -> None:
     answer = mutate(ws.root, "--operators", "operand_order")
     assert answer.report is not None, answer.stderr
     assert answer.report["killed"] >= 1 and answer.report["survived"] == 0
+
+
+def test_all_cases_are_asked_about_a_mutant_when_somebody_wants_it(tmp_path):
+    ws = place("sum_diff", tmp_path, cases=CASES)
+    answer = mutate(ws.root, "--operators", "operand_order", "--all-cases", "--no-likeness")
+    assert answer.code == 0 and answer.report is not None
+    killed = [mutant for mutant in answer.report["mutants"] if mutant["status"] == "killed"]
+    names = [row["id"] for row in answer.report["by_case"]]
+    assert killed and set(names) >= {"tile", "ragged"}
+    for mutant in killed:
+        assert mutant["killed_by"] in mutant["killers"] and mutant["cases_asked"] == len(names)
+    assert any(len(mutant["killers"]) > 1 for mutant in killed)
+    for row in answer.report["by_case"]:
+        assert row["kills"] == sum(row["id"] in mutant["killers"] for mutant in killed)
+
+
+def test_the_time_budget_covers_the_kernels_own_run_but_for_one_mutant_of_each_job(tmp_path):
+    ws = place("sum_diff", tmp_path, cases=CASES)
+    report = mutate(ws.root, "--seconds", "0.01", "--no-likeness").report
+    assert report is not None and len(report["mutants"]) == 2 == report["limit"]

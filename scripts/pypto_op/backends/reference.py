@@ -8,7 +8,7 @@ stands alone: it gets a process in which nothing else of the workspace is or can
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from pypto_op import self_contained
 from pypto_op.backends import sim
 from pypto_op.backends.base import DEFAULT_LIMITS, Limits, RunResult
-from pypto_op.backends.session import Plan, WorkerSession, enclosure_document, hidden_from_candidates
+from pypto_op.backends.session import Plan, WorkerSession, enclosure_document, hidden_from_candidates, result_of
 from pypto_op.errors import ContractError
 from pypto_op.vocabulary import Outcome
 from pypto_op.workspace import OpWorkspace
@@ -108,11 +108,32 @@ class ReferenceSession:
         """
         message = {"call": "golden", "file": str(file), "function": function, "float64": float64, "twin": twin, "probe": probe}
         result, answer = self._ask(message, inputs, Path(file))
-        if result.outcome is Outcome.OK:
-            found, ways = list(answer["values"]), int(answer.get("ways", 1))
-            each = len(found) // ways
-            result.outputs, *result.others = [found[n * each : (n + 1) * each] for n in range(ways)]
-        return result
+        return _with_outputs(result, answer, list(answer["values"])) if result.outcome is Outcome.OK else result
+
+    def goldens(
+        self, inputs: Sequence[Value], ways: Sequence[Mapping[str, Any]], *, function: str, file: Path
+    ) -> list[RunResult]:
+        """Call a golden in several ways, with one message.
+
+        Args:
+            inputs: its positional arguments; each call gets copies.
+            ways: keywords of `golden`, one mapping for each call.
+            function: its name.
+            file: the file that defines it.
+
+        Returns:
+            One result per way; [] when all were lost together, since the process ended or the time of one call was over.
+        """
+        plain = {"float64": False, "twin": None, "probe": None}
+        message = {"call": "goldens", "file": str(file), "function": function, "ways": [{**plain, **way} for way in ways]}
+        result, answer = self._ask(message, inputs, Path(file))
+        if result.outcome is not Outcome.OK:
+            return []
+        found, values = [], list(answer["values"])
+        for told in answer["told"]:
+            own, values = values[: told["count"]], values[told["count"] :]
+            found.append(_with_outputs(result_of(told), told, own))
+        return found
 
     def conditions(
         self, inputs: Sequence[Value], *, function: str, file: Path, expression: str | None = None, quantile: float = 0.5
@@ -187,3 +208,11 @@ class ReferenceSession:
         files = [*self._workspace.root.glob("*.py"), *self._workspace.modules_dir.glob("*.py")]
         hidden = dict.fromkeys([*hidden_from_candidates(self._workspace), *files])
         return [path for path in hidden if Path(os.path.realpath(path)) != self._alone]
+
+
+def _with_outputs(result: RunResult, told: Mapping[str, Any], values: list[Any]) -> RunResult:
+    """Return a result with the outputs, and the other answers that are as right, of those that came with it."""
+    ways = int(told.get("ways", 1))
+    each = len(values) // ways
+    result.outputs, *result.others = [values[n * each : (n + 1) * each] for n in range(ways)]
+    return result

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from pypto_op.backends import debris, processes, pypto_log
 from pypto_op.backends.base import Buffer, Limits, RunResult
 from pypto_op.backends.conversation import Conversation, Ended, Overdue, OverMemory
+from pypto_op.backends.cores import leave_to_workers
 from pypto_op.backends.endings import classify
 from pypto_op.backends.launcher import Launched
 from pypto_op.backends.wire import read_values, remove_values, write_values
@@ -82,6 +83,7 @@ class WorkerSession:
 
     def __init__(self, plan: Plan, workspace: OpWorkspace, limits: Limits, file_name: str) -> None:
         self.plan, self.workspace, self.limits, self.file_name = plan, workspace, limits, file_name
+        leave_to_workers()
         self.scratch = _make_scratch(workspace)
         self._numbers = itertools.count()
         self._conversation: Conversation | None = None
@@ -118,7 +120,7 @@ class WorkerSession:
         try:
             _hand_over(stems[0], inputs)
             answer = self._exchange(conversation, message, stems)
-            result = _result_of(answer)
+            result = result_of(answer)
             self._note_loaded(answer)
         except (Ended, Overdue, OverMemory, Forged) as loss:
             answer = {}
@@ -348,7 +350,7 @@ def _outcome(word: object) -> Outcome:
         return Outcome.CRASHED
 
 
-def _result_of(answer: dict[str, Any]) -> RunResult:
+def result_of(answer: dict[str, Any]) -> RunResult:
     """Build a result from a worker's answer; every field is checked, since a candidate may have had a hand in it."""
     try:
         cost = answer.get("cost")

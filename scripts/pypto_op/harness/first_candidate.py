@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from pypto_op.backends.answers import Answers
 from pypto_op.backends.base import RunResult
 from pypto_op.backends.reference import ReferenceSession
 from pypto_op.errors import ContractError
@@ -22,7 +23,7 @@ from pypto_op.judge.inputs import DEFAULT_SEED, checks_precision, with_seed
 from pypto_op.judge.records import TrialVerdict
 from pypto_op.judge.verdict import judge_run
 from pypto_op.policy import Policy
-from pypto_op.twins.natural import natural_share
+from pypto_op.twins.natural import WORST, natural_share
 from pypto_op.twins.reordering import GOLDEN, TWINS
 from pypto_op.vocabulary import Outcome, Status
 from pypto_op.workspace import OpWorkspace
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 _FURTHER_SEEDS = 2
 _STRIDE = 1_000_003
+_TRUTH = {"float64": True}
 
 
 @dataclass(frozen=True)
@@ -61,10 +63,11 @@ class FirstCandidate:
     def __init__(self, session: ReferenceSession, ws: OpWorkspace, policy: Policy) -> None:
         self.session, self.ws, self.policy = session, ws, policy
         self.barrier = Barrier(ws.golden, ws.golden)
+        self.answers = Answers(session, function=ws.golden_name(), file=ws.golden)
 
     def golden(self, inputs: Sequence[Value], **how: Any) -> RunResult:
-        """Run the golden; see `ReferenceSession.golden`."""
-        return self.session.golden(inputs, function=self.ws.golden_name(), file=self.ws.golden, **how)
+        """Run the golden, or take what it has answered; see `ReferenceSession.golden`."""
+        return self.answers.ask(inputs, **how)
 
     def natural_share(self, case: Mapping[str, Any], inputs: Sequence[Value], native: RunResult) -> float:
         """Return how much of a case's tolerance honest rounding takes, the worst of several seeds.
@@ -77,6 +80,8 @@ class FirstCandidate:
         policy = policy_of_case(self.policy, case)
         if not checks_precision(case):
             return 0.0
+        if not policy.needs_twins:
+            self.answers.prepare(inputs, [_TRUTH, *({"twin": name} for name in TWINS if name != GOLDEN)])
         draws = [(inputs, native), *self._further(case)]
         return max(natural_share(lambda **how: self.golden(given, **how), answer, policy) for given, answer in draws)  # noqa: B023
 
@@ -87,6 +92,7 @@ class FirstCandidate:
                 inputs = [value for _, value in self.session.make_inputs(with_seed(case, own + further * _STRIDE))]
             except ContractError:
                 continue  # what the case's own seed shows decides; `--self-test` asks another seed too
+            self.answers.prepare(inputs, [{}, _TRUTH, {"twin": WORST}])
             answer = self.golden(inputs)
             if answer.outcome is Outcome.OK:
                 yield inputs, answer

@@ -24,6 +24,7 @@ from pypto_op.judge.references import ReferenceLoss, References
 from pypto_op.judge.runner import Plan
 from pypto_op.judge.subject import Subject, resolve
 from pypto_op.mutation import sabotage
+from pypto_op.mutation.cases import earlier, keep, table
 from pypto_op.mutation.hunt import Fate, Hunt, Range, Result, ScratchWorkspace
 from pypto_op.mutation.likeness import Likeness, Prober
 from pypto_op.mutation.mutants import Mutant, in_turns, make_mutants
@@ -42,6 +43,7 @@ DEFAULT_SEED = 20_260_131
 """Second seed of precision cases, and seed of samples: fixed, so that a score can be had again."""
 
 Progress = Callable[[Mutant, Result, int], None]
+Note = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,9 @@ class Wish:
         case: only this case.
         timeout: longest time of one run, in seconds; None: from the unchanged kernel's.
         likeness: compare survivors with the kernel, bit by bit.
-        seconds: begin no further mutant after so long; those that were tried are a random sample. None: try all.
+        seconds: begin no further mutant so long after the beginning, the kernel's own run included, but for the first one of
+            each job; those that were tried are a random sample. None: try all.
+        all_cases: ask every case about each mutant that one has killed.
     """
 
     operators: Sequence[str] | None = None
@@ -71,15 +75,19 @@ class Wish:
     timeout: float | None = None
     likeness: bool = True
     seconds: float | None = None
+    all_cases: bool = False
 
 
-def measure(workspace: OpWorkspace, wish: Wish, progress: Progress | None = None) -> dict[str, Any]:
+def measure(
+    workspace: OpWorkspace, wish: Wish, progress: Progress | None = None, note: Note = lambda words: None
+) -> dict[str, Any]:
     """Mutate an operator's kernel and run its suite against each mutant.
 
     Args:
         workspace: the operator; its implementation must pass its own suite.
         wish: what to measure.
         progress: called with each mutant, what became of it, and the number of mutants.
+        note: told, in words, what is being done before there are mutants to tell of.
 
     Returns:
         The report, JSON-ready.
@@ -89,13 +97,13 @@ def measure(workspace: OpWorkspace, wish: Wish, progress: Progress | None = None
         InfraError: this machine cannot run kernels with numbers.
     """
     with ExitStack() as stack:
-        campaign = _Campaign(workspace, wish, stack)
+        campaign = _Campaign(workspace, wish, stack, note)
         return campaign.run(progress)
 
 
 class _Campaign:
-    def __init__(self, workspace: OpWorkspace, wish: Wish, stack: ExitStack) -> None:
-        self._wish, self._started, self._workspace = wish, time.monotonic(), workspace
+    def __init__(self, workspace: OpWorkspace, wish: Wish, stack: ExitStack, note: Note) -> None:
+        self._wish, self._started, self._workspace, self._note = wish, time.monotonic(), workspace, note
         self._cpu = cpu_seconds()
         operators = select(wish.operators)
         contract = self._contract = load_contract(workspace)
@@ -132,20 +140,23 @@ class _Campaign:
         stack.callback(references.close)
         self._barrier = Barrier(subject.golden, subject.impl)
         self._range = Range(subject, own, backend, Limits(case_seconds=wish.timeout or 120.0), self._barrier)
+        note(f"the golden answers {len(cases)} cases")
         self._order = Order(make_trials(plan, references))
-        self._cases = len(cases)
+        self._order.remember(earlier(workspace))
+        self._cases = cases
         self._prober = Prober(plan, contract.cases, references, self._barrier)
         self._stopped = False
-        self._hunting = self._started
 
     def run(self, progress: Progress | None) -> dict[str, Any]:
         self._baseline()
+        self._note("a kernel that computes nothing runs")
         sabotaged = [self._sabotage(kind) for kind in sabotage.KINDS]
+        self._note(f"{len(self._mutants)} mutants")
         found: dict[str, tuple[Result, Likeness | None, float]] = {}
-        self._hunting = time.monotonic()
         executor = ThreadPoolExecutor(max_workers=self._wish.jobs, thread_name_prefix="mutant")
         try:
-            futures = {executor.submit(self._one, mutant): mutant for mutant in self._mutants}
+            first = {mutant.id for mutant in self._mutants[: self._wish.jobs]}
+            futures = {executor.submit(self._one, mutant, mutant.id in first): mutant for mutant in self._mutants}
             for future in as_completed(futures):
                 mutant = futures[future]
                 outcome = future.result()
@@ -157,12 +168,14 @@ class _Campaign:
         finally:
             self._stopped = True  # an interrupt must not wait for the mutants that are under way
             executor.shutdown(wait=True, cancel_futures=True)
+            keep(self._workspace, self._order.seen())
         return self._report(found, sabotaged)
 
     def _baseline(self) -> None:
         """Run the unchanged kernel: it must pass, and it tells what a trial costs."""
         with self._range.open("unchanged", self._program.source) as session:
-            for trial in self._order.trials:
+            for number, trial in enumerate(self._order.trials, 1):
+                self._note(f"the unchanged kernel runs trial {number} of {len(self._order.trials)}")
                 begun = time.monotonic()
                 run = session.run(trial.case, trial.inputs)
                 trial.seconds, trial.outputs = time.monotonic() - begun, run.outputs
@@ -179,10 +192,10 @@ class _Campaign:
             limits = replace(self._range.limits, case_seconds=max(10.0, 20.0 * slowest))
             self._range = replace(self._range, limits=limits)
 
-    def _one(self, mutant: Mutant) -> tuple[Result, Likeness | None, float] | None:
-        """Hunt one mutant; None when the time was over before it began."""
+    def _one(self, mutant: Mutant, first: bool) -> tuple[Result, Likeness | None, float] | None:
+        """Hunt one mutant; None when the time was over before it began, but for the `first` ones: a slow kernel gets some."""
         begun = time.monotonic()
-        if self._wish.seconds is not None and begun - self._hunting > self._wish.seconds:
+        if not first and self._wish.seconds is not None and begun - self._started > self._wish.seconds:
             return None
         likeness = None
         with self._range.open(mutant.id, mutant.source) as session:
@@ -190,6 +203,8 @@ class _Campaign:
             result = pursuit.run(spare=self._wish.likeness)
             if result.fate is Fate.SURVIVED and result.differing:
                 result = pursuit.run()
+            if result.fate is Fate.KILLED and self._wish.all_cases:
+                result = pursuit.killers(result)
             if result.fate is Fate.SURVIVED and self._wish.likeness and not self._stopped:
                 kernel = partial(self._range.open, "kernel", self._program.source)
                 likeness = self._prober.compare(session, kernel, result.trials, result.differing)
@@ -243,8 +258,9 @@ class _Campaign:
             "limit": self._wish.limit if len(found) == len(self._mutants) else len(found),
             "only": list(self._wish.only) if self._wish.only is not None else None,
             "likeness": self._wish.likeness,
-            "cases": self._cases,
+            "cases": len(self._cases),
             "kills_by_case": _kills_by_case(found),
+            "by_case": table(self._cases, [result for result, _, _ in found.values()]),
             "trials": len(trials),
             "seed": self._wish.seed,
             "jobs": self._wish.jobs,
@@ -296,6 +312,8 @@ def _entry(mutant: Mutant, result: Result, likeness: Likeness | None, seconds: f
         "detail": result.detail,
         "killed_by": result.case,
         "seed": result.seed,
+        "killers": list(result.killers) if result.asked else None,
+        "cases_asked": result.asked or None,
         "trials": result.trials,
         "seconds": round(seconds, 3),
     }

@@ -29,8 +29,12 @@ def _names(context: click.Context, option: click.Parameter, text: str | None) ->
 @click.option("--case", metavar="ID", help="Only this case.")
 @click.option("--timeout", type=click.FloatRange(min=0.1), metavar="SECONDS", help="Longest time for one run of a mutant.")
 @click.option(
-    "--seconds", type=click.FloatRange(min=0), metavar="N", help="Begin no mutant after N seconds; default 360; 0: try all."
+    "--seconds",
+    type=click.FloatRange(min=0),
+    metavar="N",
+    help="Begin no mutant N seconds after the start; default 360; 0: try all.",
 )
+@click.option("--all-cases", is_flag=True, help="Ask every case about each mutant: how many kill it, not only the first.")
 @click.option("--no-likeness", is_flag=True, help="Do not compare survivors with the kernel, bit by bit.")
 @click.option("--list", "list_only", is_flag=True, help="Print the mutation operators and stop.")
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
@@ -68,10 +72,12 @@ def mutate(op_dir: Path, as_json: bool, list_only: bool, **wanted: Any) -> int:
         case=wanted["case"],
         timeout=wanted["timeout"],
         likeness=not wanted["no_likeness"],
+        all_cases=wanted["all_cases"],
         seconds=(DEFAULT_SECONDS if wanted["seconds"] is None else wanted["seconds"]) or None,
     )
     console = Console(stderr=as_json, highlight=False)
-    report = measure(OpWorkspace.at(op_dir), wish, display.Progress(console))
+    with display.Progress(console) as progress:
+        report = measure(OpWorkspace.at(op_dir), wish, progress, progress.note)
     if as_json:
         click.echo(json.dumps(report, indent=1))
     else:

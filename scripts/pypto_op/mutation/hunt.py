@@ -6,7 +6,7 @@ import os
 import shutil
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
 
@@ -25,6 +25,9 @@ from pypto_op.workspace import OpWorkspace
 
 PROBES = 5
 """A mutant that fails to run in so many trials of different cases, and runs in none, is no kernel: it is invalid."""
+
+_MOST_LOSSES = 3
+"""Lost processes after which a mutant is not asked about further cases."""
 
 
 class Fate(str, Enum):
@@ -51,6 +54,8 @@ class Result:
         seed: of that trial.
         trials: how many trials were run.
         differing: in how many of them a survivor gave other bits than the kernel.
+        killers: every case that kills it, in the order of the suite, where each was asked (`Hunt.killers`).
+        asked: how many cases were asked for that; 0: only the first killer is known.
     """
 
     fate: Fate
@@ -60,6 +65,8 @@ class Result:
     seed: int | None = None
     trials: int = 0
     differing: int = 0
+    killers: tuple[str, ...] = ()
+    asked: int = 0
 
 
 class ScratchWorkspace(OpWorkspace):
@@ -176,6 +183,27 @@ class Hunt:
             else:
                 self._differing += 1
         return self._result()
+
+    def killers(self, killed: Result) -> Result:
+        """Ask every other case too, and return the result with all that kill; only for a mutant that was killed.
+
+        One that takes its process along is given up after a few, since each may cost a time-out: `asked` tells.
+        """
+        trials, found = self._order.trials, {killed.case}
+        found |= {trials[index].case for index, _ in self._failed}
+        asked, lost = {trials[index].case for index in self._tried}, 0
+        for index, trial in enumerate(trials):
+            if index in self._tried or trial.case in found:
+                continue
+            if self._stopped() or lost == _MOST_LOSSES:
+                break
+            verdict = trial.judge(self._session.run(trial.case, trial.inputs), self._barrier)
+            asked.add(trial.case)
+            lost += verdict.status is Status.ERROR and verdict.reasons[0] in PROCESS_LOSSES
+            if verdict.status is not Status.PASS:
+                found.add(trial.case)
+        cases = dict.fromkeys(trial.case for trial in trials)
+        return replace(killed, killers=tuple(case for case in cases if case in found), asked=len(asked))
 
     def _result(self) -> Result:
         if not self._failed:

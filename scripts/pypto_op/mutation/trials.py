@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
     from pypto_op.backends.base import RunResult, Value
 
+_MOST_REMEMBERED = 8
+"""Mutants that an earlier campaign counts for: enough to begin with, few enough to be overruled."""
+
 
 @dataclass
 class Trial:
@@ -75,6 +78,22 @@ class Order:
         with self._lock:
             left = [i for i in range(len(self.trials)) if i not in tried]
             return max(left, key=lambda i: self.trials[i].worth, default=None)
+
+    def remember(self, kills: Mapping[str, Sequence[int]]) -> None:
+        """Begin with what earlier campaigns saw: case -> (mutants that it killed, mutants that it was tried on)."""
+        for trial in self.trials:
+            killed, tried = kills.get(trial.case, (0, 0))
+            if tried:
+                trial.runs = min(tried, _MOST_REMEMBERED)
+                trial.kills = round(trial.runs * killed / tried)
+
+    def seen(self) -> dict[str, tuple[int, int]]:
+        """Return what `remember` takes, of this campaign and of what it began with."""
+        found: dict[str, tuple[int, int]] = {}
+        for trial in self.trials:
+            kills, runs = found.get(trial.case, (0, 0))
+            found[trial.case] = (kills + trial.kills, runs + trial.runs)
+        return found
 
     def learn(self, index: int, killed: bool) -> None:
         """Remember how a trial went."""

@@ -9,14 +9,20 @@ What is patched, all of it in `pypto.frontend.parser.entry.JitCallableWrapper`:
 - `_setup_verify_data`: host tensors are handed to the calculator as they are;
 - `__call__`: arguments are checked against the declared shapes and dtypes by pypto's own check, which is off by
   default; an argument of another dtype would be read as if it had the declared one.
+
+And `pypto.cond` is told where it stands, by the arguments that it has for that: to find out by itself, it describes every
+frame of the stack, which is a third of a call of a kernel with two conditions.
 """
 
 from __future__ import annotations
 
 import ctypes
+import functools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from pypto_op.backends.worker import askers
 
 
 def load_before_pypto(cost_model_switch: Path | None) -> None:
@@ -81,6 +87,19 @@ def simulate(*, numeric: bool) -> None:
     wrapper._set_config_option = set_options_then_ours
     wrapper._setup_verify_data = staticmethod(hand_over)
     wrapper.__call__ = checked_call
+    pypto.cond = _placed(pypto.cond)
+
+
+def _placed(cond: Callable[..., Any]) -> Callable[..., Any]:
+    """Return `pypto.cond` with the place of its caller in the place of none: file and line, as it would find them itself."""
+
+    @functools.wraps(cond)
+    def placed(scalar: Any, file: str | None = None, lineno: int | None = None) -> Any:
+        if file is None and lineno is None:
+            file, lineno = askers.place_of_caller()
+        return cond(scalar, file, lineno)
+
+    return placed
 
 
 def record_launches(around: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
-import os
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -15,6 +14,7 @@ from typing import Any
 
 import torch
 
+from pypto_op.backends import cores
 from pypto_op.backends.wire import read_values
 from pypto_op.backends.worker.alone import Alone
 from pypto_op.backends.worker.closure import Closure
@@ -24,8 +24,6 @@ from pypto_op.backends.worker.loading import Failure, failure_of, load_module
 from pypto_op.backends.worker.on_device import MadeOnDevice
 from pypto_op.backends.worker.outputs import leaves_of, structure_of
 from pypto_op.vocabulary import Loader, Outcome
-
-_THREADS = 4
 
 
 class Reference:
@@ -39,13 +37,14 @@ class Reference:
         self._closure = Closure(document["enclosure"]["scratch"])
         self._closure.install()
         self._loaded_by: dict[Loader, dict[str, str]] = {loader: {} for loader in (Loader.GOLDEN, Loader.INPUTS)}
-        torch.set_num_threads(min(_THREADS, os.cpu_count() or 1))
+        cores.share_among_references()
         self._loaded: dict[tuple[str, str], ModuleType] = {}
         alone = document.get("alone")
         self._alone = Alone(alone, document["enclosure"]["scratch"]) if alone else None
         self._answers = {
             "make_inputs": lambda message: self._make_inputs(Path(message["file"]), message["case"]),
             "golden": self._golden,
+            "goldens": self._goldens,
             "conditions": self._conditions,
             "stress": self._stress,
             "call": self._call,
@@ -162,6 +161,20 @@ class Reference:
         structure, leaves = structure_of(returned), _leaves(returned, name, file)
         mutated = [i for i, value in enumerate(values) if _version(value) != before[i]]
         return [leaf.detach().contiguous() for leaf in leaves], {"structure": structure, "mutated_inputs": mutated}
+
+    def _goldens(self, message: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+        """Call a golden in several ways; `told` has the facts of each, and how many of the values are its own."""
+        values: list[Any] = []
+        told: list[dict[str, Any]] = []
+        for way in message["ways"]:
+            try:
+                found, facts = self._golden({**message, **way})
+                facts = {"outcome": str(Outcome.OK), "detail": "", **facts}
+            except Failure as failure:
+                found, facts = [], {"outcome": str(failure.outcome), "detail": failure.detail}
+            told.append({**facts, "count": len(found)})
+            values += found
+        return values, {"told": told}
 
     def _module(self, file: Path) -> ModuleType:
         try:

@@ -1,0 +1,45 @@
+"""Who computes on how many threads, and where a condition of a kernel is said to stand."""
+
+from __future__ import annotations
+
+import inspect
+import os
+
+import pytest
+import torch
+
+from pypto_op.backends import cores
+from pypto_op.backends.worker import askers
+from pypto_op.backends.worker.pypto_hooks import _placed
+
+
+@pytest.fixture(autouse=True)
+def _as_before():
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
+
+
+def test_the_judge_leaves_the_cores_to_its_workers():
+    torch.set_num_threads(3)
+    cores.leave_to_workers()
+    assert torch.get_num_threads() == 1
+
+
+@pytest.mark.parametrize(("cpus", "threads"), [(None, 1), (1, 1), (2, 1), (4, 2), (8, 4), (64, 4)])
+def test_a_reference_takes_half_of_the_cores_at_most_four(monkeypatch, cpus, threads):
+    monkeypatch.setattr(os, "cpu_count", lambda: cpus)
+    cores.share_among_references()
+    assert torch.get_num_threads() == threads
+
+
+def test_a_condition_stands_where_pypto_would_find_it_and_a_place_that_is_given_stays():
+    def cond(scalar: int, file: str | None, lineno: int | None) -> tuple[str | None, int | None]:
+        return file, lineno
+
+    placed = _placed(cond)
+    here = inspect.stack()[0]
+    assert placed(1) == (here.filename, here.lineno + 1)
+    assert placed(1, "kernel.py", 7) == ("kernel.py", 7)
+    assert placed(1, file="kernel.py") == ("kernel.py", None)  # pypto refuses one without the other
+    assert not askers.BUSY.on
