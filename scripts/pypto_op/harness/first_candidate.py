@@ -17,7 +17,7 @@ from pypto_op.errors import ContractError
 from pypto_op.harness.power import Power, power
 from pypto_op.judge.barrier import Barrier
 from pypto_op.judge.contract import policy_of_case
-from pypto_op.judge.expectation import Expectation, Reference
+from pypto_op.judge.expectation import Expectation, Reference, ways_of
 from pypto_op.judge.inputs import DEFAULT_SEED, checks_precision, with_seed
 from pypto_op.judge.records import TrialVerdict
 from pypto_op.judge.verdict import judge_run
@@ -143,8 +143,7 @@ class Draw:
     def _reference(self) -> Reference:
         exact = self._run(float64=True)
         twins = {name: self._run(twin=name) if name != GOLDEN else self._native for name in self._policy.twins}
-        others = [exact.outputs, *exact.others] if exact.others else []
-        return Reference(self._native, exact if twins else None, twins, others=lambda: others)
+        return Reference(self._native, exact if twins else None, twins, ways=lambda: ways_of(exact))
 
     def _run(self, **how: Any) -> RunResult:
         return self._first.golden(list(self._inputs.values()), **how)
