@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pypto_op.harness.evaluation import runner_text
 from pypto_op.judge import adversarial, planted_faults
-from pypto_op.policy import get_policy
+from pypto_op.judge.planted_faults import Planted
+from pypto_op.policy import Policy, get_policy
 from pypto_op.workspace import OpWorkspace
 
+from ..twins.honest_forms import Judge
 from .judging import place, verify
 
 pytestmark = pytest.mark.sim
@@ -110,16 +113,17 @@ def test_each_check_fires(ws: OpWorkspace, fault: str) -> None:
     assert rows[name]["status"] == "FAIL" and words in rows[name]["detail"], rows
 
 
-def test_a_tolerance_that_honest_rounding_exceeds_is_a_warning_with_its_remedy(ws: OpWorkspace) -> None:
+def test_a_tolerance_that_refuses_the_golden_in_another_order_fails_with_its_remedy(ws: OpWorkspace) -> None:
     plain, cancelling = "return x * x + y", "return (x * x).sum(-1, keepdim=True) - 32 + y"
     _edit("chain_golden.py", plain, cancelling)(ws)
-    rows = checks(ws)[1]
-    detail = rows["natural_error"]["detail"]
-    assert rows["natural_error"]["status"] == "PASS" and detail.startswith("warning") and "L5_17 (" in detail, rows
+    _suite(lambda cases: [case.update(atol=1e-9, rtol=1e-9) for case in cases])(ws)
+    code, rows = checks(ws)
+    detail = rows["honest_orders"]["detail"]
+    assert code == 2 and "the golden itself, adding up as" in detail and "case L2_" in detail and '"twin@2"' in detail, rows
+    assert rows["natural_error"]["detail"].startswith("warning")
     _suite(lambda cases: [case.update(policy="twin@2") for case in cases])(ws)
-    assert "warning" not in checks(ws)[1]["natural_error"]["detail"]
-    _edit("chain_golden.py", cancelling, plain)(ws)
-    assert "without need, so the tolerance holds too: L2" in checks(ws)[1]["natural_error"]["detail"]
+    code, rows = checks(ws)
+    assert code == 0 and "warning" not in rows["natural_error"]["detail"], rows
 
 
 def test_a_golden_that_never_ends_is_found_in_bounded_time(ws: OpWorkspace) -> None:
@@ -134,33 +138,38 @@ def test_no_value_of_a_golden_gets_out(ws: OpWorkspace) -> None:
     assert "secret" not in told.stdout + told.stderr
 
 
-def test_planted_faults_are_seen() -> None:
+def plant(golden: Callable[..., Any], policy: Policy, *values: Any, judge: Callable[..., bool] | None = None) -> Planted:
+    """Plant faults into a golden's answer under the real rule, or under another judge."""
+    real = Judge(golden, values, policy)
+    far = planted_faults.far_of(real.reference, [policy])
+    return planted_faults.plant(real.reference.native.outputs, judge or (lambda wrong: not real.takes(wrong)), far)
+
+
+def golden_of_three(x: Any, y: Any, n: Any) -> Any:
+    return (x.unsqueeze(-1) * 3).sum(-1), x + y, n + 1
+
+
+@pytest.mark.parametrize("policy", ["allclose@1", "twin@2"])
+def test_planted_faults_are_seen_under_the_policy_itself(policy: str) -> None:
     import torch
 
     torch.manual_seed(1)
-    outputs = [torch.randn(5, 4), torch.randn(5, 4), torch.randint(0, 9, (5,))]
-    planted = planted_faults.plant(outputs, get_policy("allclose@1"))
+    planted = plant(golden_of_three, get_policy(policy), torch.randn(5, 4), torch.randn(5, 4), torch.randint(0, 9, (5,)))
     assert planted.missed == ()
     kinds = {fault for fault, _ in planted.seen}
     assert kinds >= {*planted_faults.NEEDED, "a dropped output", "swapped with output 0", "another dtype", "reversed rows"}
 
 
-def test_a_fault_that_a_tolerance_hides_is_not_called_one_and_a_comparison_that_errs_is_told(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_fault_that_a_tolerance_hides_is_not_called_one_and_a_judge_that_errs_is_told() -> None:
     import torch
 
-    outputs = [torch.linspace(1.0, 2.0, 6).reshape(3, 2)]
+    values = [torch.linspace(1.0, 2.0, 6).reshape(3, 2)]
     blind = get_policy({"name": "allclose", "version": 1, "atol": 1e3, "rtol": 0.0})
-    planted = planted_faults.plant(outputs, blind)
+    planted = plant(lambda x: x * 1, blind, *values)
     assert not {fault for fault, _ in planted.seen} & set(planted_faults.NEEDED)
-
-    class Agreeable:
-        all_close = True
-
-    monkeypatch.setattr(planted_faults, "compare_leaves", lambda *_, **__: Agreeable())
-    missed = planted_faults.plant(outputs, get_policy("allclose@1")).missed
-    assert "twice as large (output 0)" in missed and "another dtype (output 0)" in missed
+    for policy in ("allclose@1", "twin@2"):
+        missed = plant(lambda x: x * 1, get_policy(policy), *values, judge=lambda wrong: False).missed
+        assert "twice as large (output 0)" in missed and "another dtype (output 0)" in missed
 
 
 def test_the_sanitiser_takes_a_key_away_at_any_depth() -> None:

@@ -246,3 +246,34 @@ def test_however_a_golden_says_it_the_rounding_stays(cast: Any) -> None:
         judge = Judge(golden, two(1), policy)
         assert judge.takes(ROUNDED_RIGHT["half"])
         assert not judge.takes(ROUNDED_WRONG["left out"])
+
+
+def cancelled(x: torch.Tensor, w: torch.Tensor) -> Any:
+    """Terms that cancel over the real numbers: what is left is the golden's rounding."""
+    y = x.float() @ w.float()
+    return (y * 1.1 + y * 0.7 - y * 1.8).half(), y
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=str)
+def test_zeros_pass_where_the_golden_is_noise_and_nowhere_else(policy: Any) -> None:
+    judge = Judge(cancelled, two(3), policy)
+    noise_, y = judge.reference.native.outputs
+    assert bool(noise_.any()), "the golden does not answer zeros itself"
+    assert judge.takes([torch.zeros_like(noise_), y])
+    assert not judge.takes([noise_, torch.zeros_like(y)])
+    assert not judge.takes([torch.full_like(noise_, torch.nan), y])
+    assert not judge.takes([torch.ones_like(noise_), y])
+    small = Judge(lambda x: x.float() * 1e-6, two(3)[:1], policy)
+    assert not small.takes([torch.zeros(32, 96)]), "small, but no noise"
+
+
+def test_a_right_kernel_beyond_a_tight_tolerance_is_a_near_miss_and_a_wrong_one_is_not() -> None:
+    tight = get_policy({"name": "allclose", "atol": 2e-6, "rtol": 1e-7})
+    flags = []
+    for seed in SEEDS:
+        judge = Judge(lambda x, w: x.float() @ w.float(), two(seed), tight)
+        verdict = judge(product)
+        flags += [verdict.near_miss] if not verdict.near_miss or verdict.reasons else []
+        assert not judge(lambda x, w: product(x, w) * 1.001).near_miss
+        assert not judge(lambda x, w: product(x.roll(1, 0), w)).near_miss
+    assert len(flags) > 10 and all(flags)

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pypto_op.backends.base import RunResult
 from pypto_op.compare import Comparison, compare_leaves
 from pypto_op.comparison.noise import zero_is_as_right
 from pypto_op.judge.reasons import place_in
 from pypto_op.policy import Policy
-from pypto_op.twins.natural import MOST
+from pypto_op.twins.natural import MOST, WORST
 from pypto_op.twins.orders import ORDERS
+from pypto_op.twins.reordering import GOLDEN, TWINS
 from pypto_op.twins.ties import nearest, shifted
 from pypto_op.vocabulary import Outcome
 
 if TYPE_CHECKING:
     import torch
+
+    from pypto_op.judge.contract import Contract
 
     Outputs = Sequence[torch.Tensor]
 
@@ -145,6 +148,14 @@ class Reference:
             result = compare_leaves(outputs, expected, names=names, policy=policy)
         return result, expected, twins
 
+    def honest(self, place: int) -> Iterator[torch.Tensor]:
+        """Yield one output of honest runs of the golden: in other orders of addition, the worst first, and in float64."""
+        names = (WORST, *(name for name in TWINS if name not in (WORST, GOLDEN)))
+        for run in map(self.reordered, names) if self.reordered else self.twins.values():
+            if run.outcome is Outcome.OK and len(run.outputs) == len(self.native.outputs):
+                yield run.outputs[place]
+        yield from (way[place] for way in self.ways()[:1])
+
     def problem(self) -> str | None:
         """Say what is wrong with the golden, in words that hold no value of it; None when it answered."""
         for how, run in self._named().items():
@@ -164,4 +175,16 @@ def _of_form(outputs: Outputs, expected: Outputs) -> bool:
     """Whether outputs have the number, shapes and dtypes that are expected, so that a nearer answer could mend them."""
     return len(outputs) == len(expected) and all(
         mine.shape == other.shape and mine.dtype == other.dtype for mine, other in zip(outputs, expected, strict=True)
+    )
+
+
+def expectation_of(contract: Contract, case: Mapping[str, Any], phase: int | None = None) -> Expectation:
+    """Return what a precision case expects of a run of the operator, or of its first `phase` modules."""
+    return Expectation(
+        contract.leaf_names(phase),
+        contract.input_names,
+        contract.policy_for(case),
+        precision=True,
+        natural=contract.natural_policy_for(case),
+        behind=contract.tolerance_behind(case),
     )
