@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from twins.honest_forms import Judge
 
 from pypto_op.harness.evaluation import runner_text
 from pypto_op.judge import adversarial, planted_faults
@@ -15,7 +16,6 @@ from pypto_op.judge.planted_faults import Planted
 from pypto_op.policy import Policy, get_policy
 from pypto_op.workspace import OpWorkspace
 
-from ..twins.honest_forms import Judge
 from .judging import place, verify
 
 pytestmark = pytest.mark.sim

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
@@ -28,11 +29,11 @@ def leaves(returned: Any) -> list[torch.Tensor]:
     return [leaf.detach().contiguous() for leaf in leaves_of(returned)]
 
 
-def runner(golden: Function, values: Sequence[torch.Tensor]) -> Callable[..., RunResult]:
+def runner(golden: Function, values: Sequence[Any]) -> Callable[..., RunResult]:
     """Return what answers as `ReferenceSession.golden` does."""
 
     def run(*, float64: bool = False, twin: str | None = None) -> RunResult:
-        given = [value.clone() for value in values]
+        given = copy.deepcopy(list(values))
         if float64:
             found, facts = truths(golden, given, Path("op_golden.py"))
             each = len(found) // facts["ways"]
@@ -47,7 +48,7 @@ def runner(golden: Function, values: Sequence[torch.Tensor]) -> Callable[..., Ru
 class Judge:
     """One golden on one draw of inputs, under one policy."""
 
-    def __init__(self, golden: Function, values: Sequence[torch.Tensor], policy: Policy) -> None:
+    def __init__(self, golden: Function, values: Sequence[Any], policy: Policy) -> None:
         self.run, self.values = runner(golden, values), values
         names = [f"out{i}" for i in range(len(self.run().outputs))]
         self.expectation = Expectation(names, [], policy, precision=True)

@@ -140,7 +140,7 @@ def test_nan_is_never_the_nearer_answer() -> None:
     assert torch.equal(nearest(torch.tensor([5.0, 2.0]), [usual, other])[:1], torch.tensor([1.0]))
 
 
-def test_a_twin_beyond_a_tie_keeps_its_own_rounding_only() -> None:
+def test_a_twin_keeps_the_rounding_that_no_tie_explains() -> None:
     truth, beyond = torch.zeros(4, dtype=torch.float64), torch.ones(4, dtype=torch.float64)
-    twin = torch.tensor([1.001, 0.001, 1.0, 0.0])
-    assert torch.allclose(shifted(twin, [truth, beyond], truth), torch.tensor([0.001, 0.001, 0.0, 0.0]), atol=1e-6)
+    twin = torch.tensor([1.001, 0.001, 1.0, -0.001])
+    assert torch.allclose(shifted(twin, [truth, beyond], truth), torch.tensor([0.001, 0.0, 0.0, -0.001]), atol=1e-6)
