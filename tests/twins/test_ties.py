@@ -10,12 +10,12 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pypto_op.backends.worker.reference import _truths
+from pypto_op.backends.worker.reference import truths
 from pypto_op.twins.ties import nearest, shifted
 
 
 def ways(golden: Any, *values: Any) -> list[list[torch.Tensor]]:
-    found, facts = _truths(golden, list(values), Path("op_golden.py"))
+    found, facts = truths(golden, list(values), Path("op_golden.py"))
     each = len(found) // facts["ways"]
     return [found[n * each : (n + 1) * each] for n in range(facts["ways"])]
 
@@ -31,12 +31,20 @@ def quantised(x: torch.Tensor, residual: torch.Tensor) -> tuple[torch.Tensor, to
     return h, torch.clamp(torch.round(y / scale), -128, 127).to(torch.int8), scale
 
 
+def quantised_without_the_rounding(x: torch.Tensor, residual: torch.Tensor) -> torch.Tensor:
+    h = x.float() + residual.float()
+    y = h * torch.rsqrt(h.square().mean(-1, keepdim=True) + 1e-6)
+    return torch.clamp(torch.round(y / (y.abs().amax(-1, keepdim=True) / 127.0)), -128, 127).to(torch.int8)
+
+
 def test_a_16_bit_rounding_that_is_used_further_stays_in_the_truth() -> None:
     x, residual = noise(64, 256).half(), noise(64, 256, seed=1).half()
     native = quantised(x, residual)
-    exact, plain, *_ = ways(quantised, x, residual)
+    exact, *others = ways(quantised, x, residual)
     assert int((exact[1] != native[1]).sum()) <= 2
-    assert int((plain[1] != native[1]).sum()) > 20, "without the rounding whole steps differ"
+    plain = quantised_without_the_rounding(x, residual)
+    missed = nearest(plain, [native[1], exact[1], *(way[1] for way in others)]) != plain
+    assert int(missed.sum()) > 20, "without the rounding whole steps differ"
     h = exact[0]
     assert torch.equal(h, x.double() + residual.double()), "an output's own last rounding is not taken"
 
@@ -118,16 +126,13 @@ def test_writing_into_a_16_bit_buffer_rounds(form: str) -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 10**6), st.sampled_from([torch.float32, torch.float16, torch.int8]))
-def test_the_nearest_answer_is_an_answer(seed: int, dtype: torch.dtype) -> None:
+def test_the_nearest_lies_between_the_answers(seed: int, dtype: torch.dtype) -> None:
     draw = torch.Generator().manual_seed(seed)
     actual, *answers = [(torch.randn(7, 5, generator=draw) * 3).to(dtype) for _ in range(4)]
-    chosen = nearest(actual, answers)
-    stacked = torch.stack(answers)
-    assert bool((stacked == chosen).any(0).all())
-    if dtype.is_floating_point:
-        assert torch.equal((chosen - actual).abs(), (stacked - actual).abs().amin(0))
-    else:
-        assert torch.equal(chosen == actual, (stacked == actual).any(0))
+    chosen, stacked = nearest(actual, answers), torch.stack(answers)
+    assert bool(((stacked.amin(0) <= chosen) & (chosen <= stacked.amax(0))).all())
+    inside = (stacked.amin(0) <= actual) & (actual <= stacked.amax(0))
+    assert torch.equal(chosen == actual, inside) if dtype.is_floating_point else not bool(((chosen == actual) & ~inside).any())
 
 
 def test_nan_is_never_the_nearer_answer() -> None:
@@ -135,7 +140,7 @@ def test_nan_is_never_the_nearer_answer() -> None:
     assert torch.equal(nearest(torch.tensor([5.0, 2.0]), [usual, other])[:1], torch.tensor([1.0]))
 
 
-def test_a_twin_beyond_a_tie_keeps_its_own_rounding_only() -> None:
+def test_a_twin_keeps_the_rounding_that_no_tie_explains() -> None:
     truth, beyond = torch.zeros(4, dtype=torch.float64), torch.ones(4, dtype=torch.float64)
-    twin = torch.tensor([1.001, 0.001, 1.0, 0.0])
-    assert torch.allclose(shifted(twin, [truth, beyond], truth), torch.tensor([0.001, 0.001, 0.0, 0.0]), atol=1e-6)
+    twin = torch.tensor([1.001, 0.001, 1.0, -0.001])
+    assert torch.allclose(shifted(twin, [truth, beyond], truth), torch.tensor([0.001, 0.0, 0.0, -0.001]), atol=1e-6)

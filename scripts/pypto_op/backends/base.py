@@ -101,8 +101,7 @@ class RunResult:
         changed_results: positions of the output leaves of this or an earlier call that changed after it had returned.
         results_kept: somebody still holds the memory of an earlier call's result.
         launched: kernel launches in its process so far.
-        others: of a golden in float64, its outputs where it rounds nothing on the way, and where values near a tie fall on
-            the other side.
+        others: of a golden in float64, its outputs where values near a tie fall on another side of it.
     """
 
     outcome: Outcome

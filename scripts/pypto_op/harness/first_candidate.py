@@ -7,8 +7,7 @@ seed that nobody knew. The same judge says what the case can tell apart (`power`
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
 from pypto_op.backends.answers import Answers
@@ -19,11 +18,12 @@ from pypto_op.harness.power import Power, power
 from pypto_op.judge.barrier import Barrier
 from pypto_op.judge.contract import policy_of_case
 from pypto_op.judge.expectation import Expectation, Reference
+from pypto_op.judge.golden_candidate import Refusal, judged, refusal
 from pypto_op.judge.inputs import DEFAULT_SEED, checks_precision, with_seed
 from pypto_op.judge.records import TrialVerdict
-from pypto_op.judge.verdict import judge_run
+from pypto_op.judge.references import answered
 from pypto_op.policy import Policy
-from pypto_op.twins.natural import WORST, natural_share
+from pypto_op.twins.natural import natural_share
 from pypto_op.twins.reordering import GOLDEN, TWINS
 from pypto_op.vocabulary import Outcome, Status
 from pypto_op.workspace import OpWorkspace
@@ -35,20 +35,8 @@ if TYPE_CHECKING:
 
 _FURTHER_SEEDS = 2
 _STRIDE = 1_000_003
-_TRUTH = {"float64": True}
-
-
-@dataclass(frozen=True)
-class Refusal:
-    """An honest order of the golden that a case refuses.
-
-    Attributes:
-        sentence: which one, and why.
-        of_whole_numbers: an output of whole numbers differs, which no policy of rounding errors mends.
-    """
-
-    sentence: str
-    of_whole_numbers: bool
+_WAYS: Sequence[Mapping[str, Any]] = ({"float64": True}, *({"twin": name} for name in TWINS if name != GOLDEN))
+"""Every way in which a case may ask the golden: in one message."""
 
 
 class FirstCandidate:
@@ -80,19 +68,19 @@ class FirstCandidate:
         policy = policy_of_case(self.policy, case)
         if not checks_precision(case):
             return 0.0
-        if not policy.needs_twins:
-            self.answers.prepare(inputs, [_TRUTH, *({"twin": name} for name in TWINS if name != GOLDEN)])
-        draws = [(inputs, native), *self._further(case)]
+        self.answers.prepare(inputs, _WAYS)
+        draws = [(inputs, native), *self.further(case)]
         return max(natural_share(lambda **how: self.golden(given, **how), answer, policy) for given, answer in draws)  # noqa: B023
 
-    def _further(self, case: Mapping[str, Any]) -> Iterator[tuple[Sequence[Value], RunResult]]:
+    def further(self, case: Mapping[str, Any]) -> Iterator[tuple[Sequence[Value], RunResult]]:
+        """Yield the inputs of further seeds and what the golden answers on them; none where it does not."""
         own = int(case.get("seed", DEFAULT_SEED))
         for further in range(1, _FURTHER_SEEDS + 1):
             try:
                 inputs = [value for _, value in self.session.make_inputs(with_seed(case, own + further * _STRIDE))]
             except ContractError:
                 continue  # what the case's own seed shows decides; `--self-test` asks another seed too
-            self.answers.prepare(inputs, [{}, _TRUTH, {"twin": WORST}])
+            self.answers.prepare(inputs, [{}, *_WAYS])
             answer = self.golden(inputs)
             if answer.outcome is Outcome.OK:
                 yield inputs, answer
@@ -109,26 +97,21 @@ class Draw:
     """
 
     def __init__(self, first: FirstCandidate, case: Mapping[str, Any], inputs: Mapping[str, Value], native: RunResult) -> None:
-        self._first, self._inputs, self._native = first, inputs, native
+        self._first, self._case, self._inputs, self._native = first, case, inputs, native
         self._policy = policy_of_case(first.policy, case)
         names = [f"output {number}" for number in range(1, len(native.outputs) + 1)]
         self._expectation = Expectation(names, [], self._policy, precision=True)
 
     def refusal(self) -> Refusal | None:
-        """Return which honest order of the golden the case refuses; None where it takes each.
+        """Return which honest order of the golden the case refuses, on its own seed or on another; None where it takes each."""
+        found = self._refusal()
+        for inputs, native in self._first.further(self._case) if found is None else ():
+            named = dict(zip(self._inputs, inputs, strict=True))
+            found = found or Draw(self._first, self._case, named, native)._refusal()
+        return found
 
-        A case with a twin policy takes what the twins do by its nature, so there nothing is run.
-        """
-        for name in TWINS if not self._policy.needs_twins else ():
-            run = self._run(twin=name) if name != GOLDEN else self._native
-            verdict = self._judged(run)
-            if verdict.status is not Status.PASS:
-                names, outputs = self._expectation.names, self._native.outputs
-                whole = [
-                    not leaf.is_floating_point() for own, leaf in zip(names, outputs, strict=True) if own in verdict.bad_outputs
-                ]
-                return Refusal(f"the golden itself, run as {name}, is refused: {verdict.summary}", any(whole))
-        return None
+    def _refusal(self) -> Refusal | None:
+        return refusal(lambda name: self._run(twin=name), self._reference, self._expectation, self._first.barrier)
 
     def power(self) -> Power:
         """Return what the case can tell apart."""
@@ -138,7 +121,7 @@ class Draw:
             return answer.outputs if answer.outcome is Outcome.OK else None
 
         def times(outputs: Sequence[torch.Tensor]) -> float:
-            verdict = self._judged(RunResult(Outcome.OK, outputs=list(outputs)))
+            verdict = self._judged(outputs)
             if verdict.status is Status.PASS:
                 return 0.0
             return max((float(leaf["max_violation"] or 1.0) for leaf in verdict.per_tensor if not leaf["all_close"]), default=1.0)
@@ -147,14 +130,10 @@ class Draw:
 
     @cached_property
     def _reference(self) -> Reference:
-        exact = self._run(float64=True)
-        twins = {name: self._run(twin=name) if name != GOLDEN else self._native for name in self._policy.twins}
-        others = [exact.outputs, *exact.others] if exact.others else []
-        return Reference(self._native, exact if twins else None, twins, others=lambda: others)
+        return answered(cache(lambda **how: self._run(**how)), self._expectation, self._native)
 
     def _run(self, **how: Any) -> RunResult:
         return self._first.golden(list(self._inputs.values()), **how)
 
-    def _judged(self, run: RunResult) -> TrialVerdict:
-        candidate = RunResult(run.outcome, run.detail, list(run.outputs), launches=1, outputs_from_kernel=True)
-        return judge_run(candidate, self._reference, self._expectation, seed=0, barrier=self._first.barrier, secrets=())
+    def _judged(self, outputs: Sequence[torch.Tensor]) -> TrialVerdict:
+        return judged(outputs, self._reference, self._expectation, self._first.barrier)

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pypto_op.backends.base import RunResult
 from pypto_op.compare import Comparison, compare_leaves
+from pypto_op.comparison.noise import zero_is_as_right
 from pypto_op.judge.reasons import place_in
 from pypto_op.policy import Policy
-from pypto_op.twins.natural import MOST
+from pypto_op.twins.natural import MOST, WORST
+from pypto_op.twins.orders import ORDERS
+from pypto_op.twins.reordering import GOLDEN, TWINS
 from pypto_op.twins.ties import nearest, shifted
 from pypto_op.vocabulary import Outcome
 
 if TYPE_CHECKING:
     import torch
+
+    from pypto_op.judge.contract import Contract
 
     Outputs = Sequence[torch.Tensor]
 
@@ -66,8 +71,9 @@ class Reference:
         twins: the golden as each honest twin (`pypto_op.twins`), by name, where a policy wants them.
         condition: how badly the golden's sums cancel on these inputs, where the case wants them to.
         natural_share: how much of the tolerance behind a named policy honest rounding takes (`twins.natural`).
-        others: gives the answers that are as right as `native`, where values lie near ties (`RunResult.others`); asked only
-            when an output is not close.
+        ways: gives the golden in float64, then the answers that are as right where values lie near ties (`ways_of`); asked
+            only when an output is not close, () where the golden does not run so.
+        reordered: gives an honest twin by name, where somebody asks how far honest code drifts (`near_miss`).
     """
 
     native: RunResult
@@ -75,7 +81,8 @@ class Reference:
     twins: Mapping[str, RunResult] = field(default_factory=dict)
     condition: float | None = None
     natural_share: float = 0.0
-    others: Callable[[], Sequence[Sequence[torch.Tensor]]] = tuple
+    ways: Callable[[], Sequence[Sequence[torch.Tensor]]] = tuple
+    reordered: Callable[[str], RunResult] | None = None
 
     def runs(self) -> list[RunResult]:
         """Return every run of the golden."""
@@ -97,18 +104,38 @@ class Reference:
         if len(outputs) != len(native):
             return native, None
         if not policy.needs_twins or self.exact is None:
-            ways = self.others() if near else ()
-            answers = [(own, *(way[i] for way in ways)) for i, own in enumerate(native)]
-            return [nearest(mine, own) for mine, own in zip(outputs, answers, strict=True)], None
+            return self._near(outputs) if near else native, None
         ways = [self.exact.outputs, *self.exact.others]
         expected, twins = [], [list(self.twins[name].outputs) for name in policy.twins]
         for i, (mine, own) in enumerate(zip(outputs, native, strict=True)):
             right = [way[i] for way in ways]
             # A whole number is what the golden says, or what it says beyond a tie.
-            expected.append(nearest(mine, right if own.is_floating_point() else [own, *right]))
+            answers = right if own.is_floating_point() else [own, *right, *(peers[i] for peers in twins)]
+            expected.append(nearest(mine, self._with_zero(mine, own, right[0], answers)))
             for peers in twins if self.exact.others else ():
                 peers[i] = shifted(peers[i], right, expected[i])
         return expected, [tuple(peers) for peers in twins]
+
+    def _near(self, outputs: Outputs) -> Outputs:
+        """Return, per output, the nearest of the right answers in the golden's own dtypes."""
+        ways, expected = self.ways(), []
+        for i, (mine, own) in enumerate(zip(outputs, self.native.outputs, strict=True)):
+            # Without a tie the golden in float64 is no second answer: that would double the tolerance.
+            answers = [own, *(way[i] for way in ways if len(ways) > 1 or not own.is_floating_point())]
+            found = nearest(mine, self._with_zero(mine, own, ways[0][i], answers) if ways else answers)
+            if not own.is_floating_point() and bool((found != mine).any()):
+                found = nearest(mine, [*answers, *(run.outputs[i] for run in self._orders())])
+            expected.append(found)
+        return expected
+
+    def _orders(self) -> list[RunResult]:
+        """Return the golden in other orders of addition; a whole number that one of them crosses a tie to is right."""
+        runs = [self.reordered(name) for name in ORDERS] if self.reordered else list(self.twins.values())
+        return [run for run in runs if run.outcome is Outcome.OK and len(run.outputs) == len(self.native.outputs)]
+
+    @staticmethod
+    def _with_zero(mine: torch.Tensor, own: torch.Tensor, exact: torch.Tensor, answers: list[torch.Tensor]) -> list[torch.Tensor]:
+        return [*answers, exact.new_zeros(exact.shape)] if zero_is_as_right(mine, own, exact) else answers
 
     def compared(
         self, policy: Policy, outputs: Outputs, names: Sequence[str]
@@ -116,10 +143,18 @@ class Reference:
         """Compare outputs under a policy; return the comparison, and what it was made with (`expected`)."""
         expected, twins = self.expected(policy, outputs)
         result = compare_leaves(outputs, expected, names=names, policy=policy, twins=twins)
-        if not result.all_close and twins is None and self.others():
+        if not result.all_close and twins is None and _of_form(outputs, expected) and self.ways():
             expected, _ = self.expected(policy, outputs, near=True)
             result = compare_leaves(outputs, expected, names=names, policy=policy)
         return result, expected, twins
+
+    def honest(self, place: int) -> Iterator[torch.Tensor]:
+        """Yield one output of honest runs of the golden: in other orders of addition, the worst first, and in float64."""
+        names = (WORST, *(name for name in TWINS if name not in (WORST, GOLDEN)))
+        for run in map(self.reordered, names) if self.reordered else self.twins.values():
+            if run.outcome is Outcome.OK and len(run.outputs) == len(self.native.outputs):
+                yield run.outputs[place]
+        yield from (way[place] for way in self.ways()[:1])
 
     def problem(self) -> str | None:
         """Say what is wrong with the golden, in words that hold no value of it; None when it answered."""
@@ -129,3 +164,27 @@ class Reference:
             if run.mutated_inputs:
                 return "it changes its own inputs"
         return None if self.native.outputs else "it returned no tensor"
+
+
+def ways_of(exact: RunResult) -> list[list[torch.Tensor]]:
+    """Return a golden's answer in float64 and those that are as right where values lie near ties, [] where it has none."""
+    return [exact.outputs, *exact.others] if exact.outcome is Outcome.OK else []
+
+
+def _of_form(outputs: Outputs, expected: Outputs) -> bool:
+    """Whether outputs have the number, shapes and dtypes that are expected, so that a nearer answer could mend them."""
+    return len(outputs) == len(expected) and all(
+        mine.shape == other.shape and mine.dtype == other.dtype for mine, other in zip(outputs, expected, strict=True)
+    )
+
+
+def expectation_of(contract: Contract, case: Mapping[str, Any], phase: int | None = None) -> Expectation:
+    """Return what a precision case expects of a run of the operator, or of its first `phase` modules."""
+    return Expectation(
+        contract.leaf_names(phase),
+        contract.input_names,
+        contract.policy_for(case),
+        precision=True,
+        natural=contract.natural_policy_for(case),
+        behind=contract.tolerance_behind(case),
+    )

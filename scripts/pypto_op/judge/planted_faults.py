@@ -8,15 +8,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pypto_op.compare import compare_leaves
 from pypto_op.judge import adversarial
 from pypto_op.judge.barrier import Barrier
-from pypto_op.policy import Policy, get_policy
+from pypto_op.policy import Policy
 
 if TYPE_CHECKING:
     import torch
 
+    from pypto_op.judge.expectation import Reference
+
     Leaves = Sequence[torch.Tensor]
+    Refuses = Callable[[Sequence[torch.Tensor]], bool]
+    Far = Callable[[torch.Tensor, int], bool]
 
 
 NEEDED = ("all zero", "twice as large", "a lost last row")
@@ -29,33 +32,31 @@ class Planted:
 
     Attributes:
         seen: (fault, output) pairs that the comparison refused.
-        missed: those that it took for right, in words; "the golden itself" where it refuses that.
+        missed: those that it took for right, in words.
     """
 
     seen: frozenset[tuple[str, int]]
     missed: tuple[str, ...]
 
 
-def plant(outputs: Leaves, policy: Policy) -> Planted:
-    """Plant faults into a golden's outputs and compare.
+def plant(outputs: Leaves, refuses: Refuses, far: Far) -> Planted:
+    """Plant faults into a golden's outputs and judge them.
 
     Args:
         outputs: the golden's, of one case.
-        policy: the tolerance of the case; in the place of a twin policy, whose truth is not at hand, the fixed one.
+        refuses: whether the judge, under the case's own policies, refuses some outputs.
+        far: whether an output (by its place) is so wrong that it must be refused, told by other means than the judge's.
     """
-    rule = get_policy("allclose@1") if policy.needs_twins else policy
-    names = [f"out{i}" for i in range(len(outputs))]
-    escaped = [] if compare_leaves(list(outputs), outputs, names=names, policy=rule).all_close else ["the golden itself"]
-    seen = set()
-    for fault, place, wrong in _faults(outputs, rule):
-        if compare_leaves(wrong, outputs, names=names, policy=rule).all_close:
-            escaped.append(f"{fault} (output {place})")
-        else:
+    escaped, seen = [], set()
+    for fault, place, wrong in _faults(outputs, far):
+        if refuses(wrong):
             seen.add((fault, place))
+        else:
+            escaped.append(f"{fault} (output {place})")
     return Planted(frozenset(seen), tuple(escaped))
 
 
-def _faults(outputs: Leaves, rule: Policy) -> Iterator[tuple[str, int, list[torch.Tensor]]]:
+def _faults(outputs: Leaves, far: Far) -> Iterator[tuple[str, int, list[torch.Tensor]]]:
     """Yield faults that are worth the name: the reverse of a constant, say, is none."""
     if len(outputs) > 1:
         yield "a dropped output", len(outputs) - 1, list(outputs[:-1])
@@ -67,26 +68,51 @@ def _faults(outputs: Leaves, rule: Policy) -> Iterator[tuple[str, int, list[torc
                 yield name, i, [*outputs[:i], wrong, *outputs[i + 1 :]]
         for name, make in _OF_VALUE.items():
             wrong = make(output)
-            if wrong is not None and _is_far(wrong, output, rule):
+            if wrong is not None and far(wrong, i):
                 yield name, i, [*outputs[:i], wrong, *outputs[i + 1 :]]
         for j in range(i):
             other = outputs[j]
-            if other.shape == output.shape and other.dtype == output.dtype and _is_far(other, output, rule):
+            if other.shape == output.shape and other.dtype == output.dtype and far(other, i):
                 swapped = list(outputs)
                 swapped[i], swapped[j] = swapped[j], swapped[i]
                 yield f"swapped with output {j}", i, swapped
 
 
-def _is_far(wrong: torch.Tensor, output: torch.Tensor, rule: Policy) -> bool:
-    """Whether some element is off by more than twice what the tolerance allows, told by the textbook formula."""
-    import torch
+def far_of(reference: Reference, policies: Sequence[Policy]) -> Far:
+    """Return what tells by textbook formulas that an element is off by more than twice what every policy allows.
 
-    if not output.is_floating_point():
-        return not torch.equal(wrong, output)
-    numbers = rule.for_dtype(str(output.dtype).removeprefix("torch."))
-    atol, rtol = float(numbers.get("atol", 0.0)), float(numbers.get("rtol", numbers.get("mare", 0.0)))
-    off, size = (wrong.double() - output.double()).abs(), output.double().abs()
-    return bool((off > _CLEARLY * (atol + rtol * size)).any())
+    Args:
+        reference: the golden's answer, with its twins where a policy wants them.
+        policies: those that must hold; an output that one of them must refuse is far.
+    """
+
+    def far(wrong: torch.Tensor, place: int) -> bool:
+        import torch
+
+        output = reference.native.outputs[place]
+        if not output.is_floating_point():
+            return not torch.equal(wrong, output)
+        return any(bool((_off(wrong, output) > _CLEARLY * _room(reference, policy, place)).any()) for policy in policies)
+
+    return far
+
+
+def _off(one: torch.Tensor, two: torch.Tensor) -> torch.Tensor:
+    return (one.double() - two.double()).abs()
+
+
+def _room(reference: Reference, policy: Policy, place: int) -> torch.Tensor:
+    """Return how much a policy allows at each element; a twin policy a factor of the worst honest error, beside a floor."""
+    output = reference.native.outputs[place]
+    numbers = policy.for_dtype(str(output.dtype).removeprefix("torch."))
+    if not policy.needs_twins or reference.exact is None:
+        atol, rtol = float(numbers.get("atol", 0.0)), float(numbers.get("rtol", numbers.get("mare", 0.0)))
+        return atol + rtol * output.double().abs()
+    truth = reference.exact.outputs[place].double()
+    size = truth.abs().clamp(min=float(numbers["clamp"]) * float(truth[truth.isfinite()].abs().max() if truth.numel() else 0.0))
+    worst = max((_off(run.outputs[place], truth) / size).nan_to_num(0.0).max() for run in reference.twins.values())
+    limit = max(float(policy.as_dict()["factor"]["mare"]) * float(worst), float(numbers["floor"]["mare"]))
+    return limit * size + _off(output, truth)
 
 
 _CLEARLY = 2.0

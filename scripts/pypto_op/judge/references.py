@@ -14,15 +14,13 @@ from pypto_op.backends.reference import ReferenceSession
 from pypto_op.errors import ContractError
 from pypto_op.judge import inspection
 from pypto_op.judge.calling import positions
-from pypto_op.judge.expectation import Expectation, Reference
+from pypto_op.judge.expectation import Expectation, Reference, ways_of
 from pypto_op.judge.inputs import checks_precision, stress_of
 from pypto_op.twins.natural import WORST, share_taken
 from pypto_op.twins.reordering import GOLDEN
 from pypto_op.vocabulary import Outcome
 
 if TYPE_CHECKING:
-    import torch
-
     from pypto_op.backends.base import Value
     from pypto_op.judge.runner import Plan
 
@@ -62,7 +60,9 @@ def answered(golden: Callable[..., RunResult], expectation: Expectation, native:
     if native.outcome is not Outcome.OK:
         return Reference(native)
     if not wanted:
-        return Reference(native, others=cache(lambda: _answers(golden(float64=True))))
+        return Reference(
+            native, ways=cache(lambda: ways_of(golden(float64=True))), reordered=cache(lambda name: golden(twin=name))
+        )
     exact = golden(float64=True)
     twins = {"golden": native}
     for name in wanted:
@@ -72,7 +72,7 @@ def answered(golden: Callable[..., RunResult], expectation: Expectation, native:
     if behind is not None and not behind.needs_twins:
         share = share_taken([exact, *(twins[name] for name in (WORST,) if name in twins)], native, behind)
     # Behind a named policy stands a tolerance, and its comparison is with the golden as it stands.
-    return Reference(native, exact, twins, natural_share=share, others=lambda: _answers(exact))
+    return Reference(native, exact, twins, natural_share=share, ways=lambda: ways_of(exact))
 
 
 class References:
@@ -173,7 +173,3 @@ class References:
         if result.outcome in _LOSSES:
             self._loss.note(f"it ended with: {result.outcome}")
         return result
-
-
-def _answers(exact: RunResult) -> list[list[torch.Tensor]]:
-    return [exact.outputs, *exact.others] if exact.outcome is Outcome.OK and exact.others else []

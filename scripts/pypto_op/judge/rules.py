@@ -16,7 +16,7 @@ from pypto_op.backends.base import RunResult
 from pypto_op.backends.reference import ReferenceSession
 from pypto_op.errors import ContractError
 from pypto_op.judge.contract import Contract, load_contract
-from pypto_op.judge.expectation import Expectation
+from pypto_op.judge.expectation import expectation_of
 from pypto_op.judge.references import answered
 from pypto_op.policy import Policy
 from pypto_op.vocabulary import Outcome
@@ -65,14 +65,7 @@ def rules(
         InfraError: a twin is needed, and its process cannot run here.
     """
     ws, contract = _contract(str(Path(op_dir).resolve()))
-    expectation = Expectation(
-        contract.leaf_names(phase),
-        contract.input_names,
-        contract.policy_for(case),
-        precision=True,
-        natural=contract.natural_policy_for(case),
-        behind=contract.tolerance_behind(case),
-    )
+    expectation = expectation_of(contract, case, phase)
     native = RunResult(Outcome.OK, outputs=[leaf.detach().cpu() for leaf in expected])
     file = ws.golden if phase is None else ws.module_golden(phase)
     with ReferenceSession(ws) as session:  # starts its process when it is first asked

@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from pypto_op.backends.base import Limits
@@ -20,20 +20,26 @@ from pypto_op.backends.reference import ReferenceSession
 from pypto_op.documents import interfaces as interfaces_document
 from pypto_op.documents import suite as suite_document
 from pypto_op.errors import ContractError, PyptoOpError
-from pypto_op.judge import adversarial, cancellation, planted_faults, variety
+from pypto_op.judge import adversarial, cancellation, golden_candidate, planted_faults, variety
+from pypto_op.judge.barrier import Barrier
 from pypto_op.judge.calling import positions, used_inputs
 from pypto_op.judge.compose import compose
 from pypto_op.judge.contract import Contract, load_contract
+from pypto_op.judge.expectation import Reference, expectation_of
 from pypto_op.judge.inputs import checks_precision, digest, fresh_seed
 from pypto_op.judge.reasons import place_in
+from pypto_op.judge.references import answered
 from pypto_op.judge.variety import Variety
 from pypto_op.state.deliverables import harness_hashes
 from pypto_op.twins.natural import MOST, NATURAL, natural_share
+from pypto_op.twins.reordering import TWINS
 from pypto_op.vocabulary import ExitCode, Outcome, Status
 from pypto_op.workspace import OpWorkspace
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    import torch
 
     from pypto_op.backends.base import RunResult, Value
 
@@ -49,6 +55,7 @@ class _Known:
     contract: Contract | None = None
     inputs: dict[str, list[Value]] = field(default_factory=dict)
     answers: dict[str, RunResult] = field(default_factory=dict)
+    references: dict[str, Reference] = field(default_factory=dict)
     fresh: int = field(default_factory=fresh_seed)
     """A second seed that nobody can have written inputs for."""
 
@@ -231,19 +238,60 @@ def _returns_contract(contract: Contract, case: Mapping[str, Any], answer: RunRe
             )
 
 
+def _honest(known: _Known) -> str:
+    """Judge the golden in the candidate's place, under each case's real policies, on its seed and on a fresh one."""
+    contract, suite = known.sound, known.suite or known.ws.suite
+    barrier, count = Barrier(known.ws.golden, known.ws.golden), 0
+    for case in contract.cases:
+        if case["id"] not in known.answers:
+            raise ContractError("not judged, since the golden is broken")
+        if not checks_precision(case):
+            continue
+        expectation = expectation_of(contract, case)
+        for seed in (None, known.fresh):
+            golden, native = _asked(known, case, seed)
+            reference = answered(golden, expectation, native)
+            where = f"case {case['id']}" + (f", seed {seed}" if seed is not None else "")
+            if (problem := reference.problem()) is not None:
+                raise ContractError(problem, file=known.ws.golden, where=where, remedy="mend the golden")
+            found = golden_candidate.refusal(lambda name: golden(twin=name), reference, expectation, barrier)  # noqa: B023
+            if found is not None:
+                raise ContractError(found.sentence, file=suite, where=where, remedy=found.remedy(case))
+            if seed is None:
+                known.references[case["id"]] = reference
+        count += 1
+    return f"{count} precision cases take the golden in each of {len(TWINS)} honest orders of addition, on two seeds"
+
+
+def _asked(known: _Known, case: Mapping[str, Any], seed: int | None) -> tuple[Callable[..., RunResult], RunResult]:
+    """Return what runs the golden on a case, once for each way to ask, and its plain answer."""
+    contract, ws = known.sound, known.ws
+    taken = positions(ws.golden, ws.golden_name(), contract.input_names, used_inputs(contract.interfaces, None))
+    inputs = known.inputs[case["id"]]
+    if seed is not None:
+        inputs = [value for _, value in _made(known, {**case, "seed": seed})]
+    handed = [inputs[i] for i in taken]
+    golden = cache(partial(known.session.golden, handed, function=ws.golden_name(), file=ws.golden))
+    return golden, known.answers[case["id"]] if seed is None else golden()
+
+
 def _faults(known: _Known) -> str:
     contract, suite = known.sound, known.suite or known.ws.suite
     told: set[tuple[str, int]] = set()
-    count = 0
-    for case in contract.cases:
-        answer = known.answers.get(case["id"])
-        if answer is None:
-            raise ContractError("not planted, since the golden is broken")
-        if not case.get("precision", True):
-            continue
-        planted = planted_faults.plant(answer.outputs, contract.policy_for(case))
+    barrier = Barrier(known.ws.golden, known.ws.golden)
+    cases = [case for case in contract.cases if checks_precision(case)]
+    for case in cases:
+        reference = known.references.get(case["id"])
+        if reference is None:
+            raise ContractError("not planted, since the golden is broken or refused")
+        expectation = expectation_of(contract, case)
+
+        def refuses(outputs: Sequence[torch.Tensor]) -> bool:
+            return golden_candidate.judged(outputs, reference, expectation, barrier).status is not Status.PASS  # noqa: B023
+
+        far = planted_faults.far_of(reference, expectation.policies(reference.natural_share))
+        planted = planted_faults.plant(reference.native.outputs, refuses, far)
         told |= planted.seen
-        count += 1
         if planted.missed:
             words = f"the comparison does not see: {', '.join(planted.missed)}"
             raise ContractError(words, file=suite, where=f"case {case['id']}", remedy="tighten the case's tolerance")
@@ -251,7 +299,7 @@ def _faults(known: _Known) -> str:
     if blind:
         remedy = "use inputs with larger outputs, or a tighter tolerance"
         raise ContractError(f"no case could tell {', '.join(blind)}", file=suite, remedy=remedy)
-    return f"{len(told)} kinds of fault, planted in {count} precision cases, were all seen; the golden agrees with itself"
+    return f"{len(told)} kinds of fault, planted in {len(cases)} precision cases, were all seen"
 
 
 def _blind(known: _Known, told: set[tuple[str, int]]) -> Iterator[str]:
@@ -326,6 +374,7 @@ CHECKS: dict[str, Check] = {
     "documents": _documents,
     "inputs": _inputs,
     "golden": _golden,
+    "honest_orders": _honest,
     "planted_faults": _faults,
     "natural_error": _natural,
     "cancellation": _cancellation,

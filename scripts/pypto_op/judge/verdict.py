@@ -255,7 +255,9 @@ class _Comparison:
                 share = self.reference.natural_share
                 how += f"; the tolerance holds beside the named policy, since honest rounding takes {share:.2g} of it here"
             self._add_leaf(Reason.MISMATCH, leaf.name, how)
-            self.near_misses.append(is_near_miss(leaf, self.run.outputs[i], expected, policy, self.reference.condition))
+            own, condition = self.run.outputs[i], self.reference.condition
+            near = is_near_miss(leaf, own, expected, policy, condition, lambda: self.reference.honest(i))
+            self.near_misses.append(near)
 
     def _keep_map(self, result: Comparison) -> None:
         if self.expectation.keep_map is None or not result.per_tensor:

@@ -76,8 +76,8 @@ def mutate(op_dir: Path, as_json: bool, list_only: bool, **wanted: Any) -> int:
         seconds=(DEFAULT_SECONDS if wanted["seconds"] is None else wanted["seconds"]) or None,
     )
     console = Console(stderr=as_json, highlight=False)
-    with display.Progress(console) as progress:
-        report = measure(OpWorkspace.at(op_dir), wish, progress, progress.note)
+    progress = display.Progress(console)
+    report = measure(OpWorkspace.at(op_dir), wish, progress, progress.note)
     if as_json:
         click.echo(json.dumps(report, indent=1))
     else:

@@ -2,60 +2,39 @@
 
 from __future__ import annotations
 
-import threading
-import time
-from types import TracebackType
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
+from pypto_op import speaking
 from pypto_op.mutation.hunt import Result
 from pypto_op.mutation.mutants import Mutant
 
-_QUIET_SECONDS = 10.0
-"""A log gets a line at least so often: whoever waits cannot tell a long run from a hung one."""
-
 
 class Progress:
-    """Prints a line per mutant in a terminal; elsewhere a line on standard error every ten seconds.
+    """Prints a line per mutant in a terminal; elsewhere `speaking` says how far the campaign is.
 
     Args:
         console: where the result goes.
     """
 
     def __init__(self, console: Console) -> None:
-        self._terminal = console.is_terminal
-        self._console = console if console.is_terminal else Console(stderr=True, highlight=False, soft_wrap=True)
-        self._done, self._total, self._words = 0, 0, "reading the operator"
-        self._begun, self._over = time.monotonic(), threading.Event()
-        self._ticker = threading.Thread(target=self._tick, name="progress", daemon=True)
-
-    def __enter__(self) -> Progress:
-        self._ticker.start()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._over.set()
-        self._ticker.join()
+        self._console, self._done = console, 0
 
     def __call__(self, mutant: Mutant, result: Result, total: int) -> None:
         """Note one finished mutant."""
-        self._done, self._total = self._done + 1, total
-        if self._terminal:
+        self._done += 1
+        speaking.now("mutate", self._done, total)
+        if self._console.is_terminal:
             by = f" by {result.case}" if result.case else ""
             line = f"line {mutant.line} {mutant.operator}: {result.fate}{by}"
             self._console.print(f"{self._done:4}/{total} {mutant.id} {line}")
+            speaking.heard()
 
     def note(self, words: str) -> None:
         """Note what is being done before there are mutants to tell of."""
-        self._words = words
-
-    def _tick(self) -> None:
-        while not self._over.wait(_QUIET_SECONDS):
-            if not self._terminal or not self._done:
-                what = f"{self._done} of {self._total} mutants done" if self._done else self._words
-                self._console.print(f"{what}; {time.monotonic() - self._begun:.0f} s")
+        speaking.now(words)
 
 
 def show(console: Console, report: dict[str, Any]) -> None:

@@ -6,11 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pypto_op.judge.near_miss import ALIKE
 from pypto_op.vocabulary import Conclusion
-
-ALIKE = 4.0
-"""The kernel's error may be so many times the worst twin's and still count as alike: the greatest of many rounding
-errors varies by a factor of 2 to 3 from one order of additions to the next."""
 
 _DEBUG_SKILL = "pypto-precision-debug"
 

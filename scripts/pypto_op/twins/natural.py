@@ -21,7 +21,7 @@ NATURAL = get_policy("twin@2")
 
 MOST = 0.25
 """Share of the tolerance that these may need: the greatest of many rounding errors varies by a factor of 2 to 3 from one
-order of additions to the next (`reproduce.conclusion.ALIKE`), and other seeds come on top."""
+order of additions to the next (`judge.near_miss.ALIKE`), and other seeds come on top."""
 
 WORST = "sequential"
 """The twin whose rounding errors grow fastest with the length of a sum; the others would cost a run each and say less."""

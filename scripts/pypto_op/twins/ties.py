@@ -11,36 +11,69 @@ from pypto_op.comparison.walk import pieces
 Leaves = Sequence[torch.Tensor]
 
 
+FEW_STEPS = 16
+"""Whole numbers so near one another are counts or steps, and honest code may find one between; others are places in a row."""
+
+
 def nearest(actual: torch.Tensor, answers: Sequence[torch.Tensor]) -> torch.Tensor:
-    """Return, element by element, the right answer that is closest to `actual`.
+    """Return, element by element, what lies nearest to `actual` between the right answers.
+
+    Where several values lie near ties, honest code may find some of them on one side and some on the other, so a sum or a
+    count of them lies between the answers. Places in a row are taken from an answer only where it is exactly `actual`, and
+    not twice where no answer has one twice.
 
     Args:
         actual: any shape and dtype.
-        answers: the first is the usual one, and gives the result its dtype; those of another shape are left out. Whole
-            numbers are taken from another answer only where it is exactly `actual`.
+        answers: the first is the usual one, and gives the result its dtype; those of another shape are left out.
     """
     usual, *others = answers
     others = [other.to(usual.dtype) for other in others if other.shape == usual.shape]
-    if not others or actual.shape != usual.shape:
+    if not others or actual.shape != usual.shape or not usual.numel():
         return usual
-    chosen = usual.clone()
-    for other in others:
-        _take(chosen, actual, other)
+    if usual.is_floating_point():
+        return _between(actual, usual, others)
+    return _whole(actual, usual, others) if actual.dtype == usual.dtype else usual
+
+
+def _between(actual: torch.Tensor, usual: torch.Tensor, others: Sequence[torch.Tensor]) -> torch.Tensor:
+    """Return `actual` where it lies between the answers, else the nearer end; special values come from the usual one."""
+    chosen = usual.clone(memory_format=torch.contiguous_format)
+    flat = chosen.view(-1)
+    for offset, (mine, *told) in pieces([actual, usual, *others]):
+        low, high = told[0].to(torch.float64), told[0].to(torch.float64)
+        sound = torch.isfinite(low) & torch.isfinite(mine)
+        for answer in told[1:]:
+            wide = answer.to(torch.float64)
+            low, high = torch.fmin(low, wide), torch.fmax(high, wide)
+        sound &= torch.isfinite(low) & torch.isfinite(high) & (low < high)
+        part = flat[offset : offset + mine.numel()]
+        part[sound] = mine.to(torch.float64).clamp(low, high)[sound].to(usual.dtype)
+        for answer in told[1:]:  # where one answer is special and so is the candidate's, it is right
+            same = ~torch.isfinite(mine) & ((answer == mine) | (answer.isnan() & mine.isnan()))
+            part[same] = answer[same]
     return chosen
 
 
-def _take(chosen: torch.Tensor, actual: torch.Tensor, other: torch.Tensor) -> None:
-    """Put `other` into `chosen` wherever it is closer to `actual`."""
-    if not chosen.is_floating_point():
-        hit = actual == other if actual.dtype == other.dtype else torch.zeros_like(chosen, dtype=torch.bool)
-        chosen[hit] = other[hit]
-        return
-    flat = chosen.view(-1)
-    for offset, (now, mine, far) in pieces([chosen, actual, other]):
-        wide = mine.to(torch.float64)
-        closer = (far.to(torch.float64) - wide).abs() < (now.to(torch.float64) - wide).abs()
-        part = flat[offset : offset + now.numel()]
-        part[closer] = far[closer]
+def _whole(actual: torch.Tensor, usual: torch.Tensor, others: Sequence[torch.Tensor]) -> torch.Tensor:
+    together = [answer.to(torch.int64) for answer in (usual, *others)]
+    mine = actual.to(torch.int64)
+    low, high = together[0].clone(), together[0].clone()
+    right = torch.zeros(mine.shape, dtype=torch.bool)
+    for answer in together:
+        low, high = torch.minimum(low, answer), torch.maximum(high, answer)
+        right |= mine == answer
+    right |= (high - low <= FEW_STEPS) & (low <= mine) & (mine <= high)
+    if bool((right & (mine != together[0])).any()):
+        for dim in range(mine.dim()):
+            right &= ~(_repeats(mine, dim) & ~torch.stack([_repeats(answer, dim) for answer in together]).any(0))
+    return torch.where(right, actual, usual)
+
+
+def _repeats(values: torch.Tensor, dim: int) -> torch.Tensor:
+    """Say of each row along `dim` whether it holds a number twice; its size there is 1."""
+    if values.shape[dim] < 2:
+        return torch.zeros_like(values, dtype=torch.bool)
+    return (values.sort(dim).values.diff(dim=dim) == 0).any(dim, keepdim=True)
 
 
 def shifted(twin: torch.Tensor, answers: Sequence[torch.Tensor], expected: torch.Tensor) -> torch.Tensor:

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
-from pypto_op.backends.worker import decisions
+from pypto_op.backends.worker import decisions, near_ties
 from pypto_op.backends.worker.decisions import Step
 
 _NARROW = frozenset({torch.float32, torch.float16, torch.bfloat16})
@@ -34,16 +34,19 @@ class Doubled(TorchFunctionMode):
 
     Args:
         steps: of the golden as it stands, on the same inputs (`decisions.Recorder`); without them nothing is rounded.
-        direction: 1 or -1: values near a tie are moved to one side of it, or to the other; 0: they stay.
+        way: values near a tie fall as this way has it (`near_ties.moved`); 0: as they are.
+
+    Attributes:
+        ways: how many ways there are to tell, after a run; 0 where nothing lay near a tie.
     """
 
-    def __init__(self, steps: Sequence[Step] = (), direction: int = 0) -> None:
+    def __init__(self, steps: Sequence[Step] = (), way: int = 0) -> None:
         super().__init__()
-        self._steps, self._direction = steps, direction
+        self._steps, self._way = steps, way
         self._done = 0
         self._aligned = bool(steps)
         self._unrounded: dict[tuple[Any, ...], tuple[torch.Tensor, int, torch.Tensor]] = {}
-        self.ties = False
+        self.ways = 0
 
     def __torch_function__(
         self,
@@ -60,13 +63,14 @@ class Doubled(TorchFunctionMode):
         in_place = getattr(func, "__name__", "").endswith("_") and name not in decisions.WRITES and name != func.__name__
         if step is None or not step.counts or in_place:
             return self._call(func, args, kwargs)
-        args = self._tied(step, name, args)
+        args = self._tied(step, args, kwargs)
         if step.narrowed is None:
             return self._call(func, args, kwargs)
-        value = decisions.moved_operand(name, args)
+        at = next(iter(step.operands))
+        value = args[at]
         rounded = value.to(step.narrowed).double()
         if name in decisions.WRITES:
-            return func(*decisions.with_operand(name, args, rounded), **kwargs)
+            return func(*decisions.with_operand(args, at, rounded), **kwargs)
         self._unrounded[_place(rounded)] = (rounded, rounded._version, value)
         return rounded
 
@@ -86,13 +90,16 @@ class Doubled(TorchFunctionMode):
             return None
         return step
 
-    def _tied(self, step: Step, name: str, args: tuple[Any, ...]) -> tuple[Any, ...]:
-        value = decisions.moved_operand(name, args)
-        if step.operand is None or not isinstance(value, torch.Tensor) or value.dtype is not torch.float64:
-            return args
-        moved, rough = decisions.moved(value, step.operand, self._direction or 1, self._done)
-        self.ties = self.ties or rough
-        return decisions.with_operand(name, args, moved) if self._direction else args
+    def _tied(self, step: Step, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        """Return the arguments with what lies near a tie as this way has it."""
+        for at in step.operands:
+            value = args[at] if at < len(args) else None
+            if isinstance(value, torch.Tensor) and value.dtype is torch.float64:
+                given = (step, at, value, self._way, self._done, args, kwargs)
+                found, ways = near_ties.moved(*given)
+                self.ways = max(self.ways, ways)
+                args = decisions.with_operand(args, at, found)
+        return args
 
     def _call(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if func in _CASTS:

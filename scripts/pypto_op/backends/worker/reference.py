@@ -142,7 +142,7 @@ class Reference:
         values, _ = read_values(Path(message["inputs"]))
         function = self._function(message)
         if message["float64"]:
-            return _truths(function, values, file)
+            return truths(function, values, file)
         mode: AbstractContextManager[Any] = nullcontext()
         if message.get("twin"):
             from pypto_op.twins.reordering import Reordered, storage_of
@@ -192,12 +192,12 @@ class Reference:
         return nullcontext() if self._alone is None else self._alone.watched()
 
 
-def _truths(function: Callable[..., Any], values: list[Any], file: Path) -> tuple[list[Any], dict[str, Any]]:
+def truths(function: Callable[..., Any], values: list[Any], file: Path) -> tuple[list[Any], dict[str, Any]]:
     """Run a golden in float64, and in the other ways that are as right.
 
     Returns:
-        The outputs of each way, one way after another: with the roundings that the golden demands; where there are such, without
-        them; where values lie near ties, with each moved to one side and to the other. The facts say how many ways there are.
+        The outputs of each way, one way after another: with the roundings that the golden demands, then with the values that lie
+        near ties on other sides of them (`near_ties`). The facts say how many ways there are.
     """
 
     def run(mode: AbstractContextManager[Any], given: list[Any]) -> Any:
@@ -214,8 +214,7 @@ def _truths(function: Callable[..., Any], values: list[Any], file: Path) -> tupl
     exact = Doubled(steps)
     returned = run(exact, wide)
     mutated = [i for i, value in enumerate(wide) if _version(value) != before[i]]
-    modes = [Doubled()] if any(step.narrowed and step.used for step in steps) else []
-    modes += [Doubled(steps, 1), Doubled(steps, -1)] if exact.ties else []
+    modes = [Doubled(steps, way) for way in range(1, exact.ways + 1)]
     name = getattr(function, "__name__", "")
     ways = [[exact.unrounded(leaf) for leaf in _leaves(returned, name, file)]]
     for mode in modes:

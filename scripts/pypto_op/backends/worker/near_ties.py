@@ -1,0 +1,150 @@
+"""Values that lie within rounding of a tie, moved to its other side: what another honest kernel may have found there.
+
+Each way (1, 2, ...) is one such choice for every value of a run; a judge takes an answer that some way gives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+
+from pypto_op.backends.worker.decisions import ORDERS, Step
+
+LONGEST = 8
+"""Values of one row that may all change places; among more, some places are given to neighbours only."""
+
+SIDES = 4
+"""Ways that move values beside a tie of numbers: all up, all down, and each by a draw, then against that draw."""
+
+_RELATIVE = 2.0**-18
+"""How far a value that carries rounding may move, beside itself: some 64 roundings of float32."""
+_BEYOND_SEEN = 4.0
+"""How far it may move as a multiple of the rounding that most elements of its tensor were seen to carry."""
+_USUAL = 0.9
+_COMPUTED = 1 / 64
+"""Share of elements that carry rounding from which on a whole tensor counts as computed."""
+_MOST_SAMPLED = 1 << 20
+_HALF_STEP = 0.5
+_APART = 2.0**-40
+"""Beside the greatest value, what sets equal values apart, so that an order of them can be asked for."""
+_ONE_ANSWER = frozenset({"argmax", "argmin", "max", "min"})
+"""Orders that take the first of equal values, as their pages say; the others leave it open."""
+
+
+def reach_of(wide: torch.Tensor, native: torch.Tensor) -> torch.Tensor | None:
+    """Return by how much each value may be off in honest code, 0 where it is exact; None where all are.
+
+    A comparison of exact numbers has one right answer: whole numbers, and tensors of which hardly an element carries
+    rounding (a single element may be exact by luck: half of a row's maximum).
+
+    Args:
+        wide: the values in float64.
+        native: the same values as the golden as it stands has them, which shows how much rounding they carry.
+    """
+    mine = native.to(torch.float64)
+    if mine.shape != wide.shape or not wide.numel():
+        return None
+    whole = (wide == wide.round()) & (mine == mine.round())
+    finite = torch.isfinite(wide) & torch.isfinite(mine)
+    differs = (mine != wide) & finite
+    computed = int(differs.sum()) >= _COMPUTED * wide.numel()
+    rough = ((finite & computed) | differs) & ~whole
+    if not bool(rough.any()):
+        return None
+    error = (mine - wide).abs()[differs]
+    usual = torch.quantile(error[:_MOST_SAMPLED], _USUAL)
+    return torch.where(rough, _RELATIVE * wide.abs() + _BEYOND_SEEN * usual, 0.0)
+
+
+def moved(
+    step: Step, at: int, wide: torch.Tensor, way: int, number: int, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> tuple[torch.Tensor, int]:
+    """Return an operand of a step as one way has it, and how many ways there are to tell its ties; 0 where it has none.
+
+    Args:
+        step: of the golden as it stands.
+        at: place of the operand.
+        wide: its values in float64.
+        way: 1, 2, ...; 0 leaves them.
+        number: of the step, which its draw depends on.
+        args, kwargs: of the call.
+    """
+    native = step.operands[at]
+    reach = reach_of(wide, native)
+    if step.name in ORDERS:
+        return _reordered(step.name, wide, reach, way, args, kwargs)
+    if reach is None:
+        return wide, 0
+    if step.whole:
+        reach = reach.clamp(max=_HALF_STEP)
+    return wide + _signs(wide, way, number, step.narrowed is not None) * (1 if at == 0 else -1) * reach, SIDES
+
+
+def _signs(wide: torch.Tensor, way: int, number: int, drawn: bool) -> torch.Tensor | float:
+    """Return how much of its reach each value moves by; a 16-bit rounding moves up as often as down."""
+    if way == 0:
+        return 0.0
+    if way <= 2 and not drawn:
+        return 1.0 if way == 1 else -1.0
+    draw = torch.Generator().manual_seed(1000 * number + (way - 1) // 2)
+    amount = _HALF_STEP + _HALF_STEP * torch.rand(wide.shape, generator=draw, dtype=torch.float64)
+    sign = 1.0 - 2.0 * torch.randint(0, 2, wide.shape, generator=draw).to(torch.float64)
+    return sign * amount * (1 if way % 2 else -1)
+
+
+def _reordered(
+    name: str, wide: torch.Tensor, reach: torch.Tensor | None, way: int, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> tuple[torch.Tensor, int]:
+    """Let values that lie too near one another to be told apart change places in a ring."""
+    open_ties = name not in _ONE_ANSWER and not kwargs.get("stable")
+    if (reach is None and not open_ties) or wide.numel() < 2:
+        return wide, 0
+    dim = _dim(name, args, kwargs)
+    rows = wide.reshape(1, -1) if dim is None or not wide.dim() else wide.movedim(dim, -1)
+    room = torch.zeros_like(wide) if reach is None else reach
+    room = room.reshape(1, -1) if dim is None or not wide.dim() else room.movedim(dim, -1)
+    ordered, index = rows.sort(dim=-1, stable=True)
+    near = torch.maximum(*_neighbours(room.gather(-1, index)))
+    gap = ordered.diff(dim=-1)
+    together = (gap <= near) & torch.isfinite(gap) & ((near > 0) | open_ties)
+    if not bool(together.any()):
+        return wide, 0
+    start, size = _rings(together, way)
+    place = torch.arange(rows.shape[-1]).expand_as(start)
+    target = start + (place - start + way - 1) % size
+    apart = (ordered.abs().nan_to_num(0.0, 0.0, 0.0).amax(-1, keepdim=True) * _APART).clamp(min=1e-30)
+    spread = torch.where(size > 1, ordered + (place - start) * apart, ordered)
+    found = rows.clone().scatter(-1, index, spread.gather(-1, target))
+    back = found.reshape(wide.shape) if dim is None or not wide.dim() else found.movedim(-1, dim)
+    return (back if way else wide), int(size.max())
+
+
+def _neighbours(values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    return values[..., :-1], values[..., 1:]
+
+
+def _rings(together: torch.Tensor, way: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return, per place of sorted rows, where its ring starts and how many places it has.
+
+    A long chain is cut into rings of `LONGEST`, every second way half a ring later.
+    """
+    width = together.shape[-1] + 1
+    place = torch.arange(width).expand(*together.shape[:-1], width)
+    begins = torch.ones(place.shape, dtype=torch.bool)
+    begins[..., 1:] = ~together
+    chain = torch.where(begins, place, 0).cummax(-1).values
+    cut = (place - chain + (way % 2) * (LONGEST // 2)) % LONGEST == 0
+    start = torch.where(begins | cut, place, 0).cummax(-1).values
+    size = torch.zeros_like(start).scatter_add(-1, start, torch.ones_like(start)).gather(-1, start)
+    return start, size
+
+
+def _dim(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> int | None:
+    """Return the axis that a step orders; None where it takes all elements."""
+    at = 2 if name in ("topk", "kthvalue") else 1
+    found = kwargs.get("dim", args[at] if len(args) > at else None)
+    if isinstance(found, int) and not isinstance(found, bool):
+        return found
+    return -1 if name in ("topk", "sort", "argsort", "kthvalue", "mode", "msort") else None

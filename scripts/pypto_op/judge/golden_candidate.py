@@ -1,0 +1,80 @@
+"""The golden in the candidate's place: what refuses it, in any honest order of addition, would refuse a right kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pypto_op.backends.base import RunResult
+from pypto_op.judge.barrier import Barrier
+from pypto_op.judge.expectation import Expectation, Reference
+from pypto_op.judge.records import TrialVerdict
+from pypto_op.judge.verdict import judge_run
+from pypto_op.twins.natural import NATURAL
+from pypto_op.twins.reordering import GOLDEN, TWINS
+from pypto_op.vocabulary import Outcome, Status
+
+if TYPE_CHECKING:
+    import torch
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """An honest order of the golden that a case refuses.
+
+    Attributes:
+        sentence: which one, and why.
+        of_whole_numbers: an output of whole numbers differs, which no policy of rounding errors mends.
+    """
+
+    sentence: str
+    of_whole_numbers: bool
+
+    def remedy(self, case: Mapping[str, Any]) -> str:
+        """Say what to do about the case."""
+        if self.of_whole_numbers:
+            return "draw inputs whose values lie further apart, or leave the case out: no tolerance is about whole numbers"
+        if case.get("policy"):
+            return "take the case's policy out where its tolerance is enough, or give it milder inputs"
+        return f'give the case "policy": "{NATURAL.id}" in the place of atol and rtol'
+
+
+def judged(outputs: Sequence[torch.Tensor], reference: Reference, expectation: Expectation, barrier: Barrier) -> TrialVerdict:
+    """Return the judge's verdict on outputs, as if a kernel had written them.
+
+    Args:
+        outputs: the golden's, in some order of addition or with a fault in them.
+        reference: the golden's answer on the same inputs.
+        expectation: of the case.
+        barrier: cleans words.
+    """
+    run = RunResult(Outcome.OK, outputs=list(outputs), launches=1, outputs_from_kernel=True)
+    return judge_run(run, reference, expectation, seed=0, barrier=barrier, secrets=())
+
+
+def refusal(
+    reordered: Callable[[str], RunResult], reference: Reference, expectation: Expectation, barrier: Barrier
+) -> Refusal | None:
+    """Return the first honest order of the golden that a case refuses; None where it takes each.
+
+    An order in which the golden does not end is left out: the twin policies tell that themselves.
+
+    Args:
+        reordered: runs the golden as a twin, by name.
+        reference: the golden's answer on the same inputs.
+        expectation: of the case.
+        barrier: cleans words.
+    """
+    native = reference.native.outputs
+    for name in TWINS:
+        run = reference.native if name == GOLDEN else reference.twins.get(name) or reordered(name)
+        if run.outcome is not Outcome.OK:
+            continue
+        verdict = judged(run.outputs, reference, expectation, barrier)
+        if verdict.status is not Status.PASS:
+            named = zip(expectation.names, native, strict=True)
+            whole = any(not leaf.is_floating_point() for own, leaf in named if own in verdict.bad_outputs)
+            how = "" if name == GOLDEN else f", adding up as {name}"
+            return Refusal(f"the golden itself{how}, is refused: {verdict.summary}", whole)
+    return None
