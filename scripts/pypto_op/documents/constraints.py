@@ -194,7 +194,7 @@ def _truth(node: ast.expr, sizes: Mapping[str, int]) -> bool:
         parts = [_truth(value, sizes) for value in node.values]
         return all(parts) if isinstance(node.op, ast.And) else any(parts)
     if isinstance(node, ast.Tuple) and node.elts:
-        return all([_truth(value, sizes) for value in node.elts])
+        return all(_truth(value, sizes) for value in node.elts)
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
         return not _truth(node.operand, sizes)
     if isinstance(node, ast.Compare) and len(node.ops) == 1 and isinstance(node.ops[0], (ast.In, ast.NotIn)):

@@ -54,7 +54,7 @@ def nearest(
         if better is not None:
             found = better
         settled.add(axis)
-    return found if found != dict(sizes) or legal({**sizes, **wanted}) else None
+    return None if found == dict(sizes) and any(sizes.get(axis, size) != size for axis, size in wanted.items()) else found
 
 
 def _settled(
@@ -70,6 +70,7 @@ def _settled(
 def _candidates(said: Sequence[str], ranges: Ranges, sizes: Sizes, axis: str, wanted: int, up: bool) -> list[int]:
     """Return sizes of an axis, the nearest to the wanted one first; of two as near the larger one."""
     low, high = ranges.get(axis, (1, 1 << 40))
+    wanted = min(max(wanted, low), high)
     near = set(range(wanted - _REACH, wanted + _REACH + 1)) | {low, high, sizes[axis]}
     step = math.lcm(*_steps(said, sizes))
     for multiple in (step, *_steps(said, sizes)):

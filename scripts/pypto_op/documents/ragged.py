@@ -37,7 +37,8 @@ def findings(interfaces: Interfaces, spec: Path) -> Iterator[Finding]:
     if open_axes and not any(is_ragged(sizes.get(axis, TILE)) for sizes in composition.shapes for axis in open_axes):
         yield Finding(
             "composition_verification.shapes",
-            f"none ends in a partial tile: give one of {', '.join(open_axes)} a size that {TILE} does not divide, such as {TILE + 1}",
+            f"none ends in a partial tile: give one of {', '.join(open_axes)} a size that {TILE} does not divide, "
+            f"such as {TILE + 1}",
         )
 
 

@@ -17,9 +17,14 @@ LARGEST = 4096
 """A larger number is no tile."""
 
 _SECTIONS = ("tiling", "tile", "loops", "切分", "循环", "分块")
-_STEP = re.compile(r"(?:step|stride|tile|block|chunk|步长)s?\s*(?:of|size|length|=|:|：)?\s*(?:of|=|:)?\s*(\d{1,6})\b", re.IGNORECASE)
-_COUNTED = re.compile(r"(?<![\w.])(\d{1,6})[ -](?:rows?|tokens?|positions?|columns?|elements?|keys|queries)?[ -]?"
-                      r"(?:tiles?|steps?|blocks?|chunks?|at a time|per step|a step)\b", re.IGNORECASE)  # fmt: skip
+_STEP = re.compile(
+    r"(?:step|stride|tile|block|chunk|步长)s?\s*(?:of|size|length|=|:|：)?\s*(?:of|=|:)?\s*(\d{1,6})\b", re.IGNORECASE
+)
+_COUNTED = re.compile(
+    r"(?<![\w.])(\d{1,6})[ -](?:rows?|tokens?|positions?|columns?|elements?|keys|queries)?[ -]?"
+    r"(?:tiles?|steps?|blocks?|chunks?|at a time|per step|a step)\b",
+    re.IGNORECASE,
+)
 _PAIR = re.compile(r"\b(\d{1,5})\s*[x×]\s*(\d{1,5})\b")
 _CALL = re.compile(r"set_(?:vec|cube)_tile_shapes\(([^()]*)\)")
 _NAME = re.compile(r"\b[A-Z0-9_]*(?:TILE|ROWS|BLOCK|CHUNK|STEP)[A-Z0-9_]*\s*[:=]\s*(\d+)\b")

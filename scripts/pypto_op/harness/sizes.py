@@ -23,6 +23,7 @@ TILES = 3
 
 REST = 3
 _MANY_TILES = (10, 7, 5, 4)
+_LEAST_STEP = 8
 _OTHER_STEPS = 3
 """Further steps that a design names, beside those of the axis itself, whose edges are tried."""
 
@@ -54,8 +55,8 @@ def long(maker: Maker) -> None:
         if maker.long:
             _first(maker, f"{axis}_many_ragged", [{**walked, axis: 7} for walked in _walks(maker)])
     if len(maker.dynamic) > 1:
-        counts = {axis: 3 for axis in batches}
-        _first(maker, "all_axes", [{**walked, **counts} for walked in _walks(maker)])
+        threes = dict.fromkeys(batches, 3)
+        _first(maker, "all_axes", [{**walked, **threes} for walked in _walks(maker)])
 
 
 def primes(maker: Maker) -> None:
@@ -122,7 +123,8 @@ def _walks(maker: Maker) -> Iterator[Sizes]:
     fixed = {axis: material.steps.of[axis][-1] for axis in maker.fixed if max(material.steps.of.get(axis, (1,))) > 1}
     if fixed:
         yield _several(TILES, {**named, **fixed})
-    for tiles, steps in ((TILES, named), (TILES, _smallest(material, named)), (2, named), (1, named), (1, _smallest(material, named))):
+    least = _smallest(material, named)
+    for tiles, steps in ((TILES, named), (TILES, least), (2, named), (1, named), (1, least)):
         yield _several(tiles, steps)
 
 
@@ -163,7 +165,8 @@ def _other_edges(maker: Maker) -> None:
 def _others(material: Material, axis: str) -> list[int]:
     """Return the named steps that are none of an axis's own, the nearest to its own first."""
     own = material.steps_along(axis)
-    near = sorted((step for step in material.steps.named if step not in own and step >= 8), key=lambda step: abs(math.log2(step / own[0])))
+    named = [step for step in material.steps.named if step not in own and step >= _LEAST_STEP]
+    near = sorted(named, key=lambda step: abs(math.log2(step / own[0])))
     return sorted(near[:_OTHER_STEPS], reverse=True)
 
 
