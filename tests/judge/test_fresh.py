@@ -82,8 +82,12 @@ def test_each_dynamic_axis_is_larger_than_the_suite_has_it(name: str) -> None:
 
 
 def test_drawn_sizes_obey_spec(tmp_path: Path) -> None:
-    ws = place("sum_diff", tmp_path, cases=[{**case, "shape": {"N": n, "D": 32}} for case, n in zip(CASES, (64, 128), strict=True)])
-    edit(ws.spec, "dynamic_axes: [N]", "dynamic_axes: [N]\ndynamic_axes_ranges: {N: [1, 4096]}\nshape_constraints: ['N % 64 == 0']")
+    ws = place(
+        "sum_diff", tmp_path, cases=[{**case, "shape": {"N": n, "D": 32}} for case, n in zip(CASES, (64, 128), strict=True)]
+    )
+    edit(
+        ws.spec, "dynamic_axes: [N]", "dynamic_axes: [N]\ndynamic_axes_ranges: {N: [1, 4096]}\nshape_constraints: ['N % 64 == 0']"
+    )
     edit(ws.spec, "{N: 21,", "{N: 128,")
     contract = load_contract(ws)
     sizes = {fresh.draw(contract, seed).cases[0]["shape"]["N"] for seed in range(20)}

@@ -47,6 +47,7 @@ def long(maker: Maker) -> None:
     for axis in maker.long:
         step = maker.material.steps_along(axis)[-1]
         _first(maker, f"{axis}_long", [{axis: TILES * each + REST} for each in (step, *maker.material.steps_along(axis))])
+        _first(maker, f"{axis}_six_{step}_minus_1", [{axis: 6 * step - 1}, {axis: 2 * step + step // 2}])
         counts = _MANY_TILES[-2:] if maker.material.steps.nested else _MANY_TILES  # a walk inside a walk costs the square
         steps = (step, min(step, maker.material.tiles[0]))
         _first(maker, f"{axis}_many_tiles", [{axis: tiles * each + 1} for each in steps for tiles in counts])
