@@ -56,12 +56,14 @@ def test_what_a_pass_says(passed: tuple[OpWorkspace, Answer]) -> None:
     ws, answer = passed
     report = answer.report
     assert (report["op_name"], report["impl_file"], report["wrapper"]) == ("sum_diff", "sum_diff_impl.py", "sum_diff_wrapper")
-    assert (report["cases_total"], report["cases_passed"], report["cases_precision"]) == (2, 2, 2)
+    assert (report["cases_total"], report["cases_passed"], report["cases_precision"]) == (3, 3, 3), "and one drawn shape"
     assert report["per_mode_status"] == {"sim": "PASS"}
     assert report["first_failure"] is None and report["error"] is None
     assert report["selection"] == {"levels": None, "case": None, "complete": True}
     assert report["modes"]["sim"]["numeric"] and report["modes"]["sim"]["caveats"]
-    assert all(len(set(check["seeds"])) == 2 for check in report["checks"]), "a fresh seed besides the suite's"
+    seeds = {check["id"]: check["seeds"] for check in report["checks"]}
+    assert seeds.pop("fresh_N") == [report["fresh_shapes"]["seed"]]
+    assert all(len(set(own)) == 2 for own in seeds.values()), "a fresh seed besides the suite's"
     now = evidence.file_hashes(ws)
     assert {name: report["hashes"][name] for name in now} == now
     assert report["hashes"]["policy"] == evidence.policy_hash(report["policy"])

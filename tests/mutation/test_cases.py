@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import io
+import time
 
 import pytest
 from rich.console import Console
 
+from pypto_op import speaking
 from pypto_op.backends.build_cache import CACHE_ENV
 from pypto_op.mutation import cases, display
 from pypto_op.mutation.hunt import Fate, Result
@@ -56,10 +58,10 @@ def test_the_last_sentence_is_true_when_nothing_was_killed(fates, said, unsaid):
 
 
 def test_a_log_gets_a_line_before_the_first_mutant_and_between_mutants(monkeypatch, capsys):
-    monkeypatch.setattr(display, "_QUIET_SECONDS", 0.05)
-    with display.Progress(Console(file=io.StringIO())) as progress:
-        progress.note("the unchanged kernel runs trial 1 of 2")
-        progress._over.wait(0.5)
+    monkeypatch.setattr(speaking, "FIRST_SECONDS", 0.05)
+    with speaking.aloud("mutate"):
+        display.Progress(Console(file=io.StringIO())).note("the unchanged kernel runs trial 1 of 2")
+        time.sleep(0.5)
     told = capsys.readouterr()
     assert "the unchanged kernel runs trial 1 of 2" in told.err
     assert told.out == ""

@@ -1,5 +1,6 @@
 """SPEC.md's `shape_constraints` as far as they are arithmetic: `D == 32`, `S % BT == 0`, `H <= 8 * 128`. Never `eval`.
 
+A few sentences are arithmetic too: "S is a multiple of 64", "G divides H", "D must be even", "K is a power of two".
 They may also be about whole numbers that are inputs: a scalar (`1 <= groups`), or every value of a tensor (`0 <= labels < C`).
 """
 
@@ -7,16 +8,24 @@ from __future__ import annotations
 
 import ast
 import operator
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
 
-_ARITHMETIC: dict[type[ast.operator], Callable[[int, int], int]] = {
+Number = int | Fraction
+
+_ARITHMETIC: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
     ast.FloorDiv: operator.floordiv,
     ast.Mod: operator.mod,
+    ast.Div: Fraction,
+    ast.BitAnd: operator.and_,
 }
-_COMPARISONS: dict[type[ast.cmpop], Callable[[int, int], bool]] = {
+_COMPARISONS: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
     ast.Eq: operator.eq,
     ast.NotEq: operator.ne,
     ast.Lt: operator.lt,
@@ -24,6 +33,24 @@ _COMPARISONS: dict[type[ast.cmpop], Callable[[int, int], bool]] = {
     ast.Gt: operator.gt,
     ast.GtE: operator.ge,
 }
+_LONGEST = 400
+_SIGNS = str.maketrans({"≤": "<=", "≥": ">=", "≠": "!=", "×": "*", "·": "*"})
+_ONE_EQUALS = re.compile(r"(?<![=<>!])=(?!=)")
+_NAMES = r"(?P<names>[A-Za-z_]\w*(?:\s*(?:,|/|&|\band\b|和|、)\s*[A-Za-z_]\w*)*)"
+_LINK = r"\s*(?:\b(?:is|are|be|must|has|have|to|should|both|each|all|a|an|need|needs|always)\b\s*|必须\s*|应\s*|是\s*|为\s*)*"
+_END = r"\s*(?:[.;,(:。，；（]|$)"
+_SENTENCES = tuple(
+    (re.compile(pattern + _END, re.ASCII), form)
+    for pattern, form in (
+        (_NAMES + _LINK + r"(?:multiples?\s+of|(?:evenly\s+)?divisible\s+by)\s+(?P<of>\w+)", "{} % {} == 0"),
+        (_NAMES + _LINK + r"(?P<of>\w+)\s*的(?:整数)?倍数", "{} % {} == 0"),
+        (_NAMES + _LINK + r"(?:能|可)?被\s*(?P<of>\w+)\s*整除", "{} % {} == 0"),
+        (r"(?P<of>\w+)\s+(?:must\s+)?divides?\s+" + _NAMES, "{} % {} == 0"),
+        (_NAMES + _LINK + r"(?P<of>even)", "{} % 2 == 0"),
+        (_NAMES + _LINK + r"(?P<of>odd)", "{} % 2 == 1"),
+        (_NAMES + _LINK + r"powers?\s+of\s+(?P<of>two|2)", "({0} & ({0} - 1)) == 0"),
+    )
+)
 
 
 class _Prose(Exception):
@@ -41,10 +68,8 @@ def satisfied(constraints: Iterable[str], sizes: Mapping[str, int]) -> bool:
 def divide(constraints: Iterable[str], axis: str, sizes: Mapping[str, int]) -> bool:
     """Whether a constraint that can be read is about what divides `axis`: then other sizes than those in `sizes` are meant."""
     for text in constraints:
-        try:
-            tree = ast.parse(text.strip()[:400], mode="eval").body
-            _truth(tree, sizes)
-        except _UNREADABLE:
+        tree = read(text)
+        if tree is None or not _readable(tree, sizes):
             continue
         rests = [node.left for node in ast.walk(tree) if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod)]
         if any(isinstance(node, ast.Name) and node.id == axis for node in rests):
@@ -74,15 +99,81 @@ def limits(constraints: Iterable[str], name: str, symbols: Collection[str]) -> t
 
 def comparisons(constraints: Iterable[str]) -> Iterator[tuple[ast.expr, ast.cmpop, ast.expr]]:
     """Yield left, operator and right of each comparison, of a chain one by one; `and` joins them."""
-    for text in constraints:
+    for part in parts(constraints):
+        if isinstance(part, ast.Compare):
+            yield from zip((part.left, *part.comparators), part.ops, part.comparators, strict=False)
+
+
+def equalities(constraints: Iterable[str]) -> Iterator[tuple[set[str], set[str]]]:
+    """Yield the names on either side of each equality."""
+    for left, op, right in comparisons(constraints):
+        if isinstance(op, ast.Eq):
+            yield _names(left), _names(right)
+
+
+def parts(constraints: Iterable[str]) -> Iterator[ast.expr]:
+    """Yield the conditions that can be read one by one, where `and` or a comma joins them."""
+    waiting = [tree for text in constraints if (tree := read(text)) is not None]
+    while waiting:
+        tree = waiting.pop(0)
+        if isinstance(tree, ast.BoolOp) and isinstance(tree.op, ast.And):
+            waiting[:0] = tree.values
+        elif isinstance(tree, ast.Tuple):
+            waiting[:0] = tree.elts
+        else:
+            yield tree
+
+
+@lru_cache(maxsize=512)
+def read(text: str) -> ast.expr | None:
+    """Return a constraint as an expression; None for a sentence that only people understand."""
+    plain = _ONE_EQUALS.sub("==", text.strip()[:_LONGEST].translate(_SIGNS)).replace("===", "==")
+    for attempt in (_sentence(text.strip()[:_LONGEST]), plain):
         try:
-            tree = ast.parse(text.strip()[:400], mode="eval").body
+            return ast.parse(attempt, mode="eval").body
         except _UNREADABLE:
             continue
-        parts = tree.values if isinstance(tree, ast.BoolOp) and isinstance(tree.op, ast.And) else [tree]
-        for part in parts:
-            if isinstance(part, ast.Compare):
-                yield from zip((part.left, *part.comparators), part.ops, part.comparators, strict=False)
+    return None
+
+
+def _sentence(text: str) -> str:
+    """Return what a sentence says as an expression, "" where it is none of those that are known."""
+    for pattern, form in _SENTENCES:
+        match = pattern.match(text)
+        if match:
+            names = re.findall(r"[A-Za-z_]\w*", re.sub(r"\band\b", ",", match["names"]))
+            return " and ".join(form.format(name, match["of"]) for name in names)
+    return ""
+
+
+def names_in(node: ast.expr) -> set[str]:
+    """Return the names in an expression."""
+    return _names(node)
+
+
+def value_of(node: ast.expr, sizes: Mapping[str, int]) -> int | None:
+    """Return what an expression comes to, None where that is no whole number or cannot be said."""
+    try:
+        value = _number(node, sizes)
+    except _UNREADABLE:
+        return None
+    return int(value) if value == int(value) else None
+
+
+def holds(node: ast.expr, sizes: Mapping[str, int]) -> bool:
+    """Whether sizes satisfy one condition; what cannot be evaluated counts as satisfied."""
+    try:
+        return _truth(node, sizes)
+    except _UNREADABLE:
+        return True
+
+
+def _readable(tree: ast.expr, sizes: Mapping[str, int]) -> bool:
+    try:
+        _truth(tree, sizes)
+    except _UNREADABLE:
+        return False
+    return True
 
 
 def _names(node: ast.expr) -> set[str]:
@@ -94,17 +185,20 @@ def _is(node: ast.expr, name: str) -> bool:
 
 
 def _holds(text: str, sizes: Mapping[str, int]) -> bool:
-    try:
-        tree = ast.parse(text.strip()[:400], mode="eval").body
-        return _truth(tree, sizes)
-    except _UNREADABLE:
-        return True
+    tree = read(text)
+    return tree is None or holds(tree, sizes)
 
 
 def _truth(node: ast.expr, sizes: Mapping[str, int]) -> bool:
     if isinstance(node, ast.BoolOp):
         parts = [_truth(value, sizes) for value in node.values]
         return all(parts) if isinstance(node.op, ast.And) else any(parts)
+    if isinstance(node, ast.Tuple) and node.elts:
+        return all(_truth(value, sizes) for value in node.elts)
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        return not _truth(node.operand, sizes)
+    if isinstance(node, ast.Compare) and len(node.ops) == 1 and isinstance(node.ops[0], (ast.In, ast.NotIn)):
+        return _is_among(node, sizes) is isinstance(node.ops[0], ast.In)
     if isinstance(node, ast.Compare):
         values = [_number(item, sizes) for item in (node.left, *node.comparators)]
         pairs = zip(values, node.ops, values[1:], strict=False)
@@ -112,13 +206,20 @@ def _truth(node: ast.expr, sizes: Mapping[str, int]) -> bool:
     raise _Prose
 
 
-def _comparison(op: ast.cmpop) -> Callable[[int, int], bool]:
+def _is_among(node: ast.Compare, sizes: Mapping[str, int]) -> bool:
+    several = node.comparators[0]
+    if not isinstance(several, (ast.Tuple, ast.List, ast.Set)):
+        raise _Prose
+    return _number(node.left, sizes) in [_number(item, sizes) for item in several.elts]
+
+
+def _comparison(op: ast.cmpop) -> Callable[[Any, Any], bool]:
     if type(op) not in _COMPARISONS:
         raise _Prose
     return _COMPARISONS[type(op)]
 
 
-def _number(node: ast.expr, sizes: Mapping[str, int]) -> int:
+def _number(node: ast.expr, sizes: Mapping[str, int]) -> Number:
     if isinstance(node, ast.Constant) and type(node.value) is int:
         return node.value
     if isinstance(node, ast.Name) and node.id in sizes:
@@ -127,7 +228,10 @@ def _number(node: ast.expr, sizes: Mapping[str, int]) -> int:
         return -_number(node.operand, sizes)
     if isinstance(node, ast.BinOp) and type(node.op) in _ARITHMETIC:
         left, right = _number(node.left, sizes), _number(node.right, sizes)
-        if isinstance(node.op, (ast.FloorDiv, ast.Mod)) and right == 0:
+        if isinstance(node.op, (ast.FloorDiv, ast.Mod, ast.Div)) and right == 0:
             raise _Prose
-        return _ARITHMETIC[type(node.op)](left, right)
+        if isinstance(node.op, ast.BitAnd) and not (isinstance(left, int) and isinstance(right, int)):
+            raise _Prose
+        made: Number = _ARITHMETIC[type(node.op)](left, right)
+        return made
     raise _Prose

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from pypto_op.documents import constraints, shape_expr
+from pypto_op.documents import axes, constraints
 from pypto_op.documents import spec as spec_document
 from pypto_op.documents.interfaces import Interfaces
 from pypto_op.documents.schema import Finding
 from pypto_op.documents.spec import Spec
+from pypto_op.documents.steps import Steps
 from pypto_op.errors import ContractError
 
 TILE = 16
@@ -32,11 +33,12 @@ def findings(interfaces: Interfaces, spec: Path) -> Iterator[Finding]:
         known = spec_document.load(spec) if spec.is_file() else None
     except ContractError:
         known = None
-    axes = [axis for axis in tiled(interfaces) if _may_be_ragged(axis, known, composition.shapes)]
-    if axes and not any(is_ragged(sizes.get(axis, TILE)) for sizes in composition.shapes for axis in axes):
+    open_axes = [axis for axis in tiled(interfaces) if _may_be_ragged(axis, known, composition.shapes)]
+    if open_axes and not any(is_ragged(sizes.get(axis, TILE)) for sizes in composition.shapes for axis in open_axes):
         yield Finding(
             "composition_verification.shapes",
-            f"none ends in a partial tile: give one of {', '.join(axes)} a size that {TILE} does not divide, such as {TILE + 1}",
+            f"none ends in a partial tile: give one of {', '.join(open_axes)} a size that {TILE} does not divide, "
+            f"such as {TILE + 1}",
         )
 
 
@@ -46,14 +48,9 @@ def is_ragged(size: int) -> bool:
 
 
 def tiled(interfaces: Interfaces) -> list[str]:
-    """Return the symbols that kernels tile: not one that only ever leads tensors of rank 3 and more (batch, heads)."""
-    tensors = [port.shape for port in interfaces.primary_inputs if port.shape]
-    found = []
-    for symbol in interfaces.symbols:
-        holding = [shape for shape in tensors if any(symbol in shape_expr.parse(dimension).symbols for dimension in shape)]
-        if not all(len(shape) >= 3 and shape[0] == symbol for shape in holding):
-            found.append(symbol)
-    return found or list(interfaces.symbols)
+    """Return the symbols that kernels tile, as far as the contract alone says; all of them where it leaves none."""
+    nothing = Steps({}, (), nested=False)
+    return axes.long_axes(interfaces, interfaces.symbols, steps=nothing) or list(interfaces.symbols)
 
 
 def _may_be_ragged(axis: str, spec: Spec | None, shapes: Sequence[Mapping[str, int]]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
 from pypto_op.documents import constraints
@@ -13,8 +14,10 @@ from pypto_op.harness.material import FLOATS, Material, Sizes
 from pypto_op.vocabulary import Level
 
 SEEDS = (42, 7, 101, 3, 2024)
-_MOST_ELEMENTS = 1 << 18
+MOST_ELEMENTS = 1 << 18
 """Generated shapes stay below this per tensor, so that a simulator runs them in a second; P0 shapes are as they are."""
+
+_MOST_SEARCHED = 1 << 16
 
 Case = dict[str, Any]
 Knobs = Mapping[str, Any]
@@ -22,37 +25,49 @@ _NO_KNOBS: Knobs = {}
 
 
 class Maker:
-    """Collects cases; the same shape, dtype, seed and knobs only once per level."""
+    """Collects cases; the same shape, dtype, seed and knobs only once per level.
+
+    Attributes:
+        cases: so far.
+        dropped: size that was wanted -> why no legal one could stand in its place.
+    """
 
     def __init__(self, material: Material) -> None:
         self.material = material
         self.cases: list[Case] = []
         self.p0 = material.p0_sizes()
         self.base = walked.base(material, self.p0)
+        self.dropped: dict[str, str] = {}
         self._seen: set[str] = set()
         self._turn = 0
 
-    @property
+    @cached_property
     def ragged(self) -> Sizes:
-        """The base shape with each long axis one tile and a rest, of the largest tile for which that is small."""
-        return self._one_tile_and_a_rest(tuple(reversed(self.material.tiles)))
+        """The base shape with each long axis three tiles and a rest, for cases that are about values."""
+        return walked.walked(self, most=MOST_ELEMENTS)
 
-    @property
+    @cached_property
     def small_ragged(self) -> Sizes:
-        """The same for the smallest tile: a search for inputs runs the golden some hundred times."""
-        return self._one_tile_and_a_rest(self.material.tiles)
+        """The same with fewer elements, where a search for inputs runs the golden some hundred times."""
+        return walked.walked(self, most=_MOST_SEARCHED)
 
-    def _one_tile_and_a_rest(self, tiles: tuple[int, ...]) -> Sizes:
-        for tile in tiles:
-            sizes = {**self.base, **{axis: tile + 3 + n for n, axis in enumerate(self.long)}}
-            if self.material.legal(sizes) and self._small(sizes):
-                return sizes
-        return self.base
+    def fitted(self, wanted: Mapping[str, int], *, up: bool = False) -> Sizes:
+        """Return the base shape with some axes as near to what is wanted as SPEC.md allows (`Material.fitted`)."""
+        found = self.material.fitted(self.base, wanted, up=up)
+        for axis, size in wanted.items():
+            if found[axis] == self.base[axis] != size:
+                self.dropped[f"{axis} = {size}"] = f"SPEC.md allows no size near it but {found[axis]}"
+        return found
+
+    def has_met(self, wanted: Mapping[str, int]) -> bool:
+        """Whether each axis has been of its wanted size in some case that compares numbers."""
+        met = [case["shape"] for case in self.cases if case["precision"]]
+        return all(any(shape.get(axis) == size for shape in met) for axis, size in wanted.items())
 
     @property
     def long(self) -> list[str]:
         """The dynamic axes that kernels tile; the others are batches or heads."""
-        return [axis for axis in self.dynamic if walked.is_long(self.material, axis)]
+        return self.material.long
 
     @property
     def dynamic(self) -> list[str]:
@@ -69,7 +84,7 @@ class Maker:
         self, level: Level, word: str, sizes: Sizes, *, dtype: str = "", seed: int = SEEDS[0], knobs: Knobs = _NO_KNOBS
     ) -> bool:
         """Add a case unless its sizes are illegal or too large, or it is there; without `dtype`, the next in turn."""
-        if not self.material.legal(sizes) or (sizes not in self.p0 and not self._small(sizes)):
+        if sizes not in self.p0 and not (self.material.legal(sizes) and self.small(sizes)):
             return False
         dtypes = self.material.spec.supported_dtypes
         if not dtype:
@@ -90,12 +105,13 @@ class Maker:
                     break
                 self.add(level, f"seed{seed}", self.base, seed=seed)
 
-    def _small(self, sizes: Sizes) -> bool:
+    def small(self, sizes: Sizes, most: int = MOST_ELEMENTS) -> bool:
+        """Whether no tensor has too many elements for a case that takes about a second."""
         for shape in self.material.interfaces.resolve_shapes(sizes).values():
             count = 1
             for size in shape:
                 count *= size
-            if count > _MOST_ELEMENTS and not self._p0_is_larger(count):
+            if count > most and not self._p0_is_larger(count):
                 return False
         return True
 

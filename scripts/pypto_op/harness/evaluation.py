@@ -81,9 +81,11 @@ def new_harness(ws: OpWorkspace, *, force: bool = False, try_cases: bool = True,
     outcomes = write([(ws.test_inputs, inputs_text(material)), (ws.runner, runner_text())], force=force)
     rehearsed = Rehearsed([], {})
     if force or not ws.suite.exists() or is_untouched(read_text(ws.suite)):
-        cases = suite_cases.cases(material)
+        sizes: dict[str, str] = {}
+        cases = suite_cases.cases(material, sizes)
         if try_cases:
             rehearsed = rehearse(ws, cases, material.spec.policy(), progress, material.scalars)
+            rehearsed = replace(rehearsed, dropped={**sizes, **rehearsed.dropped})
             cases = rehearsed.cases
         else:  # without a search the former would be ordinary cases, and the golden may refuse the latter
             cases = [case for case in cases if KEY not in case and not values.varied_integer(case, material.scalars)]

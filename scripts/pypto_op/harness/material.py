@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
-from pypto_op.documents import constraints, default_suite, shape_expr
+from pypto_op.documents import axes, constraints, default_suite, legal_sizes
 from pypto_op.documents import interfaces as interfaces_document
 from pypto_op.documents import spec as spec_document
+from pypto_op.documents.axes import symbols_of
 from pypto_op.documents.interfaces import Interfaces, Port
 from pypto_op.documents.reading import read_text, read_yaml
 from pypto_op.documents.spec import Spec
+from pypto_op.documents.steps import Steps, steps_of, tiles_in
 from pypto_op.errors import ContractError
-from pypto_op.harness import contractions, golden_scan
+from pypto_op.harness import contractions, golden_axes, golden_scan
 from pypto_op.harness.golden_scan import Scan
 from pypto_op.workspace import OpWorkspace
 
@@ -25,8 +27,7 @@ INTEGERS = {"int32": (0, 16), "int64": (0, 16), "int": (0, 16), "int8": (-128, 1
 FLOATS = ("float32", "float16", "bfloat16")
 _DEFAULT_TILES = (16, 64)
 _LARGEST_TILE = 512
-_TILE_CALL = re.compile(r"set_(?:vec|cube)_tile_shapes\(([^()]*)\)")
-_TILE_NAME = re.compile(r"\b[A-Z0-9_]*(?:TILE|ROWS|BLOCK|CHUNK)[A-Z0-9_]*\s*[:=]\s*(\d+)\b")
+_NO_STEPS = Steps({}, (), nested=False)
 _MINUS_INF = re.compile(r"(?<!\w)-inf\b")
 _SCALAR_OF = {"bool": False, "float32": 1.0, "float16": 1.0, "bfloat16": 1.0}
 
@@ -43,12 +44,14 @@ class Material:
         interfaces: module_interfaces.yaml.
         scan: what the golden's source subtracts and reduces.
         weights: input of fixed shape -> its axis that the golden's matrix products sum over.
-        tiles: tile sizes that the design or an impl names, smallest first; two common ones where none is named.
+        tiles: tile sizes of the design's or an impl's code, smallest first, three at most; two common ones where none is named.
         scalars: default of each scalar input.
         ranges: integer tensor -> its least value and the first one that is too large, as shape expressions.
         unlimited: integer tensors of which SPEC.md's constraints name no largest value.
         says_nan: SPEC.md speaks of NaN, so that it is a legal input.
         says_minus_inf: SPEC.md speaks of -inf, and does not rule it out in the same sentence.
+        steps: what DESIGN.md says of its loops.
+        reduced: axes that the golden reduces over.
     """
 
     ws: OpWorkspace
@@ -62,6 +65,19 @@ class Material:
     unlimited: tuple[str, ...]
     says_nan: bool
     says_minus_inf: bool
+    steps: Steps = _NO_STEPS
+    reduced: frozenset[str] = field(default_factory=frozenset)
+
+    @cached_property
+    def long(self) -> list[str]:
+        """The dynamic axes that kernels tile; the others are batches or heads."""
+        symbols = self.interfaces.symbols
+        dynamic = [axis for axis in self.spec.dynamic_axes if axis in symbols]
+        return axes.long_axes(self.interfaces, dynamic, steps=self.steps, reduced=self.reduced, sizes=self.p0_sizes())
+
+    def steps_along(self, axis: str) -> tuple[int, ...]:
+        """Return the steps in which kernels walk an axis: the design's for it, else every tile that is known."""
+        return tuple(step for step in self.steps.of.get(axis, ()) if step > 1) or self.tiles
 
     @property
     def tensors(self) -> tuple[Port, ...]:
@@ -78,12 +94,43 @@ class Material:
         shapes = self.spec.p0_shapes
         return [default_suite.solve(shape, self.interfaces, f"p0_shapes[{n}]") for n, shape in enumerate(shapes)]
 
-    def legal(self, sizes: Sizes) -> bool:
+    def fitted(self, sizes: Mapping[str, int], wanted: Mapping[str, int], *, up: bool = False) -> Sizes:
+        """Return sizes with some axes as near to what is wanted as SPEC.md allows; as they were where it allows no other.
+
+        Axes that a constraint ties to them follow; where it ties none, all others stay.
+
+        Args:
+            sizes: legal ones.
+            wanted: axis -> size.
+            up: rather a larger size than a smaller one.
+        """
+        if self.legal(whole := {**sizes, **wanted}):
+            return whole
+        said, ranges = self.spec.shape_constraints, self.spec.axis_ranges
+        free = [*self.spec.dynamic_axes, *self._equalled]
+        return legal_sizes.nearest(said, ranges, sizes, wanted, self.legal, free=free, up=up) or dict(sizes)
+
+    @cached_property
+    def _equalled(self) -> list[str]:
+        """The axes that constraints set equal to an expression with a dynamic one: `C == A * B`."""
+        dynamic, found = set(self.spec.dynamic_axes), []
+        for left, right in constraints.equalities(self.spec.shape_constraints):
+            for name, other in ((left, right), (right, left)):
+                if len(name) == 1 and other & dynamic:
+                    found += sorted(name)
+        return found
+
+    @property
+    def _whole_numbers(self) -> Sizes:
+        """The defaults of scalars, which constraints may name: `H % groups == 0`."""
+        return {name: value for name, value in self.scalars.items() if type(value) is int}
+
+    def legal(self, sizes: Mapping[str, int]) -> bool:
         """Whether sizes satisfy the ranges and the readable constraints of SPEC.md, and give every tensor a shape."""
         for axis, (low, high) in self.spec.axis_ranges.items():
             if axis in sizes and not low <= sizes[axis] <= high:
                 return False
-        if not constraints.satisfied(self.spec.shape_constraints, sizes):
+        if not constraints.satisfied(self.spec.shape_constraints, {**self._whole_numbers, **sizes}):
             return False
         try:
             shapes = self.interfaces.resolve_shapes(sizes).values()
@@ -110,6 +157,7 @@ def gather(ws: OpWorkspace) -> Material:
         for port in interfaces.primary_inputs
         if port.shape and port.dtype in INTEGERS
     }
+    steps = steps_of(ws.design, interfaces.symbols)
     return Material(
         ws=ws,
         spec=spec,
@@ -117,6 +165,8 @@ def gather(ws: OpWorkspace) -> Material:
         scan=golden_scan.scan(ws.golden, ws.golden_name()),
         weights=_weights(ws, spec, interfaces),
         tiles=_tiles(ws),
+        steps=steps,
+        reduced=_reduced(ws, interfaces),
         scalars=scalar_defaults(ws, spec, interfaces),
         ranges={name: _range(*told) for name, told in said.items()},
         unlimited=tuple(name for name, (_, _, high) in said.items() if not high),
@@ -127,11 +177,6 @@ def gather(ws: OpWorkspace) -> Material:
 
 def _range(dtype: str, low: str, high: str) -> tuple[str, str]:
     return low or str(INTEGERS[dtype][0]), high or str(INTEGERS[dtype][1])
-
-
-def symbols_of(port: Port) -> frozenset[str]:
-    """Return the symbols in a port's shape."""
-    return frozenset(symbol for dimension in port.shape for symbol in shape_expr.parse(dimension).symbols)
 
 
 def _weights(ws: OpWorkspace, spec: Spec, interfaces: Interfaces) -> dict[str, int]:
@@ -146,25 +191,25 @@ def _weights(ws: OpWorkspace, spec: Spec, interfaces: Interfaces) -> dict[str, i
     }
 
 
+def _reduced(ws: OpWorkspace, interfaces: Interfaces) -> frozenset[str]:
+    """Return the axes that the golden reduces an input over, where source and contract alone say so."""
+    function = golden_scan.functions_of(ws.golden, ws.golden_name())[ws.golden_name()]
+    shapes = {port.name: port.shape for port in interfaces.primary_inputs}
+    return frozenset(
+        shapes[name][place]
+        for name, place in golden_axes.reduced_inputs(function)
+        if name in shapes and -len(shapes[name]) <= place < len(shapes[name])
+    )
+
+
 def _tiles(ws: OpWorkspace) -> tuple[int, ...]:
     files = [ws.design, ws.impl, *(ws.module_impl(k) for k in ws.existing_module_phases())]
-    found: set[int] = set()
-    for path in files:
-        if path.is_file():
-            found |= set(_tiles_in(path))
+    found = {size for path in files if path.is_file() for size in tiles_in(read_text(path))}
     sizes = sorted(size for size in found if 1 < size <= _LARGEST_TILE)
     if not sizes:
         return _DEFAULT_TILES
     # Three are enough: the smallest cuts the most, the largest is the one that inputs rarely fill.
     return tuple(dict.fromkeys((sizes[0], sizes[len(sizes) // 2], sizes[-1])))
-
-
-def _tiles_in(path: Path) -> Iterable[int]:
-    text = read_text(path)
-    for match in _TILE_CALL.finditer(text):
-        yield from map(int, re.findall(r"(?<![\w.])\d{1,6}(?![\w.])", match[1]))
-    for match in _TILE_NAME.finditer(text):
-        yield int(match[1][:6])
 
 
 def scalar_defaults(ws: OpWorkspace, spec: Spec, interfaces: Interfaces) -> dict[str, Any]:

@@ -10,8 +10,9 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pypto_op.documents import markdown
+from pypto_op.documents.axes import symbols_of
 from pypto_op.documents.reading import read_text
-from pypto_op.harness.material import INTEGERS, symbols_of
+from pypto_op.harness.material import INTEGERS
 from pypto_op.harness.sizes import product
 
 if TYPE_CHECKING:

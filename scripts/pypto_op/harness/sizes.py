@@ -1,67 +1,93 @@
-"""Sizes that break kernels: edges of tiles, several tiles and a rest, batches, primes."""
+"""Sizes that break kernels: edges of tiles, several tiles and a rest, batches, primes.
+
+What SPEC.md's constraints forbid is rounded to the nearest size that they allow (`documents.legal_sizes`).
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from pypto_op.harness.material import Material, Sizes, symbols_of
+from pypto_op.harness.material import Material, Sizes
 from pypto_op.vocabulary import Level
 
 if TYPE_CHECKING:
     from pypto_op.harness.case_maker import Maker
 
-_SMALL = 19
+SMALL = 19
 """Size of a dynamic axis where nothing is asked of it: no multiple of any tile, above the smallest one."""
-_PRIMES = (37, 53, 17, 29)
-_MANY_TILES = 5
+
+TILES = 3
+"""Tiles that a looped axis has at least where a case is about values: a state that is carried on shows in the third."""
+
+REST = 3
+_MANY_TILES = (10, 7, 5, 4)
+_LEAST_STEP = 8
+_OTHER_STEPS = 3
+"""Further steps that a design names, beside those of the axis itself, whose edges are tried."""
 
 
 def edges(maker: Maker) -> None:
-    """Add each dynamic axis at the edges of its tiles, and each fixed one at a size that fills none."""
+    """Add each dynamic axis at the edges of its steps, and each fixed one at a size that fills none.
+
+    The largest come first: a call with fewer elements than the one before shows what a wrapper keeps.
+    """
     for axis in maker.dynamic:
         for word, size in _edge_sizes(maker, axis):
-            maker.add(Level.L3, f"{axis}_{word}", {**maker.base, axis: size})
+            maker.add(Level.L3, f"{axis}_{word}", maker.fitted({axis: size}))
+    _other_edges(maker)
     for axis in maker.fixed:
         _ragged(maker, axis)
 
 
 def long(maker: Maker) -> None:
-    """Add long axes and many batches."""
-    tiles = maker.material.tiles
-    for axis in maker.dynamic:
-        if axis not in maker.long:
-            maker.add(Level.L4, f"{axis}_many", {**maker.base, axis: 7})
-            continue
-        # Several of the largest tiles where that is small enough, else of the smallest.
-        maker.add(Level.L4, f"{axis}_long", {**maker.base, axis: 3 * tiles[-1] + 3}) or maker.add(
-            Level.L4, f"{axis}_long", {**maker.base, axis: 3 * tiles[0] + 3}
-        )
-        maker.add(Level.L4, f"{axis}_many_tiles", {**maker.base, axis: _MANY_TILES * tiles[-1] + 1}) or maker.add(
-            Level.L4, f"{axis}_many_tiles", {**maker.base, axis: _MANY_TILES * tiles[0] + 1}
-        )
+    """Add long axes, many batches, and both together."""
+    batches = [axis for axis in maker.dynamic if axis not in maker.long]
+    for axis in maker.long:
+        step = maker.material.steps_along(axis)[-1]
+        _first(maker, f"{axis}_long", [{axis: TILES * each + REST} for each in (step, *maker.material.steps_along(axis))])
+        _first(maker, f"{axis}_six_{step}_minus_1", [{axis: 6 * step - 1}, {axis: 2 * step + step // 2}])
+        counts = _MANY_TILES[-2:] if maker.material.steps.nested else _MANY_TILES  # a walk inside a walk costs the square
+        steps = (step, min(step, maker.material.tiles[0]))
+        _first(maker, f"{axis}_many_tiles", [{axis: tiles * each + 1} for each in steps for tiles in counts])
+    for axis in batches:
+        maker.add(Level.L4, f"{axis}_many", maker.fitted({axis: 7}))
+        if maker.long:
+            _first(maker, f"{axis}_many_ragged", [{**walked, axis: 7} for walked in _walks(maker)])
     if len(maker.dynamic) > 1:
-        sizes = {axis: 2 * tiles[0] + 3 if axis in maker.long else 3 for axis in maker.dynamic}
-        maker.add(Level.L4, "all_axes", {**maker.base, **sizes})
+        threes = dict.fromkeys(batches, 3)
+        _first(maker, "all_axes", [{**walked, **threes} for walked in _walks(maker)])
 
 
 def primes(maker: Maker) -> None:
-    """Add all axes at primes, in each dtype."""
-    primes = {axis: _PRIMES[n % len(_PRIMES)] if axis in maker.long else 5 for n, axis in enumerate(maker.dynamic)}
-    for dtype in maker.material.spec.supported_dtypes:
-        maker.add(Level.L5, "primes", {**maker.base, **primes}, dtype=dtype)
+    """Add all axes at primes, in each dtype: above three steps of each, between one and two, and below one."""
+    dtypes = maker.material.spec.supported_dtypes
+    for turn in range(max(3, len(dtypes))):
+        wanted = {axis: (5, 3, 7)[turn % 3] for axis in maker.dynamic if axis not in maker.long}
+        for number, axis in enumerate(maker.long):
+            step = maker.material.steps_along(axis)[0]
+            wanted[axis] = _prime((TILES * step, step + step // 4, step // 2)[turn % 3] + 2 * number)
+        options = [wanted, {**wanted, **{axis: _prime(2 * SMALL + 2 * n) for n, axis in enumerate(maker.long)}}]
+        for sizes in options:
+            if maker.add(Level.L5, "primes", maker.fitted(sizes), dtype=dtypes[turn % len(dtypes)]):
+                break
 
 
-def _edge_sizes(maker: Maker, axis: str) -> Iterator[tuple[str, int]]:
-    yield "one", 1
-    if axis not in maker.long:
-        yield "three", 3
-        return
-    for tile in maker.material.tiles:
-        yield from ((f"{tile}_minus_1", tile - 1), (f"{tile}", tile), (f"{tile}_plus_1", tile + 1))
-    tile = maker.material.tiles[0]
-    yield from ((f"two_{tile}_minus_1", 2 * tile - 1), (f"two_{tile}_plus_1", 2 * tile + 1))
+def walked(maker: Maker, *, most: int) -> Sizes:
+    """Return sizes with three tiles and a rest of each long axis, in the fewest batches and smallest steps that are needed.
+
+    Args:
+        maker: knows the base shape.
+        most: elements that the largest tensor may have.
+    """
+    single = {axis: 1 for axis in maker.dynamic if axis not in maker.long}
+    for wanted in _walks(maker):
+        for fewer in ({}, single):
+            sizes = maker.fitted({**wanted, **fewer}, up=True)
+            if maker.material.legal(sizes) and maker.small(sizes, most):
+                return sizes
+    return maker.base
 
 
 def base(material: Material, p0: list[Sizes]) -> Sizes:
@@ -69,22 +95,14 @@ def base(material: Material, p0: list[Sizes]) -> Sizes:
     smallest: Sizes = min(p0, key=lambda sizes: product(material, sizes))
     base = dict(smallest)
     for axis in material.spec.dynamic_axes:
-        for size in (_SMALL if is_long(material, axis) else 2, _SMALL, 16, 32, 64, 128):
-            smaller = {**base, axis: size}
-            if axis in base and size < base[axis] and material.legal(smaller):
+        if axis not in base:
+            continue
+        for size in (SMALL if axis in material.long else 2, SMALL, 16, 32, 64, 128):
+            smaller = material.fitted(base, {axis: size})
+            if smaller[axis] < base[axis] and material.legal(smaller):
                 base = smaller
                 break
     return base
-
-
-def is_long(material: Material, axis: str) -> bool:
-    """Whether an axis is one that kernels tile: not one that only ever leads tensors of rank 3 and more (batch, heads).
-
-    The only dynamic axis is tiled wherever it stands: something must be walked.
-    """
-    holding = [port for port in material.tensors if axis in symbols_of(port)]
-    leads = bool(holding) and all(len(port.shape) >= 3 and port.shape[0] == axis for port in holding)
-    return not leads or list(material.spec.dynamic_axes) == [axis]
 
 
 def product(material: Material, sizes: Sizes) -> int:
@@ -92,9 +110,78 @@ def product(material: Material, sizes: Sizes) -> int:
     return max((1, *map(math.prod, material.interfaces.resolve_shapes(sizes).values())))
 
 
+def _first(maker: Maker, word: str, options: Sequence[Sizes]) -> None:
+    """Add the first of several sizes that is small enough."""
+    for wanted in options:
+        if maker.add(Level.L4, word, maker.fitted(wanted, up=True)):
+            return
+
+
+def _walks(maker: Maker) -> Iterator[Sizes]:
+    """Yield sizes of the long axes, the most telling first: three steps of each and a rest, then less."""
+    material = maker.material
+    named = {axis: _walked_in(material, axis) for axis in maker.long}
+    fixed = {axis: material.steps.of[axis][-1] for axis in maker.fixed if max(material.steps.of.get(axis, (1,))) > 1}
+    if fixed:
+        yield _several(TILES, {**named, **fixed})
+    least = _smallest(material, named)
+    for tiles, steps in ((TILES, named), (TILES, least), (2, named), (1, named), (1, least)):
+        yield _several(tiles, steps)
+
+
+def _walked_in(material: Material, axis: str) -> int:
+    """Return the step that decides how many tiles an axis has: the longest of its own."""
+    return material.steps_along(axis)[-1]
+
+
+def _smallest(material: Material, named: Sizes) -> Sizes:
+    return {axis: min(material.tiles[0], step) for axis, step in named.items()}
+
+
+def _several(tiles: int, steps: Sizes) -> Sizes:
+    return {axis: tiles * step + REST + n for n, (axis, step) in enumerate(steps.items())}
+
+
+def _edge_sizes(maker: Maker, axis: str) -> Iterator[tuple[str, int]]:
+    if axis not in maker.long:
+        yield from (("three", 3), ("one", 1))
+        return
+    for step in reversed(maker.material.steps_along(axis)):
+        yield from ((f"two_{step}_plus_1", 2 * step + 1), (f"two_{step}_minus_1", 2 * step - 1))
+        yield from ((f"{step}_plus_1", step + 1), (f"{step}", step), (f"{step}_minus_1", step - 1))
+    yield "one", 1
+
+
+def _other_edges(maker: Maker) -> None:
+    """Add the edges of other steps that the design names, all long axes at once: each is one number among several."""
+    others = {axis: _others(maker.material, axis) for axis in maker.long}
+    for turn in range(max(map(len, others.values()), default=0)):
+        for word, beside in (("plus_1", 1), ("whole", 0), ("minus_1", -1)):
+            wanted = {axis: steps[turn] + beside for axis, steps in others.items() if turn < len(steps)}
+            name = "_".join(f"{axis}_{size - beside}" for axis, size in wanted.items())
+            if not maker.has_met(wanted):
+                maker.add(Level.L3, f"{name}_{word}"[:96], maker.fitted(wanted))
+
+
+def _others(material: Material, axis: str) -> list[int]:
+    """Return the named steps that are none of an axis's own, the nearest to its own first."""
+    own = material.steps_along(axis)
+    named = [step for step in material.steps.named if step not in own and step >= _LEAST_STEP]
+    near = sorted(named, key=lambda step: abs(math.log2(step / own[0])))
+    return sorted(near[:_OTHER_STEPS], reverse=True)
+
+
+def _prime(least: int) -> int:
+    """Return the smallest prime that is no less."""
+    number = max(least, 2)
+    while any(number % divisor == 0 for divisor in range(2, math.isqrt(number) + 1)):
+        number += 1
+    return number
+
+
 def _ragged(maker: Maker, axis: str) -> None:
     """Add one size of a fixed axis that fills no tile, of the largest tile for which there is a legal one."""
-    for tile in reversed(maker.material.tiles):
+    for tile in sorted({*maker.material.tiles, *maker.material.steps.of.get(axis, ())}, reverse=True):
         for size in range(tile + 1, 2 * tile):
             if maker.add(Level.L3, f"{axis}_ragged", {**maker.base, axis: size}):
                 return

@@ -4,9 +4,9 @@
 |---|---|---|
 | L1 | it runs, and the structure is right | the base shape in each dtype, the first P0 shape |
 | L2 | ordinary numbers | the base shape and each P0 shape, each dtype, a second seed |
-| L3 | edges | each dynamic axis at 1, T-1, T, T+1 for each tile T, kT+-1; flags; a zone whose lost column shows |
+| L3 | edges | each dynamic axis at 2T+-1, T+1, T, T-1 for each step T, 1; flags; a zone whose lost column shows |
 | L4 | long axes, many batches | each dynamic axis at several tiles and a rest, all of them at several |
-| L5 | values that hurt | primes, the zones, cancellation in each subtraction of the golden and in its worst sum |
+| L5 | values that hurt | primes; three tiles and a rest in the zones, cancellation in each subtraction and in the worst sum |
 """
 
 from __future__ import annotations
@@ -17,8 +17,12 @@ from pypto_op.harness.material import Material
 from pypto_op.vocabulary import Level
 
 
-def cases(material: Material) -> list[Case]:
+def cases(material: Material, dropped: dict[str, str] | None = None) -> list[Case]:
     """Return the cases, two or more per level, in order of level.
+
+    Args:
+        material: what is known of the operator.
+        dropped: told which sizes SPEC.md allows nothing near, and why.
 
     Raises:
         ContractError: a P0 shape does not determine the symbols of the interfaces, or contradicts them.
@@ -27,6 +31,8 @@ def cases(material: Material) -> list[Case]:
     for fill in (_structure, _ordinary, _edges, sizes.long, _hurting):
         fill(maker)
     maker.complete()
+    if dropped is not None:
+        dropped |= maker.dropped
     order = [str(level) for level in Level]
     return sorted(maker.cases, key=lambda case: order.index(case["level"]))
 

@@ -61,6 +61,7 @@ def show_report(
         console.print(_table(report))
         _show_reasons(console, report)
         _show_not_shown(console, report)
+        _show_fresh(console, report)
     if report["suite_source"] == "derived":
         console.print("[yellow]No eval/adversarial_suite.json: the cases were derived from SPEC.md.[/yellow]")
     _show_failure(console, report, words=not verdict_only)
@@ -132,6 +133,19 @@ def _show_not_shown(console: Console, report: Mapping[str, Any]) -> None:
     for check in report["checks"]:
         for words in check.get("further_calls", {}).get("not_shown", []):
             console.print(f"[dim]{escape(check['id'])}, called again: not shown, since {escape(words)}.[/dim]")
+
+
+def _show_fresh(console: Console, report: Mapping[str, Any]) -> None:
+    """Say which shapes only this verdict knew, and how to draw them again."""
+    told = report.get("fresh_shapes")
+    if told is None:
+        return
+    shapes = {check["id"]: check["shape"] for check in report["checks"]}
+    drawn = "; ".join(" ".join(f"{axis}={size}" for axis, size in shapes[name].items()) for name in told["cases"])
+    if drawn:
+        console.print(f"[dim]Shapes drawn for this verdict alone (again with --seed {told['seed']}): {escape(drawn)}[/dim]")
+    for name, why in told["left_out"].items():
+        console.print(f"[dim]{escape(name)} was left out: {escape(why)}[/dim]")
 
 
 def _judged_modes(report: Mapping[str, Any]) -> list[str]:

@@ -37,6 +37,7 @@ class Expectation:
         keep_map: called with the worst output's name and its error map, where somebody wants to see it.
         natural: a twin policy that must hold beside `policy`: the error must also be one that honest code makes.
         behind: the tolerance that `policy` stands in the place of; where honest rounding does not need that, it holds too.
+        either: where honest rounding does not need that, `behind` holds alone.
     """
 
     names: Sequence[str]
@@ -46,6 +47,7 @@ class Expectation:
     keep_map: Callable[[str, list[list[float]]], None] | None = None
     natural: Policy | None = None
     behind: Policy | None = None
+    either: bool = False
 
     def policies(self, natural_share: float) -> list[Policy]:
         """Return every policy that must hold, the case's own first.
@@ -54,11 +56,14 @@ class Expectation:
             natural_share: of the tolerance `behind` (`Reference.natural_share`).
         """
         behind = self.behind if natural_share <= MOST else None
+        if self.either and behind is not None:
+            return [policy for policy in (behind, self.natural) if policy is not None]
         return [policy for policy in (self.policy, self.natural, behind) if policy is not None]
 
     def twins(self) -> tuple[str, ...]:
         """Return the names of the honest twins that the policies need."""
-        return tuple(dict.fromkeys(name for policy in self.policies(0.0) for name in policy.twins))
+        policies = (self.policy, *self.policies(0.0))
+        return tuple(dict.fromkeys(name for policy in policies for name in policy.twins))
 
 
 @dataclass(frozen=True)
@@ -74,6 +79,7 @@ class Reference:
         ways: gives the golden in float64, then the answers that are as right where values lie near ties (`ways_of`); asked
             only when an output is not close, () where the golden does not run so.
         reordered: gives an honest twin by name, where somebody asks how far honest code drifts (`near_miss`).
+        unfit: why nothing can be compared with this answer, though it is one; "" where it can.
     """
 
     native: RunResult
@@ -83,6 +89,7 @@ class Reference:
     natural_share: float = 0.0
     ways: Callable[[], Sequence[Sequence[torch.Tensor]]] = tuple
     reordered: Callable[[str], RunResult] | None = None
+    unfit: str = ""
 
     def runs(self) -> list[RunResult]:
         """Return every run of the golden."""
@@ -163,6 +170,8 @@ class Reference:
                 return f"{how}it ended with: {run.outcome}" + (f", {place}" if (place := place_in(run.detail)) else "")
             if run.mutated_inputs:
                 return "it changes its own inputs"
+        if self.unfit:
+            return self.unfit
         return None if self.native.outputs else "it returned no tensor"
 
 

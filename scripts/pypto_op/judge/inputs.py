@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 DEFAULT_SEED = 42
 """Seed of a case that names none (verifier seed, B.1)."""
 
+FRESH = "fresh_shape"
+"""Key of a case that a verdict has drawn (`judge.fresh`); no inputs file sees it."""
+
 _SEED_LIMIT = 2**31 - 1
 
 
@@ -28,9 +31,9 @@ def fresh_seed() -> int:
 
 
 def seeds_of(case: Mapping[str, Any], extra: int) -> tuple[int, ...]:
-    """Return the seeds of a case: its own, and `extra` as well when its numbers are compared."""
+    """Return the seeds of a case: its own, and `extra` as well when its numbers are compared; a drawn case has its own only."""
     own = int(case.get("seed", DEFAULT_SEED))
-    if not checks_precision(case):
+    if not checks_precision(case) or case.get(FRESH):
         return (own,)
     return (own, extra if extra != own else extra + 1)
 
@@ -67,7 +70,7 @@ def stress_of(case: Mapping[str, Any]) -> Stress | None:
 
 def with_seed(case: Mapping[str, Any], seed: int) -> dict[str, Any]:
     """Return the case as `make_inputs` gets it for one trial."""
-    return {**case, "seed": seed}
+    return {**{key: value for key, value in case.items() if key != FRESH}, "seed": seed}
 
 
 def tensors_in(values: Sequence[Value]) -> list[torch.Tensor]:

@@ -16,7 +16,7 @@ from pypto_op.judge.barrier import Barrier
 from pypto_op.judge.calling import positions
 from pypto_op.judge.contract import MisfitInputs
 from pypto_op.judge.expectation import Expectation, Reference
-from pypto_op.judge.inputs import checks_precision, digest, seeds_of, tensors_in, with_seed
+from pypto_op.judge.inputs import FRESH, checks_precision, digest, seeds_of, tensors_in, with_seed
 from pypto_op.judge.reasons import LOAD_FAILURES, PROCESS_LOSSES, Reason, place_in
 from pypto_op.judge.records import CaseRecord, ModeRecord, TrialVerdict
 from pypto_op.judge.references import ReferenceLoss, References
@@ -291,6 +291,7 @@ class LaneWorker:
             precision=checks_precision(case),
             natural=self._plan.natural_policy_for(case),
             behind=self._plan.tolerance_behind(case),
+            either=bool(case.get(FRESH)),
         )
 
     def _note(

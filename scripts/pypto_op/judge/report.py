@@ -13,7 +13,7 @@ from pypto_op import __version__
 from pypto_op.backends.base import Availability
 from pypto_op.documents import schema, targets
 from pypto_op.documents.writing import write_atomically
-from pypto_op.judge.inputs import stress_of
+from pypto_op.judge.inputs import FRESH, stress_of
 from pypto_op.judge.inspection import onset
 from pypto_op.judge.records import CaseRecord, ModeRecord, TrialVerdict
 from pypto_op.judge.subject import Subject
@@ -63,6 +63,18 @@ def check_entry(record: CaseRecord, policy: str) -> dict[str, Any]:
         **_inspection_entry(record),
         **_further_entry(record),
     }
+
+
+def fresh_entry(records: Sequence[CaseRecord], seed: int, left_out: Mapping[str, str]) -> dict[str, Any]:
+    """Return the report's `fresh_shapes`: the cases that were drawn, and the seed that draws them again.
+
+    Args:
+        records: of all cases.
+        seed: of the verdict.
+        left_out: id -> why an axis has no such case.
+    """
+    cases = [record.id for record in records if record.case.get(FRESH)]
+    return {"seed": seed, "cases": cases, "left_out": {name: _sentence(why) for name, why in left_out.items()}}
 
 
 def _stress_entry(record: CaseRecord) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from pypto_op.backends.base import Availability, Backend, Limits
 from pypto_op.judge.barrier import Barrier
 from pypto_op.judge.error_maps import ErrorMaps
+from pypto_op.judge.inputs import FRESH
 from pypto_op.judge.inspection import Probe
 from pypto_op.judge.lane_worker import LaneWorker, LossCounter
 from pypto_op.judge.lanes import lanes_of, onto_the_first, restricted
@@ -128,9 +129,15 @@ class _Pool:
         suite = plan.cases if plan.suite is None else plan.suite
         self._onto = onto_the_first(suite)
         place = {str(case["id"]): position for position, case in enumerate(suite)}
-        # A case that stands in no suite (`judge_case`) has a lane of its own.
+        # A drawn case comes last in a lane, where calls with fewer elements follow it; a case that stands in no suite and
+        # was not drawn (`judge_case`) has a lane of its own.
         self._cases = {place.get(str(case["id"]), len(suite) + i): case for i, case in enumerate(plan.cases)}
-        lanes = [*lanes_of(suite), *([position] for position in self._cases if position >= len(suite))]
+        lanes = lanes_of(suite)
+        for position in [position for position in self._cases if position >= len(suite)]:
+            if self._cases[position].get(FRESH):
+                lanes[position % len(lanes)].append(position)
+            else:
+                lanes.append([position])
         self._lanes = restricted(lanes, list(self._cases))
 
     def run(self, progress: Progress | None) -> list[CaseRecord]:

@@ -33,7 +33,9 @@ if TYPE_CHECKING:
 _PLAIN_WORDS = frozenset({"", "normal", "random", "default"})
 """Values of a knob that name nothing out of the ordinary."""
 
-_NO_KNOB = JUDGED_BY | {"shape", "dtype", "seed", "purpose", "note", "description"}
+NO_KNOB = JUDGED_BY | {"shape", "dtype", "seed", "purpose", "note", "description"}
+"""Keys of a case that choose no values."""
+
 LEAST_SHARE, LEAST_OF_LEVEL = 1 / 2, 1 / 3
 """The share of the precision cases, of the suite and of each level, in which an input must vary."""
 
@@ -218,7 +220,7 @@ def _knobs(case: Mapping[str, Any]) -> list[str]:
     """Return every word that the knobs of a case say, whatever input they are about."""
     words: list[str] = []
     for key, value in case.items():
-        if key not in _NO_KNOB and not key.startswith("x_"):
+        if key not in NO_KNOB and not key.startswith("x_"):
             words += _words_of(value)
     return words
 

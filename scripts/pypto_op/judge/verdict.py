@@ -293,8 +293,8 @@ def _how(leaf: TensorComparison) -> str:
         failed = [c.name for c in leaf.conditions if not c.ok]
         return f"{', '.join(failed)} above the limit"
     worst = "" if leaf.worst_index is None else f", worst at index {list(leaf.worst_index)}"
-    exact = leaf.max_violation is None or leaf.max_violation == sys.float_info.max  # nothing is allowed
-    times = "" if exact else f", up to {times_allowed(leaf.max_violation)} times what is allowed"
+    allowed = leaf.max_violation is not None and leaf.max_violation != sys.float_info.max
+    times = f", up to {times_allowed(leaf.max_violation or 0.0)} times what is allowed" if allowed else ""
     return f"{share}{times}{worst}"
 
 

@@ -14,12 +14,12 @@ from pypto_op.backends.registry import get_backend
 from pypto_op.documents import schema
 from pypto_op.documents import suite as suite_document
 from pypto_op.errors import ContractError, InfraError, PyptoOpError
-from pypto_op.judge import extent, summary, variety
+from pypto_op.judge import extent, fresh, summary, variety
 from pypto_op.judge import report as reports
 from pypto_op.judge.calling import used_inputs
 from pypto_op.judge.contract import Contract, load_contract
 from pypto_op.judge.error_maps import ErrorMaps
-from pypto_op.judge.inputs import checks_precision, fresh_seed
+from pypto_op.judge.inputs import FRESH, checks_precision, fresh_seed
 from pypto_op.judge.inspection import probe_of
 from pypto_op.judge.raises import KEY as RAISES
 from pypto_op.judge.raises import judge_raises
@@ -150,6 +150,8 @@ class _Verification:
         self.hashes: dict[str, str] = {}
         self.ran: list[Mapping[str, Any]] = []
         self.loaded = Loaded()
+        self.fresh: fresh.Drawn | None = None
+        self.fresh_seed: int | None = None
 
     def run(self, progress: Progress | None) -> dict[str, Any]:
         reports.check_target(self.path, own=self.ws.report)
@@ -172,7 +174,8 @@ class _Verification:
         self.policy = contract.policy
         self.subject = subject = resolve(self.ws, contract.total_modules, impl=request.impl, up_to=request.up_to_module)
         self.hashes = self._hashes(subject)
-        cases = contract.select(request.levels, request.case) if request.only is None else [request.only]
+        extra_seed = fresh_seed() if request.seed is None else request.seed
+        cases = self._cases(contract, extra_seed)
         if not subject.impl.is_file():
             staged = self.ws.existing_module_phases() if subject.phase is None else []
             remedy = f"a module is judged with `--up-to-module {staged[-1]}`" if staged else "write it (coder), then verify"
@@ -195,7 +198,7 @@ class _Verification:
             check_inputs=contract.check_inputs,
             leaf_names=contract.leaf_names(subject.phase),
             input_names=contract.input_names,
-            extra_seed=fresh_seed() if request.seed is None else request.seed,
+            extra_seed=extra_seed,
             limits=request.limits,
             suite=contract.cases,
             jobs=worker_count(contract.cases) if request.jobs is None else request.jobs,
@@ -204,7 +207,7 @@ class _Verification:
             probe=probe_of(request.inspect, subject.boundary) if request.inspect is not None else None,
             loaded=self.loaded,
         )
-        records = run_cases(plan, progress and (lambda record: progress(record, len(cases))))
+        records = self._without_unfit(run_cases(plan, progress and (lambda record: progress(record, len(cases)))))
         whole = not any((request.levels, request.case, request.inspect, request.only, subject.phase))
         records += judge_raises(plan, contract.suite.raises if whole else ())
         if asked := self.loaded.reference_loads(self.ws):
@@ -222,6 +225,34 @@ class _Verification:
                 remedy="let nothing write these files, then verify again",
             )
         return records
+
+    def _cases(self, contract: Contract, seed: int) -> list[Mapping[str, Any]]:
+        """Return the cases that were asked for; beside a whole suite, those that only this verdict knows (`fresh`)."""
+        request = self.request
+        if request.only is not None:
+            return [request.only]
+        if fresh.is_fresh_id(request.case, contract):
+            self.fresh = fresh.draw(contract, seed)
+            chosen: list[Mapping[str, Any]] = [case for case in self.fresh.cases if case["id"] == request.case]
+            if chosen:
+                self.fresh_seed = seed
+                return chosen
+        chosen = contract.select(request.levels, request.case)
+        if request.suite is None and request.inspect is None and len(chosen) == len(contract.cases):
+            self.fresh, self.fresh_seed = fresh.draw(contract, seed), seed
+            chosen = [*chosen, *self.fresh.cases]
+        return chosen
+
+    def _without_unfit(self, records: Sequence[CaseRecord]) -> list[CaseRecord]:
+        """Return the records but those of drawn cases that golden or inputs are not made for; these are told."""
+        kept = []
+        for record in records:
+            at_fault = [cell.deciding for cell in record.modes.values() if cell.workspace_fault]
+            if record.case.get(FRESH) and at_fault and at_fault[0] is not None and self.fresh is not None:
+                self.fresh.left_out[record.id] = at_fault[0].summary
+            else:
+                kept.append(record)
+        return kept
 
     def _hashes(self, subject: Subject) -> dict[str, str]:
         hashes = evidence.file_hashes(self.ws, subject.phase, impl=subject.impl)
@@ -283,6 +314,8 @@ class _Verification:
             first_failure=summary.first_failure(records, subject, contract.producers(subject.phase)),
             stdout=reports.candidate_output(records),
         )
+        if self.fresh is not None and self.fresh_seed is not None:
+            result["fresh_shapes"] = reports.fresh_entry(records, self.fresh_seed, self.fresh.left_out)
         if fault := _inputs_fault(records, contract, own_suite=self.request.suite is None):
             judged = [mode for mode, said in result["per_mode_status"].items() if said != Status.SKIPPED]
             result.update(status=str(Status.ERROR), error=fault)

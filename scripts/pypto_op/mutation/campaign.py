@@ -17,6 +17,7 @@ from pypto_op.backends.base import Limits
 from pypto_op.backends.launcher import cpu_seconds
 from pypto_op.backends.sim import SimBackend
 from pypto_op.errors import ContractError, InfraError
+from pypto_op.judge import fresh
 from pypto_op.judge.barrier import Barrier
 from pypto_op.judge.contract import Contract, load_contract
 from pypto_op.judge.inputs import checks_precision
@@ -125,6 +126,8 @@ class _Campaign:
         if not self._mutants:
             raise ContractError("these operators find nothing to change in this kernel", file=subject.impl, remedy="use all")
         cases = [case for case in contract.select(wish.levels, wish.case) if checks_precision(case)]
+        if wish.levels is None and wish.case is None:
+            cases += fresh.draw(contract, wish.seed).cases
         if not cases:
             raise ContractError("no selected case compares numbers", file=workspace.suite, remedy="select others")
         backend = SimBackend()

@@ -1,0 +1,190 @@
+"""Shapes that nobody knew: beside a whole suite, one case per dynamic axis that is larger than the suite ever has it.
+
+A kernel that stops after 33 tiles, or holds a table of the suite's shapes, passes every case that is written down. So each
+verdict draws sizes with its fresh seed; the same seed draws the same sizes. The golden is judged first: where it does not
+answer there, or honest orders of it part, the case is left out and told; where the tolerance is too tight for honest
+rounding at that size, what is natural decides in its place (`Expectation.either`).
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pypto_op.documents import axes, constraints, legal_sizes
+from pypto_op.documents import spec as spec_document
+from pypto_op.documents.knobs import OFFSET, RANGE, SCALE, ZONE
+from pypto_op.documents.spec import Spec
+from pypto_op.documents.steps import Steps, steps_of
+from pypto_op.errors import ContractError
+from pypto_op.judge.contract import Contract
+from pypto_op.judge.inputs import FRESH, checks_precision
+from pypto_op.judge.variety import NO_KNOB
+from pypto_op.twins.natural import NATURAL
+from pypto_op.vocabulary import Level
+
+PREFIX = "fresh_"
+"""Of the ids of these cases, with the axis behind it."""
+
+MOST_ELEMENTS = 1 << 22
+"""Elements that the largest tensor of such a case may have: 16 MiB in float32, a second in a simulator."""
+
+_STEP = 64
+"""Of an axis of which DESIGN.md says nothing."""
+
+_TILES = (34, 18, 10, 0)
+"""Tiles that the drawn size exceeds, the first that memory allows."""
+
+_TILES_NESTED = (10, 0)
+"""The same where loops over one length are nested, so that the work grows with its square."""
+
+_SPAN = 6
+_MORE_BATCHES = 8
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """What was drawn.
+
+    Attributes:
+        cases: one per dynamic axis at most; `inputs.FRESH` marks them.
+        left_out: id -> why there is no case for an axis.
+    """
+
+    cases: list[dict[str, Any]]
+    left_out: dict[str, str]
+
+
+def draw(contract: Contract, seed: int) -> Drawn:
+    """Draw one larger shape per dynamic axis.
+
+    Args:
+        contract: the operator's documents and its suite.
+        seed: of the verdict; it makes the sizes and the inputs.
+
+    Raises:
+        ContractError: SPEC.md cannot be read.
+    """
+    spec = spec_document.load(contract.workspace.spec)
+    drawer = _Drawer(contract, spec, seed)
+    drawn = Drawn([], {})
+    for axis in spec.dynamic_axes:
+        if axis not in contract.interfaces.symbols:
+            continue
+        case = drawer.case(axis)
+        if isinstance(case, str):
+            drawn.left_out[f"{PREFIX}{axis}"] = case
+        else:
+            drawn.cases.append(case)
+    return drawn
+
+
+def is_fresh_id(case_id: str | None, contract: Contract) -> bool:
+    """Whether an id is that of a case that only a verdict draws."""
+    return bool(case_id and case_id.startswith(PREFIX)) and all(case["id"] != case_id for case in contract.cases)
+
+
+class _Drawer:
+    def __init__(self, contract: Contract, spec: Spec, seed: int) -> None:
+        self._contract, self._spec, self._seed = contract, spec, seed
+        self._random = random.Random(seed)  # noqa: S311  (no secret: the seed is told)
+        self._steps: Steps = steps_of(contract.workspace.design, contract.interfaces.symbols)
+        self._dynamic = [axis for axis in spec.dynamic_axes if axis in contract.interfaces.symbols]
+        self._shapes = [shape for case in contract.cases if (shape := _sizes(case, contract.interfaces.symbols)) is not None]
+        self._long = axes.long_axes(contract.interfaces, self._dynamic, steps=self._steps, sizes=self._shapes)
+
+    def case(self, axis: str) -> dict[str, Any] | str:
+        """Return the case of an axis, or why there is none."""
+        template = self._template()
+        if template is None:
+            return "no ordinary case of the suite compares numbers"
+        largest = max(shape[axis] for shape in self._shapes)
+        base = _sizes(template, self._contract.interfaces.symbols)
+        assert base is not None  # `_template` takes no other
+        for least, span in self._spans(axis, largest):
+            wanted = least + self._random.randrange(span)
+            sizes = self._fitted(base, axis, wanted)
+            if sizes is not None and sizes[axis] > largest and self._elements(sizes) <= max(MOST_ELEMENTS, 2 * self._known()):
+                return self._made(template, axis, sizes)
+        return f"SPEC.md and memory allow no size of {axis} above {largest}, which the suite has"
+
+    def _template(self) -> Mapping[str, Any] | None:
+        """Return the smallest ordinary case of a dtype drawn at random; not one with a dynamic axis of 1, if there is another."""
+        interfaces = self._contract.interfaces
+        precise = [case for case in self._contract.cases if checks_precision(case) and _sizes(case, interfaces.symbols)]
+        scalars = {port.name for port in interfaces.primary_inputs if not port.shape}
+        plain = [case for case in precise if set(case) <= NO_KNOB | scalars] or [case for case in precise if not _ODD & set(case)]
+        if not plain:
+            return None
+        kinds = sorted({_kind(case) for case in plain})
+        kind = kinds[self._random.randrange(len(kinds))]
+        own = [case for case in plain if _kind(case) == kind]
+        wide = [case for case in own if all(case["shape"][axis] > 1 for axis in self._dynamic)] or own
+        return min(wide, key=lambda case: self._elements(case["shape"]))
+
+    def _spans(self, axis: str, largest: int) -> list[tuple[int, int]]:
+        """Return least size and number of sizes to draw from, the most telling first."""
+        if axis not in self._long:
+            return [(largest + 1, _MORE_BATCHES), (largest + 1, 1)]
+        step = max(self._steps.of.get(axis, (_STEP,)))
+        squared = self._steps.nested or self._is_squared(axis)
+        counts, span = (_TILES_NESTED, 1) if squared else (_TILES, _SPAN)
+        return [*((max(largest, count * step) + 1, span * step) for count in counts), (largest + 1, 1)]
+
+    def _is_squared(self, axis: str) -> bool:
+        """Whether some tensor has an axis twice, as scores of queries and keys have."""
+        ports = [*self._contract.interfaces.primary_inputs, *(p for m in self._contract.interfaces.modules for p in m.outputs)]
+        return any(list(port.shape).count(axis) > 1 for port in ports)
+
+    def _fitted(self, base: dict[str, int], axis: str, wanted: int) -> dict[str, int] | None:
+        """Return legal sizes with an axis at what is wanted or a little above; None where SPEC.md allows none."""
+        low, high = self._spec.axis_ranges.get(axis, (1, wanted))
+        said, ranges = self._spec.shape_constraints, self._spec.axis_ranges
+        free = [other for other in self._contract.interfaces.symbols if other in self._dynamic]
+        size = min(max(wanted, low), high)
+        # Many tiles in few batches: a drawn case costs a second or two.
+        single = {other: 1 for other in self._dynamic if other not in self._long and axis in self._long}
+        return legal_sizes.nearest(said, ranges, base, {axis: size, **single}, self._is_legal, free=free, up=True)
+
+    def _is_legal(self, sizes: Mapping[str, int]) -> bool:
+        within = all(low <= sizes[axis] <= high for axis, (low, high) in self._spec.axis_ranges.items() if axis in sizes)
+        if not within or not constraints.satisfied(self._spec.shape_constraints, sizes):
+            return False
+        try:
+            shapes = self._contract.interfaces.resolve_shapes(sizes).values()
+        except ContractError:
+            return False
+        return all(size >= 1 for shape in shapes for size in shape)
+
+    def _elements(self, sizes: Mapping[str, int]) -> int:
+        return max(map(math.prod, self._contract.interfaces.resolve_shapes(sizes).values()), default=1)
+
+    def _known(self) -> int:
+        """Return the elements of the suite's largest tensor."""
+        return max(map(self._elements, self._shapes))
+
+    def _made(self, template: Mapping[str, Any], axis: str, sizes: dict[str, int]) -> dict[str, Any]:
+        case = {key: value for key, value in template.items() if key not in _NOT_TAKEN}
+        case |= {"id": f"{PREFIX}{axis}", "level": str(Level.L4), "shape": sizes, "seed": self._seed, FRESH: True}
+        if not case.get("policy") and not self._contract.policy_given and not self._contract.policy.needs_twins:
+            case["policy"] = NATURAL.id
+        return case
+
+
+_ODD = frozenset({ZONE, SCALE, OFFSET, RANGE, "cancellation_stress", "weight"})
+"""Knobs of values that an ordinary case does not have."""
+
+_NOT_TAKEN = frozenset({"purpose", "note", "description", "power", "twin"})
+
+
+def _sizes(case: Mapping[str, Any], symbols: Sequence[str]) -> dict[str, int] | None:
+    """Return the sizes of a case by symbol, None where it lacks one."""
+    shape = case.get("shape") or {}
+    return {s: shape[s] for s in symbols} if all(isinstance(shape.get(s), int) for s in symbols) else None
+
+
+def _kind(case: Mapping[str, Any]) -> str:
+    return repr((case.get("dtype"), case.get("dtype_mode")))

@@ -1,0 +1,105 @@
+"""Shapes that only a verdict knows: kernels that are right up to a size are refused, right ones pass, the seed tells again."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from pypto_op.judge import fresh
+from pypto_op.judge.contract import load_contract
+from pypto_op.judge.expectation import Expectation
+from pypto_op.judge.inputs import FRESH, seeds_of, with_seed
+from pypto_op.policy import get_policy
+from pypto_op.workspace import OpWorkspace
+
+from .judging import CASES, REPOSITORY, place, verify
+from .test_between_calls import edit
+
+EXAMPLES = sorted(path.parent.name for path in (REPOSITORY / "examples" / "ops").glob("*/SPEC.md"))
+COUNT = "(count + ROWS - 1) // ROWS"
+LOOKUP = """    if x.shape[0] not in (16, 21):
+        return torch.zeros_like(x), torch.zeros_like(x)
+    total"""
+
+
+def capped(ws: OpWorkspace, fault: str) -> None:
+    """Make the kernel right up to a size only."""
+    if fault == "table":
+        edit(ws.impl, "    total = torch.empty", LOOKUP + " = torch.empty")
+    else:
+        edit(ws.impl, COUNT, f"pypto.min({COUNT}, {fault})")
+
+
+@pytest.mark.sim
+@pytest.mark.usefixtures("numeric")
+@pytest.mark.parametrize("fault", ["9", "33", "table"])
+def test_a_kernel_that_is_right_up_to_a_size_is_refused(clean_workspace: Path, fault: str) -> None:
+    ws = place("sum_diff", clean_workspace, cases=CASES)
+    capped(ws, fault)
+    report = verify(ws.root).report
+    assert report["status"] == "FAIL" and report["first_failure"]["case_id"] == "fresh_N"
+    assert {check["id"]: check["status"] for check in report["checks"]} == {"tile": "PASS", "ragged": "PASS", "fresh_N": "FAIL"}
+
+
+@pytest.mark.sim
+@pytest.mark.usefixtures("numeric")
+def test_a_right_kernel_passes_and_the_seed_draws_again(clean_workspace: Path) -> None:
+    ws = place("sum_diff", clean_workspace, cases=CASES)
+    report = verify(ws.root).report
+    assert report["status"] == "PASS" and report["fresh_shapes"]["cases"] == ["fresh_N"]
+    [check] = [check for check in report["checks"] if check["id"] == "fresh_N"]
+    seed = report["fresh_shapes"]["seed"]
+    assert check["seeds"] == [seed] and check["precision_checked"] and check["shape"]["N"] > 33 * 64
+    again = verify(ws.root, "--case", "fresh_N", "--seed", str(seed)).report
+    assert [c["shape"] for c in again["checks"]] == [check["shape"]] and again["status"] == "PARTIAL"
+    assert "fresh_shapes" not in verify(ws.root, "--levels", "L2").report, "a part of a suite is judged as it is written"
+
+
+@pytest.mark.sim
+@pytest.mark.usefixtures("numeric")
+def test_a_shape_that_the_golden_does_not_take_is_left_out_aloud(clean_workspace: Path) -> None:
+    ws = place("sum_diff", clean_workspace, cases=CASES)
+    edit(ws.golden, "    return", "    if x.shape[0] > 100:\n        raise ValueError('too long')\n    return")
+    report = verify(ws.root).report
+    assert report["status"] == "PASS" and report["fresh_shapes"]["cases"] == []
+    assert "golden" in report["fresh_shapes"]["left_out"]["fresh_N"]
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_each_dynamic_axis_is_larger_than_the_suite_has_it(name: str) -> None:
+    contract = load_contract(OpWorkspace.at(REPOSITORY / "examples" / "ops" / name))
+    for seed in range(8):
+        drawn = fresh.draw(contract, seed)
+        assert drawn.left_out == {} and fresh.draw(contract, seed) == drawn
+        for case in drawn.cases:
+            axis = case["id"].removeprefix(fresh.PREFIX)
+            assert case["shape"][axis] > max(known["shape"][axis] for known in contract.cases)
+            assert case["seed"] == seed and seeds_of(case, 7) == (seed,)
+            assert FRESH not in with_seed(case, 3), "inputs files know nothing of it"
+    assert len({tuple(c["shape"].values()) for s in range(8) for c in fresh.draw(contract, s).cases}) > 4
+
+
+def test_drawn_sizes_obey_spec(tmp_path: Path) -> None:
+    ws = place(
+        "sum_diff", tmp_path, cases=[{**case, "shape": {"N": n, "D": 32}} for case, n in zip(CASES, (64, 128), strict=True)]
+    )
+    edit(
+        ws.spec, "dynamic_axes: [N]", "dynamic_axes: [N]\ndynamic_axes_ranges: {N: [1, 4096]}\nshape_constraints: ['N % 64 == 0']"
+    )
+    edit(ws.spec, "{N: 21,", "{N: 128,")
+    contract = load_contract(ws)
+    sizes = {fresh.draw(contract, seed).cases[0]["shape"]["N"] for seed in range(20)}
+    assert all(size % 64 == 0 and 128 < size <= 4096 for size in sizes) and len(sizes) > 2
+    edit(ws.spec, "[1, 4096]", "[1, 128]")
+    drawn = fresh.draw(load_contract(ws), 1)
+    assert drawn.cases == [] and "no size of N above 128" in drawn.left_out["fresh_N"]
+
+
+def test_what_is_natural_decides_only_where_honest_rounding_needs_it() -> None:
+    tolerance, natural = get_policy("allclose"), get_policy("twin@2")
+    case = Expectation(["out"], ["x"], natural, precision=True, behind=tolerance, either=True)
+    assert case.policies(0.1) == [tolerance] and case.policies(0.9) == [natural]
+    assert replace(case, either=False).policies(0.1) == [natural, tolerance]
+    assert set(case.twins()) == set(natural.twins)
