@@ -1,6 +1,7 @@
 """Run the benchmarks: `python -m benchmarks [NAME ...] [--quick] [--keep] [--json FILE]`.
 
-A benchmark is a module of this package with a function `run(quick: bool) -> list[Table]`.
+A benchmark is a module of this package with a function `run(quick: bool) -> list[Table]`. What follows the name `fresh` are
+the operators that it measures: `python -m benchmarks fresh add_rmsnorm_quant`.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ import benchmarks
 from benchmarks import page
 from benchmarks.table import Table
 
-_SUPPORT = {"page", "table", "__main__"}
-_OWN_PAGE = {"strength"}
+_SUPPORT = {"fresh_kernels", "page", "process", "table", "__main__"}
+_OWN_PAGE = {"fresh", "strength"}
 
 
 def names() -> list[str]:
@@ -53,13 +54,16 @@ def show(table: Table, console: Console) -> None:
 @click.option("--keep", is_flag=True, help="Put the figures into docs/speed.md.")
 @click.option("--json", "json_file", type=click.Path(path_type=Path), default=Path("bench-out/bench.json"))
 def main(chosen: tuple[str, ...], quick: bool, keep: bool, json_file: Path) -> None:
-    """Run all benchmarks, or the named ones."""
+    """Run all benchmarks, or the named ones; after `fresh`, the names are those of operators."""
+    further: dict[str, tuple[str, ...]] = {}
+    if chosen[:1] == ("fresh",):
+        chosen, further = chosen[:1], {"ops": chosen[1:]}
     unknown = set(chosen) - set(names())
     if unknown:
         raise click.UsageError(f"no benchmark {', '.join(sorted(unknown))}; there are {', '.join(names())}")
     console, results = Console(), {}
     for name in chosen or names():
-        tables = importlib.import_module(f"benchmarks.{name}").run(quick)
+        tables = importlib.import_module(f"benchmarks.{name}").run(quick, **further)
         for table in tables:
             show(table, console)
         load = os.getloadavg()[0]

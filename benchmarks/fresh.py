@@ -1,0 +1,233 @@
+"""How the suites that `harness new` makes judge operators that nobody tuned it for: tests/fixtures/fresh.
+
+Each operator there was written from its request alone, before any suite of it existed: documents, golden, a right kernel,
+honest rewrites and wrong variants. `python -m benchmarks fresh [OP ...]` makes a workspace of documents and golden, lets
+`pypto-op harness new` write the suite, and judges every kernel with that suite as it is, by `pypto-op verify` in `sim`.
+The result is benchmarks/results/fresh.json; docs/strength.md shows it.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import click
+
+from benchmarks import process, strength
+from benchmarks.fresh_kernels import FIXTURES, Kernel, digest, kernels, operators
+from benchmarks.table import Row, Table
+
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS = Path(__file__).with_name("results") / "fresh.json"
+TARGET = 0.95
+"""Share of the wrong variants that the untouched suites must refuse."""
+
+WORKERS = 2
+FIRST_LEVEL = "L3"
+"""A wrong kernel meets the edge sizes first, and the whole suite only when it passes these."""
+
+SUITE_FILES = ("adversarial_suite.json", "test_inputs.py")
+_DOCUMENTS = ("SPEC.md", "DESIGN.md", "{op}_golden.py", "eval/module_interfaces.yaml")
+
+
+def run(quick: bool, ops: Sequence[str] = ()) -> list[Table]:
+    """Measure the named operators, or those whose fixtures changed; `quick`: the right kernels only, and nothing is kept.
+
+    Raises:
+        click.UsageError: an operator has no fixtures.
+    """
+    unknown = set(ops) - set(operators())
+    if unknown:
+        raise click.UsageError(f"no operator {', '.join(sorted(unknown))}; tests/fixtures/fresh has {', '.join(operators())}")
+    results = load()
+    for op in ops or [op for op in operators() if results.get(op, {}).get("fixtures") != digest(op)]:
+        chosen = [kernel for kernel in kernels(op) if kernel.kind == "right" or not quick]
+        with tempfile.TemporaryDirectory() as folder:
+            measured = measure(op, Path(folder), chosen, known=results.get(op, {}))
+        results = {**load(), op: measured}
+        if not quick:
+            store(results)
+    if not quick:
+        strength.write_page(strength.load())
+    return [_table(results)]
+
+
+def load() -> dict[str, Any]:
+    """Return the results of every operator that was measured."""
+    return json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.is_file() else {}
+
+
+def store(results: dict[str, Any]) -> None:
+    """Keep the results."""
+    RESULTS.write_text(json.dumps(dict(sorted(results.items())), indent=1) + "\n", encoding="utf-8")
+
+
+def workspace(op: str, folder: Path) -> Path:
+    """Put documents and golden of an operator under `folder`, not its kernels; return the operator's directory."""
+    root = folder / "custom" / op
+    for name in _DOCUMENTS:
+        path = Path(name.format(op=op))
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(FIXTURES / op / path, root / path)
+    return root
+
+
+def measure(op: str, folder: Path, chosen: Sequence[Kernel], known: dict[str, Any]) -> dict[str, Any]:
+    """Make the suite of an operator and judge kernels with it.
+
+    Args:
+        op: the operator.
+        folder: an empty directory.
+        chosen: the kernels.
+        known: an earlier result; a verdict in it stands where suite, inputs, golden and kernel are the same bytes.
+
+    Returns:
+        What is kept of an operator in fresh.json. Without a suite, `kernels` is empty and `harness` says why.
+    """
+    root = workspace(op, folder)
+    made = process.run([*_COMMAND, "harness", "new", str(root)], cwd=folder)
+    suite = root / "eval" / SUITE_FILES[0]
+    result: dict[str, Any] = {"fixtures": digest(op), "harness": {**made.spent(), "exit": made.code}, "kernels": []}
+    if made.code != 0:
+        result["harness"]["said"] = made.last_lines(8)
+    if not suite.is_file():
+        return result
+    result["harness"]["cases"] = len(json.loads(suite.read_text(encoding="utf-8"))["cases"])
+    result["suite"] = process.digest_of(*(root / "eval" / name for name in SUITE_FILES), root / f"{op}_golden.py")
+    same = result["suite"] == known.get("suite")
+    earlier = {old["digest"]: old for old in known.get("kernels", ()) if same}
+    with ThreadPoolExecutor(WORKERS) as pool:
+        result["kernels"] = list(pool.map(lambda kernel: earlier.get(kernel.digest) or _told(judged(op, root, kernel)), chosen))
+    return result
+
+
+def judged(op: str, made: Path, kernel: Kernel) -> dict[str, Any]:
+    """Judge one kernel with the suite in `made`; return its verdict, the case that refused it first, and what it cost."""
+    spent: dict[str, float] = {}
+    report: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder) / "custom" / op
+        shutil.copytree(made, root)
+        (root / f"{op}_impl.py").write_text(kernel.text, encoding="utf-8")
+        for part in ([] if kernel.must_pass else [["--levels", FIRST_LEVEL]]) + [[]]:
+            command = [*_COMMAND, "verify", "--modes", "sim", "--jobs", "1", "--quiet", *part, str(root)]
+            done = process.run(command, cwd=Path(folder))
+            spent = {name: round(spent.get(name, 0.0) + value, 1) for name, value in done.spent().items()}
+            report = _report(root, done)
+            if report["status"] == "FAIL":
+                break
+    return {"kind": kernel.kind, "id": kernel.id, "why": kernel.why, "digest": kernel.digest, **verdict(report), **spent}
+
+
+def verdict(report: dict[str, Any]) -> dict[str, Any]:
+    """Return what the page says of a report: status, cases, and which case refused the kernel first, why."""
+    failed = [check["id"] for check in report["checks"] if check["status"] == "FAIL"]
+    first = report["first_failure"] or {}
+    return {
+        "status": report["status"],
+        "cases": len(report["checks"]),
+        "refused_by": first.get("case_id"),
+        "category": first.get("failure_category"),
+        "said": first.get("summary") or (report["error"] or {}).get("message"),
+        "failed": failed,
+    }
+
+
+def _report(root: Path, done: process.Done) -> dict[str, Any]:
+    path = root / "eval" / "evaluation_report.json"
+    if path.is_file():
+        return json.loads(path.read_text(encoding="utf-8"))
+    return {"status": "ERROR", "checks": [], "first_failure": None, "error": {"message": done.last_lines(3)}}
+
+
+def _told(row: dict[str, Any]) -> dict[str, Any]:
+    by = f", refused by {row['refused_by']}" if row["refused_by"] else ""
+    click.echo(f"{row['kind']} {row['id']}: {row['status']}{by}; {row['cpu_seconds']:.0f} s of processor time", err=True)
+    return row
+
+
+def counts(found: dict[str, Any]) -> dict[str, int]:
+    """Return how many kernels must pass, how many of them do, how many must not, and how many of those are refused."""
+    right = [row for row in found["kernels"] if row["kind"] != "wrong"]
+    wrong = [row for row in found["kernels"] if row["kind"] == "wrong"]
+    return {
+        "right": len(right),
+        "accepted": sum(row["status"] == "PASS" for row in right),
+        "wrong": len(wrong),
+        "refused": sum(row["status"] == "FAIL" for row in wrong),
+    }
+
+
+def _table(results: dict[str, Any]) -> Table:
+    rows = []
+    for op, found in sorted(results.items()):
+        figures = {name: float(count) for name, count in counts(found).items()}
+        figures["refused %"] = 100.0 * figures["refused"] / max(figures["wrong"], 1.0)
+        rows.append(Row(op, figures, 100.0 * TARGET, "refused %", True))
+    return Table("operators that nobody tuned the suite for", "kernels", rows, ["each suite as harness new wrote it"])
+
+
+def section(results: dict[str, Any]) -> list[str]:
+    """Return the part of docs/strength.md that these results make."""
+    if not results:
+        return []
+    lines = [*_HEAD.splitlines(), *_overview(results), ""]
+    wanted: list[tuple[str, Callable[[dict[str, Any]], bool]]] = [
+        ("Right kernels that were not accepted", lambda row: row["kind"] != "wrong" and row["status"] != "PASS"),
+        ("Wrong kernels that were not refused", lambda row: row["kind"] == "wrong" and row["status"] != "FAIL"),
+    ]
+    for title, fits in wanted:
+        named = [(op, row) for op, found in sorted(results.items()) for row in found["kernels"] if fits(row)]
+        lines += [f"### {title}", "", *(_line(op, row) for op, row in named), *([] if named else ["None."]), ""]
+    return [*lines, *_refusals(results), ""]
+
+
+_HEAD = f"""## Operators that nobody tuned the suite for
+
+Written from their requests alone, before any suite of theirs existed (tests/fixtures/fresh): a right kernel, honest rewrites
+of it (another tile, another order of summation, a product with 1 / scale, other loops) and wrong variants, each a fault that a
+person or a model makes. The suite is what `pypto-op harness new` wrote, untouched. A right kernel counts as accepted when the
+whole suite passes; a wrong one as refused when a case fails, at level {FIRST_LEVEL} or, if that passes, in the whole suite.
+`python -m benchmarks fresh` measures; each verdict draws fresh seeds, so figures near a limit can move.
+"""
+
+
+def _overview(results: dict[str, Any]) -> list[str]:
+    lines = [
+        "| operator | cases | right kernels accepted | wrong ones refused | `harness new`, s | one verdict, s | all, s |",
+        "|---|---:|---:|---:|---:|---:|---:|",
+    ]
+    for op, found in sorted(results.items()):
+        count, made = counts(found), found["harness"]
+        whole = sum(row["cpu_seconds"] for row in found["kernels"]) + made["cpu_seconds"]
+        first = next((f"{row['cpu_seconds']:.0f}" for row in found["kernels"] if row["kind"] == "right"), "")
+        share = f"{count['accepted']} of {count['right']} | {count['refused']} of {count['wrong']}"
+        lines.append(f"| {op} | {made.get('cases', 0)} | {share} | {made['cpu_seconds']:.0f} | {first} | {whole:.0f} |")
+    short = [op for op, found in sorted(results.items()) if found["harness"]["exit"]]
+    ends = [f"`harness new` ended with an error for {', '.join(short)}."] if short else []
+    return [*lines, "", "Seconds are of processor time; one verdict is that of the right kernel.", *ends]
+
+
+def _line(op: str, row: dict[str, Any]) -> str:
+    said = f" `{row['refused_by']}`" if row["refused_by"] else ""
+    text = f": {row['said']}" if row["said"] else ""
+    return f"- **{op}**, {row['kind']} `{row['id']}` ({row['why']}): {row['status']}{said}{text}"
+
+
+def _refusals(results: dict[str, Any]) -> list[str]:
+    lines = ["### What refused the wrong kernels first", "", "| operator | fault | case | failing cases |", "|---|---|---|---:|"]
+    for op, found in sorted(results.items()):
+        for row in found["kernels"]:
+            if row["kind"] == "wrong" and row["status"] == "FAIL":
+                share = f"{len(row['failed'])} of {row['cases']}"
+                lines.append(f"| {op} | {row['why']} | `{row['refused_by']}` ({row['category']}) | {share} |")
+    return lines
+
+
+_COMMAND = (sys.executable, "-m", "pypto_op.cli")

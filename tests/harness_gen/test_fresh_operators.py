@@ -1,0 +1,86 @@
+"""The operators under tests/fixtures/fresh are what they claim to be, and the runner that measures suites with them works."""
+
+from __future__ import annotations
+
+import ast
+import json
+from pathlib import Path
+
+import pytest
+from benchmarks import fresh, fresh_kernels, strength
+from tests.judge.judging import Answer
+
+OPERATORS = fresh_kernels.operators()
+
+
+@pytest.mark.parametrize("op", OPERATORS)
+def test_every_replacement_applies_and_makes_another_kernel(op: str):
+    found = fresh_kernels.kernels(op)
+    assert len({kernel.digest for kernel in found}) == len(found)
+    assert len({(kernel.kind, kernel.id) for kernel in found}) == len(found)
+    assert [kernel.kind for kernel in found].count("wrong") >= 12
+    assert [kernel.kind for kernel in found].count("honest") >= 4
+    for kernel in found:
+        ast.parse(kernel.text, kernel.id)
+        assert kernel.why
+
+
+def test_a_replacement_that_does_not_occur_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "adder").mkdir()
+    (tmp_path / "adder" / "adder_impl.py").write_text("total = left + right\n", encoding="utf-8")
+    row = "- id: minus\n  why: minus for plus\n  replace:\n    - ['left + write', 'left - write']\n"
+    (tmp_path / "adder" / "wrong.yaml").write_text(row, encoding="utf-8")
+    monkeypatch.setattr(fresh_kernels, "FIXTURES", tmp_path)
+    with pytest.raises(Exception, match=r"adder/wrong.yaml: minus: not in adder_impl.py: 'left \+ write'"):
+        fresh_kernels.kernels("adder")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("op", OPERATORS)
+def test_documents_check_and_the_right_kernel_lints_clean(op: str, tmp_path: Path, call):
+    root = fresh.workspace(op, tmp_path)
+    assert not (root / f"{op}_impl.py").exists(), "the suite must be made without the kernel"
+    (root / f"{op}_impl.py").write_text(fresh_kernels.kernels(op)[0].text, encoding="utf-8")
+    for words in (("check", root), ("interfaces", "check", root), ("lint", root / f"{op}_impl.py")):
+        answer: Answer = call(*words)
+        assert answer.code == 0, answer.out + answer.err
+
+
+@pytest.mark.sim
+@pytest.mark.slow
+def test_a_right_kernel_passes_and_a_wrong_one_does_not(tmp_path: Path, call):
+    root = fresh.workspace("gather_rows_scale", tmp_path)
+    assert call("harness", "new", "--no-rehearsal", root).code == 0
+    suite = root / "eval" / "adversarial_suite.json"
+    document = json.loads(suite.read_text(encoding="utf-8"))
+    document["cases"] = [case for case in document["cases"] if case["level"] == "L3"][:2]
+    suite.write_text(json.dumps(document), encoding="utf-8")
+    by_id = {kernel.id: kernel for kernel in fresh_kernels.kernels("gather_rows_scale")}
+    right = fresh.judged("gather_rows_scale", root, by_id["gather_rows_scale"])
+    assert (right["status"], right["refused_by"], right["cases"]) == ("PASS", None, 2), right
+    wrong = fresh.judged("gather_rows_scale", root, by_id["gate_ignored"])
+    assert wrong["status"] == "FAIL" and wrong["refused_by"] in {case["id"] for case in document["cases"]}
+    assert wrong["failed"] and wrong["category"] == "precision" and wrong["cpu_seconds"] > 0.0
+
+
+def _row(kind: str, name: str, status: str, case: str | None = None) -> dict[str, object]:
+    said = "an element is off" if case else None
+    found = {"kind": kind, "id": name, "why": f"{name} in words", "status": status, "refused_by": case, "said": said}
+    return {**found, "category": "precision", "failed": [case] if case else [], "cases": 9, "cpu_seconds": 3.0, "seconds": 4.0}
+
+
+def test_the_page_names_each_kernel_that_was_judged_wrongly():
+    rows = [_row("right", "adder", "PASS"), _row("honest", "halves", "FAIL", "L5_tiny"), _row("wrong", "minus", "PASS")]
+    rows += [_row("wrong", "twice", "FAIL", "L3_one"), _row("wrong", "gone", "ERROR")]
+    found = {"harness": {"cpu_seconds": 5.0, "seconds": 6.0, "exit": 0, "cases": 9}, "kernels": rows}
+    assert fresh.counts(found) == {"right": 2, "accepted": 1, "wrong": 3, "refused": 1}
+    text = "\n".join(fresh.section({"adder": found}))
+    assert "| adder | 9 | 1 of 2 | 1 of 3 | 5 | 3 | 20 |" in text
+    assert "honest `halves` (halves in words): FAIL `L5_tiny`: an element is off" in text
+    assert "wrong `minus` (minus in words): PASS" in text and "wrong `gone` (gone in words): ERROR" in text
+    assert "| adder | twice in words | `L3_one` (precision) | 1 of 9 |" in text
+
+
+def test_what_was_measured_is_on_the_page():
+    section = fresh.section(fresh.load())
+    assert "\n".join(section) in strength.PAGE.read_text(encoding="utf-8")
