@@ -10,6 +10,7 @@ import click
 from pypto_op.vocabulary import ExitCode
 
 _ROOT = click.option("--root", type=click.Path(path_type=Path), help="The bundle's checkout; default: this one.")
+_AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
 @click.group("bundle")
@@ -19,7 +20,7 @@ def bundle() -> None:
 
 @bundle.command("check")
 @_ROOT
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@_AS_JSON
 def check(root: Path | None, as_json: bool) -> int:
     """Check that every rule id, path, flag, section, tool, command and agent that the texts name exists.
 
@@ -39,8 +40,12 @@ def check(root: Path | None, as_json: bool) -> int:
 
 @bundle.command("budgets")
 @_ROOT
-def budgets(root: Path | None) -> int:
-    """Write docs/budgets.md."""
+@_AS_JSON
+def budgets(root: Path | None, as_json: bool) -> int:
+    """Write docs/budgets.md.
+
+    Exit status: 0 written, 2 no bundle there.
+    """
     from pypto_op.bundle import budgets as room
     from pypto_op.bundle.agents import load_agents
     from pypto_op.bundle.checks.skills import read_skills
@@ -48,22 +53,46 @@ def budgets(root: Path | None) -> int:
     base = _checkout(root)
     page = base / room.PAGE
     page.write_text(room.render(load_agents(base), read_skills(base)[0]), encoding="utf-8")
-    click.echo(str(page))
+    _tell(page, as_json)
+    return 0
+
+
+@bundle.command("commands")
+@_ROOT
+@_AS_JSON
+def commands(root: Path | None, as_json: bool) -> int:
+    """Write docs/commands.md: every command, what it does, and its exit codes.
+
+    Exit status: 0 written, 2 no bundle there.
+    """
+    from pypto_op.bundle import command_page
+
+    page = _checkout(root) / command_page.PAGE
+    page.write_text(command_page.render(), encoding="utf-8")
+    _tell(page, as_json)
     return 0
 
 
 @bundle.command("roles")
 @_ROOT
-def roles(root: Path | None) -> int:
-    """Write the guards' role table from the agents' front matter."""
+@_AS_JSON
+def roles(root: Path | None, as_json: bool) -> int:
+    """Write the guards' role table from the agents' front matter.
+
+    Exit status: 0 written, 2 no bundle there.
+    """
     from pypto_op.bundle import role_table
     from pypto_op.bundle.agents import load_agents
 
     base = _checkout(root)
     path = role_table.table_path(base)
     path.write_text(role_table.render(load_agents(base), path.read_text(encoding="utf-8")), encoding="utf-8")
-    click.echo(str(path))
+    _tell(path, as_json)
     return 0
+
+
+def _tell(written: Path, as_json: bool) -> None:
+    click.echo(json.dumps({"written": str(written)}) if as_json else str(written))
 
 
 def _checkout(root: Path | None) -> Path:

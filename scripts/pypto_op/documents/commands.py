@@ -60,7 +60,10 @@ def check(op_dir: Path, as_json: bool) -> int:
 @click.option("--into", type=click.Path(path_type=Path), default=Path(), help="The workspace; default: here.")
 @_AS_JSON
 def new(op: str, dtypes: Sequence[str], p0: Sequence[str], dynamic: Sequence[str], into: Path, as_json: bool) -> int:
-    """Make custom/OP/ with its documents; what a person must decide is marked TODO."""
+    """Make custom/OP/ with its documents; what a person must decide is marked TODO.
+
+    Exit status: 0 made, 2 the name is taken or is none, 3 it cannot be written, or no kernel could run there.
+    """
     from pypto_op.documents.scaffold import Request, new_operator
     from pypto_op.documents.way import next_step
 
@@ -122,8 +125,12 @@ def interfaces() -> None:
 @_OP_DIR
 @click.option("--modules", type=click.IntRange(1, 32), help="N; default: what DESIGN.md decides, else 1.")
 @click.option("--stdout", "to_stdout", is_flag=True, help="Print it instead of writing it.")
-def interfaces_new(op_dir: Path, modules: int | None, to_stdout: bool) -> int:
-    """Write a first contract from the golden's signature, SPEC.md and DESIGN.md; TODO where it must be decided."""
+@_AS_JSON
+def interfaces_new(op_dir: Path, modules: int | None, to_stdout: bool, as_json: bool) -> int:
+    """Write a first contract from the golden's signature, SPEC.md and DESIGN.md; TODO where it must be decided.
+
+    Exit status: 0 written, 2 a document is missing or malformed, or there is a contract.
+    """
     from pypto_op.documents.scaffold import new_interfaces
     from pypto_op.documents.writing import write_atomically
 
@@ -136,7 +143,8 @@ def interfaces_new(op_dir: Path, modules: int | None, to_stdout: bool) -> int:
         raise ContractError("already exists", file=ws.interfaces, remedy="edit it, or use --stdout")
     ws.eval_dir.mkdir(exist_ok=True)
     write_atomically(ws.interfaces, text)
-    click.echo(f"{ws.interfaces}: fill in the TODOs, then run `pypto-op interfaces check {op_dir}`")
+    told = f"{ws.interfaces}: fill in the TODOs, then run `pypto-op interfaces check {op_dir}`"
+    click.echo(json.dumps({"written": str(ws.interfaces)}) if as_json else told)
     return ExitCode.OK
 
 
@@ -185,8 +193,14 @@ def memory_check(op_dir: Path, against: Path | None, as_json: bool) -> int:
 @click.option("--new-section", help="Title of a section to add at the end; the time is added.")
 @click.option("--cell", "cells", multiple=True, help="A cell of a table row, in order of the columns.")
 @click.option("--text", help="Text to append; - reads it from standard input.")
-def memory_append(op_dir: Path, section: str | None, new_section: str | None, cells: Sequence[str], text: str | None) -> int:
-    """Append a table row or a text to OP_DIR/MEMORY.md. A first column `When` is filled in."""
+@_AS_JSON
+def memory_append(
+    op_dir: Path, section: str | None, new_section: str | None, cells: Sequence[str], text: str | None, as_json: bool
+) -> int:
+    """Append a table row or a text to OP_DIR/MEMORY.md. A first column `When` is filled in.
+
+    Exit status: 0 appended, 2 there is no such section, or the row does not fit it.
+    """
     from pypto_op.documents import memory as document
 
     path = OpWorkspace.at(op_dir).memory
@@ -200,12 +214,13 @@ def memory_append(op_dir: Path, section: str | None, new_section: str | None, ce
     if new_section is not None:
         if text is None:
             raise ContractError("a new section takes --text")
-        click.echo(document.append_section(path, new_section, text))
+        told = document.append_section(path, new_section, text)
     elif text is not None:
         document.append_text(path, section or "", text)
-        click.echo(f"{path}: appended")
+        told = f"{path}: appended"
     else:
-        click.echo(document.append_row(path, section or "", cells))
+        told = document.append_row(path, section or "", cells)
+    click.echo(json.dumps({"appended": told, "file": str(path)}, ensure_ascii=False) if as_json else told)
     return ExitCode.OK
 
 
@@ -214,14 +229,19 @@ def memory_append(op_dir: Path, section: str | None, new_section: str | None, ce
 @click.option("--symptom", required=True, help="What the machine said.")
 @click.option("--recipe", required=True, help="What was done about it.")
 @click.option("--again", type=click.Choice(["ok", "failed"]), required=True, help="How the second run ended.")
-def memory_recovery(op_dir: Path, symptom: str, recipe: str, again: str) -> int:
-    """Note in OP_DIR/MEMORY.md, verification log, how an environment failure was dealt with."""
+@_AS_JSON
+def memory_recovery(op_dir: Path, symptom: str, recipe: str, again: str, as_json: bool) -> int:
+    """Note in OP_DIR/MEMORY.md, verification log, how an environment failure was dealt with.
+
+    Exit status: 0 noted, 2 there is no such log.
+    """
     from pypto_op.documents import memory as document
 
     path = OpWorkspace.at(op_dir).memory
     note = f"Env recovery: {symptom} -> {recipe}; run again: {again}"
     row = [note if column == "Key stats" else "-" for column in document.LOG_COLUMNS[1:]]
-    click.echo(document.append_row(path, document.LOG, row))
+    told = document.append_row(path, document.LOG, row)
+    click.echo(json.dumps({"appended": told, "file": str(path)}, ensure_ascii=False) if as_json else told)
     return ExitCode.OK
 
 

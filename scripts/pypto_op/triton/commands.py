@@ -55,6 +55,7 @@ def _project_options(command: Any) -> Any:
         click.option("--output", type=click.Path(path_type=Path), default=None, help="Where the result goes."),
         click.option("--target", type=_TARGETS, default="auto", help="Where to run; default: the device that is there."),
         click.option("--policy", default=None, help="Tolerance policy; default: mere_mare with the contract's thresholds."),
+        click.option("--json", "as_json", is_flag=True, help="Print the result as JSON, and nothing else on standard output."),
     ):
         command = option(command)
     return command
@@ -67,7 +68,14 @@ def _project_options(command: Any) -> Any:
 @click.option("--seeds", type=click.IntRange(1, 16), default=2, help="Passes over all cases, each with other values.")
 @click.option("--static_policy", type=click.Path(path_type=Path), default=None, help="What `validate --policy` was given.")
 def verify(
-    op_name: str, verify_dir: Path, triton_impl_name: str, output: Path | None, target: str, policy: str | None, **limits: Any
+    op_name: str,
+    verify_dir: Path,
+    triton_impl_name: str,
+    output: Path | None,
+    target: str,
+    policy: str | None,
+    as_json: bool,
+    **limits: Any,
 ) -> int:
     """Run every case; exit 0 when all are right, 1 otherwise. The result is written in every case."""
     from pypto_op.triton.run.project import Project
@@ -76,10 +84,13 @@ def verify(
     try:
         project = Project.at(verify_dir, op_name, triton_impl_name)
         request = Request(target=target, policy=policy, output=output, **limits)
-        result = verify_triton(project, request, _tell_failure)
+        result = verify_triton(project, request, None if as_json else _tell_failure)
     except PyptoOpError as error:
         click.echo(f"verify: {error.one_line()}", err=True)
         return 1
+    if as_json:
+        click.echo(json.dumps(result, indent=2, ensure_ascii=False))
+        return 0 if result["status"] == "PASS" else 1
     click.echo(f"{result['status']}: {result['passed_cases']}/{result['total_cases']} cases right on {result['backend']}")
     if result["error"]:
         click.echo(result["error"], err=True)
@@ -104,7 +115,7 @@ def _tell_failure(case: Any) -> None:
 @click.option("--verify_not_required", is_flag=True, help="Time what was not verified; the result says so.")
 @click.option("--do_bench", is_flag=True, help="Also measure with triton.testing.do_bench, for comparison.")
 @click.option("--case_timeout", type=click.FloatRange(min=1), default=300.0, help="Seconds for one step of a shape.")
-def benchmark(op_name: str, verify_dir: Path, triton_impl_name: str, **wanted: Any) -> int:
+def benchmark(op_name: str, verify_dir: Path, triton_impl_name: str, as_json: bool, **wanted: Any) -> int:
     """Time an implementation whose every case is right; exit 2 when there is no such verdict for exactly these bytes."""
     from pypto_op.triton.bench.benchmark import Request, benchmark_triton
     from pypto_op.triton.bench.gate import GateClosed
@@ -112,7 +123,7 @@ def benchmark(op_name: str, verify_dir: Path, triton_impl_name: str, **wanted: A
 
     try:
         project = Project.at(verify_dir, op_name, triton_impl_name)
-        result = benchmark_triton(project, Request(**wanted), _tell_row)
+        result = benchmark_triton(project, Request(**wanted), None if as_json else _tell_row)
     except GateClosed as closed:
         click.echo(f"benchmark: {closed.one_line()}", err=True)
         click.echo("\n".join(getattr(closed, "failures", [])), err=True)
@@ -120,6 +131,9 @@ def benchmark(op_name: str, verify_dir: Path, triton_impl_name: str, **wanted: A
     except PyptoOpError as error:
         click.echo(f"benchmark: {error.one_line()}", err=True)
         return 1
+    if as_json:
+        click.echo(json.dumps(result, indent=2, ensure_ascii=False))
+        return 0
     speedup = result["speedup_vs_torch"]
     click.echo(
         f"{result['passed_cases']}/{result['total_cases']} shapes timed; speed-up over PyTorch: {speedup or 'none claimed'}"
@@ -140,7 +154,8 @@ def _tell_row(row: dict[str, Any]) -> None:
 @triton.command()
 @click.argument("baseline", type=click.Path(path_type=Path))
 @click.argument("optimized", type=click.Path(path_type=Path))
-def compare(baseline: Path, optimized: Path) -> int:
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+def compare(baseline: Path, optimized: Path, as_json: bool) -> int:
     """Say whether OPTIMIZED is faster than BASELINE beyond the noise, from two results of the benchmark.
 
     Exit status: 0 keep it, 1 drop it, 2 the files cannot be compared.
@@ -148,6 +163,9 @@ def compare(baseline: Path, optimized: Path) -> int:
     from pypto_op.triton.bench.choice import choose
 
     found = choose(baseline, optimized)
+    if as_json:
+        click.echo(json.dumps(found, indent=2, ensure_ascii=False))
+        return int(ExitCode.OK if found["keep"] else ExitCode.FAIL)
     for shape in found["shapes"]:
         bounds = f"[{shape['low']:.3f}, {shape['high']:.3f}]"
         click.echo(f"shape {shape['case_idx']}: {shape['verdict']}, {shape['gain']:.3f} {bounds} times as fast as the baseline")
