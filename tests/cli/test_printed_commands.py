@@ -1,0 +1,74 @@
+"""What README and docs print as a command exists with its flags; what the README's table prints runs as printed."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+from pypto_op.bundle.command_page import leaves
+from pypto_op.cli import root
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", ROOT / "README.zh.md", *sorted(ROOT.glob("docs/*.md")), *sorted(ROOT.glob("*.md"))]
+PRINTED = re.compile(r"`(pypto-op [^`]+)`|^(?:\$ |    ?)(pypto-op [a-z].*)$", re.MULTILINE)
+LEAVES = dict(leaves(root))
+GROUPS = {words.split()[0] for words in LEAVES if " " in words}
+
+
+def printed(page: Path) -> list[str]:
+    """Return the commands of a page, without comments and line ends."""
+    text = page.read_text(encoding="utf-8")
+    return [re.split(r"\s{2,}#|\s&&\s", one or two)[0].strip() for one, two in PRINTED.findall(text)]
+
+
+@pytest.mark.parametrize("page", sorted(set(PAGES)), ids=lambda page: str(page.relative_to(ROOT)))
+def test_each_printed_command_exists_with_its_flags(page: Path) -> None:
+    for line in printed(page):
+        words = [word for word in line.split()[1:] if word not in ("...", "…")]
+        name = " ".join(words[:2]) if words[0] in GROUPS and len(words) > 1 else words[0]
+        if not words[0].islower() or words[0].startswith("-") or name in GROUPS or name.split()[-1].isupper():
+            continue  # `pypto-op COMMAND --help`, `pypto-op --version`, `pypto-op state ACTION`
+        command = LEAVES.get(name)
+        assert command is not None, f"{page.name}: `{line}` names no command"
+        known = {flag for option in command.params if isinstance(option, click.Option) for flag in option.opts}
+        flags = {word.strip("[]").split("=")[0] for word in words if word.strip("[]").startswith("--")}
+        assert flags - {"--help"} <= known, f"{page.name}: `{line}`: {sorted(flags - known)}"
+
+
+STAND_FOR = {"FILE": "custom/softmax/softmax_golden.py", "CASE": "L2_two_by_two_fp32"}
+LESS = {"mutate": ["--limit", "1", "--seconds", "1"]}
+"""Added to what takes minutes as printed."""
+OTHER_ENDS = {"diagnose": {3}, "reproduce": {2}, "verify": {0}, "check": {0, 1}}
+"""Exit codes beside 0 that are right here: a golden is no log, and no case failed."""
+
+
+@pytest.mark.slow
+@pytest.mark.sim
+@pytest.mark.timeout(1800)
+def test_the_table_of_the_readme_runs_as_printed(tmp_path: Path) -> None:
+    rows = [line for line in printed(ROOT / "README.md") if line.split()[1] not in ("install", "triton")]
+    assert len(rows) >= 15
+    for line in rows:
+        words = [STAND_FOR.get(word, word) for word in shlex.split(line)[1:]]
+        name = words[0]
+        done = subprocess.run(
+            [sys.executable, "-m", "pypto_op.cli", *words, *LESS.get(name, [])],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=900,
+            check=False,
+        )
+        assert done.returncode in {0, *OTHER_ENDS.get(name, ())}, f"{line}: {done.returncode}\n{done.stdout}{done.stderr}"
+        if name == "new":
+            shutil.copytree(ROOT / "examples/ops/softmax", tmp_path / "custom/softmax", dirs_exist_ok=True)
+            (tmp_path / "custom/softmax/eval/module_interfaces.yaml").unlink()
+        if line.endswith("interfaces new custom/softmax"):
+            shutil.copy(ROOT / "examples/ops/softmax/eval/module_interfaces.yaml", tmp_path / "custom/softmax/eval")
