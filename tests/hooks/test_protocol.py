@@ -208,7 +208,7 @@ def test_the_matchers_cover_every_tool_that_writes() -> None:
         matcher = re.compile(table[event][0]["matcher"])
         assert all(matcher.fullmatch(tool) for tool in ("Write", "Edit", "MultiEdit", "NotebookEdit", "Bash"))
     before = re.compile(table["PreToolUse"][0]["matcher"])
-    assert before.fullmatch("mcp__plugin_pypto-op_state__state_transition")
+    assert before.fullmatch("mcp__plugin_pypto-op_pypto-op__state_transition")
     assert before.fullmatch("mcp__filesystem__write_file") and matcher.fullmatch("mcp__filesystem__write_file")
     assert before.fullmatch("Read") and not before.fullmatch("WebFetch")
 

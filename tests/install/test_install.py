@@ -237,12 +237,12 @@ def test_claude_gets_exact_tools_and_prefixed_skills():
 def test_opencode_gets_permissions_that_deny_everything_else():
     plan = render("opencode")
     settings = json.loads(plan[".opencode/opencode.json"].content)
-    assert settings["permission"] == {"state_state_transition": "deny"}
-    assert settings["mcp"]["state"]["timeout"] >= 1_800_000, "the client's own limit of a minute would end a verdict"
+    assert settings["permission"] == {"pypto-op_state_transition": "deny"}
+    assert settings["mcp"]["pypto-op"]["timeout"] >= 1_800_000, "the client's own limit of a minute would end a verdict"
     for agent in load_agents():
         allowed = head_of(plan[f".opencode/agents/{agent.name}.md"])["permission"]
         assert next(iter(allowed.items())) == ("*", "deny"), "later rules win, so the general one comes first"
-        assert ("state_state_transition" in allowed) == (agent.name == Role.ORCHESTRATOR)
+        assert ("pypto-op_state_transition" in allowed) == (agent.name == Role.ORCHESTRATOR)
         assert ("task" in allowed) == ("Agent" in agent.tools)
 
 
