@@ -130,7 +130,8 @@ def request_of(event: dict[str, object], name: str, root: str) -> dict[str, obje
     cwd = _text(event, "cwd") or os.getcwd()
     tool = _text(event, "tool_name")
     path = ""
-    for key in ("file_path", "filePath", "notebook_path", "path"):
+    keys = ("file_path", "filePath", "notebook_path", "path")
+    for key in reversed(keys[:3]) if tool == "NotebookEdit" else keys:
         path = path or _text(tool_input, key)
     if path and "\0" not in path:
         path = os.path.join(cwd, os.path.expanduser(path))

@@ -209,6 +209,8 @@ def _trap(walker: Walker, program: str, rest: list[str]) -> None:
 def _cd(walker: Walker, program: str, rest: list[str]) -> None:
     operands = [token for token in rest if not re.fullmatch(r"-[LPe@]+|--", token)]
     target = operands[0] if operands else walker.variables.values.get("HOME", ANY)
+    if len(operands) > 1:  # the shell refuses, since a path fell into words; where it stands then nobody knows
+        target = "-"
     walker.change_folder(None if target == "-" or program == "popd" else target)
 
 
