@@ -58,12 +58,15 @@ def add(place: Target, chosen: list[str], *, files_only: bool, gitignore: bool) 
     found = look(place, chosen, files_only=files_only)
     place.check_writable()
     harnesses = sorted({*place.harnesses, *chosen})
+    former = place.manifest.get("marketplace")
     changed = found.write or found.remove or harnesses != place.harnesses
     if changed or own_place() != (place.manifest.get("version"), place.manifest.get("bundle")):
         place.apply(_plan(place, harnesses), found, harnesses, bundle_root(), _marketplace(place))
     if gitignore:
         _ignore(place, harnesses)
     if "claude" in chosen and not files_only:
+        if former and former != _marketplace(place):  # the workspace has moved
+            claude_client.unregister(place.root, former)
         _register(place)
 
 
@@ -122,8 +125,6 @@ def _register(place: Target) -> None:
     there = place.root / path
     if place.registered and place.edits.get(path) == edit and there.is_file() and there.read_bytes() == after:
         return
-    if place.manifest.get("marketplace", _marketplace(place)) != _marketplace(place):
-        claude_client.unregister(place.root, place.manifest["marketplace"])
     place.edit(edit, before, after)  # first, so that an interruption leaves what can be undone
     place.note(registered=True)
     try:
