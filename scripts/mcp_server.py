@@ -33,7 +33,7 @@ def _check() -> None:
 
 
 if __name__ == "__main__":
-    sys.path[:0] = [package for package in _PACKAGES if os.path.isdir(package)]
+    sys.path[:0] = [package for package in _PACKAGES if Path(package).is_dir()]
     if sys.argv[1:] == ["--check"]:
         _check()
         sys.exit(0)

@@ -154,7 +154,7 @@ def test_a_subagent_that_leaves_a_bad_file_is_told_on_with_its_result_kept(harne
     assert told[2]["output"]["output"].startswith("done\n\n[pypto-op-lint]")
 
 
-def test_a_copy_finds_the_bundle_by_the_variable_and_says_when_it_cannot(harness: Harness, tmp_path: Path) -> None:
+def test_a_copy_finds_the_bundle_by_the_variable_and_refuses_when_it_cannot(harness: Harness, tmp_path: Path) -> None:
     copy = tmp_path / "x/plugins/pypto-op.js"
     copy.parent.mkdir(parents=True)
     shutil.copy(PLUGIN, copy)
@@ -162,7 +162,9 @@ def test_a_copy_finds_the_bundle_by_the_variable_and_says_when_it_cannot(harness
     (harness.workspace / OP / "soft_impl.py").write_text(BAD_IMPL)
     step = after("write", filePath=f"{OP}/soft_impl.py")
     assert "OL01" in drive(harness, [step], copy, PYPTO_OP_ROOT=str(ROOT))[0]["error"]
-    assert "set PYPTO_OP_ROOT" in drive(harness, [step], copy)[0]["output"]["output"]
+    alone = drive(harness, [step, before("write", filePath=f"{OP}/x.py"), before("bash", command="ls")], copy)
+    assert "doctor --target" in alone[0]["output"]["output"]
+    assert "doctor --target" in alone[1]["error"] and "error" not in alone[2]
     link = tmp_path / "link.js"
     link.symlink_to(PLUGIN)
     assert "OL01" in drive(harness, [step], link)[0]["error"]

@@ -1,9 +1,8 @@
-"""A workspace whose bundle moved, is gone or is broken: what its own hooks, command and server say, through their real programs."""
+"""A workspace whose bundle moved, is gone or is broken: what its own hooks, command and server say."""
 
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -261,9 +260,14 @@ def test_uninstalling_needs_no_bundle(workspace: Workspace) -> None:
     kept = workspace.root / ".opencode/agents/pypto-op-coder.md"
     kept.write_text("mine")
     done = subprocess.run(
-        ["sh", ".pypto-op/uninstall.sh"], cwd=workspace.root, capture_output=True, text=True, env=workspace.environment, check=False
+        ["sh", ".pypto-op/uninstall.sh"],
+        cwd=workspace.root,
+        capture_output=True,
+        text=True,
+        env=workspace.environment,
+        check=False,
     )
     assert done.returncode == 0 and "kept, since it was changed by hand: .opencode/agents/pypto-op-coder.md" in done.stderr
     assert not (workspace.root / ".pypto-op").exists()
     assert [path for path in (workspace.root / ".opencode").rglob("*") if path.is_file()] == [kept]
-    assert os.path.exists(workspace.root / "custom/soft/SPEC.md")
+    assert (workspace.root / "custom/soft/SPEC.md").exists()

@@ -102,7 +102,9 @@ def test_a_dry_run_says_everything_and_does_nothing(place):
     assert tree(place) == installed
 
 
-@pytest.mark.parametrize("own", [".opencode/agents/pypto-op-coder.md", ".opencode/plugins/pypto-op.js", f"{CLAUDE_PLUGIN}/.mcp.json"])
+@pytest.mark.parametrize(
+    "own", [".opencode/agents/pypto-op-coder.md", ".opencode/plugins/pypto-op.js", f"{CLAUDE_PLUGIN}/.mcp.json"]
+)
 def test_a_file_of_the_users_own_in_the_way_stops_everything(place, own):
     (place / own).parent.mkdir(parents=True)
     (place / own).write_text("my own agent\n")

@@ -10,13 +10,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from json.decoder import JSONDecodeError, JSONDecoder, scanstring
 from pathlib import Path
 from typing import Any
 
 from pypto_op.errors import ContractError
 from pypto_op.state.hashing import sha256_bytes
 
+_DECODER = json.JSONDecoder()
 Tables = dict[str, dict[str, Any]]
 """Entries of a settings file: name of a top-level object, key in it, value."""
 
@@ -111,9 +111,19 @@ def undone(current: bytes, edit: Edit, kept: bytes | None) -> bytes | None:
         if text.count(fragment) != 1:
             return _without_entries(current, edit, kept)
         text = text.replace(fragment, "")
-    if edit.made and text.strip() in ("", "{}"):
+    if edit.entries and not _is_json(text):  # the file was laid out anew around our words
+        return _without_entries(current, edit, kept)
+    if edit.made and "".join(text.split()) in ("", "{}"):
         return None
     return text.encode("utf-8", "surrogateescape")
+
+
+def _is_json(text: str) -> bool:
+    blank = not text.strip("\ufeff \t\r\n")
+    try:
+        return blank or isinstance(json.loads(text.removeprefix("\ufeff")), dict)
+    except ValueError:
+        return False
 
 
 def _without_entries(current: bytes, edit: Edit, kept: bytes | None) -> bytes | None:
@@ -121,7 +131,7 @@ def _without_entries(current: bytes, edit: Edit, kept: bytes | None) -> bytes | 
         return current
     try:
         data = json.loads(current.decode("utf-8-sig"))
-        before = json.loads(kept.decode("utf-8-sig") or "{}") if kept else {}
+        before = json.loads((kept or b"").decode("utf-8-sig").strip() or "{}")
     except ValueError:
         remedy = "take what names pypto-op out of it by hand"
         raise ContractError("this file cannot be read as JSON", file=edit.path, remedy=remedy) from None
@@ -178,12 +188,9 @@ def _members(text: str, start: int) -> Iterator[tuple[str, int, int]]:
     """Yield key, start and end of the value for each member of the object that begins at `start`; the text is JSON."""
     index = _skip(text, start + 1)
     while text[index] == '"':
-        key, index = scanstring(text, index + 1, True)
+        key, index = _DECODER.raw_decode(text, index)
         begin = _skip(text, _skip(text, index) + 1)
-        try:
-            _, index = JSONDecoder().raw_decode(text, begin)
-        except JSONDecodeError:  # pragma: no cover - the whole was read before
-            return
+        _, index = _DECODER.raw_decode(text, begin)
         yield key, begin, index
         index = _skip(text, index)
         if text[index] == ",":

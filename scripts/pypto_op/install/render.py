@@ -114,7 +114,7 @@ def _permissions(agent: Agent) -> dict[str, Any]:
 def _programs(root: Path, python: str) -> Plan:
     """Return the programs that need no bundle, with the place of this one and its Python in a file of their own."""
     place = (
-        "# Written by `pypto-op install`: the bundle that answers here, and its Python. `pypto-op doctor --target DIR` renews it.\n"
+        "# Written by `pypto-op install`: the bundle that answers here and its Python. `pypto-op doctor` renews it.\n"
         f"bundle={shlex.quote(str(root))}\npython={shlex.quote(python)}\n"
     )
     hooks = root / "hooks"
