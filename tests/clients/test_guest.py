@@ -133,7 +133,11 @@ def test_a_settings_file_with_comments_is_refused_before_a_byte_is_written(place
 def test_opencode_where_the_bundle_moved(place: Path, tmp_path: Path) -> None:
     opencode = needs("opencode")
     bundle = copy_bundle(tmp_path / "bundle")
-    own = {"opencode.json": b'{"mcp": {}, "permission": {"edit": "allow"}}', "opencode.jsonc": b'{ // mine\r\n  "theme": "x",\n}'}
+    schema = b'"$schema": "https://opencode.ai/config.json"'  # where it is missing, the client writes it in
+    own = {
+        "opencode.json": b"{" + schema + b',"mcp": {}, "permission": {"edit": "allow"}}',
+        "opencode.jsonc": b"{ // mine\r\n  " + schema + b', "theme": "x",\n}',
+    }
     (place / ".opencode").mkdir()
     for name, content in own.items():
         (place / ".opencode" / name).write_bytes(content)
