@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from tests.hooks.conftest import BAD_IMPL, GOOD_IMPL, STATE, make_operator
-from tests.install.places import copy_bundle, install, pypto_op
+from tests.install.places import ROOT, copy_bundle, install, pypto_op
 
 pytest.importorskip("mcp")
 
@@ -271,3 +271,20 @@ def test_uninstalling_needs_no_bundle(workspace: Workspace) -> None:
     assert not (workspace.root / ".pypto-op").exists()
     assert [path for path in (workspace.root / ".opencode").rglob("*") if path.is_file()] == [kept]
     assert (workspace.root / "custom/soft/SPEC.md").exists()
+
+
+def test_a_renamed_checkout_is_set_up_again(tmp_path: Path) -> None:
+    checkout = tmp_path / "checkout"
+    (checkout / "scripts").mkdir(parents=True)
+    for name in ("Makefile", "pyproject.toml", "scripts/setup.sh"):
+        shutil.copy(ROOT / name, checkout / name)
+
+    def what_make_would_do(folder: Path) -> str:
+        return subprocess.run(["make", "-n", "setup"], cwd=folder, capture_output=True, text=True, check=True).stdout
+
+    before = what_make_would_do(checkout)
+    assert "scripts/setup.sh" in before
+    (checkout / ".venv").mkdir()
+    (checkout / before.split()[-1]).touch()
+    assert "scripts/setup.sh" not in what_make_would_do(checkout)
+    assert "scripts/setup.sh" in what_make_would_do(checkout.rename(tmp_path / "renamed"))
