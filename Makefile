@@ -2,7 +2,8 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
-STAMP  := $(VENV)/.installed
+# A checkout that was renamed has to be set up again: its .venv names the old folder.
+STAMP  := $(VENV)/.installed-$(shell pwd -P | cksum | cut -d' ' -f1)
 CLIENTS := .clients
 # One process more than cores: some tests wait for a disk, a time-out or a client.
 WORKERS := $(shell $(PYTHON) -c "import os; print((os.cpu_count() or 1) + 1)")

@@ -1,22 +1,37 @@
 #!/bin/sh
 # Finds the Python that answers a hook, and runs hook.py with it. $1 is the event: pre, post, stop or start.
 #
-# The order: $PYPTO_OP_PYTHON, the bundle's own .venv, python3. -I -S keep start-up short: the client needs nothing
-# from site-packages. Where there is no Python at all, the person and the model are told; the gates check again.
+# -I -S keep start-up short: the client needs nothing from site-packages. A Python that cannot answer says so before it
+# reads the event (exit 3, or the exit of one that does not start), so the next one is asked. Where none answers,
+# broken.sh refuses what touches an operator and lets the rest through.
 case $0 in */*) here=${0%/*} ;; *) here=. ;; esac
-if [ -n "$PYPTO_OP_PYTHON" ] && command -v "$PYPTO_OP_PYTHON" >/dev/null 2>&1; then
-  exec "$PYPTO_OP_PYTHON" -I -S "$here/hook.py" "$@"
-elif [ -x "$here/../.venv/bin/python" ]; then
-  exec "$here/../.venv/bin/python" -I -S "$here/hook.py" "$@"
+. "$here/find.sh"
+find_bundle
+export PYPTO_OP_HOOKS="$here"
+[ -n "$PYPTO_OP_PYTHON" ] || [ -z "$python" ] || export PYPTO_OP_PYTHON="$python"
+
+ask() { # ask EVENT: each line of stdin 3 is a Python
+  while IFS= read -r candidate <&3; do
+    command -v "${candidate:-/nowhere}" >/dev/null 2>&1 || continue
+    { said=$("$candidate" -I -S "$bundle/hooks/hook.py" "$@" 2>&1 >&4 3>&- 4>&-); code=$?; } 4>&1
+    case $code in
+      0) exit 0 ;;
+      2) printf '%s\n' "$said" >&2; exit 2 ;;
+    esac
+    [ -n "$said" ] && why=${said##*
+} || why="$candidate does not run"
+  done
+}
+
+why=''
+[ -z "$bundle" ] || ask "$@" 3<<END
+$pythons
+END
+if [ -z "$installed" ] || [ -n "$bundle" ]; then
+  rest=$(more_pythons)
+  [ -n "$bundle" ] || more_pythons >/dev/null # sets `bundle` here, outside the subshell
+  [ -z "$bundle" ] || ask "$@" 3<<END
+$rest
+END
 fi
-for python in python3.12 python3.11 python3.10 python3; do
-  if command -v "$python" >/dev/null 2>&1; then exec "$python" -I -S "$here/hook.py" "$@"; fi
-done
-text='pypto-op hooks did nothing: no Python 3.10 or newer was found. Run `make setup` in the bundle, or set PYPTO_OP_PYTHON. The state gates check every file again.'
-echo "$text" >&2
-if [ "$1" = post ]; then
-  printf '{"systemMessage":"%s","hookSpecificOutput":{"hookEventName":"PostToolUse","additionalContext":"%s"}}\n' "$text" "$text"
-else
-  printf '{"systemMessage":"%s"}\n' "$text"
-fi
-exit 0
+exec sh "$here/broken.sh" "$1" "$why"

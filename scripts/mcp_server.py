@@ -23,8 +23,20 @@ def _hand_over() -> None:
     sys.exit("pypto-op: no Python with the package mcp was found; run `make setup` in the bundle, or set PYPTO_OP_PYTHON")
 
 
+def _check() -> None:
+    """End with 0 when this Python can import the server as a whole, else with one line."""
+    try:
+        import pypto_op.mcp.server  # noqa: F401
+        import pypto_op.state.key  # noqa: F401
+    except Exception as error:
+        sys.exit(f"{sys.executable}: {' '.join(str(error).split())[:200]}")
+
+
 if __name__ == "__main__":
-    sys.path[:0] = _PACKAGES
+    sys.path[:0] = [package for package in _PACKAGES if Path(package).is_dir()]
+    if sys.argv[1:] == ["--check"]:
+        _check()
+        sys.exit(0)
     if importlib.util.find_spec("mcp") is None:
         _hand_over()
     from pypto_op.mcp.server import main

@@ -2,8 +2,9 @@
 //
 // It translates OpenCode's events into the ones of hooks/hook.sh, which answers for every harness, and the answers
 // back: a refusal becomes an error that the model reads, a remark is appended to the tool's output.
-// Put this file (or a link to it) into `plugins/` of an OpenCode configuration. A copy finds the bundle through
-// PYPTO_OP_ROOT.
+// `pypto-op install` copies it into `.opencode/plugins/`, and the programs that find the bundle into `.opencode/pypto-op/`;
+// there it also offers the MCP server and the command, so that no configuration of the user's is touched. A link to this
+// file serves as well. Where the hooks cannot run, what names an operator is refused and says why.
 
 import { spawn } from "node:child_process"
 import { existsSync, realpathSync } from "node:fs"
@@ -29,12 +30,21 @@ const HARMLESS = new Set([
 ])
 const SECONDS = 30
 
-/** Returns the launcher's path, or null when the bundle is not where it should be. */
-function findHook() {
-  const here = path.dirname(realpathSync(fileURLToPath(import.meta.url)))
-  const roots = [process.env.PYPTO_OP_ROOT, path.resolve(here, "..", "..")]
-  const found = roots.filter(Boolean).map((root) => path.join(root, "hooks", "hook.sh"))
-  return found.find((file) => existsSync(file)) ?? null
+const HERE = path.dirname(realpathSync(fileURLToPath(import.meta.url)))
+const INSTALLED = path.resolve(HERE, "..", "pypto-op")
+const TOOL_MILLISECONDS = 3_600_000 // OpenCode ends a tool after 60 s otherwise; a verdict may need many minutes
+
+/** Returns the folder of the hooks, or null when it is not where it should be. */
+function findHooks() {
+  const root = process.env.PYPTO_OP_ROOT
+  const folders = [path.join(INSTALLED, "hooks"), root && path.join(root, "hooks"), path.resolve(HERE, "..")]
+  return folders.filter(Boolean).find((folder) => existsSync(path.join(folder, "hook.sh"))) ?? null
+}
+
+/** Says whether a call may touch an operator; asked only where the hooks, which know it for certain, cannot run. */
+function mayTouch(args, agent) {
+  const text = JSON.stringify(args ?? {})
+  return /\bcustom\b|\.orchestrator_|seal\.key/.test(text) || /^(pypto-op|triton-op)-/.test(agent ?? "")
 }
 
 /** Runs one hook; resolves to its answer as an object, {} for "go ahead". Rejects when it cannot be run. */
@@ -78,7 +88,9 @@ function append(output, text) {
 }
 
 export const PyptoOp = async ({ directory }) => {
-  const hook = findHook()
+  const hooks = findHooks()
+  const hook = hooks && path.join(hooks, "hook.sh")
+  const gone = `the hooks of pypto-op are not beside the plugin (${INSTALLED}); run \`pypto-op doctor --target '${directory}'\``
   const agents = new Map() // session -> agent name; OpenCode's tool events do not carry it
   const parents = new Map() // session -> parent session
   const began = new Map() // call -> milliseconds
@@ -107,7 +119,19 @@ export const PyptoOp = async ({ directory }) => {
 
   const concerns = (tool) => !HARMLESS.has(tool)
 
+  if (hooks?.startsWith(INSTALLED)) {
+    process.env.PATH = [process.env.PATH, path.join(INSTALLED, "bin")].filter(Boolean).join(":")
+  }
+
   return {
+    config: async (config) => {
+      if (!hooks?.startsWith(INSTALLED)) return
+      const server = { type: "local", command: ["sh", path.join(hooks, "server.sh")], timeout: TOOL_MILLISECONDS }
+      config.mcp = { ...config.mcp, "pypto-op": server }
+      const before = typeof config.permission === "string" ? { "*": config.permission } : config.permission
+      config.permission = { ...before, "pypto-op_state_transition": "deny" } // the orchestrator's own page allows it
+    },
+
     "chat.message": async (input) => {
       if (input.agent) agents.set(input.sessionID, input.agent)
     },
@@ -126,14 +150,13 @@ export const PyptoOp = async ({ directory }) => {
     "tool.execute.before": async (input, output) => {
       if (!concerns(input.tool)) return
       began.set(input.callID, Date.now())
-      if (!hook) return
       let answer
       try {
+        if (!hook) throw new Error(gone)
         answer = await runHook(hook, "pre", eventFor("PreToolUse", input, output.args), directory)
       } catch (error) {
-        // Hooks advise, gates decide: a guard that cannot run stops nobody, but it does not keep quiet either.
-        console.error(`pypto-op: the guard did not run: ${error.message}`)
-        return
+        if (!mayTouch(output.args, agents.get(input.sessionID))) return
+        throw new Error(`[pypto-op] this call may touch an operator and the guard did not run: ${error.message}`)
       }
       const decision = answer.hookSpecificOutput
       if (decision?.permissionDecision === "deny") throw new Error(decision.permissionDecisionReason)
@@ -142,18 +165,15 @@ export const PyptoOp = async ({ directory }) => {
     "tool.execute.after": async (input, output) => {
       const isTask = input.tool === "task"
       if (!isTask && (!concerns(input.tool) || READERS.has(TOOLS[input.tool]))) return
-      if (!hook) {
-        append(output, "[pypto-op] this call was not checked: the bundle was not found; set PYPTO_OP_ROOT.")
-        return
-      }
       const event = eventFor(isTask ? "SubagentStop" : "PostToolUse", input, input.args)
       began.delete(input.callID)
       if (isTask) event.agent_type = input.args?.subagent_type
       let answer
       try {
+        if (!hook) throw new Error(gone)
         answer = await runHook(hook, isTask ? "stop" : "post", event, directory)
       } catch (error) {
-        append(output, `[pypto-op] this call was not checked: ${error.message}. The state gates check again.`)
+        if (mayTouch(input.args, event.agent_type)) append(output, `[pypto-op] this call was not checked: ${error.message}. The state gates check again.`)
         return
       }
       const context = answer.hookSpecificOutput?.additionalContext ?? answer.systemMessage

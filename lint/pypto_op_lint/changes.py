@@ -17,7 +17,7 @@ from pathlib import Path
 from pypto_op_lint.guard.paths import Place, Surroundings
 
 INDEX_FILE = "index.json"
-_VERSION = 2
+_VERSION = 3
 _MAX_HASHED = 16 << 20
 
 
@@ -60,9 +60,18 @@ class ContentIndex:
         self.files: dict[str, Seen] = {}
         self.begun = False
         """Whether a first look at the operators was taken; before that nothing can be called changed."""
+        self.operators: set[str] = set()
+        """Folders that are operators though they need not show it: a team agent makes them, or they once did."""
         self._dirty = False
         self._expected: set[Path] = set()
         self._load()
+
+    def know(self, roots: Iterable[Path]) -> None:
+        """Remember operators: a folder stays one while it exists, even where its SPEC.md is gone or not yet there."""
+        new = {str(root) for root in roots} - self.operators
+        if new:
+            self.operators |= new
+            self._dirty = True
 
     def expect(self, paths: Iterable[Path]) -> None:
         """Remember what an edit tool is about to write: it is not the doing of a command that ends meanwhile."""
@@ -141,15 +150,17 @@ class ContentIndex:
             raw = json.loads((self.folder / INDEX_FILE).read_bytes()) if self.folder else None
             if isinstance(raw, dict) and raw.get("version") == _VERSION:
                 self.files = {key: Seen(**row) for key, row in raw["files"].items()}
+                self.operators = {str(root) for root in raw["operators"] if os.path.isdir(root)}
                 self.begun = True
         except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
-            self.files, self.begun = {}, False
+            self.files, self.operators, self.begun = {}, set(), False
 
     def save(self) -> None:
         """Write the index, whole or not at all; without a writable folder it is only forgotten."""
         if not self.folder or not self._dirty:
             return
-        table = {"version": _VERSION, "files": {key: asdict(seen) for key, seen in self.files.items()}}
+        files = {key: asdict(seen) for key, seen in self.files.items()}
+        table = {"version": _VERSION, "operators": sorted(self.operators), "files": files}
         draft = self.folder / f"{INDEX_FILE}.{os.getpid()}"
         try:
             draft.write_text(json.dumps(table), encoding="utf-8")

@@ -27,6 +27,18 @@ class Unreadable(Exception):
     """The event on stdin cannot be used; the text says why."""
 
 
+class CannotCheck(Exception):
+    """No Python here can run the linter; the text says what each lacks."""
+
+
+_read: list[bytes] = [b""]
+
+
+def last_event() -> bytes:
+    """Return what was read from stdin, for whoever answers in this program's place."""
+    return _read[0]
+
+
 def main(argv: list[str], root: str) -> int:
     """Answer one hook event.
 
@@ -36,7 +48,12 @@ def main(argv: list[str], root: str) -> int:
 
     Returns:
         The exit code: 0, or 2 when a malformed event of unknown kind must stop the tool.
+
+    Raises:
+        CannotCheck: the event concerns an operator, or a session starts, and no Python here can run the linter.
     """
+    if argv[:1] == ["start"]:
+        return _check_set_up(root)
     hint = _EVENTS.get(argv[0] if argv else "", "")
     try:
         event = read_event()
@@ -62,6 +79,7 @@ def read_event() -> dict[str, object]:
     """
     raw, complete = _read_stdin(_seconds("PYPTO_OP_HOOK_STDIN_SECONDS", _STDIN_SECONDS))
     late = "" if complete else f" (it was still open after {_seconds('PYPTO_OP_HOOK_STDIN_SECONDS', _STDIN_SECONDS):g} s)"
+    _read[0] = raw
     if not raw.strip():
         raise Unreadable(f"stdin was empty{late}")
     if len(raw) > MAX_INPUT:
@@ -130,7 +148,8 @@ def request_of(event: dict[str, object], name: str, root: str) -> dict[str, obje
     cwd = _text(event, "cwd") or os.getcwd()
     tool = _text(event, "tool_name")
     path = ""
-    for key in ("file_path", "filePath", "notebook_path", "path"):
+    keys = ("file_path", "filePath", "notebook_path", "path")
+    for key in reversed(keys[:3]) if tool == "NotebookEdit" else keys:
         path = path or _text(tool_input, key)
     if path and "\0" not in path:
         path = os.path.join(cwd, os.path.expanduser(path))
@@ -181,7 +200,30 @@ def ask(request: dict[str, object], root: str) -> bytes:
             return wire.local_answer(request, "late", "the check did not end in time")
         if answer[:1] == b"E":
             why = answer[1:].decode("utf-8", "replace")
-    return wire.local_answer(request, "unavailable", why)
+    raise CannotCheck(why)
+
+
+def _check_set_up(root: str) -> int:
+    """Say nothing when some Python has what the server imports; otherwise the session must hear of it.
+
+    Raises:
+        CannotCheck: none has.
+    """
+    code = "import sys, " + ", ".join(wire.SERVER_NEEDS)
+    why = "no Python with the linter was found"
+    import subprocess
+
+    for python in wire.interpreters(root):
+        try:
+            done = subprocess.run([python, "-s", "-c", code], capture_output=True, timeout=20, check=False)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            why = f"{python}: {type(error).__name__}"
+            continue
+        if done.returncode == 0:
+            return 0
+        said = done.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
+        why = f"{python}: {said or 'does not run'}"
+    raise CannotCheck(why)
 
 
 def _resident() -> bool:

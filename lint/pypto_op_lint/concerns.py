@@ -13,6 +13,10 @@ PATCHERS = {"apply_patch", "patch"}
 ACCOUNT_FOLDER, KEY_NAME = ".local/state/pypto-op", "seal.key"
 """Below the home folder: where the account's sealing key lies (`pypto_op.state.key`)."""
 
+STATE_FILES = (".orchestrator_state.json", ".orchestrator_journal.jsonl", ".orchestrator_plan.json")
+_OPERATORS_DIR = "custom"
+_MAX_LOOKED_INTO = 1 << 16
+
 _MARKS = ("custom", "_impl", "_golden", ".orchestrator_", "pypto", "test_")
 _ROLE_PREFIXES = ("pypto-op-", "triton-op-")
 _LOOKING = {"read", "get", "list", "ls", "search", "find", "grep", "glob", "stat", "info", "tree", "view", "fetch", "query",
@@ -86,20 +90,63 @@ def _near_secret(request: dict[str, object]) -> bool:
     return any(root == real or root.startswith(real + "/") or real.startswith(root + "/") for root in roots)
 
 
+def is_operator(folder: str) -> bool:
+    """Say whether a folder is an operator's: it holds a SPEC.md or a state file, or what a team makes there.
+
+    The name `custom` alone makes no operator: a web project may keep its themes in such a folder. Below `custom/` one
+    document or file of an operator's own name is enough, elsewhere a state file, or two of them.
+    """
+    name = os.path.basename(folder)
+    if not _can_name_operator(name):
+        return False
+    if any(os.path.isfile(os.path.join(folder, file)) for file in STATE_FILES):
+        return True
+    golden = os.path.isfile(os.path.join(folder, name + "_golden.py"))
+    if os.path.basename(os.path.dirname(folder)) == _OPERATORS_DIR:
+        spec, contract = (os.path.isfile(os.path.join(folder, file)) for file in ("SPEC.md", "eval/module_interfaces.yaml"))
+        return spec or contract or golden or _is_kernel(os.path.join(folder, name + "_impl.py"))
+    documents = sum(os.path.isfile(os.path.join(folder, file)) for file in ("SPEC.md", "API_REPORT.md", "DESIGN.md"))
+    kernel = _is_kernel(os.path.join(folder, name + "_impl.py"))
+    named = golden + kernel + os.path.isfile(os.path.join(folder, "test_" + name + ".py"))
+    return (golden or kernel) and documents + named >= 2
+
+
+def makes_operator(folder: str, relative: str) -> bool:
+    """Say whether a file of this name would make `folder`, directly below a `custom/`, an operator's."""
+    first = relative.partition("/")[0]
+    return first == "SPEC.md" or first.startswith(".orchestrator_") or relative == os.path.basename(folder) + "_golden.py"
+
+
+def operator_candidate(path: str) -> tuple[str, str] | None:
+    """Return the folder directly below the innermost `custom/` above `path`, and the rest of the path."""
+    parts = path.split("/")
+    for index in range(len(parts) - 2, -1, -1):
+        if parts[index] == _OPERATORS_DIR and _can_name_operator(parts[index + 1]):
+            return "/".join(parts[: index + 2]), "/".join(parts[index + 2 :])
+    return None
+
+
+def _can_name_operator(name: str) -> bool:
+    plain = name.isascii() and name[:1].isalpha() and name == name.lower() and len(name) <= 64
+    return plain and name.replace("_", "a").isalnum()
+
+
+def _is_kernel(path: str) -> bool:
+    """Say whether a file is there and speaks of pypto: other projects have files named `..._impl.py` too."""
+    try:
+        with open(path, "rb") as file:
+            return b"pypto" in file.read(_MAX_LOOKED_INTO)
+    except OSError:
+        return False
+
+
 def _may_be_operators(real: str) -> bool:
     """Say whether a path may lie in an operator's directory; the server decides it for certain."""
     if "/custom/" in real:
         return True
     folder = os.path.dirname(real)
     for _ in range(4):
-        name = os.path.basename(folder)
-        for mark in (
-            ".orchestrator_state.json",
-            name + "_impl.py",
-            name + "_golden.py",
-            "test_" + name + ".py",
-        ):
-            if name and os.path.exists(os.path.join(folder, mark)):
-                return True
+        if is_operator(folder):
+            return True
         folder = os.path.dirname(folder)
     return os.path.basename(real).endswith(("_impl.py", "_golden.py"))

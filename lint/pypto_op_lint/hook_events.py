@@ -15,6 +15,7 @@ from pypto_op_lint.guard.other_tools import judge_tool
 from pypto_op_lint.guard.patches import apply_patch_targets
 from pypto_op_lint.guard.paths import Surroundings
 from pypto_op_lint.guard.policy import Policy, refusal
+from pypto_op_lint.guard.roles import load_roles
 from pypto_op_lint.post_lint import PostLint
 
 _SLACK_SECONDS = 5.0
@@ -35,7 +36,15 @@ class HookEvents:
         """Return the answer frame's payload for one request of the client."""
         began, cpu = time.perf_counter(), time.process_time()
         key = Path(request["key"]) if request["key"] else None
-        around = Surroundings(Path(request["workspace"]), Path(request["home"]), Path(request["cwd"]), key)
+        around = Surroundings(
+            Path(request["workspace"]),
+            Path(request["home"]),
+            Path(request["cwd"]),
+            key,
+            team=load_roles().role_of(request["agent"]) is not None,
+            known=frozenset(self.index.operators),
+        )
+        self.index.know(op.root for op in around.operators)
         handler = {
             "PreToolUse": self._before,
             "PostToolUse": self._after,
@@ -62,7 +71,10 @@ class HookEvents:
         self.index.begin(around)
         reason = self._refusal(request, Policy(around, request["agent"]))
         if not reason:
-            self.index.expect(announced(request))
+            targets = announced(request)
+            self.index.expect(targets)
+            if around.team:
+                self.index.know(at.op.root for at in map(around.locate, targets) if at.op)
         return wire.deny(reason) if reason else wire.answer()
 
     def _refusal(self, request: dict[str, Any], policy: Policy) -> str | None:
@@ -78,7 +90,9 @@ class HookEvents:
             return self._patch_refusal(request, policy)
         if tool not in PATH_TOOLS:
             return judge_tool(policy, tool, request["inputs"])
-        return policy.write(path) if path else refusal(f"{tool} names no file", None, "give file_path")
+        if not path:
+            return refusal(f"{tool} names no file", None, "give file_path")
+        return policy.write(path) or (policy.notebook(path) if tool == "NotebookEdit" else None)
 
     def _patch_refusal(self, request: dict[str, Any], policy: Policy) -> str | None:
         targets = patch_targets(request)

@@ -14,9 +14,11 @@ import contextlib
 import fcntl
 import gc
 import importlib
+import importlib.util
 import os
 import resource
 import select
+import shutil
 import signal
 import socket
 import sys
@@ -69,6 +71,15 @@ class CodeStamp:
             return self._tree() != self.tree
         except OSError:
             return True
+
+
+def _check_set_up() -> None:
+    """Raise ImportError when a part is missing that only some questions need: half a guard would let the rest through."""
+    for name in wire.SERVER_NEEDS:
+        if importlib.util.find_spec(name) is None:
+            raise ImportError(name=name)
+    if not Path(sys.executable).with_name("shfmt").is_file() and shutil.which("shfmt") is None:
+        raise ImportError(name="shfmt")
 
 
 class Server:
@@ -131,6 +142,7 @@ class Server:
 
     def _events(self) -> Any:
         if self.events is None:
+            _check_set_up()
             from pypto_op_lint.hook_events import HookEvents
 
             self.events = HookEvents(self.data_folder)

@@ -16,6 +16,8 @@ except (ImportError, AttributeError):  # another Python than CPython
 PROTOCOL = 1
 SOCKET_NAME = "server.sock"
 MAX_FRAME = 32 << 20
+SERVER_NEEDS = ("yaml", "libcst")
+"""What the server imports besides the standard library."""
 _SPACE = " \t\n\r"
 _PASSED_ON = (
     "PATH", "HOME", "USER", "LANG", "LC_ALL", "LC_CTYPE", "XDG_CACHE_HOME", "XDG_STATE_HOME",
@@ -142,27 +144,21 @@ def server_environment(root: str) -> dict[str, str]:
 def local_answer(request: dict[str, object], cause: str, problem: str) -> bytes:
     """Return the answer for an event that nothing could judge.
 
-    `cause` is unreadable, late, internal or unavailable.
-
-    Before a tool, what could not be read or judged in time is refused; after it, the model is told that the
-    file is unchecked; at the end of a turn only the person is told, since a refusal could repeat for ever. A
-    linter that is not installed refuses nothing: the state gates run it again.
+    `cause` is unreadable, late or internal. Before a tool, what could not be read or judged in time is refused; after
+    it, the model is told that the file is unchecked; at the end of a turn only the person is told, since a refusal
+    could repeat for ever.
     """
     event = str(request["event"])
     remedy = {
         "unreadable": "issue the call again",
         "internal": "this is a fault of pypto-op: try it another way, or run `pypto-op lint` on the file",
         "late": "issue the call again; if it persists, run `pypto-op lint` on the file",
-        "unavailable": "run `make setup` in the bundle; until then the state gates do the checking",
     }[cause]
     text = f"[pypto-op] this call was not checked: {problem}; {remedy}."
-    if event == "PreToolUse" and cause != "unavailable":
+    if event == "PreToolUse":
         return deny(text)
-    if event == "PostToolUse" and cause != "unavailable":
-        return block(text)
     if event == "PostToolUse":
-        context = {"hookEventName": event, "additionalContext": text}
-        return answer({"systemMessage": text, "hookSpecificOutput": context})
+        return block(text)
     return answer({"systemMessage": text})
 
 

@@ -72,7 +72,7 @@ def added(known: Known, text: str) -> list[str]:
         ("Rule PX77.", "there is no rule PX77"),
         ("Ask pypto-op-tester.", "pypto-op-tester is neither an agent nor a skill"),
         ("Load skill `pypto-op-magic`.", "pypto-op-magic is neither an agent nor a skill"),
-        ("Call `mcp__plugin_pypto-op_state__fix_it`.", "the MCP server has no tool fix_it"),
+        ("Call `mcp__plugin_pypto-op_pypto-op__fix_it`.", "the MCP server has no tool fix_it"),
         ('Call `state_transition(action="finish", op_dir="x")`.', "the state machine has no action finish"),
         ("Run `pypto-op state finish --op-dir custom/x`.", "the state machine has no action finish"),
         ("Run `pypto-op judge custom/x`.", "`pypto-op` has no command 'judge'"),

@@ -102,7 +102,7 @@ def test_claude_code(harness: Harness, tmp_path: Path) -> None:
     claude = needs("claude")
     workspace = harness.workspace
     (workspace / OP / "soft_impl.py").unlink()  # the coder writes it anew
-    state_tool = "mcp__plugin_pypto-op_state__state_transition"
+    state_tool = "mcp__plugin_pypto-op_pypto-op__state_transition"
     dispatch = {"description": "x", "prompt": "[[actor:coder]] go", "subagent_type": "pypto-op:pypto-op-coder"}
     names = {"write": "Write", "bash": "Bash", "read": "Read"}
     steps = script(names, "file_path", state_tool, {"name": "Agent", "input": dispatch})
@@ -122,7 +122,7 @@ def test_claude_code(harness: Harness, tmp_path: Path) -> None:
     assert {f"pypto-op:{name}" for name in skills} <= set(begun["skills"])
     judge(model, workspace)
     offered = tools_of(model, "coder")
-    assert state_tool not in offered and "mcp__plugin_pypto-op_state__verify" in offered
+    assert state_tool not in offered and "mcp__plugin_pypto-op_pypto-op__verify" in offered
     assert "# Writing a kernel file" in model.told("coder", 0), "the mandatory skill is loaded with the agent"
     assert "only pypto-op-orchestrator" in model.told("plain", 1), "a session that is nobody of the team moves nothing"
     run_install(workspace, "claude", "--uninstall", env=environment)
@@ -135,7 +135,7 @@ def test_opencode(harness: Harness, tmp_path: Path) -> None:
     (workspace / OP / "soft_impl.py").unlink()  # the coder writes it anew
     dispatch = {"description": "x", "prompt": "[[actor:coder]] go", "subagent_type": "pypto-op-coder"}
     names = {"write": "write", "bash": "bash", "read": "read"}
-    steps = script(names, "filePath", "state_state_transition", {"name": "task", "input": dispatch})
+    steps = script(names, "filePath", "pypto-op_state_transition", {"name": "task", "input": dispatch})
     environment = opencode_environment(harness.environment(), tmp_path / "home")
     environment |= {"OPENCODE_CONFIG": str(tmp_path / "opencode.json"), "PYPTO_OP_KEY_FILE": str(tmp_path / "seal.key")}
     run_install(workspace, "opencode", env=environment)
@@ -145,7 +145,7 @@ def test_opencode(harness: Harness, tmp_path: Path) -> None:
         run_client(command, workspace, environment)
     judge(model, workspace)
     offered = tools_of(model, "coder")
-    assert "state_state_transition" not in offered and "state_verify" in offered and "task" not in offered
-    assert "state_state_transition" in tools_of(model, "main")
+    assert "pypto-op_state_transition" not in offered and "pypto-op_verify" in offered and "task" not in offered
+    assert "pypto-op_state_transition" in tools_of(model, "main")
     run_install(workspace, "opencode", "--uninstall", env=environment)
     assert not (workspace / ".opencode/agents").exists() and not (workspace / ".opencode/opencode.json").exists()

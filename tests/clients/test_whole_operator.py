@@ -63,13 +63,13 @@ class Client:
 CLAUDE = Client(
     tools={"read": "Read", "write": "Write", "edit": "Edit", "bash": "Bash", "dispatch": "Agent"},
     fields={"path": "file_path", "old": "old_string", "new": "new_string"},
-    mcp="mcp__plugin_pypto-op_state__",
+    mcp="mcp__plugin_pypto-op_pypto-op__",
     agents="pypto-op:",
 )
 OPENCODE = Client(
     tools={name: name for name in ("read", "write", "edit", "bash")} | {"dispatch": "task"},
     fields={"path": "filePath", "old": "oldString", "new": "newString"},
-    mcp="state_",
+    mcp="pypto-op_",
     agents="",
 )
 

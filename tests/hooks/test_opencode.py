@@ -63,7 +63,7 @@ def test_refusals_are_errors_that_the_model_reads(harness: Harness) -> None:
             before("bash", command=f"echo x > {OP}/soft_impl.py"),
             before("bash", command="echo x > soft_impl.py", workdir=OP),
             before("apply_patch", patchText=f"*** Begin Patch\n*** Delete File: {OP}/SPEC.md\n*** End Patch"),
-            before("state_state_transition", action="init"),
+            before("pypto-op_state_transition", action="init"),
             before("write", filePath=f"{OP}/soft_impl.py"),
             before("bash", command=f"cat {OP}/soft_impl.py"),
             before("webfetch", url="x"),
@@ -82,7 +82,7 @@ def test_a_tool_of_another_server_is_judged_by_its_input(harness: Harness) -> No
             before("filesystem_write_file", path=f"{OP}/SPEC.md", content="x"),
             before("filesystem_edit_file", path="src/a.py", edits=[{"file": f"{OP}/.orchestrator_state.json"}]),
             before("filesystem_read_file", "coder", path=f"{OP}/modules/soft_module1_golden.py"),
-            before("state_verify", "coder", op_dir=OP),
+            before("pypto-op_verify", "coder", op_dir=OP),
             before("filesystem_write_file", "coder", path=f"{OP}/soft_impl.py", content=BAD_IMPL),
         ],
     )
@@ -102,8 +102,8 @@ def test_the_agent_is_known_by_message_and_by_session(harness: Harness) -> None:
             created("child", "main", "pypto-op-coder"),
             before("write", "child", filePath=f"{OP}/test_soft.py"),
             before("read", "child", filePath=f"{OP}/modules/soft_module1_golden.py"),
-            before("state_state_transition", "child", action="init"),
-            before("state_state_transition", "main", action="init"),
+            before("pypto-op_state_transition", "child", action="init"),
+            before("pypto-op_state_transition", "main", action="init"),
             before("write", "main", filePath=f"{OP}/soft_impl.py"),
             before("write", "child", filePath=f"{OP}/soft_impl.py"),
         ],
@@ -154,7 +154,7 @@ def test_a_subagent_that_leaves_a_bad_file_is_told_on_with_its_result_kept(harne
     assert told[2]["output"]["output"].startswith("done\n\n[pypto-op-lint]")
 
 
-def test_a_copy_finds_the_bundle_by_the_variable_and_says_when_it_cannot(harness: Harness, tmp_path: Path) -> None:
+def test_a_copy_finds_the_bundle_by_the_variable_and_refuses_when_it_cannot(harness: Harness, tmp_path: Path) -> None:
     copy = tmp_path / "x/plugins/pypto-op.js"
     copy.parent.mkdir(parents=True)
     shutil.copy(PLUGIN, copy)
@@ -162,7 +162,9 @@ def test_a_copy_finds_the_bundle_by_the_variable_and_says_when_it_cannot(harness
     (harness.workspace / OP / "soft_impl.py").write_text(BAD_IMPL)
     step = after("write", filePath=f"{OP}/soft_impl.py")
     assert "OL01" in drive(harness, [step], copy, PYPTO_OP_ROOT=str(ROOT))[0]["error"]
-    assert "set PYPTO_OP_ROOT" in drive(harness, [step], copy)[0]["output"]["output"]
+    alone = drive(harness, [step, before("write", filePath=f"{OP}/x.py"), before("bash", command="ls")], copy)
+    assert "doctor --target" in alone[0]["output"]["output"]
+    assert "doctor --target" in alone[1]["error"] and "error" not in alone[2]
     link = tmp_path / "link.js"
     link.symlink_to(PLUGIN)
     assert "OL01" in drive(harness, [step], link)[0]["error"]

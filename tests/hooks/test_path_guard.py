@@ -175,11 +175,11 @@ def test_the_barrier_holds_for_the_read_tools_and_lets_the_rest_through(shared: 
     assert shared.before("Read", file_path=golden).out == ""
 
 
-TOOL = "mcp__plugin_pypto-op_state__state_transition"
+TOOL = "mcp__plugin_pypto-op_pypto-op__state_transition"
 
 
 @pytest.mark.parametrize("agent", [None, CODER, "general-purpose", "evil:pypto-op-orchestrator2"])
-@pytest.mark.parametrize("tool", [TOOL, "state_state_transition"])
+@pytest.mark.parametrize("tool", [TOOL, "pypto-op_state_transition"])
 def test_only_the_orchestrator_moves_the_state(shared: Harness, agent: str | None, tool: str) -> None:
     reason = shared.before(tool, agent, action="complete_stage", stage=1).denied
     assert "only pypto-op-orchestrator" in reason

@@ -186,7 +186,7 @@ def test_the_command_lines_of_hooks_json_work_with_spaces_in_the_path(harness: H
     (bundle / "scripts").symlink_to(ROOT / "scripts")
     (bundle / ".venv").symlink_to(ROOT / ".venv")
     table = json.loads((bundle / "hooks/hooks.json").read_text())["hooks"]
-    assert set(table) == {"PreToolUse", "PostToolUse", "Stop", "SubagentStop"}
+    assert set(table) == {"SessionStart", "PreToolUse", "PostToolUse", "Stop", "SubagentStop"}
     path = harness.workspace / OP / "soft_impl.py"
     path.write_text(BAD_IMPL)
     event = {"tool_name": "Write", "tool_input": {"file_path": str(path)}, "cwd": str(harness.workspace)}
@@ -208,7 +208,7 @@ def test_the_matchers_cover_every_tool_that_writes() -> None:
         matcher = re.compile(table[event][0]["matcher"])
         assert all(matcher.fullmatch(tool) for tool in ("Write", "Edit", "MultiEdit", "NotebookEdit", "Bash"))
     before = re.compile(table["PreToolUse"][0]["matcher"])
-    assert before.fullmatch("mcp__plugin_pypto-op_state__state_transition")
+    assert before.fullmatch("mcp__plugin_pypto-op_pypto-op__state_transition")
     assert before.fullmatch("mcp__filesystem__write_file") and matcher.fullmatch("mcp__filesystem__write_file")
     assert before.fullmatch("Read") and not before.fullmatch("WebFetch")
 
@@ -243,25 +243,37 @@ def _tools(tmp_path: Path, *names: str) -> str:
     return str(folder)
 
 
-def test_without_any_python_the_person_and_the_model_are_told(harness: Harness, tmp_path: Path) -> None:
+WRITE = {"tool_name": "Write", "tool_input": {"file_path": f"{OP}/soft_impl.py"}}
+
+
+def _refusals(bundle: Path, harness: Harness, **env: str) -> list[str]:
+    """Return what is said before and after a write of a kernel."""
+    before = _run(bundle, "pre", harness, {"hook_event_name": "PreToolUse", **WRITE}, **env)
+    after = _run(bundle, "post", harness, {"hook_event_name": "PostToolUse", **WRITE}, **env)
+    for answer in (before, after):
+        assert answer.code == 0 and "Traceback" not in answer.out + answer.err
+    return [before.denied, after.blocked]
+
+
+def test_without_any_python_what_touches_an_operator_is_refused(harness: Harness, tmp_path: Path) -> None:
     bundle, path = _bundle_without_venv(tmp_path), _tools(tmp_path, "dirname", "sh")
-    answer = _run(bundle, "post", harness, {}, PATH=path)
-    assert answer.code == 0
-    assert "make setup" in answer.context
-    assert "make setup" in _run(bundle, "pre", harness, {}, PATH=path).json["systemMessage"]
+    for said in _refusals(bundle, harness, PATH=path):
+        assert "make setup" in said and "\n" not in said
+    assert _run(bundle, "pre", harness, {"tool_name": "Bash", "tool_input": {"command": "ls"}}, PATH=path).out == ""
 
 
-def test_an_old_python_says_so(harness: Harness, tmp_path: Path) -> None:
-    bundle = _bundle_without_venv(tmp_path)
+def test_an_old_python_is_passed_over_or_named(harness: Harness, tmp_path: Path) -> None:
+    bundle, path = _bundle_without_venv(tmp_path), _tools(tmp_path, "dirname", "sh", "cat", "awk", "sed", "readlink")
     fake = tmp_path / "old"
     fake.write_text(
         f'#!/bin/sh\nshift 2\nexec {ROOT}/.venv/bin/python -c "import sys, runpy; sys.version_info = (3, 7, 1);'
         ' path, *sys.argv[1:] = sys.argv[1:]; sys.argv[0] = path; runpy.run_path(path, run_name=\'__main__\')" "$@"\n'
     )
     fake.chmod(0o755)
-    answer = _run(bundle, "post", harness, {}, PYPTO_OP_PYTHON=str(fake))
-    assert "this is 3.7" in answer.context
-    assert "Traceback" not in answer.err
+    for said in _refusals(bundle, harness, PYPTO_OP_PYTHON=str(fake), PATH=path):
+        assert "is 3.7" in said
+    (bundle / ".venv").symlink_to(ROOT / ".venv")
+    assert _refusals(bundle, harness, PYPTO_OP_PYTHON=str(fake), PATH=path) == ["", ""]
 
 
 def test_a_broken_client_is_told_in_one_line(harness: Harness, tmp_path: Path) -> None:
@@ -270,10 +282,11 @@ def test_a_broken_client_is_told_in_one_line(harness: Harness, tmp_path: Path) -
     shutil.copytree(ROOT / "lint", bundle / "lint", ignore=shutil.ignore_patterns("__pycache__"))
     wire = bundle / "lint/pypto_op_lint/wire.py"
     wire.write_text("raise RuntimeError('broken\\nin two lines')\n")
-    answer = _run(bundle, "post", harness, {}, PYPTO_OP_PYTHON=str(ROOT / ".venv/bin/python"))
-    assert answer.code == 0
-    assert "RuntimeError: broken in two lines" in answer.context
-    assert "Traceback" not in answer.err
+    for said in _refusals(bundle, harness, PYPTO_OP_PYTHON=str(ROOT / ".venv/bin/python")):
+        assert "RuntimeError: broken in two lines" in said and "\n" not in said
+    wire.write_text("import os\n")  # imports, and lacks all that is asked of it
+    for said in _refusals(bundle, harness, PYPTO_OP_PYTHON=str(ROOT / ".venv/bin/python")):
+        assert said and "\n" not in said
 
 
 def test_a_python_without_the_linter_is_passed_over_or_named(harness: Harness, tmp_path: Path) -> None:
@@ -283,10 +296,11 @@ def test_a_python_without_the_linter_is_passed_over_or_named(harness: Harness, t
     path = harness.workspace / OP / "soft_impl.py"
     path.write_text(BAD_IMPL)
     event = {"hook_event_name": "PostToolUse", "tool_name": "Write", "tool_input": {"file_path": str(path)}}
-    env = {"PYPTO_OP_PYTHON": str(bare / "bin/python"), "PATH": _tools(tmp_path, "dirname", "sh", "git")}
+    path = _tools(tmp_path, "dirname", "sh", "git", "awk", "sed", "cat", "readlink")
+    env = {"PYPTO_OP_PYTHON": str(bare / "bin/python"), "PATH": path}
     answer = _run(bundle, "post", harness, event, **env)
-    assert "was not checked" in answer.context
-    assert "make setup" in answer.context
+    assert "was not checked" in answer.blocked
+    assert "make setup" in answer.blocked
     (bundle / ".venv").symlink_to(ROOT / ".venv")
     assert "OL01" in _run(bundle, "post", harness, event, **env).blocked
 

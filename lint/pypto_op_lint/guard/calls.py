@@ -28,6 +28,7 @@ BUNDLE = Path(__file__).resolve().parents[3]
 
 _COMMAND_SCRIPTS = {"verify", "benchmark", "extract_pypto_calls"}
 """Scripts of the bundle that are the commands of the same names."""
+_BY_HAND = "a tool server started by hand"
 _UNKNOWN_VARIABLE = "${__cannot_be_known}"
 
 
@@ -72,6 +73,9 @@ def _unlisted(walker: Walker, arguments: list[str]) -> None:
     for option, text in itertools.pairwise(arguments):
         if re.fullmatch(r"-[a-zA-Z]*c|--command", option) and re.search(r"\s", text):
             _in_child(walker, [], functools.partial(_unsure, walker, functools.partial(_run_text, walker, text)))
+    if arguments[0].endswith("hooks/server.sh"):
+        walker.add(Kind.INSIDE, _BY_HAND, "sh")
+        return
     script = walker.read_script(arguments[0]) if "/" in arguments[0] else None
     if script is None or _is_ours(walker, arguments[0]) or "\ufffd" in script[:512]:
         return
@@ -154,6 +158,9 @@ def _shell_text(walker: Walker, rest: list[str]) -> None:
 
 def _shell_script(walker: Walker, operands: list[str]) -> None:
     walker.add(Kind.READ, operands[0], "sh")
+    if operands[0].endswith("hooks/server.sh") or (operands[0] == "server.sh" and str(walker.cwd).endswith("/hooks")):
+        walker.add(Kind.INSIDE, _BY_HAND, "sh")
+        return
     text = None if _is_ours(walker, operands[0]) else walker.read_script(operands[0])
     if text is not None:
         _in_child(walker, operands[1:], lambda: _unsure(walker, lambda: walker.run(text)))
@@ -209,6 +216,8 @@ def _trap(walker: Walker, program: str, rest: list[str]) -> None:
 def _cd(walker: Walker, program: str, rest: list[str]) -> None:
     operands = [token for token in rest if not re.fullmatch(r"-[LPe@]+|--", token)]
     target = operands[0] if operands else walker.variables.values.get("HOME", ANY)
+    if len(operands) > 1:  # the shell refuses, since a path fell into words; where it stands then nobody knows
+        target = "-"
     walker.change_folder(None if target == "-" or program == "popd" else target)
 
 
@@ -329,7 +338,7 @@ def _python_script(walker: Walker, script: str, rest: list[str]) -> None:
     if _is_ours(walker, script):
         stem = Path(script).stem
         if stem == "mcp_server":
-            walker.add(Kind.INSIDE, "a tool server started by hand", "python")
+            walker.add(Kind.INSIDE, _BY_HAND, "python")
         elif stem in _COMMAND_SCRIPTS:
             walker.add(Kind.COMMAND, stem.replace("_", "-"), "python")
         return

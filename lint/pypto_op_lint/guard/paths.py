@@ -9,8 +9,8 @@ from enum import Enum
 from functools import cached_property
 from pathlib import Path
 
-from pypto_op.workspace import OPERATORS_DIR, OpWorkspace, operators_in
-from pypto_op_lint.concerns import ACCOUNT_FOLDER, KEY_NAME
+from pypto_op.workspace import OP_NAME, OPERATORS_DIR, OpWorkspace, operators_in
+from pypto_op_lint.concerns import ACCOUNT_FOLDER, KEY_NAME, is_operator, makes_operator, operator_candidate
 from pypto_op_lint.guard.roles import glob_regex, load_roles
 
 _DEVICES = ("/dev/null", "/dev/stdout", "/dev/stderr", "/dev/stdin", "/dev/tty", "/dev/zero", "/dev/full")
@@ -51,12 +51,16 @@ class Surroundings:
         home: the user's home folder.
         cwd: where a shell command would run.
         key: the sealing key's file where the account names one.
+        team: the request is one of the team's: whatever it makes below `custom/` is an operator.
+        known: folders that are known as operators, since a team agent made them or they held an operator before.
     """
 
     workspace: Path
     home: Path
     cwd: Path
     key: Path | None = None
+    team: bool = False
+    known: frozenset[str] = frozenset()
 
     @property
     def operators_folder(self) -> Path:
@@ -66,8 +70,8 @@ class Surroundings:
     @cached_property
     def operators(self) -> tuple[OpWorkspace, ...]:
         """The operators under `custom/`, and the one that the shell stands in."""
-        found = list(operators_in(self.workspace))
-        own = OpWorkspace.owning(self.cwd / "_")
+        found = [op for op in operators_in(self.workspace) if self._is_operator(op.root, "")]
+        own = self.owner(self.cwd / "_")
         if own and all(own.root != op.root for op in found):
             found.append(own)
         return tuple(found)
@@ -93,7 +97,31 @@ class Surroundings:
     @cached_property
     def has_operators(self) -> bool:
         """Whether this workspace is one where operators are made."""
-        return (self.workspace / OPERATORS_DIR).is_dir() or bool(self.operators)
+        return bool(self.operators)
+
+    @cached_property
+    def _judged(self) -> dict[str, bool]:
+        """Folders that were looked at for this request."""
+        return {}
+
+    def _is_operator(self, folder: Path, relative: str) -> bool:
+        """Say whether `folder` is an operator's, or would be once the file at `relative` is in it."""
+        text = str(folder)
+        if text not in self._judged:
+            self._judged[text] = text in self.known or is_operator(text)
+        return self._judged[text] or (folder.parent.name == OPERATORS_DIR and makes_operator(text, relative))
+
+    def owner(self, path: Path) -> OpWorkspace | None:
+        """Return the operator that `path` (links resolved) belongs to, or None.
+
+        What makes a folder an operator, `concerns.is_operator` says. The team's agents make nothing else below
+        `custom/`, so for them every folder there is one.
+        """
+        for folder in path.parents:
+            if OP_NAME.match(folder.name) and self._is_operator(folder, path.relative_to(folder).as_posix()):
+                return OpWorkspace(folder, folder.name)
+        candidate = operator_candidate(str(path)) if self.team else None
+        return OpWorkspace(Path(candidate[0]), Path(candidate[0]).name) if candidate and candidate[1] else None
 
     @cached_property
     def guarded_files(self) -> tuple[Located, ...]:
@@ -116,11 +144,11 @@ class Surroundings:
         real = Path(os.path.realpath(text))
         if any(root == real or root in real.parents for root in self.secret_roots):
             return Located(real, Place.SECRET)
-        op = OpWorkspace.owning(real / "_")
+        op = self.owner(real) or self.owner(real / "_")
         if op is None:
             return Located(real, self._plain_place(real))
         relative = real.relative_to(op.root).as_posix()
-        outer = OpWorkspace.owning(op.root)
+        outer = self.owner(op.root)
         if outer and load_roles().is_scratch(op.root.relative_to(outer.root).as_posix()):
             return Located(real, Place.SCRATCH, outer, real.relative_to(outer.root).as_posix())
         return Located(real, _place_in_operator(relative), op, relative)

@@ -57,6 +57,13 @@ class Policy:
             return self._role_refusal_outside(at) if self.role else None
         return self._outside(at) if self.active else None
 
+    def notebook(self, path: str) -> str | None:
+        """Judge an edit of a notebook's cells: no rule reads a notebook, so none may lie among an operator's files."""
+        at = self.around.locate(path)
+        if at.place is not Place.OPERATOR:
+            return None
+        return refusal("an operator has no notebooks, since no rule reads them", at.path, "write a .py file with Write or Edit")
+
     def read(self, path: str) -> str | None:
         """Judge a read of `path`: the information barrier."""
         return self.read_located(self.around.locate(path)) if "\0" not in path else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+import itertools
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -107,6 +108,11 @@ def file_effects(program: str, arguments: list[str], cwd: str | None, *, sure: b
         yield from (effect(Kind.WRITE, target) for target in into)
     yield from (effect(kind, target) for kind, target in _written(row, program, line, written, others, folder))
     yield from (effect(kind, target) for kind, target in _sources(row, program, line, others))
+    if row.get("sources") == "linked":  # a relative link counts from the folder that it lies in
+        for source, target in itertools.product(others, written):
+            place = target if folder(target) else target.rpartition("/")[0]
+            if place and not source.startswith("/"):
+                yield effect(Kind.LINK, f"{place}/{source}")
 
 
 class FolderTest:

@@ -282,7 +282,10 @@ class _Analysis(ast.NodeVisitor):
         if name in _PATH_METHODS:
             self._write(receiver)
             if name in ("symlink_to", "hardlink_to") and node.args:
-                self.walker.add(Kind.LINK, self.text(node.args[0]), "python")
+                source = self.text(node.args[0])
+                self.walker.add(Kind.LINK, source, "python")
+                if not source.startswith("/"):  # a relative link counts from the folder that it lies in
+                    self.walker.add(Kind.LINK, f"{receiver.rpartition('/')[0] or '.'}/{source}", "python")
         elif name in _READ_METHODS:
             self.walker.add(Kind.READ, receiver, "python")
         elif name == "open":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import click
@@ -17,11 +18,19 @@ _MARKS = {"ok": ("ok", "green"), "limited": ("limited", "yellow"), "missing": ("
 @click.command()
 @click.option("--json", "as_document", is_flag=True, help="print one JSON document (schemas/doctor.schema.json)")
 @click.option("--build", is_flag=True, help="build the calculator now if it was never built here")
-def doctor(as_document: bool, build: bool) -> int:
+@click.option("--target", type=click.Path(path_type=Path), help="find and repair what is wrong with an installed workspace")
+@click.option("--dry-run", is_flag=True, help="with --target: say what is wrong and change nothing")
+def doctor(as_document: bool, build: bool, target: Path | None, dry_run: bool) -> int:
     """Say what this machine can do, what each missing piece costs, and the line that mends it.
 
-    Exit 0 when kernels can be run in sim, 3 when not.
+    Exit 0 when kernels can be run in sim, 3 when not. With --target: 0 when the workspace is in order (again), 2 when
+    --dry-run found something, nothing is installed there or files changed by hand are in the way, 3 when the machine
+    cannot repair it.
     """
+    if target is not None:
+        from pypto_op.install.doctor import run
+
+        return run(target, dry_run=dry_run)
     from pypto_op.backends.doctor import as_json, examine
 
     if build:

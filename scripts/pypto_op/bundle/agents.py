@@ -11,7 +11,7 @@ from pypto_op.documents import front_matter, schema
 from pypto_op.documents.reading import read_text
 
 FOLDER = ".agents"
-MCP_PREFIX = "mcp__plugin_pypto-op_state__"
+MCP_PREFIX = "mcp__plugin_pypto-op_pypto-op__"
 """How Claude Code names a tool of the bundle's MCP server; the agents' `tools` use these names."""
 
 

@@ -1,20 +1,19 @@
-"""Tells the Claude Code client of the plugin, through the client's own commands."""
+"""Tells the Claude Code client of the plugin, through the client's own commands, for this workspace alone."""
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
-import json
 import os
 import shutil
 import subprocess
 from pathlib import Path
 
 from pypto_op.errors import InfraError
+from pypto_op.install.edits import Tables
 from pypto_op.install.render import CLAUDE_PLUGIN
 
-SETTINGS = ".claude/settings.json"
-"""Where the client notes, in the target, that the plugin is enabled."""
+SETTINGS = ".claude/settings.local.json"
+"""Where the client notes that the plugin is enabled: the file for one machine, which a project does not share."""
 
 _SECONDS = 120
 _PLUGIN = "pypto-op"
@@ -23,6 +22,15 @@ _PLUGIN = "pypto-op"
 def marketplace_name(target: Path) -> str:
     """Return the marketplace's name: one for each target, since the client keeps them by name for the whole account."""
     return f"pypto-op-{hashlib.sha256(str(target).encode()).hexdigest()[:8]}"
+
+
+def entries(target: Path, marketplace: str) -> Tables:
+    """Return what the settings file must say for the client to load the plugin."""
+    source = {"source": "directory", "path": str(target / CLAUDE_PLUGIN)}
+    return {
+        "extraKnownMarketplaces": {marketplace: {"source": source}},
+        "enabledPlugins": {f"{_PLUGIN}@{marketplace}": True},
+    }
 
 
 def find(name: str) -> str:
@@ -39,30 +47,40 @@ def find(name: str) -> str:
 
 
 def register(target: Path, marketplace: str) -> None:
-    """Enable the plugin for the project at `target`.
+    """Let the client know the plugin at `target`. It lays its settings file out anew: the caller puts that right.
 
     Raises:
         InfraError: the client refuses.
     """
-    _run(target, "marketplace", "add", str(target / CLAUDE_PLUGIN))
-    _run(target, "install", f"{_PLUGIN}@{marketplace}", "--scope", "project")
+    _run(target, "marketplace", "add", str(target / CLAUDE_PLUGIN), "--scope", "local")
+    _run(target, "install", f"{_PLUGIN}@{marketplace}", "--scope", "local")
 
 
-def unregister(target: Path, marketplace: str, *, made_settings: bool) -> None:
-    """Disable the plugin again; what the client does not know any more is no error.
+def unregister(target: Path, marketplace: str, *, shared: bool = False) -> None:
+    """Let the client forget the plugin; what it does not know any more is no error, nor is a client that is gone.
 
     Args:
         target: the workspace.
         marketplace: the marketplace's name.
-        made_settings: the settings file came with the installation, so it goes when nothing else is in it.
+        shared: it was enabled in the project's own settings, as earlier versions of the bundle did.
     """
-    _run(target, "uninstall", f"{_PLUGIN}@{marketplace}", "--scope", "project", must=False)
+    if shutil.which("claude") is None:
+        return
+    _run(target, "uninstall", f"{_PLUGIN}@{marketplace}", "--scope", "project" if shared else "local", must=False)
     _run(target, "marketplace", "remove", marketplace, must=False)
-    settings = target / SETTINGS
-    if made_settings and settings.is_file() and json.loads(settings.read_text(encoding="utf-8")) == {"enabledPlugins": {}}:
-        settings.unlink()
-        with contextlib.suppress(OSError):  # not empty: the user keeps something there
-            settings.parent.rmdir()
+
+
+def knows(target: Path, marketplace: str) -> bool:
+    """Say whether the client has the plugin of this target in its list."""
+    command = [find("claude"), "plugin", "list", "--json"]
+    try:
+        done = subprocess.run(
+            command, cwd=target, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_SECONDS,
+            env={**os.environ, "DISABLE_AUTOUPDATER": "1"}, check=False,
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return f"{_PLUGIN}@{marketplace}" in done.stdout
 
 
 def _run(target: Path, *words: str, must: bool = True) -> None:

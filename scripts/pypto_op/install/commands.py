@@ -19,23 +19,36 @@ OLDEST, NEWEST = (3, 10), (3, 12)
 
 @click.command("install")
 @click.option("--harness", type=click.Choice(["claude", "opencode", "both"]), required=True, help="Which client to set up.")
-@click.option("--target", type=click.Path(path_type=Path), required=True, help="The workspace that holds, or will hold, custom/.")
+@click.option("--target", type=click.Path(path_type=Path), required=True, help="The workspace; made if it is not there.")
 @click.option("--uninstall", is_flag=True, help="Remove what was installed.")
 @click.option("--dry-run", is_flag=True, help="Say what would happen and change nothing.")
 @click.option("--files-only", is_flag=True, help="Write the files, but do not look for the client or tell it.")
-def install(harness: str, target: Path, uninstall: bool, dry_run: bool, files_only: bool) -> int:
+@click.option("--gitignore", is_flag=True, help="Add what is installed to the workspace's .gitignore.")
+def install(harness: str, target: Path, uninstall: bool, dry_run: bool, files_only: bool, gitignore: bool) -> int:
     """Set up Claude Code, OpenCode or both in the workspace --target.
 
     Files of yours are never replaced: if one is in the way, nothing is written. Run again after an update; run with
     --uninstall to remove everything that was written and not changed since. Exit status: 0 done, 2 refused, 3 the machine
     cannot do it (client, Python or rights missing).
     """
+    from pypto_op.install import steps
     from pypto_op.install.target import Target
 
     check_python(sys.version_info[:2])
-    place = Target(target)
+    place = Target(target, make=not uninstall)
     chosen = ["claude", "opencode"] if harness == "both" else [harness]
-    return _remove(place, chosen, dry_run, files_only) if uninstall else _add(place, chosen, dry_run, files_only)
+    if uninstall:
+        return _remove(place, chosen, dry_run, files_only)
+    found = steps.look(place, chosen, files_only=files_only)
+    before = place.manifest.get("version")
+    if before and (before, place.manifest["bundle"]) != steps.own_place():
+        click.echo(f"replaces version {before} from {place.manifest['bundle']}")
+    _tell(place, found, "would write" if dry_run else "writes")
+    if dry_run:
+        return 0
+    steps.add(place, chosen, files_only=files_only, gitignore=gitignore)
+    _say_what_now(place, chosen, files_only)
+    return 0
 
 
 def check_python(version: tuple[int, int]) -> None:
@@ -46,94 +59,36 @@ def check_python(version: tuple[int, int]) -> None:
             f"Python {wanted} is needed and this is {version[0]}.{version[1]}", remedy="run it with the bundle's .venv"
         )
     if importlib.util.find_spec("mcp") is None:
-        raise InfraError(
-            "this Python lacks the package mcp", remedy="run `make setup` in the bundle, or pip install 'pypto-op[mcp]'"
-        )
-
-
-def _add(place: Target, chosen: list[str], dry_run: bool, files_only: bool) -> int:
-    from pypto_op.bundle_files import bundle_root
-    from pypto_op.install import claude_client
-    from pypto_op.install.render import Plan, render
-    from pypto_op.workspace import check_runnable
-
-    if not files_only:
-        for client in chosen:
-            claude_client.find(client)
-    harnesses = sorted({*place.harnesses, *chosen})
-    marketplace = claude_client.marketplace_name(place.root)
-    plan: Plan = {}
-    for harness in harnesses:
-        plan |= render(harness, marketplace=marketplace)
-    found = place.changes(plan)
-    if "claude" in chosen:
-        _refuse_own_agents(place)
-    before = place.manifest.get("version")
-    if before and (before, place.manifest["bundle"]) != (_own_version(), str(bundle_root())):
-        click.echo(f"replaces version {before} from {place.manifest['bundle']}")
-    _tell(place, found, "would write" if dry_run else "writes")
-    if dry_run:
-        return 0
-    place.check_writable()
-    if found.write or found.remove or harnesses != place.harnesses:
-        place.apply(plan, found, harnesses, bundle_root(), marketplace)
-    if not files_only and "claude" in chosen:
-        claude_client.register(place.root, marketplace)
-    for harness in chosen:
-        click.echo(_next_step(harness, place.root, files_only))
-    try:
-        check_runnable(place.root)
-    except InfraError as error:  # no refusal: the team can plan here, and a person may move the folder
-        click.echo(f"note: {error.one_line()}", err=True)
-    return 0
+        remedy = "run `make setup` in a checkout of pypto-op, or `uv tool install 'CHECKOUT[sim,mcp]'` with its folder"
+        raise InfraError("this Python lacks the package mcp", remedy=remedy)
 
 
 def _remove(place: Target, chosen: list[str], dry_run: bool, files_only: bool) -> int:
-    from pypto_op.bundle_files import bundle_root
-    from pypto_op.install import claude_client
-    from pypto_op.install.render import Plan, render
+    from pypto_op.install import steps
 
     if not set(chosen) & set(place.harnesses):
         click.echo(f"nothing of pypto-op is installed for {' and '.join(chosen)} in {place.root}")
         return 0
-    left = [harness for harness in place.harnesses if harness not in chosen]
-    marketplace = place.manifest["marketplace"]
-    if left:
-        plan: Plan = {}
-        for harness in left:
-            plan |= render(harness, marketplace=marketplace)
-        found = place.changes(plan)
-    else:
-        plan, found = {}, place.removal()
+    found = steps.look_at_removal(place, chosen)
     _tell(place, found, "would write" if dry_run else "writes")
-    if dry_run:
-        return 0
-    place.check_writable()
-    if "claude" in chosen and not files_only:
-        claude_client.unregister(place.root, marketplace, made_settings=place.made_settings)
-    if left:
-        place.apply(plan, found, left, bundle_root(), marketplace)
-    else:
-        place.uninstall(found)
+    if not dry_run:
+        steps.remove(place, chosen, files_only=files_only)
     return 0
 
 
-def _refuse_own_agents(place: Target) -> None:
-    """Refuse agents of the team's names in the project: the guards could not tell them from the team's."""
-    from pypto_op.bundle.agents import load_agents
-    from pypto_op.errors import ContractError
+def _say_what_now(place: Target, chosen: list[str], files_only: bool) -> None:
+    from pypto_op.install.steps import GITIGNORE
+    from pypto_op.workspace import check_runnable
 
-    own = [name for agent in load_agents() if (place.root / (name := f".claude/agents/{agent.name}.md")).exists()]
-    if own:
-        raise ContractError(
-            f"agents of the same name are there: {', '.join(own)}", file=place.root, remedy="rename them; nothing was written"
-        )
-
-
-def _own_version() -> str:
-    from pypto_op import __version__
-
-    return __version__
+    for harness in chosen:
+        click.echo(_next_step(harness, place.root, files_only))
+    if (place.root / ".git").exists() and ".gitignore" not in place.edits:
+        lines = [line for harness in chosen for line in GITIGNORE[harness]]
+        click.echo(f"to keep it out of git, run again with --gitignore: it adds {' '.join(dict.fromkeys(lines))}")
+    try:
+        check_runnable(place.root)
+    except InfraError as error:  # no refusal: the team can plan here, and a person may move the folder
+        click.echo(f"note: {error.one_line()}", err=True)
 
 
 def _tell(place: Target, found: Changes, verb: str) -> None:

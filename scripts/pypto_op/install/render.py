@@ -15,9 +15,10 @@ from pypto_op import __version__
 from pypto_op.bundle.agents import MCP_PREFIX, Agent, load_agents
 from pypto_op.bundle_files import bundle_root
 
-HARNESSES = ("claude", "opencode")
 CLAUDE_PLUGIN = ".pypto-op/claude"
 """Where the Claude Code plugin, a marketplace of its own, lies in the target."""
+OPENCODE_PROGRAMS = ".opencode/pypto-op"
+"""Where the programs that OpenCode's plugin starts lie in the target."""
 
 _OPENCODE_TOOLS = {
     "Read": "read",
@@ -28,9 +29,9 @@ _OPENCODE_TOOLS = {
     "Bash": "bash",
     "Skill": "skill",
 }
-_MCP_SERVER = "state"
-_TOOL_MILLISECONDS = 3_600_000
-"""OpenCode gives up on a tool after 60 s by default; `verify`, and a gate that judges, may need many minutes."""
+_MCP_SERVER = "pypto-op"
+_PROGRAMS = ("find.sh", "hook.sh", "broken.sh", "touches.awk", "server.sh")
+"""What finds the bundle and answers without it: a workspace keeps its own copy, so that it survives the bundle."""
 _NOT_COPIED = {"__pycache__", ".pytest_cache", "_debug"}
 
 
@@ -67,14 +68,12 @@ def _claude(root: Path, agents: list[Agent], python: str, marketplace: str) -> P
     market = json.loads((root / ".claude-plugin" / "marketplace.json").read_text(encoding="utf-8"))
     manifest = {key: about[key] for key in ("name", "description", "author")} | {"version": __version__}
     offer = {**market["plugins"][0], "version": __version__}
-    hooks = (root / "hooks" / "hooks.json").read_text(encoding="utf-8")
-    command = f"PYPTO_OP_PYTHON={shlex.quote(python)} sh {shlex.quote(str(root / 'hooks' / 'hook.sh'))}"
     plan: Plan = {
         ".claude-plugin/plugin.json": _json(manifest),
-        ".claude-plugin/marketplace.json": _json({**market, "name": marketplace, "plugins": [offer]}),
-        "hooks/hooks.json": _json(_with_command(json.loads(hooks), command)),
-        ".mcp.json": _json({"mcpServers": {_MCP_SERVER: {"command": python, "args": [str(root / "scripts" / "mcp_server.py")]}}}),
-        "bin/pypto-op": File(_launcher(python), executable=True),
+        ".claude-plugin/marketplace.json": _json({**market, "name": marketplace, "plugins": [offer | {"source": "./"}]}),
+        "hooks/hooks.json": File((root / "hooks" / "hooks.json").read_bytes()),
+        ".mcp.json": _json({"mcpServers": about["mcpServers"]}),
+        **_programs(root, python),
     }
     for agent in agents:
         head: dict[str, Any] = {"name": agent.name, "description": agent.description, "tools": ", ".join(agent.tools)}
@@ -86,18 +85,9 @@ def _claude(root: Path, agents: list[Agent], python: str, marketplace: str) -> P
 
 
 def _opencode(root: Path, agents: list[Agent], python: str) -> Plan:
-    server = {
-        "type": "local",
-        "command": [python, str(root / "scripts" / "mcp_server.py")],
-        "timeout": _TOOL_MILLISECONDS,
-    }
-    guarded = {f"{_MCP_SERVER}_state_transition": "deny"}
     plan: Plan = {
-        "opencode.json": _json(
-            {"$schema": "https://opencode.ai/config.json", "mcp": {_MCP_SERVER: server}, "permission": guarded}
-        ),
-        "plugins/pypto-op.js": File(_opencode_plugin(root, python).encode()),
-        "pypto-op-bin/pypto-op": File(_launcher(python), executable=True),
+        "plugins/pypto-op.js": File((root / "hooks" / "opencode" / "pypto-op.js").read_bytes()),
+        **{f"pypto-op/{path}": file for path, file in _programs(root, python).items()},
     }
     for agent in agents:
         head = {"description": agent.description, "mode": agent.mode, "permission": _permissions(agent)}
@@ -121,31 +111,18 @@ def _permissions(agent: Agent) -> dict[str, Any]:
     return allowed
 
 
-def _with_command(hooks: dict[str, Any], command: str) -> dict[str, Any]:
-    """Return hooks.json with the bundle's own place and Python written out: the plugin is a copy elsewhere."""
-    for groups in hooks["hooks"].values():
-        for group in groups:
-            for hook in group["hooks"]:
-                hook["command"] = f"{command} {hook['command'].split()[-1]}"
-    return hooks
-
-
-def _opencode_plugin(root: Path, python: str) -> str:
-    plugin = (root / "hooks" / "opencode" / "pypto-op.js").as_uri()
-    return (
-        "// Written by `pypto-op install`: names the bundle and its Python, then hands over to the bundle's plugin.\n"
-        'import path from "node:path"\n'
-        'import { fileURLToPath } from "node:url"\n\n'
-        f"process.env.PYPTO_OP_ROOT ??= {json.dumps(str(root))}\n"
-        f"process.env.PYPTO_OP_PYTHON ??= {json.dumps(python)}\n"
-        'const bin = path.resolve(path.dirname(fileURLToPath(import.meta.url)), "..", "pypto-op-bin")\n'
-        'process.env.PATH = [process.env.PATH, bin].filter(Boolean).join(":")\n\n'
-        f"export {{ PyptoOp }} from {json.dumps(plugin)}\n"
+def _programs(root: Path, python: str) -> Plan:
+    """Return the programs that need no bundle, with the place of this one and its Python in a file of their own."""
+    place = (
+        "# Written by `pypto-op install`: the bundle that answers here and its Python. `pypto-op doctor` renews it.\n"
+        f"bundle={shlex.quote(str(root))}\npython={shlex.quote(python)}\n"
     )
-
-
-def _launcher(python: str) -> bytes:
-    return f'#!/bin/sh\nexec {shlex.quote(python)} -m pypto_op.cli "$@"\n'.encode()
+    hooks = root / "hooks"
+    return {
+        "hooks/place.sh": File(place.encode()),
+        "bin/pypto-op": File((hooks / "pypto-op").read_bytes(), executable=True),
+        **{f"hooks/{name}": File((hooks / name).read_bytes()) for name in _PROGRAMS},
+    }
 
 
 def _skills(root: Path) -> Plan:

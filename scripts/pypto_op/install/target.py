@@ -2,7 +2,8 @@
 
 `.pypto-op/install.json` lists every file that was written, with its hash. Only files that are listed and unchanged
 are ever replaced or removed; anything else in the way is the user's own, and the installation is refused before a
-byte is written.
+byte is written. Files of the user's own that must be changed are changed as `edits` says. Beside the manifest lies the
+same in words that `.pypto-op/uninstall.sh` reads: it takes everything out where the bundle is gone.
 """
 
 from __future__ import annotations
@@ -17,11 +18,14 @@ from typing import Any
 from pypto_op import __version__
 from pypto_op.documents import schema
 from pypto_op.errors import ContractError, InfraError
-from pypto_op.install.claude_client import SETTINGS
-from pypto_op.install.render import Plan
+from pypto_op.install.edits import Edit, undone
+from pypto_op.install.render import File, Plan
 from pypto_op.state.hashing import sha256_bytes
 
 MANIFEST = ".pypto-op/install.json"
+UNINSTALLER = ".pypto-op/uninstall.sh"
+_KEPT = ".pypto-op/kept"
+_RECORDS = (".pypto-op/files.sha256", ".pypto-op/edits", ".pypto-op/marketplace")
 _SHOWN = 5
 
 
@@ -46,15 +50,16 @@ class Target:
     """The folder that a user works in.
 
     Args:
-        root: the folder; must exist.
+        root: the folder.
+        make: it need not be there yet.
 
     Raises:
         ContractError: it is no folder, its manifest is broken, or a newer version wrote it.
     """
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, *, make: bool = False) -> None:
         self.root = root.expanduser().resolve()
-        if not self.root.is_dir():
+        if not self.root.is_dir() and (self.root.exists() or not make):
             raise ContractError("no such folder", file=root, remedy="make it, or name the workspace that holds custom/")
         self.manifest = self._read_manifest()
 
@@ -71,9 +76,27 @@ class Target:
         return found
 
     @property
-    def made_settings(self) -> bool:
-        """Whether Claude Code's settings file was not there before the first installation."""
-        return bool(self.manifest.get("made_settings", not (self.root / SETTINGS).exists()))
+    def registered(self) -> bool:
+        """Whether Claude Code was told of the plugin."""
+        return bool(self.manifest.get("registered", False))
+
+    @property
+    def edits(self) -> dict[str, Edit]:
+        """What was changed in files of the user's own, by path."""
+        return {row["path"]: Edit.from_row(row) for row in self.manifest.get("edits", [])}
+
+    def original(self, path: str) -> bytes | None:
+        """Return a file of the user's own without our edit: its bytes, None where there is none.
+
+        Raises:
+            ContractError: the file cannot be read any more.
+        """
+        whole, edit = self.root / path, self.edits.get(path)
+        current = whole.read_bytes() if whole.is_file() else None
+        if edit is None or current is None:
+            return current
+        kept = self.root / _KEPT / Path(path).name
+        return undone(current, edit, kept.read_bytes() if kept.is_file() else None)
 
     def changes(self, plan: Plan) -> Changes:
         """Compare a plan with what is there.
@@ -120,20 +143,56 @@ class Target:
         }
         kept = {path: self.files[path] for path in found.keep}
         self.manifest = {
-            "schema_version": 1,
+            "schema_version": 2,
             "version": __version__,
             "bundle": str(bundle),
             "harnesses": harnesses,
             "marketplace": marketplace,
-            "made_settings": self.made_settings,
+            "registered": self.registered,
+            "edits": self.manifest.get("edits", []),
             "files": {**files, **kept},
         }
         try:
-            self._write(MANIFEST, (json.dumps(self.manifest, indent=1, sort_keys=True) + "\n").encode())
+            self._record()
             for path in found.write:
                 self._write(path, plan[path].content, executable=plan[path].executable)
             for path in found.remove:
                 self._remove(path)
+        except OSError as error:
+            raise _unwritable(self.root, error) from None
+
+    def note(self, *, registered: bool | None = None) -> None:
+        """Remember that Claude Code knows the plugin, or does not any more."""
+        if registered is not None:
+            self.manifest["registered"] = registered
+        self._record()
+
+    def edit(self, edit: Edit, before: bytes | None, after: bytes) -> None:
+        """Change a file of the user's own; how it was is kept first.
+
+        Raises:
+            InfraError: the target cannot be written.
+        """
+        try:
+            if before is not None:
+                self._write(f"{_KEPT}/{Path(edit.path).name}", before)
+            rows = {**self.edits, edit.path: edit}
+            self.manifest["edits"] = [row.as_row() for _, row in sorted(rows.items())]
+            self._record()
+            self._put(edit.path, after)
+        except OSError as error:
+            raise _unwritable(self.root, error) from None
+
+    def restore(self, path: str, content: bytes | None) -> None:
+        """Give a file of the user's own back as `original` said, and forget the edit."""
+        try:
+            if content is not None:
+                self._put(path, content)
+            elif path in self.edits:
+                self._remove(path)
+            self._remove(f"{_KEPT}/{Path(path).name}")
+            self.manifest["edits"] = [row for row in self.manifest.get("edits", []) if row["path"] != path]
+            self._record()
         except OSError as error:
             raise _unwritable(self.root, error) from None
 
@@ -146,14 +205,15 @@ class Target:
         try:
             for path in found.remove:
                 self._remove(path)
-            self._remove(MANIFEST)
+            for path in (MANIFEST, *_RECORDS):
+                self._remove(path)
         except OSError as error:
             raise _unwritable(self.root, error) from None
 
     def check_writable(self) -> None:
         """Raise InfraError when the target, or a folder of ours in it, cannot be written."""
-        for folder in (".", ".pypto-op", ".opencode"):
-            path = self.root / folder
+        there = next(folder for folder in (self.root, *self.root.parents) if folder.exists())
+        for path in (there, self.root / ".pypto-op", self.root / ".opencode"):
             if path.exists() and not os.access(path, os.W_OK | os.X_OK):
                 raise InfraError("the target cannot be written", file=path, remedy="choose another, or mend its rights")
 
@@ -170,6 +230,21 @@ class Target:
         real = (self.root / path).parent.resolve()
         if real != self.root and self.root not in real.parents:
             raise ContractError("a link leads out of the target", file=self.root / path, remedy="replace the link by a folder")
+
+    def _record(self) -> None:
+        """Write the manifest, and the same for uninstall.sh."""
+        self._write(MANIFEST, (json.dumps(self.manifest, indent=1, sort_keys=True) + "\n").encode())
+        files = "".join(f"{sha}  {path}\n" for path, sha in sorted(self.files.items()))
+        edits = "".join(f"{e.sha256}|{int(e.made)}|{Path(e.path).name}|{e.path}\n" for e in self.edits.values())
+        told = f"{self.manifest['marketplace']} {int(self.registered)}\n"
+        for path, text in zip(_RECORDS, (files, edits, told), strict=True):
+            self._write(path, text.encode())
+
+    def _put(self, path: str, content: bytes) -> None:
+        """Write a file of the user's own in place: its rights and links stay."""
+        whole = self.root / path
+        whole.parent.mkdir(parents=True, exist_ok=True)
+        whole.write_bytes(content)
 
     def _write(self, path: str, content: bytes, *, executable: bool = False) -> None:
         whole = self.root / path
@@ -205,6 +280,11 @@ class Target:
             )
         found: dict[str, Any] = data
         return found
+
+
+def uninstaller(root: Path) -> Plan:
+    """Return the program that takes everything out where the bundle at `root` is gone."""
+    return {UNINSTALLER: File((root / "hooks" / "uninstall.sh").read_bytes(), executable=True)}
 
 
 def _version(text: str) -> tuple[int, ...]:
