@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pypto_op.bundle_files import extra_remedy
 from pypto_op.errors import InfraError
 
 if TYPE_CHECKING:
@@ -46,9 +47,7 @@ def check_python(version: tuple[int, int]) -> None:
             f"Python {wanted} is needed and this is {version[0]}.{version[1]}", remedy="run it with the bundle's .venv"
         )
     if importlib.util.find_spec("mcp") is None:
-        raise InfraError(
-            "this Python lacks the package mcp", remedy="run `make setup` in the bundle, or pip install 'pypto-op[mcp]'"
-        )
+        raise InfraError("this Python lacks the package mcp", remedy=extra_remedy("mcp"))
 
 
 def _add(place: Target, chosen: list[str], dry_run: bool, files_only: bool) -> int:
