@@ -52,7 +52,8 @@ def _report(ws: OpWorkspace, status: str) -> dict:
         "cases_precision": 3, "per_mode_status": {"sim": status}, "first_failure": {"summary": "wrong"}, "up_to_module": 1,
         "total_modules": 1, "selection": {"complete": True}, "created": "2026-11-22T10:00:00+00:00", "seconds": 3.0,
         "hashes": {**evidence.file_hashes(ws), "policy": evidence.policy_hash(policy)}, "policy": policy,
-        "closure": {"candidate": {}, "golden": {}, "inputs": {}}, "tool": {"name": "pypto-op", "version": "0"}, "versions": {}, "modes": {},
+        "closure": dict.fromkeys(("candidate", "golden", "inputs"), {}), "versions": {}, "modes": {},
+        "tool": {"name": "pypto-op", "version": "0"},
     }  # fmt: skip
 
 
