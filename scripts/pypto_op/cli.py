@@ -26,6 +26,7 @@ _COMMANDS: dict[str, tuple[str, str]] = {
     "memory": ("pypto_op.documents.commands:memory", "check MEMORY.md or append to it"),
     "tests": ("pypto_op.harness.commands:tests", "make the tests of an operator and of its modules"),
     "lint": ("pypto_op_lint.commands:lint", "check an operator's files against the OL rules"),
+    "lsp": ("pypto_op_lint.lsp.commands:lsp", "serve the linter to an editor (language server)"),
     "cleanup": ("pypto_op.harness.commands:cleanup", "make the integrated kernel and its README from the staged files"),
     "verify": ("pypto_op.judge.commands:verify", "run a kernel and judge its numbers"),
     "reproduce": ("pypto_op.reproduce.commands:reproduce", "say whether a kernel or its case is to blame for a near miss"),
