@@ -58,11 +58,12 @@ def described(heat_map: HeatMap) -> str:
         return "No element is outside the tolerance."
     if total == shown_rows * shown_columns:
         return "Every part of the output is outside the tolerance."
-    for name, lines, count in (("row", wrong, rows), ("column", list(zip(*wrong, strict=True)), columns)):
+    across = list(zip(*wrong, strict=True))
+    for name, other, lines, count in (("row", "column", wrong, rows), ("column", "row", across, columns)):
         bad = [index for index, line in enumerate(lines) if any(line)]
         if len(bad) < len(lines):
-            whole = "all of" if all(all(lines[index]) for index in bad) else "parts of"
-            return f"Outside the tolerance: {whole} {_ranges(bad, len(lines), count, name)} ({name}s 0 to {count - 1})."
+            where = f"every {other}" if all(all(lines[index]) for index in bad) else f"some {other}s"
+            return f"Outside the tolerance: {_ranges(bad, len(lines), count, name)} (the last is {count - 1}), in {where}."
     return f"Elements all over the output are outside the tolerance: {total} of {shown_rows * shown_columns} cells of the map."
 
 
