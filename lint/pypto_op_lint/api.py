@@ -231,6 +231,7 @@ def _loose(path: Path) -> tuple[OpWorkspace, Artifact]:
 def _finish(result: LintResult, files: OperatorFiles, chosen: dict[str, type[Rule]]) -> LintResult:
     result.files = sorted(set(files.read))
     result.rules = list(chosen)
+    result.base = files.base
     files.dispose()
     result.notes.extend(pypto_names.notes())
     return result

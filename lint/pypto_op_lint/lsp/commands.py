@@ -11,6 +11,8 @@ def lsp() -> int:
 
     Exit status: 0 the editor ended it, 3 the package pygls is not installed.
     """
+    import pygls  # noqa: F401  first: the package that the extra names, if it is missing
+
     from pypto_op_lint.lsp.server import serve
 
     serve()
