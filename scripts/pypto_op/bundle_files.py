@@ -34,7 +34,8 @@ def extra_remedy(extra: str) -> str:
     """
     if is_checkout():
         return f"run `make setup` in {_CHECKOUT}"
-    wanted = shlex.quote(f"{_origin()}[{extra}]")
+    # These tools make the whole environment anew, so what is there already must be named too.
+    wanted = shlex.quote(f"{_origin()}[{','.join(sorted({extra, *_extras_here()}))}]")
     if (Path(sys.prefix) / "uv-receipt.toml").is_file():
         return f"run `uv tool install --force {wanted}`"
     if (Path(sys.prefix) / "pipx_metadata.json").is_file():
@@ -44,18 +45,31 @@ def extra_remedy(extra: str) -> str:
 
 def extra_of(module: str) -> str | None:
     """Return the extra that brings the import package `module`, or None; of several, the one that any CPU machine can take."""
+    found = [extra for extra, packages in _extras().items() if module.lower() in packages]
+    return "sim" if "sim" in found else min(found, default=None)
+
+
+def _extras() -> dict[str, set[str]]:
+    """Return the extras that users may add, each with the import names of its packages."""
     from importlib import metadata
 
+    found: dict[str, set[str]] = {}
     try:
         lines = metadata.requires(_DISTRIBUTION) or []
     except metadata.PackageNotFoundError:
-        return None
-    found = []
+        return {}
     for line in lines:
         match = re.fullmatch(r"([A-Za-z0-9_.-]+)[^;]*; *extra *== *['\"](\w+)['\"]", line.strip())
-        if match and match[1].replace("-", "_").lower() == module.lower() and match[2] != "dev":
-            found.append(match[2])
-    return "sim" if "sim" in found else min(found, default=None)
+        if match and match[2] != "dev":
+            found.setdefault(match[2], set()).add(match[1].replace("-", "_").lower())
+    return found
+
+
+def _extras_here() -> list[str]:
+    """Return the extras whose packages are all installed."""
+    from importlib.util import find_spec
+
+    return [extra for extra, packages in _extras().items() if all(find_spec(package) for package in packages)]
 
 
 def _origin() -> str:

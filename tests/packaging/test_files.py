@@ -138,7 +138,7 @@ def step(name: str, repository: Path, **inputs: str) -> subprocess.CompletedProc
 
 
 def test_the_actions_lint_step_annotates_and_fails_on_a_wrong_kernel(repository: Path) -> None:
-    assert step("Lint", repository, operators="custom/softmax").returncode in (0, 2)
+    assert step("Lint", repository, operators="custom/softmax").returncode == 0
     impl = repository / "custom" / "softmax" / "softmax_impl.py"
     impl.write_text("from __future__ import annotations\n" + impl.read_text(encoding="utf-8"), encoding="utf-8")
     done = step("Lint", repository)
@@ -162,7 +162,6 @@ def test_completion_is_what_the_page_says(shell: str) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=env)
     assert "_PYPTO_OP_COMPLETE" in done.stdout, done.stderr
     env = {**os.environ, "_PYPTO_OP_COMPLETE": f"{shell}_complete", "COMP_WORDS": "pypto-op rep", "COMP_CWORD": "1"}
-    env["COMP_WORDS"] = "pypto-op rep"
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=env)
     if shell != "fish":  # fish hands the word over in another way
         assert "report" in done.stdout and "reproduce" in done.stdout, done.stderr

@@ -85,7 +85,7 @@ def test_hooks_of_the_wheel_refuse_a_wrong_kernel(uv_tool: Installed, tmp_path: 
     ("words", "extra"),
     [
         (["verify", "OP"], "sim"), (["demo", "--out", "demo-out"], "sim"), (["api", "matmul"], "sim"), (["lsp"], "lsp"),
-        (["triton", "verify", "--op_name", "softmax", "--verify_dir", "TRITON"], "triton"),
+        (["triton", "verify", "--op_name", "softmax", "--verify_dir", "TRITON"], "sim"),
         (["install", "--harness", "claude", "--target", ".", "--files-only"], "mcp"),
     ],
     ids=lambda value: value[0] if isinstance(value, list) else value,
@@ -109,6 +109,11 @@ def test_the_remedy_works(uv_env: dict[str, str], uv_tool: Installed, uv: str, t
     done = run(uv, *shlex.split(remedy[1])[1:], env=uv_env)
     assert done.returncode == 0, done.stderr
     assert uv_tool("lsp").returncode == 0, "an editor that closes stdin at once ends the server in peace"
+
+
+def test_a_remedy_keeps_the_extras_that_are_there(uv_tool: Installed, wheel: Path) -> None:
+    assert uv_tool("lsp").returncode == 0, "the test before this one has added it"
+    assert shlex.quote(f"{wheel}[lsp,sim]") in uv_tool("api", "matmul").stderr
 
 
 def test_pipx_installs_it_and_its_remedy_names_pipx(uv: str, uv_env: dict[str, str], wheel: Path) -> None:
