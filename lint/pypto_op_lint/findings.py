@@ -122,13 +122,13 @@ class LintResult:
         self.findings = sorted(merged, key=lambda f: (not f.blocks, f.severity, f.file, f.line or 0, f.column or 0, f.rule_id))
 
     def relative_to(self, root: Path) -> LintResult:
-        """Return the same result with files named relative to `root`, as a code host wants them; absolute outside it."""
+        """Return the same result with files named relative to `root`, as a code host wants them; as before outside it."""
         if self.base is None:
             return self
 
         def named(file: str) -> str:
             path = Path(os.path.normpath((self.base or root) / file))
-            return path.relative_to(root).as_posix() if path.is_relative_to(root) else path.as_posix()
+            return path.relative_to(root).as_posix() if path.is_relative_to(root) else file
 
         moved = LintResult(self.event, files=[named(f) for f in self.files], rules=self.rules, notes=self.notes, base=root)
         moved.add(replace(finding, file=named(finding.file)) for finding in self.findings)
