@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -36,6 +36,7 @@ def lint_path(
     path: Path | str,
     *,
     text: str | None = None,
+    unsaved: Mapping[Path, str] | None = None,
     event: LintEvent = LintEvent.ON_WRITE,
     stage: int | None = None,
     phase: int | None = None,
@@ -47,6 +48,7 @@ def lint_path(
     Args:
         path: the file.
         text: its text, when it is not (yet) what lies on disk.
+        unsaved: the same for other files of the operator.
         event: the event this run stands for.
         stage: stage of the operator, 1 to 7; read from its state file when left out.
         phase: phase k of the staged chain.
@@ -67,7 +69,7 @@ def lint_path(
         result.notes.append("not a file that rules look at")
         return result
     with _without_collector():
-        files = OperatorFiles(ws, {where: text} if text is not None else {})
+        files = OperatorFiles(ws, {**(unsaved or {}), **({where: text} if text is not None else {})})
         stage = stage if stage is not None else current_stage(files)
         chosen = _chosen(rules, event, stage)
         context = LintContext(files, event, stage, phase if phase is not None else own_phase)
@@ -229,6 +231,7 @@ def _loose(path: Path) -> tuple[OpWorkspace, Artifact]:
 def _finish(result: LintResult, files: OperatorFiles, chosen: dict[str, type[Rule]]) -> LintResult:
     result.files = sorted(set(files.read))
     result.rules = list(chosen)
+    result.base = files.base
     files.dispose()
     result.notes.extend(pypto_names.notes())
     return result

@@ -15,6 +15,8 @@ from pypto_op.workspace import parse_phase
 from pypto_op_lint.findings import Finding, LintResult
 
 _INTERNAL_ERROR = 1
+FORMATS = ("text", "json", "sarif", "github")
+FOR_CODE_HOSTS = ("sarif", "github")
 
 
 @click.command()
@@ -29,7 +31,7 @@ _INTERNAL_ERROR = 1
 @click.option("--phase", metavar="M_k", help="Phase that is handed over, such as M2.")
 @click.option("--rules", metavar="OL01,...", help="Run only these rules.")
 @click.option("--json", "as_json", is_flag=True, help="Same as --format json.")
-@click.option("--format", "form", type=click.Choice(["text", "json", "sarif"]), help="Default: text.")
+@click.option("--format", "form", type=click.Choice(FORMATS), help="Default: text. github: annotations of a pull request.")
 @click.option("--fix", is_flag=True, help="Apply the repairs that cannot change what the code means.")
 @click.option("--explain", metavar="OL48|all", help="Print what a rule checks, or the list of all rules, and stop.")
 def lint(
@@ -57,10 +59,13 @@ def lint(
             raise ContractError("nothing to lint", remedy="name a file, or an operator with --op-dir")
         k = parse_phase(phase) if phase is not None else None
         chosen = rules.split(",") if rules is not None else None
-        result = _run(targets, event, stage, k, chosen, fix)
+        wanted = form or ("json" if as_json else "text")
+        # A code host knows files by their place in the repository, which CI commands are started from.
+        root = Path.cwd() if wanted in FOR_CODE_HOSTS else None
+        result = _run(targets, event, stage, k, chosen, fix, root)
         from pypto_op_lint.reporters import render
 
-        click.echo(render(result, form or ("json" if as_json else "text")))
+        click.echo(render(result, wanted))
         return int(result.exit_code)
     except PyptoOpError:
         raise
@@ -79,12 +84,15 @@ def _run(
     phase: int | None,
     rules: list[str] | None,
     fix: bool,
+    root: Path | None,
 ) -> LintResult:
     total: LintResult | None = None
     for target in targets:
         result = _lint_one(target, event, stage, phase, rules)
         if fix and _fix(target, result):
             result = _lint_one(target, event, stage, phase, rules)
+        if root is not None:
+            result = result.relative_to(root)
         if total is None:
             total = result
         else:

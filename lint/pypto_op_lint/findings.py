@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from pypto_op.vocabulary import ExitCode, LintEvent, Severity
@@ -89,6 +91,7 @@ class LintResult:
         files: files that were read.
         rules: ids of the rules that ran.
         notes: remarks about the run itself, such as a regenerated name table.
+        base: the folder that the files of the findings are relative to; None when nothing was looked at.
     """
 
     event: LintEvent
@@ -96,6 +99,7 @@ class LintResult:
     files: list[str] = field(default_factory=list)
     rules: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    base: Path | None = None
 
     @property
     def blocks(self) -> bool:
@@ -116,6 +120,19 @@ class LintResult:
         """Append `findings`, drop repetitions, keep the order severity, file, line."""
         merged = dict.fromkeys([*self.findings, *findings])
         self.findings = sorted(merged, key=lambda f: (not f.blocks, f.severity, f.file, f.line or 0, f.column or 0, f.rule_id))
+
+    def relative_to(self, root: Path) -> LintResult:
+        """Return the same result with files named relative to `root`, as a code host wants them; as before outside it."""
+        if self.base is None:
+            return self
+
+        def named(file: str) -> str:
+            path = Path(os.path.normpath((self.base or root) / file))
+            return path.relative_to(root).as_posix() if path.is_relative_to(root) else file
+
+        moved = LintResult(self.event, files=[named(f) for f in self.files], rules=self.rules, notes=self.notes, base=root)
+        moved.add(replace(finding, file=named(finding.file)) for finding in self.findings)
+        return moved
 
     def as_dict(self) -> dict[str, Any]:
         """Return `{"findings": [...], "summary": {...}}`."""

@@ -1,4 +1,4 @@
-"""How a result is shown: text for people, JSON for scripts, SARIF for code-scanning services."""
+"""How a result is shown: text for people, JSON for scripts, SARIF for code scanning, annotations for GitHub's actions."""
 
 from __future__ import annotations
 
@@ -11,13 +11,12 @@ from pypto_op_lint import registry
 from pypto_op_lint.findings import FAIL, WARN, Finding, LintResult
 from pypto_op_lint.reference import first_line
 
-FORMATS = ("text", "json", "sarif")
 _SARIF_LEVEL = {Severity.S0: "error", Severity.S1: "error", Severity.S2: "warning", Severity.S3: "note"}
 
 
 def render(result: LintResult, form: str) -> str:
-    """Return `result` as "text", "json" or "sarif"."""
-    return {"text": as_text, "json": as_json, "sarif": as_sarif}[form](result)
+    """Return `result` as "text", "json", "sarif" or "github"."""
+    return {"text": as_text, "json": as_json, "sarif": as_sarif, "github": as_github}[form](result)
 
 
 def as_text(result: LintResult) -> str:
@@ -45,6 +44,31 @@ def _last_line(result: LintResult) -> str:
 def as_json(result: LintResult) -> str:
     """`{"findings": [...], "summary": {...}}`."""
     return json.dumps(result.as_dict(), ensure_ascii=False, indent=2)
+
+
+def as_github(result: LintResult) -> str:
+    """One workflow command a finding, which GitHub shows beside the line, and a last line with the counts."""
+    lines = []
+    for finding in result.findings:
+        places = {"file": finding.file, "line": finding.line, "col": finding.column}
+        shown = ",".join(f"{name}={_escaped(str(value), ':,')}" for name, value in places.items() if value is not None)
+        title = _escaped(f"{finding.rule_id} {finding.severity} {finding.status}", ":,")
+        text = _escaped(f"{finding.message}\nfix: {finding.fix_hint}")
+        lines.append(f"::{_github_level(finding)} {shown},title={title}::{text}")
+    lines += [f"::notice::{_escaped(note)}" for note in result.notes]
+    lines.append(_last_line(result))
+    return "\n".join(lines)
+
+
+def _github_level(finding: Finding) -> str:
+    return "error" if finding.blocks else {FAIL: "warning", WARN: "warning"}.get(finding.status, "notice")
+
+
+def _escaped(text: str, more: str = "") -> str:
+    """Return `text` as a workflow command carries it; in a property `:` and `,` are separators too."""
+    for character in "%\r\n" + more:
+        text = text.replace(character, f"%{ord(character):02X}")
+    return text
 
 
 def as_sarif(result: LintResult) -> str:

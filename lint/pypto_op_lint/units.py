@@ -136,12 +136,16 @@ class OperatorFiles:
     read: list[str] = field(default_factory=list)
     _units: dict[Path, Unit] = field(default_factory=dict)
 
+    @property
+    def base(self) -> Path:
+        """The folder that findings name files relative to: the user's workspace."""
+        root = self.ws.root
+        return root.parent.parent if root.parent.name == OPERATORS_DIR else root.parent
+
     def shown(self, path: Path) -> str:
         """Return the name findings use: relative to the user's workspace (`custom/<op>/...`)."""
-        root = self.ws.root
-        base = root.parent.parent if root.parent.name == OPERATORS_DIR else root.parent
         try:
-            return path.relative_to(base).as_posix()
+            return path.relative_to(self.base).as_posix()
         except ValueError:
             return str(path)
 

@@ -6,6 +6,7 @@ import importlib
 import os
 import sys
 from collections.abc import Sequence
+from typing import NoReturn
 
 import click
 
@@ -25,6 +26,7 @@ _COMMANDS: dict[str, tuple[str, str]] = {
     "memory": ("pypto_op.documents.commands:memory", "check MEMORY.md or append to it"),
     "tests": ("pypto_op.harness.commands:tests", "make the tests of an operator and of its modules"),
     "lint": ("pypto_op_lint.commands:lint", "check an operator's files against the OL rules"),
+    "lsp": ("pypto_op_lint.lsp.commands:lsp", "serve the linter to an editor (language server)"),
     "cleanup": ("pypto_op.harness.commands:cleanup", "make the integrated kernel and its README from the staged files"),
     "verify": ("pypto_op.judge.commands:verify", "run a kernel and judge its numbers"),
     "reproduce": ("pypto_op.reproduce.commands:reproduce", "say whether a kernel or its case is to blame for a near miss"),
@@ -88,14 +90,32 @@ def main(argv: Sequence[str] | None = None) -> None:
     except click.ClickException as error:
         error.show()
         sys.exit(int(ExitCode.CONTRACT))
+    except ModuleNotFoundError as error:
+        _tell_missing(error)
     except Exception as error:
-        # A fault of ours. It must look neither like a verdict (exit 1) nor like the user's mistake (exit 2).
-        if os.environ.get("PYPTO_OP_DEBUG"):
-            raise
-        said = " ".join(f"{type(error).__name__}: {error}".split())[:300]
-        click.echo(f"pypto-op: internal error: {said}; set PYPTO_OP_DEBUG=1 for the traceback and report it", err=True)
-        sys.exit(int(ExitCode.INFRA))
+        _tell_own_fault(error)
     sys.exit(result if isinstance(result, int) else 0)
+
+
+def _tell_missing(error: ModuleNotFoundError) -> NoReturn:
+    """End with what to install where the missing module is of an extra, otherwise as for any fault of ours."""
+    from pypto_op.bundle_files import extra_of, extra_remedy
+
+    module = (error.name or "").split(".")[0]
+    extra = extra_of(module)
+    if extra is None:
+        _tell_own_fault(error)
+    click.echo(f"pypto-op: {module} is not installed here; {extra_remedy(extra)}", err=True)
+    sys.exit(int(ExitCode.INFRA))
+
+
+def _tell_own_fault(error: Exception) -> NoReturn:
+    """End so that it looks neither like a verdict (exit 1) nor like the user's mistake (exit 2)."""
+    if os.environ.get("PYPTO_OP_DEBUG"):
+        raise error
+    said = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+    click.echo(f"pypto-op: internal error: {said}; set PYPTO_OP_DEBUG=1 for the traceback and report it", err=True)
+    sys.exit(int(ExitCode.INFRA))
 
 
 if __name__ == "__main__":

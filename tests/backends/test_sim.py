@@ -126,7 +126,7 @@ def test_without_pypto(monkeypatch: pytest.MonkeyPatch, operator: OpWorkspace) -
     monkeypatch.setattr(calculator, "find_ingredients", lambda: None)
     available = sim.SimBackend().availability()
     assert not available.ok
-    assert "pip install" in available.reason
+    assert "make setup" in available.reason
     with pytest.raises(InfraError, match="not installed"):
         sim.SimBackend().open(operator.impl, "double_wrapper", operator)
     done = CliRunner().invoke(doctor, [], standalone_mode=False)

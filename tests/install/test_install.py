@@ -281,9 +281,10 @@ def test_an_installed_wheel_holds_all_that_the_installer_needs(tmp_path):
     """What the wheel includes, laid out as it is in site-packages, renders the same files as the checkout."""
     import tomllib
 
-    included = tomllib.loads((bundle_root() / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"][
-        "force-include"
-    ]
+    built = tomllib.loads((bundle_root() / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
+    included = {
+        source: inside for source, inside in {**built["sources"], **built["force-include"]}.items() if "_bundle" in inside
+    }
     wheel = tmp_path / "wheel"
     for source, inside in included.items():
         there = wheel / inside

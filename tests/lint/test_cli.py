@@ -10,8 +10,11 @@ from pathlib import Path
 import pytest
 from linting import lay_out, operator_at
 
+from pypto_op.vocabulary import LintEvent, Severity
 from pypto_op_lint import registry
 from pypto_op_lint.examples import impl
+from pypto_op_lint.findings import FAIL, Finding, LintResult
+from pypto_op_lint.reporters import as_github
 from pypto_op_lint.rule import Valid
 
 BAD = impl().replace("pypto.exp(tile)", "pypto.silu(tile)")
@@ -163,3 +166,21 @@ def test_an_error_of_the_linter_itself_is_exit_1_and_one_line(
         cli.main(["lint", str(good)])
     assert caught.value.code == 1
     assert capsys.readouterr().err == "pypto-op lint: internal error: RuntimeError: the engine broke\n"
+
+
+@pytest.mark.parametrize("form", ["github", "sarif"])
+def test_code_hosts_are_told_the_place_in_the_folder_that_ci_runs_in(tmp_path: Path, form: str) -> None:
+    path = lay_out(tmp_path / "kernels", Valid(BAD))
+    done = run(path.relative_to(tmp_path), "--format", form, cwd=tmp_path)
+    assert done.returncode == 2
+    assert "kernels/custom/demo/demo_impl.py" in done.stdout
+    assert str(tmp_path) not in done.stdout
+
+
+def test_a_github_annotation_is_one_line_whatever_the_finding_says() -> None:
+    finding = Finding("OL00", Severity.S1, FAIL, "custom/a,b:c/x.py", 3, None, "50 % of\r\nit: a, b", "mend::it")
+    result = LintResult(LintEvent.ON_WRITE, [finding], notes=["one\ntwo"])
+    first, note, last = as_github(result).split("\n")
+    assert first == ("::error file=custom/a%2Cb%3Ac/x.py,line=3,title=OL00 S1 FAIL::50 %25 of%0D%0Ait: a, b%0Afix: mend::it")
+    assert note == "::notice::one%0Atwo"
+    assert last.startswith("blocked: 1 fail")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from datetime import datetime, timezone
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,8 @@ from click.testing import CliRunner
 from pypto_op.errors import ContractError
 from pypto_op.report import timeline
 from pypto_op.report.commands import report
-from pypto_op.report.page import HeatMap, Story, render
+from pypto_op.report.maps import HeatMap
+from pypto_op.report.page import Story, render
 from pypto_op.report.timeline import Event, Kind
 
 
@@ -56,7 +58,7 @@ def test_page_fetches_nothing() -> None:
     page = render(story(perf=perf(), heat_maps=[HeatMap("tail", [[0.1, 20.0]], "note")]))
     assert not re.search(r"<(?:script|link|img|iframe)\b", page)
     assert not re.search(r"url\(\s*['\"]?https?:", page)
-    assert page.count("<svg") == 2
+    assert page.count("<svg") == 1
 
 
 def test_page_shows_verdict_reason_caveats_and_binding() -> None:
@@ -91,6 +93,16 @@ def test_refusals_are_counted_and_open() -> None:
 def test_shapes_without_a_time_are_not_drawn() -> None:
     page = render(story(perf=perf()))
     assert page.count("27 % busy") == 1
+
+
+def test_page_says_when_it_began_how_long_all_took_and_when_it_was_judged() -> None:
+    begun = datetime(2026, 11, 22, 8, 30, tzinfo=timezone.utc)
+    report_ = {**verdict(), "created": "2026-11-22T10:00:00+00:00", "seconds": 61.2}
+    events = [Event(0, 1, "coder", Kind.WRITE, "writes"), Event(5400, 30, "judge", Kind.VERDICT_FAIL, "FAIL")]
+    page = render(Story("demo", [("Verdict", report_)], events=events, begun=begun))
+    assert "Begun 2026-11-22 08:30 UTC; 1 h 30 min from the first step to the last." in page
+    assert "Judged 2026-11-22 10:00 UTC in 1 min 1 s." in page
+    assert "<b>1 h 30 min</b>" in page
 
 
 def test_timeline_survives_a_round_trip(tmp_path: Path) -> None:

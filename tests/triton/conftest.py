@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("triton", reason="triton is not installed; pip install 'pypto-op[triton]'")
+pytest.importorskip("triton", reason="triton is not installed; run `make setup`")
 
 
 @pytest.fixture(scope="session", autouse=True)

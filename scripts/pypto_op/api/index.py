@@ -16,6 +16,7 @@ from typing import Any
 from pypto_op.api.examples import examples
 from pypto_op.api.probe import FORMAT
 from pypto_op.backends.build_cache import cache_root
+from pypto_op.bundle_files import extra_remedy
 from pypto_op.documents.reading import read_yaml
 from pypto_op.errors import ContractError, InfraError
 from pypto_op_lint.pypto_names import installed_version
@@ -110,7 +111,7 @@ def load() -> Index:
     """
     version = installed_version()
     if version is None:
-        raise InfraError("pypto is not installed", remedy="pip install 'pypto-op[sim]'")
+        raise InfraError("pypto is not installed", remedy=extra_remedy("sim"))
     path = cache_root() / "api" / f"pypto-{version}-{FORMAT}.json"
     data = _read(path)
     if data is None:

@@ -18,6 +18,7 @@ from pypto_op import __version__
 from pypto_op.backends import calculator
 from pypto_op.backends.registry import get_backend
 from pypto_op.backends.toolchain import INSTALL_LINE, find_toolchain
+from pypto_op.bundle_files import extra_remedy
 from pypto_op.vocabulary import Mode
 
 SCHEMA_VERSION = 1
@@ -68,7 +69,7 @@ def _python() -> Finding:
 def _torch() -> Finding:
     ingredients = calculator.find_ingredients()
     if util.find_spec("torch") is None:
-        return Finding("torch", "missing", "", "no kernel and no golden can run", "pip install 'pypto-op[sim]'")
+        return Finding("torch", "missing", "", "no kernel and no golden can run", extra_remedy("sim"))
     return Finding("torch", "ok", ingredients.torch_version if ingredients else "installed")
 
 
@@ -76,7 +77,7 @@ def _pypto() -> Finding:
     version = get_backend(Mode.SIM).availability().versions.get("pypto")
     if version:
         return Finding("pypto", "ok", version)
-    return Finding("pypto", "missing", "", "no kernel can run", "pip install 'pypto-op[sim]'")
+    return Finding("pypto", "missing", "", "no kernel can run", extra_remedy("sim"))
 
 
 def _tool_chain() -> Finding:

@@ -18,6 +18,7 @@ from pypto_op.backends.calculator import Ingredients
 from pypto_op.backends.cost import read_cost
 from pypto_op.backends.launcher import Launched, Zygote, shared_zygote
 from pypto_op.backends.session import CandidateSession, Plan
+from pypto_op.bundle_files import extra_remedy
 from pypto_op.errors import InfraError, PyptoOpError
 from pypto_op.vocabulary import Mode
 from pypto_op.workspace import OpWorkspace
@@ -30,8 +31,6 @@ CAVEATS = (
 
 STRUCTURE_ONLY = "structure only: compiled, shapes and dtypes checked, no numbers computed"
 """Caveat that comes first when there is no calculator."""
-
-_NOT_INSTALLED = "pypto is not installed; run: pip install 'pypto-op[sim]'"
 
 
 class SimBackend:
@@ -55,7 +54,7 @@ class SimBackend:
         """Say what this machine can simulate, without importing torch or building anything."""
         ingredients = calculator.find_ingredients()
         if ingredients is None:
-            return Availability(False, False, _NOT_INSTALLED, _versions(None), CAVEATS)
+            return Availability(False, False, f"pypto is not installed; {extra_remedy('sim')}", _versions(None), CAVEATS)
         reason = "" if ingredients.toolchain.complete else ingredients.toolchain.reason
         caveats = CAVEATS if not reason else (STRUCTURE_ONLY, *CAVEATS)
         return Availability(True, not reason, reason, _versions(ingredients), caveats)
@@ -148,7 +147,7 @@ def prepare() -> SimTools:
     """
     ingredients = calculator.find_ingredients()
     if ingredients is None:
-        raise InfraError(_NOT_INSTALLED)
+        raise InfraError("pypto is not installed", remedy=extra_remedy("sim"))
     if not ingredients.toolchain.complete:
         return SimTools(None, None, "")
     library = calculator.ensure(ingredients)

@@ -7,6 +7,8 @@ from pathlib import Path
 import click
 
 from pypto_op.bundle_files import bundle_root
+from pypto_op.errors import InfraError
+from pypto_op.vocabulary import Mode
 
 _EXAMPLE = "rmsnorm"
 
@@ -27,6 +29,7 @@ def demo(out: Path) -> int:
     """
     from rich.console import Console
 
+    from pypto_op.backends.registry import get_backend
     from pypto_op.demo.harness import Harness
     from pypto_op.demo.screen import Screen
     from pypto_op.demo.story import Telling, open_scratch
@@ -35,6 +38,9 @@ def demo(out: Path) -> int:
     from pypto_op.report import timeline
     from pypto_op.report.page import render
 
+    available = get_backend(Mode.SIM).availability()
+    if not available.ok:
+        raise InfraError(available.reason)
     console = Console(highlight=False)
     out = out.resolve()
     example, ws = open_scratch(out, bundle_root() / "examples" / "ops" / _EXAMPLE)

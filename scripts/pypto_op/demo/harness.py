@@ -10,6 +10,7 @@ import os
 import re
 import shlex
 import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -78,7 +79,12 @@ class Harness:
 
     def _run(self, command: str, payload: str) -> Reply:
         root = str(bundle_root())
-        environment = {**os.environ, "CLAUDE_PLUGIN_ROOT": root, "CLAUDE_PROJECT_DIR": str(self._workspace)}
+        environment = {
+            **os.environ,
+            "CLAUDE_PLUGIN_ROOT": root,
+            "CLAUDE_PROJECT_DIR": str(self._workspace),
+            "PYPTO_OP_PYTHON": sys.executable,  # an installed wheel has no .venv beside its hooks
+        }
         done = subprocess.run(
             shlex.split(command.replace("${CLAUDE_PLUGIN_ROOT}", root)),
             input=payload,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,8 @@ from pypto_op.demo.harness import Harness
 from pypto_op.demo.screen import Screen
 from pypto_op.demo.tools import Tools
 from pypto_op.errors import ContractError, PyptoOpError
-from pypto_op.report.page import HeatMap, Story
+from pypto_op.report import sources
+from pypto_op.report.page import Story
 from pypto_op.report.timeline import Kind
 from pypto_op.state import evidence
 from pypto_op.vocabulary import ExitCode, Role
@@ -49,7 +51,7 @@ class Telling:
     _mapped: str = field(default="", init=False)
 
     def __post_init__(self) -> None:
-        self.story = Story(self.ws.name)
+        self.story = Story(self.ws.name, begun=datetime.now(timezone.utc))
 
     def tell(self) -> None:
         """Tell the whole story.
@@ -191,15 +193,13 @@ class Telling:
         return report
 
     def _keep_heat_map(self, title: str) -> None:
-        """Keep the error map of the first failing case that has numbers, and of the same case after the fix."""
-        failing = [str(c["id"]) for c in self.story.verdicts[0][1]["checks"] if c["status"] == "FAIL"]
-        for case in [self._mapped] if self._mapped else failing:
-            cells = self.tools.error_map(self.ws, case)
-            if cells:
-                self._mapped = case
-                name = f"{case}: {title.split(':', maxsplit=1)[0].lower()}"
-                self.story.heat_maps.append(HeatMap(name, cells, "Error divided by what is allowed."))
-                return
+        """Keep the error map of the failing case that tells most, and of the same case after the fix."""
+        report = self.story.verdicts[-1][1]
+        failing = [str(c["id"]) for c in report["checks"] if c["status"] == "FAIL"]
+        for heat_map in sources.error_maps(self.ws, report, [self._mapped] if self._mapped else failing)[:1]:
+            self._mapped = heat_map.title
+            name = f"{heat_map.title}: {title.split(':', maxsplit=1)[0].lower()}"
+            self.story.heat_maps.append(replace(heat_map, title=name))
 
 
 def open_scratch(out: Path, example: Path) -> tuple[OpWorkspace, OpWorkspace]:

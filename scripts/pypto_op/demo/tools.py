@@ -10,7 +10,6 @@ from typing import Any
 
 from pypto_op.errors import InfraError
 from pypto_op.vocabulary import ExitCode
-from pypto_op.workspace import OpWorkspace
 
 
 class Tools:
@@ -58,14 +57,6 @@ class Tools:
         """Time the operator and return the result."""
         result: dict[str, Any] = json.loads(self._run("benchmark", str(op_dir), "--json", allowed=(ExitCode.OK,)).stdout)
         return result
-
-    def error_map(self, ws: OpWorkspace, case: str) -> list[list[float]] | None:
-        """Return the error map of a case of the latest verdict, if its outputs were compared."""
-        path = ws.error_map(case)
-        if not path.is_file():
-            return None
-        cells: list[list[float]] = json.loads(path.read_text(encoding="utf-8"))["cells"]
-        return cells
 
     def _state_words(self, action: str, arguments: dict[str, Any]) -> list[str]:
         words = ["state", action, "--op-dir", str(self._op_dir), "--json"]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from pypto_op.bundle_files import extra_remedy
 from pypto_op.errors import InfraError
 
 if TYPE_CHECKING:
@@ -24,7 +26,8 @@ OLDEST, NEWEST = (3, 10), (3, 12)
 @click.option("--dry-run", is_flag=True, help="Say what would happen and change nothing.")
 @click.option("--files-only", is_flag=True, help="Write the files, but do not look for the client or tell it.")
 @click.option("--gitignore", is_flag=True, help="Add what is installed to the workspace's .gitignore.")
-def install(harness: str, target: Path, uninstall: bool, dry_run: bool, files_only: bool, gitignore: bool) -> int:
+@click.option("--json", "as_json", is_flag=True, help="Print what was written and removed as JSON.")
+def install(harness: str, target: Path, uninstall: bool, dry_run: bool, files_only: bool, gitignore: bool, as_json: bool) -> int:
     """Set up Claude Code, OpenCode or both in the workspace --target.
 
     Files of yours are never replaced: if one is in the way, nothing is written. Run again after an update; run with
@@ -38,16 +41,17 @@ def install(harness: str, target: Path, uninstall: bool, dry_run: bool, files_on
     place = Target(target, make=not uninstall)
     chosen = ["claude", "opencode"] if harness == "both" else [harness]
     if uninstall:
-        return _remove(place, chosen, dry_run, files_only)
+        return _remove(place, chosen, dry_run, files_only, as_json=as_json)
     found = steps.look(place, chosen, files_only=files_only)
     before = place.manifest.get("version")
-    if before and (before, place.manifest["bundle"]) != steps.own_place():
+    if not as_json and before and (before, place.manifest["bundle"]) != steps.own_place():
         click.echo(f"replaces version {before} from {place.manifest['bundle']}")
-    _tell(place, found, "would write" if dry_run else "writes")
+    _tell(place, found, "would write" if dry_run else "writes", as_json=as_json)
     if dry_run:
         return 0
     steps.add(place, chosen, files_only=files_only, gitignore=gitignore)
-    _say_what_now(place, chosen, files_only)
+    if not as_json:
+        _say_what_now(place, chosen, files_only)
     return 0
 
 
@@ -59,18 +63,18 @@ def check_python(version: tuple[int, int]) -> None:
             f"Python {wanted} is needed and this is {version[0]}.{version[1]}", remedy="run it with the bundle's .venv"
         )
     if importlib.util.find_spec("mcp") is None:
-        remedy = "run `make setup` in a checkout of pypto-op, or `uv tool install 'CHECKOUT[sim,mcp]'` with its folder"
-        raise InfraError("this Python lacks the package mcp", remedy=remedy)
+        raise InfraError("this Python lacks the package mcp", remedy=extra_remedy("mcp"))
 
 
-def _remove(place: Target, chosen: list[str], dry_run: bool, files_only: bool) -> int:
+def _remove(place: Target, chosen: list[str], dry_run: bool, files_only: bool, *, as_json: bool) -> int:
     from pypto_op.install import steps
 
     if not set(chosen) & set(place.harnesses):
-        click.echo(f"nothing of pypto-op is installed for {' and '.join(chosen)} in {place.root}")
+        nothing = f"nothing of pypto-op is installed for {' and '.join(chosen)} in {place.root}"
+        click.echo(json.dumps({"target": str(place.root), "write": [], "remove": []}) if as_json else nothing)
         return 0
     found = steps.look_at_removal(place, chosen)
-    _tell(place, found, "would write" if dry_run else "writes")
+    _tell(place, found, "would write" if dry_run else "writes", as_json=as_json)
     if not dry_run:
         steps.remove(place, chosen, files_only=files_only)
     return 0
@@ -91,7 +95,11 @@ def _say_what_now(place: Target, chosen: list[str], files_only: bool) -> None:
         click.echo(f"note: {error.one_line()}", err=True)
 
 
-def _tell(place: Target, found: Changes, verb: str) -> None:
+def _tell(place: Target, found: Changes, verb: str, *, as_json: bool) -> None:
+    if as_json:
+        lists = {"write": sorted(map(str, found.write)), "remove": sorted(map(str, found.remove))}
+        click.echo(json.dumps({"target": str(place.root), **lists, "dry_run": verb.startswith("would")}, indent=2))
+        return
     removes = "would remove" if verb.startswith("would") else "removes"
     click.echo(
         f"{place.root}: {verb} {len(found.write)} files, {removes} {len(found.remove)}, leaves {len(found.same)} as they are"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -13,26 +14,12 @@ import jinja2
 from pypto_op import __version__
 from pypto_op.documents.targets import HTML_MARK
 from pypto_op.judge.extent import left_out
-from pypto_op.report import charts
+from pypto_op.report import maps, words
+from pypto_op.report.maps import HeatMap
 from pypto_op.report.timeline import Event
 from pypto_op.vocabulary import Status
 
 _TEMPLATES = Path(__file__).resolve().parent / "templates"
-
-
-@dataclass(frozen=True)
-class HeatMap:
-    """Where the error of one output lies.
-
-    Attributes:
-        title: the case and the verdict it belongs to.
-        cells: error divided by what is allowed, largest per cell, rows by columns.
-        note: one sentence on what to see.
-    """
-
-    title: str
-    cells: Sequence[Sequence[float]]
-    note: str
 
 
 @dataclass
@@ -45,6 +32,7 @@ class Story:
         perf: the benchmark's result, or None.
         events: the timeline.
         heat_maps: where the error lies.
+        begun: when the timeline begins, or None where nobody noted it.
     """
 
     op: str
@@ -52,42 +40,60 @@ class Story:
     perf: Mapping[str, Any] | None = None
     events: list[Event] = field(default_factory=list)
     heat_maps: list[HeatMap] = field(default_factory=list)
+    begun: datetime | None = None
+
+    @property
+    def seconds(self) -> float:
+        """Seconds from the first event to the end of the last; 0 without events."""
+        return max((event.at + event.seconds for event in self.events), default=0.0)
 
 
 def render(story: Story) -> str:
     """Return the page as HTML text; it fetches nothing and needs nothing beside it."""
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(_TEMPLATES), autoescape=True, undefined=jinja2.StrictUndefined
-    )
     last = story.verdicts[-1][1] if story.verdicts else {}
     status = str(last.get("status", Status.SKIPPED))
-    return environment.get_template("report.html.j2").render(
-        mark=_trusted(HTML_MARK),
-        version=__version__,
+    return fill(
+        "report.html.j2",
         op=story.op,
         status=status,
         headline=status if story.verdicts else "no verdict yet",
+        facts=_facts(story, last),
         tiles=_tiles(story, last),
         verdicts=[_verdict(title, report) for title, report in story.verdicts],
-        heat_maps=[
-            {
-                "title": m.title,
-                "svg": _trusted(charts.heat_map(m.cells, rows="row", columns="column")),
-                "note": m.note,
-            }
-            for m in story.heat_maps
-        ],
-        cost_chart=_cost_chart(story.perf),
+        heat_maps=[maps.drawn(heat_map) for heat_map in story.heat_maps],
+        legend=maps.legend(),
+        costs=_costs(story.perf),
         events=story.events,
         footer=_footer(last),
     )
 
 
-def _trusted(svg: str) -> Any:
-    # Our own chart or mark, not user text: it must not be escaped.
+def fill(template: str, **values: Any) -> str:
+    """Return a page of the folder `templates`, filled in; user text is escaped."""
     import markupsafe
 
-    return markupsafe.Markup(svg)  # noqa: S704
+    # Our own mark, not user text: it must not be escaped.
+    return _environment().get_template(template).render(mark=markupsafe.Markup(HTML_MARK), version=__version__, **values)  # noqa: S704
+
+
+@cache
+def _environment() -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(_TEMPLATES), autoescape=True, undefined=jinja2.StrictUndefined
+    )
+    environment.filters["duration"] = words.duration
+    return environment
+
+
+def _facts(story: Story, last: Mapping[str, Any]) -> list[str]:
+    """Return the sentences under the title: when it began, how long all of it took, when it was judged."""
+    facts = []
+    if story.begun is not None:
+        facts.append(f"Begun {words.date(story.begun)}; {words.duration(story.seconds)} from the first step to the last.")
+    judged = words.moment(last.get("created"))
+    if judged is not None:
+        facts.append(f"Judged {words.date(judged)} in {words.duration(float(last.get('seconds') or 0))}.")
+    return facts
 
 
 def _tiles(story: Story, last: Mapping[str, Any]) -> list[dict[str, str]]:
@@ -99,8 +105,7 @@ def _tiles(story: Story, last: Mapping[str, Any]) -> list[dict[str, str]]:
     refused = sum(event.kind.value == "refusal" for event in story.events)
     if story.events:
         tiles.append({"value": str(refused), "label": "refusals on the way"})
-        end = max(event.at + event.seconds for event in story.events)
-        tiles.append({"value": f"{end:.0f} s", "label": "from request to here"})
+        tiles.append({"value": words.duration(story.seconds), "label": "from request to here"})
     return tiles
 
 
@@ -112,10 +117,6 @@ def _counts(report: Mapping[str, Any]) -> dict[str, str]:
     if report["status"] == Status.ERROR and passed == total:
         return {"value": "none", "label": "cases judged"}
     return {"value": f"{passed} / {total}", "label": "cases passed"}
-
-
-def _number(value: Any) -> str:
-    return "" if value is None else f"{value:.3g}" if isinstance(value, (int, float)) else str(value)
 
 
 def _verdict(title: str, report: Mapping[str, Any]) -> dict[str, Any]:
@@ -147,10 +148,10 @@ def _rows(check: Mapping[str, Any]) -> list[dict[str, Any]]:
                 "mode": mode,
                 "status": str(status),
                 "reason": detail.get("reason") or "",
-                "max_abs": _number(check.get("max_abs_diff")),
-                "max_rel": _number(check.get("max_rel_diff")),
+                "max_abs": words.number(check.get("max_abs_diff")),
+                "max_rel": words.number(check.get("max_rel_diff")),
                 "violation": _violation(detail, leaves),
-                "share": _number(_largest(leaves, "fail_fraction")),
+                "share": words.number(_largest(leaves, "fail_fraction")),
             }
         )
     return rows
@@ -161,7 +162,7 @@ def _violation(detail: Mapping[str, Any], leaves: Sequence[Mapping[str, Any]]) -
     share = _largest(leaves, "max_violation")
     if detail.get("status") in (Status.FAIL, Status.ERROR) and (share is None or share <= 1):
         return ", ".join(detail.get("reasons", []))
-    return _number(share)
+    return words.number(share)
 
 
 def _largest(leaves: Sequence[Mapping[str, Any]], key: str) -> float | None:
@@ -178,21 +179,22 @@ def _binding(report: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _cost_chart(perf: Mapping[str, Any] | None) -> Any:
+def _costs(perf: Mapping[str, Any] | None) -> list[dict[str, Any]]:
+    """Return the bars of the cost model: label, time in microseconds, its share of the longest, busy cores in percent."""
     rows = (perf or {}).get("per_shape_results", [])
     shapes = [row for row in rows if row["mode"] == "sim" and row["median"]]
-    if not shapes:
-        return None
-    return _trusted(
-        charts.cost_bars(
-            [str(row["label"]) for row in shapes],
-            [float(row["median"]) for row in shapes],
-            [100 * row["cost"]["utilisation"] if "utilisation" in row["cost"] else None for row in shapes],
-        )
-    )
+    longest = max((float(row["median"]) for row in shapes), default=0.0)
+    return [
+        {
+            "label": str(row["label"]),
+            "time": words.number(float(row["median"])),
+            "share": round(100 * float(row["median"]) / longest, 1),
+            "busy": f"{100 * row['cost']['utilisation']:.0f} %" if row["cost"].get("utilisation") is not None else "",
+        }
+        for row in shapes
+    ]
 
 
 def _footer(report: Mapping[str, Any]) -> str:
     versions = ", ".join(f"{name} {version}" for name, version in report.get("versions", {}).items())
-    made = datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
-    return f"pypto-op {__version__}, {made}. {versions}"
+    return f"pypto-op {__version__}, page made {words.date(datetime.now(timezone.utc))}. {versions}"

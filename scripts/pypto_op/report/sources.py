@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Any
 
-from pypto_op.report.page import HeatMap
+from pypto_op.errors import ContractError
+from pypto_op.report.maps import HeatMap, from_file, telling
 from pypto_op.report.timeline import Event, Kind
 from pypto_op.state import journal
 from pypto_op.workspace import OpWorkspace
@@ -16,14 +17,14 @@ _MAPS_SHOWN = 4
 _VERDICT_ACTIONS = ("record_verdict", "complete_phase", "fail_phase")
 
 
-def history(ws: OpWorkspace) -> list[Event]:
-    """Return the state journal as a timeline; [] where there is none.
+def history(ws: OpWorkspace) -> tuple[datetime | None, list[Event]]:
+    """Return the state journal as a timeline and when it begins; (None, []) where there is none.
 
     Raises:
         ContractError: a line of the journal is damaged or was changed.
     """
     if not ws.journal.is_file():
-        return []
+        return None, []
     events: list[Event] = []
     begun: datetime | None = None
     for line in journal.read(ws.journal):
@@ -34,7 +35,7 @@ def history(ws: OpWorkspace) -> list[Event]:
         detail = str(args.get("reason") or args.get("last_error") or "")
         at = (when - begun).total_seconds()
         events.append(Event(at, 0.0, line.facts["by"], _kind(line.action, line.facts), shown, detail))
-    return events
+    return begun, events
 
 
 def _kind(action: str, facts: Mapping[str, Any]) -> Kind:
@@ -49,18 +50,31 @@ def _kind(action: str, facts: Mapping[str, Any]) -> Kind:
     return Kind.VERDICT_FAIL
 
 
-def error_maps(ws: OpWorkspace, verdict: Mapping[str, Any]) -> list[HeatMap]:
-    """Return the error maps that belong to this verdict, failing cases first; [] when none were asked for."""
-    maps: list[tuple[bool, HeatMap]] = []
+def error_maps(ws: OpWorkspace, verdict: Mapping[str, Any], cases: Collection[str] | None = None) -> list[HeatMap]:
+    """Return the error maps that belong to this verdict; [] when none were asked for.
+
+    Args:
+        ws: the operator.
+        verdict: the evaluation report that the maps were made beside.
+        cases: only these cases; all when None.
+
+    Returns:
+        At most four, failing cases first, among them those that say most about where the fault lies.
+    """
+    found: list[tuple[bool, HeatMap]] = []
     for check in verdict["checks"]:
-        path = ws.error_map(str(check["id"]))
-        if not path.is_file():
+        case = str(check["id"])
+        path = ws.error_map(case)
+        if not path.is_file() or (cases is not None and case not in cases):
             continue
-        data = json.loads(path.read_text(encoding="utf-8"))
-        if data.get("impl") != verdict["hashes"].get("impl"):
-            continue
-        passed = check["status"] == "PASS"
-        note = f"Output {data['output']} in {data['mode']}: error divided by what is allowed."
-        maps.append((passed, HeatMap(str(check["id"]), data["cells"], note)))
-    maps.sort(key=lambda pair: pair[0])
-    return [heat_map for _, heat_map in maps[:_MAPS_SHOWN]]
+        try:
+            data = json.loads(path.read_text(encoding="utf-8"))
+            if data["impl"] == verdict["hashes"].get("impl") and data["cells"] and data["cells"][0]:
+                found.append((check["status"] == "PASS", from_file(data, check, case)))
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            raise ContractError(
+                "is no error map", file=path, remedy="run `pypto-op verify --error-maps` again, or delete the file"
+            ) from None
+    found.sort(key=lambda pair: telling(pair[1]), reverse=True)
+    found.sort(key=lambda pair: pair[0])
+    return [heat_map for _, heat_map in found[:_MAPS_SHOWN]]

@@ -20,7 +20,7 @@ try:
     from pypto_op.compare import detailed_tensor_compare
 except ModuleNotFoundError as error:
     if error.name and error.name.split(".")[0] == "pypto_op":
-        remedy = "start your file with `pypto-op script FILE`, or run: pip install 'pypto-op[sim]'"
+        remedy = "start your file with `pypto-op script FILE`"
         raise ImportError(f"pypto_op is neither installed nor beside this skill; {remedy}") from None
     raise
 

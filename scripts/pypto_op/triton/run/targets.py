@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from pypto_op.backends.launcher import Launched, shared_zygote, start_alone
+from pypto_op.bundle_files import extra_remedy
 from pypto_op.errors import ContractError, InfraError
 
 
@@ -48,7 +49,6 @@ _DEVICE_VARIABLES = (
 )
 """Variables that a process on a device keeps besides the usual ones."""
 
-_NO_TRITON = "triton is not installed; run: pip install 'pypto-op[triton]'"
 _CAVEAT = (
     "the interpreter checks the mathematics: races, alignment, register and shared-memory limits are not seen, times mean nothing"
 )
@@ -79,7 +79,7 @@ def choose(word: str | None) -> Place:
         InfraError: this machine does not have it.
     """
     if importlib.util.find_spec("triton") is None:
-        raise InfraError(_NO_TRITON)
+        raise InfraError("triton is not installed", remedy=extra_remedy("triton"))
     if word in (None, "", "auto"):
         target = Target.NPU if _has_npu() else Target.CUDA if _has_cuda() else Target.INTERPRET
     else:
