@@ -4,6 +4,7 @@
 set -euo pipefail
 python=$1 venv=$2
 here=$(cd "$(dirname "$0")/.." && pwd)
+source "$here/scripts/speak.sh"
 
 fits() { "$1" -c 'import sys; sys.exit(not (3, 10) <= sys.version_info[:2] < (3, 13))' 2>/dev/null; }
 if ! fits "$python"; then
@@ -22,7 +23,8 @@ if ((${#missing[@]})); then
   packages="${missing[*]}"
   if [[ $(id -u) == 0 ]] && command -v apt-get >/dev/null; then
     echo "setup: installing ${packages} with apt"
-    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq ${packages} >/dev/null
+    speaking "installing ${packages}" apt-get update -qq
+    DEBIAN_FRONTEND=noninteractive speaking "installing ${packages}" apt-get install -y -qq ${packages} >/dev/null
   else
     echo "setup: ${packages} missing, so sim will check structure only; for numbers run: sudo apt-get install -y ${packages}" >&2
   fi
@@ -30,10 +32,12 @@ fi
 
 [[ -x $venv/bin/python ]] || "$python" -m venv "$venv"
 echo "setup: installing into $venv (a minute or two, once)"
-"$venv/bin/python" -m pip install --quiet --disable-pip-version-check -e '.[sim,triton,mcp,lsp,dev]' 2> >(grep -v '^WARNING: Location' >&2)
+speaking "installing packages" "$venv/bin/python" -m pip install --quiet --disable-pip-version-check -e '.[sim,triton,mcp,lsp,dev]' 2> >(grep -v '^WARNING: Location' >&2)
 # An editable install compiles nothing, and where PYTHONDONTWRITEBYTECODE is set nobody else does: every hook would.
 "$venv/bin/python" -m compileall -q "$here/lint" "$here/scripts"
 # A copy of the plugin, as a harness keeps one, finds its Python by this note (hooks/find.sh).
 noted=${XDG_DATA_HOME:-$HOME/.local/share}/pypto-op
 if mkdir -p "$noted" 2>/dev/null && [[ -w $noted ]]; then printf '%s\n' "$here" >"$noted/checkout"; fi
+# pypto's calculator, built now and kept by content in the user's cache: a second checkout finds it there.
+"$venv/bin/python" -m pypto_op.cli doctor --build >/dev/null || echo "setup: sim is not ready; \`pypto-op doctor\` says why" >&2
 echo "setup: done"
