@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-ROOMS = ("hooks", "lint", "scripts", "schemas", "skills", "bin", "plugin", ".agents", ".claude-plugin", "Makefile")
+ROOMS = ("hooks", "lint", "scripts", "schemas", "skills", "commands", "bin", "plugin", ".agents", ".claude-plugin", "Makefile")
 
 
 def copy_bundle(folder: Path, *, venv: bool = True) -> Path:

@@ -80,7 +80,7 @@ def _claude(root: Path, agents: list[Agent], python: str, marketplace: str) -> P
         if agent.skills:
             head["skills"] = [f"{manifest['name']}:{skill}" for skill in agent.skills]
         plan[f"agents/{agent.name}.md"] = _markdown(head, agent.body)
-    plan |= _skills(root)
+    plan |= _skills(root) | _commands(root, "")
     return {f"{CLAUDE_PLUGIN}/{path}": file for path, file in plan.items()}
 
 
@@ -94,7 +94,7 @@ def _opencode(root: Path, agents: list[Agent], python: str) -> Plan:
         names = ", ".join(f"`{skill}`" for skill in agent.skills)
         first = f"Before anything else load with the skill tool: {names}.\n\n" if names else ""
         plan[f"agents/{agent.name}.md"] = _markdown(head, first + agent.body)
-    plan |= _skills(root)
+    plan |= _skills(root) | _commands(root, "pypto-op:")
     return {f".opencode/{path}": file for path, file in plan.items()}
 
 
@@ -132,6 +132,11 @@ def _skills(root: Path) -> Plan:
         if path.is_file() and not _NOT_COPIED & set(path.parts):
             plan[path.relative_to(root).as_posix()] = File(path.read_bytes(), executable=bool(path.stat().st_mode & 0o100))
     return plan
+
+
+def _commands(root: Path, prefix: str) -> Plan:
+    """Return the commands that a person types; Claude Code puts the plugin's name before theirs, OpenCode does not."""
+    return {f"commands/{prefix}{path.name}": File(path.read_bytes()) for path in sorted((root / "commands").glob("*.md"))}
 
 
 def _markdown(head: dict[str, Any], body: str) -> File:
