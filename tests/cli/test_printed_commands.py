@@ -16,7 +16,13 @@ from pypto_op.bundle.command_page import leaves
 from pypto_op.cli import root
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", ROOT / "README.zh.md", *sorted(ROOT.glob("docs/*.md")), *ROOT.glob("*.md"), *ROOT.glob("commands/*.md")]
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "README.zh.md",
+    *sorted(ROOT.glob("docs/*.md")),
+    *ROOT.glob("*.md"),
+    *ROOT.glob("commands/*.md"),
+]
 PRINTED = re.compile(r"`(pypto-op [^`]+)`|^(?:\$ |    ?)(pypto-op [a-z].*)$", re.MULTILINE)
 LEAVES = dict(leaves(root))
 GROUPS = {words.split()[0] for words in LEAVES if " " in words}
