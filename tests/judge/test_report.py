@@ -97,7 +97,7 @@ def test_the_same_from_the_command_line(operator: OpWorkspace) -> None:
 # -- requests that select nothing, and modes that are not there ------------------------------------------------------
 
 
-@pytest.mark.parametrize("arguments", [("--levels", "L5"), ("--levels", "L2", "--case", "ragged")])
+@pytest.mark.parametrize("arguments", [("--levels", "L5"), ("--levels", "L3", "--case", "tile")])
 def test_a_selection_of_nothing_is_no_pass(operator: OpWorkspace, arguments: tuple[str, ...]) -> None:
     answer = verify(operator.root, *arguments)
     assert answer.code == 2
@@ -108,12 +108,19 @@ def test_a_selection_of_nothing_is_no_pass(operator: OpWorkspace, arguments: tup
 
 @pytest.mark.parametrize(
     "arguments",
-    [("--levels", "L9"), ("--levels", ","), ("--modes", "gpu"), ("--modes", ""), ("--jobs", "0"), ("--case", "nobody")],
+    [("--levels", "L9"), ("--levels", ","), ("--modes", "gpu"), ("--modes", ""), ("--jobs", "0")],
 )
 def test_a_senseless_request_is_refused_in_one_line(operator: OpWorkspace, arguments: tuple[str, ...]) -> None:
     answer = verify(operator.root, *arguments)
     assert (answer.code, answer.stdout) == (2, "")
     assert "Error" in answer.stderr and "Traceback" not in answer.stderr
+    assert not operator.report.exists()
+
+
+def test_a_case_that_there_is_not_is_told_before_anything_runs(operator: OpWorkspace) -> None:
+    answer = verify(operator.root, "--case", "nobody")
+    assert (answer.code, answer.stdout) == (2, "") and len(answer.stderr.strip().splitlines()) == 1
+    assert "no case matches the case 'nobody'" in answer.stderr and "tile" in answer.stderr
     assert not operator.report.exists()
 
 
