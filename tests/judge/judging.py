@@ -42,11 +42,15 @@ class Answer:
 
 def verify(op_dir: Path, *arguments: str, modes: str = "sim", as_json: bool = True) -> Answer:
     """Run `pypto-op verify OP_DIR ...` in this process, so that the tests share one warm zygote."""
-    words = ["verify", str(op_dir), "--modes", modes, "--jobs", "1", *(["--json"] if as_json else []), *arguments]
+    return command("verify", str(op_dir), "--modes", modes, "--jobs", "1", *(["--json"] if as_json else []), *arguments)
+
+
+def command(*words: str) -> Answer:
+    """Run `pypto-op WORDS` in this process."""
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         try:
-            cli.main(words)
+            cli.main(list(words))
         except SystemExit as end:
             code = end.code
     assert isinstance(code, int)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from pypto_op.documents.knobs import DRAWN
 from pypto_op.judge import fresh
 from pypto_op.judge.contract import load_contract
 from pypto_op.judge.expectation import Expectation
@@ -14,7 +17,7 @@ from pypto_op.judge.inputs import FRESH, seeds_of, with_seed
 from pypto_op.policy import get_policy
 from pypto_op.workspace import OpWorkspace
 
-from .judging import CASES, REPOSITORY, place, verify
+from .judging import CASES, REPOSITORY, command, place, verify
 from .test_between_calls import edit
 
 EXAMPLES = sorted(path.parent.name for path in (REPOSITORY / "examples" / "ops").glob("*/SPEC.md"))
@@ -59,6 +62,26 @@ def test_a_right_kernel_passes_and_the_seed_draws_again(clean_workspace: Path) -
 
 @pytest.mark.sim
 @pytest.mark.usefixtures("numeric")
+def test_reproduce_speaks_of_the_shape_that_the_verdict_drew(clean_workspace: Path) -> None:
+    ws = place("sum_diff", clean_workspace, cases=CASES)
+    edit(ws.impl, "view(y, [ROWS, width], [row, 0]", "view(y, [ROWS, width], [pypto.min(row, 528), 0]")
+    report = verify(ws.root).report
+    seed = report["fresh_shapes"]["seed"]
+    assert report["first_failure"]["case_id"] == "fresh_N" and report["first_failure"]["reason"] == "mismatch"
+    done = command("reproduce", str(ws.root), "--case", "fresh_N", "--json")
+    assert done.code == 1, done.stderr
+    result = done.report
+    assert (result["conclusion"], result["seed"], result["kernel_was_run"]) == ("kernel_suspect", seed, False)
+    said = subprocess.run(
+        [sys.executable, str(ws.debug_dir / "tolerance_analysis.py")], capture_output=True, text=True, check=False
+    )
+    assert said.returncode == 0 and "max_abs_diff" in said.stdout, "the script knows the case, which no suite has"
+    other = command("reproduce", str(ws.root), "--case", "fresh_D")
+    assert other.code == 2 and "no dynamic axis" in other.stderr and "fresh_N" in other.stderr
+
+
+@pytest.mark.sim
+@pytest.mark.usefixtures("numeric")
 def test_a_shape_that_the_golden_does_not_take_is_left_out_aloud(clean_workspace: Path) -> None:
     ws = place("sum_diff", clean_workspace, cases=CASES)
     edit(ws.golden, "    return", "    if x.shape[0] > 100:\n        raise ValueError('too long')\n    return")
@@ -74,7 +97,7 @@ def test_each_dynamic_axis_is_larger_than_the_suite_has_it(name: str) -> None:
         drawn = fresh.draw(contract, seed)
         assert drawn.left_out == {} and fresh.draw(contract, seed) == drawn
         for case in drawn.cases:
-            axis = case["id"].removeprefix(fresh.PREFIX)
+            axis = case["id"].removeprefix(DRAWN)
             assert case["shape"][axis] > max(known["shape"][axis] for known in contract.cases)
             assert case["seed"] == seed and seeds_of(case, 7) == (seed,)
             assert FRESH not in with_seed(case, 3), "inputs files know nothing of it"

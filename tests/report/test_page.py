@@ -134,3 +134,12 @@ def test_command_tells_an_unsealed_verdict(tmp_path: Path, monkeypatch: pytest.M
     result = CliRunner().invoke(report, [str(ws)], catch_exceptions=False)
     assert result.exit_code == 0
     assert "NOT SEALED" in (ws / "eval" / "report.html").read_text(encoding="utf-8")
+
+
+def test_a_draw_that_was_left_is_told() -> None:
+    known = verdict("PASS")
+    known["checks"][0]["modes"]["sim"]["reason"] = ""
+    known["checks"][0]["left_draws"] = [7, 11]
+    assert "sums cancel with seed 7, 11" in render(Story("demo", [("", known)]))
+    del known["checks"][0]["left_draws"]
+    assert "another draw" not in render(Story("demo", [("", known)]))

@@ -74,7 +74,8 @@ class RunResult:
         detail: one line for a person, never a tensor's values.
         outputs: the returned tensors, flattened left to right, on the CPU and contiguous; [] unless OK.
         structure: what the wrapper really returned ("tensor", "tuple(2)", ...); filled for BAD_OUTPUT too.
-        launches: how many times a pypto jit entry ran to its end inside the wrapper.
+        launches: how many times a pypto jit entry ran to its end inside the wrapper; where the wrapper raised, how many times
+            one was begun.
         outputs_from_kernel: every output leaf's storage was an argument of one of those launches, and the
             host did not change its bytes after the last of them.
         mutated_inputs: positions of the inputs whose bytes changed.

@@ -19,10 +19,23 @@ KNOBS = (ZONE, SCALE, OFFSET, RANGE)
 RENAMED = {"zone": ZONE, "scale": SCALE, "offset": OFFSET, "integer_range": RANGE}
 """What the knobs were called before: a word that an operator's scalar may have."""
 
+DRAWN = "fresh_"
+"""Begins the id of a case that a verdict draws (`judge.fresh`), with the axis behind it."""
+
 JUDGED_BY = frozenset({"id", "level", "precision", "atol", "rtol", "policy", "twin", "power", "raises"})
 """Keys of a case that say how it is judged, not what its inputs are."""
 
 _RESERVED = JUDGED_BY | {"shape", "dtype", "dtype_mode", "seed", "cancellation_stress", "default", "cases", "test_cases"}
+
+
+def is_drawn_id(case_id: str | None, suite: Collection[str]) -> bool:
+    """Whether an id is that of a case that only a verdict draws.
+
+    Args:
+        case_id: the id; None is none.
+        suite: ids of the suite's own cases, which may begin alike.
+    """
+    return case_id is not None and case_id.startswith(DRAWN) and case_id not in suite
 
 
 def reserved(names: Iterable[str]) -> Iterator[Finding]:

@@ -137,6 +137,9 @@ def _show_not_shown(console: Console, report: Mapping[str, Any]) -> None:
 
 def _show_fresh(console: Console, report: Mapping[str, Any]) -> None:
     """Say which shapes only this verdict knew, and how to draw them again."""
+    for check in report["checks"]:
+        if seeds := ", ".join(map(str, check.get("left_draws", []))):
+            console.print(f"[dim]{escape(check['id'])} was judged on another draw: sums cancel with seed {seeds}.[/dim]")
     told = report.get("fresh_shapes")
     if told is None:
         return

@@ -16,7 +16,7 @@ from typing import Any
 
 from pypto_op.documents import axes, constraints, legal_sizes
 from pypto_op.documents import spec as spec_document
-from pypto_op.documents.knobs import OFFSET, RANGE, SCALE, ZONE
+from pypto_op.documents.knobs import DRAWN, OFFSET, RANGE, SCALE, ZONE
 from pypto_op.documents.spec import Spec
 from pypto_op.documents.steps import Steps, steps_of
 from pypto_op.errors import ContractError
@@ -25,9 +25,6 @@ from pypto_op.judge.inputs import FRESH, checks_precision
 from pypto_op.judge.variety import NO_KNOB
 from pypto_op.twins.natural import NATURAL
 from pypto_op.vocabulary import Level
-
-PREFIX = "fresh_"
-"""Of the ids of these cases, with the axis behind it."""
 
 MOST_ELEMENTS = 1 << 22
 """Elements that the largest tensor of such a case may have: 16 MiB in float32, a second in a simulator."""
@@ -76,15 +73,29 @@ def draw(contract: Contract, seed: int) -> Drawn:
             continue
         case = drawer.case(axis)
         if isinstance(case, str):
-            drawn.left_out[f"{PREFIX}{axis}"] = case
+            drawn.left_out[f"{DRAWN}{axis}"] = case
         else:
             drawn.cases.append(case)
     return drawn
 
 
-def is_fresh_id(case_id: str | None, contract: Contract) -> bool:
-    """Whether an id is that of a case that only a verdict draws."""
-    return bool(case_id and case_id.startswith(PREFIX)) and all(case["id"] != case_id for case in contract.cases)
+def drawn(case_id: str, contract: Contract, seed: int) -> tuple[Drawn, dict[str, Any]]:
+    """Return what a seed draws, and the one case of it that an id names.
+
+    Raises:
+        ContractError: the operator has no such axis, or nothing can be drawn for it, with the reason.
+    """
+    found = draw(contract, seed)
+    for case in found.cases:
+        if case["id"] == case_id:
+            return found, case
+    reason = found.left_out.get(case_id)
+    ids = ", ".join([*(case["id"] for case in found.cases), *found.left_out])
+    raise ContractError(
+        f"nothing can be drawn for {case_id}: {reason}" if reason else f"no dynamic axis has the case {case_id!r}",
+        file=contract.workspace.spec,
+        remedy=f"a verdict draws {ids}" if ids else "name a case of the suite",
+    )
 
 
 class _Drawer:
@@ -168,7 +179,7 @@ class _Drawer:
 
     def _made(self, template: Mapping[str, Any], axis: str, sizes: dict[str, int]) -> dict[str, Any]:
         case = {key: value for key, value in template.items() if key not in _NOT_TAKEN}
-        case |= {"id": f"{PREFIX}{axis}", "level": str(Level.L4), "shape": sizes, "seed": self._seed, FRESH: True}
+        case |= {"id": f"{DRAWN}{axis}", "level": str(Level.L4), "shape": sizes, "seed": self._seed, FRESH: True}
         if not case.get("policy") and not self._contract.policy_given and not self._contract.policy.needs_twins:
             case["policy"] = NATURAL.id
         return case

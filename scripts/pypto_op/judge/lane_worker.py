@@ -146,25 +146,30 @@ class LaneWorker:
             if not waiting:
                 break
             answered += self._trial(record, seed, waiting, seen, again=again and bool(answered))
-        self._redraw(record, seeds[-1], seen)
+        answered = self._redrawn(record, answered, seeds[-1], seen)
         record.seconds = time.monotonic() - started
         return record, answered
 
-    def _redraw(self, record: CaseRecord, seed: int, seen: set[str]) -> None:
-        """Try other draws in the place of the fresh one, where a mode failed on sums that happen to cancel (`redraw`)."""
+    def _redrawn(self, record: CaseRecord, answered: list[Answered], seed: int, seen: set[str]) -> list[Answered]:
+        """Try other draws in the place of the fresh one, where a mode failed on sums that happen to cancel (`redraw`).
+
+        Returns:
+            What was asked and answered, without the draws that were left: no further call is made on them.
+        """
         policy, left = self._plan.policy_for(record.case), seed
         for other in redraw.draws(seed):
             modes = [mode for mode, cell in record.modes.items() if redraw.may_be_redrawn(cell.trials, policy)]
             if not modes or self._plan.probe is not None:
-                return
+                break
             inputs = self._references.inputs(with_seed(record.case, left))
             if not redraw.cancels(self._references.golden, inputs, policy):
-                return
+                break
             for mode in modes:
                 record.modes[mode].trials.pop()
             record.left_draws.append(left)
-            self._trial(record, other, modes, seen, again=False)
+            answered = [one for one in answered if one.seed != left] + self._trial(record, other, modes, seen, again=False)
             left = other
+        return answered
 
     def _trial(self, record: CaseRecord, seed: int, modes: Sequence[Mode], seen: set[str], *, again: bool) -> list[Answered]:
         """Judge a case with one seed; return what was asked and answered, [] where nothing was."""

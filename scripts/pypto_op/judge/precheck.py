@@ -8,6 +8,7 @@ from typing import Any
 
 from pypto_op.documents import interfaces as interfaces_document
 from pypto_op.documents import suite as suite_document
+from pypto_op.documents.knobs import is_drawn_id
 from pypto_op.errors import ContractError
 from pypto_op.policy import get_policy
 from pypto_op.workspace import OpWorkspace, parse_phase
@@ -73,6 +74,6 @@ def check_request(
     path = suite or ws.suite
     if case is not None and path.is_file():
         ids = [row["id"] for row in suite_document.load(path).cases]
-        if case not in ids:
+        if case not in ids and not is_drawn_id(case, ids):
             shown = ", ".join(ids[:5]) + (", ..." if len(ids) > 5 else "")
             raise ContractError(f"no case matches the case {case!r}; it has {len(ids)}: {shown}", file=path)

@@ -13,6 +13,7 @@ from pypto_op.backends.reference import check_inputs_there
 from pypto_op.backends.registry import get_backend
 from pypto_op.documents import schema
 from pypto_op.documents import suite as suite_document
+from pypto_op.documents.knobs import is_drawn_id
 from pypto_op.errors import ContractError, InfraError, PyptoOpError
 from pypto_op.judge import extent, fresh, summary, variety
 from pypto_op.judge import report as reports
@@ -231,13 +232,11 @@ class _Verification:
         request = self.request
         if request.only is not None:
             return [request.only]
-        if fresh.is_fresh_id(request.case, contract):
-            self.fresh = fresh.draw(contract, seed)
-            chosen: list[Mapping[str, Any]] = [case for case in self.fresh.cases if case["id"] == request.case]
-            if chosen:
-                self.fresh_seed = seed
-                return chosen
-        chosen = contract.select(request.levels, request.case)
+        if request.case is not None and is_drawn_id(request.case, [case["id"] for case in contract.cases]):
+            self.fresh, only = fresh.drawn(request.case, contract, seed)
+            self.fresh_seed = seed
+            return [only]
+        chosen: list[Mapping[str, Any]] = contract.select(request.levels, request.case)
         if request.suite is None and request.inspect is None and len(chosen) == len(contract.cases):
             self.fresh, self.fresh_seed = fresh.draw(contract, seed), seed
             chosen = [*chosen, *self.fresh.cases]

@@ -147,7 +147,7 @@ def _rows(check: Mapping[str, Any]) -> list[dict[str, Any]]:
                 "level": check["level"],
                 "mode": mode,
                 "status": str(status),
-                "reason": detail.get("reason") or "",
+                "reason": detail.get("reason") or _left(check),
                 "max_abs": words.number(check.get("max_abs_diff")),
                 "max_rel": words.number(check.get("max_rel_diff")),
                 "violation": _violation(detail, leaves),
@@ -155,6 +155,12 @@ def _rows(check: Mapping[str, Any]) -> list[dict[str, Any]]:
             }
         )
     return rows
+
+
+def _left(check: Mapping[str, Any]) -> str:
+    """Say which fresh seeds were left for another, "" where none was."""
+    seeds = ", ".join(map(str, check.get("left_draws", [])))
+    return f"judged on another draw: the golden's sums cancel with seed {seeds}" if seeds else ""
 
 
 def _violation(detail: Mapping[str, Any], leaves: Sequence[Mapping[str, Any]]) -> str:

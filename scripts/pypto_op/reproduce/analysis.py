@@ -12,11 +12,12 @@ from typing import Any
 
 from pypto_op.backends.base import Limits
 from pypto_op.documents import schema
-from pypto_op.documents.knobs import SCALE
+from pypto_op.documents.knobs import SCALE, is_drawn_id
 from pypto_op.documents.reading import read_json, read_text
 from pypto_op.documents.writing import write_atomically
 from pypto_op.errors import ContractError
 from pypto_op.harness.material import FLOATS
+from pypto_op.judge import fresh
 from pypto_op.judge.contract import Contract, load_contract
 from pypto_op.judge.inputs import checks_precision
 from pypto_op.judge.subject import Subject, resolve
@@ -36,6 +37,7 @@ _SCRATCH = "reproduce"
 _NO_KNOB = (
     "the case has no number that could be made smaller: give it a knob for its magnitude (`draw_scale`) in eval/test_inputs.py"
 )
+_DRAWN = "the case was drawn by that verdict and stands in no suite: verify again, which draws another; keep atol and rtol"
 _NONE_MILD = "no smaller `draw_scale` and no wider gap makes natural rounding small: give the case other inputs"
 
 
@@ -78,17 +80,21 @@ def reproduce(ws: OpWorkspace, request: Request) -> dict[str, Any]:
     """
     contract = load_contract(ws)
     subject = resolve(ws, contract.total_modules, impl=request.impl, up_to=_phase(ws, request))
-    case = contract.select(None, request.case)[0]
+    drawn = is_drawn_id(request.case, [case["id"] for case in contract.cases])
     if contract.suite_source != "file":
         raise ContractError("there is no suite file to look the case up in", file=ws.suite, remedy="run `pypto-op harness new`")
-    if not checks_precision(case):
+    case = None if drawn else contract.select(None, request.case)[0]
+    if case is not None and not checks_precision(case):
         raise ContractError(f"case {request.case} compares no numbers", file=ws.suite, remedy="name one with precision: true")
-    kernel = kernel_drift(ws, subject, request.case, mode=request.mode, again=request.again)
+    kernel = kernel_drift(ws, subject, request.case, mode=request.mode, again=request.again, drawn=drawn)
+    case = case or fresh.drawn(request.case, contract, kernel.seed)[1]
     script = write_script(contract, subject, case, kernel.seed, contract.policy_for(case))
     drift = script.run([{}], request.limits)[0]
     judgement = judge_drift(kernel.reasons, kernel.failing, drift)
     result = _result(contract, kernel, script, drift, judgement)
-    if judgement.conclusion is Conclusion.KERNEL_INNOCENT:
+    if drawn and judgement.conclusion is Conclusion.KERNEL_INNOCENT:
+        result["next_step"] = _DRAWN
+    elif judgement.conclusion is Conclusion.KERNEL_INNOCENT:
         _propose(result, contract, subject, case, script, request, kernel)
     schema.check(result, "reproduction", file=ws.debug_dir / RESULT)
     write_atomically(ws.debug_dir / RESULT, json.dumps(result, indent=2, allow_nan=False) + "\n")

@@ -46,7 +46,7 @@ class KernelDrift:
 
 
 def kernel_drift(
-    ws: OpWorkspace, subject: Subject, case_id: str, *, mode: Mode | None = None, again: bool = False
+    ws: OpWorkspace, subject: Subject, case_id: str, *, mode: Mode | None = None, again: bool = False, drawn: bool = False
 ) -> KernelDrift:
     """Return how a case fails: from `eval/evaluation_report.json` when it is about these bytes, else by running it.
 
@@ -56,6 +56,7 @@ def kernel_drift(
         case_id: the case.
         mode: where; None: the first mode in which it fails, the device before the simulator.
         again: run it even if there is a report.
+        drawn: a verdict drew the case; it is run on the draw of the last report, where there is one.
 
     Raises:
         ContractError: the case passes, or it fails for another reason than its numbers.
@@ -67,12 +68,28 @@ def kernel_drift(
     if check is None:
         modes = (mode,) if mode is not None else (Mode.SIM, Mode.NPU)
         report = verify_operator(
-            ws, modes=modes, impl=subject.impl, up_to_module=subject.phase, case=case_id, report=ws.debug_dir / REPORT
+            ws,
+            modes=modes,
+            impl=subject.impl,
+            up_to_module=subject.phase,
+            case=case_id,
+            report=ws.debug_dir / REPORT,
+            seed=_drawn_with(ws) if drawn else None,
         )
         check = _check_of(report, case_id)
         if check is None:
             raise _not_run(report, case_id)
     return _failure(check, ws, mode, fresh)
+
+
+def _drawn_with(ws: OpWorkspace) -> int | None:
+    """Return the seed of the draws of the operator's last report; None where it has none."""
+    try:
+        told = evidence.read_report(ws.report).get("fresh_shapes")
+    except PyptoOpError:
+        return None
+    seed = told.get("seed") if isinstance(told, dict) else None
+    return seed if isinstance(seed, int) and seed >= 0 else None
 
 
 def _reported(ws: OpWorkspace, subject: Subject, case_id: str) -> Mapping[str, Any] | None:

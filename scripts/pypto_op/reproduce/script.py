@@ -15,6 +15,7 @@ from pypto_op.documents.writing import write_atomically
 from pypto_op.errors import ContractError, InfraError
 from pypto_op.judge.calling import positions, used_inputs
 from pypto_op.judge.contract import Contract
+from pypto_op.judge.inputs import FRESH, with_seed
 from pypto_op.judge.subject import Subject
 from pypto_op.policy import Policy
 from pypto_op.workspace import OpWorkspace
@@ -67,6 +68,7 @@ def write_script(contract: Contract, subject: Subject, case: Mapping[str, Any], 
         op=ws.name,
         case_id=str(case["id"]),
         seed=seed,
+        drawn=with_seed(case, seed) if case.get(FRESH) else None,
         script=f"custom/{ws.name}/_debug/{FILE}",
         golden_file=_relative(subject.golden, ws),
         golden=subject.golden_function,

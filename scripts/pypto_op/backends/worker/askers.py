@@ -5,26 +5,74 @@ Asked from an audit hook; frames of this package lie between the hook and the an
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 from collections.abc import Callable, Iterator
+from gc import disable as _collect_nothing
+from gc import enable as _collect_again
+from gc import isenabled as _collects
 from types import FrameType, FunctionType
+from typing import Any
 
 from pypto_op.backends.worker.trusted import is_installed, is_trusted
 
 _HERE = __file__.rpartition("/")[0] + "/"
 _HELPERS_TO_FRAMES = ("/inspect.py", "/traceback.py", "/types.py")
 _GIVES_FRAME = ("/logging/__init__.py", ("<lambda>", "currentframe"))
+_ancestors, _members = type.__dict__["__mro__"].__get__, type.__dict__["__dict__"].__get__
+"""What a metaclass cannot answer in the place of its class."""
 _IMPORTS = ("<frozen importlib", "<frozen zipimport")
 _PARSES = ("/ast.py",)
 
 
 class _Busy:
-    """Whether a hook is at work: what it asks for itself is nobody else's doing."""
+    """`with BUSY:` around what a hook does for itself, which is nobody else's doing and is not watched.
+
+    No code of a candidate may run meanwhile. So nothing is collected, since a collection calls `__del__` and the callbacks
+    of weak references, and a hook looks at plain values alone (`plain`).
+    """
 
     on = False
+    _collected = False
+
+    def __enter__(self) -> None:
+        self._collected = _collects()
+        _collect_nothing()
+        self.on = True
+
+    def __exit__(self, *_: object) -> None:
+        self.on = False
+        if self._collected:
+            _collect_again()
 
 
 BUSY = _Busy()
+_SOMETHING = object()
+
+
+def plain(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return the arguments of an event with nothing in them whose methods a candidate may have written.
+
+    A path is asked for its text here, while its code is still watched; an object of another kind becomes one that says nothing.
+    """
+    return tuple(
+        [_plain(item) for item in list(argument)] if type(argument) is list else _plain(argument) for argument in arguments
+    )
+
+
+def _plain(value: Any) -> Any:
+    kind = type(value)
+    if value is None or kind in (str, bytes, int, signal.Handlers):
+        return value
+    for base in (str, bytes):
+        if issubclass(kind, base):
+            return base.__getitem__(value, slice(None))  # of a subclass, a copy of the base
+    if issubclass(kind, int):
+        return int.__int__(value)
+    if kind in (bytearray, memoryview):
+        return bytes(value)
+    return _plain(os.fspath(value)) if hasattr(kind, "__fspath__") else _SOMETHING
 
 
 def asked_by_candidate(passed: Callable[[str], bool] | None = None) -> bool:
@@ -86,8 +134,8 @@ def by_own_loader() -> bool:
     """Whether the import machinery works for a loader with methods that are not trusted, which may show it anything."""
     for frame in _frames():
         if frame.f_code.co_filename.startswith(_IMPORTS):
-            kinds = type(frame.f_locals.get("self")).__mro__
-            methods = [value for kind in kinds for value in vars(kind).values() if isinstance(value, FunctionType)]
+            kinds = _ancestors(type(frame.f_locals.get("self")))
+            methods = [value for kind in kinds for value in _members(kind).values() if type(value) is FunctionType]
             if any(not is_trusted(method.__code__.co_filename) for method in methods):
                 return True
     return False
@@ -95,12 +143,9 @@ def by_own_loader() -> bool:
 
 def place_of_caller() -> tuple[str, int]:
     """Return file and line of the code that called the function which asks; no frame leaves this function."""
-    BUSY.on = True  # the question is ours, not the caller's
-    try:
+    with BUSY:  # the question is ours, not the caller's
         frame = sys._getframe(2)
         return frame.f_code.co_filename, frame.f_lineno
-    finally:
-        BUSY.on = False
 
 
 def _frames() -> Iterator[FrameType]:

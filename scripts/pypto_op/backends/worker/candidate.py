@@ -82,7 +82,8 @@ class Candidate:
             if failure.outcome is Outcome.FORBIDDEN:
                 return [], facts  # nothing here can be relied on any more, torch included
             leaves, outputs = [], []
-        facts |= {"structure": self._structure, "launches": self._recorder.launches, "call": self._earlier.count}
+        launches = self._recorder.launches if outputs else self._recorder.begun
+        facts |= {"structure": self._structure, "launches": launches, "call": self._earlier.count}
         pairs = zip(inputs, before, strict=True)
         facts["mutated_inputs"] = sorted({i for (i, tensor), old in pairs if digest(tensor) != old})
         if outputs:

@@ -83,12 +83,10 @@ class Closure:
         note = _NOTES.get(event)
         if note is None:
             return
-        askers.BUSY.on = True
-        try:
+        arguments = askers.plain(arguments)
+        with askers.BUSY:
             for path in note(arguments):
                 self._note(path)
-        finally:
-            askers.BUSY.on = False
         path = os.fsdecode(arguments[0]) if event == "open" and _is_path(arguments[0]) else ""
         if is_cache(path) and not is_trusted(path):
             raise PermissionError("byte code that stands beside its source is not loaded")

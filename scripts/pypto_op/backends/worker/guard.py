@@ -163,11 +163,9 @@ class Guard:
         check = _CHECKS.get(event)
         if check is None:
             return
-        askers.BUSY.on = True  # resolving a path raises audit events of its own
-        try:
-            offence = check(self._fence, arguments)
-        finally:
-            askers.BUSY.on = False
+        told = askers.plain(arguments)
+        with askers.BUSY:  # resolving a path raises audit events of its own
+            offence = check(self._fence, told)
         if offence:
             self._offences.append(offence)
             if event in back_doors.FORKS:

@@ -28,7 +28,7 @@ class LaunchRecorder:
         self._sentinel = sentinel
         self._told = Told()
         self._listens = self._launching = False
-        self.launches = 0
+        self.launches = self.begun = 0
         self.call = Call()
         self._inputs: dict[int, bytes] = {}
         self._contents: frozenset[bytes] = frozenset()
@@ -46,7 +46,7 @@ class LaunchRecorder:
 
     def begin(self, inputs: Sequence[torch.Tensor]) -> None:
         """Forget the last call but for its memory; `inputs` are the tensors that the wrapper is called with."""
-        self.launches = 0
+        self.launches = self.begun = 0
         self._inputs = {address(tensor): _digest(tensor) for tensor in inputs}
         self._contents = frozenset(content(tensor) for tensor in inputs)
         self._previous, self._storages, self._prefilled = self._storages, {}, set()
@@ -92,6 +92,7 @@ class LaunchRecorder:
             numbers = self.call.numbers
             numbers[f"{self.launches}.arguments"] = tuple(words_of([a for a in arguments if not isinstance(a, torch.Tensor)]))
             numbers[f"{self.launches}.shapes"] = tuple(words_of([list(tensor.shape) for tensor in tensors]))
+            self.begun += 1
             self._told.begin()
             self._launching = True
             try:
