@@ -115,8 +115,21 @@ INTERFACES = {
 
 
 def make_spec(shapes, dynamic=("T",), ranges=None, dtypes=("float32", "bfloat16")):
-    contents = ("rmsnorm", "1.0", tuple(dtypes), tuple(shapes), {}, tuple(dynamic), ranges or {}, (), {}, None)
-    return spec.Spec(*contents, get_policy())
+    return spec.Spec(
+        op_name="rmsnorm",
+        schema_version="1.0",
+        supported_dtypes=tuple(dtypes),
+        p0_shapes=tuple(shapes),
+        tolerance={},
+        dynamic_axes=tuple(dynamic),
+        axis_ranges=ranges or {},
+        shape_constraints=(),
+        input_ranges={},
+        fixed_inputs=(),
+        default_params={},
+        perf_target=None,
+        _policy=get_policy(),
+    )
 
 
 def derive(*args, **kwargs):

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.telling import told_lines
 
 from pypto_op.review.call_sites import extract_calls_from_source
 
@@ -89,7 +90,7 @@ def test_bad_input_is_one_line_and_its_exit_code(content: bytes | None, code: in
         path.write_bytes(content)
     done = run(LAUNCHERS[0], str(path))
     assert (done.returncode, done.stdout) == (code, "")
-    assert len(done.stderr.splitlines()) == 1
+    assert len(told_lines(done.stderr)) == 1
     assert str(path) in done.stderr
 
 

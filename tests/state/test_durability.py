@@ -12,6 +12,7 @@ from contextlib import suppress
 
 import pytest
 from tests.state.conftest import needs_a_person
+from tests.telling import told_lines
 
 from pypto_op.errors import ContractError, InfraError
 from pypto_op.state import audit, journal, service, store
@@ -341,7 +342,7 @@ def cli(*words, **kwargs):
         [sys.executable, "-m", "pypto_op.cli", "state", *map(str, words)], capture_output=True, text=True, **kwargs
     )
     assert "Traceback" not in done.stderr + done.stdout
-    assert done.stderr.count("\n") <= 1
+    assert len(told_lines(done.stderr)) <= 1
     return done
 
 
@@ -407,7 +408,8 @@ def test_wrong_calls_are_refused_in_one_line_and_change_nothing(planted, words):
     before = {path: path.read_bytes() for path in ws.root.iterdir() if path.is_file()}
     done = cli(words[0], "--op-dir", ws.root, *words[1:])
     assert done.returncode == 2 and done.stdout == "", done
-    assert done.stderr.startswith("pypto-op: ") and ";" in done.stderr
+    line = "".join(told_lines(done.stderr))
+    assert line.startswith("pypto-op: ") and ";" in line
     with_json = cli(words[0], "--op-dir", ws.root, "--json", *words[1:])
     answer = json.loads(with_json.stdout)
     assert with_json.returncode == 2 and answer["ok"] is False and answer["remedy"]

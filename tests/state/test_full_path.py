@@ -58,7 +58,7 @@ def test_without_evidence_the_judge_runs(clone):
     assert not ws.report.exists()
     done = transition(ws.root, "complete_phase", phase="M1")
     assert done["phase_status"] == "verified" and ws.report.exists()
-    assert evidence.pass_for_bytes(ws)["cases_total"] == 10
+    assert evidence.pass_for_bytes(ws)["cases_total"] == 10 + 1, "the written cases, and the shape that the verdict drew"
 
 
 def test_a_pass_is_recorded_under_its_attempt(clone):

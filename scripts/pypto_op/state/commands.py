@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 
@@ -45,6 +45,25 @@ _READERS = {
 _MIGRATE = {"migrate": "take over a state file of version 2.0"}
 
 
+class _Action(click.Command):
+    """An action of which a wrong option is told in one line, or as JSON, like everything else that is refused."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        given = list(args)
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as error:
+            _misspelt(ctx, str(self.name), error, given)
+
+
+def _misspelt(ctx: click.Context, action: str, error: click.UsageError, given: Sequence[str]) -> NoReturn:
+    refused = Refused(error.format_message().rstrip("."), remedy=f"see `{ctx.command_path} --help`")
+    if "--json" not in given:
+        raise refused
+    click.echo(json.dumps(_error(action, refused), ensure_ascii=False))
+    ctx.exit(int(refused.exit_code))
+
+
 class _Actions(click.Group):
     """One sub-command per action; each takes that action's own arguments, as workflow.json lists them."""
 
@@ -72,7 +91,13 @@ class _Actions(click.Group):
         if cmd_name in ("init", "adopt"):
             parameters.append(click.Option(["--require-token"], is_flag=True, help="Issue a token and ask for it from now on."))
         parameters.append(click.Option(["--json", "as_json"], is_flag=True, help="Print the result as JSON."))
-        return click.Command(cmd_name, params=parameters, callback=partial(_command, cmd_name), help=summary, short_help=summary)
+        return _Action(cmd_name, params=parameters, callback=partial(_command, cmd_name), help=summary, short_help=summary)
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            _misspelt(ctx, args[0], error, args)
 
 
 @click.group(cls=_Actions)
