@@ -177,7 +177,7 @@ def section(results: dict[str, Any]) -> list[str]:
     """Return the part of docs/strength.md that these results make."""
     if not results:
         return []
-    lines = [*_HEAD.splitlines(), *_overview(results), ""]
+    lines = [*_HEAD.splitlines(), "", *_overview(results), ""]
     wanted: list[tuple[str, Callable[[dict[str, Any]], bool]]] = [
         ("Right kernels that were not accepted", lambda row: row["kind"] != "wrong" and row["status"] != "PASS"),
         ("Wrong kernels that were not refused", lambda row: row["kind"] == "wrong" and row["status"] != "FAIL"),

@@ -186,8 +186,14 @@ def _known() -> dict[str, dict[str, Any]]:
 
 def _build(data: dict[str, Any]) -> Policy:
     _refuse_non_finite(data, "policy")
+    return _checked(json.dumps(data, sort_keys=True, separators=(",", ":"), allow_nan=False))
+
+
+@lru_cache(maxsize=256)
+def _checked(canonical: str) -> Policy:
+    """Return the policy of a canonical text; each case of a suite asks for one, and most ask for the same."""
+    data = json.loads(canonical)
     schema.check(data, "policy", prefix=["policy"])
-    canonical = json.dumps(data, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return Policy(data["name"], data["version"], canonical)
 
 

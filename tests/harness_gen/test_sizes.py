@@ -60,8 +60,8 @@ def test_examples_are_walked_in_the_steps_of_their_designs(name: str, tmp_path: 
         edges = {case["shape"][axis] for case in cases if case["level"] == "L3"}
         assert {1, step - 1, step, step + 1, 2 * step - 1, 2 * step + 1} <= edges
         for case in cases:
-            if "zone" in case or "cancellation_stress" in case:
-                least = step if "zone" in case else min(step, material.tiles[0])
+            if "draw_zone" in case or "cancellation_stress" in case:
+                least = step if "draw_zone" in case else min(step, material.tiles[0])
                 assert case["shape"][axis] > 3 * least and case["shape"][axis] % step, (case["id"], "three tiles and a rest")
     for axis in set(material.spec.dynamic_axes) - set(material.long):
         assert {1, 3, 7} <= {case["shape"][axis] for case in cases}
@@ -150,7 +150,7 @@ def test_an_axis_that_the_golden_reduces_over_is_walked(tmp_path: Path, how: str
 def test_sizes_are_rounded_and_no_level_runs_empty(tmp_path: Path, constraint: str, rule: Any) -> None:
     suite = built(operator(tmp_path, shape_constraints=[constraint]))
     assert all(rule(case["shape"]) for case in suite.cases)
-    assert {case["shape"]["S"] for case in suite.cases if "zone" in case} != {suite.cases[0]["shape"]["S"]}
+    assert {case["shape"]["S"] for case in suite.cases if "draw_zone" in case} != {suite.cases[0]["shape"]["S"]}
     for level in ("L3", "L4", "L5"):
         assert len({tuple(case["shape"].values()) for case in suite.select([level])}) >= 3, level
 

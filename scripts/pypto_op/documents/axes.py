@@ -1,6 +1,7 @@
 """Which axes kernels tile ("long"), and which are batches: heads, groups and whatever is walked one by one.
 
 Asked in this order: DESIGN.md's loops, the golden's reductions, the contract (rank and position), the sizes of the P0 shapes.
+A list (`listed`) is long too, in steps of 1: a kernel walks the pages of a block table one by one.
 """
 
 from __future__ import annotations
@@ -10,6 +11,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pypto_op.documents import shape_expr
 from pypto_op.documents.interfaces import Interfaces, Port
 from pypto_op.documents.steps import Steps
+
+INDICES = ("int32", "int64", "int")
+"""Dtypes that indices and lengths come in; int8 and uint8 are codes, which take every value."""
 
 _FEW = 16
 """An axis that no P0 shape makes longer may be heads or groups where it stands between others."""
@@ -63,6 +67,24 @@ def _is_long(
     others = [symbol for port in ports if len(port.shape) == rank for symbol in _middle(port) if symbol != axis]
     rival = max((shape.get(symbol, 0) for shape in sizes for symbol in others), default=0)
     return not others or longest > _FEW or longest >= rival
+
+
+def listed(interfaces: Interfaces, axis: str) -> bool:
+    """Whether only tensors of whole numbers have an axis, as a block table has its blocks: each of them is a step of its own."""
+    outputs = [port for module in interfaces.modules for port in module.outputs]
+    having = [port for port in (*interfaces.primary_inputs, *outputs) if port.shape and axis in symbols_of(port)]
+    return bool(having) and all(port.dtype in INDICES and len(port.shape) > 1 for port in having)
+
+
+def pools(interfaces: Interfaces, limits: Iterable[str]) -> list[str]:
+    """Return the axes that indices point into, such as the pages of a cache: no kernel walks them in order.
+
+    Args:
+        interfaces: the contract.
+        limits: of each tensor of whole numbers, the first value that is too large, as a shape expression.
+    """
+    data = {symbol for port in interfaces.primary_inputs if port.dtype not in INDICES for symbol in symbols_of(port)}
+    return [limit for limit in dict.fromkeys(limits) if limit in data]
 
 
 def symbols_of(port: Port) -> frozenset[str]:

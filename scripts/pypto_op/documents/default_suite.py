@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 from pypto_op.documents import shape_expr
@@ -61,8 +62,14 @@ def derive(spec: Spec, interfaces: Interfaces) -> Suite:
     return Suite(spec.op_name, interfaces.total_modules, tuple(maker.cases), "derived")
 
 
-def solve(shape: P0Shape, interfaces: Interfaces, place: str) -> Sizes:
-    """Return symbol -> size for a P0 shape in any of its three forms.
+def solve(shape: P0Shape, interfaces: Interfaces, place: str, file: Path | None = None) -> Sizes:
+    """Return symbol -> size for a P0 shape in any of its three forms; of a scalar in shapes where the P0 shape names it.
+
+    Args:
+        shape: of SPEC.md.
+        interfaces: the contract, with the defaults of its scalars.
+        place: of the shape in its file, for messages.
+        file: SPEC.md.
 
     Raises:
         ContractError: a symbol stays unknown, or the shape contradicts the interfaces.
@@ -85,11 +92,21 @@ def solve(shape: P0Shape, interfaces: Interfaces, place: str) -> Sizes:
             )
         for expression, size in zip(ports[name].shape, dimensions, strict=True):
             _unify(expression, size, sizes, place)
+    sizes = {**interfaces.scalars, **sizes}
+    unknown = [name for name in interfaces.scalars_in_shapes if name not in sizes]
+    if unknown:
+        raise ContractError(
+            f"gives no value for {', '.join(unknown)}, a scalar that the contract's shapes are made of",
+            file=file,
+            where=place,
+            remedy=f"write default_params: {{{unknown[0]}: ...}} into SPEC.md's front matter",
+        )
     missing = [symbol for symbol in interfaces.symbols if symbol not in sizes]
     if missing:
         raise ContractError(f"gives no size for {', '.join(missing)}", where=place, remedy="add the symbol")
     interfaces.resolve_shapes(sizes)
-    return {symbol: sizes[symbol] for symbol in interfaces.symbols}
+    said = [name for name in interfaces.scalars_in_shapes if name in shape]
+    return {symbol: sizes[symbol] for symbol in dict.fromkeys([*interfaces.symbols, *said])}
 
 
 def _unify(expression: str, size: int, sizes: Sizes, place: str) -> None:

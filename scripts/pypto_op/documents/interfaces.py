@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +95,7 @@ class Interfaces:
         modules: M1..MN.
         final_outputs: in the order of the golden's results.
         composition: how to verify the composition, or None.
+        scalars: default of each scalar that stands in a shape (`k` of an output [T, k]), where one is known.
     """
 
     op: str
@@ -102,6 +103,7 @@ class Interfaces:
     modules: tuple[Module, ...]
     final_outputs: tuple[Port, ...]
     composition: Composition | None
+    scalars: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def total_modules(self) -> int:
@@ -152,8 +154,29 @@ class Interfaces:
         Raises:
             ContractError: a symbol has no size, or a dimension comes out negative or absurd.
         """
-        ports = list(self.primary_inputs) + [port for module in self.modules for port in module.outputs]
-        return {(port.source, port.name): port.sizes(sizes) for port in ports}
+        known = {**self.scalars, **sizes}
+        return {(port.source, port.name): port.sizes(known) for port in self._ports()}
+
+    def sizes_of(self, case: Mapping[str, Any]) -> dict[str, int]:
+        """Return what the symbols of all shapes stand for in a suite case: its `shape`, its scalars, their defaults."""
+        sizes = {symbol: size for symbol, size in case["shape"].items() if isinstance(size, int)}
+        own = {name: case[name] for name in self.scalars_in_shapes if type(case.get(name)) is int}
+        return {**self.scalars, **sizes, **own}
+
+    @property
+    def scalars_in_shapes(self) -> tuple[str, ...]:
+        """The scalar inputs whose values shapes are made of."""
+        used = {symbol for port in self._ports() for part in port.shape for symbol in shape_expr.parse(part).symbols}
+        return tuple(port.name for port in self.primary_inputs if not port.shape and port.name in used)
+
+    def with_scalars(self, defaults: Mapping[str, object]) -> Interfaces:
+        """Return the contract with further defaults of the scalars that stand in shapes; others are passed over."""
+        given = ((name, defaults.get(name)) for name in self.scalars_in_shapes)
+        whole = {name: value for name, value in given if isinstance(value, int) and not isinstance(value, bool)}
+        return replace(self, scalars={**self.scalars, **whole})
+
+    def _ports(self) -> list[Port]:
+        return [*self.primary_inputs, *(port for module in self.modules for port in module.outputs)]
 
 
 def load(path: Path | str) -> Interfaces:
@@ -232,13 +255,14 @@ def build(data: Mapping[str, Any]) -> Interfaces:
         made.update({(source, port.name): port for port in outputs})
         modules.append(_module(item, inputs, outputs))
     composition = data.get("composition_verification")
-    return Interfaces(
+    made_of = Interfaces(
         op=data["op"],
         primary_inputs=primary,
         modules=tuple(modules),
         final_outputs=tuple(made[final["source"], final["name"]] for final in data["final_outputs"]),
         composition=None if composition is None else _composition(composition),
     )
+    return made_of.with_scalars({item["name"]: item.get("default") for item in data["primary_inputs"]})
 
 
 def _port(item: Mapping[str, Any], source: str) -> Port:

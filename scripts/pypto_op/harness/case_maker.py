@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
 from pypto_op.documents import constraints
 from pypto_op.documents.default_suite import free_names
+from pypto_op.documents.knobs import ZONE
 from pypto_op.documents.suite import LEAST_PER_LEVEL
 from pypto_op.harness import sizes as walked
 from pypto_op.harness.material import FLOATS, Material, Sizes
@@ -97,6 +98,25 @@ class Maker:
         self.cases.append(self._case(level, word, sizes, dtype, seed, knobs))
         return True
 
+    def in_other_dtypes(self, case: Case) -> Iterator[Case]:
+        """Yield a case of a zone in each dtype that it is not there in: what says nothing in one may say something in another."""
+        own = case["dtype"]["default"]
+        if ZONE not in case:
+            return
+        there = [self._zone_of(other) for other in self.cases]
+        for dtype in self.material.spec.supported_dtypes:
+            other = {**case, "id": case["id"].replace(f"_{own}", f"_{dtype}"), "dtype": {"default": dtype}}
+            if self._zone_of(other) not in there:
+                yield {**other, **self._tolerance(dtype)}
+
+    @staticmethod
+    def _zone_of(case: Case) -> tuple[str, str]:
+        return repr(case.get(ZONE)), case["dtype"]["default"]
+
+    def _tolerance(self, dtype: str) -> Knobs:
+        tolerance = self.material.spec.tolerance_for(dtype) if dtype in FLOATS else None
+        return {} if tolerance is None else dict(zip(("atol", "rtol"), tolerance, strict=True))
+
     def complete(self) -> None:
         """Bring each level to two cases by further seeds: an operator of fixed shape has no other sizes."""
         for level in Level:
@@ -130,8 +150,4 @@ class Maker:
             "dtype": {"default": dtype},
             "precision": level is not Level.L1,
         }
-        if dtype in FLOATS:
-            tolerance = self.material.spec.tolerance_for(dtype)
-            if tolerance is not None:
-                case["atol"], case["rtol"] = tolerance
-        return {**case, "seed": seed, **knobs}
+        return {**case, **self._tolerance(dtype), "seed": seed, **knobs}

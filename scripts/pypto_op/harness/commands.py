@@ -41,7 +41,7 @@ def harness_new(op_dir: Path, force: bool, no_rehearsal: bool, as_json: bool) ->
     from pypto_op.judge.precheck import need
 
     ws = OpWorkspace.at(op_dir)
-    need(ws.spec, ws.interfaces, ws.golden)
+    need(ws.spec, ws.golden)  # of the contract `gather` knows the remedy
     from pypto_op.harness.evaluation import new_harness
 
     made = new_harness(ws, force=force, try_cases=not no_rehearsal, progress=_tell_rehearsal)

@@ -6,9 +6,10 @@ import math
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pypto_op.documents import knobs, ranges
+from pypto_op.documents import knobs, ranges, shape_expr
 from pypto_op.documents import spec as spec_document
 from pypto_op.documents import suite as suite_document
+from pypto_op.documents.axes import INDICES
 from pypto_op.documents.ranges import Range
 from pypto_op.documents.reading import read_text
 from pypto_op.harness import suite as suite_cases
@@ -23,9 +24,6 @@ from pypto_op.state.hashing import sha256_bytes
 from pypto_op.stress.author import KEY, patterns_source
 from pypto_op.stress.sites import normalised
 from pypto_op.workspace import OpWorkspace
-
-_INDICES = ("int32", "int64", "int")
-"""Dtypes that indices and lengths come in; int8 and uint8 are codes, which take every value."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +71,7 @@ def new_harness(ws: OpWorkspace, *, force: bool = False, try_cases: bool = True,
         InfraError: a file cannot be written, or the reference process cannot run.
     """
     material = gather(ws)
-    unlimited = [port.name for port in material.tensors if port.name in material.unlimited and port.dtype in _INDICES]
+    unlimited = [port.name for port in material.tensors if port.name in material.unlimited and port.dtype in INDICES]
     if try_cases and unlimited:
         indices = index_limits(material, unlimited)
         material = replace(material, ranges={**material.ranges, **indices})
@@ -81,10 +79,10 @@ def new_harness(ws: OpWorkspace, *, force: bool = False, try_cases: bool = True,
     outcomes = write([(ws.test_inputs, inputs_text(material)), (ws.runner, runner_text())], force=force)
     rehearsed = Rehearsed([], {})
     if force or not ws.suite.exists() or is_untouched(read_text(ws.suite)):
-        sizes: dict[str, str] = {}
-        cases = suite_cases.cases(material, sizes)
+        maker = suite_cases.filled(material)
+        sizes, cases = maker.dropped, suite_cases.in_order(maker)
         if try_cases:
-            rehearsed = rehearse(ws, cases, material.spec.policy(), progress, material.scalars)
+            rehearsed = rehearse(ws, cases, material.spec.policy(), progress, material.scalars, maker.in_other_dtypes)
             rehearsed = replace(rehearsed, dropped={**sizes, **rehearsed.dropped})
             cases = rehearsed.cases
         else:  # without a search the former would be ordinary cases, and the golden may refuse the latter
@@ -115,6 +113,7 @@ def inputs_text(material: Material) -> str:
         "ranges": [(name, *_python(kept)) for name, kept in _bounded(material).items()],
         "fixed": [port.name for port in tensors if port.name in material.spec.fixed_inputs],
         "integers": [(name, *ranges) for name, ranges in material.ranges.items()],
+        "pages": _mapping(_pages(material)),
     }
     return stamped_python(render("test_inputs.py.j2", context))
 
@@ -137,6 +136,16 @@ def _bounded(material: Material) -> dict[str, Range]:
     """Return the range of each floating tensor that SPEC.md bounds by numbers."""
     found = {name: ranges.of(material.spec.shape_constraints, name) for name in material.floating}
     return {name: kept for name, kept in found.items() if kept != Range()}
+
+
+def _pages(material: Material) -> dict[str, str]:
+    """Return the page of each length: the fixed axis that its largest value is a multiple of (`lengths <= NB * PAGE`)."""
+    found = {}
+    for port in material.tensors:
+        if port.name in material.ranges and port.dtype in INDICES and "*" in (high := material.ranges[port.name][1]):
+            fixed = sorted(shape_expr.parse(high).symbols - set(material.spec.dynamic_axes))
+            found.update({port.name: fixed[0]} if fixed else {})
+    return found
 
 
 def _python(kept: Range) -> tuple[str, str, bool, bool]:

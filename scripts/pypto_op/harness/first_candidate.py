@@ -6,20 +6,19 @@ seed that nobody knew. The same judge says what the case can tell apart (`power`
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
 from pypto_op.backends.answers import Answers
 from pypto_op.backends.base import RunResult
 from pypto_op.backends.reference import ReferenceSession
-from pypto_op.errors import ContractError
 from pypto_op.harness.power import Power, power
 from pypto_op.judge.barrier import Barrier
 from pypto_op.judge.contract import policy_of_case
 from pypto_op.judge.expectation import Expectation, Reference
 from pypto_op.judge.golden_candidate import Refusal, judged, refusal
-from pypto_op.judge.inputs import DEFAULT_SEED, checks_precision, with_seed
+from pypto_op.judge.inputs import checks_precision
 from pypto_op.judge.records import TrialVerdict
 from pypto_op.judge.references import answered
 from pypto_op.policy import Policy
@@ -33,8 +32,6 @@ if TYPE_CHECKING:
 
     from pypto_op.backends.base import Value
 
-_FURTHER_SEEDS = 2
-_STRIDE = 1_000_003
 _WAYS: Sequence[Mapping[str, Any]] = ({"float64": True}, *({"twin": name} for name in TWINS if name != GOLDEN))
 """Every way in which a case may ask the golden: in one message."""
 
@@ -58,32 +55,17 @@ class FirstCandidate:
         return self.answers.ask(inputs, **how)
 
     def natural_share(self, case: Mapping[str, Any], inputs: Sequence[Value], native: RunResult) -> float:
-        """Return how much of a case's tolerance honest rounding takes, the worst of several seeds.
+        """Return how much of a case's tolerance honest rounding takes.
 
         Args:
             case: of the suite.
-            inputs: of its own seed.
+            inputs: of its own seed, or of another.
             native: what the golden answers on them.
         """
-        policy = policy_of_case(self.policy, case)
         if not checks_precision(case):
             return 0.0
         self.answers.prepare(inputs, _WAYS)
-        draws = [(inputs, native), *self.further(case)]
-        return max(natural_share(lambda **how: self.golden(given, **how), answer, policy) for given, answer in draws)  # noqa: B023
-
-    def further(self, case: Mapping[str, Any]) -> Iterator[tuple[Sequence[Value], RunResult]]:
-        """Yield the inputs of further seeds and what the golden answers on them; none where it does not."""
-        own = int(case.get("seed", DEFAULT_SEED))
-        for further in range(1, _FURTHER_SEEDS + 1):
-            try:
-                inputs = [value for _, value in self.session.make_inputs(with_seed(case, own + further * _STRIDE))]
-            except ContractError:
-                continue  # what the case's own seed shows decides; `--self-test` asks another seed too
-            self.answers.prepare(inputs, [{}, *_WAYS])
-            answer = self.golden(inputs)
-            if answer.outcome is Outcome.OK:
-                yield inputs, answer
+        return natural_share(lambda **how: self.golden(inputs, **how), native, policy_of_case(self.policy, case))
 
 
 class Draw:
@@ -103,14 +85,7 @@ class Draw:
         self._expectation = Expectation(names, [], self._policy, precision=True)
 
     def refusal(self) -> Refusal | None:
-        """Return which honest order of the golden the case refuses, on its own seed or on another; None where it takes each."""
-        found = self._refusal()
-        for inputs, native in self._first.further(self._case) if found is None else ():
-            named = dict(zip(self._inputs, inputs, strict=True))
-            found = found or Draw(self._first, self._case, named, native)._refusal()
-        return found
-
-    def _refusal(self) -> Refusal | None:
+        """Return which honest order of the golden the case refuses on these inputs; None where it takes each."""
         return refusal(lambda name: self._run(twin=name), self._reference, self._expectation, self._first.barrier)
 
     def power(self) -> Power:

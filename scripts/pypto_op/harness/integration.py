@@ -46,7 +46,8 @@ def cleanup(ws: OpWorkspace, *, force: bool = False) -> Cleaned:
             not hold the verified functions or the wrapper.
         InfraError: a file cannot be written.
     """
-    interfaces, spec = interfaces_document.load(ws.interfaces), spec_document.load(ws.spec)
+    spec = spec_document.load(ws.spec)
+    interfaces = interfaces_document.load(ws.interfaces).with_scalars(spec.default_params)
     n = interfaces.total_modules
     if n == 1:
         raise ContractError("has one module: its impl is the integrated one", file=ws.interfaces, remedy="leave cleanup out")

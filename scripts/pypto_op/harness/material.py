@@ -29,6 +29,9 @@ _DEFAULT_TILES = (16, 64)
 _LARGEST_TILE = 512
 _NO_STEPS = Steps({}, (), nested=False)
 _MINUS_INF = re.compile(r"(?<!\w)-inf\b")
+_OUTSIDE = re.compile(r"\b(outside|undefined|illegal|excluded|never (occur|appear)s?|raises?)\b")
+"""A sentence that speaks of a value, and says that no caller may give it."""
+
 _SCALAR_OF = {"bool": False, "float32": 1.0, "float16": 1.0, "bfloat16": 1.0}
 
 Sizes = dict[str, int]
@@ -70,13 +73,26 @@ class Material:
 
     @cached_property
     def long(self) -> list[str]:
-        """The dynamic axes that kernels tile; the others are batches or heads."""
+        """The dynamic axes that kernels tile; the others are batches or heads, or pools."""
         symbols = self.interfaces.symbols
         dynamic = [axis for axis in self.spec.dynamic_axes if axis in symbols]
-        return axes.long_axes(self.interfaces, dynamic, steps=self.steps, reduced=self.reduced, sizes=self.p0_sizes())
+        long = axes.long_axes(self.interfaces, dynamic, steps=self.steps, reduced=self.reduced, sizes=self.p0_sizes())
+        return [axis for axis in long if axis not in self.pools]
+
+    @cached_property
+    def pools(self) -> list[str]:
+        """The dynamic axes that indices point into, of which DESIGN.md names no step."""
+        found = axes.pools(self.interfaces, (high for _, high in self.ranges.values()))
+        return [axis for axis in found if axis in self.spec.dynamic_axes and axis not in self.steps.of]
+
+    def is_list(self, axis: str) -> bool:
+        """Whether only whole numbers have an axis (`axes.listed`), and DESIGN.md names no step of it."""
+        return axis not in self.steps.of and axes.listed(self.interfaces, axis)
 
     def steps_along(self, axis: str) -> tuple[int, ...]:
-        """Return the steps in which kernels walk an axis: the design's for it, else every tile that is known."""
+        """Return the steps in which kernels walk an axis: the design's for it, else 1 for a list, else every known tile."""
+        if self.is_list(axis):
+            return (1,)
         return tuple(step for step in self.steps.of.get(axis, ()) if step > 1) or self.tiles
 
     @property
@@ -92,7 +108,8 @@ class Material:
     def p0_sizes(self) -> list[Sizes]:
         """Return symbol -> size of each P0 shape."""
         shapes = self.spec.p0_shapes
-        return [default_suite.solve(shape, self.interfaces, f"p0_shapes[{n}]") for n, shape in enumerate(shapes)]
+        solve, file = default_suite.solve, self.ws.spec
+        return [solve(shape, self.interfaces, f"p0_shapes[{n}]", file) for n, shape in enumerate(shapes)]
 
     def fitted(self, sizes: Mapping[str, int], wanted: Mapping[str, int], *, up: bool = False) -> Sizes:
         """Return sizes with some axes as near to what is wanted as SPEC.md allows; as they were where it allows no other.
@@ -147,8 +164,9 @@ def gather(ws: OpWorkspace) -> Material:
     """
     if ws.spec.is_file() and not ws.interfaces.is_file():
         raise ContractError("no such file", file=ws.interfaces, remedy=f"run `pypto-op interfaces new {ws.root}`")
-    spec, interfaces = spec_document.load(ws.spec), interfaces_document.load(ws.interfaces)
-    text = read_text(ws.spec).lower()
+    spec = spec_document.load(ws.spec)
+    interfaces = interfaces_document.load(ws.interfaces).with_scalars(spec.default_params)
+    sentences = re.split(r"[.;](?=\s|$)|\n(?=\s*[-#|\n])", read_text(ws.spec).lower())
     for file, name in ((ws.spec, spec.op_name), (ws.interfaces, interfaces.op)):
         if name != ws.name:
             raise ContractError(f"is about the operator {name!r}", file=file, remedy=f"write {ws.name}")
@@ -170,8 +188,8 @@ def gather(ws: OpWorkspace) -> Material:
         scalars=scalar_defaults(ws, spec, interfaces),
         ranges={name: _range(*told) for name, told in said.items()},
         unlimited=tuple(name for name, (_, _, high) in said.items() if not high),
-        says_nan="nan" in text.replace("nan-", "nan "),
-        says_minus_inf=any(_MINUS_INF.search(part) and "not " not in part for part in re.split(r"[.;\n]", text)),
+        says_nan=any("nan" in part and not _OUTSIDE.search(part) for part in sentences),
+        says_minus_inf=any(_MINUS_INF.search(part) and not _OUTSIDE.search(part) and "not " not in part for part in sentences),
     )
 
 

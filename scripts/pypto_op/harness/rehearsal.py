@@ -8,7 +8,8 @@ whose tolerance is too tight for honest rounding (`twins.natural`) is judged by 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,6 @@ from pypto_op.errors import ContractError
 from pypto_op.harness.first_candidate import Draw, FirstCandidate
 from pypto_op.harness.indices import same
 from pypto_op.harness.values import WORST_SUM, varied_integer
-from pypto_op.judge.barrier import Barrier
 from pypto_op.judge.inputs import DEFAULT_SEED, checks_precision, tensors_in, with_seed
 from pypto_op.judge.raises import faulty
 from pypto_op.policy import Policy
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from pypto_op.backends.base import RunResult, Value
 
 _SECONDS = 60.0
+"""For one call of the golden on a machine with nothing else to do; a crowded one gets more (`_seconds`)."""
+_MOST_CROWDED = 10.0
 _SCALES = (1.0, 1e-1, 1e-2, 3e-3)
 """What the `draw_scale` of a case is multiplied with until the golden stays finite."""
 _FURTHER_SEEDS, _STRIDE = 2, 1_000_033
@@ -71,6 +73,7 @@ def rehearse(
     policy: Policy,
     progress: Progress | None = None,
     scalars: Mapping[str, Any] | None = None,
+    instead: Callable[[Case], Iterable[Case]] = lambda _: (),
 ) -> Rehearsed:
     """Run the golden on every case.
 
@@ -80,6 +83,7 @@ def rehearse(
         policy: the operator's tolerance.
         progress: called before each case.
         scalars: defaults; of the cases with another whole number, the first `_VALUES` that change the golden's answer are kept.
+        instead: gives the cases that may stand in the place of one that says nothing; the first that says something does.
 
     Raises:
         ContractError: `eval/test_inputs.py` or the golden does not work at all: no case is left.
@@ -88,7 +92,7 @@ def rehearse(
     kept: list[Case] = []
     dropped: dict[str, str] = {}
     natural: dict[str, float] = {}
-    with ReferenceSession(ws, limits=Limits(case_seconds=_SECONDS)) as session:
+    with ReferenceSession(ws, limits=Limits(case_seconds=_seconds())) as session:
         first = FirstCandidate(session, ws, policy)
         for done, case in enumerate(cases):
             if progress is not None:
@@ -96,19 +100,15 @@ def rehearse(
             varied = varied_integer(case, scalars or {})
             if varied and sum(varied_integer(other, scalars or {}) == varied for other in kept) >= _VALUES:
                 continue
-            tried = _stressed(session, ws, case) if KEY in case else _tried(session, ws, case)
-            if isinstance(tried, _Tried) and varied and _is_idle(session, ws, tried, varied):
-                tried = f"the golden does not mind another {varied}"
-            if isinstance(tried, str):
-                dropped[case["id"]] = tried
-            elif not _same_stress(tried.case, kept):
-                fit = _fitted(first, tried)
-                if isinstance(fit, str):
-                    dropped[case["id"]] = fit
-                    continue
+            fit = _rehearsed(first, case, varied, kept)
+            if isinstance(fit, str):
+                dropped[case["id"]] = fit
+                others = (_rehearsed(first, other, varied, kept) for other in instead(case))
+                fit = next((other for other in others if isinstance(other, _Fit)), None)
+            if isinstance(fit, _Fit):
                 kept.append(fit.case)
                 if fit.natural is not None:
-                    natural[case["id"]] = fit.natural
+                    natural[fit.case["id"]] = fit.natural
     if not kept:
         name, why = next(iter(dropped.items()))
         raise ContractError(f"no case works; {name}: {why}", file=ws.golden, remedy="mend the golden or the inputs")
@@ -124,7 +124,7 @@ def drawable(ws: OpWorkspace, refused: Sequence[Case]) -> tuple[list[Case], dict
     """
     kept: list[Case] = []
     dropped: dict[str, str] = {}
-    with ReferenceSession(ws, limits=Limits(case_seconds=_SECONDS)) as session:
+    with ReferenceSession(ws, limits=Limits(case_seconds=_seconds())) as session:
         for told in refused:
             try:
                 faulty(session.make_inputs({**told, "level": "L3"}), told)
@@ -144,9 +144,9 @@ class _Tried:
     native: RunResult
 
 
-def _is_idle(session: ReferenceSession, ws: OpWorkspace, tried: _Tried, scalar: str) -> bool:
+def _is_idle(first: FirstCandidate, tried: _Tried, scalar: str) -> bool:
     """Whether the golden answers the same with the scalar's default."""
-    usual = _answered(session, ws, {key: value for key, value in tried.case.items() if key != scalar})
+    usual = _answered(first, {key: value for key, value in tried.case.items() if key != scalar})
     return isinstance(usual, _Tried) and same(usual.native.outputs, tried.native.outputs)
 
 
@@ -158,39 +158,48 @@ class _Fit:
     natural: float | None = None
 
 
+def _rehearsed(first: FirstCandidate, case: Case, varied: str, kept: Sequence[Case]) -> _Fit | str | None:
+    """Return what a case becomes, why it says nothing, or None where another says the same."""
+    tried = _stressed(first, case) if KEY in case else _tried(first, case)
+    if isinstance(tried, str):
+        return tried
+    if varied and _is_idle(first, tried, varied):
+        return f"the golden does not mind another {varied}"
+    return None if _same_stress(tried.case, kept) else _fitted(first, tried)
+
+
 def _fitted(first: FirstCandidate, tried: _Tried) -> _Fit | str:
     """Return the case under the policy that fits it, or why there is none."""
     if not checks_precision(tried.case):
         return _Fit(tried.case)
-    share = first.natural_share(tried.case, list(tried.inputs.values()), tried.native)
-    if math.isinf(share):
-        return "other orders of summation are not finite at the same places"
-    draw = Draw(first, tried.case, tried.inputs, tried.native)
-    refusal = draw.refusal()
-    for further in _further(first, tried.case) if refusal is None else ():
+    draws = [tried]
+    for further in _further(first, tried.case):
         if isinstance(further, str):
             return further
-        refusal = Draw(first, further.case, further.inputs, further.native).refusal()
-        if refusal is not None:
-            break
+        draws.append(further)
+    share = max(first.natural_share(each.case, list(each.inputs.values()), each.native) for each in draws)
+    if math.isinf(share):
+        return "other orders of summation are not finite at the same places"
+    judged = [Draw(first, each.case, each.inputs, each.native) for each in draws]
+    refusal = next((found for draw in judged if (found := draw.refusal()) is not None), None)
     if refusal is not None and refusal.of_whole_numbers:
         return refusal.sentence
     if refusal is None and share <= MOST:
-        power = draw.power()
+        power = judged[0].power()
         if not power.blind:
             return _Fit({**tried.case, POWER: _short(power.margin)})
     natural = _by_nature(tried.case)
     power = Draw(first, natural, tried.inputs, tried.native).power()
     if power.blind:
         return f"it cannot tell {', '.join(power.blind[:3])}"
-    return _Fit({**natural, POWER: _short(power.margin)}, share)
+    return _Fit({**natural, POWER: _short(power.margin)}, share if refusal is None else max(share, 1.0))
 
 
 def _further(first: FirstCandidate, case: Case) -> Iterator[_Tried | str]:
     """Yield the case on other seeds, or why it says nothing there: the judge draws a seed that nobody has tried."""
     own = int(case.get("seed", DEFAULT_SEED))
     for number in range(1, _FURTHER_SEEDS + 1):
-        found = _answered(first.session, first.ws, with_seed(case, own + number * _STRIDE))
+        found = _answered(first, with_seed(case, own + number * _STRIDE))
         yield f"with another seed, {found}" if isinstance(found, str) else found
 
 
@@ -206,17 +215,17 @@ def _by_nature(case: Case) -> Case:
     return {**{key: value for key, value in case.items() if key not in ("atol", "rtol")}, "policy": NATURAL.id}
 
 
-def _stressed(session: ReferenceSession, ws: OpWorkspace, case: Case) -> _Tried | str:
+def _stressed(first: FirstCandidate, case: Case) -> _Tried | str:
     """Search for inputs on which the case's expression cancels; without such the case would be an ordinary one."""
     stress = case[KEY]
     expression = None if stress["expression"] == WORST_SUM else stress["expression"]
     try:
-        found = stress_case(ws, session, case, expression=expression, target=stress["target"])
+        found = stress_case(first.ws, first.session, case, expression=expression, target=stress["target"])
     except ContractError as error:
         return error.problem
     if found is None:
         return f"no inputs were found on which {expression or 'any sum'} cancels"
-    return _tried(session, ws, found.case)
+    return _tried(first, found.case)
 
 
 def _same_stress(case: Case, others: Sequence[Case]) -> bool:
@@ -225,12 +234,12 @@ def _same_stress(case: Case, others: Sequence[Case]) -> bool:
     return KEY in case and any(all(case[KEY][k] == other[KEY][k] for k in same_keys) for other in others if KEY in other)
 
 
-def _tried(session: ReferenceSession, ws: OpWorkspace, case: Case) -> _Tried | str:
+def _tried(first: FirstCandidate, case: Case) -> _Tried | str:
     """Return the case with the golden's answer, or why it says nothing."""
     found: _Tried | str = ""
     for factor in _SCALES if SCALE in case else (1.0,):
         attempt = {**case, SCALE: _times(case[SCALE], factor)} if SCALE in case else case
-        found = _answered(session, ws, attempt)
+        found = _answered(first, attempt)
         if isinstance(found, _Tried) or found.startswith(_HOPELESS):
             break
     return found
@@ -243,16 +252,22 @@ def _times(scale: Any, factor: float) -> Any:
 _HOPELESS = tuple(f"the golden ended with: {outcome}" for outcome in _LOST)
 
 
-def _answered(session: ReferenceSession, ws: OpWorkspace, case: Case) -> _Tried | str:
+def _seconds() -> float:
+    """Return the wall time of one call: where more processes want a core than there are, each gets its share of one only."""
+    crowd = os.getloadavg()[0] / (os.cpu_count() or 1)
+    return _SECONDS * min(max(crowd, 1.0), _MOST_CROWDED)
+
+
+def _answered(first: FirstCandidate, case: Case) -> _Tried | str:
     """Return what the golden answers, or why the case says nothing."""
     try:
-        inputs = dict(session.make_inputs(case))
+        inputs = dict(first.session.make_inputs(case))
     except ContractError as error:
         return f"make_inputs: {error.problem}"
-    native = session.golden(list(inputs.values()), function=ws.golden_name(), file=ws.golden)
+    native = first.golden(list(inputs.values()))
     if native.outcome is not Outcome.OK:
         # Its own words help who has to mend it; what they show of tensors goes, since cases are told to everybody.
-        words = Barrier(ws.golden, ws.golden).clean(native.detail, tensors_in(list(inputs.values())))
+        words = first.barrier.clean(native.detail, tensors_in(list(inputs.values())))
         return f"the golden ended with: {native.outcome}" + (f" ({words})" if words else "")
     if native.mutated_inputs:
         return "the golden changes its inputs"

@@ -23,6 +23,8 @@ TILES = 3
 
 REST = 3
 _MANY_TILES = (10, 7, 5, 4)
+_POOLS = (1031, 515, 259, 131, 67, 37)
+"""Sizes of what indices point into, the first that memory allows: an index may be cut to 8 bits, or to 7."""
 _LEAST_STEP = 8
 _OTHER_STEPS = 3
 """Further steps that a design names, beside those of the axis itself, whose edges are tried."""
@@ -43,7 +45,9 @@ def edges(maker: Maker) -> None:
 
 def long(maker: Maker) -> None:
     """Add long axes, many batches, and both together."""
-    batches = [axis for axis in maker.dynamic if axis not in maker.long]
+    batches = [axis for axis in maker.dynamic if axis not in (*maker.long, *maker.material.pools)]
+    for axis in maker.material.pools:
+        _first(maker, f"{axis}_large", [{axis: size} for size in _POOLS])
     for axis in maker.long:
         step = maker.material.steps_along(axis)[-1]
         _first(maker, f"{axis}_long", [{axis: TILES * each + REST} for each in (step, *maker.material.steps_along(axis))])
@@ -64,7 +68,8 @@ def primes(maker: Maker) -> None:
     """Add all axes at primes, in each dtype: above three steps of each, between one and two, and below one."""
     dtypes = maker.material.spec.supported_dtypes
     for turn in range(max(3, len(dtypes))):
-        wanted = {axis: (5, 3, 7)[turn % 3] for axis in maker.dynamic if axis not in maker.long}
+        pools = dict.fromkeys(maker.material.pools, (23, 31, 17)[turn % 3])
+        wanted = {axis: (5, 3, 7)[turn % 3] for axis in maker.dynamic if axis not in maker.long} | pools
         for number, axis in enumerate(maker.long):
             step = maker.material.steps_along(axis)[0]
             wanted[axis] = _prime((TILES * step, step + step // 4, step // 2)[turn % 3] + 2 * number)
@@ -81,7 +86,7 @@ def walked(maker: Maker, *, most: int) -> Sizes:
         maker: knows the base shape.
         most: elements that the largest tensor may have.
     """
-    single = {axis: 1 for axis in maker.dynamic if axis not in maker.long}
+    single = {axis: 1 for axis in maker.dynamic if axis not in (*maker.long, *maker.material.pools)}
     for wanted in _walks(maker):
         for fewer in ({}, single):
             sizes = maker.fitted({**wanted, **fewer}, up=True)
@@ -91,13 +96,18 @@ def walked(maker: Maker, *, most: int) -> Sizes:
 
 
 def base(material: Material, p0: list[Sizes]) -> Sizes:
-    """Return the sizes that other cases start from: the smallest P0 shape, dynamic axes made small where that is legal."""
-    smallest: Sizes = min(p0, key=lambda sizes: product(material, sizes))
-    base = dict(smallest)
+    """Return the sizes that other cases start from: the P0 shape that is the smallest once its dynamic axes are small."""
+    return min((_shrunk(material, sizes) for sizes in p0), key=lambda sizes: product(material, sizes))
+
+
+def _shrunk(material: Material, sizes: Sizes) -> Sizes:
+    """Return sizes with dynamic axes made small where that is legal."""
+    base = dict(sizes)
     for axis in material.spec.dynamic_axes:
         if axis not in base:
             continue
-        for size in (SMALL if axis in material.long else 2, SMALL, 16, 32, 64, 128):
+        few = TILES if material.is_list(axis) else SMALL if axis in (*material.long, *material.pools) else 2
+        for size in (few, SMALL, 16, 32, 64, 128):
             smaller = material.fitted(base, {axis: size})
             if smaller[axis] < base[axis] and material.legal(smaller):
                 base = smaller
@@ -154,7 +164,7 @@ def _edge_sizes(maker: Maker, axis: str) -> Iterator[tuple[str, int]]:
 
 def _other_edges(maker: Maker) -> None:
     """Add the edges of other steps that the design names, all long axes at once: each is one number among several."""
-    others = {axis: _others(maker.material, axis) for axis in maker.long}
+    others = {axis: _others(maker.material, axis) for axis in maker.long if not maker.material.is_list(axis)}
     for turn in range(max(map(len, others.values()), default=0)):
         for word, beside in (("plus_1", 1), ("whole", 0), ("minus_1", -1)):
             wanted = {axis: steps[turn] + beside for axis, steps in others.items() if turn < len(steps)}

@@ -27,12 +27,23 @@ def cases(material: Material, dropped: dict[str, str] | None = None) -> list[Cas
     Raises:
         ContractError: a P0 shape does not determine the symbols of the interfaces, or contradicts them.
     """
+    maker = filled(material)
+    if dropped is not None:
+        dropped |= maker.dropped
+    return in_order(maker)
+
+
+def filled(material: Material) -> Maker:
+    """Return the maker of all cases; see `cases`."""
     maker = Maker(material)
     for fill in (_structure, _ordinary, _edges, sizes.long, _hurting):
         fill(maker)
     maker.complete()
-    if dropped is not None:
-        dropped |= maker.dropped
+    return maker
+
+
+def in_order(maker: Maker) -> list[Case]:
+    """Return a maker's cases in order of level."""
     order = [str(level) for level in Level]
     return sorted(maker.cases, key=lambda case: order.index(case["level"]))
 

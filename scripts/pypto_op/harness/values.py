@@ -45,7 +45,7 @@ _SPECIAL_WORDS = (
     ("denormal", re.compile(r"(de|sub)normal", re.I)),
     ("largest", re.compile(r"largest (finite|float|value)|finfo", re.I)),
 )
-_RULED_OUT = re.compile(r"\b(not|no|never|without|raises?|undefined)\b", re.I)
+_RULED_OUT = re.compile(r"\b(not|no|never|without|raises?|undefined|outside)\b", re.I)
 _SMALL_SCALAR = 1e-2
 _INSTEAD_OF_SMALL = 0.5
 """Another value of a float scalar is half its default; half an eps would not show, so small ones become this."""
@@ -157,8 +157,10 @@ def zones(maker: Maker, level: Level) -> None:
     if not maker.material.floating:
         return
     for at, word, knobs in ZONES:
-        if at is level:
-            maker.add(level, word, maker.ragged, knobs=knobs)
+        # Huge numbers in each dtype: what overflows in one does not in another, and kernels cast before they overflow.
+        for dtype in maker.material.spec.supported_dtypes if word == "huge" else ("",):
+            if at is level:
+                maker.add(level, word, maker.ragged, dtype=dtype, knobs=knobs)
 
 
 def cancellation(maker: Maker) -> None:

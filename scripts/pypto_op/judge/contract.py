@@ -112,7 +112,7 @@ class Contract:
                 file=file,
                 remedy="mirror module_interfaces.yaml",
             )
-        shapes = self.interfaces.resolve_shapes({s: size for s, size in case["shape"].items() if isinstance(size, int)})
+        shapes = self.interfaces.resolve_shapes(self.interfaces.sizes_of(case))
         for port, (name, value) in zip(self.interfaces.primary_inputs, made, strict=True):
             shape, wanted = tuple(getattr(value, "shape", ())), shapes[port.source, port.name]
             if shape != wanted:
@@ -230,7 +230,7 @@ def load_contract(
         ContractError: a document is missing or malformed, or two of them contradict one another.
     """
     spec = spec_document.load(workspace.spec)
-    interfaces = interfaces_document.load(workspace.interfaces)
+    interfaces = interfaces_document.load(workspace.interfaces).with_scalars(spec.default_params)
     if suite is not None or workspace.suite.is_file():
         cases, source = suite_document.load(suite or workspace.suite), "file"
         if workspace.test_inputs.is_file():

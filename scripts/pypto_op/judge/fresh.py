@@ -140,7 +140,7 @@ class _Drawer:
         """Return least size and number of sizes to draw from, the most telling first."""
         if axis not in self._long:
             return [(largest + 1, _MORE_BATCHES), (largest + 1, 1)]
-        step = max(self._steps.of.get(axis, (_STEP,)))
+        step = max(self._steps.of.get(axis, (1 if axes.listed(self._contract.interfaces, axis) else _STEP,)))
         squared = self._steps.nested or self._is_squared(axis)
         counts, span = (_TILES_NESTED, 1) if squared else (_TILES, _SPAN)
         return [*((max(largest, count * step) + 1, span * step) for count in counts), (largest + 1, 1)]
@@ -162,7 +162,7 @@ class _Drawer:
 
     def _is_legal(self, sizes: Mapping[str, int]) -> bool:
         within = all(low <= sizes[axis] <= high for axis, (low, high) in self._spec.axis_ranges.items() if axis in sizes)
-        if not within or not constraints.satisfied(self._spec.shape_constraints, sizes):
+        if not within or not constraints.satisfied(self._spec.shape_constraints, {**self._contract.interfaces.scalars, **sizes}):
             return False
         try:
             shapes = self._contract.interfaces.resolve_shapes(sizes).values()

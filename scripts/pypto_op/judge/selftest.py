@@ -228,7 +228,7 @@ def _returns_contract(contract: Contract, case: Mapping[str, Any], answer: RunRe
         raise ContractError(
             f"it returns {len(answer.outputs)} output(s), the contract names {len(outputs)}", file=ws.golden, remedy="mend one"
         )
-    sizes = {symbol: size for symbol, size in case["shape"].items() if isinstance(size, int)}
+    sizes = contract.interfaces.sizes_of(case)
     for port, output in zip(outputs, answer.outputs, strict=True):
         if tuple(output.shape) != port.sizes(sizes):
             raise ContractError(
