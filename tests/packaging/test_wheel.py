@@ -34,7 +34,7 @@ def test_the_wheel_holds_everything_once(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     assert len(names) == len(set(names))
     bundle = {n.removeprefix("pypto_op/_bundle/") for n in names if n.startswith("pypto_op/_bundle/")}
-    wanted = tracked(".agents", ".claude-plugin", "examples", "hooks", "schemas", "skills", "scripts/mcp_server.py")
+    wanted = tracked(".agents", ".claude-plugin", "commands", "examples", "hooks", "schemas", "skills", "scripts/mcp_server.py")
     assert bundle == wanted
     packages = {n for n in names if n.startswith(("pypto_op/", "pypto_op_lint/")) and "/_bundle/" not in n}
     sources = tracked("scripts/pypto_op", "lint/pypto_op_lint")
@@ -163,6 +163,7 @@ def _lend_packages(own: Path) -> None:
             shutil.copytree(entry, own / entry.name, copy_function=link, ignore=shutil.ignore_patterns("__pycache__"))
         else:
             link(str(entry), str(own / entry.name))
+    link(str(Path(sys.executable).with_name("shfmt")), str(own.parents[2] / "bin" / "shfmt"))
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the tools of this test are Linux's")

@@ -55,7 +55,9 @@ def verify(op_dir: Path, other: str | None, as_json: bool, quiet: bool, jobs: in
     if other is not None:
         refuse_ignored(other, wanted)
     check_request(workspace, **{name: wanted[name] for name in ("case", "suite", "policy", "impl", "up_to_module")})
-    if Mode.SIM in wanted["modes"] and other in (None, "sweep"):
+    own_kernel = wanted["impl"] is None and wanted["up_to_module"] is None and other is None
+    needed = [workspace.spec, workspace.interfaces, workspace.test_inputs, *([workspace.impl] if own_kernel else [])]
+    if Mode.SIM in wanted["modes"] and other in (None, "sweep") and all(path.is_file() for path in needed):
         from pypto_op.backends import sim
 
         sim.warm_up()  # it imports torch beside this process, which is about to do the same
