@@ -56,7 +56,6 @@ NOWHERE = "no/such/folder"
         (["nosuch"], "see `pypto-op --help`"),
         (["lint", "no.py"], "no such file"),
         (["diagnose", "--log", "no.txt"], "no.txt"),
-        (["triton", "verify", "--op_name", "x", "--verify_dir", NOWHERE], "no/such/folder"),
         (["design-params", "no.py"], "no.py"),
         (["memory", "nosuch"], "nosuch"),
     ],
@@ -86,8 +85,8 @@ def _asked(words: list[str], folder: Path) -> tuple[str, str, str]:
 @pytest.mark.parametrize(
     "words",
     [
-        ["verify", "OP"], ["mutate", "OP"], ["benchmark", "OP"], ["report", "OP"], ["harness", "new", "OP"], ["tests", "new", "OP"],
-        ["reproduce", "OP", "--case", "x"], ["cleanup", "OP"], ["lint", "OP"], ["report", "--index", "."],
+        ["verify", "OP"], ["mutate", "OP"], ["benchmark", "OP"], ["report", "OP"], ["harness", "new", "OP"],
+        ["tests", "new", "OP"], ["reproduce", "OP", "--case", "x"], ["cleanup", "OP"], ["lint", "OP"], ["report", "--index", "."],
     ],
     ids=" ".join,
 )  # fmt: skip
@@ -109,3 +108,9 @@ def test_an_operator_that_has_only_begun_is_told_the_next_step(words: list[str],
     code, loaded, said = _asked([*words, "custom/softmax"], tmp_path)
     assert (code, loaded) == ("2", "") and "\n" not in said
     assert "fill in custom/softmax/SPEC.md, then run `pypto-op check custom/softmax`" in said
+
+
+def test_the_triton_judge_looks_at_its_folder_first(tmp_path: Path) -> None:
+    code, loaded, said = _asked(["triton", "verify", "--op_name", "x", "--verify_dir", NOWHERE], tmp_path)
+    assert (code, loaded) == ("1", ""), "its exit codes are 0 and 1"
+    assert NOWHERE in said and "\n" not in said

@@ -68,6 +68,8 @@ def test_hooks_of_the_wheel_refuse_a_wrong_kernel(uv_tool: Installed, tmp_path: 
     asked = run(python, "-c", "from pypto_op.bundle_files import bundle_root; print(bundle_root())", env=uv_tool.env)
     root = Path(asked.stdout.strip())
     assert root.name == "_bundle" and CHECKOUT not in root.parents
+    ours = "from pypto_op_lint.guard.calls import BUNDLE; print(BUNDLE)"
+    assert run(python, "-c", ours, env=uv_tool.env).stdout.strip() == str(root), "its own scripts are trusted there too"
     impl = tmp_path / "custom" / "softmax" / "softmax_impl.py"
     impl.parent.mkdir(parents=True)
     right = (root / "examples" / "ops" / "softmax" / "softmax_impl.py").read_text(encoding="utf-8")
