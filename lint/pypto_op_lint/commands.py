@@ -105,6 +105,8 @@ def _run(
 
 
 def _lint_one(target: Path, event: str | None, stage: int | None, phase: int | None, rules: list[str] | None) -> LintResult:
+    if not target.exists():
+        raise ContractError("no such file", file=target)
     from pypto_op_lint import api
 
     if target.is_dir():
@@ -113,8 +115,6 @@ def _lint_one(target: Path, event: str | None, stage: int | None, phase: int | N
             raise ContractError("is no operator: none of an operator's files lies in it", file=target, remedy=remedy)
         at = LintEvent(event) if event is not None else LintEvent.COMPLETE_STAGE
         return api.lint_operator(target, event=at, stage=stage, phase=phase, rules=rules)
-    if not target.exists():
-        raise ContractError("no such file", file=target)
     at = LintEvent(event) if event is not None else LintEvent.ON_WRITE
     return api.lint_path(target, event=at, stage=stage, phase=phase, rules=rules, loose=True)
 
