@@ -68,6 +68,7 @@ more_pythons() {
 
 # Sets `problem` and `remedy`; $1 is what a Python said, where one said something.
 explain() {
+  said=$1
   target=$(cd -P "$here/../../.." 2>/dev/null && pwd)
   out="or take the hooks out with \`sh '$target/.pypto-op/uninstall.sh'\`"
   if [ -n "$installed" ] && ! has_linter "$placed"; then
@@ -76,14 +77,24 @@ explain() {
     return
   fi
   root=$(cd -P "${placed:-$here/..}" && pwd -P)
-  for folder in "$root" "$here/../../../../../marketplaces/pypto-op"; do
+  case $root in
+    */lib/python3.*/pypto_op/_bundle)
+      prefix=${root%%/lib/python3.*} wheel="'PATH_OF_THE_WHEEL_FILE[sim,mcp]'"
+      remedy="run \`'$prefix/bin/python' -m pip install --force-reinstall $wheel\`"
+      [ ! -f "$prefix/uv-receipt.toml" ] || remedy="run \`uv tool install --force $wheel\`"
+      [ ! -f "$prefix/pipx_metadata.json" ] || remedy="run \`pipx install --force $wheel\`"
+      set --
+      ;;
+    *) set -- "$root" "$here/../../../../../marketplaces/pypto-op" ;;
+  esac
+  for folder; do
     if [ -f "$folder/Makefile" ] && [ -f "$folder/scripts/setup.sh" ]; then
       remedy="run \`make -C '$(cd -P "$folder" && pwd -P)' setup\`"
       break
     fi
     remedy="run \`make setup\` in a checkout of pypto-op, or \`uv tool install 'CHECKOUT[sim,mcp]'\` with its folder"
   done
-  problem=${1:-no Python 3.10 to 3.12 with its packages was found}
+  problem=${said:-no Python 3.10 to 3.12 with its packages was found}
   problem="pypto-op is not set up or broken ($problem)"
   [ -z "$installed" ] || remedy="$remedy, then \`pypto-op doctor --target '$target'\`, $out"
 }

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Launcher of the bundle's MCP server (stdio); harness configurations name this file and any Python 3.
 
-The server needs the bundle's own environment. Where this Python has no `mcp`, the one that PYPTO_OP_PYTHON names, or
-the bundle's .venv, takes over.
+The server needs the bundle's own environment. Where this Python has no `mcp`, the one that PYPTO_OP_PYTHON names, the
+checkout's .venv, or the environment that the wheel lies in takes over.
 """
 
 import importlib.util
@@ -17,10 +17,20 @@ _TRIED = "PYPTO_OP_MCP_RELAUNCHED"
 
 def _hand_over() -> None:
     """Go on in a Python that has `mcp`; end with one line where there is none."""
-    for python in (os.environ.get("PYPTO_OP_PYTHON"), str(_BUNDLE / ".venv" / "bin" / "python")):
+    own = _BUNDLE.parents[4] if _BUNDLE.name == "_bundle" else _BUNDLE / ".venv"
+    for python in (os.environ.get("PYPTO_OP_PYTHON"), str(own / "bin" / "python")):
         if python and os.access(python, os.X_OK) and _TRIED not in os.environ:
             os.execve(python, [python, __file__, *sys.argv[1:]], {**os.environ, _TRIED: "1"})
-    sys.exit("pypto-op: no Python with the package mcp was found; run `make setup` in the bundle, or set PYPTO_OP_PYTHON")
+    sys.exit(f"pypto-op: no Python with the package mcp was found; {_remedy()}, or set PYPTO_OP_PYTHON")
+
+
+def _remedy() -> str:
+    """Return what adds `mcp`; this Python may lack the bundle's packages, but the file that knows needs no other."""
+    try:
+        from pypto_op.bundle_files import extra_remedy
+    except ImportError:
+        return f"install the wheel of {_BUNDLE} again with the extra mcp"
+    return extra_remedy("mcp")
 
 
 def _check() -> None:

@@ -63,7 +63,7 @@ def lint_path(
     result = LintResult(event)
     ws = OpWorkspace.owning(where)
     artifact, own_phase = ws.artifact_of(where) if ws is not None else (Artifact.OTHER, None)
-    if artifact in (Artifact.OTHER, Artifact.DEBUG) and loose:
+    if loose and (artifact in (Artifact.OTHER, Artifact.DEBUG) or (ws is not None and ws.is_nobodys())):
         ws, artifact = _loose(where)
     if ws is None or artifact in (Artifact.OTHER, Artifact.DEBUG):
         result.notes.append("not a file that rules look at")

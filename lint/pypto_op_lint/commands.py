@@ -11,7 +11,7 @@ import click
 
 from pypto_op.errors import ContractError, PyptoOpError
 from pypto_op.vocabulary import ExitCode, LintEvent
-from pypto_op.workspace import parse_phase
+from pypto_op.workspace import OpWorkspace, parse_phase
 from pypto_op_lint.findings import Finding, LintResult
 
 _INTERNAL_ERROR = 1
@@ -105,13 +105,16 @@ def _run(
 
 
 def _lint_one(target: Path, event: str | None, stage: int | None, phase: int | None, rules: list[str] | None) -> LintResult:
+    if not target.exists():
+        raise ContractError("no such file", file=target)
     from pypto_op_lint import api
 
     if target.is_dir():
+        if OpWorkspace.at(target).is_nobodys():
+            remedy = "name an operator's folder, or make one with `pypto-op new OP`"
+            raise ContractError("is no operator: none of an operator's files lies in it", file=target, remedy=remedy)
         at = LintEvent(event) if event is not None else LintEvent.COMPLETE_STAGE
         return api.lint_operator(target, event=at, stage=stage, phase=phase, rules=rules)
-    if not target.exists():
-        raise ContractError("no such file", file=target)
     at = LintEvent(event) if event is not None else LintEvent.ON_WRITE
     return api.lint_path(target, event=at, stage=stage, phase=phase, rules=rules, loose=True)
 

@@ -27,20 +27,23 @@ def schema_path(name: str) -> Path:
     return bundle_root() / "schemas" / f"{name}.schema.json"
 
 
-def extra_remedy(extra: str) -> str:
+def extra_remedy(extra: str = "") -> str:
     """Return what installs the packages of `extra`, such as "sim": a command of the tool that installed this bundle.
 
-    It names a checkout or the wheel's own file, never a bare package name: on a public index that name may be anybody's.
+    Without an extra it installs the bundle again, with what it needs itself. It names a checkout or the wheel's own
+    file, never a bare package name: on a public index that name may be anybody's.
     """
     if is_checkout():
         return f"run `make setup` in {_CHECKOUT}"
     # These tools make the whole environment anew, so what is there already must be named too.
-    wanted = shlex.quote(f"{_origin()}[{','.join(sorted({extra, *_extras_here()}))}]")
+    extras = ",".join(sorted({extra, *_extras_here()} - {""}))
+    wanted = shlex.quote(f"{_origin()}[{extras}]" if extras else _origin())
     if (Path(sys.prefix) / "uv-receipt.toml").is_file():
         return f"run `uv tool install --force {wanted}`"
     if (Path(sys.prefix) / "pipx_metadata.json").is_file():
         return f"run `pipx install --force {wanted}`"
-    return f"run `{shlex.quote(sys.executable)} -m pip install {wanted}`"
+    again = "" if extra else "--force-reinstall "
+    return f"run `{shlex.quote(sys.executable)} -m pip install {again}{wanted}`"
 
 
 def extra_of(module: str) -> str | None:

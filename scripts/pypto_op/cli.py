@@ -88,13 +88,23 @@ def main(argv: Sequence[str] | None = None) -> None:
         click.echo("pypto-op: interrupted", err=True)
         sys.exit(130)
     except click.ClickException as error:
-        error.show()
-        sys.exit(int(ExitCode.CONTRACT))
+        _tell_misuse(error)
     except ModuleNotFoundError as error:
         _tell_missing(error)
     except Exception as error:
         _tell_own_fault(error)
     sys.exit(result if isinstance(result, int) else 0)
+
+
+def _tell_misuse(error: click.ClickException) -> NoReturn:
+    """End with one line on what was typed wrongly, and where the right words are listed; a bare group shows its help."""
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    if context is None or isinstance(error, click.exceptions.NoArgsIsHelpError):
+        error.show()
+    else:
+        said = " ".join(error.format_message().split()).rstrip(".")
+        click.echo(f"{context.command_path}: {said}; see `{context.command_path} --help`", err=True)
+    sys.exit(int(ExitCode.CONTRACT))
 
 
 def _tell_missing(error: ModuleNotFoundError) -> NoReturn:

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from pypto_op.errors import ContractError
+from pypto_op.workspace import OpWorkspace
 
 _MAKE = "give the folder of an operator, or make one with `pypto-op new OP`"
 
@@ -18,23 +19,28 @@ class OperatorDir(click.ParamType[Path]):
 
     Args:
         or_file: what an existing file is taken for, in words; "" where a file is refused.
+        begun: refuse a folder that holds none of an operator's files, so that nothing is written into somebody else's.
     """
 
     name = "directory"
 
-    def __init__(self, or_file: str = "") -> None:
-        self.or_file = or_file
+    def __init__(self, or_file: str = "", *, begun: bool = True) -> None:
+        self.or_file, self.begun = or_file, begun
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
         """Return the path; raise ContractError where there is no such folder."""
         path = Path(value)
-        if path.is_dir() or (self.or_file and path.is_file()):
+        if path.is_dir():
+            if self.begun and OpWorkspace.at(path).is_nobodys():
+                raise ContractError("is no operator: none of an operator's files lies in it", file=path, remedy=_MAKE)
+            return path
+        if self.or_file and path.is_file():
             return path
         if path.exists():
             raise ContractError("is no folder", file=path, remedy=_MAKE)
         raise ContractError("no such operator directory", file=path, remedy=_MAKE)
 
 
-def op_dir_argument(*, or_file: str = "") -> Callable[[Any], Any]:
-    """Return the argument OP_DIR."""
-    return click.argument("op_dir", type=OperatorDir(or_file))
+def op_dir_argument(*, or_file: str = "", begun: bool = True) -> Callable[[Any], Any]:
+    """Return the argument OP_DIR; see `OperatorDir`."""
+    return click.argument("op_dir", type=OperatorDir(or_file, begun=begun))

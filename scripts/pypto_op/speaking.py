@@ -6,12 +6,14 @@ a line on standard error, and from then on at least every ten seconds. Results n
 
 from __future__ import annotations
 
+import shutil
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
+from typing import Any, TextIO
 
 import click
 
@@ -79,19 +81,15 @@ def heard() -> None:
 def aloud(what: str) -> Iterator[None]:
     """Watch over a whole command: `what` is said where nothing inside of it says more."""
     _stopped.clear()
-    watcher = threading.Thread(target=_watch, name="speaking", daemon=True)
-    with doing(what):
+    terminal = _Terminal() if sys.stderr.isatty() and sys.stdout.isatty() else None
+    watcher = threading.Thread(target=terminal.watch if terminal else _in_lines, name="speaking", daemon=True)
+    with doing(what), terminal.wiping() if terminal else nullcontext():
         watcher.start()
         try:
             yield
         finally:
             _stopped.set()
             watcher.join()
-
-
-def _watch() -> None:
-    show = _on_terminal if sys.stderr.isatty() and sys.stdout.isatty() else _in_lines
-    show()
 
 
 def _in_lines() -> None:
@@ -108,19 +106,70 @@ def _in_lines() -> None:
 _CLEAR = "\r\x1b[2K"
 
 
-def _on_terminal() -> None:
-    """Show the line in place, with a bar; it is wiped off whenever something else was printed or all is done."""
-    shown = False
-    while not _stopped.wait(0.2):
-        with _lock:
-            work = _stack[-1] if _stack else None
-            due = work is not None and time.monotonic() - work.heard >= FIRST_SECONDS
-            text = f"{_bar(work)}{work.line()}" if work is not None and due else ""
-        if text or shown:
-            click.echo(_CLEAR + text, err=True, nl=False)
-        shown = bool(text)
-    if shown:
-        click.echo(_CLEAR, err=True, nl=False)
+class _Terminal:
+    """The line in place, with a bar: wiped off before anything else is printed, and when all is done."""
+
+    def __init__(self) -> None:
+        self._stream: TextIO = sys.stderr
+        self._shown = False
+        self._lock = threading.RLock()
+
+    @contextmanager
+    def wiping(self) -> Iterator[None]:
+        """Let every write to standard output and error wipe the line first."""
+        own = sys.stdout, sys.stderr
+        sys.stdout, sys.stderr = _Wiping(own[0], self.wipe), _Wiping(own[1], self.wipe)
+        try:
+            yield
+        finally:
+            sys.stdout, sys.stderr = own
+
+    def watch(self) -> None:
+        """Show the line while it is due, until the command ends."""
+        while not _stopped.wait(0.2):
+            with _lock:
+                work = _stack[-1] if _stack else None
+                due = work is not None and time.monotonic() - work.heard >= FIRST_SECONDS
+                text = f"{_bar(work)}{work.line()}" if work is not None and due else ""
+            with self._lock:
+                if text or self._shown:
+                    self._write(_CLEAR + text[: shutil.get_terminal_size().columns - 1])
+                self._shown = bool(text)
+        with self._lock:
+            self._take_away()
+
+    def wipe(self) -> None:
+        """Take the line away, since something is printed now; it comes back when nothing more is."""
+        heard()
+        with self._lock:
+            self._take_away()
+
+    def _take_away(self) -> None:
+        if self._shown:
+            self._write(_CLEAR)
+            self._shown = False
+
+    def _write(self, text: str) -> None:
+        self._stream.write(text)
+        self._stream.flush()
+
+
+class _Wiping:
+    """A stream that calls `before` ahead of each write."""
+
+    def __init__(self, stream: TextIO, before: Callable[[], None]) -> None:
+        self._stream, self._before = stream, before
+
+    def write(self, text: str) -> int:
+        self._before()
+        return self._stream.write(text)
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        self._before()
+        self._stream.writelines(lines)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
 
 
 _WIDTH = 20

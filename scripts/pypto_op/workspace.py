@@ -266,6 +266,17 @@ class OpWorkspace:
         """The frozen plan (N, module ids, hashes)."""
         return self.root / PLAN_FILE
 
+    def is_nobodys(self) -> bool:
+        """Say whether the folder holds nothing that makes an operator: somebody else's folder, or an empty one.
+
+        A README.md says nothing, nor does a file named like a kernel that does not speak of pypto: any project has them.
+        """
+        documents = (self.spec, self.api_report, self.golden_perf_report, self.design, self.memory, self.state, self.journal)
+        marks = (*documents, self.golden, self.test, self.interfaces, self.test_inputs, self.suite, self.report)
+        if any(path.is_file() for path in marks) or self.existing_module_phases():
+            return False
+        return not (self.impl.is_file() and b"pypto" in self.impl.read_bytes())
+
     def existing_module_phases(self) -> list[int]:
         """Return the phases k for which a module impl lies on disk, in order."""
         phases = []

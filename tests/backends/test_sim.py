@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from click.testing import CliRunner
 
 from pypto_op.backends import launcher, sim
 from pypto_op.backends.commands import doctor
-from pypto_op.bundle_files import schema_path
+from pypto_op.bundle_files import bundle_root, schema_path
 from pypto_op.errors import InfraError
 from pypto_op.vocabulary import ExitCode, Outcome
 from pypto_op.workspace import OpWorkspace
@@ -150,3 +151,24 @@ def test_doctor_names_what_is_missing_what_it_costs_and_what_mends_it() -> None:
     assert "never a PASS on precision" in done.output
     assert "-> apt-get install -y cmake g++ make" in done.output
     assert "sim: structure only" in done.output
+
+
+@pytest.mark.parametrize("way", ["PYTHONPATH", "pth"])
+def test_packages_outside_of_the_site_packages_are_named_and_nothing_is_judged(way: str, tmp_path: Path) -> None:
+    """Workers would take the frames of such a package for a candidate's own, and refuse a right kernel."""
+    import numpy
+
+    elsewhere, site = tmp_path / "elsewhere", tmp_path / "site"
+    shutil.copytree(Path(numpy.__file__).parent, elsewhere / "numpy", copy_function=os.link)
+    op = tmp_path / "softmax"
+    shutil.copytree(bundle_root() / "examples" / "ops" / "softmax", op)
+    site.mkdir()
+    (site / "sitecustomize.py").write_text(f"import sys\nsys.path.insert(0, {str(elsewhere)!r})\n", encoding="utf-8")
+    environment = {**os.environ, "PYTHONPATH": str(elsewhere if way == "PYTHONPATH" else site)}
+    for words in (["doctor"], ["verify", str(op)]):
+        done = subprocess.run(
+            [sys.executable, "-m", "pypto_op.cli", *words], capture_output=True, text=True, env=environment, check=False
+        )
+        said = " ".join((done.stdout + done.stderr).split())
+        assert f"numpy lies in {elsewhere}, outside of the site packages" in said, said
+        assert done.returncode == 3 and "FAIL" not in said

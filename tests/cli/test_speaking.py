@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import pty
 import subprocess
 import sys
 
@@ -59,3 +62,25 @@ def test_the_end_of_a_failing_command_leaves_no_thread() -> None:
     text += "try:\n    with speaking.aloud('x'):\n        raise KeyError\nexcept KeyError:\n    print(threading.active_count())\n"
     done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout == "1\n"
+
+
+def test_on_a_terminal_results_never_share_a_line_with_it() -> None:
+    body = """
+    for stream in (sys.stdout, sys.stderr, sys.stdout):
+        time.sleep(1.2)
+        print("| row |", file=stream)
+    time.sleep(1.2)"""
+    master, slave = pty.openpty()
+    text = SLOW.format(body=body, first=0.3, every=0.3)
+    program = subprocess.Popen([sys.executable, "-c", text], stdout=slave, stderr=slave)
+    os.close(slave)
+    shown = b""
+    with contextlib.suppress(OSError):  # the terminal is gone when the program is
+        while piece := os.read(master, 4096):
+            shown += piece
+    os.close(master)
+    assert program.wait(60) == 0
+    assert shown.count(b"outer, ") >= 6, "it came back after each row"
+    rows = [line for line in shown.decode().split("\r\n") if line]
+    seen = [row.rpartition("\x1b[2K")[2] for row in rows]
+    assert seen == ["| row |"] * 3 + ["result"], "the line was wiped before each of them"

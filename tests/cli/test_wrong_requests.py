@@ -52,6 +52,12 @@ NOWHERE = "no/such/folder"
         (["script", "no.py"], "no.py"),
         (["state", "nosuch", "--op-dir", NOWHERE], "nosuch"),
         (["verify", __file__], "is no folder"),
+        (["verify"], "see `pypto-op verify --help`"),
+        (["nosuch"], "see `pypto-op --help`"),
+        (["lint", "no.py"], "no such file"),
+        (["diagnose", "--log", "no.txt"], "no.txt"),
+        (["design-params", "no.py"], "no.py"),
+        (["memory", "nosuch"], "nosuch"),
     ],
     ids=lambda value: " ".join(Path(word).name for word in value) if isinstance(value, list) else "",
 )
@@ -62,4 +68,49 @@ def test_it_costs_nothing(words: list[str], told: str, tmp_path: Path) -> None:
     code, loaded, _ = done.stdout.splitlines()[-1].removeprefix("@ ").split(" ")
     assert (code, loaded) == ("2", ""), done.stdout + done.stderr
     assert told in done.stderr and "Traceback" not in done.stderr
+    said = [line for line in done.stderr.splitlines() if " s so far" not in line]
+    assert len(said) == 1 and said[0].startswith("pypto-op"), "one line: what is wrong, and what to do"
     assert not list(tmp_path.iterdir()), "nothing was written"
+
+
+def _asked(words: list[str], folder: Path) -> tuple[str, str, str]:
+    """Return exit code, which large packages were loaded, and standard error without the lines of progress."""
+    done = subprocess.run(
+        [sys.executable, "-c", PROBE, *words], capture_output=True, text=True, cwd=folder, timeout=120, check=False
+    )
+    code, loaded, _ = done.stdout.splitlines()[-1].removeprefix("@ ").split(" ")
+    return code, loaded, "\n".join(line for line in done.stderr.splitlines() if " s so far" not in line)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["verify", "OP"], ["mutate", "OP"], ["benchmark", "OP"], ["report", "OP"], ["harness", "new", "OP"],
+        ["tests", "new", "OP"], ["reproduce", "OP", "--case", "x"], ["cleanup", "OP"], ["lint", "OP"], ["report", "--index", "."],
+    ],
+    ids=" ".join,
+)  # fmt: skip
+def test_a_folder_of_somebody_else_is_no_operator(words: list[str], tmp_path: Path) -> None:
+    theme = tmp_path / "custom" / "theme"
+    theme.mkdir(parents=True)
+    for name in ("README.md", "x.css", "theme_impl.py"):
+        (theme / name).write_text("x = 1\n", encoding="utf-8")
+    before = sorted(tmp_path.rglob("*"))
+    code, loaded, said = _asked(["custom/theme" if word == "OP" else word for word in words], tmp_path)
+    assert (code, loaded) == ("2", ""), said
+    assert "operator" in said and "\n" not in said
+    assert sorted(tmp_path.rglob("*")) == before, "nothing was written"
+
+
+@pytest.mark.parametrize("words", [["mutate"], ["benchmark"], ["harness", "new"], ["tests", "new"]], ids=" ".join)
+def test_an_operator_that_has_only_begun_is_told_the_next_step(words: list[str], tmp_path: Path) -> None:
+    assert _asked(["new", "softmax", "--dtype", "float16", "--p0", "R=64,C=1024"], tmp_path)[0] == "0"
+    code, loaded, said = _asked([*words, "custom/softmax"], tmp_path)
+    assert (code, loaded) == ("2", "") and "\n" not in said
+    assert "fill in custom/softmax/SPEC.md, then run `pypto-op check custom/softmax`" in said
+
+
+def test_the_triton_judge_looks_at_its_folder_first(tmp_path: Path) -> None:
+    code, loaded, said = _asked(["triton", "verify", "--op_name", "x", "--verify_dir", NOWHERE], tmp_path)
+    assert (code, loaded) == ("1", ""), "its exit codes are 0 and 1"
+    assert NOWHERE in said and "\n" not in said

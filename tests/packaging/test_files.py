@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -64,6 +65,32 @@ def test_a_checkout_is_told_to_set_up_and_each_extra_is_known() -> None:
         "sim", "sim", "sim", "sim", "mcp", "triton",
     ]  # fmt: skip
     assert extra_of("no_such_module") is None and extra_of("click") is None
+
+
+@pytest.mark.parametrize(
+    ("mark", "command"),
+    [("uv-receipt.toml", "uv tool install --force"), ("pipx_metadata.json", "pipx install --force"), ("", "pip")],
+)
+def test_a_broken_wheel_is_mended_by_the_tool_that_installed_it(mark: str, command: str, tmp_path: Path) -> None:
+    """The hooks of a wheel whose Python is gone: what they say is true for a wheel, which has no Makefile."""
+    bundle = tmp_path / "lib" / "python3.11" / "site-packages" / "pypto_op" / "_bundle"
+    shutil.copytree(CHECKOUT / "hooks", bundle / "hooks")
+    linter = bundle.parents[1] / "pypto_op_lint" / "client.py"
+    linter.parent.mkdir()
+    linter.touch()
+    if mark:
+        (tmp_path / mark).touch()
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    for tool in ("sh", "cat", "awk", "sed", "dirname"):
+        (tools / tool).symlink_to(str(shutil.which(tool)))
+    event = {"tool_name": "Write", "tool_input": {"file_path": str(tmp_path / "custom/softmax/SPEC.md"), "content": ""}}
+    done = subprocess.run(
+        ["sh", str(bundle / "hooks" / "hook.sh"), "pre"], input=json.dumps(event), capture_output=True, text=True, check=False,
+        cwd=tmp_path, env={"PATH": str(tools), "HOME": str(tmp_path)},
+    )  # fmt: skip
+    said = json.loads(done.stdout)["hookSpecificOutput"]["permissionDecisionReason"]
+    assert command in said and "PATH_OF_THE_WHEEL_FILE[sim,mcp]" in said and "make" not in said.split(";")[-1]
 
 
 def test_set_up_installs_every_extra_that_a_cpu_can_use() -> None:

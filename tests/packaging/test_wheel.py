@@ -34,7 +34,7 @@ def test_the_wheel_holds_everything_once(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     assert len(names) == len(set(names))
     bundle = {n.removeprefix("pypto_op/_bundle/") for n in names if n.startswith("pypto_op/_bundle/")}
-    wanted = tracked(".agents", ".claude-plugin", "examples", "hooks", "schemas", "skills", "scripts/mcp_server.py")
+    wanted = tracked(".agents", ".claude-plugin", "commands", "examples", "hooks", "schemas", "skills", "scripts/mcp_server.py")
     assert bundle == wanted
     packages = {n for n in names if n.startswith(("pypto_op/", "pypto_op_lint/")) and "/_bundle/" not in n}
     sources = tracked("scripts/pypto_op", "lint/pypto_op_lint")
@@ -68,6 +68,8 @@ def test_hooks_of_the_wheel_refuse_a_wrong_kernel(uv_tool: Installed, tmp_path: 
     asked = run(python, "-c", "from pypto_op.bundle_files import bundle_root; print(bundle_root())", env=uv_tool.env)
     root = Path(asked.stdout.strip())
     assert root.name == "_bundle" and CHECKOUT not in root.parents
+    ours = "from pypto_op_lint.guard.calls import BUNDLE; print(BUNDLE)"
+    assert run(python, "-c", ours, env=uv_tool.env).stdout.strip() == str(root), "its own scripts are trusted there too"
     impl = tmp_path / "custom" / "softmax" / "softmax_impl.py"
     impl.parent.mkdir(parents=True)
     right = (root / "examples" / "ops" / "softmax" / "softmax_impl.py").read_text(encoding="utf-8")
@@ -163,6 +165,7 @@ def _lend_packages(own: Path) -> None:
             shutil.copytree(entry, own / entry.name, copy_function=link, ignore=shutil.ignore_patterns("__pycache__"))
         else:
             link(str(entry), str(own / entry.name))
+    link(str(Path(sys.executable).with_name("shfmt")), str(own.parents[2] / "bin" / "shfmt"))
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the tools of this test are Linux's")

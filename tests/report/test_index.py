@@ -36,6 +36,8 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (base / "flash_attention_fwd" / "eval" / "evaluation_report.json").write_text("{", encoding="utf-8")
     (base / "flash_attention_fwd" / ".orchestrator_state.json").write_text("[]", encoding="utf-8")
     (base / "begun").mkdir()
+    (base / "begun" / "SPEC.md").write_text("TODO\n", encoding="utf-8")
+    (base / "theme").mkdir()  # somebody else's folder is no operator
     perf = {
         "modes": {"sim": {"status": "timed", "unit": "us"}, "npu": {"status": "SKIPPED", "unit": "us"}},
         "per_shape_results": [{"mode": "sim", "median": m, "label": str(m), "cost": {}} for m in (2.5, 24.0)],

@@ -121,6 +121,7 @@ def test_a_damaged_timeline_names_its_line(tmp_path: Path) -> None:
 
 def test_command_without_a_verdict_says_what_to_run(tmp_path: Path) -> None:
     (tmp_path / "custom" / "demo").mkdir(parents=True)
+    (tmp_path / "custom" / "demo" / "SPEC.md").touch()
     result = CliRunner().invoke(report, [str(tmp_path / "custom" / "demo")])
     assert isinstance(result.exception, ContractError)
     assert "run `pypto-op verify`" in result.exception.one_line()

@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F
 
 from pypto_op.policy import get_policy
+from pypto_op.twins.reordering import OTHER_TIES, Reordered
 
 from .honest_forms import Judge
 
@@ -277,3 +278,28 @@ def test_a_right_kernel_beyond_a_tight_tolerance_is_a_near_miss_and_a_wrong_one_
         assert not judge(lambda x, w: product(x, w) * 1.001).near_miss
         assert not judge(lambda x, w: product(x.roll(1, 0), w)).near_miss
     assert len(flags) > 10 and all(flags)
+
+
+# -- equal values that no order tells apart ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("how", ["topk", "sort", "argsort"])
+def test_the_golden_that_takes_the_last_of_equal_values_first(how: str) -> None:
+    """Whole rows of equal values: more than the ways near a tie tell, so a case with them must be left out."""
+
+    def golden(x: torch.Tensor) -> torch.Tensor:
+        return {"topk": lambda: x.topk(4).indices, "sort": lambda: x.sort().indices, "argsort": lambda: x.argsort()}[how]()
+
+    tied = torch.zeros(3, 40)
+    with Reordered(OTHER_TIES):
+        assert golden(tied)[0, :4].tolist() == [39, 38, 37, 36]
+        apart = noise(5, 40, seed=1)
+        found = golden(apart)
+    assert torch.equal(found, golden(apart)), "values that differ have one order"
+
+
+def test_a_stable_sort_leaves_nothing_open() -> None:
+    tied = torch.zeros(2, 9)
+    with Reordered(OTHER_TIES):
+        assert tied.sort(stable=True).indices[0].tolist() == list(range(9))
+        assert tied.argmax(-1).tolist() == [0, 0]

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pypto_op.bundle_files import bundle_root
 from pypto_op_lint.guard.effects import Kind
 from pypto_op_lint.guard.file_calls import FILE_HANDLERS
 from pypto_op_lint.guard.programs import file_effects, program_table
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
 
 Handler = Callable[["Walker", str, list[str]], None]
 
-BUNDLE = Path(__file__).resolve().parents[3]
-"""The bundle's root in a checkout. Its own scripts are trusted: the gates sit inside them."""
+BUNDLE = bundle_root().resolve()
+"""The bundle's root, in a checkout or a wheel. Its own scripts are trusted: the gates sit inside them."""
 
 _COMMAND_SCRIPTS = {"verify", "benchmark", "extract_pypto_calls"}
 """Scripts of the bundle that are the commands of the same names."""

@@ -15,6 +15,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from pypto_op.bundle_files import extra_remedy
 from pypto_op_lint.guard.effects import Effect, Kind
 from pypto_op_lint.guard.file_calls import names_listed
 from pypto_op_lint.guard.state_calls import note_state_call
@@ -41,7 +42,7 @@ def _shfmt() -> str:
     beside = Path(sys.executable).with_name("shfmt")
     found = str(beside) if beside.is_file() else shutil.which("shfmt")
     if not found:
-        raise ParserMissing("shfmt is not installed; run `make setup` in the bundle")
+        raise ParserMissing(f"shfmt is not installed; {extra_remedy()}")
     return found
 
 

@@ -133,4 +133,4 @@ def _path_of(uri: str) -> Path | None:
 def _operator_of(uri: str) -> Path | None:
     path = _path_of(uri)
     ws = OpWorkspace.owning(path) if path is not None else None
-    return ws.root if ws is not None else None
+    return ws.root if ws is not None and not ws.is_nobodys() else None

@@ -17,6 +17,7 @@ import psutil
 from pypto_op import __version__
 from pypto_op.backends import calculator
 from pypto_op.backends.registry import get_backend
+from pypto_op.backends.sim import misplaced
 from pypto_op.backends.toolchain import INSTALL_LINE, find_toolchain
 from pypto_op.bundle_files import extra_remedy
 from pypto_op.vocabulary import Mode
@@ -70,6 +71,9 @@ def _torch() -> Finding:
     ingredients = calculator.find_ingredients()
     if util.find_spec("torch") is None:
         return Finding("torch", "missing", "", "no kernel and no golden can run", extra_remedy("sim"))
+    if outside := misplaced():
+        problem, _, mend = outside.partition("; ")
+        return Finding("packages", "limited", "", problem, mend)
     return Finding("torch", "ok", ingredients.torch_version if ingredients else "installed")
 
 

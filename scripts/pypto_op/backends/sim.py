@@ -7,8 +7,9 @@ import contextlib
 import os
 import platform
 import shutil
+import sys
 import tempfile
-from importlib import metadata
+from importlib import metadata, util
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from pypto_op.backends.calculator import Ingredients
 from pypto_op.backends.cost import read_cost
 from pypto_op.backends.launcher import Launched, Zygote, shared_zygote
 from pypto_op.backends.session import CandidateSession, Plan
+from pypto_op.backends.worker.trusted import is_trusted
 from pypto_op.bundle_files import extra_remedy
 from pypto_op.errors import InfraError, PyptoOpError
 from pypto_op.vocabulary import Mode
@@ -53,6 +55,8 @@ class SimBackend:
     def availability(self) -> Availability:
         """Say what this machine can simulate, without importing torch or building anything."""
         ingredients = calculator.find_ingredients()
+        if outside := misplaced():
+            return Availability(False, False, outside, _versions(ingredients), CAVEATS)
         if ingredients is None:
             return Availability(False, False, f"pypto is not installed; {extra_remedy('sim')}", _versions(None), CAVEATS)
         reason = "" if ingredients.toolchain.complete else ingredients.toolchain.reason
@@ -84,6 +88,22 @@ class SimBackend:
         plan = Plan({"enclose": self._enclose, "device": device}, tools.start, tools.numeric)
         reader = read_cost if cost_model and tools.numeric else None
         return CandidateSession(Path(impl), wrapper, workspace, plan, limits, reader)
+
+
+def misplaced() -> str:
+    """Say which of the judge's packages lies outside of the folders that workers trust, and what to do; "" for none.
+
+    A package on PYTHONPATH, behind a line of a .pth file or in the user's site looks like a candidate's own code to a
+    worker, so a right kernel would be refused there. Such folders are not trusted: a candidate could be put into one.
+    """
+    for package in ("torch", "pypto", "numpy"):
+        found = util.find_spec(package)
+        if found is not None and found.origin is not None and not is_trusted(found.origin):
+            folder = Path(found.origin).parent.parent
+            place = f"{package} lies in {folder}, outside of the site packages of {sys.executable}"
+            mend = f"take that folder off PYTHONPATH or the .pth files, then {extra_remedy('sim')}"
+            return f"{place}, so no kernel can be judged; {mend}"
+    return ""
 
 
 class SimTools:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shlex
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -86,7 +85,7 @@ class Harness:
             "PYPTO_OP_PYTHON": sys.executable,  # an installed wheel has no .venv beside its hooks
         }
         done = subprocess.run(
-            shlex.split(command.replace("${CLAUDE_PLUGIN_ROOT}", root)),
+            ["sh", "-c", command],  # as a client does: the commands are words for a shell
             input=payload,
             capture_output=True,
             text=True,

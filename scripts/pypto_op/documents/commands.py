@@ -17,8 +17,8 @@ from pypto_op.vocabulary import ExitCode
 from pypto_op.workspace import OpWorkspace
 
 _AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
-_OP_DIR = op_dir_argument()
-_OP_DIR_OR_FILE = op_dir_argument(or_file="the document itself")
+_OP_DIR = op_dir_argument(begun=False)
+_OP_DIR_OR_FILE = op_dir_argument(or_file="the document itself", begun=False)
 
 
 @click.command()

@@ -41,7 +41,7 @@ def harness_new(op_dir: Path, force: bool, no_rehearsal: bool, as_json: bool) ->
     from pypto_op.judge.precheck import need
 
     ws = OpWorkspace.at(op_dir)
-    need(ws.spec, ws.golden)  # of the contract `gather` knows the remedy
+    need(ws, ws.spec, ws.interfaces, ws.golden)
     from pypto_op.harness.evaluation import new_harness
 
     made = new_harness(ws, force=force, try_cases=not no_rehearsal, progress=_tell_rehearsal)
@@ -96,11 +96,13 @@ def tests_new(op_dir: Path, phase: str | None, e2e: bool, force: bool, as_json: 
     """
     from pypto_op.errors import ContractError
     from pypto_op.harness.tests import new_tests
+    from pypto_op.judge.precheck import need
     from pypto_op.workspace import parse_phase
 
     if phase is not None and e2e:
         raise ContractError("--up-to-module and --e2e exclude each other", remedy="give one of them")
     ws = OpWorkspace.at(op_dir)
+    need(ws, ws.spec, ws.interfaces)
     files = new_tests(ws, phase=None if phase is None else parse_phase(phase), e2e=e2e, force=force)
     return _tell(ws, files, [], {}, as_json)
 

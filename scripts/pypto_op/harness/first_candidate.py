@@ -23,7 +23,7 @@ from pypto_op.judge.records import TrialVerdict
 from pypto_op.judge.references import answered
 from pypto_op.policy import Policy
 from pypto_op.twins.natural import natural_share
-from pypto_op.twins.reordering import GOLDEN, TWINS
+from pypto_op.twins.reordering import GOLDEN, HONEST
 from pypto_op.vocabulary import Outcome, Status
 from pypto_op.workspace import OpWorkspace
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from pypto_op.backends.base import Value
 
-_WAYS: Sequence[Mapping[str, Any]] = ({"float64": True}, *({"twin": name} for name in TWINS if name != GOLDEN))
+_WAYS: Sequence[Mapping[str, Any]] = ({"float64": True}, *({"twin": name} for name in HONEST if name != GOLDEN))
 """Every way in which a case may ask the golden: in one message."""
 
 

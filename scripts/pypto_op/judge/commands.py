@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from pypto_op import speaking
+from pypto_op.errors import InfraError
 from pypto_op.judge.options import levels_option, modes_option
 from pypto_op.options import op_dir_argument
 from pypto_op.vocabulary import Mode
@@ -55,7 +56,13 @@ def verify(op_dir: Path, other: str | None, as_json: bool, quiet: bool, jobs: in
     if other is not None:
         refuse_ignored(other, wanted)
     check_request(workspace, **{name: wanted[name] for name in ("case", "suite", "policy", "impl", "up_to_module")})
-    if Mode.SIM in wanted["modes"] and other in (None, "sweep"):
+    from pypto_op.backends.sim import misplaced
+
+    if outside := misplaced():
+        raise InfraError(outside)
+    own_kernel = wanted["impl"] is None and wanted["up_to_module"] is None and other is None
+    needed = [workspace.spec, workspace.interfaces, workspace.test_inputs, *([workspace.impl] if own_kernel else [])]
+    if Mode.SIM in wanted["modes"] and other in (None, "sweep") and all(path.is_file() for path in needed):
         from pypto_op.backends import sim
 
         sim.warm_up()  # it imports torch beside this process, which is about to do the same

@@ -16,6 +16,7 @@ from pypto_op.documents.reading import read_text
 from pypto_op.documents.suite import Suite
 from pypto_op.errors import ContractError
 from pypto_op.judge.inputs import checks_precision
+from pypto_op.judge.precheck import need
 from pypto_op.policy import Policy, dtype_word, get_policy
 from pypto_op.workspace import OpWorkspace
 
@@ -229,6 +230,7 @@ def load_contract(
     Raises:
         ContractError: a document is missing or malformed, or two of them contradict one another.
     """
+    need(workspace, workspace.spec, workspace.interfaces)
     spec = spec_document.load(workspace.spec)
     interfaces = interfaces_document.load(workspace.interfaces).with_scalars(spec.default_params)
     if suite is not None or workspace.suite.is_file():

@@ -12,7 +12,7 @@ from pypto_op.judge.expectation import Expectation, Reference
 from pypto_op.judge.records import TrialVerdict
 from pypto_op.judge.verdict import judge_run
 from pypto_op.twins.natural import NATURAL
-from pypto_op.twins.reordering import GOLDEN, TWINS
+from pypto_op.twins.reordering import GOLDEN, HONEST, OTHER_TIES
 from pypto_op.vocabulary import Outcome, Status
 
 if TYPE_CHECKING:
@@ -38,6 +38,9 @@ class Refusal:
         if case.get("policy"):
             return "take the case's policy out where its tolerance is enough, or give it milder inputs"
         return f'give the case "policy": "{NATURAL.id}" in the place of atol and rtol'
+
+
+_HOW = {GOLDEN: "", OTHER_TIES: ", taking the last of equal values first"}
 
 
 def judged(outputs: Sequence[torch.Tensor], reference: Reference, expectation: Expectation, barrier: Barrier) -> TrialVerdict:
@@ -67,7 +70,7 @@ def refusal(
         barrier: cleans words.
     """
     native = reference.native.outputs
-    for name in TWINS:
+    for name in HONEST:
         run = reference.native if name == GOLDEN else reference.twins.get(name) or reordered(name)
         if run.outcome is not Outcome.OK:
             continue
@@ -75,6 +78,6 @@ def refusal(
         if verdict.status is not Status.PASS:
             named = zip(expectation.names, native, strict=True)
             whole = any(not leaf.is_floating_point() for own, leaf in named if own in verdict.bad_outputs)
-            how = "" if name == GOLDEN else f", adding up as {name}"
+            how = _HOW.get(name, f", adding up as {name}")
             return Refusal(f"the golden itself{how}, is refused: {verdict.summary}", whole)
     return None

@@ -9,6 +9,7 @@ from typing import Any
 from pypto_op.documents import interfaces as interfaces_document
 from pypto_op.documents import suite as suite_document
 from pypto_op.documents.knobs import is_drawn_id
+from pypto_op.documents.way import next_step
 from pypto_op.errors import ContractError
 from pypto_op.policy import get_policy
 from pypto_op.workspace import OpWorkspace, parse_phase
@@ -35,11 +36,11 @@ def refuse_ignored(kind: str, options: Mapping[str, Any]) -> None:
         raise ContractError(f"--{kind.replace('_', '-')} takes no {flags}", remedy="leave it out")
 
 
-def need(*documents: Path) -> None:
-    """Raise ContractError for the first of an operator's documents that is not there."""
+def need(ws: OpWorkspace, *documents: Path) -> None:
+    """Raise ContractError for the first of an operator's files that is not there; the remedy is the next command."""
     for path in documents:
         if not path.is_file():
-            raise ContractError("no such file", file=path, remedy="`pypto-op check` says what comes next")
+            raise ContractError("no such file", file=path, remedy=next_step(ws))
 
 
 def check_request(

@@ -32,7 +32,7 @@ from pypto_op.judge.references import answered
 from pypto_op.judge.variety import Variety
 from pypto_op.state.deliverables import harness_hashes
 from pypto_op.twins.natural import MOST, NATURAL, natural_share
-from pypto_op.twins.reordering import TWINS
+from pypto_op.twins.reordering import HONEST
 from pypto_op.vocabulary import ExitCode, Outcome, Status
 from pypto_op.workspace import OpWorkspace
 
@@ -260,7 +260,7 @@ def _honest(known: _Known) -> str:
             if seed is None:
                 known.references[case["id"]] = reference
         count += 1
-    return f"{count} precision cases take the golden in each of {len(TWINS)} honest orders of addition, on two seeds"
+    return f"{count} precision cases take the golden in each of {len(HONEST)} honest orders, on two seeds"
 
 
 def _asked(known: _Known, case: Mapping[str, Any], seed: int | None) -> tuple[Callable[..., RunResult], RunResult]:

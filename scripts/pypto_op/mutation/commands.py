@@ -51,11 +51,13 @@ def mutate(op_dir: Path, as_json: bool, list_only: bool, **wanted: Any) -> int:
             click.echo(f"{operator.name:18} {operator.fault}")
         return int(ExitCode.OK)
     from pypto_op.backends import sim
-    from pypto_op.judge.precheck import check_request
+    from pypto_op.judge.precheck import check_request, need
     from pypto_op.mutation.operators.registry import select
 
     select(wanted["operators"])
-    check_request(OpWorkspace.at(op_dir), case=wanted["case"])
+    ws = OpWorkspace.at(op_dir)
+    need(ws, ws.spec, ws.interfaces, ws.golden, ws.test_inputs, ws.impl)
+    check_request(ws, case=wanted["case"])
     sim.warm_up()
     from rich.console import Console
 
@@ -77,7 +79,7 @@ def mutate(op_dir: Path, as_json: bool, list_only: bool, **wanted: Any) -> int:
     )
     console = Console(stderr=as_json, highlight=False)
     progress = display.Progress(console)
-    report = measure(OpWorkspace.at(op_dir), wish, progress, progress.note)
+    report = measure(ws, wish, progress, progress.note)
     if as_json:
         click.echo(json.dumps(report, indent=1))
     else:

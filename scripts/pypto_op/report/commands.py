@@ -21,7 +21,7 @@ _INDEX_NAME = "index.html"
 
 
 @click.command()
-@click.argument("op_dir", required=False, type=OperatorDir())
+@click.argument("op_dir", required=False, type=click.Path(path_type=Path))
 @click.option("--index", "workspace", type=click.Path(path_type=Path), help="A page over all operators of this workspace.")
 @click.option(
     "--out",
@@ -41,7 +41,7 @@ def report(op_dir: Path | None, workspace: Path | None, out: Path | None, as_jso
     if workspace is not None:
         return _index(workspace, out, as_json=as_json)
     assert op_dir is not None
-    page = _write_page(OpWorkspace.at(op_dir), out)
+    page = _write_page(OpWorkspace.at(OperatorDir().convert(op_dir, None, None)), out)
     click.echo(json.dumps({"page": str(page)}) if as_json else str(page))
     return 0
 

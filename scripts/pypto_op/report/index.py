@@ -48,7 +48,7 @@ class Row:
 
 def rows_of(workspace: Path) -> list[Row]:
     """Return a row for each operator of a workspace, in order of name; a damaged file is told in its row."""
-    return [_row(ws) for ws in operators_in(workspace)]
+    return [_row(ws) for ws in operators_in(workspace) if not ws.is_nobodys()]
 
 
 def as_json(rows: Sequence[Row]) -> list[dict[str, Any]]:

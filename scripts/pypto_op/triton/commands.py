@@ -79,10 +79,11 @@ def verify(
 ) -> int:
     """Run every case; exit 0 when all are right, 1 otherwise. The result is written in every case."""
     from pypto_op.triton.run.project import Project
-    from pypto_op.triton.run.verify import Request, verify_triton
 
     try:
-        project = Project.at(verify_dir, op_name, triton_impl_name)
+        project = Project.at(verify_dir, op_name, triton_impl_name)  # before the next line brings torch
+        from pypto_op.triton.run.verify import Request, verify_triton
+
         request = Request(target=target, policy=policy, output=output, **limits)
         result = verify_triton(project, request, None if as_json else _tell_failure)
     except PyptoOpError as error:

@@ -21,6 +21,12 @@ ROUNDED_OPERANDS = "rounded_operands"
 TWINS = (GOLDEN, *ORDERS, ROUNDED_OPERANDS)
 """Every twin, by name."""
 
+OTHER_TIES = "other_ties"
+"""The golden that takes the last of equal values first where its orders leave that open; it says nothing about rounding."""
+
+HONEST = (*TWINS, OTHER_TIES)
+"""Every way in which an honest kernel may run a golden."""
+
 aten = torch.ops.aten
 
 
@@ -30,22 +36,23 @@ class Reordered(TorchDispatchMode):  # type: ignore[no-untyped-call]
     Only floating types narrower than float64 change: the truth is computed in float64, and integers have no order.
 
     Args:
-        twin: one of `TWINS`.
+        twin: one of `HONEST`.
         storage: the dtype that `rounded_operands` rounds to; None or a wide one: nothing is rounded.
     """
 
     def __init__(self, twin: str, storage: torch.dtype | None = None) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        if twin not in TWINS:
+        if twin not in HONEST:
             raise ValueError(f"there is no twin {twin!r}")
         self._order: Order | None = ORDERS.get(twin)
+        self._rewrites = _OTHER_TIES if twin == OTHER_TIES else _REWRITES
         narrow = storage in (torch.float16, torch.bfloat16)
         self._storage = storage if twin == ROUNDED_OPERANDS and narrow else None
 
     @property
     def changes_nothing(self) -> bool:
         """Whether the golden runs as it stands."""
-        return self._order is None and self._storage is None
+        return self._order is None and self._storage is None and self._rewrites is _REWRITES
 
     def __torch_dispatch__(
         self, func: Any, types: Sequence[type], args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
@@ -54,10 +61,10 @@ class Reordered(TorchDispatchMode):  # type: ignore[no-untyped-call]
         kwargs = dict(kwargs or {})
         if self.changes_nothing or not _narrow_float(args):
             return func(*args, **kwargs)
-        rewrite = _REWRITES.get(func)
+        rewrite = self._rewrites.get(func)
         if rewrite is not None:
             return rewrite(self, *args, **kwargs)
-        finer = decompositions().get(func)
+        finer = decompositions().get(func) if self._rewrites is _REWRITES else None
         if finer is None:
             return func(*args, **kwargs)
         with self:
@@ -148,7 +155,26 @@ def _cumsum(mode: Reordered, tensor: torch.Tensor, dim: int, *, dtype: torch.dty
     return mode.running(_wide(tensor), dim).to(dtype or tensor.dtype)
 
 
-_REWRITES: dict[Any, Callable[..., torch.Tensor]] = {
+def _sort(mode: Reordered, tensor: torch.Tensor, dim: int = -1, descending: bool = False) -> tuple[torch.Tensor, torch.Tensor]:
+    values, places = aten.sort.stable(tensor.flip(dim), stable=True, dim=dim, descending=descending)
+    return values, tensor.shape[dim] - 1 - places
+
+
+def _topk(
+    mode: Reordered,
+    tensor: torch.Tensor,
+    k: int,
+    dim: int = -1,
+    largest: bool = True,
+    sorted: bool = True,  # noqa: A002 - torch's word
+) -> tuple[torch.Tensor, torch.Tensor]:
+    values, places = _sort(mode, tensor, dim, largest)
+    return values.narrow(dim, 0, k), places.narrow(dim, 0, k)
+
+
+_OTHER_TIES: dict[Any, Callable[..., Any]] = {aten.topk.default: _topk, aten.sort.default: _sort}
+
+_REWRITES: dict[Any, Callable[..., Any]] = {
     aten.sum.default: _sum,
     aten.sum.dim_IntList: _sum,
     torch.ops.prims.sum.default: _plain_sum,  # what torch's own decompositions end in

@@ -16,7 +16,7 @@ def main() -> None:
     beside = (parent / ".venv" / "bin" / "pypto-op" for parent in Path(__file__).resolve().parents)
     command = next((str(path) for path in beside if path.is_file()), None) or shutil.which("pypto-op")
     if command is None:
-        print("pypto-op: not on PATH; run `make setup` in the bundle, and put its bin/ on PATH", file=sys.stderr)
+        print("pypto-op: not on PATH; put the folder of the installed command there (of a checkout: its bin/)", file=sys.stderr)
         sys.exit(3)
     os.execv(command, [command, "extract-pypto-calls", *sys.argv[1:]])
 
