@@ -72,7 +72,6 @@ def test_a_missing_wrapper_is_structural_and_names_what_was_looked_for(ws: OpWor
 @pytest.mark.parametrize(
     ("spoil", "arguments", "words"),
     [
-        (None, ("--case", "nothing"), "no case matches the case 'nothing'"),
         (None, ("--levels", "L5"), "no case matches levels L5"),
         (lambda ws: ws.module_golden(1).unlink(), (), "the golden is missing"),
         (lambda ws: ws.module_impl(1).unlink(), (), "chain_module1_wrapper was to be judged"),
@@ -81,7 +80,7 @@ def test_a_missing_wrapper_is_structural_and_names_what_was_looked_for(ws: OpWor
         (lambda ws: ws.interfaces.write_text("modules: {"), (), "not valid YAML"),
         (lambda ws: ws.interfaces.write_text(ws.interfaces.read_text().replace("module_1", "module_7")), (), "module_7"),
     ],
-    ids=["no-case", "no-level", "no-golden", "no-impl", "suite-broken", "suite-empty", "yaml-broken", "wiring-broken"],
+    ids=["no-level", "no-golden", "no-impl", "suite-broken", "suite-empty", "yaml-broken", "wiring-broken"],
 )
 def test_what_cannot_be_judged_is_an_error_and_never_a_pass(
     ws: OpWorkspace, spoil: Callable[[OpWorkspace], object] | None, arguments: tuple[str, ...], words: str
@@ -92,6 +91,12 @@ def test_what_cannot_be_judged_is_an_error_and_never_a_pass(
     assert (answer.code, answer.report["status"], answer.report["cases_passed"]) == (2, "ERROR", 0)
     assert words in answer.report["error"]["message"]
     assert answer.report["first_failure"]["failure_category"] == "structural"
+    assert evidence.pass_for_bytes(ws, k=1) is None
+
+
+def test_a_case_that_is_not_there_ends_before_anything_is_judged(ws: OpWorkspace) -> None:
+    answer = judge(ws, 1, "--case", "nothing")
+    assert answer.code == 2 and "no case matches the case 'nothing'" in answer.stderr
     assert evidence.pass_for_bytes(ws, k=1) is None
 
 
