@@ -38,7 +38,8 @@ def test_verdict(row: BadCandidate, clean_workspace: Path) -> None:
         assert failure["case_id"] == want["case"]
     for reason in want.get("also", ()):
         assert reason in report["checks"][0]["modes"]["sim"]["reasons"]
-    assert (report["status"] == "PASS") == (report["cases_passed"] == len(CASES))
+    whole = len(CASES) + len(report.get("fresh_shapes", {"cases": []})["cases"])
+    assert (report["status"] == "PASS") == (report["cases_passed"] == whole)
     assert evidence.check_seal(report)
     assert answer.stdout == (clean_workspace / "custom/sum_diff/eval/evaluation_report.json").read_text()
     strays = {path for path in files_below(clean_workspace / "custom/sum_diff") if not path.startswith("_debug")}

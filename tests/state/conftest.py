@@ -177,6 +177,13 @@ def replant(ws, driver, stage):
     return driver
 
 
+def pytest_collection_modifyitems(items):
+    """The first test that needs the lab waits until it is built: operators are judged there, which takes minutes."""
+    for item in items:
+        if "lab" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.timeout(1500))
+
+
 @pytest.fixture(scope="session")
 def lab(tmp_path_factory, worker_id):
     """Real operators at every step; built once, by whichever test process comes first."""
