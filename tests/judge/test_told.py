@@ -75,7 +75,7 @@ def test_a_crash_leads_to_diagnose(operator: OpWorkspace) -> None:
 
 def test_the_verifiers_answer_is_printed(operator: OpWorkspace) -> None:
     text = verify(operator.root, as_json=False).stdout
-    assert "E2E passed for sum_diff. Comparison of the whole operator PASS (L2/L3).\nmodes: sim PASS; cases 3/3;" in text
+    assert "E2E passed for sum_diff. Comparison of the whole operator PASS (L2/L3/L4).\nmodes: sim PASS; cases 3/3;" in text
     operator.impl.write_text(operator.impl.read_text().replace("x_tile * 2.0", "x_tile * 3.0"))
     answer = verify(operator.root, as_json=False)
     assert (
