@@ -129,8 +129,8 @@ def orchestrator(c: Client, text: Contents) -> dict[str, list[Call]]:
 
 
 def planner(c: Client, text: Contents) -> dict[str, list[Call]]:
-    documents = ("SPEC.md", "API_REPORT.md", "DESIGN.md")
-    fresh = (f"{OP}_golden.py", "GOLDEN_PERF_REPORT.md")
+    documents = ("SPEC.md", "API_REPORT.md", "DESIGN.md", f"{OP}_golden.py")
+    fresh = ("GOLDEN_PERF_REPORT.md",)
     yaml = "eval/module_interfaces.yaml"
     return {
         "read": [c.call("read", path=f"{DIR}/{name}") for name in documents],

@@ -280,7 +280,9 @@ def test_a_renamed_checkout_is_set_up_again(tmp_path: Path) -> None:
         shutil.copy(ROOT / name, checkout / name)
 
     def what_make_would_do(folder: Path) -> str:
-        return subprocess.run(["make", "-n", "setup"], cwd=folder, capture_output=True, text=True, check=True).stdout
+        # Under `make test` an inner make would add a line about the folder it entered.
+        words = ["make", "--no-print-directory", "-n", "setup"]
+        return subprocess.run(words, cwd=folder, capture_output=True, text=True, check=True).stdout
 
     before = what_make_would_do(checkout)
     assert "scripts/setup.sh" in before

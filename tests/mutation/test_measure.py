@@ -13,6 +13,7 @@ from typing import Any
 import psutil
 import pytest
 from tests.judge.judging import CASES, OPERATORS, REPOSITORY, files_below, left_running, place, sim_problem
+from tests.telling import told_lines
 
 from pypto_op import cli
 from pypto_op.judge.verify import verify_operator
@@ -112,7 +113,9 @@ def test_nothing_is_left_behind(measured):
 
 def test_a_weak_suite_lets_mutants_live_and_is_told_which_input_it_lacks(tmp_path):
     ws = place("sum_diff", tmp_path, cases=CASES[:1])
-    report = mutate(ws.root, "--operators", "dropped_tail").report
+    drawn = mutate(ws.root, "--operators", "dropped_tail").report
+    assert drawn["kills_by_case"] == {"fresh_N": 1}, "the shape that each whole verdict draws is a case too"
+    report = mutate(ws.root, "--operators", "dropped_tail", "--case", "tile").report
     assert report["survived"] == 1 and report["score"] == 0.0 and report["lower_bound"] == 0.0
     (mutant,) = report["mutants"]
     assert mutant["detail"].startswith("the suite misses it: case tile with N=")
@@ -176,7 +179,7 @@ def test_bad_input_is_one_line_and_exit_2(tmp_path, words, change, problem):
         ws.impl.write_text(ws.impl.read_text().replace(*change, 1))
     answer = mutate(ws.root, *words)
     assert answer.code == 2 and answer.stdout == ""
-    assert problem in answer.stderr and len(answer.stderr.strip().splitlines()) == 1
+    assert problem in answer.stderr and len(told_lines(answer.stderr)) == 1
     assert not OpWorkspace.at(ws.root).debug_dir.exists()
 
 
@@ -185,7 +188,7 @@ def test_without_an_implementation_there_is_nothing_to_mutate(tmp_path):
     ws.impl.unlink()
     shutil.rmtree(ws.debug_dir, ignore_errors=True)
     answer = mutate(ws.root)
-    assert answer.code == 2 and "no implementation to mutate" in answer.stderr
+    assert answer.code == 2 and "write the kernel" in answer.stderr
 
 
 def test_a_kernel_with_helpers_is_measured_too(tmp_path: Path) -> None:

@@ -75,7 +75,7 @@ def test_the_golden_validates_and_profiles(operator: Path) -> None:
 
 @pytest.mark.sim
 def test_the_kernel_is_right(operator: Path) -> None:
-    words = ["verify", str(operator), "--modes", "sim", "--case", "L3_T_16_plus_1_bfloat16", "--json", "--quiet"]
+    words = ["verify", str(operator), "--modes", "sim", "--case", "L3_T_16_plus_1_float16", "--json", "--quiet"]
     done = _run("-m", "pypto_op.cli", *words)
     assert done.returncode == 0, done.stdout + done.stderr
     assert json.loads(done.stdout)["status"] == "PARTIAL"
