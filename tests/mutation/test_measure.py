@@ -223,5 +223,6 @@ def test_all_cases_are_asked_about_a_mutant_when_somebody_wants_it(tmp_path):
 
 def test_the_time_budget_covers_the_kernels_own_run_but_for_one_mutant_of_each_job(tmp_path):
     ws = place("sum_diff", tmp_path, cases=CASES)
-    report = mutate(ws.root, "--seconds", "0.01", "--no-likeness").report
-    assert report is not None and len(report["mutants"]) == 2 == report["limit"]
+    answer = mutate(ws.root, "--seconds", "0.01", "--no-likeness")
+    report = answer.report
+    assert report is not None and len(report["mutants"]) == 2 == report["limit"], answer
