@@ -104,6 +104,24 @@ def test_steps_come_from_table_prose_and_code(tmp_path: Path) -> None:
     assert steps_of(tmp_path / "none.md", ["S"]).named == ()
 
 
+@pytest.mark.parametrize(
+    ("sentence", "steps"),
+    [
+        ("T in steps of 32 by `pypto.loop`; the last step has a valid shape of [rows, F].", {"T": (32,)}),
+        ("B, then H, then T in chunks of 64 by `pypto.loop`.", {"B": (1,), "H": (1,), "T": (64,)}),
+        ("B, then HKV, then the pages that the length needs.", {"B": (1,)}),
+        ("T is walked in tiles of 16, then the sums are added.", {"T": (16,)}),
+        ("The state is kept in steps of 8.", {}),
+    ],
+)
+def test_loops_told_in_a_sentence_are_steps_too(sentence: str, steps: dict[str, tuple[int, ...]], tmp_path: Path) -> None:
+    design = tmp_path / "DESIGN.md"
+    design.write_text(f"## 3. Tiles\n\nX in steps of 999\n\n## 4. Loops\n\n{sentence}\n\n## 5. Self check\n")
+    assert steps_of(design, ["B", "H", "T", "F", "X"]).of == steps
+    design.write_text(design.read_text().replace("## 5", "| axis | loop |\n|---|---|\n| T | step 128 |\n\n## 5"))
+    assert steps_of(design, ["B", "H", "T", "F", "X"]).of == steps | {"T": (128,)}, "the table is the better source"
+
+
 def test_every_named_step_has_its_edges(tmp_path: Path) -> None:
     material = operator(tmp_path)
     material.ws.design.write_text(

@@ -1,6 +1,7 @@
 """The sizes that DESIGN.md walks in: how long a step of each axis is, and every other tile, step or block that it names.
 
-The table under "Loops" is the best source (`| T | pypto.loop, step 64 |`), the prose and code of tiling and loops come next.
+The table under "Loops" is the best source (`| T | pypto.loop, step 64 |`). Where it says nothing of an axis, a sentence of that
+section does ("B, then H, then T in chunks of 64"). The prose and code of tiling and loops name further sizes.
 """
 
 from __future__ import annotations
@@ -33,6 +34,10 @@ _NUMBER = re.compile(r"(?<![\w.])\d{1,6}(?![\w.])")
 _LOOP = re.compile(r"^(\s*)for\s+(\w+)\s+in\s+pypto\.loop\((.*)", re.MULTILINE)
 _ASSIGNED = re.compile(r"^\s*([\w, ]+?)\s*=\s*(.+)$", re.MULTILINE)
 _WORD = re.compile(r"[A-Za-z_]\w*")
+_SENTENCE = re.compile(
+    r"\b([A-Za-z]\w*)\s+(?:walks\s+|goes\s+|is walked\s+)?(?:in|by)\s+(?:steps|chunks|tiles|blocks|groups)\s+of\s+(\d{1,6})\b"
+)
+_ORDER = re.compile(r"\b([A-Za-z]\w*), then (?=([A-Za-z]\w*))")
 
 
 @dataclass(frozen=True)
@@ -64,6 +69,9 @@ def steps_of(design: Path, symbols: Collection[str]) -> Steps:
     of: dict[str, set[int]] = {}
     for axis, step in _rows(text, symbols):
         of.setdefault(axis, set()).add(step)
+    loops = [s.text for s in markdown.sections(text) if any(word in s.title.casefold() for word in ("loops", "循环"))]
+    said = dict(step for part in loops for step in _sentences(part, symbols))
+    of |= {axis: {step} for axis, step in said.items() if axis not in of}
     named = {size for part in parts for size in _named(part)} | set(tiles_in(text)) | {s for found in of.values() for s in found}
     return Steps(
         {axis: tuple(sorted(found)) for axis, found in of.items()},
@@ -91,6 +99,13 @@ def _rows(text: str, symbols: Collection[str]) -> Iterator[tuple[str, int]]:
             step = _STEP.search(row[loop])
             if names and step:
                 yield names[0], int(step[1])
+
+
+def _sentences(part: str, symbols: Collection[str]) -> Iterator[tuple[str, int]]:
+    """Yield axis and step of sentences: those that are walked before another one in steps of 1, then the steps that are said."""
+    for match in _ORDER.finditer(part):
+        yield from ((name, 1) for name in match.groups() if name in symbols)
+    yield from ((match[1], int(match[2])) for match in _SENTENCE.finditer(part) if match[1] in symbols)
 
 
 def _named(part: str) -> Iterator[int]:

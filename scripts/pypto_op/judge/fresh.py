@@ -35,8 +35,8 @@ _STEP = 64
 _TILES = (34, 18, 10, 0)
 """Tiles that the drawn size exceeds, the first that memory allows."""
 
-_TILES_NESTED = (10, 0)
-"""The same where loops over one length are nested, so that the work grows with its square."""
+MOST_SQUARED = 1 << 23
+"""Square of the drawn size where loops over one length are nested: the golden of an attention holds that many scores."""
 
 _SPAN = 6
 _MORE_BATCHES = 8
@@ -142,7 +142,8 @@ class _Drawer:
             return [(largest + 1, _MORE_BATCHES), (largest + 1, 1)]
         step = max(self._steps.of.get(axis, (1 if axes.listed(self._contract.interfaces, axis) else _STEP,)))
         squared = self._steps.nested or self._is_squared(axis)
-        counts, span = (_TILES_NESTED, 1) if squared else (_TILES, _SPAN)
+        counts = [count for count in _TILES if not squared or (count + 1) ** 2 * step**2 <= MOST_SQUARED]
+        span = 1 if squared else _SPAN
         return [*((max(largest, count * step) + 1, span * step) for count in counts), (largest + 1, 1)]
 
     def _is_squared(self, axis: str) -> bool:
