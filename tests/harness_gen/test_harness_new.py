@@ -116,12 +116,20 @@ def test_a_case_too_tight_for_honest_rounding_is_judged_by_what_is_natural_and_t
     told = json.loads(call("harness", "new", bare.root, "--json").stdout)
     cases = {case["id"]: case for case in suite_document.load(bare.suite).cases}
     natural = {name for name, case in cases.items() if "policy" in case}
-    assert natural == set(told["natural"]) and all(share > 0.25 for share in told["natural"].values())
+    assert natural == {*told["natural"], *told["blind"]} and all(share > 0.25 for share in told["natural"].values())
     assert "L5_shift" in natural and not any(name.startswith(("L1", "L2")) for name in natural)
     assert not any("draw_scale" in case for name, case in cases.items() if not _SCALED.search(name)), (
         "inputs are never shrunk for it"
     )
     assert all(("atol" in case) is (name not in natural) for name, case in cases.items())
+
+
+def test_a_tolerance_that_takes_a_fault_for_right_is_named_with_the_fault(bare: OpWorkspace, call: Call) -> None:
+    bare.golden.write_text("def chain_golden(x, y):\n    return x + 4e-6 * y\n")
+    told = call("harness", "new", bare.root)
+    (line,) = [line for line in told.stdout.splitlines() if "takes a fault for right" in line]
+    assert "L3_positions (y taken for zeros)" in line
+    assert "honest rounding takes so much" not in told.stdout
 
 
 def test_a_subtraction_gets_inputs_on_which_it_cancels(bare: OpWorkspace, call: Call) -> None:

@@ -50,13 +50,16 @@ def harness_new(op_dir: Path, force: bool, no_rehearsal: bool, as_json: bool) ->
     if made.natural:
         shares = ", ".join(f"{name} ({share:.2g})" for name, share in made.natural.items())
         lines.append(f"judged by what is natural (policy twin), since honest rounding takes so much of the tolerance: {shares}")
+    if made.blind:
+        faults = "; ".join(f"{name} ({', '.join(found[:2])})" for name, found in made.blind.items())
+        lines.append(f"judged by what is natural (policy twin), since the tolerance takes a fault for right: {faults}")
     lines += [
         f"{name} is drawn from 0 to 15: where a size limits it, say so in SPEC.md's shape_constraints (`0 <= {name} < SIZE`)"
         for name in made.unlimited
     ]
     lines += [f"the suite still lacks something: {finding}" for finding in made.findings]
-    details = {"cases": made.cases, "dropped": made.dropped, "natural": made.natural, "findings": made.findings}
-    details["unlimited"] = made.unlimited
+    details = {"cases": made.cases, "dropped": made.dropped, "natural": made.natural, "blind": made.blind}
+    details |= {"findings": made.findings, "unlimited": made.unlimited}
     code = _tell(ws, made.files, lines, details, as_json)
     return ExitCode.CONTRACT if made.findings else code
 

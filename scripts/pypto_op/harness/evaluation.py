@@ -35,6 +35,7 @@ class Made:
         cases: how many cases the suite that lies there has.
         dropped: generated cases that were left out, and why.
         natural: generated cases that are judged by the golden's natural error, and how many times the tolerance that is.
+        blind: generated cases that are judged so since their tolerance takes a fault for right, and the faults.
         findings: what the suite that lies there still lacks.
         unlimited: integer tensors whose values nothing limits: neither SPEC.md nor what the golden takes as an index.
     """
@@ -43,6 +44,7 @@ class Made:
     cases: int
     dropped: dict[str, str] = field(default_factory=dict)
     natural: dict[str, float] = field(default_factory=dict)
+    blind: dict[str, tuple[str, ...]] = field(default_factory=dict)
     findings: list[str] = field(default_factory=list)
     unlimited: list[str] = field(default_factory=list)
 
@@ -96,7 +98,8 @@ def new_harness(ws: OpWorkspace, *, force: bool = False, try_cases: bool = True,
     names = [port.name for port in material.interfaces.primary_inputs]
     knobs.check_known(suite.cases, names, ws.test_inputs, read_text(ws.test_inputs))
     findings = [finding.one_line() for finding in suite_document.check_complete(suite)]
-    return Made(outcomes, len(suite.cases), rehearsed.dropped, rehearsed.natural, findings, unlimited)
+    told = rehearsed.dropped, rehearsed.natural, rehearsed.blind
+    return Made(outcomes, len(suite.cases), *told, findings, unlimited)
 
 
 def inputs_text(material: Material) -> str:

@@ -60,11 +60,13 @@ class Rehearsed:
         cases: those that say something, some with another `draw_scale`.
         dropped: id -> why it was left out.
         natural: id -> how many times its tolerance honest rounding takes, where that is so much that the case got a policy.
+        blind: id -> the faults that its tolerance takes for right, where the case got a policy for that.
     """
 
     cases: list[Case]
     dropped: dict[str, str]
     natural: dict[str, float] = field(default_factory=dict)
+    blind: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 def rehearse(
@@ -89,14 +91,13 @@ def rehearse(
         ContractError: `eval/test_inputs.py` or the golden does not work at all: no case is left.
         InfraError: the reference process cannot run on this machine.
     """
-    kept: list[Case] = []
-    dropped: dict[str, str] = {}
-    natural: dict[str, float] = {}
+    done = Rehearsed([], {})
+    kept, dropped = done.cases, done.dropped
     with ReferenceSession(ws, limits=Limits(case_seconds=_seconds())) as session:
         first = FirstCandidate(session, ws, policy)
-        for done, case in enumerate(cases):
+        for number, case in enumerate(cases):
             if progress is not None:
-                progress(case["id"], done, len(cases))
+                progress(case["id"], number, len(cases))
             varied = varied_integer(case, scalars or {})
             if varied and sum(varied_integer(other, scalars or {}) == varied for other in kept) >= _VALUES:
                 continue
@@ -107,12 +108,14 @@ def rehearse(
                 fit = next((other for other in others if isinstance(other, _Fit)), None)
             if isinstance(fit, _Fit):
                 kept.append(fit.case)
-                if fit.natural is not None:
-                    natural[fit.case["id"]] = fit.natural
+                if fit.blind:
+                    done.blind[fit.case["id"]] = fit.blind
+                elif fit.natural is not None:
+                    done.natural[fit.case["id"]] = fit.natural
     if not kept:
         name, why = next(iter(dropped.items()))
         raise ContractError(f"no case works; {name}: {why}", file=ws.golden, remedy="mend the golden or the inputs")
-    return Rehearsed(kept, dropped, natural)
+    return done
 
 
 def drawable(ws: OpWorkspace, refused: Sequence[Case]) -> tuple[list[Case], dict[str, str]]:
@@ -152,10 +155,12 @@ def _is_idle(first: FirstCandidate, tried: _Tried, scalar: str) -> bool:
 
 @dataclass(frozen=True)
 class _Fit:
-    """A case that takes right kernels and tells wrong ones; `natural`: see `Rehearsed`, None where the tolerance stays."""
+    """A case that takes right kernels and tells wrong ones; `natural`, `blind`: see `Rehearsed`, None and () where its tolerance
+    stays."""
 
     case: Case
     natural: float | None = None
+    blind: tuple[str, ...] = ()
 
 
 def _rehearsed(first: FirstCandidate, case: Case, varied: str, kept: Sequence[Case]) -> _Fit | str | None:
@@ -184,15 +189,17 @@ def _fitted(first: FirstCandidate, tried: _Tried) -> _Fit | str:
     refusal = next((found for draw in judged if (found := draw.refusal()) is not None), None)
     if refusal is not None and refusal.of_whole_numbers:
         return refusal.sentence
+    blind: tuple[str, ...] = ()
     if refusal is None and share <= MOST:
         power = judged[0].power()
         if not power.blind:
             return _Fit({**tried.case, POWER: _short(power.margin)})
+        blind = power.blind
     natural = _by_nature(tried.case)
     power = Draw(first, natural, tried.inputs, tried.native).power()
     if power.blind:
         return f"it cannot tell {', '.join(power.blind[:3])}"
-    return _Fit({**natural, POWER: _short(power.margin)}, share if refusal is None else max(share, 1.0))
+    return _Fit({**natural, POWER: _short(power.margin)}, share if refusal is None else max(share, 1.0), blind)
 
 
 def _further(first: FirstCandidate, case: Case) -> Iterator[_Tried | str]:
