@@ -179,7 +179,7 @@ def refresh(working: Any, base: Any, shift: int) -> None:
 
 
 def _once(tensor: torch.Tensor) -> torch.Tensor:
-    """Return what of an expanded tensor has memory of its own."""
+    """Return a view that meets each element of memory once: an expanded axis (stride 0) keeps its first entry."""
     for axis, stride in enumerate(tensor.stride()):
         tensor = tensor.narrow(axis, 0, min(1, tensor.shape[axis])) if stride == 0 else tensor
     return tensor
