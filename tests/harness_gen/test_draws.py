@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from pypto_op.workspace import OpWorkspace
 
 GOLDEN = "def op_golden({names}):\n    return {first} * 1.0\n"
 SHAPE = {"S": 40, "D": 32}
+CASE = {"id": "c", "level": "L2", "shape": SHAPE, "dtype": "float32"}
 
 
 def placed(folder: Path, ports: list[dict[str, Any]], *, body: str = "", **front: Any) -> OpWorkspace:
@@ -61,13 +63,18 @@ def tensor(name: str, dtype: str = "float32", shape: tuple[str, ...] = ("S", "D"
     return {"name": name, "shape": list(shape), "dtype": dtype}
 
 
-def made(ws: OpWorkspace, **case: Any) -> dict[str, Any]:
-    """Return what the generated file makes of a case."""
+def make_inputs_of(ws: OpWorkspace) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    """Return the generated `make_inputs`."""
     text = inputs_text(gather(ws)).replace("torch.device(f\"npu:{int(os.environ.get('TILE_FWK_DEVICE_ID', '0'))}\")", '"cpu"')
     space: dict[str, Any] = {}
     exec(compile(text, "test_inputs.py", "exec"), space)  # noqa: S102
-    result: dict[str, Any] = space["make_inputs"]({"id": "c", "level": "L2", "shape": SHAPE, "dtype": "float32", **case})
-    return result
+    function: Callable[[dict[str, Any]], dict[str, Any]] = space["make_inputs"]
+    return function
+
+
+def made(ws: OpWorkspace, **case: Any) -> dict[str, Any]:
+    """Return what the generated file makes of a case."""
+    return make_inputs_of(ws)({**CASE, **case})
 
 
 def test_a_scalar_called_scale_is_no_knob(tmp_path: Path) -> None:

@@ -15,7 +15,10 @@ from tests.telling import told_lines
 
 from pypto_op.backends.reference import ReferenceSession
 from pypto_op.documents import suite as suite_document
-from pypto_op.harness.evaluation import runner_text
+from pypto_op.harness import suite as suite_cases
+from pypto_op.harness.evaluation import inputs_text, runner_text
+from pypto_op.harness.material import gather
+from pypto_op.harness.rehearsal import rehearse
 from pypto_op.workspace import OpWorkspace
 
 pytestmark = pytest.mark.sim
@@ -81,6 +84,35 @@ def test_a_golden_that_overflows_gets_smaller_inputs_and_one_that_raises_drops_t
     with ReferenceSession(bare) as session:
         values = [value for _, value in session.make_inputs(huge)]
         assert session.golden(values, function="chain_golden", file=bare.golden).outputs[0].isfinite().all()
+
+
+LIMITED = """import torch
+
+
+def chain_golden(x, y):
+    return (x * x + y) / (x.shape[0] <= {most})
+"""
+
+
+def test_a_level_whose_cases_overflow_gets_shorter_ones_that_still_are_long(bare: OpWorkspace) -> None:
+    bare.golden.write_text(LIMITED.format(most=80))
+    material = gather(bare)
+    bare.test_inputs.write_text(inputs_text(material))
+    maker = suite_cases.filled(material)
+    wanted = [case for case in maker.cases if case["level"] == "L4"][:3] + [
+        case for case in maker.cases if case["level"] == "L2"
+    ][:2]
+    assert min(case["shape"]["N"] for case in wanted[:3]) > 80, "none of these says anything"
+    level = [case for case in rehearse(bare, wanted, material.spec.policy(), spare=maker.spare).cases if case["level"] == "L4"]
+    assert len(level) == 2 and all(case["precision"] and case["shape"]["N"] > 64 for case in level)
+
+
+def test_no_short_case_hides_that_nothing_long_was_judged(bare: OpWorkspace, call: Call) -> None:
+    bare.golden.write_text(LIMITED.format(most=14))
+    answer = call("harness", "new", bare.root)
+    assert answer.code == 2
+    assert "the suite still lacks something: cases: level L4 has 0 case(s), needs 2" in answer.stdout
+    assert "the golden is not finite, or raises, on ordinary numbers: say in SPEC.md's input_ranges" in answer.stdout
 
 
 _SCALED = re.compile("huge|rising|falling")

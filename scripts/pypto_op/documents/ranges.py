@@ -1,6 +1,7 @@
 """SPEC.md's `input_ranges`: between which values an input lies, `"[0, 1)"` or `[0, 1]`; `shape_constraints` may say it too.
 
-A range is read into comparisons, the form of `shape_constraints`, so that one reader (`constraints`) serves both.
+Where something is said of rows as well (`documents.rows`), the interval stands under `values`. A range is read into
+comparisons, the form of `shape_constraints`, so that one reader (`constraints`) serves both.
 """
 
 from __future__ import annotations
@@ -18,6 +19,9 @@ from pypto_op.documents.schema import Finding
 _INTERVAL = re.compile(r"\s*([\[(])([^,\[\]]+),([^,\[\]]+)([\])])\s*")
 Ends = tuple[float, float, bool, bool]
 """Least, greatest, and whether each is itself outside: how `stress.patterns.within` takes a range."""
+
+Written = str | Sequence[float] | Mapping[str, Any]
+"""What SPEC.md says of one input: an interval, or a mapping with `values` and what holds for rows."""
 
 _ENDLESS = {"inf", "+inf", "-inf", ".inf", "-.inf", "+.inf"}
 
@@ -59,24 +63,35 @@ class Range:
         return f"{'(' if self.open_low else '['}{self.low:g}, {self.high:g}{')' if self.open_high else ']'}"
 
 
-def comparisons(ranges: Mapping[str, str | Sequence[float]]) -> list[str]:
+def comparisons(ranges: Mapping[str, Written]) -> list[str]:
     """Return `input_ranges` as comparisons: `{"x": "[0, C)"}` gives `0 <= x` and `x < C`.
 
     Args:
         ranges: as SPEC.md has it; `findings` says what is wrong with it.
     """
     said: list[str] = []
-    for name, written in ranges.items():
+    for name, written in _intervals(ranges):
         low, high, open_low, open_high = _ends(written) or ("", "", False, False)
         said += [f"{low} {'<' if open_low else '<='} {name}"] if low else []
         said += [f"{name} {'<' if open_high else '<='} {high}"] if high else []
     return said
 
 
-def findings(ranges: Mapping[str, str | Sequence[float]]) -> Iterator[Finding]:
-    """Yield what is wrong with `input_ranges`: no interval, or an empty one."""
-    for name, written in ranges.items():
-        place = f"input_ranges.{name}"
+def interval(written: str | Sequence[float]) -> Range | None:
+    """Return an interval of numbers; None for what is none, or names a size."""
+    ends = _ends(written)
+    if ends is None:
+        return None
+    low, high = (_number(end) for end in ends[:2])
+    if (ends[0] and low is None) or (ends[1] and high is None):
+        return None
+    return Range(-math.inf if low is None else low, math.inf if high is None else high, ends[2], ends[3])
+
+
+def findings(ranges: Mapping[str, Written]) -> Iterator[Finding]:
+    """Yield what is wrong with the intervals of `input_ranges`: none, or an empty one."""
+    for name, written in _intervals(ranges):
+        place = f"input_ranges.{name}" + (".values" if isinstance(ranges[name], Mapping) else "")
         ends = _ends(written)
         if ends is None:
             yield Finding(place, f'{written!r} is no range; write "[0, 1)", "(0, inf)" or "[0, C)"')
@@ -110,6 +125,15 @@ def of(said: Iterable[str], name: str, sizes: Mapping[str, int] | None = None) -
 
 
 _MIRRORED: dict[type[ast.cmpop], ast.cmpop] = {ast.Gt: ast.Lt(), ast.GtE: ast.LtE(), ast.Lt: ast.Gt(), ast.LtE: ast.GtE()}
+
+
+def _intervals(ranges: Mapping[str, Written]) -> Iterator[tuple[str, str | Sequence[float]]]:
+    """Yield each input with the interval of its values, where there is one."""
+    for name, written in ranges.items():
+        if not isinstance(written, Mapping):
+            yield name, written
+        elif "values" in written:
+            yield name, written["values"]
 
 
 def _ends(written: str | Sequence[float]) -> tuple[str, str, bool, bool] | None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pypto_op.documents import front_matter, markdown, ranges, schema
+from pypto_op.documents import front_matter, markdown, ranges, rows, schema
 from pypto_op.documents.schema import Finding
 from pypto_op.documents.tolerance import policy_of
 from pypto_op.errors import ContractError
@@ -37,7 +37,7 @@ class Spec:
         dynamic_axes: names of the axes whose length is known at run time only.
         axis_ranges: (least, greatest) length of dynamic axes that name one.
         shape_constraints: sentences or expressions for people; what `input_ranges` says stands behind them, as comparisons.
-        input_ranges: input -> its interval, as written.
+        input_ranges: input -> its interval, and what holds for its rows, as written.
         fixed_inputs: inputs that are tables: the same for every seed.
         default_params: scalar parameter -> default value.
         perf_target: as written, or None.
@@ -60,6 +60,11 @@ class Spec:
     def policy(self) -> Policy:
         """Return the tolerance policy that `tolerance` stands for."""
         return self._policy
+
+    @property
+    def rows(self) -> dict[str, rows.Rows]:
+        """What `input_ranges` says of the rows of inputs, by name."""
+        return rows.of(self.input_ranges)
 
     def tolerance_for(self, dtype: str) -> tuple[float, float] | None:
         """Return (atol, rtol) for a floating dtype, or None when the policy has no such pair."""
@@ -160,7 +165,9 @@ def _contradictions(data: Mapping[str, Any]) -> Iterator[Finding]:
     for word in sorted({word for word in words if words.count(word) > 1}):
         yield Finding("supported_dtypes", f"names {word} twice")
     yield from _missing_tolerances(data["tolerance"], words)
-    yield from ranges.findings(data.get("input_ranges", {}))
+    input_ranges = data.get("input_ranges", {})
+    yield from ranges.findings(input_ranges)
+    yield from rows.findings(input_ranges, (*data.get("shape_constraints", []), *ranges.comparisons(input_ranges)))
     yield from _outside(data)
     axes = data.get("dynamic_axes", [])
     for axis, (low, high) in data.get("dynamic_axes_ranges", {}).items():

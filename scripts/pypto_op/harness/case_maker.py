@@ -125,6 +125,18 @@ class Maker:
                     break
                 self.add(level, f"seed{seed}", self.base, seed=seed)
 
+    def spare(self, level: Level) -> Iterator[Case]:
+        """Yield further cases of a level of which too few say something, the most telling first.
+
+        Where numbers do not stay finite over many tiles, a long axis gets fewer: one and a rest at least, since a case of
+        the small base shape would only hide that nothing long is judged. Of the other levels, the base shape on other seeds.
+        """
+        shapes = list(walked.fewer_tiles(self)) if level is Level.L4 else []
+        for shape in shapes if level is Level.L4 and self.dynamic else [self.base]:
+            for seed in SEEDS:
+                if self.add(level, "spare", shape, seed=seed):
+                    yield self.cases[-1]
+
     def small(self, sizes: Sizes, most: int = MOST_ELEMENTS) -> bool:
         """Whether no tensor has too many elements for a case that takes about a second."""
         for shape in self.material.interfaces.resolve_shapes(sizes).values():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 _OP_DIR = op_dir_argument()
 _FORCE = click.option("--force", is_flag=True, help="Replace files that somebody edited, too.")
 _AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+
+
+_OF_THE_DOMAIN = re.compile("the golden is not finite|the golden ended with")
 
 
 @click.group()
@@ -58,6 +62,11 @@ def harness_new(op_dir: Path, force: bool, no_rehearsal: bool, as_json: bool) ->
         for name in made.unlimited
     ]
     lines += [f"the suite still lacks something: {finding}" for finding in made.findings]
+    if made.findings and any(_OF_THE_DOMAIN.search(why) for name, why in made.dropped.items() if name[:2] != "L5"):
+        lines.append(
+            "the golden is not finite, or raises, on ordinary numbers: say in SPEC.md's input_ranges which values and rows are "
+            'legal (`decay: "[-4, 0]"`, `k: {row_length: 1}`), then run this again'
+        )
     details = {"cases": made.cases, "dropped": made.dropped, "natural": made.natural, "blind": made.blind}
     details |= {"findings": made.findings, "unlimited": made.unlimited}
     code = _tell(ws, made.files, lines, details, as_json)

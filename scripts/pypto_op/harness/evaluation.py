@@ -84,9 +84,10 @@ def new_harness(ws: OpWorkspace, *, force: bool = False, try_cases: bool = True,
         maker = suite_cases.filled(material)
         sizes, cases = maker.dropped, suite_cases.in_order(maker)
         if try_cases:
-            rehearsed = rehearse(ws, cases, material.spec.policy(), progress, material.scalars, maker.in_other_dtypes)
+            judged_by = material.spec.policy()
+            rehearsed = rehearse(ws, cases, judged_by, progress, material.scalars, maker.in_other_dtypes, maker.spare)
             rehearsed = replace(rehearsed, dropped={**sizes, **rehearsed.dropped})
-            cases = rehearsed.cases
+            cases = suite_cases.by_level(rehearsed.cases)
         else:  # without a search the former would be ordinary cases, and the golden may refuse the latter
             cases = [case for case in cases if KEY not in case and not values.varied_integer(case, material.scalars)]
         refused, undrawn = drawable(ws, refusals(Maker(material)))
@@ -114,6 +115,7 @@ def inputs_text(material: Material) -> str:
         "weights": _mapping(material.weights),
         "patterns": patterns_source(),
         "ranges": [(name, *_python(kept)) for name, kept in _bounded(material).items()],
+        "rows": _rows(material),
         "fixed": [port.name for port in tensors if port.name in material.spec.fixed_inputs],
         "integers": [(name, *ranges) for name, ranges in material.ranges.items()],
         "pages": _mapping(_pages(material)),
@@ -139,6 +141,17 @@ def _bounded(material: Material) -> dict[str, Range]:
     """Return the range of each floating tensor that SPEC.md bounds by numbers."""
     found = {name: ranges.of(material.spec.shape_constraints, name) for name in material.floating}
     return {name: kept for name, kept in found.items() if kept != Range()}
+
+
+def _rows(material: Material) -> dict[str, str]:
+    """Return what SPEC.md says of the rows of each tensor, as Python (`patterns.within`)."""
+    said = {port.name: material.spec.rows[port.name] for port in material.tensors if port.name in material.spec.rows}
+    texts = {}
+    for name, rows in said.items():
+        ends = ", ".join(map(str, _python(rows.kept)))
+        parts = [f'"{rows.measure}": ({ends})'] * bool(rows.measure) + [f'"order": "{rows.order}"'] * bool(rows.order)
+        texts[name] = "{" + ", ".join(parts) + "}"
+    return texts
 
 
 def _pages(material: Material) -> dict[str, str]:

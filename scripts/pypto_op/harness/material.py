@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from pypto_op.documents import axes, constraints, default_suite, legal_sizes
+from pypto_op.documents import axes, constraints, default_suite, legal_sizes, rows
 from pypto_op.documents import interfaces as interfaces_document
 from pypto_op.documents import spec as spec_document
 from pypto_op.documents.axes import symbols_of
@@ -166,6 +166,7 @@ def gather(ws: OpWorkspace) -> Material:
         raise ContractError("no such file", file=ws.interfaces, remedy=f"run `pypto-op interfaces new {ws.root}`")
     spec = spec_document.load(ws.spec)
     interfaces = interfaces_document.load(ws.interfaces).with_scalars(spec.default_params)
+    rows.check_named(spec.input_ranges, spec.default_params, interfaces.primary_inputs, ws.spec)
     sentences = re.split(r"[.;](?=\s|$)|\n(?=\s*[-#|\n])", read_text(ws.spec).lower())
     for file, name in ((ws.spec, spec.op_name), (ws.interfaces, interfaces.op)):
         if name != ws.name:

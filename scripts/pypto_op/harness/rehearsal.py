@@ -7,6 +7,7 @@ whose tolerance is too tight for honest rounding (`twins.natural`) is judged by 
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from pypto_op.backends.base import Limits
 from pypto_op.backends.reference import ReferenceSession
 from pypto_op.documents.knobs import SCALE, ZONE
+from pypto_op.documents.suite import LEAST_PER_LEVEL
 from pypto_op.errors import ContractError
 from pypto_op.harness.first_candidate import Draw, FirstCandidate
 from pypto_op.harness.indices import same
@@ -25,7 +27,7 @@ from pypto_op.judge.raises import faulty
 from pypto_op.policy import Policy
 from pypto_op.stress.author import KEY, stress_case
 from pypto_op.twins.natural import MOST, NATURAL
-from pypto_op.vocabulary import Outcome
+from pypto_op.vocabulary import Level, Outcome
 from pypto_op.workspace import OpWorkspace
 
 if TYPE_CHECKING:
@@ -42,6 +44,8 @@ _FURTHER_SEEDS, _STRIDE = 2, 1_000_033
 """How many other seeds a case is tried on, and how far apart."""
 _VALUES = 2
 """Other values of a whole number that a suite has: a kernel can know one by heart."""
+_MOST_SPARES = 12
+"""Spare cases of one level that are tried."""
 _LOST = (Outcome.TIMED_OUT, Outcome.CRASHED, Outcome.OUT_OF_MEMORY)
 
 POWER = "power"
@@ -68,6 +72,14 @@ class Rehearsed:
     natural: dict[str, float] = field(default_factory=dict)
     blind: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
+    def keep(self, fit: _Fit) -> None:
+        """Take a case over, with the reason for its policy."""
+        self.cases.append(fit.case)
+        if fit.blind:
+            self.blind[fit.case["id"]] = fit.blind
+        elif fit.natural is not None:
+            self.natural[fit.case["id"]] = fit.natural
+
 
 def rehearse(
     ws: OpWorkspace,
@@ -76,6 +88,7 @@ def rehearse(
     progress: Progress | None = None,
     scalars: Mapping[str, Any] | None = None,
     instead: Callable[[Case], Iterable[Case]] = lambda _: (),
+    spare: Callable[[Level], Iterable[Case]] = lambda _: (),
 ) -> Rehearsed:
     """Run the golden on every case.
 
@@ -86,6 +99,7 @@ def rehearse(
         progress: called before each case.
         scalars: defaults; of the cases with another whole number, the first `_VALUES` that change the golden's answer are kept.
         instead: gives the cases that may stand in the place of one that says nothing; the first that says something does.
+        spare: gives further cases of a level of which fewer say something than a suite needs.
 
     Raises:
         ContractError: `eval/test_inputs.py` or the golden does not work at all: no case is left.
@@ -107,15 +121,24 @@ def rehearse(
                 others = (_rehearsed(first, other, varied, kept) for other in instead(case))
                 fit = next((other for other in others if isinstance(other, _Fit)), None)
             if isinstance(fit, _Fit):
-                kept.append(fit.case)
-                if fit.blind:
-                    done.blind[fit.case["id"]] = fit.blind
-                elif fit.natural is not None:
-                    done.natural[fit.case["id"]] = fit.natural
+                done.keep(fit)
+        for case in _spares(kept, spare):
+            fit = _rehearsed(first, case, "", kept)
+            if isinstance(fit, _Fit):
+                done.keep(fit)
     if not kept:
         name, why = next(iter(dropped.items()))
         raise ContractError(f"no case works; {name}: {why}", file=ws.golden, remedy="mend the golden or the inputs")
     return done
+
+
+def _spares(kept: Sequence[Case], spare: Callable[[Level], Iterable[Case]]) -> Iterator[Case]:
+    """Yield spare cases of each level that is short, as long as it is; `kept` grows meanwhile. L1 compares no numbers."""
+    for level in Level if kept else ():
+        for case in itertools.islice(spare(level), _MOST_SPARES):
+            if sum(checks_precision(other) or level is Level.L1 for other in kept if other["level"] == level) >= LEAST_PER_LEVEL:
+                break
+            yield case
 
 
 def drawable(ws: OpWorkspace, refused: Sequence[Case]) -> tuple[list[Case], dict[str, str]]:

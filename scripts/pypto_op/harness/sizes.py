@@ -64,6 +64,18 @@ def long(maker: Maker) -> None:
         _first(maker, "all_axes", [{**walked, **threes} for walked in _walks(maker)])
 
 
+def fewer_tiles(maker: Maker) -> Iterator[Sizes]:
+    """Yield sizes with two tiles and a rest of each long axis, then with one, then of the smallest steps; then more batches."""
+    named = {axis: _walked_in(maker.material, axis) for axis in maker.long}
+    batches = [axis for axis in maker.dynamic if axis not in maker.long]
+    for tiles, steps in ((2, named), (1, named), (2, _smallest(maker.material, named)), (1, _smallest(maker.material, named))):
+        if named:
+            yield maker.fitted(_several(tiles, steps), up=True)
+    for count in (5, 3):
+        if batches:
+            yield maker.fitted(dict.fromkeys(batches, count), up=True)
+
+
 def primes(maker: Maker) -> None:
     """Add all axes at primes, in each dtype: above three steps of each, between one and two, and below one."""
     dtypes = maker.material.spec.supported_dtypes

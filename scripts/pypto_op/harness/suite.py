@@ -11,6 +11,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from pypto_op.harness import sizes, values
 from pypto_op.harness.case_maker import SEEDS, Case, Maker
 from pypto_op.harness.material import Material
@@ -44,8 +46,13 @@ def filled(material: Material) -> Maker:
 
 def in_order(maker: Maker) -> list[Case]:
     """Return a maker's cases in order of level."""
+    return by_level(maker.cases)
+
+
+def by_level(made: Iterable[Case]) -> list[Case]:
+    """Return cases in order of level; within one, in their own."""
     order = [str(level) for level in Level]
-    return sorted(maker.cases, key=lambda case: order.index(case["level"]))
+    return sorted(made, key=lambda case: order.index(case["level"]))
 
 
 def _structure(maker: Maker) -> None:

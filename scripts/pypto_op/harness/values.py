@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pypto_op.documents import constraints, markdown, ranges
 from pypto_op.documents.knobs import SCALE, ZONE
 from pypto_op.documents.reading import read_text
+from pypto_op.documents.rows import Rows
 from pypto_op.harness.material import FLOATS, INTEGERS, Material
 from pypto_op.stress.author import RELATIVE_GAP
 from pypto_op.vocabulary import Level
@@ -38,6 +39,7 @@ ZONES: tuple[tuple[Level, str, Knobs], ...] = (
 _PRODUCT = 6.0
 """The slope of each factor of a product: over 64 terms, divided by their root, it makes 288."""
 _MOST_TENSORS = 4
+_UNMEASURED = ("masked", "one_inf", "largest")
 _EDGE_CASES = re.compile(r"edge cases", re.I)
 _SPECIAL_WORDS = (
     ("one_inf", re.compile(r"(?<![-\w])\+?inf(inity)?\b", re.I)),
@@ -85,8 +87,10 @@ def mixed(maker: Maker) -> None:
         others = {other: "all_positive" for other in maker.material.floating if other != name}
         if others:
             maker.add(Level.L3, f"negative_{name}", maker.ragged, knobs={ZONE: {**others, name: "all_negative"}})
-        if name in several:
+        rows = maker.material.spec.rows.get(name, Rows())
+        if name in several and rows.may_be_zero:
             maker.add(Level.L3, f"zero_row_{name}", maker.ragged, knobs={ZONE: {name: "zero_row"}})
+        if name in several and not rows.is_fixed:
             maker.add(Level.L5, f"row_scaled_{name}", maker.ragged, knobs={ZONE: {name: "row_scaled"}})
     if len(several & set(names)) > 1:
         first, *rest = [name for name in names if name in several]
@@ -127,8 +131,10 @@ def _sentences(text: str) -> list[str]:
 
 
 def _takes(material: Material, name: str, zone: str) -> bool:
-    """Whether a tensor's range leaves room for an infinity."""
+    """Whether a tensor's range leaves room for an infinity; a row that has a length, or a sum, does not."""
     kept = ranges.of(material.spec.shape_constraints, name)
+    if material.spec.rows.get(name, Rows()).measure and zone in _UNMEASURED:
+        return False
     ends = {"masked": kept.low == -math.inf, "one_inf": kept.high == math.inf, "largest": kept == ranges.Range()}
     return ends.get(zone, True)
 

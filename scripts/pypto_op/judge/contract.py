@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pypto_op.documents import interfaces as interfaces_document
-from pypto_op.documents import knobs, ranges
+from pypto_op.documents import knobs, ranges, rows
 from pypto_op.documents import spec as spec_document
 from pypto_op.documents import suite as suite_document
 from pypto_op.documents.interfaces import Interfaces
@@ -53,6 +53,8 @@ class Contract:
     other_tolerance: bool = False
     said: Sequence[str] = ()
     """SPEC.md's `shape_constraints`, with what `input_ranges` says of values."""
+    rows: Mapping[str, rows.Rows] = field(default_factory=dict)
+    """What SPEC.md's `input_ranges` says of the rows of inputs."""
     fixed_inputs: frozenset[str] = frozenset()
     """Inputs that are tables, the same for every seed."""
 
@@ -124,13 +126,16 @@ class Contract:
         self._check_values(case, made)
 
     def _check_values(self, case: Mapping[str, Any], made: Sequence[tuple[str, Value]]) -> None:
-        """Refuse floating values outside SPEC.md's ranges, on which a right kernel may answer anything; NaN stands for itself."""
+        """Refuse values and rows outside SPEC.md's ranges, on which a right kernel may answer anything; NaN stands for itself."""
         sizes = {symbol: size for symbol, size in case["shape"].items() if isinstance(size, int)}
+        file, where = self.workspace.test_inputs, f"case {case['id']}"
         for name, value in made:
             kept = ranges.of(self.said, name, sizes)
             if kept.left_by(value):
-                file, where = self.workspace.test_inputs, f"case {case['id']}"
                 raise MisfitInputs(f"{name} has values outside its range in SPEC.md, {kept}", file=file, where=where)
+            broken = self.rows[name].left_by(value) if name in self.rows else ""
+            if broken:
+                raise MisfitInputs(f"{name} has {broken}, as SPEC.md's input_ranges say", file=file, where=where)
 
     def _check_dtypes(self, case: Mapping[str, Any], made: Sequence[tuple[str, Value]]) -> None:
         file, where = self.workspace.test_inputs, f"case {case['id']}"
@@ -233,6 +238,7 @@ def load_contract(
     need(workspace, workspace.spec, workspace.interfaces)
     spec = spec_document.load(workspace.spec)
     interfaces = interfaces_document.load(workspace.interfaces).with_scalars(spec.default_params)
+    rows.check_named(spec.input_ranges, spec.default_params, interfaces.primary_inputs, workspace.spec)
     if suite is not None or workspace.suite.is_file():
         cases, source = suite_document.load(suite or workspace.suite), "file"
         if workspace.test_inputs.is_file():
@@ -253,5 +259,6 @@ def load_contract(
         policy_given=policy is not None,
         other_tolerance=used != own,
         said=spec.shape_constraints,
+        rows=spec.rows,
         fixed_inputs=frozenset(spec.fixed_inputs),
     )

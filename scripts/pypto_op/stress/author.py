@@ -128,7 +128,7 @@ def stress_case(
         condition=wanted,
         seed=seed,
         runs=runs,
-        ranges=_ranges(ws, case),
+        **_domain(ws, case),
     )
     if not told["recipe"]:
         return None
@@ -176,14 +176,15 @@ def patterns_source() -> str:
     return text.split(_COPIED[0], 1)[1].split(_COPIED[1], 1)[0].strip("\n") + "\n"
 
 
-def _ranges(ws: OpWorkspace, case: Mapping[str, Any]) -> dict[str, ranges.Ends]:
-    """Return the ranges of SPEC.md that bind floating inputs on a case: a recipe must not leave them."""
+def _domain(ws: OpWorkspace, case: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what SPEC.md says of floating inputs on a case, their `ranges` and `rows`: a recipe must not leave them."""
     if not (ws.spec.is_file() and ws.interfaces.is_file()):
-        return {}
-    said, ports = spec_document.load(ws.spec).shape_constraints, interfaces_document.load(ws.interfaces).primary_inputs
+        return {"ranges": {}, "rows": {}}
+    spec, ports = spec_document.load(ws.spec), interfaces_document.load(ws.interfaces).primary_inputs
     sizes = {symbol: size for symbol, size in case["shape"].items() if isinstance(size, int)}
-    found = {port.name: ranges.of(said, port.name, sizes) for port in ports if port.shape}
-    return {name: kept.ends for name, kept in found.items() if kept != ranges.Range()}
+    found = {port.name: ranges.of(spec.shape_constraints, port.name, sizes) for port in ports if port.shape}
+    bounded = {name: kept.ends for name, kept in found.items() if kept != ranges.Range()}
+    return {"ranges": bounded, "rows": {name: rows.plain for name, rows in spec.rows.items()}}
 
 
 def _named(name: str, *, met: bool) -> str:

@@ -1,6 +1,6 @@
 # mypy: ignore-errors
 # (What eval/test_inputs.py gets a copy of is plain torch without annotations, like the rest of that file.)
-"""Patterns that make terms cancel, and the fold into a range.
+"""Patterns that make terms cancel, and the fold into a range and of rows to measure.
 
 Plain torch: `pypto-op harness new` copies this text into eval/test_inputs.py.
 """
@@ -10,11 +10,14 @@ import torch
 # --- copied from here ---
 
 
-def within(values, dtype, ends):
+def within(values, dtype, ends, rows=None):
     """Return floating values in `dtype`, folded into a range: what lies beyond an end turns back there; NaN stays.
 
     `ends`: least, greatest (-inf, inf: none), and whether each of the two is itself outside; None: no range.
+    `rows`: {"length" or "sum": ends of what each row measures, "order": "rising" or "falling"}; None: nothing of rows.
     """
+    if rows is not None:
+        return _in_rows(values, dtype, ends, rows)
     if ends is None:
         return values.to(dtype)
     low, high, open_low, open_high = ends
@@ -39,6 +42,39 @@ def within(values, dtype, ends):
         back = torch.full_like(folded, high - step * (abs(high) or span))
         folded = torch.where(wide >= high if open_high else wide > high, back, folded)
     return folded
+
+
+def _in_rows(values, dtype, ends, rows):
+    """Return values within a range, each row scaled to its length or sum, which is folded like a value, and put in order."""
+    measure = next((word for word in ("length", "sum") if word in rows), None)
+    if measure is None:
+        values = within(values, dtype, ends)
+    else:
+        values = _measured(within(values, torch.float32, ends), measure, rows[measure]).to(dtype)
+        low, high, open_low, _ = ends or (-float("inf"), float("inf"), False, False)
+        values = values.clamp(low, high)  # rounding may take the one value of a row over the end
+        if low == 0.0 and open_low:  # and the least ones onto 0
+            values = torch.where(values == 0.0, torch.full_like(values, torch.finfo(dtype).tiny), values)
+    return ordered(values, rows)
+
+
+def ordered(values, rows):
+    """Return values with each row sorted, where `rows` says so."""
+    order = (rows or {}).get("order")
+    return values if order is None else values.sort(dim=-1, descending=order == "falling").values
+
+
+def _measured(values, measure, ends):
+    """Return float32 values with each row scaled until its length, or sum, lies within `ends`; what is not finite stays."""
+    finite = torch.isfinite(values)
+    plain = torch.where(finite, values, torch.zeros_like(values))
+    largest = plain.abs().amax(dim=-1, keepdim=True)
+    shares = plain / torch.where(largest > 0.0, largest, torch.ones_like(largest))  # so that no square leaves float32
+    empty = shares.abs().amax(dim=-1, keepdim=True) == 0.0  # a row of zeros has no direction: each element gets the same
+    shares = torch.where(empty, torch.ones_like(shares), shares)
+    size = shares.norm(dim=-1, keepdim=True) if measure == "length" else shares.sum(dim=-1, keepdim=True)
+    wanted = within((size * largest).clamp(max=torch.finfo(torch.float32).max), torch.float32, ends)
+    return torch.where(finite, shares * (wanted / size), values)
 
 
 def _jittered(values, gap):
@@ -73,17 +109,17 @@ def _cancelling(step, made):
     return values * float(step.get("scale", 1.0))
 
 
-def stressed(made, recipe, ranges=None):
+def stressed(made, recipe, ranges=None, rows=None):
     """Return the inputs (name -> value) of a case after each step of its cancellation recipe, dtypes kept.
 
-    `ranges`: name -> the ends that its values stay within (`within`).
+    `ranges`: name -> the ends that its values stay within; `rows`: name -> what holds for its rows (both as in `within`).
 
     A step: {"input", "pattern": mirror, repeat, plateau or follow, "axis", "gap", "scale", "of" and "sign" (follow)}.
     """
     made = dict(made)
     for step in recipe:
         name = step["input"]
-        made[name] = within(_cancelling(step, made), made[name].dtype, (ranges or {}).get(name))
+        made[name] = within(_cancelling(step, made), made[name].dtype, (ranges or {}).get(name), (rows or {}).get(name))
     return made
 
 

@@ -51,8 +51,8 @@ def find(golden: Callable[..., Any], make: Make, order: Sequence[str], message: 
         golden: the reference.
         make: `make_inputs` of the operator.
         order: names of the golden's arguments.
-        message: file, case (without `cancellation_stress`), expression, quantile, condition, seed, runs, and the ranges that
-            SPEC.md gives inputs (`patterns.within`).
+        message: file, case (without `cancellation_stress`), expression, quantile, condition, seed, runs, and the ranges and
+            rows that SPEC.md gives inputs (`patterns.within`).
     """
     file, case = Path(message["file"]), dict(message["case"])
     expression, quantile = message["expression"], float(message["quantile"])
@@ -60,7 +60,7 @@ def find(golden: Callable[..., Any], make: Make, order: Sequence[str], message: 
 
     def run(recipe: Recipe, offset: int = 0) -> tuple[list[Site], list[torch.Tensor]]:
         base = make({**case, "seed": seed + offset})
-        made = stressed(base, recipe, message.get("ranges"))  # type: ignore[no-untyped-call]
+        made = stressed(base, recipe, message.get("ranges"), message.get("rows"))  # type: ignore[no-untyped-call]
         return measured(golden, file, [made[name] for name in order])
 
     inputs = make({**case, "seed": seed})
