@@ -75,9 +75,9 @@ def _fitting(place: int) -> list[Snippet]:
     chosen = []
     for snippet in all_snippets():
         whole = snippet.rule == ANY_RULE
-        if snippet.is_dir or snippet.known_limit or snippet.artifact not in CODE or snippet.rule in ABOUT_TEXT:
+        if not snippet.single or snippet.known_limit or snippet.artifact not in CODE or snippet.rule in ABOUT_TEXT:
             continue
-        if snippet.event is not LintEvent.ON_WRITE or b"\r" in snippet.path.read_bytes():
+        if snippet.event is not LintEvent.ON_WRITE or b"\r" in snippet.source:
             continue
         if whole or zlib.crc32(snippet.shown.encode()) % EVERY == place:
             chosen.append(snippet)
@@ -101,7 +101,7 @@ def test_labels_survive(variant: Callable[[str], str], tmp_path: Path) -> None:
 def test_variants_change_the_text_and_keep_it_valid(variant: Callable[[str], str]) -> None:
     changed = 0
     for snippet in _fitting(VARIANTS.index(variant)):
-        text = snippet.path.read_text(encoding="utf-8")
+        text = snippet.source.decode("utf-8")
         compile(variant(text), snippet.shown, "exec", dont_inherit=True)
         changed += variant(text) != text
     assert changed > 100
