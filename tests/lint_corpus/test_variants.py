@@ -10,6 +10,7 @@ import re
 import tokenize
 import zlib
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -54,7 +55,8 @@ def other_local_names(text: str) -> str:
     """The corpus's favourite local names replaced; attributes, keywords and strings stay."""
     tokens = list(tokenize.generate_tokens(io.StringIO(text).readline))
     names = {t.string for t in tokens if t.type == tokenize.NAME}
-    mapping = {old: new for old, new in RENAMED.items() if new not in names}
+    fields = {after.string for dot, after in pairwise(tokens) if dot.string == "."}  # a field and its uses keep one name
+    mapping = {old: new for old, new in RENAMED.items() if new not in names | fields and old not in fields}
     lines = text.split("\n")
     for before, token, after in reversed(list(zip(tokens, tokens[1:], tokens[2:], strict=False))):
         taken = before.string == "." or after.string == "="
