@@ -108,18 +108,16 @@ def _measured(op: str, limit: int | None) -> dict[str, Any]:
 
 def _variants(op: str, root: Path) -> dict[str, bool]:
     """Judge each honest variant by the case that the tests use; name -> accepted."""
-    import yaml
+    from tests.material.examples import kernels
 
     from pypto_op.judge.verify import verify_operator
     from pypto_op.vocabulary import Mode
     from pypto_op.workspace import OpWorkspace
 
-    folder = ROOT / "tests" / "fixtures" / "variants"
-    case = yaml.safe_load((folder / "judged_by.yaml").read_text(encoding="utf-8"))[op]
     ws, found = OpWorkspace.at(root), {}
-    for path in sorted((folder / op).glob("*.py")):
-        shutil.copy(path, ws.impl)
-        found[path.stem] = verify_operator(ws, modes=[Mode.SIM], case=case)["status"] in ("PASS", "PARTIAL")
+    for kernel in kernels("variants", op):
+        ws.impl.write_bytes(kernel.text)
+        found[kernel.name] = verify_operator(ws, modes=[Mode.SIM], case=kernel.case)["status"] in ("PASS", "PARTIAL")
     return found
 
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 import os
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 from pypto_op.documents import suite
 from pypto_op.workspace import OpWorkspace
+from tests.material.examples import Kernel, kernels
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples" / "ops"
-FIXTURES = ROOT / "tests" / "fixtures"
 OPS = ("flash_attention_bwd", "flash_attention_fwd", "gated_delta_rule_bwd", "matmul_bias_gelu", "rmsnorm", "softmax")
 STAGED = ("flash_attention_bwd", "gated_delta_rule_bwd")
 SAMPLED = ("flash_attention_bwd", "flash_attention_fwd", "gated_delta_rule_bwd", "matmul_bias_gelu", "softmax")
@@ -27,25 +28,20 @@ def original(op: str) -> OpWorkspace:
     return OpWorkspace.at(EXAMPLES / op)
 
 
-def copy_of(op: str, into: Path, *, impl: Path | None = None) -> OpWorkspace:
-    """Return a copy in `into/custom/<op>`, with `impl` in the place of its implementation."""
+def copy_of(op: str, into: Path, *, impl: bytes | None = None) -> OpWorkspace:
+    """Return a copy in `into/custom/<op>`, with `impl` as the text of its implementation."""
     root = into / "custom" / op
     shutil.copytree(EXAMPLES / op, root, ignore=shutil.ignore_patterns("evaluation_report.json", "_debug", "__pycache__"))
     workspace = OpWorkspace.at(root)
     if impl is not None:
-        shutil.copy(impl, workspace.impl)
+        workspace.impl.write_bytes(impl)
     return workspace
 
 
-def fixtures(kind: str, op: str) -> list[Path]:
-    """Return the files of tests/fixtures/<kind>/<op>/, `kind` being "faults" or "variants"."""
-    return sorted((FIXTURES / kind / op).glob("*.py"))
-
-
-def judged(kind: str, op: str) -> list[Path]:
-    """Return the fixtures that this run judges: all, or a sample of a sampled operator."""
-    files = fixtures(kind, op)
-    return files if everything() or op not in SAMPLED else files[::STRIDE]
+def judged(kind: str, op: str) -> Sequence[Kernel]:
+    """Return the faults or variants that this run judges: all, or a sample of a sampled operator."""
+    found = kernels(kind, op)
+    return found if everything() or op not in SAMPLED else found[::STRIDE]
 
 
 def spread(op: str) -> list[str]:

@@ -18,8 +18,9 @@ from pypto_op.documents import complexity, design, interfaces, memory, spec, sui
 from pypto_op.documents.golden import read_signature
 from pypto_op.harness.tests import check_test
 from pypto_op.state.kept_functions import function_hashes, require_kept
+from tests.material.examples import kernels
 
-from .operators import EXAMPLES, OPS, STAGED, fixtures, original
+from .operators import EXAMPLES, OPS, STAGED, original
 
 TILES = {
     "gated_delta_rule_bwd": {"T": 64},
@@ -164,19 +165,12 @@ def test_goldens_agree_with_torchs_own_operators(op):
 
 @pytest.mark.parametrize("kind", ["faults", "variants"])
 @pytest.mark.parametrize("op", OPS)
-def test_every_fixture_says_what_it_is_and_faults_have_a_case_that_refuses_them(op, kind):
-    files = fixtures(kind, op)
-    assert len(files) >= 10
-    word = {"faults": "# FAULT: ", "variants": "# VARIANT: "}[kind]
-    for path in files:
-        assert path.read_text().startswith(word), path
-    listed = yaml.safe_load((files[0].parents[1] / {"faults": "killed_by.yaml", "variants": "judged_by.yaml"}[kind]).read_text())
-    ids = {case["id"] for case in suite.load(original(op).suite).cases}
-    if kind == "faults":
-        assert set(listed[op]) == {path.stem for path in files}
-        assert set(listed[op].values()) <= ids
-    else:
-        assert listed[op] in ids
+def test_faults_and_variants_differ_from_the_example_and_have_a_case_that_judges_them(op, kind):
+    found = kernels(kind, op)
+    assert len(found) >= 10
+    assert {kernel.right for kernel in found} == {kind == "variants"}
+    assert {kernel.case for kernel in found} <= {case["id"] for case in suite.load(original(op).suite).cases}
+    assert len({kernel.text for kernel in found} - {original(op).impl.read_bytes()}) == len(found)
 
 
 @pytest.mark.parametrize("op", OPS)
@@ -186,10 +180,10 @@ def test_the_linter_lets_every_variant_pass(op, tmp_path):
     from .operators import copy_of
 
     ws = copy_of(op, tmp_path)
-    for path in fixtures("variants", op):
-        result = lint_path(ws.impl, text=path.read_text())
+    for kernel in kernels("variants", op):
+        result = lint_path(ws.impl, text=kernel.text.decode("utf-8"))
         blocking = [f for f in result.findings if f.status == "FAIL"]
-        assert not result.blocks and not blocking, (path.name, blocking)
+        assert not result.blocks and not blocking, (kernel.name, blocking)
 
 
 def _parameters(text: str, function: str) -> list[str]:

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from .operators import FIXTURES, OPS, copy_of, everything
+from tests.material.examples import kernel
+
+from .operators import OPS, copy_of, everything
 
 pytest.importorskip("pypto")
 pytestmark = [pytest.mark.sim, pytest.mark.slow, pytest.mark.timeout(600)]
@@ -51,8 +53,7 @@ def test_it_passes_on_the_example(op, tmp_path):
 
 @pytest.mark.parametrize("op", FAULTY)
 def test_it_fails_on_a_planted_fault(op, tmp_path):
-    fault = FIXTURES / "faults" / op / f"{FAULTS[op]}.py"
-    run = _run(copy_of(op, tmp_path, impl=fault), tmp_path)
+    run = _run(copy_of(op, tmp_path, impl=kernel("faults", op, FAULTS[op]).text), tmp_path)
     assert run.returncode != 0
     assert f"{op}: FAIL: " in run.stderr and "differs" in run.stderr
     assert "agree with the golden" not in run.stdout

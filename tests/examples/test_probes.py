@@ -6,21 +6,22 @@ import pytest
 
 from pypto_op.judge.verify import verify_operator
 from pypto_op.vocabulary import Mode
+from tests.material.examples import kernel
 
-from .operators import FIXTURES, copy_of
+from .operators import copy_of
 
 pytest.importorskip("pypto")
 pytestmark = [pytest.mark.sim, pytest.mark.slow, pytest.mark.timeout(600)]
 
 OP = "gated_delta_rule_bwd"
-CASE = "L3_two_chunks_plus_1"
-"""129 tokens: three chunks, the last of one token."""
 
 
 def _inspect(name: str, into) -> dict:
     ws = copy_of(OP, into)
-    impl = FIXTURES / "probes" / OP / f"{name}.py"
-    return verify_operator(ws, modes=[Mode.SIM], impl=impl, up_to_module=2, case=CASE, inspect="dstate")
+    probe = kernel("probes", OP, name)
+    impl = into / f"{name}.py"
+    impl.write_bytes(probe.text)
+    return verify_operator(ws, modes=[Mode.SIM], impl=impl, up_to_module=2, case=probe.case, inspect="dstate")
 
 
 def test_the_carried_gradient_of_the_right_kernel_does_not_drift(tmp_path):

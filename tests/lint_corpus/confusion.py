@@ -16,45 +16,45 @@ import time
 from collections import Counter
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parents[2])]
 
-from labelled_corpus import Verdict, all_snippets, folders, judge, snippets  # noqa: E402
+from labelled_corpus import Verdict, all_snippets, judge, page_names, snippets  # noqa: E402
 
 TABLE = Path(__file__).resolve().parents[2] / "docs" / "lint-corpus.md"
 _ROW = re.compile(r"^\| (?P<rule>[A-Za-z0-9]+) \| (?P<bad>\d+) \| (?P<good>\d+) \|", re.MULTILINE)
 _HEAD = """# The labelled corpus of the linter
 
-`tests/corpus/lint/<rule>/` holds snippets that somebody labelled good or bad by what the rule is for, without looking at
-the rule's code. `labels.yaml` in each folder says what each file is, why it has its label, and on which line a finding
-must stand. `tests/lint_corpus/test_corpus.py` holds the linter to every label.
+`tests/corpus/lint/<rule>.md` holds snippets that somebody labelled good or bad by what the rule is for, without looking at
+the rule's code: a base once, and each snippet as an edit of it, with the reason for its label and the line on which a
+finding must stand. `tests/lint_corpus/test_corpus.py` holds the linter to every label.
 
-To add a snippet, put the file into the folder of its rule, describe it in `labels.yaml`
-(`tests/corpus/lint/labels.schema.json` explains the keys), and renew this page with
+To add a snippet, copy the five lines of a case on the page of its rule and change them
+([README.md](../tests/corpus/lint/README.md) explains them), and renew this page with
 
     python tests/lint_corpus/confusion.py --write
 
 TP: bad and caught. FN: bad and missed. FP: good and flagged. TN: good and left alone. A good snippet marked `clean` must
-moreover be blocked by no rule at all; "unclean" counts those that are. Folder `whole` holds complete kernels that were run
+moreover be blocked by no rule at all; "unclean" counts those that are. Page `whole` holds complete kernels that were run
 and were right. Labels that the linter is known to miss carry `known_limit` with the reason.
 
 """
 
 
 def measure(names: list[str] | None = None) -> dict[str, list[Verdict]]:
-    """Return the verdicts by folder, of the folders called `names` or of all."""
+    """Return the verdicts by page, of the pages called `names` or of all."""
     wanted = {name.upper() for name in names or ()}
     verdicts: dict[str, list[Verdict]] = {}
     with tempfile.TemporaryDirectory(prefix="lint-corpus-") as scratch:
-        for folder in folders():
-            if wanted and folder.name.upper() not in wanted:
+        for page in page_names():
+            if wanted and page.upper() not in wanted:
                 continue
-            base = Path(scratch) / folder.name
-            verdicts[folder.name] = [judge(s, base / str(i)) for i, s in enumerate(snippets(folder))]
+            base = Path(scratch) / page
+            verdicts[page] = [judge(s, base / str(i)) for i, s in enumerate(snippets(page))]
     return verdicts
 
 
 def table(verdicts: dict[str, list[Verdict]]) -> str:
-    """Return the table in Markdown, a row a folder and one for all."""
+    """Return the table in Markdown, a row a page and one for all."""
     lines = ["| rule | bad | good | TP | FN | FP | TN | wrong line | unclean |", "|---|---|---|---|---|---|---|---|---|"]
     lines += [_row(name, found) for name, found in verdicts.items()]
     lines.append(_row("total", [v for found in verdicts.values() for v in found]))
@@ -62,8 +62,8 @@ def table(verdicts: dict[str, list[Verdict]]) -> str:
 
 
 def table_counts() -> dict[str, tuple[int, int]]:
-    """Return (bad, good) of every folder, from the labels alone."""
-    counts = {f.name: Counter(s.label for s in snippets(f)) for f in folders()}
+    """Return (bad, good) of every page, from the labels alone."""
+    counts = {page: Counter(s.label for s in snippets(page)) for page in page_names()}
     counts["total"] = Counter(s.label for s in all_snippets())
     return {name: (count["bad"], count["good"]) for name, count in counts.items()}
 
@@ -91,7 +91,7 @@ def _row(name: str, found: list[Verdict]) -> str:
 def main(argv: list[str] | None = None) -> int:
     """Run the command; return 1 when a label is not met."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("rules", nargs="*", help="folders to look at; all when left out")
+    parser.add_argument("rules", nargs="*", help="pages to look at; all when left out")
     parser.add_argument("--problems", action="store_true", help="list every label that is not met")
     parser.add_argument("--write", action="store_true", help=f"renew {TABLE.name}")
     options = parser.parse_args(argv)

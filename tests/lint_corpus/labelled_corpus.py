@@ -1,17 +1,19 @@
-"""The labelled corpus of `tests/corpus/lint`: reading it, laying a snippet out as an operator, judging what the linter says."""
+"""The labelled corpus of `tests/corpus/lint`: reading its pages, laying snippets out as operators, judging the linter."""
 
 from __future__ import annotations
 
 import functools
 import json
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import jsonschema
-import yaml
+from tests.material import cases
+from tests.material.cases import Case, Cases, Files
+from tests.material.pages import PageError
 
 from pypto_op.vocabulary import Artifact, LintEvent
 from pypto_op.workspace import OpWorkspace
@@ -20,22 +22,24 @@ from pypto_op_lint.api import lint_operator, lint_path
 from pypto_op_lint.findings import Finding, LintResult
 
 CORPUS = Path(__file__).resolve().parents[1] / "corpus" / "lint"
-BASES = {"complete": CORPUS / "_complete", "staged": CORPUS / "_staged"}
+OPERATORS = ("complete", "staged")
+"""Bases that are whole operators: a snippet may lie on one of them."""
 ANY_RULE = "all"
 SLOW_RULES = {"OL11"}
 """They start a process that imports torch, so they run only where a label is about them."""
+_NO_RULES = {"README", "bases"}
 
 
 @dataclass(frozen=True)
 class Snippet:
-    """One labelled snippet: a file, or a folder with several files of an operator."""
+    """One labelled snippet: a file, or several files of an operator by their paths in it."""
 
-    folder: Path
+    page: str
     rule: str
     name: str
-    is_dir: bool
     label: str
     why: str
+    files: Files = field(hash=False, repr=False)
     at: tuple[str, ...] = ()
     others: frozenset[str] = frozenset()
     known_limit: str = ""
@@ -43,20 +47,21 @@ class Snippet:
     phase: int | None = None
     event: LintEvent = LintEvent.ON_WRITE
     stage: int = 5
-    base: str | None = None
+    operator: str | None = None
     remove: tuple[str, ...] = ()
     op: str = "demo"
     clean: bool = False
     soft: bool = False
 
     @property
-    def path(self) -> Path:
-        return self.folder / self.name
+    def single(self) -> bool:
+        """Whether it is one file, placed as its artifact."""
+        return "" in self.files
 
     @property
-    def files(self) -> list[Path]:
-        """The files that the snippet brings along."""
-        return [p for p in self.path.rglob("*") if p.is_file()] if self.is_dir else [self.path]
+    def source(self) -> bytes:
+        """The bytes of a snippet that is one file."""
+        return self.files[""]
 
     @property
     def bad(self) -> bool:
@@ -64,7 +69,7 @@ class Snippet:
 
     @property
     def shown(self) -> str:
-        return f"{self.folder.name}/{self.name}"
+        return f"{self.page}/{self.name}"
 
 
 @dataclass
@@ -93,31 +98,63 @@ class Verdict:
 
 
 @functools.cache
-def folders() -> tuple[Path, ...]:
-    """Every folder with labels, in order of name."""
-    return tuple(sorted(path.parent for path in CORPUS.glob("*/labels.yaml")))
+def page_names() -> tuple[str, ...]:
+    """The name of every page with labels: a rule's id, or `whole`."""
+    return tuple(sorted(path.stem for path in CORPUS.glob("*.md") if path.stem not in _NO_RULES))
 
 
 @functools.cache
-def labels(folder: Path) -> dict[str, Any]:
-    """The manifest of a folder, checked against the schema."""
-    document = yaml.safe_load((folder / "labels.yaml").read_text(encoding="utf-8"))
-    schema = json.loads((CORPUS / "labels.schema.json").read_text(encoding="utf-8"))
-    jsonschema.validate(document, schema)
-    return dict(document)
+def bases() -> Mapping[str, Files]:
+    """The bases that all pages share."""
+    return cases.load(CORPUS / "bases.md").bases
 
 
 @functools.cache
-def snippets(folder: Path) -> tuple[Snippet, ...]:
-    """The snippets of one folder."""
-    document = labels(folder)
-    return tuple(_snippet(folder, document, entry) for entry in document["snippets"])
+def page(name: str) -> Cases:
+    """One page, its front matter and the keys of its cases checked against the schema."""
+    return checked(cases.load(CORPUS / f"{name}.md", bases(), _file_of_operator))
+
+
+@functools.cache
+def snippets(name: str) -> tuple[Snippet, ...]:
+    """The snippets of one page."""
+    return tuple(_snippet(page(name), case) for case in page(name).cases)
 
 
 def all_snippets() -> Iterator[Snippet]:
     """Every snippet of the corpus."""
-    for folder in folders():
-        yield from snippets(folder)
+    for name in page_names():
+        yield from snippets(name)
+
+
+def checked(found: Cases) -> Cases:
+    """Return `found` as it is.
+
+    Raises:
+        PageError: the title is no rule, no sentence says what the rule is for, a key is unknown or has a wrong value, or a
+            case has nothing that could be looked at.
+    """
+    path, schema = found.page.path, json.loads((CORPUS / "pages.schema.json").read_text(encoding="utf-8"))
+
+    def hold(value: object, part: str, line: int, lines: Mapping[str, int]) -> None:
+        for error in jsonschema.Draft202012Validator({**schema, "$ref": f"#/$defs/{part}"}).iter_errors(value):
+            named = [str(error.path[0])] if error.path else sorted(set(lines) - set(schema["$defs"][part].get("properties", ())))
+            raise PageError(path, lines.get(named[0], line) if named else line, f"{': '.join([*named[:1], error.message])}")
+
+    hold({"title": found.title, "intent": found.intent}, "page", found.page.sections[0].line, {})
+    hold(found.page.front, "defaults", 1, dict.fromkeys(found.page.front, 1))
+    for case in found.cases:
+        hold(dict(case.keys), "case", case.line, case.key_lines)
+        merged = {**found.page.front, **case.keys}
+        if not case.files and merged.get("operator", cases.NO_BASE) == cases.NO_BASE:
+            raise PageError(path, case.line, f"case {case.name} has no file: write a block, or name an operator")
+        if "" in case.files and "artifact" not in merged:
+            raise PageError(path, case.line, f"case {case.name} needs an `artifact`, which says what its file is")
+    return found
+
+
+def _file_of_operator(keys: Mapping[str, Any], path: str) -> bytes | None:
+    return bases().get(str(keys.get("operator")), {}).get(path)
 
 
 def judge(snippet: Snippet, scratch: Path, change: Callable[[str], str] | None = None) -> Verdict:
@@ -159,28 +196,26 @@ def reports(snippet: Snippet, scratch: Path) -> bool:
     return any(finding.rule_id == snippet.rule for finding in result.findings)
 
 
-def _snippet(folder: Path, document: dict[str, Any], entry: dict[str, Any]) -> Snippet:
-    merged = {**document.get("defaults", {}), **entry}
-    is_dir = "dir" in entry
-    artifact = merged.get("artifact")
-    base = merged.get("base")
+def _snippet(found: Cases, case: Case) -> Snippet:
+    merged = {**found.page.front, **case.keys}
+    artifact, operator = merged.get("artifact"), merged.get("operator")
     return Snippet(
-        folder=folder,
-        rule=document["rule"],
-        name=entry["dir"] if is_dir else entry["file"],
-        is_dir=is_dir,
-        label=entry["label"],
-        why=" ".join(entry["why"].split()),
-        at=tuple(entry.get("at", ())),
-        others=frozenset(entry.get("or", ())),
-        known_limit=entry.get("known_limit", ""),
+        page=found.page.path.stem,
+        rule=found.title,
+        name=case.name,
+        label=case.label,
+        why=case.why,
+        files=case.files,
+        at=tuple(merged.get("at", ())),
+        others=frozenset(merged.get("or", ())),
+        known_limit=merged.get("known_limit", ""),
         artifact=None if artifact is None else Artifact(artifact),
         phase=merged.get("phase"),
         event=LintEvent(merged.get("event", "on-write")),
         stage=merged.get("stage", 5),
-        base=None if base == "none" else base,
-        remove=tuple(entry.get("remove", ())),
-        op=entry.get("op", "demo"),
+        operator=None if operator == cases.NO_BASE else operator,
+        remove=tuple(merged.get("remove", ())),
+        op=merged.get("op", "demo"),
         clean=bool(merged.get("clean", False)),
         soft=bool(merged.get("soft", False)),
     )
@@ -189,15 +224,11 @@ def _snippet(folder: Path, document: dict[str, Any], entry: dict[str, Any]) -> S
 def _lay_out(snippet: Snippet, scratch: Path) -> Path:
     root = scratch / "custom" / snippet.op
     root.mkdir(parents=True)
-    sources = [BASES[snippet.base]] if snippet.base else []
-    if snippet.is_dir and snippet.path.is_dir():
-        sources.append(snippet.path)
-    for source in sources:
-        shutil.copytree(source, root, dirs_exist_ok=True)
-    if not snippet.is_dir:
-        target = _target(snippet, root)
+    below = bases()[snippet.operator] if snippet.operator else {}
+    for path, content in {**below, **snippet.files}.items():
+        target = root / path if path else _target(snippet, root)
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(snippet.path.read_bytes())
+        target.write_bytes(content)
     for name in snippet.remove:
         (root / name).unlink()
     return root
@@ -243,9 +274,9 @@ def _counts(snippet: Snippet, finding: Finding) -> bool:
 
 def _expected_places(snippet: Snippet) -> set[tuple[str, int]]:
     places = set()
-    for path in snippet.files:
-        name = path.name if snippet.is_dir else _target(snippet, Path(snippet.op)).name
-        for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").split("\n"), 1):
+    for path, content in snippet.files.items():
+        name = Path(path).name if path else _target(snippet, Path(snippet.op)).name
+        for number, line in enumerate(content.decode("utf-8", errors="replace").split("\n"), 1):
             if any(part in line for part in snippet.at):
                 places.add((name, number))
     return places

@@ -1,4 +1,4 @@
-"""Faults that can be planted into any kernel of `tests/corpus/lint/whole`, each with the rule that must see it.
+"""Faults that can be planted into any kernel of `tests/corpus/lint/whole.md`, each with the rule that must see it.
 
 A fault gets the file as `Source`, which knows where entry, wrapper and launch stand, and returns the changed text. The kernels
 differ in names, layers, loops and outputs, so a rule that only knows the shape of the small snippets fails here.

@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from labelled_corpus import CORPUS, Snippet, lay_out_text, snippets
+from labelled_corpus import Snippet, lay_out_text, snippets
 from planted_faults import FAULTS, Source
 
 from pypto_op.vocabulary import Severity
 from pypto_op_lint import registry
 from pypto_op_lint.api import lint_path
 
-KERNELS = snippets(CORPUS / "whole")
+KERNELS = snippets("whole")
 
 
 def _said(kernel: Snippet, text: str, scratch: Path, rule: str) -> list[str]:
@@ -31,7 +31,7 @@ def test_planted_fault_is_seen_in_every_kernel(name: str, tmp_path: Path) -> Non
     rule, plant = FAULTS[name]
     unseen = []
     for number, kernel in enumerate(KERNELS):
-        text = kernel.path.read_text(encoding="utf-8")
+        text = kernel.source.decode("utf-8")
         if (kernel.name, rule) not in _honest:
             _honest[kernel.name, rule] = _said(kernel, text, tmp_path / f"{number}-honest", rule)
         assert _honest[kernel.name, rule] == [], kernel.name

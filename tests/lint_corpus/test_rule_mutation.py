@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from labelled_corpus import CORPUS, SLOW_RULES, Snippet, reports, snippets
+from labelled_corpus import SLOW_RULES, Snippet, reports, snippets
 from linting import lint_example
 
 from pypto_op_lint import registry
@@ -26,8 +26,8 @@ def _mutants() -> Iterator[object]:
 
 
 def _witnesses(rule: type[Rule]) -> Iterator[Callable[[Path], bool]]:
-    """Everything that the rule must report: its folder's bad snippets, then its own invalid examples."""
-    for snippet in snippets(CORPUS / rule.id):
+    """Everything that the rule must report: its page's bad snippets, then its own invalid examples."""
+    for snippet in snippets(rule.id):
         if snippet.bad and not snippet.known_limit:
             yield _of_snippet(snippet)
     for example in rule.INVALID:

@@ -1,1 +1,0 @@
-"""Only a docstring."""

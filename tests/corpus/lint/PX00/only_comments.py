@@ -1,2 +1,0 @@
-# demo: to be written
-# PYPTO_PENDING_STUB

@@ -1,1 +1,0 @@
-"""demo: exp of every element."""

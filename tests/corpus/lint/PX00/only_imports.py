@@ -1,5 +1,0 @@
-import os
-
-import torch
-import torch_npu
-import pypto

@@ -1,9 +1,0 @@
-# Derived from module_interfaces.yaml — do not hand-edit. On YAML changes, regenerate.
-# generated during Phase M1 scaffolding; do not hand-edit below the header
-"""Golden of M1 and M2."""
-import torch
-
-
-def demo_module12_golden(x, y):
-    """x, y: [N, D]. Returns (x * x + y,)."""
-    return (torch.square(x) + y,)
