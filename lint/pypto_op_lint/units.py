@@ -15,8 +15,6 @@ from pypto_op_lint.parsing import parse_file
 from pypto_op_lint.source import SourceText, UnreadableSource, check_size, normalised, read_source
 from pypto_op_lint.tree import Tree
 
-MISSING = UnreadableSource("does not exist", vanished=True)
-
 
 @dataclass(eq=False)
 class Unit:
