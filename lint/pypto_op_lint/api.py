@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-import pypto_op.quick_libcst  # noqa: F401  first: what follows imports libcst
 from pypto_op.errors import ContractError
 from pypto_op.vocabulary import Artifact, LintEvent
 from pypto_op.workspace import OpWorkspace
@@ -232,7 +231,6 @@ def _finish(result: LintResult, files: OperatorFiles, chosen: dict[str, type[Rul
     result.files = sorted(set(files.read))
     result.rules = list(chosen)
     result.base = files.base
-    files.dispose()
     result.notes.extend(pypto_names.notes())
     return result
 

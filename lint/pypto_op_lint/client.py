@@ -1,15 +1,15 @@
 """The hook program: one event in on stdin, one answer out, the work done by the resident server.
 
-It runs on every tool call, so it imports next to nothing (`json` alone would cost more than all it does) and
-decides itself when a call is none of its business. Everything else it asks the server; where none runs it
-starts one and hands it the question as its first, so a cold call costs what a plain run of the linter costs.
-Where nothing can be asked it says so. It never stays silent about an event that it could not judge, and
-never ends in a traceback.
+It runs on every tool call, so it imports little and decides itself when a call is none of its business.
+Everything else it asks the server; where none runs it starts one and hands it the question as its first, so a
+cold call costs what a plain run of the linter costs. Where nothing can be asked it says so. It never stays
+silent about an event that it could not judge, and never ends in a traceback.
 """
 
-import _socket
+import json
 import os
 import select
+import socket
 import sys
 import time
 
@@ -89,7 +89,7 @@ def read_event() -> dict[str, object]:
     except UnicodeDecodeError as error:
         raise Unreadable(f"stdin is not UTF-8 (byte {error.start})") from None
     try:
-        event = wire.loads(text)
+        event = json.loads(text)
     except RecursionError:
         raise Unreadable("its JSON is nested too deep") from None
     except ValueError as error:
@@ -183,7 +183,7 @@ def request_of(event: dict[str, object], name: str, root: str) -> dict[str, obje
 def ask(request: dict[str, object], root: str) -> bytes:
     """Return the server's answer frame, from the one that runs or from one started for the purpose."""
     end = time.monotonic() + _seconds("PYPTO_OP_HOOK_SECONDS", _ANSWER_SECONDS)
-    frame = wire.frame(wire.dumps(request).encode("utf-8", "surrogatepass"))
+    frame = wire.frame(json.dumps(request).encode("utf-8", "surrogatepass"))
     folder = wire.run_dir(str(request["workspace"]), root)
     usable = _private(folder)
     why = "no Python with the linter was found"
@@ -244,9 +244,9 @@ def _private(folder: str) -> bool:
         return False
 
 
-def _connect(folder: str) -> "_socket.socket | None":
+def _connect(folder: str) -> socket.socket | None:
     """Connect to the resident server. It enters the folder first: a socket's path is 107 bytes at most."""
-    connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         here = os.open(".", os.O_RDONLY)
     except OSError:
@@ -270,10 +270,10 @@ def _starters(request: dict[str, object], root: str, folder: str) -> list:  # ty
     return [(lambda _, python=python: _start(python, request, root, folder)) for python in wire.interpreters(root)]
 
 
-def _start(python: str, request: dict[str, object], root: str, folder: str) -> "_socket.socket | None":
+def _start(python: str, request: dict[str, object], root: str, folder: str) -> socket.socket | None:
     """Start a server whose first question comes over the returned connection."""
     try:
-        ours, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_STREAM)
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         child = os.fork()
     except OSError:
         return None
@@ -317,7 +317,7 @@ def _become_server(python: str, fd: int, request: dict[str, object], root: str, 
     os.execve(python, arguments, wire.server_environment(root))
 
 
-def _exchange(connection: "_socket.socket", frame: bytes, end: float) -> bytes:
+def _exchange(connection: socket.socket, frame: bytes, end: float) -> bytes:
     """Send a question and return the answer's payload; empty when the server went away or the time is up."""
     chunks = b""
     try:

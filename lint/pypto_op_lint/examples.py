@@ -117,3 +117,18 @@ def impl(
     if after:
         parts.append(dedent(after))
     return "\n\n".join(part.strip("\n") + "\n" for part in parts if part.strip())
+
+
+def with_vec_tiles(arguments: str, **parts: str) -> str:
+    """Return the impl whose kernel sets these vector tiles."""
+    return impl(BODY.replace("pypto.set_vec_tile_shapes(64, 128)", f"pypto.set_vec_tile_shapes({arguments})"), **parts)
+
+
+def with_cube_tiles(arguments: str, **parts: str) -> str:
+    """Return the impl whose kernel sets these cube tiles too."""
+    return impl(f"pypto.set_cube_tile_shapes({arguments})\n" + BODY, **parts)
+
+
+def with_host_line(line: str, **parts: str) -> str:
+    """Return the impl whose wrapper runs this line between the launch and its `return`."""
+    return impl(wrapper=WRAPPER.replace("    return out", f"    {line}\n    return out"), **parts)

@@ -6,7 +6,7 @@ Text inside a code fence or an HTML comment is never taken for a heading, a tabl
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -74,7 +74,6 @@ class Markdown:
     """A parsed document."""
 
     text: str
-    front_matter_error: str | None = field(default=None, init=False)
 
     @cached_property
     def _split(self) -> tuple[list[tuple[int, str]], list[Fence], list[tuple[int, str]]]:
@@ -109,8 +108,7 @@ class Markdown:
         loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
         try:
             data = yaml.load("\n".join(text for _, text in front), Loader=loader)  # noqa: S506
-        except (yaml.YAMLError, ValueError, RecursionError) as error:
-            self.front_matter_error = " ".join(str(error).split())
+        except (yaml.YAMLError, ValueError, RecursionError):
             return None
         return data if isinstance(data, dict) else None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import functools
+from collections.abc import Iterator
 
 import libcst as cst
 
@@ -62,12 +63,15 @@ def named_children(node: cst.CSTNode) -> list[tuple[str, cst.CSTNode]]:
     return found
 
 
-def names_in(node: cst.CSTNode) -> set[str]:
-    """Return every name that occurs in an expression."""
-    waiting, found = [node], set()
+def inside(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    """Yield `node` and all code in it, in no order."""
+    waiting = [node]
     while waiting:
         inner = waiting.pop()
-        if isinstance(inner, cst.Name):
-            found.add(inner.value)
+        yield inner
         waiting.extend(children(inner))
-    return found
+
+
+def names_in(node: cst.CSTNode) -> set[str]:
+    """Return every name that occurs in an expression."""
+    return {inner.value for inner in inside(node) if isinstance(inner, cst.Name)}

@@ -13,7 +13,6 @@ from pypto_op_lint import rules as rules_package
 from pypto_op_lint.rule import Rule
 
 _MODULE = re.compile(r"(?:ol|px)\d\d_[a-z0-9_]+\Z")
-RULE_ID = re.compile(r"(?:OL|PX)\d\d\Z")
 
 
 @functools.cache

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import gc
 import importlib
 import importlib.util
 import os
@@ -222,7 +221,6 @@ def take_seat(folder: str) -> Seat | None:
 
 def run(workspace: str, root: str, socket_folder: str, data_folder: str) -> None:
     """Answer the first question, then stay for others if this workspace has no server yet."""
-    gc.disable()  # while the linter is loaded: there is no garbage in modules, and looking for it costs a seventh of the time
     seat = take_seat(socket_folder) if socket_folder else None
     server = Server(workspace, root, data_folder, seat)
     server.serve_connection(socket.socket(fileno=_FIRST_CONNECTION))
@@ -230,9 +228,6 @@ def run(workspace: str, root: str, socket_folder: str, data_folder: str) -> None
         return
     if not server.done:
         server.prepare()
-    # Nobody waits for the collector: it looks at what is young after each answer, at everything when no question comes.
-    gc.freeze()
-    collected = True
     idle = float(os.environ.get("PYPTO_OP_SERVER_IDLE", _IDLE_SECONDS))
     last = time.monotonic()
     while not server.done and time.monotonic() - last < idle and seat.is_ours():
@@ -241,11 +236,6 @@ def run(workspace: str, root: str, socket_folder: str, data_folder: str) -> None
             connection, _ = seat.listener.accept()
             server.serve_connection(connection)
             last = time.monotonic()
-            gc.collect(1)
-            collected = False
-        elif not collected:
-            gc.collect()
-            collected = True
     if not server.retired:
         seat.give_up()
 

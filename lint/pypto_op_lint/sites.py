@@ -160,12 +160,6 @@ class Function:
         """The expressions of its `return` statements."""
         return [site.node.value for site in self.of(cst.Return)]  # type: ignore[attr-defined]
 
-    def dispose(self) -> None:
-        """Cut the circles between the function and its sites."""
-        self.sites.clear()
-        self._by_type.clear()
-        self._by_name.clear()
-
     @property
     def node(self) -> cst.FunctionDef | cst.Lambda:
         """The definition."""

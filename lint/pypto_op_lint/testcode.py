@@ -8,7 +8,7 @@ import libcst as cst
 
 from pypto_op_lint.facts import Facts
 from pypto_op_lint.facts.bindings import dotted
-from pypto_op_lint.facts.flow import visible
+from pypto_op_lint.facts.flow import bindings_of
 from pypto_op_lint.tree import Binding, Site
 
 COMPARE = "detailed_tensor_compare"
@@ -80,13 +80,7 @@ def _union(facts: Facts, nodes: list[cst.BaseExpression], depth: int) -> set[str
 
 
 def _of_name(facts: Facts, node: cst.Name, depth: int) -> set[str]:
-    site = facts.tree.site(node)
-    found = site.scope.lookup(node.value) if site is not None else None
-    if site is None or found is None:
-        return {"?"}
-    home, bindings = found
-    chosen = visible(home, bindings, site)
-    result = {name for binding in chosen for name in _of_binding(facts, binding, depth)}
+    result = {name for binding, _ in bindings_of(facts.tree, node) for name in _of_binding(facts, binding, depth)}
     return (result - {"?"}) or {"?"}
 
 

@@ -11,11 +11,9 @@ from pypto_op.vocabulary import Artifact
 from pypto_op.workspace import OPERATORS_DIR, OpWorkspace
 from pypto_op_lint.facts import Facts
 from pypto_op_lint.markdown import Fence, Markdown
-from pypto_op_lint.pieces import parse_file
+from pypto_op_lint.parsing import parse_file
 from pypto_op_lint.source import SourceText, UnreadableSource, check_size, normalised, read_source
 from pypto_op_lint.tree import Tree
-
-MISSING = UnreadableSource("does not exist", vanished=True)
 
 
 @dataclass(eq=False)
@@ -164,17 +162,6 @@ class OperatorFiles:
                 unit.problem = problem
             self._units[path] = unit
         return self._units[path]
-
-    def dispose(self) -> None:
-        """Let go of every parsed file; findings made from them stay."""
-        for unit in self._units.values():
-            for snippet in unit.__dict__.get("snippets", ()):
-                snippet.facts.dispose()
-            if "facts" in unit.__dict__:
-                unit.facts.dispose()
-            elif unit.__dict__.get("tree") is not None:
-                unit.__dict__["tree"].dispose()
-        self._units.clear()
 
     def existing(self, path: Path) -> Unit | None:
         """Return the file at `path` if it is there."""

@@ -116,29 +116,6 @@ def test_random_python_is_analysed_without_a_fault(code: str) -> None:
     assert all(effect.program for effect in walker.effects)
 
 
-FLAT = st.none() | st.booleans() | st.integers() | st.text()
-
-
-@settings(max_examples=100, deadline=None)
-@given(value=st.dictionaries(st.text(), FLAT | st.dictionaries(st.text(), FLAT)))
-def test_the_clients_json_is_json(value: object) -> None:
-    assert json.loads(wire.dumps(value)) == value
-    assert wire.loads(wire.dumps(value)) == value
-
-
-@settings(max_examples=200, deadline=None)
-@given(text=st.text(max_size=60))
-def test_the_clients_parser_agrees_with_the_standard_one(text: str) -> None:
-    try:
-        expected = json.loads(text)
-    except ValueError:
-        with pytest.raises(ValueError):
-            wire.loads(text)
-    else:
-        found = wire.loads(text)
-        assert found == expected or (found != found and expected != expected)
-
-
 @given(payload=st.binary(max_size=300), cut=st.integers(0, 320))
 def test_frames_survive_being_cut(payload: bytes, cut: int) -> None:
     whole = wire.frame(payload)

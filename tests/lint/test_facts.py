@@ -11,7 +11,7 @@ from pypto_op_lint.facts import Facts
 from pypto_op_lint.facts.dtypes import dtypes_of
 from pypto_op_lint.facts.launches import MANY
 from pypto_op_lint.facts.values import Const, Seq
-from pypto_op_lint.pieces import parse_file
+from pypto_op_lint.parsing import parse_file
 from pypto_op_lint.tree import Function, Tree
 
 KERNEL = """

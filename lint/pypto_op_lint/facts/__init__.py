@@ -85,12 +85,6 @@ class Facts:
                 found |= {id(b.function) for b in inner if b.function is not None}
         return found
 
-    def dispose(self) -> None:
-        """Let go of the tree and of everything that was computed."""
-        self.ev.dispose()
-        self.tree.dispose()
-        self.__dict__.clear()
-
     @cached_property
     def calls(self) -> CallGraph:
         """The call graph. Arguments are known to the evaluator once it is built."""

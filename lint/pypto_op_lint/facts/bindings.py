@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from pypto_op_lint.subtrees import Subtree
 from pypto_op_lint.tree import Binding, Scope, Site, Tree
 
 BINDING_NODES = (
@@ -17,31 +16,15 @@ BINDING_NODES = (
 
 def bind_names(tree: Tree) -> None:
     """Record every binding of `tree` in its scope, in source order. Star imports bind the name `*`."""
-    for subtree in tree.subtrees:
-        if subtree.module_bindings is None:
-            subtree.module_bindings = _bind_statement(subtree, tree.module)
-        for name, binding in subtree.module_bindings:
-            tree.module.bindings.setdefault(name, []).append(binding)
-
-
-def _bind_statement(subtree: Subtree, module: Scope) -> list[tuple[str, Binding]]:
-    """Record what one statement of the module binds in scopes of its own; return what it binds in the module's."""
     for kind, word in ((cst.Global, "global"), (cst.Nonlocal, "nonlocal")):
-        for site in subtree.by_type.get(kind, ()):
+        for site in tree.sites(kind):
             for item in site.node.names:  # type: ignore[attr-defined]
                 site.scope.outer_names[item.name.value] = word
-    owners = {id(function.site): function for function in subtree.functions}
-    found: list[tuple[str, Binding]] = []
-    sites = [site for kind in BINDING_NODES for site in subtree.by_type.get(kind, ())]
-    for site in sorted(sites, key=lambda s: s.order):
+    owners = {id(function.site): function for function in tree.functions}
+    for site in tree.sites(*BINDING_NODES):
         for name, binding in _bindings(site):
             binding.function = owners.get(id(site)) if binding.kind == "function" else None
-            home = _scope_of(site, name)
-            if home is module:
-                found.append((name, binding))
-            else:
-                home.bindings.setdefault(name, []).append(binding)
-    return found
+            _scope_of(site, name).bindings.setdefault(name, []).append(binding)
 
 
 def _scope_of(site: Site, name: str) -> Scope:

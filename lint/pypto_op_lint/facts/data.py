@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from pypto_op_lint.facts.flow import bindings_of
 from pypto_op_lint.facts.foreign import method_called
 from pypto_op_lint.facts.objects import stored_in
 from pypto_op_lint.facts.tensors import TENSOR_ATTRIBUTES
@@ -60,7 +61,7 @@ class DataFlow:
         if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and node.func.attr.value in _READS:
             return self.carries(node.func.value)
         if isinstance(node, cst.Name):
-            found = self._facts.tensors.bindings(node)
+            found = bindings_of(self._facts.tree, node)
             return any(b.value is not None and self.reads_values(b.value, depth + 1) for b, _ in found if b.kind in _VALUED)
         return any(self.reads_values(child, depth + 1) for child in children(node))
 
@@ -99,7 +100,7 @@ class DataFlow:
     def _name(self, node: cst.Name) -> bool:
         if node.value in self._written_by_launches():
             return True
-        return any(self._binding(b, f) for b, f in self._facts.tensors.bindings(node))
+        return any(self._binding(b, f) for b, f in bindings_of(self._facts.tree, node))
 
     def _binding(self, binding: Binding, function: Function | None) -> bool:
         if binding.kind == "parameter" and function is not None and isinstance(binding.value, cst.Param):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from pypto_op_lint.facts.annotations import shape_and_dtype
+from pypto_op_lint.facts.flow import bindings_of
 from pypto_op_lint.facts.values import Const, Func
 from pypto_op_lint.tree import Function, Parameter
 
@@ -62,7 +63,7 @@ def _all_known(found: list[set[str]]) -> set[str]:
 
 def _of_name(facts: Facts, node: cst.Name, depth: int) -> set[str]:
     found: list[set[str]] = []
-    for binding, function in facts.tensors.bindings(node):
+    for binding, function in bindings_of(facts.tree, node):
         if binding.kind == "parameter" and function is not None and isinstance(binding.value, cst.Param):
             parameter = function.parameter(binding.value.name.value)
             found.append(_of_parameter(facts, function, parameter, depth) if parameter is not None else set())

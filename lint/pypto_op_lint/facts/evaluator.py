@@ -104,12 +104,6 @@ class Evaluator:
             self._unsettled.add(key)
         return found
 
-    def dispose(self) -> None:
-        """Forget everything."""
-        self._kept.clear()
-        self._returns.clear()
-        self.arguments.clear()
-
     def paths(self, node: cst.CSTNode | None) -> set[str]:
         """Return the foreign dotted names that `node` may stand for."""
         return set() if node.__class__ in _DATA else {v.name for v in self.values(node) if v.__class__ is Path}

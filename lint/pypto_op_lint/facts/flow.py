@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import libcst as cst
 
-from pypto_op_lint.tree import Binding, Scope, Site
+from pypto_op_lint.tree import Binding, Function, Scope, Site, Tree
 
 _LOOPS = frozenset({cst.For, cst.While})
 _PLAIN = ("assign", "function", "class", "import")
@@ -20,6 +20,16 @@ def visible(home: Scope, bindings: list[Binding], use: Site) -> list[Binding]:
     if use.scope is home:
         return reaching(bindings, use)
     return lasting(bindings) if home.kind == "module" else bindings
+
+
+def bindings_of(tree: Tree, node: cst.Name) -> list[tuple[Binding, Function | None]]:
+    """Return the bindings that a name may mean where it stands, each with the function it is bound in."""
+    site = tree.site(node)
+    found = site.scope.lookup(node.value) if site is not None else None
+    if site is None or found is None:
+        return []
+    home, bindings = found
+    return [(b, home.function) for b in visible(home, bindings, site)]
 
 
 def lasting(bindings: list[Binding]) -> list[Binding]:

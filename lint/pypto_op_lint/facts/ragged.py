@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from pypto_op_lint.facts.bindings import dotted
+from pypto_op_lint.facts.flow import bindings_of
 from pypto_op_lint.facts.loops import LOOPS
 from pypto_op_lint.nodes import children
 from pypto_op_lint.tree import Binding, Function, Site
@@ -34,7 +35,7 @@ def ragged_loop(facts: Facts, offsets: cst.CSTNode) -> Site | None:
         node, factors, direct = waiting.pop()
         for name in _names(node):
             scaled = factors | _factors(facts, name, node)
-            for binding, function in facts.tensors.bindings(name):
+            for binding, function in bindings_of(facts.tree, name):
                 if (id(binding), scaled) in seen:
                     continue
                 seen.add((id(binding), scaled))
@@ -93,7 +94,7 @@ def _divisors(facts: Facts, node: cst.CSTNode, depth: int) -> Iterator[Key]:
         if facts.callee_names(node) & _CEILING and len(node.args) > 1:
             yield _key(facts, node.args[1].value)
     elif isinstance(node, cst.Name) and depth < _MOST_DEPTH:
-        for binding, function in facts.tensors.bindings(node):
+        for binding, function in bindings_of(facts.tree, node):
             plain = binding.kind == "assign" and not binding.path and binding.value is not None
             values = [binding.value] if plain else _arguments(facts, binding, function)
             for value in values:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from pypto_op_lint.facts.bindings import dotted
-from pypto_op_lint.facts.flow import visible
+from pypto_op_lint.facts.flow import bindings_of
 from pypto_op_lint.facts.foreign import method_called
 from pypto_op_lint.facts.objects import AUTOGRAD, stored_in
 from pypto_op_lint.facts.values import Func, Result
@@ -77,7 +77,7 @@ class Tensors:
 
     def _host_kind(self, node: cst.CSTNode) -> bool:
         if type(node) is cst.Name:
-            return any(self._host_binding(b, f) for b, f in self.bindings(node))
+            return any(self._host_binding(b, f) for b, f in bindings_of(self._facts.tree, node))
         if type(node) is cst.Call:
             return self._host_call(node)
         if type(node) is cst.Attribute:
@@ -124,7 +124,7 @@ class Tensors:
     def _items(self, container: cst.CSTNode, subscript: cst.Subscript | None = None) -> list[cst.CSTNode]:
         """Return the expressions that a container written in the file holds; only the one a constant index picks."""
         if isinstance(container, cst.Name):
-            values = [b.value for b, _ in self.bindings(container) if b.kind == "assign" and not b.path]
+            values = [b.value for b, _ in bindings_of(self._facts.tree, container) if b.kind == "assign" and not b.path]
             return [n for v in values if v is not None and not isinstance(v, cst.Name) for n in self._items(v, subscript)]
         if isinstance(container, (cst.ListComp, cst.GeneratorExp)):
             return [container.elt]
@@ -264,7 +264,7 @@ class Tensors:
 
     def _graph_kind(self, node: cst.CSTNode) -> bool:
         if isinstance(node, cst.Name):
-            found = self.bindings(node)
+            found = bindings_of(self._facts.tree, node)
             return bool(found) and all(self._graph_binding(b, f) for b, f in found)
         if isinstance(node, cst.Call):
             return self._graph_call(node)
@@ -310,14 +310,3 @@ class Tensors:
             return self.in_graph(function.node.body)
         results = function.returned
         return bool(results) and all(self.in_graph(value) for value in results)
-
-    # -- shared ---------------------------------------------------------------------------------------------
-
-    def bindings(self, node: cst.Name) -> list[tuple[Binding, Function | None]]:
-        """Return the bindings that a name may mean where it stands, each with the function it is bound in."""
-        site = self._facts.tree.site(node)
-        found = site.scope.lookup(node.value) if site is not None else None
-        if site is None or found is None:
-            return []
-        home, bindings = found
-        return [(b, home.function) for b in visible(home, bindings, site)]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from pypto_op_lint.facts.flow import visible
+from pypto_op_lint.facts.flow import bindings_of
 from pypto_op_lint.facts.values import Const, Func
 from pypto_op_lint.tree import Binding, Function, Parameter, Site
 
@@ -83,7 +83,7 @@ class Writes:
         if not isinstance(node, cst.Name):
             return set()
         names: set[str] = set()
-        for binding, function in _bindings(facts, node):
+        for binding, function in bindings_of(facts.tree, node):
             if binding.kind == "parameter" and function is not None and isinstance(binding.value, cst.Param):
                 parameter = function.parameter(binding.value.name.value)
                 if parameter is None:
@@ -145,7 +145,7 @@ class Writes:
 
     def _trivial_name(self, node: cst.Name, depth: int) -> bool:
         facts = self._facts
-        found = _bindings(facts, node)
+        found = bindings_of(facts.tree, node)
         if not found:
             return False
         return all(self._trivial_binding(b, f, node.value, depth) for b, f in found)
@@ -292,12 +292,3 @@ def _copied(facts: Facts, node: cst.Call) -> cst.BaseExpression | None:
 def _arguments(facts: Facts, function: Function, parameter: Parameter) -> list[cst.BaseExpression]:
     graph_calls = [c for c in facts.calls.calls_of(function) if facts.in_graph(c.site)]
     return [a for a in (call.argument(parameter) for call in graph_calls) if a is not None]
-
-
-def _bindings(facts: Facts, node: cst.Name) -> list[tuple[Binding, Function | None]]:
-    site = facts.tree.site(node)
-    found = site.scope.lookup(node.value) if site is not None else None
-    if site is None or found is None:
-        return []
-    home, bindings = found
-    return [(b, home.function) for b in visible(home, bindings, site)]

@@ -1,7 +1,7 @@
 """The process that lints for the language server.
 
 It is a process of its own, so that a text on which the native parser dies or hangs costs one answer and not the
-editor's server. It keeps the linter's cache of parsed statements, so that an edit costs what it changes.
+editor's server.
 """
 
 from __future__ import annotations

@@ -3,20 +3,12 @@
 import libcst as cst
 
 from pypto_op.vocabulary import Severity
-from pypto_op_lint.examples import BODY, impl
+from pypto_op_lint.examples import BODY, impl, with_cube_tiles, with_vec_tiles
 from pypto_op_lint.facts.values import Const, Member, Param, Result, Seq, Value
-from pypto_op_lint.nodes import children
+from pypto_op_lint.nodes import inside
 from pypto_op_lint.rule import IMPLS, Invalid, Rule, Valid
 
 Values = tuple[Value, ...]
-
-
-def _vec(arguments: str, **parts: str) -> str:
-    return impl(BODY.replace("pypto.set_vec_tile_shapes(64, 128)", f"pypto.set_vec_tile_shapes({arguments})"), **parts)
-
-
-def _cube(arguments: str, **parts: str) -> str:
-    return impl(f"pypto.set_cube_tile_shapes({arguments})\n" + BODY, **parts)
 
 
 class KnownTile(Rule):
@@ -56,24 +48,24 @@ class KnownTile(Rule):
     )
 
     VALID = [
-        Valid(_vec("64, 128")),
-        Valid(_vec("TILE, 64 * 2", before="TILE: int = 64\n")),
-        Valid(_vec("A, B", before="A, B = 1, 128\n")),
-        Valid(_vec("*TILE", before="TILE = (64, 128)\n")),
-        Valid(_vec("Tile.ROWS, Tile.COLS", before="class Tile:\n    ROWS = 64\n    COLS = 2 * ROWS\n")),
+        Valid(with_vec_tiles("64, 128")),
+        Valid(with_vec_tiles("TILE, 64 * 2", before="TILE: int = 64\n")),
+        Valid(with_vec_tiles("A, B", before="A, B = 1, 128\n")),
+        Valid(with_vec_tiles("*TILE", before="TILE = (64, 128)\n")),
+        Valid(with_vec_tiles("Tile.ROWS, Tile.COLS", before="class Tile:\n    ROWS = 64\n    COLS = 2 * ROWS\n")),
         Valid(
-            _vec(
+            with_vec_tiles(
                 "CFG.rows, CFG.cols",
                 before="from dataclasses import dataclass\n\n\n@dataclass(frozen=True)\nclass Cfg:\n    rows: int = 64\n"
                 "    cols: int = 0\n\n\nCFG = Cfg(cols=128)\n",
             )
         ),
-        Valid(_vec('SIZES["rows"], SIZES["cols"]', before='SIZES = {"rows": 64, "cols": 128}\n')),
-        Valid(_cube("[64, 128], [64, 128], [128, 256]")),
+        Valid(with_vec_tiles('SIZES["rows"], SIZES["cols"]', before='SIZES = {"rows": 64, "cols": 128}\n')),
+        Valid(with_cube_tiles("[64, 128], [64, 128], [128, 256]")),
         Valid(impl("pypto.set_options(vec_tile_shapes=[64, 128], cube_tile_shapes=[[64, 64]] * 3)\n" + BODY)),
-        Valid(_cube("**CUBE", before="CUBE = {'m': [64, 64], 'k': [64, 128], 'n': [64, 64]}\n")),
-        Valid(_cube("M, k=K, n=[128, 128]", before="M = K = (128, 128)\n")),
-        Valid(_cube("[128, 128], [128, 128], [128, 128], True")),
+        Valid(with_cube_tiles("**CUBE", before="CUBE = {'m': [64, 64], 'k': [64, 128], 'n': [64, 64]}\n")),
+        Valid(with_cube_tiles("M, k=K, n=[128, 128]", before="M = K = (128, 128)\n")),
+        Valid(with_cube_tiles("[128, 128], [128, 128], [128, 128], True")),
         Valid(
             impl(
                 "_tiles(64)\n" + "\n".join(BODY.splitlines()[1:]) + "\n",
@@ -82,21 +74,21 @@ class KnownTile(Rule):
         ),
     ]
     INVALID = [
-        Invalid(_vec("x.shape[0], 128")),
+        Invalid(with_vec_tiles("x.shape[0], 128")),
         Invalid(impl("rows = x.shape[0]\n" + BODY.replace("(64, 128)", "(rows, 128)"))),
-        Invalid(_vec("size()", before="def size():\n    return 64\n")),
+        Invalid(with_vec_tiles("size()", before="def size():\n    return 64\n")),
         Invalid(impl("pypto.set_options(vec_tile_shapes=[x.shape[0], 128])\n" + BODY)),
         Invalid(impl("pypto.set_options(cube_tile_shapes=[[128, 64], [64, 64], [64, 64]])\n" + BODY)),
-        Invalid(_vec("0, 128")),
-        Invalid(_vec("64.0, 128")),
-        Invalid(_vec("True, 128")),
-        Invalid(_vec("n, 128").replace("pypto.DT_FP32),\n):", "pypto.DT_FP32),\n    n: int,\n):")),
-        Invalid(_cube("[128], [128, 128], [128, 128]")),
-        Invalid(_cube("[128, 64], [128, 128], [128, 128]")),
-        Invalid(_cube("[128, 128], [96, 128], [128, 128]")),
-        Invalid(_cube("[128, 128], k=[x.shape[1], 128], n=[128, 128]")),
-        Invalid(_cube("**CUBE", before="CUBE = {'m': [64, 64], 'k': [128, 64], 'n': [64, 64]}\n")),
-        Invalid(_cube("*T", before="T = ([128, 128], [128, 128], [0, 128])\n")),
+        Invalid(with_vec_tiles("0, 128")),
+        Invalid(with_vec_tiles("64.0, 128")),
+        Invalid(with_vec_tiles("True, 128")),
+        Invalid(with_vec_tiles("n, 128").replace("pypto.DT_FP32),\n):", "pypto.DT_FP32),\n    n: int,\n):")),
+        Invalid(with_cube_tiles("[128], [128, 128], [128, 128]")),
+        Invalid(with_cube_tiles("[128, 64], [128, 128], [128, 128]")),
+        Invalid(with_cube_tiles("[128, 128], [96, 128], [128, 128]")),
+        Invalid(with_cube_tiles("[128, 128], k=[x.shape[1], 128], n=[128, 128]")),
+        Invalid(with_cube_tiles("**CUBE", before="CUBE = {'m': [64, 64], 'k': [128, 64], 'n': [64, 64]}\n")),
+        Invalid(with_cube_tiles("*T", before="T = ([128, 128], [128, 128], [0, 128])\n")),
         Invalid(
             impl(
                 "_body(x, out, x.shape[0])\n",
@@ -123,7 +115,7 @@ class KnownTile(Rule):
                 self._pair(name, place, values)
 
     def _pair(self, name: str, node: cst.CSTNode, values: Values) -> None:
-        if _has_call(node):
+        if any(isinstance(inner, cst.Call) for inner in inside(node)):
             self._refuse(node, "comes from a call")
             return
         for value in values:
@@ -145,7 +137,7 @@ class KnownTile(Rule):
 
     def _number(self, node: cst.CSTNode, values: Values) -> int | None:
         """Judge one tile value; return it when it is one good number."""
-        if _has_call(node):
+        if any(isinstance(inner, cst.Call) for inner in inside(node)):
             self._refuse(node, "comes from a call")
             return None
         for value in values:
@@ -173,13 +165,3 @@ class KnownTile(Rule):
         if isinstance(base, Result):
             return f"depends on the result of `{base.callee}`"
         return "is not known when the file is read"
-
-
-def _has_call(node: cst.CSTNode) -> bool:
-    waiting = [node]
-    while waiting:
-        inner = waiting.pop()
-        if isinstance(inner, cst.Call):
-            return True
-        waiting.extend(children(inner))
-    return False

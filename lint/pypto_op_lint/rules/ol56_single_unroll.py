@@ -5,10 +5,9 @@ import libcst as cst
 from pypto_op.vocabulary import Artifact, Severity
 from pypto_op_lint.examples import BODY, impl
 from pypto_op_lint.facts import Facts
+from pypto_op_lint.facts.loops import LOOPS
 from pypto_op_lint.facts.values import Const, Seq, Table, Value
 from pypto_op_lint.rule import BEFORE_TUNING, IMPLS, Invalid, Rule, Valid
-
-_LOOPS = {"pypto.loop", "pypto.loop_unroll"}
 
 
 def _loop(extra: str, **parts: str) -> str:
@@ -102,8 +101,8 @@ class SingleUnroll(Rule):
 
     def _loops(self, facts: Facts, *, strict: bool) -> None:
         for _, node, callees in facts.foreign_calls:
-            partial = "functools.partial" in callees and node.args and facts.ev.paths(node.args[0].value) & _LOOPS
-            if not (callees & _LOOPS or partial):
+            partial = "functools.partial" in callees and node.args and facts.ev.paths(node.args[0].value) & LOOPS
+            if not (callees & LOOPS or partial):
                 continue
             for where, values in _unroll_lists(facts, node):
                 for problem in dict.fromkeys(_problem(value, strict) for value in values):

@@ -9,7 +9,7 @@ from pypto_op_lint.examples import TEST, impl
 from pypto_op_lint.facts import Facts
 from pypto_op_lint.facts.bindings import dotted
 from pypto_op_lint.facts.values import Path
-from pypto_op_lint.nodes import children
+from pypto_op_lint.nodes import inside
 from pypto_op_lint.rule import TESTS, Invalid, Rule, Valid
 from pypto_op_lint.tree import Site
 from pypto_op_lint.units import Unit
@@ -177,16 +177,13 @@ def _is_hushed(site: Site) -> bool:
 
 def _raises(body: cst.CSTNode) -> bool:
     """Whether a handler raises, fails the test or leaves the program."""
-    waiting = [body]
-    while waiting:
-        node = waiting.pop()
+    for node in inside(body):
         if isinstance(node, (cst.Raise, cst.Assert)):
             return True
         if isinstance(node, cst.Call) and isinstance(node.func, (cst.Attribute, cst.Name)):
             word = node.func.attr.value if isinstance(node.func, cst.Attribute) else node.func.value
             if word in ("fail", "skip", "exit", "_exit", "xfail", "skipTest"):
                 return True
-        waiting.extend(children(node))
     return False
 
 
@@ -216,7 +213,7 @@ def _replaced(facts: Facts, module: str) -> Iterator[tuple[str, Site]]:
         target = site.node.target  # type: ignore[attr-defined]
         if isinstance(target, cst.Attribute) and _is_module(facts, target.value, module):
             before = site.parent.node.value if site.parent is not None else None  # type: ignore[attr-defined]
-            if before is None or target.attr.value not in {n.attr.value for n in _attributes(before)}:
+            if before is None or target.attr.value not in {n.attr.value for n in inside(before) if isinstance(n, cst.Attribute)}:
                 yield target.attr.value, site
     for site in facts.tree.sites(cst.Call):
         node: cst.Call = site.node  # type: ignore[assignment]
@@ -230,12 +227,3 @@ def _replaced(facts: Facts, module: str) -> Iterator[tuple[str, Site]]:
 
 def _is_module(facts: Facts, node: cst.CSTNode, module: str) -> bool:
     return any(path.rpartition(".")[2] == module for path in facts.ev.paths(node))
-
-
-def _attributes(node: cst.CSTNode) -> Iterator[cst.Attribute]:
-    waiting = [node]
-    while waiting:
-        inner = waiting.pop()
-        if isinstance(inner, cst.Attribute):
-            yield inner
-        waiting.extend(children(inner))

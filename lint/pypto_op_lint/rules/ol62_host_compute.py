@@ -8,9 +8,10 @@ import libcst as cst
 
 from pypto_op.vocabulary import Severity
 from pypto_op_lint import host_words
-from pypto_op_lint.examples import BODY, WRAPPER, impl
+from pypto_op_lint.examples import BODY, WRAPPER, impl, with_host_line
 from pypto_op_lint.facts import Facts
 from pypto_op_lint.facts.custom_ops import MAKES_OP
+from pypto_op_lint.facts.flow import bindings_of
 from pypto_op_lint.facts.foreign import method_called
 from pypto_op_lint.facts.values import Member, Param, Result, Unknown
 from pypto_op_lint.nodes import children
@@ -26,10 +27,6 @@ _ARITHMETIC = (
 
 _HOST = "host code"
 _FOR_OTHERS = MAKES_OP | {"torch.compile", "torch.compiler.compile"}
-
-
-def _wrapper(line: str, **parts: str) -> str:
-    return impl(wrapper=WRAPPER.replace("    return out", f"    {line}\n    return out"), **parts)
 
 
 class HostCompute(Rule):
@@ -107,13 +104,13 @@ class HostCompute(Rule):
             )
         ),
         Valid(
-            _wrapper(
+            with_host_line(
                 "mask = torch.triu(torch.full((x.shape[0], 128), float('-inf'), device=x.device), 1)\n"
                 "    angles = torch.cos(torch.arange(128) * 0.5)"
             )
         ),
         Valid(
-            _wrapper("out = finish(out)", before="from demo_helpers import finish\n"),
+            with_host_line("out = finish(out)", before="from demo_helpers import finish\n"),
             files={"demo_helpers.py": "import torch\n\n\ndef finish(t):\n    return t.contiguous()\n"},
         ),
         Valid(impl(wrapper=WRAPPER.replace("_like(x)", "_like(x, dtype=torch.float32, memory_format=torch.contiguous_format)"))),
@@ -136,7 +133,7 @@ class HostCompute(Rule):
         Valid(impl(before="import math\n\nSCALE = 1.0 / math.sqrt(128.0)\nNAMES = ['a'] * 3\n")),
     ]
     INVALID = [
-        Invalid(_wrapper(line, **parts))
+        Invalid(with_host_line(line, **parts))
         for line, parts in (
             ("out = torch.softmax(out, -1)", {}),
             ("out = out * 2", {}),
@@ -171,7 +168,7 @@ class HostCompute(Rule):
     ] + [
         Invalid(impl(BODY.replace("pypto.exp(tile)", "torch.exp(tile)"))),
         Invalid(
-            _wrapper("out = helpers.finish(out)", before="import demo_helpers as helpers\n"),
+            with_host_line("out = helpers.finish(out)", before="import demo_helpers as helpers\n"),
             files={"demo_helpers.py": "import torch\n\n\ndef finish(t):\n    return torch.exp(t)\n"},
         ),
         Invalid(
@@ -293,7 +290,7 @@ class HostCompute(Rule):
         return any(
             self._fills_tensor(s.parent)  # type: ignore[arg-type]
             for s in uses
-            if any(b.value is value.node for b, _ in self.facts.tensors.bindings(s.node))  # type: ignore[arg-type]
+            if any(b.value is value.node for b, _ in bindings_of(self.facts.tree, s.node))  # type: ignore[arg-type]
         )
 
     def _fills_tensor(self, argument: Site) -> bool:
@@ -363,7 +360,7 @@ class HostCompute(Rule):
         if isinstance(node, cst.BinaryOperation) and self.facts.data.reads_values(node):
             return True
         if isinstance(node, cst.Name):
-            found = self.facts.tensors.bindings(node)
+            found = bindings_of(self.facts.tree, node)
             return any(b.kind == "assign" and b.value is not None and self._computes_in_python(b.value) for b, _ in found)
         return any(self._computes_in_python(child) for child in children(node))
 

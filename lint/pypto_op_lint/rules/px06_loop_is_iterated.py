@@ -4,10 +4,9 @@ import libcst as cst
 
 from pypto_op.vocabulary import Severity
 from pypto_op_lint.examples import BODY, impl
+from pypto_op_lint.facts.loops import LOOPS
 from pypto_op_lint.rule import IMPLS, Invalid, Rule, Valid
 from pypto_op_lint.tree import Site
-
-_LOOPS = {"pypto.loop", "pypto.loop_unroll"}
 
 
 class LoopIsIterated(Rule):
@@ -61,7 +60,7 @@ class LoopIsIterated(Rule):
     def check_file(self) -> None:
         """Look at where each call's result goes."""
         for site, node, names in self.facts.foreign_calls:
-            if names & _LOOPS and self._is_lost(site):
+            if names & LOOPS and self._is_lost(site):
                 self.report(site, f"`{self.code(node, 40)}` is not iterated over: there is no loop here")
 
     def _is_lost(self, site: Site) -> bool:

@@ -6,7 +6,7 @@ import libcst as cst
 
 from pypto_op import back_doors
 from pypto_op.vocabulary import Severity
-from pypto_op_lint.examples import WRAPPER, impl
+from pypto_op_lint.examples import WRAPPER, impl, with_host_line
 from pypto_op_lint.facts.values import Func, Path
 from pypto_op_lint.imports import components, imported
 from pypto_op_lint.rule import IMPLS, Invalid, Rule, Valid
@@ -17,10 +17,6 @@ _RUNS_TEXT = frozenset({"builtins.exec", "builtins.eval", "builtins.compile"})
 _SHARED = frozenset({"torch", "torch_npu", "numpy", "pypto", "builtins"})
 _NO_HANDLER = frozenset({"signal.SIG_IGN", "signal.SIG_DFL"})
 _PUT_TOGETHER = (cst.BinaryOperation, cst.FormattedString, cst.Call)
-
-
-def _line(line: str, before: str = "") -> str:
-    return impl(before=before, wrapper=WRAPPER.replace("    return out", f"    {line}\n    return out"))
 
 
 class NoBackDoors(Rule):
@@ -73,13 +69,13 @@ class NoBackDoors(Rule):
         ),
     ]
     INVALID = [
-        Invalid(_line("build = demo_kernel.__wrapped__")),
-        Invalid(_line("cells = [c.cell_contents for c in demo_kernel.fn.hook]")),
-        Invalid(_line('inner = getattr(demo_kernel, "__globals__")')),
-        Invalid(_line('inner = getattr(demo_kernel, "__glo" + "bals__")')),
-        Invalid(_line('word = "code"\n    inner = getattr(demo_kernel, f"__{word}__")')),
-        Invalid(_line("if False:\n        demo_kernel.__closure__")),
-        Invalid(_line("kinds = object.__subclasses__()")),
+        Invalid(with_host_line("build = demo_kernel.__wrapped__")),
+        Invalid(with_host_line("cells = [c.cell_contents for c in demo_kernel.fn.hook]")),
+        Invalid(with_host_line('inner = getattr(demo_kernel, "__globals__")')),
+        Invalid(with_host_line('inner = getattr(demo_kernel, "__glo" + "bals__")')),
+        Invalid(with_host_line('word = "code"\n    inner = getattr(demo_kernel, f"__{word}__")')),
+        Invalid(with_host_line("if False:\n        demo_kernel.__closure__")),
+        Invalid(with_host_line("kinds = object.__subclasses__()")),
         Invalid(impl(before="import gc\n\ngc.disable()\n")),
         Invalid(impl(before="from inspect import signature\n")),
         Invalid(impl(before="import ctypes.util as util\n")),
@@ -91,8 +87,8 @@ class NoBackDoors(Rule):
         Invalid(impl(before="import signal\n\nsignal.signal(signal.SIGALRM, print)\n")),
         Invalid(impl(before="from concurrent.futures import ThreadPoolExecutor as Pool\n\nPOOL = Pool(1)\n")),
         Invalid(impl(before="import threading\n\n\nclass Late(threading.Thread):\n    pass\n")),
-        Invalid(_line("getattr(os, 'fork')()", before="import os\n")),
-        Invalid(_line("exec('import ' + 'g' + 'c')")),
+        Invalid(with_host_line("getattr(os, 'fork')()", before="import os\n")),
+        Invalid(with_host_line("exec('import ' + 'g' + 'c')")),
         Invalid(impl(wrapper=WRAPPER + "\n\ntorch.allclose = lambda *a, **k: True\n")),
         Invalid(impl(wrapper=WRAPPER + "\n\nsetattr(torch, 'equal', demo_wrapper)\n")),
     ]

@@ -4,19 +4,11 @@ from __future__ import annotations
 
 from pypto_op import hardware
 from pypto_op.vocabulary import Severity
-from pypto_op_lint.examples import BODY, impl
+from pypto_op_lint.examples import BODY, impl, with_cube_tiles, with_vec_tiles
 from pypto_op_lint.facts.tiles import AXES, TileSetting, combinations, graph_dtypes, multiplied_dtypes
 from pypto_op_lint.rule import IMPLS, Invalid, Rule, Valid
 
 _HALF = "x: pypto.Tensor([pypto.DYNAMIC, 128], pypto.DT_FP16),\nout: pypto.Tensor([pypto.DYNAMIC, 128], pypto.DT_FP16),\n"
-
-
-def _vec(arguments: str, **parts: str) -> str:
-    return impl(BODY.replace("pypto.set_vec_tile_shapes(64, 128)", f"pypto.set_vec_tile_shapes({arguments})"), **parts)
-
-
-def _cube(arguments: str, **parts: str) -> str:
-    return impl(f"pypto.set_cube_tile_shapes({arguments})\n" + BODY, **parts)
 
 
 class FitsTheChip(Rule):
@@ -55,13 +47,13 @@ class FitsTheChip(Rule):
     FIX_HINT = "halve k's L1 first, then the larger of m and n; of a vector tile halve the rows and keep the last entry"
 
     VALID = [
-        Valid(_vec("64, 512")),
-        Valid(_vec("48, 1024")),
-        Valid(_vec("64, 1024", parameters=_HALF)),
-        Valid(_vec("512, 1")),
-        Valid(_cube("[128, 128], [128, 128], [128, 128]")),
-        Valid(_cube("[8, 8], [128, 256], [128, 128]")),
-        Valid(_cube("[128, 128], [256, 512], [128, 128]", parameters=_HALF)),
+        Valid(with_vec_tiles("64, 512")),
+        Valid(with_vec_tiles("48, 1024")),
+        Valid(with_vec_tiles("64, 1024", parameters=_HALF)),
+        Valid(with_vec_tiles("512, 1")),
+        Valid(with_cube_tiles("[128, 128], [128, 128], [128, 128]")),
+        Valid(with_cube_tiles("[8, 8], [128, 256], [128, 128]")),
+        Valid(with_cube_tiles("[128, 128], [256, 512], [128, 128]", parameters=_HALF)),
         Valid(
             impl(
                 "_tiles(64, 128)\n_tiles(1, 16384)\n" + BODY,
@@ -70,18 +62,18 @@ class FitsTheChip(Rule):
         ),
     ]
     INVALID = [
-        Invalid(_vec("64, 1024")),
-        Invalid(_vec("1024, 1024", parameters=_HALF)),
-        Invalid(_vec("*TILE", before="TILE = (2 ** 8, 4 * 256)\n")),
-        Invalid(_vec("64, 5")),
-        Invalid(_vec("16, 100")),
-        Invalid(_vec("16, 8", parameters=_HALF)),
-        Invalid(_cube("[1024, 1024], [1024, 1024], [1024, 1024]")),
-        Invalid(_cube("[256, 256], [256, 256], [16, 16]", parameters=_HALF)),
-        Invalid(_cube("[16, 16], [32, 1024], [128, 1024]", parameters=_HALF)),
-        Invalid(_cube("[256, 256], [16, 16], [256, 256]", parameters=_HALF)),
-        Invalid(_cube("[16, 16], [24, 24], [16, 16]")),
-        Invalid(_cube("**CUBE", before="CUBE = dict(m=[512, 512], k=[512, 512], n=[64, 64])\n")),
+        Invalid(with_vec_tiles("64, 1024")),
+        Invalid(with_vec_tiles("1024, 1024", parameters=_HALF)),
+        Invalid(with_vec_tiles("*TILE", before="TILE = (2 ** 8, 4 * 256)\n")),
+        Invalid(with_vec_tiles("64, 5")),
+        Invalid(with_vec_tiles("16, 100")),
+        Invalid(with_vec_tiles("16, 8", parameters=_HALF)),
+        Invalid(with_cube_tiles("[1024, 1024], [1024, 1024], [1024, 1024]")),
+        Invalid(with_cube_tiles("[256, 256], [256, 256], [16, 16]", parameters=_HALF)),
+        Invalid(with_cube_tiles("[16, 16], [32, 1024], [128, 1024]", parameters=_HALF)),
+        Invalid(with_cube_tiles("[256, 256], [16, 16], [256, 256]", parameters=_HALF)),
+        Invalid(with_cube_tiles("[16, 16], [24, 24], [16, 16]")),
+        Invalid(with_cube_tiles("**CUBE", before="CUBE = dict(m=[512, 512], k=[512, 512], n=[64, 64])\n")),
         Invalid(impl("pypto.set_options(vec_tile_shapes=[1024, 1024])\n" + BODY)),
         Invalid(
             impl(

@@ -4,5 +4,3 @@ A small abstract interpreter over libcst: it executes the module, then `forward`
 (`values`), follows every call into the code that the file brings along (`calls`), and denies by default what it does
 not know (`policy.yaml`). A launch counts where it is reached, and where what it wrote reaches the return value.
 """
-
-import pypto_op.quick_libcst  # noqa: F401  first: every module in here imports libcst

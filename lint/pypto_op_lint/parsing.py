@@ -1,0 +1,52 @@
+"""From the text of a Python file to libcst's tree, or to the reason why there is none."""
+
+from __future__ import annotations
+
+import ast
+import warnings
+
+import libcst as cst
+
+from pypto_op_lint.source import UnreadableSource
+
+_MAX_DEPTH = 120
+"""Deeper nesting than this is refused: no kernel needs it, recursive readers fall over it, and libcst's native one crashes."""
+
+
+def parse_file(text: str) -> cst.Module:
+    """Parse the text of a Python file.
+
+    Args:
+        text: source with plain line feeds and without a byte order mark.
+
+    Raises:
+        UnreadableSource: Python or libcst refuses the text, or it is nested too deeply.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SyntaxWarning)
+            _check_depth(ast.parse(text))
+        return cst.parse_module(text)
+    except SyntaxError as error:
+        message = error.msg or "invalid syntax"
+        raise UnreadableSource(f"is not valid Python: {message}", line=error.lineno, column=error.offset) from error
+    except (RecursionError, MemoryError) as error:
+        raise UnreadableSource("is nested too deeply to be read") from error
+    except ValueError as error:
+        raise UnreadableSource(f"is not valid Python: {error}") from error
+    except cst.ParserSyntaxError as error:
+        raise UnreadableSource(
+            f"is not valid Python: {error.message}", line=error.raw_line, column=error.raw_column + 1
+        ) from error
+
+
+def _check_depth(module: ast.Module) -> None:
+    """Refuse what would exhaust a recursive reader's stack."""
+    for statement in module.body:
+        level: list[ast.AST] = [statement]
+        for _ in range(_MAX_DEPTH):
+            level = [child for node in level for child in ast.iter_child_nodes(node)]
+            if not level:
+                break
+        else:
+            raise UnreadableSource(f"nests more than {_MAX_DEPTH} levels deep", line=statement.lineno)
