@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from pypto_op.vocabulary import ExitCode
+from pypto_op.vocabulary import ExitCode, Mode
 
 _MARKS = {"ok": ("ok", "green"), "limited": ("limited", "yellow"), "missing": ("missing", "red")}
 
@@ -55,7 +55,6 @@ def script(file: str, words: Sequence[str]) -> int:
     nothing to anybody: verdicts come from `pypto-op verify`. Exit status: the script's own.
     """
     from pypto_op.backends.registry import get_backend
-    from pypto_op.vocabulary import Mode
 
     shim = () if get_backend(Mode.NPU).availability().ok else ("-m", "pypto_op.backends.hostshim")
     sys.stdout.flush()
@@ -70,7 +69,8 @@ def _show(document: dict[str, Any]) -> None:
             click.echo(f"{'':24} {finding['costs']}")
         if finding["mend"]:
             click.echo(f"{'':24} -> {finding['mend']}")
-    sim, npu = document["sim"], document["npu"]
-    numbers = "real numbers" if sim["numeric"] else "structure only"
-    click.echo(f"\nsim: {numbers if sim['ok'] else 'not available: ' + sim['reason']}")
-    click.echo(f"npu: {'available' if npu['ok'] else 'SKIPPED: ' + npu['reason']}")
+    click.echo()
+    for mode in Mode:
+        found = document[mode]
+        numbers = "real numbers" if found["numeric"] else "structure only"
+        click.echo(f"{mode}: {numbers if found['ok'] else 'not available: ' + found['reason']}")

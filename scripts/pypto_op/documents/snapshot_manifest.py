@@ -11,6 +11,7 @@ from pypto_op.documents import schema, shape_expr
 from pypto_op.documents.reading import read_yaml
 from pypto_op.documents.schema import Finding
 from pypto_op.errors import ContractError
+from pypto_op.vocabulary import Mode
 from pypto_op.workspace import parse_phase
 
 DEFAULT_TOLERANCE = 1e-3
@@ -72,7 +73,7 @@ def load(path: Path | str) -> SnapshotManifest:
         op=data["op"],
         phase=parse_phase(data["module"]),
         case=data["case"],
-        modes=tuple(data.get("modes", ("sim", "npu"))),
+        modes=tuple(data.get("modes", Mode)),
         atol=data.get("atol", DEFAULT_TOLERANCE),
         rtol=data.get("rtol", DEFAULT_TOLERANCE),
         notes=data.get("notes", ""),

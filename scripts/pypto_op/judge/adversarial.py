@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pypto_op.errors import ContractError, PyptoOpError
+from pypto_op.modes import WORDS
 from pypto_op.state.hashing import sha256_bytes
 from pypto_op.vocabulary import Mode, Outcome
 from pypto_op.workspace import OpWorkspace, phase_suffix, suffix_phase
@@ -162,7 +163,7 @@ def run_modes(impl_module: Any, case: Mapping[str, Any], modes: Sequence[str]) -
         impl_module: what is judged, at the boundary of its phase: an `ImplModule`, or a module that somebody imported.
             Of the latter only the file counts.
         case: a case as in adversarial_suite.json.
-        modes: of "sim" and "npu".
+        modes: words of `Mode`.
 
     Returns:
         mode -> {status, per_tensor, max_abs_diff, max_rel_diff, stdout, stderr, runtime_s}.
@@ -177,7 +178,7 @@ def run_modes(impl_module: Any, case: Mapping[str, Any], modes: Sequence[str]) -
     try:
         asked = tuple(dict.fromkeys(Mode(mode) for mode in modes))
     except ValueError as error:
-        raise ContractError(str(error), remedy="use a subset of sim,npu") from None
+        raise ContractError(str(error), remedy=f"use a subset of {WORDS}") from None
     impl_module = _standing_for(impl_module)
     record = judge_case(impl_module.workspace, case, impl=impl_module.path, up_to_module=impl_module.phase, modes=asked)
     results = {}

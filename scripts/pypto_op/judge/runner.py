@@ -25,6 +25,7 @@ from pypto_op.judge.records import CaseRecord
 from pypto_op.judge.references import References
 from pypto_op.judge.sabotage import refuse_unshown
 from pypto_op.judge.subject import Subject
+from pypto_op.modes import REGISTRY
 from pypto_op.state.closure import Loaded
 from pypto_op.vocabulary import Mode
 
@@ -142,7 +143,7 @@ class _Pool:
 
     def run(self, progress: Progress | None) -> list[CaseRecord]:
         # A device serves one process at a time, and the others would wait for it.
-        device = Mode.NPU in self._plan.backends and self._plan.available[Mode.NPU].ok
+        device = any(REGISTRY[mode].on_device and self._plan.available[mode].ok for mode in self._plan.backends)
         jobs = 1 if device else max(1, min(self._plan.jobs, len(self._lanes)))
         records: dict[str, CaseRecord] = {}
         done: SimpleQueue[CaseRecord | BaseException] = SimpleQueue()

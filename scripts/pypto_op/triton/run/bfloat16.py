@@ -1,9 +1,9 @@
 """Makes Triton's interpreter compute bfloat16: it keeps such numbers as 16-bit integers and calculates with the bits.
 
-Seen in triton 3.7.1 and 3.9.0: `a * b`, `a + b`, `-a`, `a < b`, `tl.dot`, `tl.sum`, `tl.maximum` of bfloat16 are wrong by orders of
-magnitude there, and right on a device. A right kernel would be refused. Each operation is done in float32 here and rounded
-once to bfloat16, as a device does it. In 3.7.1 the interpreter cannot make a bfloat16 constant either (`x + 1.0` ends in an
-AttributeError).
+Seen in triton 3.7.1 and 3.9.0: `a * b`, `a + b`, `-a`, `a < b`, `tl.dot`, `tl.sum`, `tl.maximum` of bfloat16 are wrong by
+orders of magnitude there, and right on a device. A right kernel would be refused. Each operation is done in float32 here
+and rounded once to bfloat16, as a device does it. In 3.7.1 the interpreter cannot make a bfloat16 constant either
+(`x + 1.0` ends in an AttributeError).
 """
 
 from __future__ import annotations

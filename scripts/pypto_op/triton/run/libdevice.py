@@ -1,7 +1,7 @@
 """`libdevice` in Triton's interpreter, which has nothing for such functions: `libdevice.tanh(x)` is None or raises there.
 
-Seen in triton 3.7.1 and 3.9.0. Right kernels would be refused, since Triton's own language has no tanh. Here NumPy computes them, in
-the arguments' precision. What is not in the table stays as Triton leaves it.
+Seen in triton 3.7.1 and 3.9.0. Right kernels would be refused, since Triton's own language has no tanh. Here NumPy computes them,
+in the arguments' precision. What is not in the table stays as Triton leaves it.
 """
 
 from __future__ import annotations
