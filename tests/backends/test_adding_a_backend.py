@@ -134,4 +134,4 @@ class TestJudging:
             "pytest", "-p", "no:xdist", "tests/judge/test_bad_inputs.py", "-k", f"second and ({rows})", where=copy.root
         )
         assert done.returncode == 0, done.stdout
-        assert "3 passed" in done.stdout
+        assert "passed" in done.stdout and "skipped" not in done.stdout
