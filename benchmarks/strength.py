@@ -67,7 +67,7 @@ def store(results: dict[str, Any]) -> None:
 
 def stale(op: str, results: dict[str, Any]) -> bool:
     """Whether an operator was never measured, or its kernel, golden, suite or inputs are others now."""
-    from pypto_op.state import evidence
+    from pypto_op.proof import evidence
     from pypto_op.workspace import OpWorkspace
 
     now = evidence.file_hashes(OpWorkspace.at(ROOT / "examples" / "ops" / op))

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from markdown_it import MarkdownIt
 
-from pypto_op.state.key import KEY_ENV
+from pypto_op.proof.key import KEY_ENV
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs/adding-a-backend.md"

@@ -23,8 +23,9 @@ from tests.state.operators import Operator
 
 from pypto_op.backends.build_cache import CACHE_ENV, cache_root
 from pypto_op.documents.scaffold import Request, new_operator
-from pypto_op.state import audit, evidence
-from pypto_op.state.key import KEY_ENV
+from pypto_op.proof import evidence
+from pypto_op.proof.key import KEY_ENV
+from pypto_op.state import audit
 from pypto_op.workspace import OpWorkspace
 
 pytest.importorskip("mcp")

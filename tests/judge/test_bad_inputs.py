@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pypto_op.backends.registry import get_backend
-from pypto_op.state import evidence
+from pypto_op.proof import evidence
 from pypto_op.vocabulary import Mode
 
 from . import bad_table

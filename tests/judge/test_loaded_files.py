@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from pypto_op.state import evidence
-from pypto_op.state.closure import stale_closure
+from pypto_op.proof import evidence
+from pypto_op.proof.closure import stale_closure
 from pypto_op.state.verdicts import check_report
 from pypto_op.workspace import OpWorkspace
 

@@ -16,7 +16,7 @@ from pypto_op.backends.toolchain import Toolchain
 from pypto_op.cli import root as command
 from pypto_op.documents import schema
 from pypto_op.judge import report as reports
-from pypto_op.state import evidence
+from pypto_op.proof import evidence
 from pypto_op.workspace import OpWorkspace
 
 from .judging import CASES, Answer, place, verify

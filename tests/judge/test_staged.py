@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pypto_op.harness.evaluation import runner_text
-from pypto_op.state import evidence
+from pypto_op.proof import evidence
 from pypto_op.workspace import OpWorkspace
 
 from .judging import Answer, place, verify

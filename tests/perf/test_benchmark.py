@@ -17,8 +17,8 @@ from pypto_op.errors import ContractError
 from pypto_op.judge.contract import load_contract
 from pypto_op.judge.subject import resolve
 from pypto_op.perf.benchmark import Request, _refuse_unjudged, _time, benchmark_operator
-from pypto_op.state import evidence
-from pypto_op.state.key import KEY_ENV
+from pypto_op.proof import evidence
+from pypto_op.proof.key import KEY_ENV
 from pypto_op.vocabulary import Mode
 from pypto_op.workspace import OpWorkspace
 

@@ -9,9 +9,9 @@ import pytest
 
 from pypto_op import __version__
 from pypto_op.errors import ContractError, InfraError
-from pypto_op.state import evidence
-from pypto_op.state.hashing import ABSENT, sha256_file
-from pypto_op.state.key import KEY_ENV, key_file, key_id, load_key
+from pypto_op.hashing import ABSENT, sha256_file
+from pypto_op.proof import evidence
+from pypto_op.proof.key import KEY_ENV, key_file, key_id, load_key
 from pypto_op.workspace import OpWorkspace
 
 
@@ -139,7 +139,7 @@ def test_the_key_is_private_and_made_once(key):
 
 
 def test_eight_processes_make_one_key(key):
-    code = "from pypto_op.state.key import key_id; print(key_id())"
+    code = "from pypto_op.proof.key import key_id; print(key_id())"
     processes = [subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) for _ in range(8)]
     assert len({process.communicate()[0] for process in processes}) == 1
 

@@ -11,8 +11,8 @@ from pypto_op.state.arguments import parse
 from pypto_op.state.conditions import CONDITIONS
 from pypto_op.state.effects import EFFECTS
 from pypto_op.state.machine import Refused, action_row, legal_actions, step
-from pypto_op.state.workflow import TABLE, workflow
 from pypto_op.vocabulary import Role
+from pypto_op.workflow import TABLE, workflow
 
 
 def refused(call, *words):

@@ -13,8 +13,8 @@ from pypto_op.documents import schema
 from pypto_op.state import arguments
 from pypto_op.state.machine import Refused, action_row, legal_actions, step
 from pypto_op.state.model import phases
-from pypto_op.state.workflow import workflow
 from pypto_op.vocabulary import FailureCategory, PhaseStatus, Role, StageStatus
+from pypto_op.workflow import workflow
 
 ACTIONS = list(workflow().actions)
 STAGE_PROGRESS = ["complete_stage", "fail_stage", "start_stage"]

@@ -20,8 +20,8 @@ from pypto_op.harness.indices import index_limits
 from pypto_op.harness.material import FLOATS, Material, gather
 from pypto_op.harness.refusals import refusals
 from pypto_op.harness.rehearsal import Progress, Rehearsed, drawable, rehearse
-from pypto_op.state.hashing import sha256_bytes
-from pypto_op.stress.author import KEY, patterns_source
+from pypto_op.hashing import sha256_bytes
+from pypto_op.judge.stressing import KEY, patterns_source
 from pypto_op.stress.sites import normalised
 from pypto_op.workspace import OpWorkspace
 

@@ -19,10 +19,10 @@ from pypto_op.judge.contract import policy_of_case
 from pypto_op.judge.expectation import Expectation, Reference
 from pypto_op.judge.golden_candidate import Refusal, judged, refusal
 from pypto_op.judge.inputs import checks_precision
+from pypto_op.judge.natural import natural_share
 from pypto_op.judge.records import TrialVerdict
 from pypto_op.judge.references import answered
 from pypto_op.policy import Policy
-from pypto_op.twins.natural import natural_share
 from pypto_op.twins.reordering import GOLDEN, HONEST
 from pypto_op.vocabulary import Outcome, Status
 from pypto_op.workspace import OpWorkspace

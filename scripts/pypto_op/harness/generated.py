@@ -19,7 +19,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from pypto_op.documents.reading import read_text
 from pypto_op.documents.writing import write_atomically
 from pypto_op.errors import ContractError
-from pypto_op.state.hashing import sha256_bytes, sha256_json
+from pypto_op.hashing import sha256_bytes, sha256_json
 
 _STAMP = re.compile(r"^# pypto-op generated: ([0-9a-f]{64})\n", re.M)
 _JSON_KEY = "x_generated"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from pypto_op.harness.golden_scan import REDUCTIONS, called
+from pypto_op.documents.golden_scan import REDUCTIONS, called
 
 _ALONG = REDUCTIONS | {"amax", "amin", "argmax", "argmin", "max", "min", "cummax", "sort", "topk", "flip", "roll"}
 _SAME_AXES = frozenset({"to", "float", "double", "half", "bfloat16", "contiguous", "clone", "detach", "exp", "abs", "square"})

@@ -15,7 +15,7 @@ from pypto_op.errors import ContractError
 from pypto_op.harness.generated import Fate, Outcome, write
 from pypto_op.harness.readme import readme_text
 from pypto_op.harness.renaming import integrated
-from pypto_op.state.hashing import sha256_bytes
+from pypto_op.hashing import sha256_bytes
 from pypto_op.state.kept_functions import function_hashes, require_kept
 from pypto_op.workspace import OpWorkspace
 

@@ -21,10 +21,10 @@ from pypto_op.harness.first_candidate import Draw, FirstCandidate
 from pypto_op.harness.indices import same
 from pypto_op.harness.values import WORST_SUM, varied_integer
 from pypto_op.judge.inputs import DEFAULT_SEED, checks_precision, tensors_in, with_seed
+from pypto_op.judge.natural import MOST, NATURAL
 from pypto_op.judge.raises import faulty
+from pypto_op.judge.stressing import KEY, stress_case
 from pypto_op.policy import Policy
-from pypto_op.stress.author import KEY, stress_case
-from pypto_op.twins.natural import MOST, NATURAL
 from pypto_op.vocabulary import Outcome
 from pypto_op.workspace import OpWorkspace
 

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pypto_op.errors import ContractError, PyptoOpError
+from pypto_op.hashing import sha256_bytes
 from pypto_op.modes import WORDS
-from pypto_op.state.hashing import sha256_bytes
 from pypto_op.vocabulary import Mode, Outcome
 from pypto_op.workspace import OpWorkspace, phase_suffix, suffix_phase
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pypto_op.stress import author as stress_author
+from pypto_op.judge import stressing as stress_author
 from pypto_op.stress.sites import normalised
 
 if TYPE_CHECKING:

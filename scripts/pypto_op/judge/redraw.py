@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from pypto_op.backends.base import RunResult
+from pypto_op.judge.natural import MOST, natural_share
 from pypto_op.judge.reasons import Reason
 from pypto_op.judge.records import TrialVerdict
 from pypto_op.policy import Policy
-from pypto_op.twins.natural import MOST, natural_share
 from pypto_op.vocabulary import Outcome
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from pypto_op.judge import inspection
 from pypto_op.judge.calling import positions
 from pypto_op.judge.expectation import Expectation, Reference, ways_of
 from pypto_op.judge.inputs import checks_precision, stress_of
-from pypto_op.twins.natural import MOST, WORST, share_taken
+from pypto_op.judge.natural import MOST, WORST, share_taken
 from pypto_op.twins.reordering import GOLDEN
 from pypto_op.vocabulary import Outcome
 

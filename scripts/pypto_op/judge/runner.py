@@ -26,7 +26,7 @@ from pypto_op.judge.references import References
 from pypto_op.judge.sabotage import refuse_unshown
 from pypto_op.judge.subject import Subject
 from pypto_op.modes import REGISTRY
-from pypto_op.state.closure import Loaded
+from pypto_op.proof.closure import Loaded
 from pypto_op.vocabulary import Mode
 
 if TYPE_CHECKING:

@@ -15,6 +15,7 @@ from pypto_op.documents import schema
 from pypto_op.documents import suite as suite_document
 from pypto_op.documents.knobs import is_drawn_id
 from pypto_op.errors import ContractError, InfraError, PyptoOpError
+from pypto_op.hashing import sha256_file
 from pypto_op.judge import extent, fresh, summary, variety
 from pypto_op.judge import report as reports
 from pypto_op.judge.calling import used_inputs
@@ -30,9 +31,8 @@ from pypto_op.judge.runner import Plan, run_cases, worker_count
 from pypto_op.judge.subject import Subject, resolve
 from pypto_op.modes import WORDS
 from pypto_op.policy import Policy
-from pypto_op.state import evidence
-from pypto_op.state.closure import Loaded, stale_closure
-from pypto_op.state.hashing import sha256_file
+from pypto_op.proof import evidence
+from pypto_op.proof.closure import Loaded, stale_closure
 from pypto_op.vocabulary import ExitCode, Mode, Status
 from pypto_op.workspace import OpWorkspace, check_runnable
 

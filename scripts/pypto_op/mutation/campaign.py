@@ -33,7 +33,7 @@ from pypto_op.mutation.operators.registry import select
 from pypto_op.mutation.program import Program
 from pypto_op.mutation.score import CONFIDENCE, lower_bound
 from pypto_op.mutation.trials import Order, make_trials
-from pypto_op.state import evidence
+from pypto_op.proof import evidence
 from pypto_op.vocabulary import Outcome, Status
 from pypto_op.workspace import OpWorkspace
 

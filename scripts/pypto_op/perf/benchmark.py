@@ -24,7 +24,7 @@ from pypto_op.judge.records import CaseRecord
 from pypto_op.judge.runner import Plan, run_cases
 from pypto_op.judge.subject import Subject, resolve
 from pypto_op.modes import REGISTRY
-from pypto_op.state import evidence
+from pypto_op.proof import evidence
 from pypto_op.vocabulary import Mode, Status
 from pypto_op.workspace import OpWorkspace
 

@@ -11,9 +11,10 @@ from typing import Any
 from pypto_op import __version__
 from pypto_op.errors import PyptoOpError
 from pypto_op.modes import devices_first
+from pypto_op.proof import evidence
 from pypto_op.report import words
 from pypto_op.report.page import fill
-from pypto_op.state import evidence, store
+from pypto_op.state import store
 from pypto_op.vocabulary import Mode, Stage, Status
 from pypto_op.workspace import OpWorkspace, operators_in
 

@@ -10,7 +10,7 @@ from pypto_op.errors import ContractError, InfraError, PyptoOpError
 from pypto_op.judge.subject import Subject
 from pypto_op.judge.verify import verify_operator
 from pypto_op.modes import devices_first
-from pypto_op.state import evidence
+from pypto_op.proof import evidence
 from pypto_op.vocabulary import FailureCategory, Mode, Status
 from pypto_op.workspace import OpWorkspace
 

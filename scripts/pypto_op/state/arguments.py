@@ -8,8 +8,8 @@ from typing import Any
 from pypto_op.errors import ContractError
 from pypto_op.state.facts import Arguments, Refused
 from pypto_op.state.model import phase_name
-from pypto_op.state.workflow import ActionRow, workflow
 from pypto_op.vocabulary import FailureCategory, Mode, Role
+from pypto_op.workflow import ActionRow, workflow
 from pypto_op.workspace import parse_phase
 
 MAX_TEXT = 2000

@@ -17,8 +17,8 @@ from pypto_op.modes import WORDS
 from pypto_op.state.facts import Refused
 from pypto_op.state.machine import action_row
 from pypto_op.state.roles import OWNER, TOKEN_ENV
-from pypto_op.state.workflow import workflow
 from pypto_op.vocabulary import Mode
+from pypto_op.workflow import workflow
 
 _OPTIONS: Mapping[str, str] = {
     "stage": "Stage 1 to 7.",

@@ -21,8 +21,8 @@ from pypto_op.state.model import (
     stage_status,
 )
 from pypto_op.state.model import stage_in_progress as in_progress
-from pypto_op.state.workflow import workflow
 from pypto_op.vocabulary import FailureCategory, PhaseStatus, Role, StageStatus
+from pypto_op.workflow import workflow
 
 Condition = Callable[[Any, Arguments, str], None]
 CONDITIONS: dict[str, Condition] = {}

@@ -13,12 +13,12 @@ from typing import Any
 
 import pypto_op
 from pypto_op.errors import ContractError, InfraError
+from pypto_op.hashing import parse_object, sha256_file
 from pypto_op.state.facts import Refused
-from pypto_op.state.hashing import parse_object, sha256_file
 from pypto_op.state.model import Plan, State, is_staged, module_count
 from pypto_op.state.verdicts import Demand, Question, is_looser
-from pypto_op.state.workflow import workflow
 from pypto_op.vocabulary import Decomposition, ExitCode, Mode
+from pypto_op.workflow import workflow
 from pypto_op.workspace import OpWorkspace
 
 _OPTIONAL_ON_SINGLE = ("suite",)

@@ -17,8 +17,8 @@ from pypto_op.state.model import (
     phase_number,
     phases,
 )
-from pypto_op.state.workflow import workflow
 from pypto_op.vocabulary import FailureCategory, PhaseStatus, StageStatus, Status
+from pypto_op.workflow import workflow
 
 Effect = Callable[[Any, Arguments, Facts], State]
 EFFECTS: dict[str, Effect] = {}

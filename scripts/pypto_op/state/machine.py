@@ -15,7 +15,7 @@ from pypto_op.state.conditions import CONDITIONS
 from pypto_op.state.effects import EFFECTS
 from pypto_op.state.facts import Arguments, Facts, Refused
 from pypto_op.state.model import State, copy_of, phase_names, phases
-from pypto_op.state.workflow import ActionRow, workflow
+from pypto_op.workflow import ActionRow, workflow
 
 __all__ = ["Arguments", "Facts", "Refused", "action_row", "check", "legal_actions", "step", "transition"]
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from pypto_op import __version__
 from pypto_op.errors import ContractError
-from pypto_op.state import evidence
+from pypto_op.hashing import sha256_json
+from pypto_op.proof import evidence
 from pypto_op.state.facts import Refused, Verdict
-from pypto_op.state.hashing import sha256_json
-from pypto_op.state.workflow import workflow
 from pypto_op.vocabulary import FailureCategory, Level, Status
+from pypto_op.workflow import workflow
 from pypto_op.workspace import OpWorkspace
 
 if TYPE_CHECKING:

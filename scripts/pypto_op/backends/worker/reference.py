@@ -106,7 +106,7 @@ class Reference:
 
     def _conditions(self, message: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
         """Measure how badly the golden's sums cancel on some inputs."""
-        from pypto_op.stress import worker
+        from pypto_op.backends.worker import cancellation as worker
 
         values, _ = read_values(Path(message["inputs"]))
         golden = self._function(message)
@@ -120,7 +120,7 @@ class Reference:
 
     def _stress(self, message: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
         """Search for inputs on which an expression of the golden cancels."""
-        from pypto_op.stress import worker
+        from pypto_op.backends.worker import cancellation as worker
 
         golden = self._function(message)
         make, order = self._maker(Path(message["inputs_file"]))

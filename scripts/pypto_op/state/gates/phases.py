@@ -7,17 +7,18 @@ from pathlib import Path
 from typing import Any
 
 from pypto_op import self_contained
-from pypto_op.state import deliverables, evidence, verdicts
+from pypto_op.hashing import ABSENT, sha256_file
+from pypto_op.proof import evidence
+from pypto_op.state import deliverables, verdicts
 from pypto_op.state.conditions import attempt_phase
 from pypto_op.state.facts import Refused
 from pypto_op.state.gates.base import Context, freeze, freeze_closure, gate
 from pypto_op.state.gates.lint import require_clean, require_one_kernel_file
 from pypto_op.state.gates.stages import planned_modes
-from pypto_op.state.hashing import ABSENT, sha256_file
 from pypto_op.state.model import impl_key, is_staged, module_count, phase_name, phase_number, phases
 from pypto_op.state.verdicts import Demand, NeedsJudge, Question
-from pypto_op.state.workflow import workflow
 from pypto_op.vocabulary import LintEvent, Status
+from pypto_op.workflow import workflow
 from pypto_op.workspace import OpWorkspace
 
 

@@ -8,8 +8,8 @@ from pypto_op.state.gates.base import Context, artifact_path, freeze, freeze_clo
 from pypto_op.state.gates.lint import require_one_kernel_file
 from pypto_op.state.model import State, is_staged, phases
 from pypto_op.state.verdicts import Demand, NeedsJudge, Question
-from pypto_op.state.workflow import workflow
 from pypto_op.vocabulary import Stage, Status
+from pypto_op.workflow import workflow
 
 
 @gate

@@ -14,9 +14,9 @@ from typing import Any
 
 from pypto_op import __version__
 from pypto_op.errors import ContractError
-from pypto_op.state.closure import CLOSURE, stale_closure
-from pypto_op.state.hashing import ABSENT, canonical_json, read_json, sha256_file, sha256_json
-from pypto_op.state.key import key_id, load_key, mac
+from pypto_op.hashing import ABSENT, canonical_json, read_json, sha256_file, sha256_json
+from pypto_op.proof.closure import CLOSURE, stale_closure
+from pypto_op.proof.key import key_id, load_key, mac
 from pypto_op.vocabulary import Status
 from pypto_op.workspace import OpWorkspace
 
