@@ -15,7 +15,7 @@ from tests.telling import told_lines
 
 from pypto_op.backends.reference import ReferenceSession
 from pypto_op.documents import suite as suite_document
-from pypto_op.harness.evaluation import runner_text
+from pypto_op.judge.adversarial import runner_text
 from pypto_op.workspace import OpWorkspace
 
 pytestmark = pytest.mark.sim

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pypto_op.harness.evaluation import runner_text
+from pypto_op.judge.adversarial import runner_text
 from pypto_op.proof import evidence
 from pypto_op.workspace import OpWorkspace
 

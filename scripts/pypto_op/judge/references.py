@@ -23,7 +23,7 @@ from pypto_op.vocabulary import Outcome
 
 if TYPE_CHECKING:
     from pypto_op.backends.base import Value
-    from pypto_op.judge.runner import Plan
+    from pypto_op.judge.plan import Plan
 
 _LOSSES = frozenset({Outcome.TIMED_OUT, Outcome.CRASHED, Outcome.OUT_OF_MEMORY})
 _NEARLY = 0.95

@@ -23,11 +23,12 @@ from pypto_op.judge.contract import Contract, load_contract
 from pypto_op.judge.error_maps import ErrorMaps
 from pypto_op.judge.inputs import FRESH, checks_precision, fresh_seed
 from pypto_op.judge.inspection import probe_of
+from pypto_op.judge.plan import Plan
 from pypto_op.judge.raises import KEY as RAISES
 from pypto_op.judge.raises import judge_raises
 from pypto_op.judge.reasons import sentence_of
 from pypto_op.judge.records import CaseRecord
-from pypto_op.judge.runner import Plan, run_cases, worker_count
+from pypto_op.judge.runner import run_cases, worker_count
 from pypto_op.judge.subject import Subject, resolve
 from pypto_op.modes import WORDS
 from pypto_op.policy import Policy

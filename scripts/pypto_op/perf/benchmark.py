@@ -20,8 +20,9 @@ from pypto_op.errors import ContractError, InfraError
 from pypto_op.judge import report as reports
 from pypto_op.judge.contract import Contract, load_contract
 from pypto_op.judge.inputs import checks_precision, fresh_seed
+from pypto_op.judge.plan import Plan
 from pypto_op.judge.records import CaseRecord
-from pypto_op.judge.runner import Plan, run_cases
+from pypto_op.judge.runner import run_cases
 from pypto_op.judge.subject import Subject, resolve
 from pypto_op.modes import REGISTRY
 from pypto_op.proof import evidence

@@ -210,3 +210,27 @@ def _candidates(ws: OpWorkspace) -> Iterator[Path]:
 
 def _positive(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value > 0
+
+
+def composition_hashes(ws: OpWorkspace, n: int) -> dict[str, str]:
+    """Return the hashes of the files that the composition of `n` modules depends on."""
+    files = {
+        "golden": ws.golden,
+        "module_golden": ws.module_golden(n),
+        "interfaces": ws.interfaces,
+        "inputs": ws.test_inputs,
+    }
+    return {name: sha256_file(path) for name, path in files.items()}
+
+
+def harness_hashes(ws: OpWorkspace) -> dict[str, str]:
+    """Return the hashes of the files that the self-test of a harness depends on."""
+    files = {
+        "spec": ws.spec,
+        "golden": ws.golden,
+        "interfaces": ws.interfaces,
+        "inputs": ws.test_inputs,
+        "suite": ws.suite,
+        "runner": ws.runner,
+    }
+    return {name: sha256_file(path) for name, path in files.items()}

@@ -263,27 +263,3 @@ def _in_own_process(ws: OpWorkspace, words: list[str], *, remedy: str) -> dict[s
     if done.returncode == ExitCode.CONTRACT:
         raise ContractError(last.removeprefix("pypto-op: ").removeprefix("Error: "), remedy="mend it and repeat")
     raise InfraError(f"the judge ended with {done.returncode} and no answer ({last})", file=ws.root, remedy=remedy)
-
-
-def composition_hashes(ws: OpWorkspace, n: int) -> dict[str, str]:
-    """Return the hashes of the files that the composition of `n` modules depends on."""
-    files = {
-        "golden": ws.golden,
-        "module_golden": ws.module_golden(n),
-        "interfaces": ws.interfaces,
-        "inputs": ws.test_inputs,
-    }
-    return {name: sha256_file(path) for name, path in files.items()}
-
-
-def harness_hashes(ws: OpWorkspace) -> dict[str, str]:
-    """Return the hashes of the files that the self-test of a harness depends on."""
-    files = {
-        "spec": ws.spec,
-        "golden": ws.golden,
-        "interfaces": ws.interfaces,
-        "inputs": ws.test_inputs,
-        "suite": ws.suite,
-        "runner": ws.runner,
-    }
-    return {name: sha256_file(path) for name, path in files.items()}

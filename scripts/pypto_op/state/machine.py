@@ -17,7 +17,7 @@ from pypto_op.state.facts import Arguments, Facts, Refused
 from pypto_op.state.model import State, copy_of, phase_names, phases
 from pypto_op.workflow import ActionRow, workflow
 
-__all__ = ["Arguments", "Facts", "Refused", "action_row", "check", "legal_actions", "step", "transition"]
+__all__ = ["Arguments", "Facts", "Refused", "action_row", "check", "legal_actions", "step"]
 
 
 def action_row(action: str) -> ActionRow:
@@ -136,10 +136,3 @@ def _instances(state: State | None, row: ActionRow) -> list[tuple[Arguments, str
         stage = state["current_stage"]
         return [({**others, "stage": stage}, f" --stage {stage}")]
     return [(others, "")]
-
-
-def transition(op_dir: Any, action: str, **arguments: Any) -> dict[str, Any]:
-    """Carry out an action on an operator; see `service.transition`, which this calls."""
-    from pypto_op.state.service import transition as carry_out
-
-    return carry_out(op_dir, action, **arguments)

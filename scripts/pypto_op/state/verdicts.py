@@ -215,8 +215,3 @@ def summary_of(report: Mapping[str, Any]) -> str:
     text = first.get("summary") or error.get("message") or "see the report"
     case = f"case {first['case_id']}: " if first.get("case_id") else ""
     return f"{case}{text}"[:600]
-
-
-def all_levels() -> tuple[str, ...]:
-    """Return every level of the suite, in order."""
-    return tuple(str(level) for level in Level)

@@ -175,7 +175,7 @@ def _composition(context: Context) -> None:
     if result is None:
         raise NeedsJudge(Question.COMPOSITION)
     context.report = None  # a composition is no verdict on a kernel: it is not kept as one
-    if result["hashes"] != deliverables.composition_hashes(context.ws, module_count(context.state)):
+    if result["hashes"] != evidence.composition_hashes(context.ws, module_count(context.state)):
         raise Refused("files changed while they were composed", file=context.ws.root, remedy="repeat it")
     if result["status"] != Status.PASS:
         raise Refused(

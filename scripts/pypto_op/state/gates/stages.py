@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pypto_op.proof import evidence
 from pypto_op.state import deliverables, verdicts
 from pypto_op.state.facts import Refused
 from pypto_op.state.gates.base import Context, artifact_path, freeze, freeze_closure, gate
@@ -95,7 +96,7 @@ def _harness_fit(context: Context) -> None:
     if result is None:
         raise NeedsJudge(Question.SELF_TEST)
     context.report = None  # no verdict on a kernel: it is not kept as one
-    if result["hashes"] != deliverables.harness_hashes(context.ws):
+    if result["hashes"] != evidence.harness_hashes(context.ws):
         raise Refused("files changed while they were tested", file=context.ws.root, remedy="repeat it")
     failed = [row for row in result["checks"] if row["status"] == Status.FAIL]
     if failed:
