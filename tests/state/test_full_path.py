@@ -8,9 +8,9 @@ import pytest
 from tests.state.lab import wrong
 
 from pypto_op.documents import schema
+from pypto_op.errors import Refused
 from pypto_op.proof import evidence
 from pypto_op.state import audit, deliverables, service
-from pypto_op.state.facts import Refused
 from pypto_op.state.migrate import migrate
 from pypto_op.state.service import transition
 

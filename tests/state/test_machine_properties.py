@@ -10,8 +10,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from tests.state.conftest import Driver
 
 from pypto_op.documents import schema
+from pypto_op.errors import Refused
 from pypto_op.state import arguments
-from pypto_op.state.machine import Refused, action_row, legal_actions, step
+from pypto_op.state.machine import action_row, legal_actions, step
 from pypto_op.state.model import phases
 from pypto_op.vocabulary import FailureCategory, PhaseStatus, Role, StageStatus
 from pypto_op.workflow import workflow

@@ -12,9 +12,8 @@ from typing import Any, NoReturn
 
 import click
 
-from pypto_op.errors import PyptoOpError
+from pypto_op.errors import PyptoOpError, Refused
 from pypto_op.modes import WORDS
-from pypto_op.state.facts import Refused
 from pypto_op.state.machine import action_row
 from pypto_op.state.roles import OWNER, TOKEN_ENV
 from pypto_op.vocabulary import Mode

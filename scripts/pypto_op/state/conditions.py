@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from pypto_op.state.facts import Arguments, Refused
+from pypto_op.errors import Refused
+from pypto_op.state.facts import Arguments
 from pypto_op.state.model import (
     State,
     all_verified,

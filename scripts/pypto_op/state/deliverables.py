@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pypto_op
-from pypto_op.errors import ContractError, InfraError
+from pypto_op.errors import ContractError, InfraError, Refused
 from pypto_op.hashing import parse_object, sha256_file
-from pypto_op.state.facts import Refused
 from pypto_op.state.model import Plan, State, is_staged, module_count
 from pypto_op.state.verdicts import Demand, Question, is_looser
 from pypto_op.vocabulary import Decomposition, ExitCode, Mode

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from pypto_op.errors import Refused
 from pypto_op.state.conditions import attempt_phase
-from pypto_op.state.facts import Arguments, Facts, Refused, Verdict
+from pypto_op.state.facts import Arguments, Facts, Verdict
 from pypto_op.state.model import (
     Phase,
     State,

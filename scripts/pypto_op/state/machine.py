@@ -11,13 +11,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from pypto_op.errors import Refused
 from pypto_op.state.conditions import CONDITIONS
 from pypto_op.state.effects import EFFECTS
-from pypto_op.state.facts import Arguments, Facts, Refused
+from pypto_op.state.facts import Arguments, Facts
 from pypto_op.state.model import State, copy_of, phase_names, phases
 from pypto_op.workflow import ActionRow, workflow
-
-__all__ = ["Arguments", "Facts", "Refused", "action_row", "check", "legal_actions", "step"]
 
 
 def action_row(action: str) -> ActionRow:

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pypto_op.errors import ContractError, InfraError
+from pypto_op.errors import ContractError, InfraError, Refused
 from pypto_op.proof import evidence
 from pypto_op.proof.key import key_id
 from pypto_op.state import arguments, gates, journal, ledger, roles, store
 from pypto_op.state.deliverables import answer
-from pypto_op.state.facts import Arguments, Facts, Refused
+from pypto_op.state.facts import Arguments, Facts
 from pypto_op.state.machine import action_row, check, legal_actions, step
 from pypto_op.state.model import State, phase_names, phases
 from pypto_op.state.verdicts import NeedsJudge

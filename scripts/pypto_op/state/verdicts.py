@@ -8,10 +8,10 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from pypto_op import __version__
-from pypto_op.errors import ContractError
+from pypto_op.errors import ContractError, Refused
 from pypto_op.hashing import sha256_json
 from pypto_op.proof import evidence
-from pypto_op.state.facts import Refused, Verdict
+from pypto_op.state.facts import Verdict
 from pypto_op.vocabulary import FailureCategory, Level, Status
 from pypto_op.workflow import workflow
 from pypto_op.workspace import OpWorkspace

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from pypto_op import self_contained
+from pypto_op.errors import Refused
 from pypto_op.hashing import ABSENT, sha256_file
 from pypto_op.proof import evidence
 from pypto_op.state import deliverables, verdicts
 from pypto_op.state.conditions import attempt_phase
-from pypto_op.state.facts import Refused
 from pypto_op.state.gates.base import Context, freeze, freeze_closure, gate
 from pypto_op.state.gates.lint import require_clean, require_one_kernel_file
 from pypto_op.state.gates.stages import planned_modes
@@ -58,7 +58,7 @@ def _submitted_bytes(context: Context) -> None:
 @gate
 def _kept_functions(context: Context) -> None:
     """Whatever was verified must still be in the file; on submission the file's own functions are noted."""
-    from pypto_op.state.kept_functions import function_hashes, require_kept
+    from pypto_op.documents.kept_functions import function_hashes, require_kept
 
     state, ws = context.state, context.ws
     if not is_staged(state):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from pypto_op.errors import Refused
 from pypto_op.proof import evidence
 from pypto_op.state import deliverables, verdicts
-from pypto_op.state.facts import Refused
 from pypto_op.state.gates.base import Context, artifact_path, freeze, freeze_closure, gate
 from pypto_op.state.gates.lint import require_one_kernel_file
 from pypto_op.state.model import State, is_staged, phases
