@@ -2,7 +2,7 @@
 
 The golden and the inputs file run in the reference process, with limits. A case whose golden overflows gets smaller
 inputs, as long as that helps; one on which it raises, overflows for good or is constant is left out, and is told. A case
-whose tolerance is too tight for honest rounding (`twins.natural`) is judged by what is natural instead, and is told too.
+whose tolerance is too tight for honest rounding (`judge.natural`) is judged by what is natural instead, and is told too.
 """
 
 from __future__ import annotations
