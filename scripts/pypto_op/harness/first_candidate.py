@@ -79,7 +79,7 @@ class Draw:
     """
 
     def __init__(self, first: FirstCandidate, case: Mapping[str, Any], inputs: Mapping[str, Value], native: RunResult) -> None:
-        self._first, self._case, self._inputs, self._native = first, case, inputs, native
+        self._first, self._inputs, self._native = first, inputs, native
         self._policy = policy_of_case(first.policy, case)
         names = [f"output {number}" for number in range(1, len(native.outputs) + 1)]
         self._expectation = Expectation(names, [], self._policy, precision=True)

@@ -107,14 +107,6 @@ def evidence_dir(ws: OpWorkspace) -> Path:
     return ws.debug_dir / "evidence"
 
 
-def pass_for_bytes(ws: OpWorkspace, impl: Path | None = None, k: int | None = None) -> dict[str, Any] | None:
-    """Return a sealed PASS that was given to exactly the bytes that lie there now, or None.
-
-    A PASS is about the whole suite; what a part of it says is PARTIAL and is not returned.
-    """
-    return next(sealed_passes(ws, impl, k), None)
-
-
 def sealed_passes(
     ws: OpWorkspace, impl: Path | None = None, k: int | None = None, *, partial: bool = False
 ) -> Iterator[dict[str, Any]]:
