@@ -41,7 +41,7 @@ bench: $(STAMP)
 	@$(BIN)/python -m benchmarks
 
 check: $(STAMP)
-	@$(BIN)/ruff check . && $(BIN)/ruff format --check lint scripts tests && $(BIN)/mypy
+	@$(BIN)/ruff check . && $(BIN)/ruff format --check lint scripts tests && $(BIN)/mypy && $(BIN)/lint-imports --no-cache
 
 clean:
 	rm -rf $(VENV) $(CLIENTS) demo-out bench-out

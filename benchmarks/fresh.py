@@ -12,7 +12,7 @@ import json
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -21,17 +21,14 @@ import click
 
 from benchmarks import process, strength
 from benchmarks.fresh_kernels import FIXTURES, Kernel, digest, kernels, operators
+from benchmarks.fresh_results import FIRST_LEVEL, counts, load, store
 from benchmarks.table import Row, Table
 
 ROOT = Path(__file__).resolve().parents[1]
-RESULTS = Path(__file__).with_name("results") / "fresh.json"
 TARGET = 0.95
 """Share of the wrong variants that the untouched suites must refuse."""
 
 WORKERS = 2
-FIRST_LEVEL = "L3"
-"""A wrong kernel meets the edge sizes first, and the whole suite only when it passes these."""
-
 SUITE_FILES = ("adversarial_suite.json", "test_inputs.py")
 _DOCUMENTS = ("SPEC.md", "DESIGN.md", "{op}_golden.py", "eval/module_interfaces.yaml")
 
@@ -56,16 +53,6 @@ def run(quick: bool, ops: Sequence[str] = ()) -> list[Table]:
     if not quick:
         strength.write_page(strength.load())
     return [_table(results)]
-
-
-def load() -> dict[str, Any]:
-    """Return the results of every operator that was measured."""
-    return json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.is_file() else {}
-
-
-def store(results: dict[str, Any]) -> None:
-    """Keep the results."""
-    RESULTS.write_text(json.dumps(dict(sorted(results.items())), indent=1) + "\n", encoding="utf-8")
 
 
 def workspace(op: str, folder: Path) -> Path:
@@ -152,18 +139,6 @@ def _told(row: dict[str, Any]) -> dict[str, Any]:
     return row
 
 
-def counts(found: dict[str, Any]) -> dict[str, int]:
-    """Return how many kernels must pass, how many of them do, how many must not, and how many of those are refused."""
-    right = [row for row in found["kernels"] if row["kind"] != "wrong"]
-    wrong = [row for row in found["kernels"] if row["kind"] == "wrong"]
-    return {
-        "right": len(right),
-        "accepted": sum(row["status"] == "PASS" for row in right),
-        "wrong": len(wrong),
-        "refused": sum(row["status"] == "FAIL" for row in wrong),
-    }
-
-
 def _table(results: dict[str, Any]) -> Table:
     rows = []
     for op, found in sorted(results.items()):
@@ -171,63 +146,6 @@ def _table(results: dict[str, Any]) -> Table:
         figures["refused %"] = 100.0 * figures["refused"] / max(figures["wrong"], 1.0)
         rows.append(Row(op, figures, 100.0 * TARGET, "refused %", True))
     return Table("operators that nobody tuned the suite for", "kernels", rows, ["each suite as harness new wrote it"])
-
-
-def section(results: dict[str, Any]) -> list[str]:
-    """Return the part of docs/strength.md that these results make."""
-    if not results:
-        return []
-    lines = [*_HEAD.splitlines(), "", *_overview(results), ""]
-    wanted: list[tuple[str, Callable[[dict[str, Any]], bool]]] = [
-        ("Right kernels that were not accepted", lambda row: row["kind"] != "wrong" and row["status"] != "PASS"),
-        ("Wrong kernels that were not refused", lambda row: row["kind"] == "wrong" and row["status"] != "FAIL"),
-    ]
-    for title, fits in wanted:
-        named = [(op, row) for op, found in sorted(results.items()) for row in found["kernels"] if fits(row)]
-        lines += [f"### {title}", "", *(_line(op, row) for op, row in named), *([] if named else ["None."]), ""]
-    return [*lines, *_refusals(results), ""]
-
-
-_HEAD = f"""## Operators that nobody tuned the suite for
-
-Written from their requests alone, before any suite of theirs existed (tests/fixtures/fresh): a right kernel, honest rewrites
-of it (another tile, another order of summation, a product with 1 / scale, other loops) and wrong variants, each a fault that a
-person or a model makes. The suite is what `pypto-op harness new` wrote, untouched. A right kernel counts as accepted when the
-whole suite passes; a wrong one as refused when a case fails, at level {FIRST_LEVEL} or, if that passes, in the whole suite.
-`python -m benchmarks fresh` measures; each verdict draws fresh seeds, so figures near a limit can move.
-"""
-
-
-def _overview(results: dict[str, Any]) -> list[str]:
-    lines = [
-        "| operator | cases | right kernels accepted | wrong ones refused | `harness new`, s | one verdict, s | all, s |",
-        "|---|---:|---:|---:|---:|---:|---:|",
-    ]
-    for op, found in sorted(results.items()):
-        count, made = counts(found), found["harness"]
-        whole = sum(row["cpu_seconds"] for row in found["kernels"]) + made["cpu_seconds"]
-        first = next((f"{row['cpu_seconds']:.0f}" for row in found["kernels"] if row["kind"] == "right"), "")
-        share = f"{count['accepted']} of {count['right']} | {count['refused']} of {count['wrong']}"
-        lines.append(f"| {op} | {made.get('cases', 0)} | {share} | {made['cpu_seconds']:.0f} | {first} | {whole:.0f} |")
-    short = [op for op, found in sorted(results.items()) if found["harness"]["exit"]]
-    ends = [f"`harness new` ended with an error for {', '.join(short)}."] if short else []
-    return [*lines, "", "Seconds are of processor time; one verdict is that of the right kernel.", *ends]
-
-
-def _line(op: str, row: dict[str, Any]) -> str:
-    said = f" `{row['refused_by']}`" if row["refused_by"] else ""
-    text = f": {row['said']}" if row["said"] else ""
-    return f"- **{op}**, {row['kind']} `{row['id']}` ({row['why']}): {row['status']}{said}{text}"
-
-
-def _refusals(results: dict[str, Any]) -> list[str]:
-    lines = ["### What refused the wrong kernels first", "", "| operator | fault | case | failing cases |", "|---|---|---|---:|"]
-    for op, found in sorted(results.items()):
-        for row in found["kernels"]:
-            if row["kind"] == "wrong" and row["status"] == "FAIL":
-                share = f"{len(row['failed'])} of {row['cases']}"
-                lines.append(f"| {op} | {row['why']} | `{row['refused_by']}` ({row['category']}) | {share} |")
-    return lines
 
 
 _COMMAND = (sys.executable, "-m", "pypto_op.cli")

@@ -61,8 +61,8 @@ def processor_seconds() -> float:
 
 def long_journal(root: Path, lines: int) -> None:
     """Append steps until the journal has `lines` lines, without the slow fsync of each."""
+    from pypto_op.hashing import sha256_json
     from pypto_op.state import journal, store
-    from pypto_op.state.hashing import sha256_json
     from pypto_op.state.machine import step
     from pypto_op.workspace import OpWorkspace
 

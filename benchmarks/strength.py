@@ -17,6 +17,7 @@ from typing import Any
 
 import click
 
+from benchmarks import fresh_results
 from benchmarks.table import Row, Table
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -67,7 +68,7 @@ def store(results: dict[str, Any]) -> None:
 
 def stale(op: str, results: dict[str, Any]) -> bool:
     """Whether an operator was never measured, or its kernel, golden, suite or inputs are others now."""
-    from pypto_op.state import evidence
+    from pypto_op.proof import evidence
     from pypto_op.workspace import OpWorkspace
 
     now = evidence.file_hashes(OpWorkspace.at(ROOT / "examples" / "ops" / op))
@@ -138,9 +139,7 @@ def write_page(results: dict[str, Any]) -> None:
 
 def page(results: dict[str, Any]) -> str:
     """Return docs/strength.md as the results say it."""
-    from benchmarks import fresh
-
-    parts = [*_overview(results), "", *fresh.section(fresh.load()), *_by_operator(results), "", *_living(results)]
+    parts = [*_overview(results), "", *fresh_results.section(fresh_results.load()), *_by_operator(results), "", *_living(results)]
     return "\n".join([_HEAD, *parts, _TAIL])
 
 

@@ -37,7 +37,7 @@ def _check() -> None:
     """End with 0 when this Python can import the server as a whole, else with one line."""
     try:
         import pypto_op.mcp.server  # noqa: F401
-        import pypto_op.state.key  # noqa: F401
+        import pypto_op.proof.key  # noqa: F401
     except Exception as error:
         sys.exit(f"{sys.executable}: {' '.join(str(error).split())[:200]}")
 

@@ -11,7 +11,7 @@ PATH_TOOLS = {"Write", "Edit", "MultiEdit", "NotebookEdit"}
 READ_TOOLS = {"Read", "Grep", "Glob"}
 PATCHERS = {"apply_patch", "patch"}
 ACCOUNT_FOLDER, KEY_NAME = ".local/state/pypto-op", "seal.key"
-"""Below the home folder: where the account's sealing key lies (`pypto_op.state.key`)."""
+"""Below the home folder: where the account's sealing key lies (`pypto_op.proof.key`)."""
 
 STATE_FILES = (".orchestrator_state.json", ".orchestrator_journal.jsonl", ".orchestrator_plan.json")
 _OPERATORS_DIR = "custom"

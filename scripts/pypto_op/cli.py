@@ -34,7 +34,7 @@ _COMMANDS: dict[str, tuple[str, str]] = {
     "benchmark": ("pypto_op.perf.commands:benchmark", "time a kernel that has a PASS for exactly its bytes"),
     "report": ("pypto_op.report.commands:report", "write one HTML page about an operator"),
     "demo": ("pypto_op.demo.commands:demo", "watch one operator go from request to verdict"),
-    "doctor": ("pypto_op.backends.commands:doctor", "say what this machine can do"),
+    "doctor": ("pypto_op.install.doctor_command:doctor", "say what this machine can do"),
     "script": ("pypto_op.backends.commands:script", "run a Python file that was written for the device, here"),
     "extract-pypto-calls": (
         "pypto_op.review.commands:extract_pypto_calls",

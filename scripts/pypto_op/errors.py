@@ -45,3 +45,7 @@ class InfraError(PyptoOpError):
     """The machine cannot do the work: no device, no tool chain, no space (exit 3). Never a verdict."""
 
     exit_code = ExitCode.INFRA
+
+
+class Refused(ContractError):
+    """The machine or a gate says no: the state stays as it was, byte for byte (exit 2)."""

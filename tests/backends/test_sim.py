@@ -15,9 +15,9 @@ import torch
 from click.testing import CliRunner
 
 from pypto_op.backends import launcher, sim
-from pypto_op.backends.commands import doctor
 from pypto_op.bundle_files import bundle_root, schema_path
 from pypto_op.errors import InfraError
+from pypto_op.install.doctor_command import doctor
 from pypto_op.vocabulary import ExitCode, Outcome
 from pypto_op.workspace import OpWorkspace
 

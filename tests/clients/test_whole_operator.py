@@ -18,13 +18,15 @@ from tests.clients.installed import claude_environment, needs, opencode_environm
 from tests.clients.test_bundle import BANNER, run_client, run_install
 from tests.hooks.conftest import Harness
 from tests.hooks.scripted_model import Script, ScriptedModel, scripted_model
+from tests.passes import pass_for_bytes
 from tests.state.lab import wrong
 from tests.state.operators import Operator
 
 from pypto_op.backends.build_cache import CACHE_ENV, cache_root
 from pypto_op.documents.scaffold import Request, new_operator
-from pypto_op.state import audit, evidence
-from pypto_op.state.key import KEY_ENV
+from pypto_op.proof import evidence
+from pypto_op.proof.key import KEY_ENV
+from pypto_op.state import audit
 from pypto_op.workspace import OpWorkspace
 
 pytest.importorskip("mcp")
@@ -224,7 +226,7 @@ def judge(model: ScriptedModel, steps: Steps, workspace: Path) -> None:
     assert audited["ok"] and done.count("complete_stage") == 6, "what was refused is no line of the journal"
     (verdict,) = (row for row in audited["history"] if row["action"] == "record_verdict")
     assert verdict["verdict"] == "PASS" and f"attempt: {verdict['args']['attempt']}" in model.told("verdict", 0)
-    report = evidence.pass_for_bytes(ws)
+    report = pass_for_bytes(ws)
     assert report is not None and evidence.check_seal(report) and report["cases_total"] >= 10
     memory = ws.memory.read_text(encoding="utf-8")
     assert f"| M1 | {OP}_impl.py | out | 1e-05 | 1e-06 | true |" in memory and "| M1 | square_add: square x and add y |" in memory

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pypto_op.documents import records, snapshot_manifest, verdict
+from pypto_op.documents import records, verdict
 from pypto_op.documents.reading import read_yaml
 from pypto_op.errors import ContractError
 
@@ -114,38 +114,3 @@ def test_an_error_of_the_candidate_is_a_failure():
     report = {"status": "ERROR", "error": {"kind": "candidate", "message": "no wrapper"}, "first_failure": None, "checks": []}
     found = judged(**report)
     assert (found["verdict"], found["failure_category"]) == ("FAIL", "other") and "levels" not in found
-
-
-MANIFEST = """
-op: flash_bwd
-module: M2
-case: L2_a
-intermediates:
-  - {name: p, shape: [64, D//2], probe_point: inside_nt_loop}
-  - {name: l, shape: [64], probe_point: inside_nt_loop, dtype: float16, golden_expression: s.sum(-1)}
-"""
-
-
-def test_snapshot_manifest_defaults(tmp_path):
-    path = tmp_path / "snapshot_manifest.yaml"
-    path.write_text(MANIFEST)
-    manifest = snapshot_manifest.load(path)
-    assert (manifest.phase, manifest.modes, manifest.atol, manifest.rtol) == (2, ("sim", "npu"), 1e-3, 1e-3)
-    assert manifest.intermediates[0].dtype == "float32" and manifest.intermediates[0].shape == ("64", "D//2")
-    assert manifest.intermediates[1].golden_expression == "s.sum(-1)"
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "words"),
-    [
-        ("name: l", "name: p", "intermediates[1].name: p occurs twice"),
-        ("D//2", "D/2", "intermediates[0].shape[1]: 'D/2' is no shape expression"),
-        ("module: M2", "module: two", "module: 'two': write M1"),
-    ],
-)
-def test_snapshot_manifest_faults(tmp_path, old, new, words):
-    path = tmp_path / "snapshot_manifest.yaml"
-    path.write_text(MANIFEST.replace(old, new))
-    with pytest.raises(ContractError) as caught:
-        snapshot_manifest.load(path)
-    assert words in caught.value.one_line()

@@ -133,7 +133,7 @@ def make_spec(shapes, dynamic=("T",), ranges=None, dtypes=("float32", "bfloat16"
 
 
 def derive(*args, **kwargs):
-    made = suite.derive(make_spec(*args, **kwargs), interfaces.build(INTERFACES))
+    made = default_suite.derive(make_spec(*args, **kwargs), interfaces.build(INTERFACES))
     assert schema.findings(made.as_dict(), "adversarial_suite") == []
     return made
 

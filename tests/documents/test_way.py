@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pypto_op.documents.way import next_step
-from pypto_op.state.hashing import sha256_file
+from pypto_op.hashing import sha256_file
 from pypto_op.workspace import OpWorkspace
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "ops" / "rmsnorm"

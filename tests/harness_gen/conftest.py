@@ -11,7 +11,7 @@ import pytest
 from tests.judge.judging import Answer, place
 
 from pypto_op import cli
-from pypto_op.state.key import KEY_ENV
+from pypto_op.proof.key import KEY_ENV
 from pypto_op.workspace import OpWorkspace
 
 

@@ -14,8 +14,8 @@ import pytest
 from tests.judge.judging import REPOSITORY, Answer, place
 from tests.telling import told_lines
 
+from pypto_op.documents.kept_functions import function_hashes
 from pypto_op.harness.renaming import integrated
-from pypto_op.state.kept_functions import function_hashes
 from pypto_op.workspace import OpWorkspace
 
 Call = Callable[..., Answer]

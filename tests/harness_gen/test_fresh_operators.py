@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
-from benchmarks import fresh, fresh_kernels, strength
+from benchmarks import fresh, fresh_kernels, fresh_results, strength
 from tests.judge.judging import Answer
 
 from pypto_op.documents import spec
@@ -77,8 +77,8 @@ def test_the_page_names_each_kernel_that_was_judged_wrongly():
     rows = [_row("right", "adder", "PASS"), _row("honest", "halves", "FAIL", "L5_tiny"), _row("wrong", "minus", "PASS")]
     rows += [_row("wrong", "twice", "FAIL", "L3_one"), _row("wrong", "gone", "ERROR")]
     found = {"harness": {"cpu_seconds": 5.0, "seconds": 6.0, "exit": 0, "cases": 9}, "kernels": rows}
-    assert fresh.counts(found) == {"right": 2, "accepted": 1, "wrong": 3, "refused": 1}
-    text = "\n".join(fresh.section({"adder": found}))
+    assert fresh_results.counts(found) == {"right": 2, "accepted": 1, "wrong": 3, "refused": 1}
+    text = "\n".join(fresh_results.section({"adder": found}))
     assert "| adder | 9 | 1 of 2 | 1 of 3 | 5 | 3 | 20 |" in text
     assert "honest `halves` (halves in words): FAIL `L5_tiny`: an element is off" in text
     assert "wrong `minus` (minus in words): PASS" in text and "wrong `gone` (gone in words): ERROR" in text
@@ -86,5 +86,5 @@ def test_the_page_names_each_kernel_that_was_judged_wrongly():
 
 
 def test_what_was_measured_is_on_the_page():
-    section = fresh.section(fresh.load())
+    section = fresh_results.section(fresh_results.load())
     assert "\n".join(section) in strength.PAGE.read_text(encoding="utf-8")

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from pypto_op.documents.golden_scan import scan
 from pypto_op.errors import ContractError
 from pypto_op.harness.contractions import summed_axes
-from pypto_op.harness.golden_scan import scan
 
 GOLDEN = '''
 import math

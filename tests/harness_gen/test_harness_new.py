@@ -16,9 +16,10 @@ from tests.telling import told_lines
 from pypto_op.backends.reference import ReferenceSession
 from pypto_op.documents import suite as suite_document
 from pypto_op.harness import suite as suite_cases
-from pypto_op.harness.evaluation import inputs_text, runner_text
+from pypto_op.harness.evaluation import inputs_text
 from pypto_op.harness.material import gather
 from pypto_op.harness.rehearsal import rehearse
+from pypto_op.judge.adversarial import runner_text
 from pypto_op.workspace import OpWorkspace
 
 pytestmark = pytest.mark.sim

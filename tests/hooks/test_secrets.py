@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.hooks.conftest import STATE, Harness, make_workspace
 
-from pypto_op.state.key import KEY_ENV, key_file, load_key
+from pypto_op.proof.key import KEY_ENV, key_file, load_key
 from pypto_op_lint.concerns import ACCOUNT_FOLDER, KEY_NAME
 
 AGENTS = [None, "general-purpose", "pypto-op:pypto-op-coder", "pypto-op:pypto-op-orchestrator"]

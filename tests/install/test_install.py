@@ -17,12 +17,12 @@ from pypto_op import cli
 from pypto_op.bundle.agents import load_agents
 from pypto_op.bundle_files import bundle_root
 from pypto_op.errors import InfraError
+from pypto_op.hashing import sha256_bytes
 from pypto_op.install import target as target_module
 from pypto_op.install.commands import check_python
 from pypto_op.install.commands import install as command
 from pypto_op.install.render import CLAUDE_PLUGIN, render
 from pypto_op.install.target import MANIFEST
-from pypto_op.state.hashing import sha256_bytes
 from pypto_op.vocabulary import Role
 
 pytest.importorskip("mcp")

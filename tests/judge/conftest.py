@@ -8,7 +8,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from pypto_op.state.key import KEY_ENV
+from pypto_op.proof.key import KEY_ENV
 
 from .judging import files_below, left_running, sim_problem
 

@@ -13,9 +13,10 @@ from pypto_op.judge import report as reports
 from pypto_op.judge import summary
 from pypto_op.judge.contract import policy_of_case
 from pypto_op.judge.expectation import Expectation
+from pypto_op.judge.plan import Plan
 from pypto_op.judge.reasons import Reason
 from pypto_op.judge.records import CaseRecord, ModeRecord, TrialVerdict
-from pypto_op.judge.runner import Plan, run_cases
+from pypto_op.judge.runner import run_cases
 from pypto_op.judge.subject import Subject
 from pypto_op.judge.verdict import refuse
 from pypto_op.policy import get_policy

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.passes import pass_for_bytes
 
-from pypto_op.state import evidence
-from pypto_op.state.closure import stale_closure
+from pypto_op.proof.closure import stale_closure
 from pypto_op.state.verdicts import check_report
 from pypto_op.workspace import OpWorkspace
 
@@ -105,32 +105,32 @@ def test_every_way_to_load_a_file_is_recorded_and_a_change_makes_the_pass_stale(
     assert report["status"] == "PASS", report["first_failure"] or report["error"]
     assert {f"shared/{name}" for name in LOADED} <= set(report["closure"][who])
     assert report["closure"][who]["shared/tuning.json"] == "absent"
-    assert evidence.pass_for_bytes(ws) is not None
+    assert pass_for_bytes(ws) is not None
     for name in (*LOADED, "linked.txt"):
         path = ws.root / "shared" / name
         before = path.read_bytes()
         path.write_bytes(before + b" ")
-        assert evidence.pass_for_bytes(ws) is None, name
+        assert pass_for_bytes(ws) is None, name
         with pytest.raises(Exception, match="stale"):
             check_report(report, ws, None)
         path.write_bytes(before)
     (ws.root / "shared" / "table.json").rename(ws.root / "gone.json")
-    assert evidence.pass_for_bytes(ws) is None
+    assert pass_for_bytes(ws) is None
     (ws.root / "gone.json").rename(ws.root / "shared" / "table.json")
     for name in APPEARS:
         path = ws.root / "shared" / name
         made = not path.parent.exists()
         path.parent.mkdir(exist_ok=True)
         path.write_text("")
-        assert evidence.pass_for_bytes(ws) is None, name
+        assert pass_for_bytes(ws) is None, name
         shutil.rmtree(path.parent) if made else path.unlink()
     (ws.root / "shared" / "linked.txt").unlink()
     (ws.root / "other.txt").write_text("other")
     (ws.root / "shared" / "linked.txt").symlink_to("../other.txt")
-    assert evidence.pass_for_bytes(ws) is None
+    assert pass_for_bytes(ws) is None
     (ws.root / "shared" / "linked.txt").unlink()
     (ws.root / "shared" / "linked.txt").symlink_to("target.txt")
-    assert evidence.pass_for_bytes(ws) is not None, "nothing is different now"
+    assert pass_for_bytes(ws) is not None, "nothing is different now"
 
 
 def test_nothing_is_recorded_of_an_operator_that_loads_nothing(ws: OpWorkspace) -> None:

@@ -10,13 +10,14 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from tests.passes import pass_for_bytes
 
 from pypto_op.backends import calculator
 from pypto_op.backends.toolchain import Toolchain
 from pypto_op.cli import root as command
 from pypto_op.documents import schema
 from pypto_op.judge import report as reports
-from pypto_op.state import evidence
+from pypto_op.proof import evidence
 from pypto_op.workspace import OpWorkspace
 
 from .judging import CASES, Answer, place, verify
@@ -76,14 +77,14 @@ def test_the_seal_holds_every_field(operator: OpWorkspace) -> None:
     changes: dict[str, Any] = {"status": "PASS", "cases_passed": 1, "first_failure": None, "stdout": "x", "seconds": 0.0}
     for key, value in changes.items():
         assert not evidence.check_seal({**report, key: value}), key
-    assert evidence.pass_for_bytes(operator) is None
+    assert pass_for_bytes(operator) is None
 
 
 def test_a_pass_counts_for_its_bytes_only(operator: OpWorkspace) -> None:
     assert verify(operator.root).code == 0
-    assert evidence.pass_for_bytes(operator) is not None
+    assert pass_for_bytes(operator) is not None
     operator.impl.write_text(operator.impl.read_text() + "\n# another byte\n")
-    assert evidence.pass_for_bytes(operator) is None
+    assert pass_for_bytes(operator) is None
 
 
 def test_the_same_from_the_command_line(operator: OpWorkspace) -> None:
@@ -162,7 +163,7 @@ def test_a_part_is_partial_everywhere(tmp_path: Path, how: str) -> None:
     last = answer.stdout.strip().splitlines()[-1]
     assert last.startswith("PARTIAL  sum_diff: ") and sentence in last and "PASS" not in last
     assert "that is no verdict on it" in answer.stdout
-    assert evidence.pass_for_bytes(ws) is None
+    assert pass_for_bytes(ws) is None
     html = CliRunner().invoke(command, ["report", str(ws.root)])
     page = (ws.eval_dir / "report.html").read_text()
     assert html.exit_code == 0 and 'badge PARTIAL">PARTIAL' in page and sentence in page.replace("&#39;", "'")
@@ -174,7 +175,7 @@ def test_all_cases_are_the_whole_however_they_are_named(tmp_path: Path, words: t
     ws = place("sum_diff", tmp_path, cases=[STRUCTURE, *CASES])
     answer = verify(ws.root, *words)
     assert (answer.code, answer.report["status"], answer.report["selection"]["complete"]) == (0, "PASS", True)
-    assert evidence.pass_for_bytes(ws) is not None
+    assert pass_for_bytes(ws) is not None
 
 
 @pytest.mark.parametrize("words", [("--levels", "L1"), ("--case", "form")])
@@ -282,7 +283,7 @@ def test_no_mode_available(operator: OpWorkspace) -> None:
     report = answer.report
     assert (report["status"], report["error"]["kind"], report["per_mode_status"]) == ("ERROR", "infra", {"npu": "SKIPPED"})
     assert report["modes"]["npu"]["reason"]
-    assert evidence.pass_for_bytes(operator) is None
+    assert pass_for_bytes(operator) is None
 
 
 @pytest.mark.skipif(npu_is_there(), reason="this machine has an NPU")

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from pypto_op.harness.evaluation import runner_text
 from pypto_op.judge import adversarial
+from pypto_op.judge.adversarial import runner_text
 from pypto_op.workspace import OpWorkspace
 
 from .judging import place, verify

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.passes import pass_for_bytes
 
-from pypto_op.harness.evaluation import runner_text
-from pypto_op.state import evidence
+from pypto_op.judge.adversarial import runner_text
 from pypto_op.workspace import OpWorkspace
 
 from .judging import Answer, place, verify
@@ -91,13 +91,13 @@ def test_what_cannot_be_judged_is_an_error_and_never_a_pass(
     assert (answer.code, answer.report["status"], answer.report["cases_passed"]) == (2, "ERROR", 0)
     assert words in answer.report["error"]["message"]
     assert answer.report["first_failure"]["failure_category"] == "structural"
-    assert evidence.pass_for_bytes(ws, k=1) is None
+    assert pass_for_bytes(ws, k=1) is None
 
 
 def test_a_case_that_is_not_there_ends_before_anything_is_judged(ws: OpWorkspace) -> None:
     answer = judge(ws, 1, "--case", "nothing")
     assert answer.code == 2 and "no case matches the case 'nothing'" in answer.stderr
-    assert evidence.pass_for_bytes(ws, k=1) is None
+    assert pass_for_bytes(ws, k=1) is None
 
 
 def test_a_pass_on_another_suite_is_no_evidence(ws: OpWorkspace) -> None:
@@ -107,7 +107,7 @@ def test_a_pass_on_another_suite_is_no_evidence(ws: OpWorkspace) -> None:
     other.write_text(json.dumps({**data, "cases": data["cases"][1:]}))
     report = judge(ws, 1, "--suite", str(other)).report
     assert (report["status"], report["cases_total"]) == ("PARTIAL", 1)
-    assert evidence.pass_for_bytes(ws, k=1) is None
+    assert pass_for_bytes(ws, k=1) is None
     assert judge(ws, 1, "--suite", str(other.with_name("nothing.json"))).code == 2
 
 
@@ -206,7 +206,7 @@ def test_inspection_finds_the_iteration_where_drift_begins(clean_workspace: Path
     assert report["status"] == "PARTIAL" and report["selection"]["inspect"] == "square"
     rows = report["checks"][0]["inspection"]["per_iter"]
     assert [(row["iter"], row["all_close"]) for row in rows] == [(0, True), (1, True), (2, True)]
-    assert evidence.pass_for_bytes(ws, impl=Path(impl), k=1) is None, "a probe is no evidence for the outputs"
+    assert pass_for_bytes(ws, impl=Path(impl), k=1) is None, "a probe is no evidence for the outputs"
     text = Path(impl).read_text()
     probe = "        pypto.assemble(x_tile * x_tile, [row, 0], probe)\n"
     branch = "        if step == 2:\n            pypto.assemble(x_tile * x_tile * 1.01, [row, 0], probe)\n        else:\n    "

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import libcst as cst
 import pytest
-from genuine import TEXTS
+from genuine import KERNELS, TEXTS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -254,9 +254,9 @@ def test_what_python_reads_is_read_and_nothing_else(edits: list[tuple[int, str, 
     assert found <= expected
 
 
-@pytest.mark.parametrize("path", [p for p in PYTHON_FILES if p.parent.name == "whole"], ids=lambda p: p.name)
-def test_a_line_in_front_moves_every_finding_by_one(path: Path, tmp_path: Path) -> None:
-    text, place = path.read_text(encoding="utf-8"), tmp_path / "custom" / "demo" / "demo_impl.py"
+@pytest.mark.parametrize("name", KERNELS)
+def test_a_line_in_front_moves_every_finding_by_one(name: str, tmp_path: Path) -> None:
+    text, place = KERNELS[name].decode("utf-8"), tmp_path / "custom" / "demo" / "demo_impl.py"
     place.parent.mkdir(parents=True)
     first = lint_path(place, text=text, stage=5).findings
     assert lint_path(place, text="# one more line\n" + text, stage=5).findings == [_moved(finding) for finding in first]

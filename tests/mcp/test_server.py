@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from pypto_op.documents import schema
-from pypto_op.state.key import KEY_ENV
+from pypto_op.proof.key import KEY_ENV
 
 pytest.importorskip("mcp")
 from mcp import ClientSession, StdioServerParameters  # noqa: E402

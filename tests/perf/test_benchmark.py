@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.judge.judging import Answer, place, sim_problem, verify
+from tests.passes import pass_for_bytes
 
 from pypto_op import cli
 from pypto_op.backends.registry import get_backend
@@ -17,8 +18,8 @@ from pypto_op.errors import ContractError
 from pypto_op.judge.contract import load_contract
 from pypto_op.judge.subject import resolve
 from pypto_op.perf.benchmark import Request, _refuse_unjudged, _time, benchmark_operator
-from pypto_op.state import evidence
-from pypto_op.state.key import KEY_ENV
+from pypto_op.proof import evidence
+from pypto_op.proof.key import KEY_ENV
 from pypto_op.vocabulary import Mode
 from pypto_op.workspace import OpWorkspace
 
@@ -65,7 +66,7 @@ def timed(verified: OpWorkspace) -> Answer:
 def test_result(verified: OpWorkspace, timed: Answer) -> None:
     assert timed.code == 0, timed.stderr
     schema.check(timed.report, "perf_result", file=verified.perf_report)
-    passed = evidence.pass_for_bytes(verified)
+    passed = pass_for_bytes(verified)
     assert passed is not None
     assert (timed.report["verdict_seal"], timed.report["hashes"]) == (passed["seal"], passed["hashes"])
     assert timed.report["caveats"], "what the cost model does not see stands beside its figures"
@@ -140,7 +141,7 @@ def test_one_byte_changed(verified: OpWorkspace, file: str) -> None:
         assert "no sealed PASS for exactly these bytes" in refused(verified)
     finally:
         path.write_bytes(before)
-    assert evidence.pass_for_bytes(verified) is not None
+    assert pass_for_bytes(verified) is not None
 
 
 def test_a_failing_kernel(unverified: OpWorkspace) -> None:
@@ -172,7 +173,7 @@ def test_no_machine_to_time_on(verified: OpWorkspace) -> None:
 
 def test_a_mode_without_a_pass(verified: OpWorkspace) -> None:
     """A verdict given in sim does not open the benchmark on a device."""
-    verdict = evidence.pass_for_bytes(verified)
+    verdict = pass_for_bytes(verified)
     assert verdict is not None
     _refuse_unjudged(verified, verdict, [Mode.SIM])
     with pytest.raises(ContractError, match="says nothing about npu"):

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from pypto_op.bundle_files import bundle_root
 from pypto_op.cli import root as pypto_op
 from pypto_op.errors import ContractError
-from pypto_op.state import evidence
+from pypto_op.proof import evidence
 from pypto_op.workspace import OpWorkspace
 
 EXAMPLES = bundle_root() / "examples" / "ops"

@@ -19,7 +19,7 @@ from tests.telling import told_lines
 from pypto_op import cli
 from pypto_op.bundle_files import bundle_root
 from pypto_op.documents import schema
-from pypto_op.state.key import KEY_ENV
+from pypto_op.proof.key import KEY_ENV
 from pypto_op.workspace import OpWorkspace
 
 pytestmark = [pytest.mark.sim, pytest.mark.timeout(900)]

@@ -81,6 +81,8 @@ def test_the_words_of_the_schemas_are_the_vocabulary():
     assert definitions["dtype"]["enum"] == list(vocabulary.DTYPES)
     aliases = definitions["dtype_or_alias"]["enum"]
     assert aliases == [*vocabulary.DTYPES, *vocabulary.DTYPE_ALIASES]
+    assert definitions["mode"]["enum"] == list(map(str, vocabulary.Mode))
+    assert definitions["correctness"]["enum"] == ["not_started", "golden_ok", *(f"{mode}_ok" for mode in vocabulary.Mode)]
     verdict = schema.validator("verdict").schema["properties"]
     assert verdict["failure_category"]["enum"] == [str(word) for word in vocabulary.FailureCategory]
     fingerprints = [str(word) for word in vocabulary.Fingerprint]

@@ -8,8 +8,8 @@ import pytest
 from filelock import FileLock
 from tests.state.lab import Lab
 
+from pypto_op.proof.key import KEY_ENV, key_id
 from pypto_op.state import arguments, callers, store
-from pypto_op.state.key import KEY_ENV, key_id
 from pypto_op.state.machine import action_row, step
 from pypto_op.state.model import phase_name, phases
 from pypto_op.workspace import OpWorkspace

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from tests.state.operators import Operator
 
-from pypto_op.state import evidence
+from pypto_op.proof import evidence
+from pypto_op.proof.key import KEY_ENV
 from pypto_op.state.deliverables import run_judge
-from pypto_op.state.key import KEY_ENV
 from pypto_op.state.service import transition
 from pypto_op.workspace import OpWorkspace
 

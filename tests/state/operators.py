@@ -7,9 +7,9 @@ one. The kernels are real: the simulator runs them.
 import json
 from pathlib import Path
 
-from pypto_op.harness.evaluation import runner_text
 from pypto_op.harness.integration import cleanup
 from pypto_op.harness.tests import new_tests
+from pypto_op.judge.adversarial import runner_text
 from pypto_op.workspace import OpWorkspace
 
 FRONT = """---

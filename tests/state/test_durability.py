@@ -14,10 +14,9 @@ import pytest
 from tests.state.conftest import needs_a_person
 from tests.telling import told_lines
 
-from pypto_op.errors import ContractError, InfraError
+from pypto_op.errors import ContractError, InfraError, Refused
+from pypto_op.proof.key import KEY_ENV
 from pypto_op.state import audit, journal, service, store
-from pypto_op.state.key import KEY_ENV
-from pypto_op.state.machine import Refused
 from pypto_op.state.service import transition
 
 KILLS = 1000

@@ -6,12 +6,13 @@ import subprocess
 import sys
 
 import pytest
+from tests.passes import pass_for_bytes
 
 from pypto_op import __version__
 from pypto_op.errors import ContractError, InfraError
-from pypto_op.state import evidence
-from pypto_op.state.hashing import ABSENT, sha256_file
-from pypto_op.state.key import KEY_ENV, key_file, key_id, load_key
+from pypto_op.hashing import ABSENT, sha256_file
+from pypto_op.proof import evidence
+from pypto_op.proof.key import KEY_ENV, key_file, key_id, load_key
 from pypto_op.workspace import OpWorkspace
 
 
@@ -57,18 +58,18 @@ def write(ws, report):
 
 def test_a_sealed_pass_is_found_for_its_bytes_only(ws):
     write(ws, evidence.seal(report_for(ws)))
-    assert evidence.pass_for_bytes(ws)["cases_passed"] == 2
+    assert pass_for_bytes(ws)["cases_passed"] == 2
     for path in (ws.impl, ws.golden, ws.suite, ws.test_inputs, ws.interfaces, ws.spec):
         before = path.read_bytes()
         path.write_bytes(before + b" ")
-        assert evidence.pass_for_bytes(ws) is None, path.name
+        assert pass_for_bytes(ws) is None, path.name
         path.write_bytes(before)
-    assert evidence.pass_for_bytes(ws) is not None
+    assert pass_for_bytes(ws) is not None
 
 
 def test_a_report_without_seal_is_not_evidence(ws):
     write(ws, report_for(ws))
-    assert evidence.pass_for_bytes(ws) is None
+    assert pass_for_bytes(ws) is None
 
 
 @pytest.mark.parametrize(
@@ -84,7 +85,7 @@ def test_a_report_without_seal_is_not_evidence(ws):
 )
 def test_a_sealed_report_that_is_no_pass_of_this_operator_does_not_count(ws, field, value):
     write(ws, evidence.seal(report_for(ws, **{field: value})))
-    assert evidence.pass_for_bytes(ws) is None
+    assert pass_for_bytes(ws) is None
 
 
 @pytest.mark.parametrize("field, value", [("status", "PASS "), ("cases_passed", 3), ("added", 1)])
@@ -104,7 +105,7 @@ def test_a_seal_of_another_key_does_not_count(ws, monkeypatch, tmp_path):
     trusted = key_id()
     write(ws, evidence.seal(report_for(ws)))
     monkeypatch.setenv(KEY_ENV, str(tmp_path / "other.key"))
-    assert evidence.pass_for_bytes(ws) is None
+    assert pass_for_bytes(ws) is None
     own = evidence.seal(report_for(ws))
     assert evidence.check_seal(own) and not evidence.check_seal(own, trusted_key_id=trusted)
 
@@ -121,7 +122,7 @@ def test_what_binds_nothing_is_not_sealed(ws, name):
 
 def test_the_policy_named_must_be_the_policy_hashed(ws):
     write(ws, evidence.seal(report_for(ws, policy={"name": "anything_goes", "version": 1})))
-    assert evidence.pass_for_bytes(ws) is None
+    assert pass_for_bytes(ws) is None
 
 
 def test_the_key_is_private_and_made_once(key):
@@ -139,7 +140,7 @@ def test_the_key_is_private_and_made_once(key):
 
 
 def test_eight_processes_make_one_key(key):
-    code = "from pypto_op.state.key import key_id; print(key_id())"
+    code = "from pypto_op.proof.key import key_id; print(key_id())"
     processes = [subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) for _ in range(8)]
     assert len({process.communicate()[0] for process in processes}) == 1
 
@@ -158,7 +159,7 @@ def test_what_is_no_regular_file_is_absent_and_does_not_hang(tmp_path):
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"a": 1, "a": 2}', '{"a": NaN}', '{"a":' * 100000])
 def test_a_damaged_report_is_no_evidence(ws, text):
     ws.report.write_text(text)
-    assert evidence.pass_for_bytes(ws) is None
+    assert pass_for_bytes(ws) is None
     with pytest.raises(ContractError) as caught:
         evidence.read_report(ws.report)
     assert "\n" not in str(caught.value) and "evaluation_report.json" in str(caught.value)

@@ -5,10 +5,10 @@ import re
 import pytest
 from tests.state.operators import Operator
 
+from pypto_op.errors import Refused
 from pypto_op.harness.tests import new_tests
 from pypto_op.state import deliverables, service
 from pypto_op.state.deliverables import run_judge
-from pypto_op.state.facts import Refused
 from pypto_op.state.service import transition
 from pypto_op_lint import events, registry
 from pypto_op_lint.rule import GOLDENS, IMPLS, TESTS

@@ -5,11 +5,13 @@ import subprocess
 import sys
 
 import pytest
+from tests.passes import pass_for_bytes
 from tests.state.lab import wrong
 
 from pypto_op.documents import schema
-from pypto_op.state import audit, deliverables, evidence, service
-from pypto_op.state.facts import Refused
+from pypto_op.errors import Refused
+from pypto_op.proof import evidence
+from pypto_op.state import audit, deliverables, service
 from pypto_op.state.migrate import migrate
 from pypto_op.state.service import transition
 
@@ -58,7 +60,7 @@ def test_without_evidence_the_judge_runs(clone):
     assert not ws.report.exists()
     done = transition(ws.root, "complete_phase", phase="M1")
     assert done["phase_status"] == "verified" and ws.report.exists()
-    assert evidence.pass_for_bytes(ws)["cases_total"] == 10 + 1, "the written cases, and the shape that the verdict drew"
+    assert pass_for_bytes(ws)["cases_total"] == 10 + 1, "the written cases, and the shape that the verdict drew"
 
 
 def test_a_pass_is_recorded_under_its_attempt(clone):
@@ -119,7 +121,7 @@ def test_the_staged_path_was_walked_with_composition_and_integration(clone):
 def test_a_tuned_kernel_is_judged_again(clone):
     ws = clone("stage7")
     ws.impl.write_text(ws.impl.read_text().replace("set_vec_tile_shapes(16, 32)", "set_vec_tile_shapes(8, 32)"))
-    assert evidence.pass_for_bytes(ws) is None
+    assert pass_for_bytes(ws) is None
     done = transition(ws.root, "complete_stage", stage=7)
     assert done["verdict"]["status"] == "PASS"
 

@@ -5,7 +5,7 @@ import json
 import pytest
 from tests.state.operators import Operator
 
-from pypto_op.state.facts import Refused
+from pypto_op.errors import Refused
 from pypto_op.state.service import status, transition
 from pypto_op.workspace import OpWorkspace
 

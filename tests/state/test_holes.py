@@ -2,9 +2,9 @@
 
 import pytest
 
-from pypto_op.errors import ContractError
+from pypto_op.errors import ContractError, Refused
 from pypto_op.state import store
-from pypto_op.state.machine import Refused, step
+from pypto_op.state.machine import step
 from pypto_op.state.service import transition
 
 

@@ -2,9 +2,8 @@
 
 import pytest
 
-from pypto_op.errors import ContractError
-from pypto_op.state.facts import Refused
-from pypto_op.state.kept_functions import function_hashes, require_kept
+from pypto_op.documents.kept_functions import function_hashes, require_kept
+from pypto_op.errors import ContractError, Refused
 
 FIRST = '''
 def relu_module1_load(x, row):

@@ -9,8 +9,7 @@ from pypto_op import cli
 from pypto_op.documents import append_only, markdown, memory, schema
 from pypto_op.documents.memory_tables import put_rows, set_status
 from pypto_op.documents.scaffold import Request, new_operator
-from pypto_op.errors import ContractError
-from pypto_op.state.facts import Refused
+from pypto_op.errors import ContractError, Refused
 from pypto_op.state.service import status, transition
 
 

@@ -6,13 +6,14 @@ import json
 import pytest
 
 from pypto_op.documents import schema
+from pypto_op.errors import Refused
 from pypto_op.state import gates
 from pypto_op.state.arguments import parse
 from pypto_op.state.conditions import CONDITIONS
 from pypto_op.state.effects import EFFECTS
-from pypto_op.state.machine import Refused, action_row, legal_actions, step
-from pypto_op.state.workflow import TABLE, workflow
+from pypto_op.state.machine import action_row, legal_actions, step
 from pypto_op.vocabulary import Role
+from pypto_op.workflow import TABLE, workflow
 
 
 def refused(call, *words):

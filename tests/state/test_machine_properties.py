@@ -10,11 +10,12 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from tests.state.conftest import Driver
 
 from pypto_op.documents import schema
+from pypto_op.errors import Refused
 from pypto_op.state import arguments
-from pypto_op.state.machine import Refused, action_row, legal_actions, step
+from pypto_op.state.machine import action_row, legal_actions, step
 from pypto_op.state.model import phases
-from pypto_op.state.workflow import workflow
 from pypto_op.vocabulary import FailureCategory, PhaseStatus, Role, StageStatus
+from pypto_op.workflow import workflow
 
 ACTIONS = list(workflow().actions)
 STAGE_PROGRESS = ["complete_stage", "fail_stage", "start_stage"]

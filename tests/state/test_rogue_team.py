@@ -15,9 +15,10 @@ from tests.state.lab import wrong
 from tests.state.operators import MODULE_GOLDEN
 
 from pypto_op.errors import ContractError, InfraError
-from pypto_op.state import deliverables, evidence, service
-from pypto_op.state.hashing import sha256_json
-from pypto_op.state.key import KEY_ENV
+from pypto_op.hashing import sha256_json
+from pypto_op.proof import evidence
+from pypto_op.proof.key import KEY_ENV
+from pypto_op.state import deliverables, service
 from pypto_op.state.roles import issue
 from pypto_op.state.service import transition
 

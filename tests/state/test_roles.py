@@ -10,9 +10,9 @@ import time
 import pytest
 from tests.state.conftest import needs_a_person
 
+from pypto_op.errors import Refused
+from pypto_op.proof.key import KEY_ENV
 from pypto_op.state import roles, store
-from pypto_op.state.facts import Refused
-from pypto_op.state.key import KEY_ENV
 from pypto_op.state.roles import issue, read_token
 from pypto_op.state.service import transition
 from pypto_op.vocabulary import Role

@@ -10,9 +10,9 @@ from types import ModuleType
 import pytest
 import torch
 
+from pypto_op.backends.worker.cancellation import find
 from pypto_op.stress.conditioning import Conditions, Site, strongest
 from pypto_op.stress.sites import normalised
-from pypto_op.stress.worker import find
 
 GOLDEN = """
 import torch

@@ -14,9 +14,9 @@ from pypto_op.backends.reference import ReferenceSession
 from pypto_op.bundle_files import bundle_root
 from pypto_op.documents import schema
 from pypto_op.errors import ContractError
+from pypto_op.judge.stressing import patterns_source, strengthen, stress_case, stress_sites
 from pypto_op.judge.verify import verify_operator
-from pypto_op.state.key import KEY_ENV
-from pypto_op.stress.author import patterns_source, strengthen, stress_case, stress_sites
+from pypto_op.proof.key import KEY_ENV
 from pypto_op.vocabulary import Mode
 from pypto_op.workspace import OpWorkspace
 

@@ -10,7 +10,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pypto_op.stress.author import patterns_source
+from pypto_op.judge.stressing import patterns_source
 from pypto_op.stress.patterns import stressed
 
 SHAPES = st.lists(st.integers(1, 9), min_size=1, max_size=4).map(tuple)

@@ -12,7 +12,7 @@ import pytest
 
 from pypto_op.bundle_files import bundle_root
 from pypto_op.judge.verify import verify_operator
-from pypto_op.state.key import KEY_ENV
+from pypto_op.proof.key import KEY_ENV
 from pypto_op.vocabulary import Mode
 from pypto_op.workspace import OpWorkspace
 

@@ -1,48 +1,14 @@
-"""`pypto-op doctor` and `pypto-op script`."""
+"""`pypto-op script`."""
 
 from __future__ import annotations
 
 import os
 import sys
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
 
 import click
 
-from pypto_op.vocabulary import ExitCode
-
-_MARKS = {"ok": ("ok", "green"), "limited": ("limited", "yellow"), "missing": ("missing", "red")}
-
-
-@click.command()
-@click.option("--json", "as_document", is_flag=True, help="print one JSON document (schemas/doctor.schema.json)")
-@click.option("--build", is_flag=True, help="build the calculator now if it was never built here")
-@click.option("--target", type=click.Path(path_type=Path), help="find and repair what is wrong with an installed workspace")
-@click.option("--dry-run", is_flag=True, help="with --target: say what is wrong and change nothing")
-def doctor(as_document: bool, build: bool, target: Path | None, dry_run: bool) -> int:
-    """Say what this machine can do, what each missing piece costs, and the line that mends it.
-
-    Exit 0 when kernels can be run in sim, 3 when not. With --target: 0 when the workspace is in order (again), 2 when
-    --dry-run found something, nothing is installed there or files changed by hand are in the way, 3 when the machine
-    cannot repair it.
-    """
-    if target is not None:
-        from pypto_op.install.doctor import run
-
-        return run(target, dry_run=dry_run)
-    from pypto_op.backends.doctor import as_json, examine
-
-    if build:
-        from pypto_op.backends.sim import prepare
-
-        prepare()
-    document = examine()
-    if as_document:
-        click.echo(as_json(document))
-    else:
-        _show(document)
-    return int(ExitCode.OK if document["sim"]["ok"] else ExitCode.INFRA)
+from pypto_op.vocabulary import Mode
 
 
 @click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
@@ -55,22 +21,7 @@ def script(file: str, words: Sequence[str]) -> int:
     nothing to anybody: verdicts come from `pypto-op verify`. Exit status: the script's own.
     """
     from pypto_op.backends.registry import get_backend
-    from pypto_op.vocabulary import Mode
 
     shim = () if get_backend(Mode.NPU).availability().ok else ("-m", "pypto_op.backends.hostshim")
     sys.stdout.flush()
     os.execv(sys.executable, [sys.executable, *shim, file, *words])
-
-
-def _show(document: dict[str, Any]) -> None:
-    for finding in document["findings"]:
-        mark, colour = _MARKS[finding["status"]]
-        click.echo(f"{click.style(f'{mark:8}', fg=colour)} {finding['name']:15} {finding['found']}".rstrip())
-        if finding["costs"]:
-            click.echo(f"{'':24} {finding['costs']}")
-        if finding["mend"]:
-            click.echo(f"{'':24} -> {finding['mend']}")
-    sim, npu = document["sim"], document["npu"]
-    numbers = "real numbers" if sim["numeric"] else "structure only"
-    click.echo(f"\nsim: {numbers if sim['ok'] else 'not available: ' + sim['reason']}")
-    click.echo(f"npu: {'available' if npu['ok'] else 'SKIPPED: ' + npu['reason']}")

@@ -16,10 +16,12 @@ import psutil
 
 from pypto_op import __version__
 from pypto_op.backends import calculator
+from pypto_op.backends.base import Availability
 from pypto_op.backends.registry import get_backend
 from pypto_op.backends.sim import misplaced
 from pypto_op.backends.toolchain import INSTALL_LINE, find_toolchain
 from pypto_op.bundle_files import extra_remedy
+from pypto_op.modes import REGISTRY
 from pypto_op.vocabulary import Mode
 
 SCHEMA_VERSION = 1
@@ -48,14 +50,14 @@ class Finding:
 
 def examine() -> dict[str, Any]:
     """Return the document of `schemas/doctor.schema.json`."""
-    sim, npu = get_backend(Mode.SIM).availability(), get_backend(Mode.NPU).availability()
+    available = {mode: get_backend(mode).availability() for mode in Mode}
     findings = [_python(), _torch(), _pypto(), _tool_chain(), _calculator(), _enclosure()]
-    findings += [_npu(npu.reason, npu.versions), _node(), _memory()]
+    findings += [_place(mode, found) for mode, found in available.items() if mode is not Mode.SIM]
+    findings += [_node(), _memory()]
     return {
         "schema_version": SCHEMA_VERSION,
         "tool": {"name": "pypto-op", "version": __version__},
-        "sim": {"ok": sim.ok, "numeric": sim.numeric, "reason": sim.reason, "versions": sim.versions},
-        "npu": {"ok": npu.ok, "reason": npu.reason, "versions": npu.versions},
+        **{str(mode): _availability(found) for mode, found in available.items()},
         "findings": [asdict(finding) for finding in findings],
     }
 
@@ -130,11 +132,16 @@ def _namespaces_allowed() -> bool:
     return done.returncode == 0
 
 
-def _npu(reason: str, versions: dict[str, str]) -> Finding:
-    if not reason:
-        shown = ", ".join(f"{name} {version}" for name, version in versions.items() if name != "python")
-        return Finding("npu", "ok", shown)
-    return Finding("npu", "missing", "", f"the npu mode is SKIPPED ({reason})", "run on a machine with an Ascend NPU and CANN")
+def _availability(found: Availability) -> dict[str, Any]:
+    return {"ok": found.ok, "numeric": found.numeric, "reason": found.reason, "versions": found.versions}
+
+
+def _place(mode: Mode, found: Availability) -> Finding:
+    """Return the line of a mode whose pieces have no lines of their own, as the simulator's have."""
+    if found.ok:
+        shown = ", ".join(f"{name} {version}" for name, version in found.versions.items() if name != "python")
+        return Finding(str(mode), "ok", shown)
+    return Finding(str(mode), "missing", "", f"the {mode} mode is SKIPPED ({found.reason})", REGISTRY[mode].mend)
 
 
 def _node() -> Finding:

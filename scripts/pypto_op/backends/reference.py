@@ -155,7 +155,7 @@ class ReferenceSession:
         return told
 
     def stress(self, case: dict[str, Any], *, function: str, file: Path, **goal: Any) -> dict[str, Any]:
-        """Search for a recipe on which a golden's expression cancels; see `pypto_op.stress.author.stress_case`.
+        """Search for a recipe on which a golden's expression cancels; see `pypto_op.judge.stressing.stress_case`.
 
         Args:
             case: a suite case without `cancellation_stress`.

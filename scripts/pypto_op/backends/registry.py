@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
+from pypto_op.modes import REGISTRY
 from pypto_op.vocabulary import Mode
 
 if TYPE_CHECKING:
@@ -12,10 +14,6 @@ if TYPE_CHECKING:
 
 def get_backend(mode: Mode) -> Backend:
     """Return the backend of `mode`; importing it is put off until then, since it may pull in torch."""
-    if mode is Mode.SIM:
-        from pypto_op.backends.sim import SimBackend
-
-        return SimBackend()
-    from pypto_op.backends.npu import NpuBackend
-
-    return NpuBackend()
+    module, _, name = REGISTRY[mode].backend.partition(":")
+    backend: Backend = getattr(import_module(module), name)()
+    return backend

@@ -318,7 +318,7 @@ def enclosure_document(scratch: Path, hidden: Sequence[Path], *, trusted: bool =
 
 def hidden_from_candidates(workspace: OpWorkspace) -> list[Path]:
     """Return what a candidate finds empty: goldens, tests, `eval/`, and the sealing key."""
-    from pypto_op.state.key import key_file
+    from pypto_op.proof.key import key_file
 
     phases = workspace.existing_module_phases()
     files = [workspace.golden, workspace.test]

@@ -51,10 +51,7 @@ def budgets(root: Path | None, as_json: bool) -> int:
     from pypto_op.bundle.checks.skills import read_skills
 
     base = _checkout(root)
-    page = base / room.PAGE
-    page.write_text(room.render(load_agents(base), read_skills(base)[0]), encoding="utf-8")
-    _tell(page, as_json)
-    return 0
+    return _write(base / room.PAGE, room.render(load_agents(base), read_skills(base)[0]), as_json)
 
 
 @bundle.command("commands")
@@ -67,10 +64,7 @@ def commands(root: Path | None, as_json: bool) -> int:
     """
     from pypto_op.bundle import command_page
 
-    page = _checkout(root) / command_page.PAGE
-    page.write_text(command_page.render(), encoding="utf-8")
-    _tell(page, as_json)
-    return 0
+    return _write(_checkout(root) / command_page.PAGE, command_page.render(), as_json)
 
 
 @bundle.command("roles")
@@ -86,13 +80,14 @@ def roles(root: Path | None, as_json: bool) -> int:
 
     base = _checkout(root)
     path = role_table.table_path(base)
-    path.write_text(role_table.render(load_agents(base), path.read_text(encoding="utf-8")), encoding="utf-8")
-    _tell(path, as_json)
-    return 0
+    return _write(path, role_table.render(load_agents(base), path.read_text(encoding="utf-8")), as_json)
 
 
-def _tell(written: Path, as_json: bool) -> None:
-    click.echo(json.dumps({"written": str(written)}) if as_json else str(written))
+def _write(path: Path, text: str, as_json: bool) -> int:
+    """Write what was made, and tell where it lies; return the exit status."""
+    path.write_text(text, encoding="utf-8")
+    click.echo(json.dumps({"written": str(path)}) if as_json else str(path))
+    return int(ExitCode.OK)
 
 
 def _checkout(root: Path | None) -> Path:

@@ -13,10 +13,10 @@ from pypto_op.demo.harness import Harness
 from pypto_op.demo.screen import Screen
 from pypto_op.demo.tools import Tools
 from pypto_op.errors import ContractError, PyptoOpError
+from pypto_op.proof import evidence
 from pypto_op.report import sources
 from pypto_op.report.page import Story
 from pypto_op.report.timeline import Kind
-from pypto_op.state import evidence
 from pypto_op.vocabulary import ExitCode, Role
 from pypto_op.workspace import OpWorkspace
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from pypto_op.documents import shape_expr
-from pypto_op.documents.interfaces import Interfaces, Port
+from pypto_op.documents.ports import Interfaces, Port
 from pypto_op.documents.steps import Steps
 
 INDICES = ("int32", "int64", "int")

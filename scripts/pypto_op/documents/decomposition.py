@@ -12,7 +12,7 @@ from typing import Any
 
 from pypto_op.documents import design as design_document
 from pypto_op.documents.design import ModuleRow, out_of_band
-from pypto_op.documents.interfaces import Interfaces
+from pypto_op.documents.ports import Interfaces
 from pypto_op.documents.schema import Finding
 from pypto_op.errors import ContractError
 from pypto_op.vocabulary import HEAVY_OPS

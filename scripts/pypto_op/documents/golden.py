@@ -8,22 +8,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pypto_op.documents.reading import read_text
+from pypto_op.documents.reductions import MATMULS, REDUCES
 from pypto_op.documents.schema import Finding
 from pypto_op.documents.state_groups import Function, loop_state_groups
 from pypto_op.errors import ContractError
 
-_MATMULS = {
-    "matmul": 1, "mm": 1, "bmm": 1, "addmm": 1, "baddbmm": 1, "addbmm": 1, "mv": 1, "dot": 1, "vdot": 1,
-    "linear": 1, "bilinear": 2, "tensordot": 1, "chain_matmul": 1, "multi_dot": 1,
-    "scaled_dot_product_attention": 2, "conv1d": 1, "conv2d": 1, "conv3d": 1,
-}  # fmt: skip
-_REDUCES = {
-    "sum": 1, "mean": 1, "amax": 1, "amin": 1, "max": 1, "min": 1, "prod": 1, "var": 1, "std": 1, "norm": 1,
-    "vector_norm": 1, "nansum": 1, "nanmean": 1, "argmax": 1, "argmin": 1, "topk": 1, "sort": 1, "median": 1,
-    "logsumexp": 1, "softmax": 1, "log_softmax": 1, "cumsum": 1, "cumprod": 1, "logcumsumexp": 1, "cummax": 1,
-    "layer_norm": 2, "group_norm": 2, "batch_norm": 2, "rms_norm": 1, "var_mean": 2, "std_mean": 2,
-    "scaled_dot_product_attention": 1, "cross_entropy": 1, "aminmax": 2,
-}  # fmt: skip
 _ALSO_BINARY = {"max", "min"}
 """`torch.max(a, b)` compares element by element; `torch.max(a, dim=-1)` reduces."""
 
@@ -225,7 +214,7 @@ class _Counter:
                 if name == "einsum":
                     total += max(0, len(node.args) - 2)
                 else:
-                    total += _MATMULS.get(name, 0)
+                    total += MATMULS.get(name, 0)
         return total
 
     def _reduces(self, function: Function) -> int:
@@ -246,7 +235,7 @@ class _Counter:
                     exponentials = set()
                     maxima = False
                 else:
-                    total += _REDUCES.get(name, 0)
+                    total += REDUCES.get(name, 0)
             if isinstance(statement, ast.Assign) and self._is_exponential(statement.value):
                 exponentials |= {target.id for target in statement.targets if isinstance(target, ast.Name)}
         return total

@@ -3,180 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from pypto_op.documents import knobs, schema, shape_expr, wiring
+from pypto_op.documents import decomposition, knobs, ragged, schema, wiring
 from pypto_op.documents.golden import read_signature
+from pypto_op.documents.ports import PRIMARY, Composition, Interfaces, Module, Port
 from pypto_op.documents.reading import read_yaml
 from pypto_op.documents.schema import Finding
 from pypto_op.errors import ContractError
 from pypto_op.workspace import OPERATORS_DIR, OpWorkspace
 
-PRIMARY = "primary"
-
-
-@dataclass(frozen=True)
-class Port:
-    """A tensor or scalar that goes into or comes out of a module.
-
-    Attributes:
-        name: its name.
-        source: `primary` or `module_<j>`: who makes it.
-        shape: one expression per dimension; () is a scalar.
-        dtype: a word of `vocabulary.DTYPES`.
-        accumulator_dtype: of an output, where the contract names one.
-    """
-
-    name: str
-    source: str
-    shape: tuple[str, ...]
-    dtype: str
-    accumulator_dtype: str | None = None
-
-    @property
-    def module(self) -> int | None:
-        """The id of the module that makes it; None for a primary input."""
-        return None if self.source == PRIMARY else wiring.module_number(self.source)
-
-    def sizes(self, symbols: Mapping[str, int]) -> tuple[int, ...]:
-        """Return the shape for given sizes of the symbols.
-
-        Raises:
-            ContractError: a symbol has no size, or a dimension comes out negative or absurd.
-        """
-        return tuple(shape_expr.parse(dimension).value(symbols) for dimension in self.shape)
-
-
-@dataclass(frozen=True)
-class Module:
-    """One module M_k.
-
-    Attributes:
-        id: k, counted from 1.
-        name: its name.
-        description: one sentence, "" if there is none.
-        inputs, outputs: its ports, shapes and dtypes resolved to their producer's.
-        heavy_ops: the backbone; None where the contract does not list it.
-        cu: complexity units, or None.
-        numerical_notes: for whoever writes the module.
-        live_out: what wrapper k returns, as written; None for the default.
-    """
-
-    id: int
-    name: str
-    description: str
-    inputs: tuple[Port, ...]
-    outputs: tuple[Port, ...]
-    heavy_ops: tuple[str, ...] | None
-    cu: float | None
-    numerical_notes: str
-    live_out: tuple[str, ...] | None
-
-
-@dataclass(frozen=True)
-class Composition:
-    """How cumulative golden N is compared with the operator's golden."""
-
-    atol: float
-    rtol: float
-    seeds: tuple[int, ...]
-    shapes: tuple[Mapping[str, int], ...]
-
-
-@dataclass(frozen=True)
-class Interfaces:
-    """The whole contract.
-
-    Attributes:
-        op: the operator.
-        primary_inputs: in the order of the golden's and every wrapper's parameters.
-        modules: M1..MN.
-        final_outputs: in the order of the golden's results.
-        composition: how to verify the composition, or None.
-        scalars: default of each scalar that stands in a shape (`k` of an output [T, k]), where one is known.
-    """
-
-    op: str
-    primary_inputs: tuple[Port, ...]
-    modules: tuple[Module, ...]
-    final_outputs: tuple[Port, ...]
-    composition: Composition | None
-    scalars: Mapping[str, int] = field(default_factory=dict)
-
-    @property
-    def total_modules(self) -> int:
-        """N."""
-        return len(self.modules)
-
-    @property
-    def symbols(self) -> tuple[str, ...]:
-        """The symbols of the primary inputs' shapes, in order of first occurrence."""
-        found: dict[str, None] = {}
-        for port in self.primary_inputs:
-            for dimension in port.shape:
-                found.update(dict.fromkeys(sorted(shape_expr.parse(dimension).symbols)))
-        return tuple(found)
-
-    def module(self, k: int) -> Module:
-        """Return module k.
-
-        Raises:
-            ContractError: there is none.
-        """
-        if not 1 <= k <= len(self.modules):
-            raise ContractError(f"there is no M{k}: the operator has {len(self.modules)} module(s)")
-        return self.modules[k - 1]
-
-    def live_out(self, k: int) -> tuple[Port, ...]:
-        """Return what cumulative wrapper k and cumulative golden k return, in order.
-
-        What the contract says; otherwise the final outputs for the last module, and for an earlier one its
-        own outputs followed by final outputs of the modules before it.
-        """
-        module = self.module(k)
-        made = {(m.id, port.name): port for m in self.modules for port in m.outputs}
-        if module.live_out is not None:
-            keys = [wiring.live_out_key(reference, k, made) for reference in module.live_out]
-            return tuple(made[key] for key in keys if key is not None)
-        if k == len(self.modules):
-            return self.final_outputs
-        earlier = tuple(port for port in self.final_outputs if (port.module or 0) < k)
-        return module.outputs + earlier
-
-    def resolve_shapes(self, sizes: Mapping[str, int]) -> dict[tuple[str, str], tuple[int, ...]]:
-        """Return (source, name) -> shape for every primary input and every module output.
-
-        Args:
-            sizes: symbol -> size, as in a suite case's `shape`.
-
-        Raises:
-            ContractError: a symbol has no size, or a dimension comes out negative or absurd.
-        """
-        known = {**self.scalars, **sizes}
-        return {(port.source, port.name): port.sizes(known) for port in self._ports()}
-
-    def sizes_of(self, case: Mapping[str, Any]) -> dict[str, int]:
-        """Return what the symbols of all shapes stand for in a suite case: its `shape`, its scalars, their defaults."""
-        sizes = {symbol: size for symbol, size in case["shape"].items() if isinstance(size, int)}
-        own = {name: case[name] for name in self.scalars_in_shapes if type(case.get(name)) is int}
-        return {**self.scalars, **sizes, **own}
-
-    @property
-    def scalars_in_shapes(self) -> tuple[str, ...]:
-        """The scalar inputs whose values shapes are made of."""
-        used = {symbol for port in self._ports() for part in port.shape for symbol in shape_expr.parse(part).symbols}
-        return tuple(port.name for port in self.primary_inputs if not port.shape and port.name in used)
-
-    def with_scalars(self, defaults: Mapping[str, object]) -> Interfaces:
-        """Return the contract with further defaults of the scalars that stand in shapes; others are passed over."""
-        given = ((name, defaults.get(name)) for name in self.scalars_in_shapes)
-        whole = {name: value for name, value in given if isinstance(value, int) and not isinstance(value, bool)}
-        return replace(self, scalars={**self.scalars, **whole})
-
-    def _ports(self) -> list[Port]:
-        return [*self.primary_inputs, *(port for module in self.modules for port in module.outputs)]
+__all__ = ["PRIMARY", "Composition", "Interfaces", "Module", "Port", "build", "check", "check_signature", "load"]
 
 
 def load(path: Path | str) -> Interfaces:
@@ -218,8 +56,6 @@ def _broken(data: Mapping[str, Any]) -> list[Finding]:
 
 def _against_the_others(data: Mapping[str, Any], folder: Path) -> list[Finding]:
     """Hold the contract to DESIGN.md and SPEC.md of the same operator, where they are."""
-    from pypto_op.documents import decomposition, ragged
-
     made = build(data)
     return [*decomposition.findings(data, made, folder / "DESIGN.md"), *ragged.findings(made, folder / "SPEC.md")]
 

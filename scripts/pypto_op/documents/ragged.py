@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pypto_op.documents import axes, constraints
 from pypto_op.documents import spec as spec_document
-from pypto_op.documents.interfaces import Interfaces
+from pypto_op.documents.ports import Interfaces
 from pypto_op.documents.schema import Finding
 from pypto_op.documents.spec import Spec
 from pypto_op.documents.steps import Steps

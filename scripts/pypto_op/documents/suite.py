@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pypto_op.documents import schema
 from pypto_op.documents.knobs import JUDGED_BY
@@ -15,10 +15,6 @@ from pypto_op.documents.schema import Finding
 from pypto_op.errors import ContractError
 from pypto_op.vocabulary import Level
 from pypto_op.workspace import OPERATORS_DIR
-
-if TYPE_CHECKING:
-    from pypto_op.documents.interfaces import Interfaces
-    from pypto_op.documents.spec import Spec
 
 LEAST_PER_LEVEL = 2
 """Cases that a complete suite has per level (verifier seed, B.2)."""
@@ -147,13 +143,6 @@ def build(data: Mapping[str, Any], source: str) -> Suite:
         case = {"precision": True, **item, "level": Level.parse(item["level"]).value}
         cases.append(case)
     return Suite(data["op"], data["total_modules"], tuple(cases), source, tuple(data.get("raises", ())))
-
-
-def derive(spec: Spec, interfaces: Interfaces) -> Suite:
-    """Return a default suite for an operator that has no file yet; see `default_suite.derive`."""
-    from pypto_op.documents.default_suite import derive as make
-
-    return make(spec, interfaces)
 
 
 def _duplicates(data: Mapping[str, Any]) -> list[Finding]:

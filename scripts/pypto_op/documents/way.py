@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pypto_op.documents.schema import Finding
-from pypto_op.state.hashing import sha256_file
+from pypto_op.hashing import sha256_file
 from pypto_op.vocabulary import Status
 from pypto_op.workspace import OpWorkspace
 

@@ -10,7 +10,7 @@ from pypto_op.documents import constraints
 from pypto_op.documents.default_suite import free_names
 from pypto_op.documents.knobs import ZONE
 from pypto_op.documents.suite import LEAST_PER_LEVEL
-from pypto_op.harness import sizes as walked
+from pypto_op.harness import walks
 from pypto_op.harness.material import FLOATS, Material, Sizes
 from pypto_op.vocabulary import Level
 
@@ -37,7 +37,7 @@ class Maker:
         self.material = material
         self.cases: list[Case] = []
         self.p0 = material.p0_sizes()
-        self.base = walked.base(material, self.p0)
+        self.base = walks.base(material, self.p0)
         self.dropped: dict[str, str] = {}
         self._seen: set[str] = set()
         self._turn = 0
@@ -45,12 +45,12 @@ class Maker:
     @cached_property
     def ragged(self) -> Sizes:
         """The base shape with each long axis three tiles and a rest, for cases that are about values."""
-        return walked.walked(self, most=MOST_ELEMENTS)
+        return walks.walked(self, most=MOST_ELEMENTS)
 
     @cached_property
     def small_ragged(self) -> Sizes:
         """The same with fewer elements, where a search for inputs runs the golden some hundred times."""
-        return walked.walked(self, most=_MOST_SEARCHED)
+        return walks.walked(self, most=_MOST_SEARCHED)
 
     def fitted(self, wanted: Mapping[str, int], *, up: bool = False) -> Sizes:
         """Return the base shape with some axes as near to what is wanted as SPEC.md allows (`Material.fitted`)."""
@@ -131,7 +131,7 @@ class Maker:
         Where numbers do not stay finite over many tiles, a long axis gets fewer: one and a rest at least, since a case of
         the small base shape would only hide that nothing long is judged. Of the other levels, the base shape on other seeds.
         """
-        shapes = list(walked.fewer_tiles(self)) if level is Level.L4 else []
+        shapes = list(walks.fewer_tiles(self)) if level is Level.L4 else []
         for shape in shapes if level is Level.L4 and self.dynamic else [self.base]:
             for seed in SEEDS:
                 if self.add(level, "spare", shape, seed=seed):
@@ -149,7 +149,7 @@ class Maker:
 
     def _p0_is_larger(self, count: int) -> bool:
         """Whether even the base shape is that large: an operator with big fixed axes has no small shapes."""
-        return walked.product(self.material, self.base) * 4 >= count
+        return walks.product(self.material, self.base) * 4 >= count
 
     def _case(self, level: Level, word: str, sizes: Sizes, dtype: str, seed: int, knobs: Mapping[str, Any]) -> Case:
         name = f"{level}_{word}" + (f"_{dtype}" if len(self.material.spec.supported_dtypes) > 1 else "")

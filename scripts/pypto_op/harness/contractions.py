@@ -11,7 +11,7 @@ import ast
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from pypto_op.harness.golden_scan import called, is_plain, plain_names
+from pypto_op.documents.golden_scan import called, is_plain, plain_names
 
 _SAME_AXES = frozenset({"to", "type", "float", "double", "half", "bfloat16", "contiguous", "clone", "detach"})
 _AVERAGES = frozenset({"softmax", "one_hot", "normalize"})

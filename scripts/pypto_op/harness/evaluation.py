@@ -12,16 +12,17 @@ from pypto_op.documents import suite as suite_document
 from pypto_op.documents.axes import INDICES
 from pypto_op.documents.ranges import Range
 from pypto_op.documents.reading import read_text
+from pypto_op.documents.stamps import is_untouched, stamped_python, stamped_suite
 from pypto_op.harness import suite as suite_cases
 from pypto_op.harness import values
 from pypto_op.harness.case_maker import Maker
-from pypto_op.harness.generated import Fate, Outcome, is_untouched, render, stamped_python, stamped_suite, write
+from pypto_op.harness.generated import Fate, Outcome, render, write
 from pypto_op.harness.indices import index_limits
 from pypto_op.harness.material import FLOATS, Material, gather
 from pypto_op.harness.refusals import refusals
 from pypto_op.harness.rehearsal import Progress, Rehearsed, drawable, rehearse
-from pypto_op.state.hashing import sha256_bytes
-from pypto_op.stress.author import KEY, patterns_source
+from pypto_op.judge.adversarial import runner_text
+from pypto_op.judge.stressing import KEY, patterns_source
 from pypto_op.stress.sites import normalised
 from pypto_op.workspace import OpWorkspace
 
@@ -47,16 +48,6 @@ class Made:
     blind: dict[str, tuple[str, ...]] = field(default_factory=dict)
     findings: list[str] = field(default_factory=list)
     unlimited: list[str] = field(default_factory=list)
-
-
-def runner_text() -> str:
-    """Return the bytes that every operator's eval/adversarial_runner.py must have."""
-    return stamped_python(render("adversarial_runner.py.j2", {}))
-
-
-def runner_sha256() -> str:
-    """Return the sha256 of `runner_text`."""
-    return sha256_bytes(runner_text().encode("utf-8"))
 
 
 def new_harness(ws: OpWorkspace, *, force: bool = False, try_cases: bool = True, progress: Progress | None = None) -> Made:

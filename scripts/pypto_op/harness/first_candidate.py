@@ -19,10 +19,10 @@ from pypto_op.judge.contract import policy_of_case
 from pypto_op.judge.expectation import Expectation, Reference
 from pypto_op.judge.golden_candidate import Refusal, judged, refusal
 from pypto_op.judge.inputs import checks_precision
+from pypto_op.judge.natural import natural_share
 from pypto_op.judge.records import TrialVerdict
 from pypto_op.judge.references import answered
 from pypto_op.policy import Policy
-from pypto_op.twins.natural import natural_share
 from pypto_op.twins.reordering import GOLDEN, HONEST
 from pypto_op.vocabulary import Outcome, Status
 from pypto_op.workspace import OpWorkspace
@@ -79,7 +79,7 @@ class Draw:
     """
 
     def __init__(self, first: FirstCandidate, case: Mapping[str, Any], inputs: Mapping[str, Value], native: RunResult) -> None:
-        self._first, self._case, self._inputs, self._native = first, case, inputs, native
+        self._first, self._inputs, self._native = first, inputs, native
         self._policy = policy_of_case(first.policy, case)
         names = [f"output {number}" for number in range(1, len(native.outputs) + 1)]
         self._expectation = Expectation(names, [], self._policy, precision=True)

@@ -6,8 +6,6 @@ generator's and may be written again; otherwise somebody's work is in it, and on
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -17,13 +15,9 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from pypto_op.documents.reading import read_text
+from pypto_op.documents.stamps import is_untouched
 from pypto_op.documents.writing import write_atomically
 from pypto_op.errors import ContractError
-from pypto_op.state.hashing import sha256_bytes, sha256_json
-
-_STAMP = re.compile(r"^# pypto-op generated: ([0-9a-f]{64})\n", re.M)
-_JSON_KEY = "x_generated"
-_MARKDOWN_STAMP = re.compile(r"^<!-- pypto-op generated: ([0-9a-f]{64}) -->\n", re.M)
 
 
 class Fate(str, Enum):
@@ -62,53 +56,6 @@ def render(template: str, context: Mapping[str, Any]) -> str:
     return environment.get_template(template).render(**context)
 
 
-def stamped_python(text: str) -> str:
-    """Return a Python text with its stamp as the last line."""
-    text = text.rstrip("\n") + "\n"
-    return f"{text}# pypto-op generated: {_digest(text)}\n"
-
-
-def stamped_markdown(text: str) -> str:
-    """Return a Markdown text with its stamp as a last, invisible line."""
-    text = text.rstrip("\n") + "\n"
-    return f"{text}<!-- pypto-op generated: {_digest(text)} -->\n"
-
-
-def stamped_suite(data: Mapping[str, Any]) -> str:
-    """Return the text of a suite, one line per case, with its stamp under `x_generated`."""
-    body = {key: value for key, value in data.items() if key != _JSON_KEY}
-    return suite_text({**body, _JSON_KEY: sha256_json(body)})
-
-
-def suite_text(data: Mapping[str, Any]) -> str:
-    """Return JSON that people can read: one line per case, everything else one line per key."""
-    lines = []
-    for key, value in data.items():
-        if key == "cases":
-            cases = ",\n    ".join(json.dumps(case, ensure_ascii=False) for case in value)
-            lines.append(f'  "cases": [\n    {cases}\n  ]')
-        else:
-            lines.append(f"  {json.dumps(key)}: {json.dumps(value, ensure_ascii=False)}")
-    return "{\n" + ",\n".join(lines) + "\n}\n"
-
-
-def is_untouched(text: str) -> bool:
-    """Whether a text is exactly what some generator wrote."""
-    for pattern in (_STAMP, _MARKDOWN_STAMP):
-        stamps = list(pattern.finditer(text))
-        if stamps:
-            last = stamps[-1]
-            return last.end() == len(text) and last[1] == _digest(text[: last.start()])
-    if not text.lstrip().startswith("{"):
-        return False
-    try:
-        data = json.loads(text)
-        stamp = data.pop(_JSON_KEY, None) if isinstance(data, dict) else None
-        return stamp is not None and stamp == sha256_json(data)
-    except (ValueError, RecursionError, ContractError):  # not JSON, or more than JSON: nothing of ours
-        return False
-
-
 def write(files: Sequence[tuple[Path, str]], *, force: bool = False) -> list[Outcome]:
     """Write generated files, but never over somebody's work.
 
@@ -136,7 +83,3 @@ def _write_one(path: Path, text: str, force: bool) -> Fate:
         return Fate.KEPT
     write_atomically(path, text)
     return Fate.REPLACED
-
-
-def _digest(text: str) -> str:
-    return sha256_bytes(text.encode("utf-8"))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from pypto_op.harness.golden_scan import REDUCTIONS, called
+from pypto_op.documents.golden_scan import called
+from pypto_op.documents.reductions import ALONG_AN_AXIS
 
-_ALONG = REDUCTIONS | {"amax", "amin", "argmax", "argmin", "max", "min", "cummax", "sort", "topk", "flip", "roll"}
 _SAME_AXES = frozenset({"to", "float", "double", "half", "bfloat16", "contiguous", "clone", "detach", "exp", "abs", "square"})
 
 
@@ -22,7 +22,7 @@ def reduced_inputs(function: ast.FunctionDef) -> Iterator[tuple[str, int]]:
         origins = {_input_of(value, inputs) for value in values}
         inputs[name] = origins.pop() if len(origins) == 1 else ""
     for node in ast.walk(function):
-        if isinstance(node, ast.Call) and called(node) in _ALONG:
+        if isinstance(node, ast.Call) and called(node) in ALONG_AN_AXIS:
             base, rest = _operands(node)
             name = _input_of(base, inputs) if base is not None else ""
             place = _place(node, rest)

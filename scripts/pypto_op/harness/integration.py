@@ -9,14 +9,14 @@ from pathlib import Path
 from pypto_op.documents import interfaces as interfaces_document
 from pypto_op.documents import spec as spec_document
 from pypto_op.documents.golden import read_signature
+from pypto_op.documents.kept_functions import function_hashes, require_kept
 from pypto_op.documents.reading import read_text
 from pypto_op.documents.writing import write_atomically
 from pypto_op.errors import ContractError
 from pypto_op.harness.generated import Fate, Outcome, write
 from pypto_op.harness.readme import readme_text
 from pypto_op.harness.renaming import integrated
-from pypto_op.state.hashing import sha256_bytes
-from pypto_op.state.kept_functions import function_hashes, require_kept
+from pypto_op.hashing import sha256_bytes
 from pypto_op.workspace import OpWorkspace
 
 _RECORD = "cleanup.json"

@@ -8,17 +8,17 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from pypto_op.documents import axes, constraints, default_suite, legal_sizes, rows
+from pypto_op.documents import axes, constraints, default_suite, golden_scan, legal_sizes, rows
 from pypto_op.documents import interfaces as interfaces_document
 from pypto_op.documents import spec as spec_document
 from pypto_op.documents.axes import symbols_of
+from pypto_op.documents.golden_scan import Scan
 from pypto_op.documents.interfaces import Interfaces, Port
 from pypto_op.documents.reading import read_text, read_yaml
 from pypto_op.documents.spec import Spec
 from pypto_op.documents.steps import Steps, steps_of, tiles_in
 from pypto_op.errors import ContractError
-from pypto_op.harness import contractions, golden_axes, golden_scan
-from pypto_op.harness.golden_scan import Scan
+from pypto_op.harness import contractions, golden_axes
 from pypto_op.workspace import OpWorkspace
 
 INTEGERS = {"int32": (0, 16), "int64": (0, 16), "int": (0, 16), "int8": (-128, 128), "uint8": (0, 256)}

@@ -13,7 +13,7 @@ from pypto_op.documents import markdown
 from pypto_op.documents.axes import symbols_of
 from pypto_op.documents.reading import read_text
 from pypto_op.harness.material import INTEGERS
-from pypto_op.harness.sizes import product
+from pypto_op.harness.walks import product
 
 if TYPE_CHECKING:
     from pypto_op.harness.case_maker import Maker

@@ -2,7 +2,7 @@
 
 The golden and the inputs file run in the reference process, with limits. A case whose golden overflows gets smaller
 inputs, as long as that helps; one on which it raises, overflows for good or is constant is left out, and is told. A case
-whose tolerance is too tight for honest rounding (`twins.natural`) is judged by what is natural instead, and is told too.
+whose tolerance is too tight for honest rounding (`judge.natural`) is judged by what is natural instead, and is told too.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from pypto_op.harness.first_candidate import Draw, FirstCandidate
 from pypto_op.harness.indices import same
 from pypto_op.harness.values import WORST_SUM, varied_integer
 from pypto_op.judge.inputs import DEFAULT_SEED, checks_precision, tensors_in, with_seed
+from pypto_op.judge.natural import MOST, NATURAL
 from pypto_op.judge.raises import faulty
+from pypto_op.judge.stressing import KEY, stress_case
 from pypto_op.policy import Policy
-from pypto_op.stress.author import KEY, stress_case
-from pypto_op.twins.natural import MOST, NATURAL
 from pypto_op.vocabulary import Level, Outcome
 from pypto_op.workspace import OpWorkspace
 

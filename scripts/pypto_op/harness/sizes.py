@@ -7,21 +7,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
+from pypto_op.harness.case_maker import Maker
 from pypto_op.harness.material import Material, Sizes
+from pypto_op.harness.walks import REST, SMALL, TILES, walks
 from pypto_op.vocabulary import Level
 
-if TYPE_CHECKING:
-    from pypto_op.harness.case_maker import Maker
-
-SMALL = 19
-"""Size of a dynamic axis where nothing is asked of it: no multiple of any tile, above the smallest one."""
-
-TILES = 3
-"""Tiles that a looped axis has at least where a case is about values: a state that is carried on shows in the third."""
-
-REST = 3
 _MANY_TILES = (10, 7, 5, 4)
 _POOLS = (1031, 515, 259, 131, 67, 37)
 """Sizes of what indices point into, the first that memory allows: an index may be cut to 8 bits, or to 7."""
@@ -58,22 +49,10 @@ def long(maker: Maker) -> None:
     for axis in batches:
         maker.add(Level.L4, f"{axis}_many", maker.fitted({axis: 7}))
         if maker.long:
-            _first(maker, f"{axis}_many_ragged", [{**walked, axis: 7} for walked in _walks(maker)])
+            _first(maker, f"{axis}_many_ragged", [{**walked, axis: 7} for walked in walks(maker)])
     if len(maker.dynamic) > 1:
         threes = dict.fromkeys(batches, 3)
-        _first(maker, "all_axes", [{**walked, **threes} for walked in _walks(maker)])
-
-
-def fewer_tiles(maker: Maker) -> Iterator[Sizes]:
-    """Yield sizes with two tiles and a rest of each long axis, then with one, then of the smallest steps; then more batches."""
-    named = {axis: _walked_in(maker.material, axis) for axis in maker.long}
-    batches = [axis for axis in maker.dynamic if axis not in maker.long]
-    for tiles, steps in ((2, named), (1, named), (2, _smallest(maker.material, named)), (1, _smallest(maker.material, named))):
-        if named:
-            yield maker.fitted(_several(tiles, steps), up=True)
-    for count in (5, 3):
-        if batches:
-            yield maker.fitted(dict.fromkeys(batches, count), up=True)
+        _first(maker, "all_axes", [{**walked, **threes} for walked in walks(maker)])
 
 
 def primes(maker: Maker) -> None:
@@ -91,77 +70,11 @@ def primes(maker: Maker) -> None:
                 break
 
 
-def walked(maker: Maker, *, most: int) -> Sizes:
-    """Return sizes with three tiles and a rest of each long axis, in the fewest batches and smallest steps that are needed.
-
-    Args:
-        maker: knows the base shape.
-        most: elements that the largest tensor may have.
-    """
-    single = {axis: 1 for axis in maker.dynamic if axis not in (*maker.long, *maker.material.pools)}
-    for wanted in _walks(maker):
-        for fewer in ({}, single):
-            sizes = maker.fitted({**wanted, **fewer}, up=True)
-            if maker.material.legal(sizes) and maker.small(sizes, most):
-                return sizes
-    return maker.base
-
-
-def base(material: Material, p0: list[Sizes]) -> Sizes:
-    """Return the sizes that other cases start from: the P0 shape that is the smallest once its dynamic axes are small."""
-    return min((_shrunk(material, sizes) for sizes in p0), key=lambda sizes: product(material, sizes))
-
-
-def _shrunk(material: Material, sizes: Sizes) -> Sizes:
-    """Return sizes with dynamic axes made small where that is legal."""
-    base = dict(sizes)
-    for axis in material.spec.dynamic_axes:
-        if axis not in base:
-            continue
-        few = TILES if material.is_list(axis) else SMALL if axis in (*material.long, *material.pools) else 2
-        for size in (few, SMALL, 16, 32, 64, 128):
-            smaller = material.fitted(base, {axis: size})
-            if smaller[axis] < base[axis] and material.legal(smaller):
-                base = smaller
-                break
-    return base
-
-
-def product(material: Material, sizes: Sizes) -> int:
-    """Return the number of elements of the largest tensor."""
-    return max((1, *map(math.prod, material.interfaces.resolve_shapes(sizes).values())))
-
-
 def _first(maker: Maker, word: str, options: Sequence[Sizes]) -> None:
     """Add the first of several sizes that is small enough."""
     for wanted in options:
         if maker.add(Level.L4, word, maker.fitted(wanted, up=True)):
             return
-
-
-def _walks(maker: Maker) -> Iterator[Sizes]:
-    """Yield sizes of the long axes, the most telling first: three steps of each and a rest, then less."""
-    material = maker.material
-    named = {axis: _walked_in(material, axis) for axis in maker.long}
-    fixed = {axis: material.steps.of[axis][-1] for axis in maker.fixed if max(material.steps.of.get(axis, (1,))) > 1}
-    if fixed:
-        yield _several(TILES, {**named, **fixed})
-    least = _smallest(material, named)
-    for tiles, steps in ((TILES, named), (TILES, least), (2, named), (1, named), (1, least)):
-        yield _several(tiles, steps)
-
-
-def _walked_in(material: Material, axis: str) -> int:
-    """Return the step that decides how many tiles an axis has: the longest of its own."""
-    return material.steps_along(axis)[-1]
-
-
-def _smallest(material: Material, named: Sizes) -> Sizes:
-    return {axis: min(material.tiles[0], step) for axis, step in named.items()}
-
-
-def _several(tiles: int, steps: Sizes) -> Sizes:
-    return {axis: tiles * step + REST + n for n, (axis, step) in enumerate(steps.items())}
 
 
 def _edge_sizes(maker: Maker, axis: str) -> Iterator[tuple[str, int]]:

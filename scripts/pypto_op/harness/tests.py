@@ -10,8 +10,9 @@ from pypto_op.documents import spec as spec_document
 from pypto_op.documents.golden import read_signature
 from pypto_op.documents.interfaces import Interfaces
 from pypto_op.documents.reading import read_text
+from pypto_op.documents.stamps import stamped_python
 from pypto_op.errors import ContractError
-from pypto_op.harness.generated import Outcome, render, stamped_python, write
+from pypto_op.harness.generated import Outcome, render, write
 from pypto_op.harness.material import scalar_defaults
 from pypto_op.harness.test_cases import p0_cases, small_cases
 from pypto_op.judge.calling import positions, used_inputs

@@ -12,7 +12,7 @@ from pypto_op.documents.knobs import SCALE, ZONE
 from pypto_op.documents.reading import read_text
 from pypto_op.documents.rows import Rows
 from pypto_op.harness.material import FLOATS, INTEGERS, Material
-from pypto_op.stress.author import RELATIVE_GAP
+from pypto_op.judge.stressing import RELATIVE_GAP
 from pypto_op.vocabulary import Level
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from pypto_op.errors import ContractError
-from pypto_op.state.hashing import sha256_bytes
+from pypto_op.hashing import sha256_bytes
 
 _DECODER = json.JSONDecoder()
 Tables = dict[str, dict[str, Any]]

@@ -17,8 +17,6 @@ from pypto_op.bundle_files import bundle_root
 
 CLAUDE_PLUGIN = ".pypto-op/claude"
 """Where the Claude Code plugin, a marketplace of its own, lies in the target."""
-OPENCODE_PROGRAMS = ".opencode/pypto-op"
-"""Where the programs that OpenCode's plugin starts lie in the target."""
 
 _OPENCODE_TOOLS = {
     "Read": "read",

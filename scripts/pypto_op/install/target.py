@@ -18,9 +18,9 @@ from typing import Any
 from pypto_op import __version__
 from pypto_op.documents import schema
 from pypto_op.errors import ContractError, InfraError
+from pypto_op.hashing import sha256_bytes
 from pypto_op.install.edits import Edit, undone
 from pypto_op.install.render import File, Plan
-from pypto_op.state.hashing import sha256_bytes
 
 MANIFEST = ".pypto-op/install.json"
 UNINSTALLER = ".pypto-op/uninstall.sh"

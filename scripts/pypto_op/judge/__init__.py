@@ -2,7 +2,7 @@
 
 subject.py   which file is judged against which golden, at which boundary
 inputs.py    the trials of a case: its seeds, its inputs
-runner.py    runs cases, in parallel, each mode in its own process
+plan.py      what a run is asked to do; runner.py: runs cases, in parallel, each mode in its own process
 verdict.py   one run -> status, reasons, category (reasons.py: the table)
 barrier.py   keeps goldens and input values out of what others read
 summary.py   many verdicts -> status per mode, fingerprint, first failure

@@ -1,6 +1,6 @@
 """What eval/adversarial_runner.py of every operator is made of, under the names that the seed binds.
 
-The runner file holds no logic (`harness.evaluation.runner_text`), so these are the functions behind
+The runner file holds no logic (`runner_text`), so these are the functions behind
 `_phase_suffix`, `_load_truth_golden`, `_resolve_impl_wrapper`, `run_modes`, `_compare`, `_sanitize` and
 `_FORBIDDEN_REPORT_KEYS`. Neither a candidate nor a golden is imported into the caller's process: what stands for
 them here runs them in processes of their own.
@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pypto_op.documents.stamps import stamped_python
 from pypto_op.errors import ContractError, PyptoOpError
-from pypto_op.state.hashing import sha256_bytes
+from pypto_op.modes import WORDS
 from pypto_op.vocabulary import Mode, Outcome
 from pypto_op.workspace import OpWorkspace, phase_suffix, suffix_phase
 
@@ -162,7 +163,7 @@ def run_modes(impl_module: Any, case: Mapping[str, Any], modes: Sequence[str]) -
         impl_module: what is judged, at the boundary of its phase: an `ImplModule`, or a module that somebody imported.
             Of the latter only the file counts.
         case: a case as in adversarial_suite.json.
-        modes: of "sim" and "npu".
+        modes: words of `Mode`.
 
     Returns:
         mode -> {status, per_tensor, max_abs_diff, max_rel_diff, stdout, stderr, runtime_s}.
@@ -177,7 +178,7 @@ def run_modes(impl_module: Any, case: Mapping[str, Any], modes: Sequence[str]) -
     try:
         asked = tuple(dict.fromkeys(Mode(mode) for mode in modes))
     except ValueError as error:
-        raise ContractError(str(error), remedy="use a subset of sim,npu") from None
+        raise ContractError(str(error), remedy=f"use a subset of {WORDS}") from None
     impl_module = _standing_for(impl_module)
     record = judge_case(impl_module.workspace, case, impl=impl_module.path, up_to_module=impl_module.phase, modes=asked)
     results = {}
@@ -249,19 +250,22 @@ def main(runner: str, argv: Sequence[str]) -> int:
     return 0
 
 
+def runner_text() -> str:
+    """Return the bytes that every operator's eval/adversarial_runner.py must have."""
+    return stamped_python(Path(__file__).with_name("templates").joinpath("adversarial_runner.py.txt").read_text("utf-8"))
+
+
 def check_runner(file: Path) -> None:
     """Hold a runner file to the bytes that `pypto-op harness new` writes.
 
     Raises:
         ContractError: it is missing, or somebody changed it.
     """
-    from pypto_op.harness.evaluation import runner_sha256
-
     try:
-        found = sha256_bytes(file.read_bytes())
+        found = file.read_bytes()
     except OSError as error:
         raise ContractError(f"cannot be read ({error.strerror})", file=file, remedy=_REMEDY) from None
-    if found != runner_sha256():
+    if found != runner_text().encode("utf-8"):
         raise ContractError(
             "is not what pypto-op generates: it was changed, or another version wrote it", file=file, remedy=_REMEDY
         )

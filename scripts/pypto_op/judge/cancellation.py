@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pypto_op.documents import golden_scan
 from pypto_op.documents.reading import read_json
 from pypto_op.errors import ContractError
-from pypto_op.harness import golden_scan
 from pypto_op.judge.calling import positions, used_inputs
 from pypto_op.judge.inputs import checks_precision, stress_of
-from pypto_op.stress.author import KEY, stress_case
+from pypto_op.judge.stressing import KEY, stress_case
 from pypto_op.stress.sites import normalised
 from pypto_op.vocabulary import Level
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from pypto_op.judge.natural import MOST, natural_share
 from pypto_op.judge.references import References
 from pypto_op.judge.staleness import Answered, agree
-from pypto_op.twins.natural import MOST, natural_share
 from pypto_op.vocabulary import Outcome
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from pypto_op.documents.interfaces import Composition, Interfaces
 from pypto_op.errors import ContractError, PyptoOpError
 from pypto_op.judge.calling import positions, used_inputs
 from pypto_op.policy import Policy, get_policy
-from pypto_op.state.deliverables import composition_hashes
+from pypto_op.proof.evidence import composition_hashes
 from pypto_op.vocabulary import Outcome, Status
 from pypto_op.workspace import OpWorkspace, phase_suffix
 
@@ -31,7 +31,7 @@ def compare_goldens(ws: OpWorkspace) -> dict[str, Any]:
 
     Returns:
         status (PASS or FAIL), pairs (how many seeds and shapes were compared), summary (the first that failed, in
-        one sentence without values), hashes (`state.deliverables.composition_hashes`).
+        one sentence without values), hashes (`proof.evidence.composition_hashes`).
 
     Raises:
         ContractError: a document or a golden is missing or broken, or there is nothing to compare on.

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pypto_op.documents import default_suite, knobs, ranges, rows
 from pypto_op.documents import interfaces as interfaces_document
-from pypto_op.documents import knobs, ranges, rows
 from pypto_op.documents import spec as spec_document
 from pypto_op.documents import suite as suite_document
 from pypto_op.documents.interfaces import Interfaces
@@ -245,7 +245,7 @@ def load_contract(
             names = [port.name for port in interfaces.primary_inputs]
             knobs.check_known(cases.cases, names, workspace.test_inputs, read_text(workspace.test_inputs))
     else:
-        cases, source = suite_document.derive(spec, interfaces), "derived"
+        cases, source = default_suite.derive(spec, interfaces), "derived"
     if not cases.cases:
         raise ContractError("the suite has no cases", file=workspace.suite, remedy="add cases of levels L1 to L5")
     own = spec.policy()

@@ -13,12 +13,12 @@ from rich.markup import escape
 from rich.table import Table
 
 from pypto_op.documents.verdict import from_report, sentence
+from pypto_op.hashing import sha256_file
 from pypto_op.judge.extent import counted, covers, left_out, times_allowed
 from pypto_op.judge.next_step import after_failure
 from pypto_op.judge.records import CaseRecord
-from pypto_op.state.hashing import sha256_file
-from pypto_op.state.workflow import workflow
 from pypto_op.vocabulary import Status
+from pypto_op.workflow import workflow
 
 _STYLE = {
     Status.PASS: "green",

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from pypto_op.backends.base import RunResult
 from pypto_op.compare import Comparison, compare_leaves
 from pypto_op.comparison.noise import zero_is_as_right
+from pypto_op.judge.natural import MOST, WORST
 from pypto_op.judge.reasons import place_in
 from pypto_op.policy import Policy
-from pypto_op.twins.natural import MOST, WORST
 from pypto_op.twins.orders import ORDERS
 from pypto_op.twins.reordering import GOLDEN, TWINS
 from pypto_op.twins.ties import nearest, shifted
@@ -75,7 +75,7 @@ class Reference:
         exact: the golden on float64 inputs, where a policy wants a truth apart from honest rounding.
         twins: the golden as each honest twin (`pypto_op.twins`), by name, where a policy wants them.
         condition: how badly the golden's sums cancel on these inputs, where the case wants them to.
-        natural_share: how much of the tolerance behind a named policy honest rounding takes (`twins.natural`).
+        natural_share: how much of the tolerance behind a named policy honest rounding takes (`judge.natural`).
         ways: gives the golden in float64, then the answers that are as right where values lie near ties (`ways_of`); asked
             only when an output is not close, () where the golden does not run so.
         reordered: gives an honest twin by name, where somebody asks how far honest code drifts (`near_miss`).

@@ -22,8 +22,8 @@ from pypto_op.documents.steps import Steps, steps_of
 from pypto_op.errors import ContractError
 from pypto_op.judge.contract import Contract
 from pypto_op.judge.inputs import FRESH, checks_precision
+from pypto_op.judge.natural import NATURAL
 from pypto_op.judge.variety import NO_KNOB
-from pypto_op.twins.natural import NATURAL
 from pypto_op.vocabulary import Level
 
 MOST_ELEMENTS = 1 << 22

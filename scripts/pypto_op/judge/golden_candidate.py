@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from pypto_op.backends.base import RunResult
 from pypto_op.judge.barrier import Barrier
 from pypto_op.judge.expectation import Expectation, Reference
+from pypto_op.judge.natural import NATURAL
 from pypto_op.judge.records import TrialVerdict
 from pypto_op.judge.verdict import judge_run
-from pypto_op.twins.natural import NATURAL
 from pypto_op.twins.reordering import GOLDEN, HONEST, OTHER_TIES
 from pypto_op.vocabulary import Outcome, Status
 

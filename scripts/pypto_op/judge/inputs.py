@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pypto_op.stress import author as stress_author
+from pypto_op.judge import stressing
 from pypto_op.stress.sites import normalised
 
 if TYPE_CHECKING:
@@ -60,11 +60,11 @@ class Stress:
 
 def stress_of(case: Mapping[str, Any]) -> Stress | None:
     """Return what a case wants to cancel, None when nothing."""
-    stress = case.get(stress_author.KEY)
+    stress = case.get(stressing.KEY)
     if not stress:
         return None
-    gap = float(stress.get("relative_gap", stress_author.RELATIVE_GAP))
-    quantile = float(stress.get("quantile", stress_author.QUANTILE))
+    gap = float(stress.get("relative_gap", stressing.RELATIVE_GAP))
+    quantile = float(stress.get("quantile", stressing.QUANTILE))
     return Stress(normalised(str(stress.get("expression", ""))), quantile, 1.0 / gap)
 
 

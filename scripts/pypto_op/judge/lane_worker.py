@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import torch
 
     from pypto_op.backends.base import Value
-    from pypto_op.judge.runner import Plan
+    from pypto_op.judge.plan import Plan
 
 MAX_PROCESS_LOSSES = 3
 """After so many lost processes in a row a mode is given up: 50 hanging cases must not cost 50 time-outs."""

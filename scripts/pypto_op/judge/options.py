@@ -7,17 +7,18 @@ from typing import Any
 
 import click
 
+from pypto_op.modes import WORDS
 from pypto_op.vocabulary import Level, Mode
 
 
 def parse_modes(context: click.Context, parameter: click.Parameter, text: str) -> tuple[Mode, ...]:
-    """Read `sim,npu`; refuse an unknown or an empty list."""
+    """Read words such as `sim,npu`; refuse an unknown or an empty list."""
     try:
         modes = tuple(dict.fromkeys(Mode(word.strip().lower()) for word in text.split(",") if word.strip()))
     except ValueError as error:
-        raise click.BadParameter(f"{error}; use a subset of sim,npu") from None
+        raise click.BadParameter(f"{error}; use a subset of {WORDS}") from None
     if not modes:
-        raise click.BadParameter("no mode named; use a subset of sim,npu")
+        raise click.BadParameter(f"no mode named; use a subset of {WORDS}")
     return modes
 
 
@@ -34,7 +35,7 @@ def parse_levels(context: click.Context, parameter: click.Parameter, text: str |
     return levels
 
 
-modes_option = click.option("--modes", default="sim,npu", callback=parse_modes, show_default=True, help="Where to run.")
+modes_option = click.option("--modes", default=WORDS, callback=parse_modes, show_default=True, help="Where to run.")
 
 
 def levels_option(*, help: str, default: str | None = None) -> Callable[[Any], Any]:  # noqa: A002 - click's word

@@ -19,7 +19,7 @@ from pypto_op.vocabulary import Level, Mode, Outcome, Status
 
 if TYPE_CHECKING:
     from pypto_op.backends.base import Value
-    from pypto_op.judge.runner import Plan
+    from pypto_op.judge.plan import Plan
 
 KEY = "raises"
 

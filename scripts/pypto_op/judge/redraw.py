@@ -1,7 +1,7 @@
 """Another draw of the fresh seed where sums happen to cancel: what honest rounding alone comes near to tells nothing.
 
 `harness new` tries a case on seeds of its own; the judge's second seed is one that nobody tried. Where a kernel misses the
-tolerance on it, and honest orders of the golden take more than a quarter of that tolerance there (`twins.natural.MOST`), the
+tolerance on it, and honest orders of the golden take more than a quarter of that tolerance there (`judge.natural.MOST`), the
 draw is left, at most `MOST_DRAWS` times. The next seeds follow from the first, and a wrong kernel fails on them too.
 """
 
@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from pypto_op.backends.base import RunResult
+from pypto_op.judge.natural import MOST, natural_share
 from pypto_op.judge.reasons import Reason
 from pypto_op.judge.records import TrialVerdict
 from pypto_op.policy import Policy
-from pypto_op.twins.natural import MOST, natural_share
 from pypto_op.vocabulary import Outcome
 
 if TYPE_CHECKING:

@@ -17,13 +17,13 @@ from pypto_op.judge import inspection
 from pypto_op.judge.calling import positions
 from pypto_op.judge.expectation import Expectation, Reference, ways_of
 from pypto_op.judge.inputs import checks_precision, stress_of
-from pypto_op.twins.natural import MOST, WORST, share_taken
+from pypto_op.judge.natural import MOST, WORST, share_taken
 from pypto_op.twins.reordering import GOLDEN
 from pypto_op.vocabulary import Outcome
 
 if TYPE_CHECKING:
     from pypto_op.backends.base import Value
-    from pypto_op.judge.runner import Plan
+    from pypto_op.judge.plan import Plan
 
 _LOSSES = frozenset({Outcome.TIMED_OUT, Outcome.CRASHED, Outcome.OUT_OF_MEMORY})
 _NEARLY = 0.95

@@ -23,7 +23,7 @@ from pypto_op.vocabulary import Mode, Status
 
 if TYPE_CHECKING:
     from pypto_op.backends.base import Value
-    from pypto_op.judge.runner import Plan
+    from pypto_op.judge.plan import Plan
 
 MOST_ROUND = 16
 """Calls at most that wait for kept results to be handed out again."""

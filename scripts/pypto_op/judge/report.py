@@ -17,7 +17,7 @@ from pypto_op.judge.inputs import FRESH, stress_of
 from pypto_op.judge.inspection import onset
 from pypto_op.judge.records import CaseRecord, ModeRecord, TrialVerdict
 from pypto_op.judge.subject import Subject
-from pypto_op.state import evidence
+from pypto_op.proof import evidence
 from pypto_op.vocabulary import ExitCode, Level, Loader, Status
 
 SCHEMA = "evaluation_report"

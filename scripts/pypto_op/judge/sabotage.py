@@ -20,7 +20,7 @@ from pypto_op.judge.records import CaseRecord
 from pypto_op.judge.staleness import plain
 from pypto_op.judge.subject import Subject
 from pypto_op.judge.verdict import failed_for
-from pypto_op.state.closure import Loaded
+from pypto_op.proof.closure import Loaded
 from pypto_op.vocabulary import Mode, Outcome, Status
 
 if TYPE_CHECKING:

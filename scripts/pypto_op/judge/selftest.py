@@ -27,11 +27,11 @@ from pypto_op.judge.compose import compose
 from pypto_op.judge.contract import Contract, load_contract
 from pypto_op.judge.expectation import Reference, expectation_of
 from pypto_op.judge.inputs import checks_precision, digest, fresh_seed
+from pypto_op.judge.natural import MOST, NATURAL, natural_share
 from pypto_op.judge.reasons import place_in
 from pypto_op.judge.references import answered
 from pypto_op.judge.variety import Variety
-from pypto_op.state.deliverables import harness_hashes
-from pypto_op.twins.natural import MOST, NATURAL, natural_share
+from pypto_op.proof.evidence import harness_hashes
 from pypto_op.twins.reordering import HONEST
 from pypto_op.vocabulary import ExitCode, Outcome, Status
 from pypto_op.workspace import OpWorkspace

@@ -9,6 +9,7 @@ from pypto_op.judge.inspection import onset
 from pypto_op.judge.reasons import LOAD_FAILURES, Reason
 from pypto_op.judge.records import CaseRecord, TrialVerdict
 from pypto_op.judge.subject import Subject
+from pypto_op.modes import REGISTRY
 from pypto_op.vocabulary import FailureCategory, Fingerprint, Mode, Status
 
 _BAD = (Status.FAIL, Status.ERROR)
@@ -30,20 +31,21 @@ def mode_status(records: Sequence[CaseRecord], mode: Mode) -> Status:
 def fingerprint(record: CaseRecord) -> Fingerprint | None:
     """Return the pattern of a failing case across modes.
 
-    None when fewer than two modes gave a verdict: what the other mode would have said is not known. A file that
-    cannot be loaded fails everywhere, so that one is always `all_fail`.
+    None when fewer than two modes gave a verdict: what the other mode would have said is not known. None too where the
+    modes on the host, or those on a device, disagree among themselves. A file that cannot be loaded fails everywhere, so
+    that one is always `all_fail`.
     """
     if any(_loads_nowhere(r.deciding) for r in record.modes.values()):
         return Fingerprint.ALL_FAIL
-    judged = {mode: r.status for mode, r in record.modes.items() if r.status is not Status.SKIPPED}
+    judged = {mode: r.status in _BAD for mode, r in record.modes.items() if r.status is not Status.SKIPPED}
     if len(judged) < 2:
         return None
-    sim, npu = judged[Mode.SIM], judged[Mode.NPU]
-    if sim in _BAD and npu in _BAD:
+    if all(judged.values()):
         return Fingerprint.ALL_FAIL
-    if sim in _BAD:
+    host, device = ({bad for mode, bad in judged.items() if REGISTRY[mode].on_device is where} for where in (False, True))
+    if host == {True} and device == {False}:
         return Fingerprint.IR_DIVERGENCE
-    return Fingerprint.KERNEL_OK_NPU_ONLY if npu in _BAD else None
+    return Fingerprint.KERNEL_OK_NPU_ONLY if host == {False} and device == {True} else None
 
 
 def _loads_nowhere(trial: TrialVerdict | None) -> bool:

@@ -15,6 +15,7 @@ from pypto_op.documents import schema
 from pypto_op.documents import suite as suite_document
 from pypto_op.documents.knobs import is_drawn_id
 from pypto_op.errors import ContractError, InfraError, PyptoOpError
+from pypto_op.hashing import sha256_file
 from pypto_op.judge import extent, fresh, summary, variety
 from pypto_op.judge import report as reports
 from pypto_op.judge.calling import used_inputs
@@ -22,20 +23,19 @@ from pypto_op.judge.contract import Contract, load_contract
 from pypto_op.judge.error_maps import ErrorMaps
 from pypto_op.judge.inputs import FRESH, checks_precision, fresh_seed
 from pypto_op.judge.inspection import probe_of
+from pypto_op.judge.plan import Plan
 from pypto_op.judge.raises import KEY as RAISES
 from pypto_op.judge.raises import judge_raises
 from pypto_op.judge.reasons import sentence_of
 from pypto_op.judge.records import CaseRecord
-from pypto_op.judge.runner import Plan, run_cases, worker_count
+from pypto_op.judge.runner import run_cases, worker_count
 from pypto_op.judge.subject import Subject, resolve
+from pypto_op.modes import WORDS
 from pypto_op.policy import Policy
-from pypto_op.state import evidence
-from pypto_op.state.closure import Loaded, stale_closure
-from pypto_op.state.hashing import sha256_file
+from pypto_op.proof import evidence
+from pypto_op.proof.closure import Loaded, stale_closure
 from pypto_op.vocabulary import ExitCode, Mode, Status
 from pypto_op.workspace import OpWorkspace, check_runnable
-
-ALL_MODES = (Mode.SIM, Mode.NPU)
 
 Progress = Callable[[CaseRecord, int], None]
 
@@ -63,7 +63,7 @@ class Request:
 def verify_operator(
     ws: OpWorkspace,
     *,
-    modes: Sequence[Mode] = ALL_MODES,
+    modes: Sequence[Mode] = tuple(Mode),
     impl: Path | str | None = None,
     up_to_module: int | str | None = None,
     levels: Sequence[str] | None = None,
@@ -105,7 +105,7 @@ def verify_operator(
         InfraError: the report cannot be written or sealed.
     """
     if not modes:
-        raise ContractError("no mode was asked for", remedy="use --modes sim,npu")
+        raise ContractError("no mode was asked for", remedy=f"use --modes {WORDS}")
     request = Request(
         tuple(modes), impl, up_to_module, levels, case, policy, jobs, limits or Limits(), seed, report, error_maps, suite, inspect
     )
@@ -127,7 +127,7 @@ def judge_case(
         InfraError: no mode is available, or the reference process cannot run.
     """
     if not modes:
-        raise ContractError("no mode was asked for", remedy="use sim, npu")
+        raise ContractError("no mode was asked for", remedy=f"use a subset of {WORDS}")
     document = {"schema_version": 1, "op": ws.name, "total_modules": 1, "cases": [dict(case)]}
     schema.check(document, "adversarial_suite")
     only = suite_document.build(document, "the given case").cases[0]

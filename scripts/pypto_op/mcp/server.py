@@ -15,6 +15,7 @@ from pydantic import Field
 
 from pypto_op import __version__
 from pypto_op.errors import InfraError, PyptoOpError
+from pypto_op.modes import WORDS
 
 OpDir = Annotated[str, Field(description="The operator's directory, custom/<op>.")]
 Phase = Annotated[str | None, Field(description="M1, M2, ...")]
@@ -53,7 +54,7 @@ def state_transition(
 @server.tool()
 def verify(
     op_dir: OpDir,
-    modes: Annotated[str, Field(description="A subset of sim,npu.")] = "sim,npu",
+    modes: Annotated[str, Field(description=f"A subset of {WORDS}.")] = WORDS,
     up_to_module: Annotated[int | None, Field(description="k, for the cumulative phase M_k.")] = None,
     levels: Annotated[str | None, Field(description="Suite levels, such as L1,L2; default: all.")] = None,
     case: Annotated[str | None, Field(description="Only this case.")] = None,

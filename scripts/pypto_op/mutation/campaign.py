@@ -21,8 +21,8 @@ from pypto_op.judge import fresh
 from pypto_op.judge.barrier import Barrier
 from pypto_op.judge.contract import Contract, load_contract
 from pypto_op.judge.inputs import checks_precision
+from pypto_op.judge.plan import Plan
 from pypto_op.judge.references import ReferenceLoss, References
-from pypto_op.judge.runner import Plan
 from pypto_op.judge.subject import Subject, resolve
 from pypto_op.mutation import sabotage
 from pypto_op.mutation.cases import earlier, keep, table
@@ -33,7 +33,7 @@ from pypto_op.mutation.operators.registry import select
 from pypto_op.mutation.program import Program
 from pypto_op.mutation.score import CONFIDENCE, lower_bound
 from pypto_op.mutation.trials import Order, make_trials
-from pypto_op.state import evidence
+from pypto_op.proof import evidence
 from pypto_op.vocabulary import Outcome, Status
 from pypto_op.workspace import OpWorkspace
 

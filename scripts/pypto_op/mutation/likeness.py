@@ -21,8 +21,8 @@ from pypto_op.errors import ContractError
 from pypto_op.judge.barrier import Barrier
 from pypto_op.judge.expectation import Expectation
 from pypto_op.judge.inputs import digest, with_seed
+from pypto_op.judge.plan import Plan
 from pypto_op.judge.references import References
-from pypto_op.judge.runner import Plan
 from pypto_op.mutation.bits import same
 from pypto_op.mutation.trials import Trial, expectation_of
 from pypto_op.vocabulary import Outcome, Status

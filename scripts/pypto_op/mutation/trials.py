@@ -16,9 +16,9 @@ from pypto_op.errors import ContractError
 from pypto_op.judge.barrier import Barrier
 from pypto_op.judge.expectation import Expectation, Reference
 from pypto_op.judge.inputs import FRESH, checks_precision, digest, seeds_of, with_seed
+from pypto_op.judge.plan import Plan
 from pypto_op.judge.records import TrialVerdict
 from pypto_op.judge.references import References
-from pypto_op.judge.runner import Plan
 from pypto_op.judge.verdict import judge_run
 
 if TYPE_CHECKING:

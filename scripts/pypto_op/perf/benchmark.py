@@ -20,28 +20,16 @@ from pypto_op.errors import ContractError, InfraError
 from pypto_op.judge import report as reports
 from pypto_op.judge.contract import Contract, load_contract
 from pypto_op.judge.inputs import checks_precision, fresh_seed
+from pypto_op.judge.plan import Plan
 from pypto_op.judge.records import CaseRecord
-from pypto_op.judge.runner import Plan, run_cases
+from pypto_op.judge.runner import run_cases
 from pypto_op.judge.subject import Subject, resolve
-from pypto_op.state import evidence
+from pypto_op.modes import REGISTRY
+from pypto_op.proof import evidence
 from pypto_op.vocabulary import Mode, Status
 from pypto_op.workspace import OpWorkspace
 
 SCHEMA = "perf_result"
-
-_METHODS = {
-    Mode.SIM: ("cost_model", "us of the cost model (1.8 GHz)", "end_to_end_us"),
-    Mode.NPU: ("device_profile", "us on the device", "device_time_us"),
-}
-"""How each mode is timed: method, unit, and the figure of the back end that is the time."""
-
-_WARMUP = {Mode.SIM: 0, Mode.NPU: 3}
-
-_OF_TIMES: Mapping[Mode, tuple[str, ...]] = {
-    Mode.SIM: ("the cost model's figures rank variants; they are no measurement",),
-    Mode.NPU: (),
-}
-"""What a time of each mode cannot say."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +43,7 @@ class Request:
         limits: what the candidate may use.
     """
 
-    modes: Sequence[Mode] = (Mode.SIM, Mode.NPU)
+    modes: Sequence[Mode] = tuple(Mode)
     levels: Sequence[str] = ("L2", "L4")
     repeats: int = 1
     limits: Limits = field(default_factory=Limits)
@@ -101,7 +89,7 @@ def benchmark_operator(ws: OpWorkspace, *, progress: Callable[[CaseRecord], None
         "wrapper": subject.wrapper,
         "modes": {str(mode): _mode_entry(mode, a) for mode, a in available.items()},
         "repeats": request.repeats,
-        "warmup": max(_WARMUP[mode] for mode in usable),
+        "warmup": max(REGISTRY[mode].timing.warmup for mode in usable),
         "total_cases": len(rows),
         "passed_cases": sum(row["status"] == "ok" for row in rows),
         "failed_cases": sum(row["status"] != "ok" for row in rows),
@@ -109,7 +97,7 @@ def benchmark_operator(ws: OpWorkspace, *, progress: Callable[[CaseRecord], None
         "hashes": verdict["hashes"],
         "verdict_seal": verdict["seal"],
         "versions": {k: v for a in available.values() for k, v in a.versions.items()},
-        "caveats": [c for mode in usable for c in (*_OF_TIMES[mode], *available[mode].caveats)],
+        "caveats": [c for mode in usable for c in (*REGISTRY[mode].timing.caveats, *available[mode].caveats)],
         "host": {"cpu_count": os.cpu_count() or 1, "load_before": load_before, "load_after": _load()},
         "seconds": round(time.monotonic() - started, 3),
         "created": datetime.now(timezone.utc).isoformat(timespec="seconds"),
@@ -217,7 +205,7 @@ def _time(
 
 
 def _row(case: Mapping[str, Any], mode: Mode, costs: Sequence[Mapping[str, float | int]], fault: str) -> dict[str, Any]:
-    figure = _METHODS[mode][2]
+    figure = REGISTRY[mode].timing.figure
     times = [float(cost[figure]) for cost in costs if figure in cost]
     if not times and not fault:
         fault = "the back end gave no time"
@@ -242,9 +230,9 @@ def _row(case: Mapping[str, Any], mode: Mode, costs: Sequence[Mapping[str, float
 
 
 def _mode_entry(mode: Mode, available: Availability) -> dict[str, str]:
-    method, unit, _ = _METHODS[mode]
+    timing = REGISTRY[mode].timing
     status = "timed" if available.ok else str(Status.SKIPPED)
-    return {"status": status, "method": method, "unit": unit, "reason": available.reason[:600]}
+    return {"status": status, "method": timing.method, "unit": timing.unit, "reason": available.reason[:600]}
 
 
 def _load() -> float | None:

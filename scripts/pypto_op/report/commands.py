@@ -50,9 +50,9 @@ def _write_page(ws: OpWorkspace, out: Path | None) -> Path:
     """Write the page of one operator and return where it lies."""
     from pypto_op.documents.targets import check_target, is_page
     from pypto_op.documents.writing import write_atomically
+    from pypto_op.proof import evidence
     from pypto_op.report.page import Story, render
     from pypto_op.report.sources import error_maps, history
-    from pypto_op.state import evidence
 
     own = ws.eval_dir / _DEFAULT_NAME
     page = check_target(out or own, "page", is_page, own=own)

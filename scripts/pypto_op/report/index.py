@@ -10,10 +10,12 @@ from typing import Any
 
 from pypto_op import __version__
 from pypto_op.errors import PyptoOpError
+from pypto_op.modes import devices_first
+from pypto_op.proof import evidence
 from pypto_op.report import words
 from pypto_op.report.page import fill
-from pypto_op.state import evidence, store
-from pypto_op.vocabulary import Stage, Status
+from pypto_op.state import store
+from pypto_op.vocabulary import Mode, Stage, Status
 from pypto_op.workspace import OpWorkspace, operators_in
 
 _NO_VERDICT = "none yet"
@@ -135,12 +137,12 @@ def _speed(ws: OpWorkspace, perf: Mapping[str, Any] | None, remarks: list[str]) 
         return ""
     try:
         timed = {mode: entry for mode, entry in perf["modes"].items() if entry["status"] == "timed"}
-        mode = "npu" if "npu" in timed else next(iter(timed))
+        mode = devices_first(Mode(word) for word in timed)[0]
         times = [float(r["median"]) for r in perf["per_shape_results"] if r["mode"] == mode and r["median"]]
         unit, now = str(timed[mode]["unit"]), evidence.file_hashes(ws)["impl"]
         old = "" if perf["hashes"]["impl"] == now else "; of an older kernel"
         span = words.number(min(times)) if len(times) == 1 else f"{words.number(min(times))} to {words.number(max(times))}"
-    except (KeyError, TypeError, ValueError, AttributeError, StopIteration):
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError):
         remarks.append(f"{ws.perf_report.name} holds no times")
         return ""
     return f"{span} {unit}{old}"

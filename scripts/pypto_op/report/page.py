@@ -14,6 +14,7 @@ import jinja2
 from pypto_op import __version__
 from pypto_op.documents.targets import HTML_MARK
 from pypto_op.judge.extent import left_out
+from pypto_op.modes import COST_MODEL, REGISTRY
 from pypto_op.report import maps, words
 from pypto_op.report.maps import HeatMap
 from pypto_op.report.timeline import Event
@@ -188,7 +189,8 @@ def _binding(report: Mapping[str, Any]) -> str:
 def _costs(perf: Mapping[str, Any] | None) -> list[dict[str, Any]]:
     """Return the bars of the cost model: label, time in microseconds, its share of the longest, busy cores in percent."""
     rows = (perf or {}).get("per_shape_results", [])
-    shapes = [row for row in rows if row["mode"] == "sim" and row["median"]]
+    modelled = {str(mode) for mode, place in REGISTRY.items() if place.timing.method == COST_MODEL}
+    shapes = [row for row in rows if row["mode"] in modelled and row["median"]]
     longest = max((float(row["median"]) for row in shapes), default=0.0)
     return [
         {

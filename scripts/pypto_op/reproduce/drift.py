@@ -9,7 +9,8 @@ from typing import Any
 from pypto_op.errors import ContractError, InfraError, PyptoOpError
 from pypto_op.judge.subject import Subject
 from pypto_op.judge.verify import verify_operator
-from pypto_op.state import evidence
+from pypto_op.modes import devices_first
+from pypto_op.proof import evidence
 from pypto_op.vocabulary import FailureCategory, Mode, Status
 from pypto_op.workspace import OpWorkspace
 
@@ -66,7 +67,7 @@ def kernel_drift(
     fresh = check is None
     report: Mapping[str, Any] = {}
     if check is None:
-        modes = (mode,) if mode is not None else (Mode.SIM, Mode.NPU)
+        modes = (mode,) if mode is not None else tuple(Mode)
         report = verify_operator(
             ws,
             modes=modes,
@@ -116,7 +117,7 @@ def _not_run(report: Mapping[str, Any], case_id: str) -> PyptoOpError:
 
 def _failure(check: Mapping[str, Any], ws: OpWorkspace, wanted: Mode | None, fresh: bool) -> KernelDrift:
     name, modes = check["id"], check["modes"]
-    order = [wanted] if wanted is not None else [Mode.NPU, Mode.SIM]
+    order = [wanted] if wanted is not None else devices_first()
     failed = [m for m in order if m in modes and modes[m]["status"] in (Status.FAIL, Status.ERROR)]
     if not failed:
         states = ", ".join(f"{m}: {result['status']}" for m, result in modes.items())

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from pypto_op.errors import ContractError
+from pypto_op.hashing import sha256_json
+from pypto_op.proof.key import key_id
 from pypto_op.state import gates, journal, store
-from pypto_op.state.hashing import sha256_json
-from pypto_op.state.key import key_id
 from pypto_op.state.model import State
 from pypto_op.workspace import OpWorkspace
 

@@ -15,7 +15,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from pypto_op.state.key import KEY_ENV
+from pypto_op.proof.key import KEY_ENV
 
 HARNESS_VARIABLES = (
     "CLAUDECODE", "CLAUDE_CODE_SESSION_ID", "AI_AGENT", "OPENCODE", "CODEX_SANDBOX", "GEMINI_CLI", "CURSOR_AGENT",

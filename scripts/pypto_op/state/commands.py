@@ -12,11 +12,12 @@ from typing import Any, NoReturn
 
 import click
 
-from pypto_op.errors import PyptoOpError
-from pypto_op.state.facts import Refused
+from pypto_op.errors import PyptoOpError, Refused
+from pypto_op.modes import WORDS
 from pypto_op.state.machine import action_row
 from pypto_op.state.roles import OWNER, TOKEN_ENV
-from pypto_op.state.workflow import workflow
+from pypto_op.vocabulary import Mode
+from pypto_op.workflow import workflow
 
 _OPTIONS: Mapping[str, str] = {
     "stage": "Stage 1 to 7.",
@@ -33,7 +34,7 @@ _OPTIONS: Mapping[str, str] = {
     "name": "An artefact's name.",
     "hash": "The sha256 you expect; the tool computes it anyway.",
     "role": "The role to dispatch.",
-    "modes": "Modes that must pass: sim, npu or both; default sim.",
+    "modes": f"Modes that must pass, of {WORDS}; default {Mode.SIM}.",
 }
 """What each argument of an action is, for its help; which action takes which, workflow.json says."""
 

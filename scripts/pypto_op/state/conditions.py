@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from pypto_op.state.facts import Arguments, Refused
+from pypto_op.errors import Refused
+from pypto_op.state.facts import Arguments
 from pypto_op.state.model import (
     State,
     all_verified,
@@ -21,8 +22,8 @@ from pypto_op.state.model import (
     stage_status,
 )
 from pypto_op.state.model import stage_in_progress as in_progress
-from pypto_op.state.workflow import workflow
 from pypto_op.vocabulary import FailureCategory, PhaseStatus, Role, StageStatus
+from pypto_op.workflow import workflow
 
 Condition = Callable[[Any, Arguments, str], None]
 CONDITIONS: dict[str, Condition] = {}

@@ -12,13 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pypto_op
-from pypto_op.errors import ContractError, InfraError
-from pypto_op.state.facts import Refused
-from pypto_op.state.hashing import parse_object, sha256_file
+from pypto_op.errors import ContractError, InfraError, Refused
+from pypto_op.hashing import parse_object, sha256_file
 from pypto_op.state.model import Plan, State, is_staged, module_count
 from pypto_op.state.verdicts import Demand, Question, is_looser
-from pypto_op.state.workflow import workflow
 from pypto_op.vocabulary import Decomposition, ExitCode, Mode
+from pypto_op.workflow import workflow
 from pypto_op.workspace import OpWorkspace
 
 _OPTIONAL_ON_SINGLE = ("suite",)
@@ -263,27 +262,3 @@ def _in_own_process(ws: OpWorkspace, words: list[str], *, remedy: str) -> dict[s
     if done.returncode == ExitCode.CONTRACT:
         raise ContractError(last.removeprefix("pypto-op: ").removeprefix("Error: "), remedy="mend it and repeat")
     raise InfraError(f"the judge ended with {done.returncode} and no answer ({last})", file=ws.root, remedy=remedy)
-
-
-def composition_hashes(ws: OpWorkspace, n: int) -> dict[str, str]:
-    """Return the hashes of the files that the composition of `n` modules depends on."""
-    files = {
-        "golden": ws.golden,
-        "module_golden": ws.module_golden(n),
-        "interfaces": ws.interfaces,
-        "inputs": ws.test_inputs,
-    }
-    return {name: sha256_file(path) for name, path in files.items()}
-
-
-def harness_hashes(ws: OpWorkspace) -> dict[str, str]:
-    """Return the hashes of the files that the self-test of a harness depends on."""
-    files = {
-        "spec": ws.spec,
-        "golden": ws.golden,
-        "interfaces": ws.interfaces,
-        "inputs": ws.test_inputs,
-        "suite": ws.suite,
-        "runner": ws.runner,
-    }
-    return {name: sha256_file(path) for name, path in files.items()}

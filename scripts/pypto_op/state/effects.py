@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from pypto_op.errors import Refused
 from pypto_op.state.conditions import attempt_phase
-from pypto_op.state.facts import Arguments, Facts, Refused, Verdict
+from pypto_op.state.facts import Arguments, Facts, Verdict
 from pypto_op.state.model import (
     Phase,
     State,
@@ -17,8 +18,8 @@ from pypto_op.state.model import (
     phase_number,
     phases,
 )
-from pypto_op.state.workflow import workflow
 from pypto_op.vocabulary import FailureCategory, PhaseStatus, StageStatus, Status
+from pypto_op.workflow import workflow
 
 Effect = Callable[[Any, Arguments, Facts], State]
 EFFECTS: dict[str, Effect] = {}

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from typing import Any, TypedDict
 
-from pypto_op.errors import ContractError
 from pypto_op.state.model import Frozen, Plan
-
-
-class Refused(ContractError):
-    """The machine or a gate says no: the state stays as it was, byte for byte (exit 2)."""
 
 
 class Arguments(TypedDict, total=False):

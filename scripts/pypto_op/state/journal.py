@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from pypto_op.errors import ContractError, InfraError
+from pypto_op.hashing import canonical_json, open_regular, parse_object, sha256_bytes
+from pypto_op.proof.key import key_id, load_key, mac
 from pypto_op.state.facts import Arguments, Facts
-from pypto_op.state.hashing import canonical_json, open_regular, parse_object, sha256_bytes
-from pypto_op.state.key import key_id, load_key, mac
 
 NO_LINE = "0" * 64
 MAX_BYTES = 256 * 1024 * 1024

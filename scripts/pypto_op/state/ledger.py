@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pypto_op.errors import PyptoOpError
+from pypto_op.modes import devices_first
 from pypto_op.state.facts import Arguments, Facts
 from pypto_op.state.model import State, impl_key, is_staged, module_count, phase_names, phase_number, phases
 from pypto_op.vocabulary import Mode, PhaseStatus, Status
@@ -129,7 +130,7 @@ def _status(ws: OpWorkspace, state: State, verified: Sequence[str]) -> dict[str,
     }
     if "6" in state["evidence"]:
         modes = state["plan"]["modes"] if state["plan"] else []
-        values["correctness"] = "npu_ok" if Mode.NPU in modes else "sim_ok"
+        values["correctness"] = f"{devices_first(map(Mode, modes or [Mode.SIM]))[0]}_ok"
     return values
 
 

@@ -11,13 +11,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from pypto_op.errors import Refused
 from pypto_op.state.conditions import CONDITIONS
 from pypto_op.state.effects import EFFECTS
-from pypto_op.state.facts import Arguments, Facts, Refused
+from pypto_op.state.facts import Arguments, Facts
 from pypto_op.state.model import State, copy_of, phase_names, phases
-from pypto_op.state.workflow import ActionRow, workflow
-
-__all__ = ["Arguments", "Facts", "Refused", "action_row", "check", "legal_actions", "step", "transition"]
+from pypto_op.workflow import ActionRow, workflow
 
 
 def action_row(action: str) -> ActionRow:
@@ -136,10 +135,3 @@ def _instances(state: State | None, row: ActionRow) -> list[tuple[Arguments, str
         stage = state["current_stage"]
         return [({**others, "stage": stage}, f" --stage {stage}")]
     return [(others, "")]
-
-
-def transition(op_dir: Any, action: str, **arguments: Any) -> dict[str, Any]:
-    """Carry out an action on an operator; see `service.transition`, which this calls."""
-    from pypto_op.state.service import transition as carry_out
-
-    return carry_out(op_dir, action, **arguments)

@@ -6,9 +6,8 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from pypto_op.errors import ContractError, InfraError
-from pypto_op.state.facts import Refused
-from pypto_op.state.hashing import read_json
+from pypto_op.errors import ContractError, InfraError, Refused
+from pypto_op.hashing import read_json
 from pypto_op.state.service import transition
 from pypto_op.state.store import OLD_VERSION
 from pypto_op.workspace import OpWorkspace

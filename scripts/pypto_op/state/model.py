@@ -5,8 +5,8 @@ from __future__ import annotations
 import copy
 from typing import Any, TypedDict
 
-from pypto_op.state.workflow import workflow
 from pypto_op.vocabulary import Decomposition, PhaseStatus, StageStatus
+from pypto_op.workflow import workflow
 
 SCHEMA_VERSION = "3.0"
 

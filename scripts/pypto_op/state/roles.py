@@ -12,9 +12,9 @@ import hmac
 import os
 from dataclasses import dataclass
 
+from pypto_op.errors import Refused
+from pypto_op.proof.key import mac
 from pypto_op.state.callers import agent_in_shell, no_person
-from pypto_op.state.facts import Refused
-from pypto_op.state.key import mac
 from pypto_op.state.model import State
 from pypto_op.vocabulary import Role
 

@@ -9,16 +9,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pypto_op.errors import ContractError, InfraError
-from pypto_op.state import arguments, evidence, gates, journal, ledger, roles, store
+from pypto_op.errors import ContractError, InfraError, Refused
+from pypto_op.proof import evidence
+from pypto_op.proof.key import key_id
+from pypto_op.state import arguments, gates, journal, ledger, roles, store
 from pypto_op.state.deliverables import answer
-from pypto_op.state.facts import Arguments, Facts, Refused
-from pypto_op.state.key import key_id
+from pypto_op.state.facts import Arguments, Facts
 from pypto_op.state.machine import action_row, check, legal_actions, step
 from pypto_op.state.model import State, phase_names, phases
 from pypto_op.state.verdicts import NeedsJudge
-from pypto_op.state.workflow import ActionRow
 from pypto_op.vocabulary import FailureCategory, Role, Status
+from pypto_op.workflow import ActionRow
 from pypto_op.workspace import OpWorkspace
 
 _ROUNDS = 2

@@ -19,11 +19,11 @@ from pathlib import Path
 from typing import Any, cast
 
 from pypto_op.errors import ContractError, InfraError
+from pypto_op.hashing import canonical_json, read_json, sha256_json
+from pypto_op.proof.key import key_file, key_id, mac
 from pypto_op.state import journal
 from pypto_op.state.facts import Arguments, Facts
-from pypto_op.state.hashing import canonical_json, read_json, sha256_json
 from pypto_op.state.journal import Line, Tail
-from pypto_op.state.key import key_file, key_id, mac
 from pypto_op.state.machine import step
 from pypto_op.state.model import SCHEMA_VERSION, State
 from pypto_op.workspace import OpWorkspace

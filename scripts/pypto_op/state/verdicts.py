@@ -8,12 +8,12 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from pypto_op import __version__
-from pypto_op.errors import ContractError
-from pypto_op.state import evidence
-from pypto_op.state.facts import Refused, Verdict
-from pypto_op.state.hashing import sha256_json
-from pypto_op.state.workflow import workflow
+from pypto_op.errors import ContractError, Refused
+from pypto_op.hashing import sha256_json
+from pypto_op.proof import evidence
+from pypto_op.state.facts import Verdict
 from pypto_op.vocabulary import FailureCategory, Level, Status
+from pypto_op.workflow import workflow
 from pypto_op.workspace import OpWorkspace
 
 if TYPE_CHECKING:
@@ -215,8 +215,3 @@ def summary_of(report: Mapping[str, Any]) -> str:
     text = first.get("summary") or error.get("message") or "see the report"
     case = f"case {first['case_id']}: " if first.get("case_id") else ""
     return f"{case}{text}"[:600]
-
-
-def all_levels() -> tuple[str, ...]:
-    """Return every level of the suite, in order."""
-    return tuple(str(level) for level in Level)

@@ -4,6 +4,7 @@ sites.py         names a place in a golden: the source text of the expression th
 conditioning.py  measures the condition number sum|terms| / |sum| at every such place of a running golden
 patterns.py      plain torch: mirrored halves, plateaus, followed inputs, from which terms cancel; a case's `recipe`
 search.py        finds a recipe that reaches a wanted condition number at a chosen quantile of the cells
-worker.py        the same inside the reference process, for one operator and one case
-author.py        what a suite's author calls: `stress_case`, `stress_sites`, `strengthen`; docs/adversarial-inputs.md
+
+backends/worker/cancellation.py does the same inside the reference process, for one operator and one case; judge/stressing.py
+is what a suite's author calls: `stress_case`, `stress_sites`, `strengthen` (docs/adversarial-inputs.md).
 """

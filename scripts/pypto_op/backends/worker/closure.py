@@ -24,7 +24,7 @@ import torch
 
 from pypto_op.backends.worker import askers
 from pypto_op.backends.worker.trusted import inside, is_systems, is_trusted
-from pypto_op.state.hashing import ABSENT, listing_hash
+from pypto_op.hashing import ABSENT, listing_hash
 
 _WRITES_ONLY = os.O_WRONLY
 _LOOKS = "pypto_op.looks_for"

@@ -106,13 +106,13 @@ class Reference:
 
     def _conditions(self, message: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
         """Measure how badly the golden's sums cancel on some inputs."""
-        from pypto_op.stress import worker
+        from pypto_op.backends.worker import cancellation
 
         values, _ = read_values(Path(message["inputs"]))
         golden = self._function(message)
         try:
             with self._watched():
-                return [], {"conditions": worker.conditions(golden, message, values)}
+                return [], {"conditions": cancellation.conditions(golden, message, values)}
         except Failure:
             raise
         except Exception as error:
@@ -120,12 +120,12 @@ class Reference:
 
     def _stress(self, message: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
         """Search for inputs on which an expression of the golden cancels."""
-        from pypto_op.stress import worker
+        from pypto_op.backends.worker import cancellation
 
         golden = self._function(message)
         make, order = self._maker(Path(message["inputs_file"]))
         try:
-            return [], {"stress": worker.find(golden, make, order, message)}
+            return [], {"stress": cancellation.find(golden, make, order, message)}
         except Exception as error:
             raise failure_of(error, Path(message["file"]), Outcome.EXCEPTION) from None
 

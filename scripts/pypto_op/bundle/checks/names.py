@@ -49,7 +49,8 @@ class Known:
     @cached_property
     def actions(self) -> frozenset[str]:
         """Actions of the state machine."""
-        from pypto_op.state import commands, workflow
+        from pypto_op import workflow
+        from pypto_op.state import commands
 
         own = frozenset(getattr(commands.state, "commands", {}))
         path = Path(workflow.__file__).with_name("workflow.json")

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pypto_op.state.closure import frozen_names
+from pypto_op.hashing import sha256_file
+from pypto_op.proof.closure import frozen_names
 from pypto_op.state.facts import Arguments, Facts
-from pypto_op.state.hashing import sha256_file
 from pypto_op.state.model import Frozen, State
-from pypto_op.state.workflow import workflow
+from pypto_op.workflow import workflow
 from pypto_op.workspace import OpWorkspace
 
 

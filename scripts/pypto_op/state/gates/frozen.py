@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pypto_op.state.closure import hash_at
-from pypto_op.state.facts import Refused
+from pypto_op.errors import Refused
+from pypto_op.hashing import ABSENT
+from pypto_op.proof.closure import hash_at
 from pypto_op.state.gates.base import Context, artifact_path, freeze, gate
-from pypto_op.state.hashing import ABSENT
 from pypto_op.state.model import Frozen, State, phase_number
 from pypto_op.state.store import plan_matches
-from pypto_op.state.workflow import workflow
+from pypto_op.workflow import workflow
 from pypto_op.workspace import OpWorkspace
 
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pypto_op.state.closure import CLOSURE
-from pypto_op.state.facts import Refused
+from pypto_op.errors import Refused
+from pypto_op.proof.closure import CLOSURE
 from pypto_op.state.gates.base import Context, gate
 from pypto_op.state.model import phase_number
 from pypto_op.vocabulary import LintEvent, Loader, Severity

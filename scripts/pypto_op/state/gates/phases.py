@@ -7,17 +7,18 @@ from pathlib import Path
 from typing import Any
 
 from pypto_op import self_contained
-from pypto_op.state import deliverables, evidence, verdicts
+from pypto_op.errors import Refused
+from pypto_op.hashing import ABSENT, sha256_file
+from pypto_op.proof import evidence
+from pypto_op.state import deliverables, verdicts
 from pypto_op.state.conditions import attempt_phase
-from pypto_op.state.facts import Refused
 from pypto_op.state.gates.base import Context, freeze, freeze_closure, gate
 from pypto_op.state.gates.lint import require_clean, require_one_kernel_file
 from pypto_op.state.gates.stages import planned_modes
-from pypto_op.state.hashing import ABSENT, sha256_file
 from pypto_op.state.model import impl_key, is_staged, module_count, phase_name, phase_number, phases
 from pypto_op.state.verdicts import Demand, NeedsJudge, Question
-from pypto_op.state.workflow import workflow
 from pypto_op.vocabulary import LintEvent, Status
+from pypto_op.workflow import workflow
 from pypto_op.workspace import OpWorkspace
 
 
@@ -57,7 +58,7 @@ def _submitted_bytes(context: Context) -> None:
 @gate
 def _kept_functions(context: Context) -> None:
     """Whatever was verified must still be in the file; on submission the file's own functions are noted."""
-    from pypto_op.state.kept_functions import function_hashes, require_kept
+    from pypto_op.documents.kept_functions import function_hashes, require_kept
 
     state, ws = context.state, context.ws
     if not is_staged(state):
@@ -174,7 +175,7 @@ def _composition(context: Context) -> None:
     if result is None:
         raise NeedsJudge(Question.COMPOSITION)
     context.report = None  # a composition is no verdict on a kernel: it is not kept as one
-    if result["hashes"] != deliverables.composition_hashes(context.ws, module_count(context.state)):
+    if result["hashes"] != evidence.composition_hashes(context.ws, module_count(context.state)):
         raise Refused("files changed while they were composed", file=context.ws.root, remedy="repeat it")
     if result["status"] != Status.PASS:
         raise Refused(

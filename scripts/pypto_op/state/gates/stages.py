@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from pypto_op.errors import Refused
+from pypto_op.proof import evidence
 from pypto_op.state import deliverables, verdicts
-from pypto_op.state.facts import Refused
 from pypto_op.state.gates.base import Context, artifact_path, freeze, freeze_closure, gate
 from pypto_op.state.gates.lint import require_one_kernel_file
 from pypto_op.state.model import State, is_staged, phases
 from pypto_op.state.verdicts import Demand, NeedsJudge, Question
-from pypto_op.state.workflow import workflow
 from pypto_op.vocabulary import Stage, Status
+from pypto_op.workflow import workflow
 
 
 @gate
@@ -95,7 +96,7 @@ def _harness_fit(context: Context) -> None:
     if result is None:
         raise NeedsJudge(Question.SELF_TEST)
     context.report = None  # no verdict on a kernel: it is not kept as one
-    if result["hashes"] != deliverables.harness_hashes(context.ws):
+    if result["hashes"] != evidence.harness_hashes(context.ws):
         raise Refused("files changed while they were tested", file=context.ws.root, remedy="repeat it")
     failed = [row for row in result["checks"] if row["status"] == Status.FAIL]
     if failed:

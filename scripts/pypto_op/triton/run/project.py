@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pypto_op.errors import ContractError
-from pypto_op.state.hashing import sha256_file
+from pypto_op.hashing import sha256_file
 from pypto_op.triton.run.results import is_sealed
 
 DEFAULT_IMPL = "triton_ascend_impl"

@@ -12,8 +12,8 @@ from typing import Any
 from pypto_op.documents import schema, targets
 from pypto_op.documents.writing import write_atomically
 from pypto_op.errors import PyptoOpError
-from pypto_op.state.hashing import canonical_json
-from pypto_op.state.key import key_id, load_key, mac
+from pypto_op.hashing import canonical_json
+from pypto_op.proof.key import key_id, load_key, mac
 
 _DOMAIN = "pypto-op triton result"
 

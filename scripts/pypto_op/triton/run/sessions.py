@@ -10,8 +10,8 @@ from typing import Any
 
 from pypto_op.backends.base import Limits, RunResult
 from pypto_op.backends.session import Plan, WorkerSession, enclosure_document
-from pypto_op.state.hashing import sha256_file
-from pypto_op.state.key import key_file
+from pypto_op.hashing import sha256_file
+from pypto_op.proof.key import key_file
 from pypto_op.triton.run.packing import pack, unpack
 from pypto_op.triton.run.project import Project
 from pypto_op.triton.run.targets import Place

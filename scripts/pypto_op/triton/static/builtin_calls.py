@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import libcst as cst
 
+from pypto_op.triton.static.kernels import Kernel
+from pypto_op.triton.static.machine import Machine
 from pypto_op.triton.static.source import SourceFile
 from pypto_op.triton.static.values import (
     NOTHING,
@@ -16,7 +16,6 @@ from pypto_op.triton.static.values import (
     Function,
     Host,
     Instance,
-    Kernel,
     Scope,
     Tensor,
     TensorMethod,
@@ -27,9 +26,6 @@ from pypto_op.triton.static.values import (
     tensors_in,
     union,
 )
-
-if TYPE_CHECKING:
-    from pypto_op.triton.static.machine import Machine
 
 _BLIND = frozenset(
     f"builtins.{name}"
@@ -228,7 +224,7 @@ class Builtins:
                 for item in (value.members() if name in ("extend", "update") and isinstance(value, Container) else [value])
             ]
             if self.m.phase == "forward" and any(tensors_in(value) for value in added) and not self._is_own(owner):
-                self.m.statements._deny_keeping(node, Container("list", added), Scope({}, None, source))
+                self.m.statements.deny_keeping(node, Container("list", added), Scope({}, None, source))
             owner.items += added
             owner.complete = owner.complete and name == "append" and not self.m.loops and not self.m.branches
             return union(owner.members()) if name == "setdefault" else Host(None)

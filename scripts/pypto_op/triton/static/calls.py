@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import libcst as cst
 
 from pypto_op.triton.static.builtin_calls import Builtins
-from pypto_op.triton.static.kernels import KernelFacts
-from pypto_op.triton.static.machine import MAYBE, YES, Frame, Launch, join
+from pypto_op.triton.static.kernels import Kernel, KernelFacts, Launcher
+from pypto_op.triton.static.machine import MAYBE, YES, Frame, Launch, Machine, join
 from pypto_op.triton.static.source import SourceFile
 from pypto_op.triton.static.values import (
     ClassValue,
@@ -18,8 +16,6 @@ from pypto_op.triton.static.values import (
     Function,
     Host,
     Instance,
-    Kernel,
-    Launcher,
     Member,
     Scope,
     Super,
@@ -32,9 +28,6 @@ from pypto_op.triton.static.values import (
     tensors_in,
     union,
 )
-
-if TYPE_CHECKING:
-    from pypto_op.triton.static.machine import Machine
 
 _DEEPEST = 40
 _KINDS = {

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import libcst as cst
 
+from pypto_op.triton.static.kernels import Kernel, Launcher
+from pypto_op.triton.static.machine import Machine
 from pypto_op.triton.static.source import SourceFile
 from pypto_op.triton.static.values import (
     NOTHING,
@@ -18,8 +20,6 @@ from pypto_op.triton.static.values import (
     Function,
     Host,
     Instance,
-    Kernel,
-    Launcher,
     Member,
     Scope,
     Tensor,
@@ -30,9 +30,6 @@ from pypto_op.triton.static.values import (
     options,
     union,
 )
-
-if TYPE_CHECKING:
-    from pypto_op.triton.static.machine import Machine
 
 _CONSTANTS = {"True": True, "False": False, "None": None, "__debug__": True}
 _FOLDED: dict[str, Callable[[Any, Any], Any]] = {

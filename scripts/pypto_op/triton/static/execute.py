@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from pypto_op.triton.static.machine import YES, join
+from pypto_op.triton.static.kernels import Kernel, Launcher
+from pypto_op.triton.static.machine import YES, Machine, join
 from pypto_op.triton.static.source import SourceFile
 from pypto_op.triton.static.values import (
     NOTHING,
@@ -17,8 +17,6 @@ from pypto_op.triton.static.values import (
     Function,
     Host,
     Instance,
-    Kernel,
-    Launcher,
     Scope,
     Tensor,
     Union,
@@ -29,9 +27,6 @@ from pypto_op.triton.static.values import (
     tensors_in,
     union,
 )
-
-if TYPE_CHECKING:
-    from pypto_op.triton.static.machine import Machine
 
 _TRY = (cst.Try, cst.TryStar)
 
@@ -253,7 +248,7 @@ class Statements:
         if isinstance(target, cst.Name):
             home = scope.home(target.value)
             if home is not scope and self.m.phase == "forward":
-                self._deny_keeping(target, value, scope)
+                self.deny_keeping(target, value, scope)
                 self._note_change(target.value, home.names.get(target.value))
             home.names[target.value] = value
         elif isinstance(target, (cst.Tuple, cst.List)):
@@ -290,7 +285,7 @@ class Statements:
                 if self.m.phase == "forward":
                     self._note_change(name, known or option.cls.names.get(name))
                     if not self._next_state(known, value):
-                        self._deny_keeping(node, value, scope)
+                        self.deny_keeping(node, value, scope)
                 keep = known is not None and (self.m.branches or self.m.loops)
                 option.attributes[name] = union([known, value]) if keep and known is not None else value
             elif isinstance(option, ClassValue):
@@ -304,7 +299,7 @@ class Statements:
             elif isinstance(option, Tensor):
                 self.m.deny(node, scope.source, f"it replaces `{name}` of a tensor")
             elif isinstance(option, Function) and tensors_in(value):
-                self._deny_keeping(node, value, scope)
+                self.deny_keeping(node, value, scope)
 
     def _set_item(self, target: cst.Subscript, value: Value, scope: Scope) -> None:
         owner = self.m.expressions.evaluate(target.value, scope)
@@ -315,7 +310,7 @@ class Statements:
                     self.m.deny(target, scope.source, "PyTorch moves the data of this assignment; store it in a kernel")
             elif isinstance(option, Container):
                 if self.m.phase == "forward" and not _is_local(option, scope):
-                    self._deny_keeping(target, value, scope)
+                    self.deny_keeping(target, value, scope)
                 if self.m.phase == "forward" and id(option) in self.m.calls_lasting:
                     self.m.changed_containers.append(option)
                 if isinstance(key, Host) and key.const is not NOTHING and not isinstance(key.const, (list, dict, set)):
@@ -324,7 +319,7 @@ class Statements:
                     option.items.append(value)
                     option.complete = False
             elif isinstance(option, (Ext, Unknown)) and tensors_in(value) and self.m.phase == "forward":
-                self._deny_keeping(target, value, scope)
+                self.deny_keeping(target, value, scope)
             elif isinstance(option, Ext) and option.name.startswith(("sys.modules", "builtins", "torch")):
                 self.m.deny(target, scope.source, f"it changes {option.name}")
 
@@ -346,7 +341,7 @@ class Statements:
         ):
             self.m.changed.add(name)
 
-    def _deny_keeping(self, node: cst.CSTNode, value: Value, scope: Scope) -> None:
+    def deny_keeping(self, node: cst.CSTNode, value: Value, scope: Scope) -> None:
         """Deny that forward keeps results, or inputs, for another call; scratch memory and rearranged weights may be kept."""
         for tensor in tensors_in(value):
             if any(buffer.origin not in ("fresh", "weight") or self.m.heap.get(buffer) for buffer in tensor.buffers):

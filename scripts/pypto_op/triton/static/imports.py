@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import libcst as cst
 
+from pypto_op.triton.static.machine import Machine
 from pypto_op.triton.static.source import Unreadable, read_source, sibling
 from pypto_op.triton.static.values import ClassValue, Ext, Scope, Unknown, Value
-
-if TYPE_CHECKING:
-    from pypto_op.triton.static.machine import Machine
 
 
 class Imports:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import libcst as cst
 
 from pypto_op.triton.static.source import SourceFile
-from pypto_op.triton.static.values import Container, Ext, Function, Kernel, Value
+from pypto_op.triton.static.values import Container, Ext, Function, Value
 from pypto_op_lint.nodes import children, names_in
 
 
@@ -125,6 +125,23 @@ class KernelFacts:
             if sum(len(found) for found in origins.values()) == before:
                 break
         return origins
+
+
+@dataclass(eq=False)
+class Kernel(Value):
+    """A function under `triton.jit`."""
+
+    facts: KernelFacts
+
+
+@dataclass(eq=False)
+class Launcher(Value):
+    """`kernel[grid]`, or `kernel.run`; `arguments` were bound by functools.partial."""
+
+    kernel: Kernel
+    grid: Value | None = None
+    arguments: tuple[Value, ...] = ()
+    keywords: Mapping[str, Value] = field(default_factory=dict)
 
 
 _LIBRARIES = (

@@ -6,21 +6,15 @@ import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import libcst as cst
 
+from pypto_op.triton.static.kernels import Kernel
+from pypto_op.triton.static.parts import Calls, Expressions, Imports, Members, Statements, Suspects
 from pypto_op.triton.static.policy import StaticPolicy
 from pypto_op.triton.static.source import SourceFile
-from pypto_op.triton.static.values import Buffer, Container, Kernel, Scope, Tensor, Value
-
-if TYPE_CHECKING:
-    from pypto_op.triton.static.calls import Calls
-    from pypto_op.triton.static.evaluate import Expressions
-    from pypto_op.triton.static.execute import Statements
-    from pypto_op.triton.static.imports import Imports
-    from pypto_op.triton.static.members import Members
-    from pypto_op.triton.static.suspects import Suspects
+from pypto_op.triton.static.values import Buffer, Container, Scope, Tensor, Value
 
 _MOST_STEPS = 60_000
 NO, MAYBE, YES = 0, 1, 2
@@ -70,7 +64,7 @@ class Frame:
 
 @dataclass
 class Machine:
-    """Everything that the parts of the interpreter share.
+    """Everything that the parts of the interpreter share; `interpreter.new_machine` makes one, with its parts.
 
     Attributes:
         phase: "import", "init" or "forward": outside forward only what is forbidden everywhere is denied.
@@ -109,18 +103,6 @@ class Machine:
     members: Members = field(init=False)
     imports: Imports = field(init=False)
     suspects: Suspects = field(init=False)
-
-    def __post_init__(self) -> None:
-        from pypto_op.triton.static.calls import Calls
-        from pypto_op.triton.static.evaluate import Expressions
-        from pypto_op.triton.static.execute import Statements
-        from pypto_op.triton.static.imports import Imports
-        from pypto_op.triton.static.members import Members
-        from pypto_op.triton.static.suspects import Suspects
-
-        self.suspects = Suspects(self)
-        self.expressions, self.statements = Expressions(self), Statements(self)
-        self.calls, self.members, self.imports = Calls(self), Members(self), Imports(self)
 
     def step(self) -> None:
         """Count one step; raise TooComplex beyond the limit."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import libcst as cst
 
+from pypto_op.triton.static.kernels import Kernel, Launcher
+from pypto_op.triton.static.machine import Machine
 from pypto_op.triton.static.source import SourceFile
 from pypto_op.triton.static.values import (
     ClassValue,
@@ -15,8 +15,6 @@ from pypto_op.triton.static.values import (
     Function,
     Host,
     Instance,
-    Kernel,
-    Launcher,
     Member,
     Super,
     Tensor,
@@ -26,9 +24,6 @@ from pypto_op.triton.static.values import (
     options,
     union,
 )
-
-if TYPE_CHECKING:
-    from pypto_op.triton.static.machine import Machine
 
 _PARAMETERS = frozenset({"weight", "bias", "running_mean", "running_var", "in_proj_weight", "in_proj_bias"})
 _MODULE_FLAGS = frozenset({"training"})

@@ -8,6 +8,8 @@ from typing import Any
 
 import libcst as cst
 
+from pypto_op.triton.static.interpreter import new_machine
+from pypto_op.triton.static.kernels import Kernel
 from pypto_op.triton.static.lasting import containers, forget, names_of
 from pypto_op.triton.static.machine import MAYBE, Finding, Machine, TooComplex
 from pypto_op.triton.static.policy import StaticPolicy, load_policy
@@ -19,7 +21,6 @@ from pypto_op.triton.static.values import (
     Function,
     Host,
     Instance,
-    Kernel,
     Scope,
     Tensor,
     Union,
@@ -71,7 +72,7 @@ def _every_call(
     """Execute forward until what it changes for later calls is known not to be constant."""
     changing: frozenset[str] = frozenset()
     while True:
-        verdict = _Verdict(Machine(policy), source, scalars, changing, suspects)
+        verdict = _Verdict(new_machine(policy), source, scalars, changing, suspects)
         result = verdict.run()
         changed = verdict.changed()
         if changed <= changing:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import libcst as cst
 
 if TYPE_CHECKING:
-    from pypto_op.triton.static.kernels import KernelFacts
     from pypto_op.triton.static.source import SourceFile
 
 
@@ -76,23 +75,6 @@ class TensorMethod(Value):
 
     tensor: Tensor
     name: str
-
-
-@dataclass(eq=False)
-class Kernel(Value):
-    """A function under `triton.jit`."""
-
-    facts: KernelFacts
-
-
-@dataclass(eq=False)
-class Launcher(Value):
-    """`kernel[grid]`, or `kernel.run`; `arguments` were bound by functools.partial."""
-
-    kernel: Kernel
-    grid: Value | None = None
-    arguments: tuple[Value, ...] = ()
-    keywords: Mapping[str, Value] = field(default_factory=dict)
 
 
 @dataclass(eq=False)

@@ -14,9 +14,9 @@ from typing import Any
 
 from pypto_op import __version__
 from pypto_op.errors import ContractError
-from pypto_op.state.closure import CLOSURE, stale_closure
-from pypto_op.state.hashing import ABSENT, canonical_json, read_json, sha256_file, sha256_json
-from pypto_op.state.key import key_id, load_key, mac
+from pypto_op.hashing import ABSENT, canonical_json, read_json, sha256_file, sha256_json
+from pypto_op.proof.closure import CLOSURE, stale_closure
+from pypto_op.proof.key import key_id, load_key, mac
 from pypto_op.vocabulary import Status
 from pypto_op.workspace import OpWorkspace
 
@@ -105,14 +105,6 @@ def read_report(path: Path) -> dict[str, Any]:
 def evidence_dir(ws: OpWorkspace) -> Path:
     """Return the folder that keeps sealed reports after `eval/evaluation_report.json` is overwritten."""
     return ws.debug_dir / "evidence"
-
-
-def pass_for_bytes(ws: OpWorkspace, impl: Path | None = None, k: int | None = None) -> dict[str, Any] | None:
-    """Return a sealed PASS that was given to exactly the bytes that lie there now, or None.
-
-    A PASS is about the whole suite; what a part of it says is PARTIAL and is not returned.
-    """
-    return next(sealed_passes(ws, impl, k), None)
 
 
 def sealed_passes(
@@ -210,3 +202,27 @@ def _candidates(ws: OpWorkspace) -> Iterator[Path]:
 
 def _positive(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value > 0
+
+
+def composition_hashes(ws: OpWorkspace, n: int) -> dict[str, str]:
+    """Return the hashes of the files that the composition of `n` modules depends on."""
+    files = {
+        "golden": ws.golden,
+        "module_golden": ws.module_golden(n),
+        "interfaces": ws.interfaces,
+        "inputs": ws.test_inputs,
+    }
+    return {name: sha256_file(path) for name, path in files.items()}
+
+
+def harness_hashes(ws: OpWorkspace) -> dict[str, str]:
+    """Return the hashes of the files that the self-test of a harness depends on."""
+    files = {
+        "spec": ws.spec,
+        "golden": ws.golden,
+        "interfaces": ws.interfaces,
+        "inputs": ws.test_inputs,
+        "suite": ws.suite,
+        "runner": ws.runner,
+    }
+    return {name: sha256_file(path) for name, path in files.items()}

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from pypto_op.state.hashing import listing_hash, sha256_bytes, sha256_file
+from pypto_op.hashing import listing_hash, sha256_bytes, sha256_file
 from pypto_op.vocabulary import Artifact, Loader
 from pypto_op.workspace import OpWorkspace
 

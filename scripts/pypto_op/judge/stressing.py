@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pypto_op import stress
 from pypto_op.documents import interfaces as interfaces_document
 from pypto_op.documents import ranges
 from pypto_op.documents import spec as spec_document
@@ -172,7 +173,7 @@ def strengthen(ws: OpWorkspace, session: ReferenceSession, case: Mapping[str, An
 
 def patterns_source() -> str:
     """Return the plain-torch text (function `stressed(made, recipe)`) that `eval/test_inputs.py` must contain."""
-    text = Path(__file__).with_name("patterns.py").read_text(encoding="utf-8")
+    text = Path(stress.__file__).with_name("patterns.py").read_text(encoding="utf-8")
     return text.split(_COPIED[0], 1)[1].split(_COPIED[1], 1)[0].strip("\n") + "\n"
 
 

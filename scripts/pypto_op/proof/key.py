@@ -12,7 +12,7 @@ import os
 from pathlib import Path
 
 from pypto_op.errors import InfraError
-from pypto_op.state.hashing import open_regular
+from pypto_op.hashing import open_regular
 
 KEY_ENV = "PYPTO_OP_KEY_FILE"
 _KEY_BYTES = 32

@@ -14,9 +14,8 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from pypto_op.errors import ContractError
-from pypto_op.state.facts import Refused
-from pypto_op.state.hashing import open_regular, sha256_bytes
+from pypto_op.errors import ContractError, Refused
+from pypto_op.hashing import open_regular, sha256_bytes
 
 _MAX_SOURCE_BYTES = 4 * 1024 * 1024
 

@@ -11,28 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pypto_op.documents.reading import read_text
+from pypto_op.documents.reductions import ADDS_UP
 from pypto_op.errors import ContractError
 
-REDUCTIONS = frozenset(
-    {
-        "sum",
-        "mean",
-        "var",
-        "std",
-        "var_mean",
-        "std_mean",
-        "norm",
-        "softmax",
-        "log_softmax",
-        "logsumexp",
-        "cumsum",
-        "matmul",
-        "bmm",
-        "mm",
-        "einsum",
-    }
-    | {"layer_norm", "rms_norm", "prod", "cumprod", "addmm", "baddbmm", "linear", "scaled_dot_product_attention", "dot", "mv"}
-)
 _SUBTRACTS = frozenset(
     {"sub", "sub_", "subtract", "subtract_", "rsub", "diff", "lerp", "cdist", "pdist", "dist", "cov", "corrcoef"}
     | {"var", "std", "var_mean", "std_mean", "layer_norm", "batch_norm", "group_norm", "instance_norm"}
@@ -86,7 +67,7 @@ def scan(path: Path, function: str) -> Scan:
         plain, origins = plain_names(reached), _origins(reached)
         for node in ast.walk(reached):
             if isinstance(node, ast.Call):
-                reductions.update(dict.fromkeys(name for name in [called(node)] if name in REDUCTIONS))
+                reductions.update(dict.fromkeys(name for name in [called(node)] if name in ADDS_UP))
             elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
                 reductions["matmul"] = None
             if _subtracts(node, plain):

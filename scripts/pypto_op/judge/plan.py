@@ -1,0 +1,67 @@
+"""What a run of the judge is asked to do; shared by the parts that carry it out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from pypto_op.backends.base import Availability, Backend, Limits
+from pypto_op.judge.error_maps import ErrorMaps
+from pypto_op.judge.inspection import Probe
+from pypto_op.judge.subject import Subject
+from pypto_op.proof.closure import Loaded
+from pypto_op.vocabulary import Mode
+
+if TYPE_CHECKING:
+    from pypto_op.backends.base import Value
+    from pypto_op.policy import Policy
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything that a run of the judge needs to know.
+
+    Attributes:
+        subject: what is judged.
+        cases: the selected cases, in the order of the suite.
+        backends: the modes that were asked for.
+        available: what each of them can do here.
+        policy_for: the tolerance of a case.
+        natural_policy_for: the twin policy that a case must satisfy beside it, if any.
+        tolerance_behind: the tolerance that a policy named in a case stands in the place of, if any.
+        suite: every case of the suite, which decides who shares a process (`lanes`); None: `cases` are all.
+        further: call the wrapper again on one case of each lane (`repeats`).
+        leaf_names: names of the outputs, in order, as the contract gives them.
+        input_names: names of the primary inputs, in order.
+        extra_seed: the second seed of every precision case.
+        limits: what the candidate may use.
+        jobs: how many lanes of cases run at once.
+        cost_model: ask the backends for cost figures.
+        error_maps: keeps where outputs are off.
+        used_inputs: names of the primary inputs that the modules up to the boundary read; None: all of them.
+        probe: compare this inspection buffer in the outputs' place.
+        loaded: collects what the processes load beside the named files.
+        check_inputs: raises ContractError for inputs that are not those of the contract.
+    """
+
+    subject: Subject
+    cases: Sequence[Mapping[str, Any]]
+    backends: Mapping[Mode, Backend]
+    available: Mapping[Mode, Availability]
+    policy_for: Callable[[Mapping[str, Any]], Policy]
+    leaf_names: Sequence[str]
+    input_names: Sequence[str]
+    extra_seed: int
+    limits: Limits = field(default_factory=Limits)
+    jobs: int = 1
+    cost_model: bool = False
+    error_maps: ErrorMaps | None = None
+    used_inputs: Sequence[str] | None = None
+    probe: Probe | None = None
+    loaded: Loaded = field(default_factory=Loaded)
+    natural_policy_for: Callable[[Mapping[str, Any]], Policy | None] = lambda case: None
+    tolerance_behind: Callable[[Mapping[str, Any]], Policy | None] = lambda case: None
+    check_inputs: Callable[[Mapping[str, Any], Sequence[tuple[str, Value]]], None] = lambda case, made: None
+    suite: Sequence[Mapping[str, Any]] | None = None
+    further: bool = True
