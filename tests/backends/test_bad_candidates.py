@@ -147,6 +147,21 @@ def test_memory_of_child_processes_counts(run: Run) -> None:
     assert run(source).outcome is Outcome.OUT_OF_MEMORY
 
 
+def test_a_fork_does_not_count_what_it_shares_twice(run: Run) -> None:
+    forked = "if os.fork() == 0: time.sleep(2); os._exit(0)"
+    told = run(host_only("block = b'x' * (800 * 2**20)", forked, "os.wait()")).outcome
+    assert told is Outcome.FORBIDDEN, "for the fork; both together hold 1.1 of 1.5 GiB"
+
+
+def test_what_earlier_calls_left_is_not_charged_to_a_later_one(operator: OpWorkspace) -> None:
+    kept = "sys.modules.setdefault('kept', []).append(b'x' * (len(x) * 100 * 2**20))"
+    operator.impl.write_text(host_only(kept))
+    x = torch.ones(20, 32)
+    with sim.SimBackend().open(operator.impl, "double_wrapper", operator, limits=QUICK) as session:
+        outcomes = [session.run(str(rows), [x[:rows].clone()]).outcome for rows in (6, 9, 20, 6)]
+    assert outcomes == [Outcome.OK, Outcome.OK, Outcome.OUT_OF_MEMORY, Outcome.OK], "2000 MiB are too many for any process"
+
+
 @pytest.mark.parametrize("limit", ["", "sys.setrecursionlimit(10 ** 9); "])
 def test_deep_recursion(run: Run, limit: str) -> None:
     result = run(host_only(f"{limit}f = lambda n: f(n + 1)", "f(0)"))

@@ -109,6 +109,7 @@ class WorkerSession:
             raise InfraError("the session is closed")
         if self._worn and not message.get("again"):
             self._drop_worker()
+        used = self._conversation is not None
         lost = self._ensure_worker()
         if lost is not None:
             return lost, {}
@@ -133,6 +134,8 @@ class WorkerSession:
         self._worn = self.replaces_worn and (result.launched >= LAUNCHES_PER_WORKER or conversation.worn())
         if result.outcome not in _KEEPS_WORKER:
             self._drop_worker()
+        if result.outcome is Outcome.OUT_OF_MEMORY and used and self.replaces_worn and not message.get("again"):
+            return self.ask(message, inputs)  # what pypto kept of earlier calls is not this call's: it has the limit for itself
         return result, answer
 
     def _note_loaded(self, answer: dict[str, Any]) -> None:
