@@ -81,6 +81,17 @@ class Maker:
         said = self.material.spec.shape_constraints
         return [axis for axis in self.base if axis not in self.dynamic and constraints.divide(said, axis, self.base)]
 
+    @property
+    def bounded(self) -> dict[str, tuple[int, int]]:
+        """Axes that are not dynamic, with least and greatest size where a constraint names both: the taps in `2 <= W <= 8`."""
+        said, found = self.material.spec.shape_constraints, {}
+        for axis in (axis for axis in self.base if axis not in self.dynamic):
+            ends = [bound.split(" + ") for bound in constraints.limits(said, axis, list(self.base))]
+            if all(part.isdigit() for end in ends for part in end):
+                least, beyond = (sum(map(int, end)) for end in ends)
+                found[axis] = (least, beyond - 1)
+        return found
+
     def add(
         self, level: Level, word: str, sizes: Sizes, *, dtype: str = "", seed: int = SEEDS[0], knobs: Knobs = _NO_KNOBS
     ) -> bool:

@@ -22,7 +22,8 @@ _OTHER_STEPS = 3
 
 
 def edges(maker: Maker) -> None:
-    """Add each dynamic axis at the edges of its steps, and each fixed one at a size that fills none.
+    """Add each dynamic axis at the edges of its steps, and each fixed one at a size that fills none, and at both
+    ends of what SPEC.md says of it.
 
     The largest come first: a call with fewer elements than the one before shows what a wrapper keeps.
     """
@@ -32,6 +33,9 @@ def edges(maker: Maker) -> None:
     _other_edges(maker)
     for axis in maker.fixed:
         _ragged(maker, axis)
+    for axis, ends in maker.bounded.items():
+        for word, size in zip(("least", "greatest"), ends, strict=True):
+            maker.add(Level.L3, f"{axis}_{word}", maker.fitted({axis: size}))
 
 
 def long(maker: Maker) -> None:
