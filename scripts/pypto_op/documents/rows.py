@@ -17,7 +17,7 @@ from pypto_op.documents.schema import Finding
 from pypto_op.errors import ContractError
 
 if TYPE_CHECKING:
-    from pypto_op.documents.interfaces import Port
+    from pypto_op.documents.ports import Port
 
 _MEASURES = {"row_length": "length", "row_sum": "sum"}
 _ORDER = "row_order"
