@@ -77,6 +77,11 @@ def heard() -> None:
             work.heard = time.monotonic()
 
 
+def hush() -> None:
+    """Say nothing more in this command: somebody asked for its result alone."""
+    _stopped.set()
+
+
 @contextmanager
 def aloud(what: str) -> Iterator[None]:
     """Watch over a whole command: `what` is said where nothing inside of it says more."""

@@ -34,6 +34,10 @@ def test_what_is_short_says_nothing() -> None:
     assert run("pass", first=5.0)[1] == []
 
 
+def test_who_asked_for_the_result_alone_gets_nothing_else() -> None:
+    assert run("speaking.hush(); time.sleep(1.5)") == ("result\n", [])
+
+
 def test_the_innermost_work_speaks_and_says_what_is_left() -> None:
     _, lines = run("""
     with speaking.doing("inner"):

@@ -172,9 +172,7 @@ def test_constraints_may_limit_a_whole_number(said: list[str], low: str, high: s
         ("D is what the model has", {64}),
     ],
 )
-def test_a_fixed_axis_gets_other_sizes_where_a_constraint_promises_them(
-    tmp_path: Path, constraint: str, sizes: set[int]
-) -> None:
+def test_a_fixed_axis_gets_other_sizes_where_a_constraint_promises_them(tmp_path: Path, constraint: str, sizes: set[int]) -> None:
     suite = built(operator(tmp_path, shape_constraints=[constraint]))
     assert {case["shape"]["D"] for case in suite.cases} == sizes
 

@@ -54,9 +54,11 @@ def check(op_dir: Path, as_json: bool) -> int:
 
 @click.command()
 @click.argument("op")
-@click.option("--dtype", "dtypes", multiple=True, help="A supported dtype; may be given several times.")
+@click.option("--dtype", "dtypes", multiple=True, help="A supported dtype; several with commas, or the option again.")
 @click.option("--p0", "p0", multiple=True, metavar="T=128,H=4096", help="A shape that must work, by symbol.")
-@click.option("--dynamic", "dynamic", multiple=True, help="A symbol whose size is known at run time only.")
+@click.option(
+    "--dynamic", "dynamic", multiple=True, help="A symbol whose size is known at run time only; several as for --dtype."
+)
 @click.option("--into", type=click.Path(path_type=Path), default=Path(), help="The workspace; default: here.")
 @_AS_JSON
 def new(op: str, dtypes: Sequence[str], p0: Sequence[str], dynamic: Sequence[str], into: Path, as_json: bool) -> int:
@@ -67,7 +69,7 @@ def new(op: str, dtypes: Sequence[str], p0: Sequence[str], dynamic: Sequence[str
     from pypto_op.documents.scaffold import Request, new_operator
     from pypto_op.documents.way import next_step
 
-    ws = new_operator(Request(op, dtypes, [_sizes(text) for text in p0], dynamic), into)
+    ws = new_operator(Request(op, _words(dtypes), [_sizes(text) for text in p0], _words(dynamic)), into)
     files = sorted(str(path.relative_to(ws.root)) for path in ws.root.rglob("*") if path.is_file())
     if as_json:
         click.echo(json.dumps({"op_dir": str(ws.root), "files": files}))
@@ -75,6 +77,11 @@ def new(op: str, dtypes: Sequence[str], p0: Sequence[str], dynamic: Sequence[str
         click.echo(f"{ws.root}: {', '.join(files)}")
         click.echo(f"next: {next_step(ws)}")
     return ExitCode.OK
+
+
+def _words(given: Sequence[str]) -> list[str]:
+    """Return the words of an option that may be given several times, or once with commas."""
+    return [word.strip() for text in given for word in text.split(",") if word.strip()]
 
 
 @click.command(name="design-params")

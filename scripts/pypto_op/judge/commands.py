@@ -72,6 +72,8 @@ def verify(op_dir: Path, other: str | None, as_json: bool, quiet: bool, jobs: in
     from pypto_op.judge.records import CaseRecord
     from pypto_op.judge.verify import verify_operator
 
+    if quiet:
+        speaking.hush()
     console = verdict_console(stderr=as_json, quiet=quiet and as_json, soft_wrap=False)
     finished: list[CaseRecord] = []
 

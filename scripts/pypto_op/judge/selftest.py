@@ -337,7 +337,7 @@ def _natural(known: _Known) -> str:
         return f"honest rounding takes at most {max(shares.values(), default=0.0):.2g} of the tolerance{needless}"
     return (
         f"warning: honest rounding exceeds the tolerance of {', '.join(tight)}, so a right kernel can fail there; give the "
-        f'case smaller inputs, or "policy": "{NATURAL.id}" in the place of atol and rtol{needless}'
+        f'case "policy": "{NATURAL.id}" in the place of atol and rtol{needless}'
     )
 
 
