@@ -9,6 +9,7 @@ import sys
 import textwrap
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -106,3 +107,35 @@ def test_what_a_failure_leaves_for_the_debugger_is_bounded(operator: OpWorkspace
     assert (newest / "stdout.txt").stat().st_size > 0
     total = sum(path.stat().st_size for path in operator.debug_dir.rglob("*") if path.is_file())
     assert total < 20 * 1024 * 1024
+
+
+def test_waiting_for_a_core_is_told_from_running_and_from_sleeping() -> None:
+    """A time limit leaves it out: a right kernel on a busy machine was called wrong for it."""
+    core = min(os.sched_getaffinity(0))
+    spin = f"import os, time; os.sched_setaffinity(0, {{{core}}})\nwhile True: pass"
+    rivals = [subprocess.Popen([sys.executable, "-c", spin]) for _ in range(3)]
+    asleep = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    try:
+        time.sleep(3)
+        waited = [processes.waiting_seconds(rival.pid) for rival in rivals]
+        assert max(waited) > 1.0, "of three seconds each gets one at most"
+        assert processes.waiting_seconds(asleep.pid) < min(waited)
+    finally:
+        for process in [*rivals, asleep]:
+            process.kill()
+            process.wait()
+    assert processes.waiting_seconds(asleep.pid) == 0.0, "it is gone"
+
+
+def test_a_starved_worker_gets_more_time_and_an_idle_one_does_not(operator: OpWorkspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    operator.impl.write_text(kernels.host_only("time.sleep(4)"))
+    limits = replace(QUICK, case_seconds=2)
+    with sim.SimBackend().open(operator.impl, "double_wrapper", operator, limits=limits) as session:
+        assert session.run("asleep", [torch.ones(3, 32)]).outcome is Outcome.TIMED_OUT
+        begun = time.monotonic()
+        monkeypatch.setattr(processes, "waiting_seconds", lambda _: 0.9 * (time.monotonic() - begun))
+        assert session.run("starved", [torch.ones(3, 32)]).outcome is Outcome.OK
+        operator.impl.write_text(kernels.host_only("while True: pass"))
+    with sim.SimBackend().open(operator.impl, "double_wrapper", operator, limits=limits) as session:
+        monkeypatch.setattr(processes, "waiting_seconds", lambda _: time.monotonic())
+        assert session.run("endless", [torch.ones(3, 32)]).outcome is Outcome.TIMED_OUT, "ten times as long at most"

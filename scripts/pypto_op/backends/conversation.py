@@ -20,6 +20,8 @@ _WORN_MB = 2048
 _LOOK_SECONDS = 0.05
 _GRACE_SECONDS = 3.0
 _LONGEST_MESSAGE = 64 * 1024
+_STARVED = 9
+"""A worker that gets a tenth of a core is still waited for."""
 
 
 @dataclass
@@ -72,16 +74,18 @@ class Conversation:
         except OSError:
             raise Ended(self._wait_for_report()) from None
 
-    def hear(self, deadline: float) -> dict[str, Any]:
+    def hear(self, seconds: float) -> dict[str, Any]:
         """Return the worker's next message.
 
         Args:
-            deadline: latest moment on the clock of `time.monotonic`.
+            seconds: how long to wait for it. Time in which the worker waited for a core is not counted, up to `_STARVED` times
+                as much: on a busy machine a right kernel takes longer, and is no worse for it.
 
         Raises:
             Ended, Overdue, OverMemory: there will be none.
         """
-        looked = 0.0
+        looked, begun, waited = 0.0, time.monotonic(), self._waiting_seconds()
+        deadline = begun + seconds
         while True:
             now = time.monotonic()
             message = self._look(max(0.0, min(_LOOK_SECONDS, deadline - now)))
@@ -91,7 +95,9 @@ class Conversation:
                 raise Ended(self._wait_for_report())
             now = time.monotonic()
             if now >= deadline:
-                raise Overdue
+                deadline = begun + seconds + min(self._waiting_seconds() - waited, _STARVED * seconds)
+                if now >= deadline:
+                    raise Overdue
             if now - looked >= _LOOK_SECONDS:
                 looked = now
                 self._watch_memory()
@@ -165,6 +171,10 @@ class Conversation:
         while self._how is None and time.monotonic() < deadline:
             self._look(_LOOK_SECONDS)
         return self._how or {}
+
+    def _waiting_seconds(self) -> float:
+        """Return how long the worker's processes waited for a core, the one that waited longest."""
+        return max(map(processes.waiting_seconds, processes.tree_below(self._launched.warden)), default=0.0)
 
     def _watch_memory(self) -> None:
         below = processes.tree_below(self._launched.warden)

@@ -30,6 +30,16 @@ def tree_below(root: int) -> list[int]:
     return found
 
 
+def waiting_seconds(process: int) -> float:
+    """Return how long a process's first thread was ready to run and had no core, since it began; 0 when it is gone.
+
+    From /proc/PID/schedstat; 0 where the kernel does not keep it.
+    """
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        return int(Path(f"/proc/{process}/schedstat").read_text().split()[1]) / 1e9
+    return 0.0
+
+
 def resident_bytes(process: int) -> int:
     """Return the resident memory of a process; 0 when it is gone."""
     try:

@@ -9,7 +9,6 @@ import os
 import re
 import secrets
 import shutil
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -148,13 +147,13 @@ class WorkerSession:
 
     def _exchange(self, conversation: Conversation, message: dict[str, Any], stems: tuple[Path, Path]) -> dict[str, Any]:
         """Let the worker run, then give it the nonce that its answer must carry."""
-        deadline = time.monotonic() + self.limits.case_seconds
+        seconds = self.limits.case_seconds
         conversation.say({**message, "inputs": str(stems[0]), "outputs": str(stems[1])})
         nonce = secrets.token_hex(16)
-        if conversation.hear(deadline) != {"event": "ran"}:
+        if conversation.hear(seconds) != {"event": "ran"}:
             raise Forged
         conversation.say({"nonce": nonce})
-        if conversation.hear(deadline) != {"event": "wrote"}:
+        if conversation.hear(seconds) != {"event": "wrote"}:
             raise Forged
         try:
             values, answer = read_values(stems[1])
@@ -181,7 +180,7 @@ class WorkerSession:
         launched = self.plan.launch({**self.plan.document, "memory_mb": self.limits.memory_mb})
         conversation = self._conversation = Conversation(launched, self.limits)
         try:
-            event = conversation.hear(time.monotonic() + self.limits.startup_seconds)
+            event = conversation.hear(self.limits.startup_seconds)
         except (Ended, Overdue, OverMemory) as loss:
             seconds = self.limits.startup_seconds
             result = self._result_of_loss(conversation, loss, "at import", kills, seconds)
