@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.material.examples import kernel
 
 from pypto_op.bundle_files import bundle_root
 from pypto_op.judge.verify import verify_operator
@@ -38,12 +39,13 @@ def _numbers() -> None:
 def judged(
     op: str, impl: str | None, case: str, into: Path, *, policy: str | None = None, edit: Callable[[Any], None] | None = None
 ) -> dict[str, Any]:
-    """Judge a fault or a variant of an example by one case; `edit` changes that case."""
+    """Judge a fault or a variant of an example (`faults/softmax/narrow_state`) by one case; `edit` changes that case."""
     root = into / "custom" / op
     shutil.copytree(ROOT / "examples" / "ops" / op, root, ignore=shutil.ignore_patterns("_debug", "__pycache__"))
     ws = OpWorkspace.at(root)
     if impl is not None:
-        shutil.copy(ROOT / "tests" / "fixtures" / impl, ws.impl)
+        kind, _, name = impl.split("/")
+        ws.impl.write_bytes(kernel(kind, op, name).text)
     suite = json.loads(ws.suite.read_text())
     suite["cases"] = [c for c in suite["cases"] if c["id"] == case]
     if edit is not None:
@@ -66,7 +68,7 @@ UNSEEN = [
 
 @pytest.mark.parametrize(("op", "fault", "case", "measure"), UNSEEN)
 def test_a_fault_below_the_tolerance_is_no_natural_error(op: str, fault: str, case: str, measure: str, tmp_path: Path) -> None:
-    path = f"faults/{op}/{fault}.py"
+    path = f"faults/{op}/{fault}"
     report = judged(op, path, case, tmp_path / "plain", edit=lambda c: c.pop("twin", None))
     seen = report["checks"][0]["modes"]["sim"]["reasons"]
     assert seen in ([], ["wrong_when_changed"], ["stale_result"]), "the tolerance alone does not see it; another eps may"
@@ -79,7 +81,7 @@ def test_a_fault_below_the_tolerance_is_no_natural_error(op: str, fault: str, ca
 
 
 def test_weights_rounded_before_they_are_summed_fail(tmp_path: Path) -> None:
-    path = "faults/flash_attention_fwd/sum_of_rounded_weights.py"
+    path = "faults/flash_attention_fwd/sum_of_rounded_weights"
     report = judged("flash_attention_fwd", path, "L2_two_tiles_fp16", tmp_path, policy="twin@2")
     assert report["status"] == "FAIL"
     assert report["first_failure"]["first_bad_output"] == "lse"
@@ -97,13 +99,13 @@ def test_weights_rounded_before_they_are_summed_fail(tmp_path: Path) -> None:
     ],
 )
 def test_an_honest_kernel_passes(op: str, variant: str | None, case: str, tmp_path: Path) -> None:
-    report = judged(op, variant and f"variants/{op}/{variant}.py", case, tmp_path, edit=by_twin)
+    report = judged(op, variant and f"variants/{op}/{variant}", case, tmp_path, edit=by_twin)
     assert report["status"] == "PASS", report["first_failure"]
     measures = report["checks"][0]["modes"]["sim"]["per_tensor"][0]["measures"]
     assert {"mare", "mere", "rmse"} <= set(measures)
 
 
-@pytest.mark.parametrize(("impl", "status"), [("variants/rmsnorm/matmul_sum.py", "PASS"), ("faults/rmsnorm/no_eps.py", "FAIL")])
+@pytest.mark.parametrize(("impl", "status"), [("variants/rmsnorm/matmul_sum", "PASS"), ("faults/rmsnorm/no_eps", "FAIL")])
 def test_the_policy_of_a_case_stands_in_the_place_of_its_tolerance(impl: str, status: str, tmp_path: Path) -> None:
     def edit(case: dict[str, Any]) -> None:
         case.update(atol=1e-12, rtol=1e-12, policy="twin@2")
