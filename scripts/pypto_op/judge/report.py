@@ -249,7 +249,7 @@ def sanitize(report: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _allowed(value: Any, rule: Any, root: Any) -> Any:
-    rule = _resolve(rule, value, root)
+    rule, root = _resolve(rule, value, root)
     if isinstance(value, Mapping):
         known, other = rule.get("properties", {}), rule.get("additionalProperties", True)
         return {
@@ -266,15 +266,21 @@ def _allowed(value: Any, rule: Any, root: Any) -> Any:
     return value
 
 
-def _resolve(rule: Any, value: Any, root: Any) -> Any:
-    """Follow `$ref`, and of a `oneOf` take the branch for values that are not null."""
+def _resolve(rule: Any, value: Any, root: Any) -> tuple[Any, Any]:
+    """Follow `$ref`, into another schema too, and of a `oneOf` take the branch for values that are not null.
+
+    Returns:
+        The rule that is left, and the schema that it stands in.
+    """
     while True:
         if "$ref" in rule:
-            rule = root["$defs"][rule["$ref"].removeprefix("#/$defs/")]
+            other, _, name = rule["$ref"].partition("#/$defs/")
+            root = schema.validator(other.removesuffix(".schema.json")).schema if other else root
+            rule = root["$defs"][name]
         elif "oneOf" in rule:
             rule = next(branch for branch in rule["oneOf"] if branch.get("type") != "null" or value is None)
         else:
-            return rule
+            return rule, root
 
 
 def publish(report: Mapping[str, Any], path: Path) -> dict[str, Any]:
