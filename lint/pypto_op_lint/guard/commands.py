@@ -20,7 +20,7 @@ _ARTEFACT = re.compile(
     r"[\w]+_(?:impl|golden)\.py|\btest_\w+\.py|(?:SPEC|API_REPORT|DESIGN|MEMORY)\.md|module_interfaces\.yaml"
     r"|adversarial_(?:suite|runner)|\.orchestrator_"
 )
-_NAMES_KEY = re.compile(r"seal\.key|PYPTO_OP_KEY_FILE|pypto_op\.state(\.| import .*)\b(key|evidence)\b")
+_NAMES_KEY = re.compile(r"seal\.key|PYPTO_OP_KEY_FILE|pypto_op\.(?:proof|state)(\.| import .*)\b(key|evidence)\b")
 """Plain text that has no business in an agent's command, whatever program it stands in."""
 
 _MAX_MATCHES = 400
