@@ -76,7 +76,7 @@ def test_fifty_cases_in_one_session(operator: OpWorkspace) -> None:
             peaks.append(result.peak_rss_mb)
             left = sum(path.stat().st_size for path in (session.scratch / "pypto").rglob("*") if path.is_file())
             assert left == 0
-    assert peaks[-1] < 700
+    assert peaks[-1] < 850, "fifty launches of one kernel do not add up; a worker begins with 500 to 700"
     assert launcher.cpu_seconds() - spent > 0.5, "fifty runs cost seconds, and a session's end must not lose them"
     assert not operator.debug_dir.exists()
 
