@@ -139,3 +139,19 @@ def test_a_starved_worker_gets_more_time_and_an_idle_one_does_not(operator: OpWo
     with sim.SimBackend().open(operator.impl, "double_wrapper", operator, limits=limits) as session:
         monkeypatch.setattr(processes, "waiting_seconds", lambda _: time.monotonic())
         assert session.run("endless", [torch.ones(3, 32)]).outcome is Outcome.TIMED_OUT, "ten times as long at most"
+
+
+def test_a_session_that_ends_twice_closes_nothing_of_another(operator: OpWorkspace) -> None:
+    operator.impl.write_text(kernels.GOOD)
+    backend, x = sim.SimBackend(), torch.ones(3, 32)
+    with backend.open(operator.impl, "double_wrapper", operator, limits=QUICK) as session:
+        assert session.run("first", [x]).outcome is Outcome.OK
+        conversation = session._conversation
+        assert conversation is not None
+        conversation._launched.end()
+        reader, writer = os.pipe()  # they get the numbers that were just given back
+        conversation._launched.end()
+        os.write(writer, b"still open")
+        assert os.read(reader, 20) == b"still open"
+        for descriptor in (reader, writer):
+            os.close(descriptor)

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +48,7 @@ class Launched:
     stderr: int
     report: int
     process: subprocess.Popen[bytes] | None = None
+    _ending: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def worker(self) -> int | None:
         """Return the worker's process id, if it runs."""
@@ -57,7 +58,12 @@ class Launched:
         return below[0] if below else None
 
     def end(self) -> None:
-        """End every process of the session and close what belongs to it."""
+        """End every process of the session and close what belongs to it; only the first of several calls does anything.
+
+        Two threads may give a session up. A descriptor that is closed twice is by then somebody else's.
+        """
+        if not self._ending.acquire(blocking=False):
+            return
         # Before it ends: the kernel does not hand up the time of what is killed with its process space.
         _spent.append(sum(processes.cpu_seconds(one) for one in (self.warden, *processes.tree_below(self.warden))))
         if self.enclosed:

@@ -56,9 +56,7 @@ def check(op_dir: Path, as_json: bool) -> int:
 @click.argument("op")
 @click.option("--dtype", "dtypes", multiple=True, help="A supported dtype; several with commas, or the option again.")
 @click.option("--p0", "p0", multiple=True, metavar="T=128,H=4096", help="A shape that must work, by symbol.")
-@click.option(
-    "--dynamic", "dynamic", multiple=True, help="A symbol whose size is known at run time only; several likewise."
-)
+@click.option("--dynamic", "dynamic", multiple=True, help="A symbol whose size is known at run time only; several likewise.")
 @click.option("--into", type=click.Path(path_type=Path), default=Path(), help="The workspace; default: here.")
 @_AS_JSON
 def new(op: str, dtypes: Sequence[str], p0: Sequence[str], dynamic: Sequence[str], into: Path, as_json: bool) -> int:
