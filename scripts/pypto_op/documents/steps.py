@@ -65,11 +65,12 @@ def steps_of(design: Path, symbols: Collection[str]) -> Steps:
     if not design.is_file():
         return Steps({}, (), nested=False)
     text = read_text(design)
-    parts = [s.text for s in markdown.sections(text) if any(word in s.title.casefold() for word in _SECTIONS)]
+    sections = list(markdown.sections(text))
+    parts = [s.text for s in sections if any(word in s.title.casefold() for word in _SECTIONS)]
     of: dict[str, set[int]] = {}
     for axis, step in _rows(text, symbols):
         of.setdefault(axis, set()).add(step)
-    loops = [s.text for s in markdown.sections(text) if any(word in s.title.casefold() for word in ("loops", "循环"))]
+    loops = [s.text for s in sections if any(word in s.title.casefold() for word in ("loops", "循环"))]
     said = dict(step for part in loops for step in _sentences(part, symbols))
     of |= {axis: {step} for axis, step in said.items() if axis not in of}
     named = {size for part in parts for size in _named(part)} | set(tiles_in(text)) | {s for found in of.values() for s in found}
