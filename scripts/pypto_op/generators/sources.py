@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from pypto_op.documents import axes, constraints, default_suite, golden_scan, legal_sizes, rows
+from pypto_op.documents import axes, constraints, default_suite, golden_scan, legal_sizes, rows, special_values
 from pypto_op.documents import interfaces as interfaces_document
 from pypto_op.documents import spec as spec_document
 from pypto_op.documents.axes import symbols_of
@@ -28,8 +27,6 @@ FLOATS = ("float32", "float16", "bfloat16")
 _DEFAULT_TILES = (16, 64)
 _LARGEST_TILE = 512
 _NO_STEPS = Steps({}, (), nested=False)
-_MINUS_INF = re.compile(r"(?<!\w)-inf\b")
-_OUTSIDE = re.compile(r"\b(outside|undefined|illegal|excluded|never (occur|appear)s?|raises?)\b")
 """A sentence that speaks of a value, and says that no caller may give it."""
 
 _SCALAR_OF = {"bool": False, "float32": 1.0, "float16": 1.0, "bfloat16": 1.0}
@@ -167,7 +164,7 @@ def gather(ws: OpWorkspace) -> Sources:
     spec = spec_document.load(ws.spec)
     interfaces = interfaces_document.load(ws.interfaces).with_scalars(spec.default_params)
     rows.check_named(spec.input_ranges, spec.default_params, interfaces.primary_inputs, ws.spec)
-    sentences = re.split(r"[.;](?=\s|$)|\n(?=\s*[-#|\n])", read_text(ws.spec).lower())
+    text = read_text(ws.spec)
     for file, name in ((ws.spec, spec.op_name), (ws.interfaces, interfaces.op)):
         if name != ws.name:
             raise ContractError(f"is about the operator {name!r}", file=file, remedy=f"write {ws.name}")
@@ -189,8 +186,8 @@ def gather(ws: OpWorkspace) -> Sources:
         scalars=scalar_defaults(ws, spec, interfaces),
         ranges={name: _range(*told) for name, told in said.items()},
         unlimited=tuple(name for name, (_, _, high) in said.items() if not high),
-        says_nan=any("nan" in part and not _OUTSIDE.search(part) for part in sentences),
-        says_minus_inf=any(_MINUS_INF.search(part) and not _OUTSIDE.search(part) and "not " not in part for part in sentences),
+        says_nan=special_values.says_nan(text),
+        says_minus_inf=special_values.says_minus_inf(text),
     )
 
 

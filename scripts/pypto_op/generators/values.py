@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from pypto_op.documents import constraints, markdown, ranges
+from pypto_op.documents import constraints, ranges, special_values
 from pypto_op.documents.knobs import SCALE, ZONE
 from pypto_op.documents.reading import read_text
 from pypto_op.documents.rows import Rows
@@ -40,14 +39,6 @@ _PRODUCT = 6.0
 """The slope of each factor of a product: over 64 terms, divided by their root, it makes 288."""
 _MOST_TENSORS = 4
 _UNMEASURED = ("masked", "one_inf", "largest")
-_EDGE_CASES = re.compile(r"edge cases", re.I)
-_SPECIAL_WORDS = (
-    ("one_inf", re.compile(r"(?<![-\w])\+?inf(inity)?\b", re.I)),
-    ("minus_zero", re.compile(r"-0(\.0)?(?![\w.])|negative zero", re.I)),
-    ("denormal", re.compile(r"(de|sub)normal", re.I)),
-    ("largest", re.compile(r"largest (finite|float|value)|finfo", re.I)),
-)
-_RULED_OUT = re.compile(r"\b(not|no|never|without|raises?|undefined|outside)\b", re.I)
 _SMALL_SCALAR = 1e-2
 _INSTEAD_OF_SMALL = 0.5
 """Another value of a float scalar is half its default; half an eps would not show, so small ones become this."""
@@ -104,30 +95,13 @@ def specials(maker: Maker) -> None:
     """Add the special values that SPEC.md names: NaN and masks of -inf anywhere, the others among its edge cases."""
     sources = maker.sources
     zones = [zone for zone, legal in (("one_nan", sources.says_nan), ("masked", sources.says_minus_inf)) if legal]
-    zones += special_words(read_text(sources.ws.spec))
+    zones += special_values.zones(read_text(sources.ws.spec))
     for zone in zones:
         legal = [name for name in sources.floating if _takes(sources, name, zone)]
         for number, name in enumerate(legal[:_MOST_TENSORS]):
             # The first in each dtype: what a kernel does for 16 bits only may lose a NaN there only.
             for dtype in sources.spec.supported_dtypes if number == 0 else ("",):
                 maker.add(Level.L5, f"{zone}_{name}", maker.ragged, dtype=dtype, knobs={ZONE: {name: zone}})
-
-
-def special_words(text: str) -> list[str]:
-    """Return the zones of special values that the edge cases of SPEC.md name, and do not rule out in the same sentence.
-
-    Args:
-        text: of SPEC.md.
-    """
-    parts = [
-        part for section in markdown.sections(text) if _EDGE_CASES.search(section.title) for part in _sentences(section.text)
-    ]
-    said = [part for part in parts if not _RULED_OUT.search(part)]
-    return [zone for zone, word in _SPECIAL_WORDS if any(word.search(part) for part in said)]
-
-
-def _sentences(text: str) -> list[str]:
-    return [part for part in re.split(r"[.;](?=\s|$)|\n", text) if part.strip()]
 
 
 def _takes(sources: Sources, name: str, zone: str) -> bool:
