@@ -35,7 +35,7 @@ test-all: $(STAMP) clients
 	@PYPTO_OP_ALL_CASES=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 test-quick: $(STAMP)
-	@$(BIN)/python -m pytest -n $(WORKERS) -m "not sim and not slow and not harness"
+	@$(BIN)/python -m pytest -n $(WORKERS) -m "not sim and not slow and not client"
 
 bench: $(STAMP)
 	@$(BIN)/python -m benchmarks

@@ -76,7 +76,7 @@ def _cases(folder: Path, counts: Sequence[int]) -> Table:
 def _harness(folder: Path, ops: Sequence[str]) -> Table:
     """What the generator of a suite costs, and how that grows with its cases."""
     from pypto_op.backends.launcher import cpu_seconds
-    from pypto_op.harness.evaluation import new_harness
+    from pypto_op.generators.evaluation import new_harness
     from pypto_op.workspace import OpWorkspace
 
     rows = []

@@ -109,7 +109,7 @@ def _measured(op: str, limit: int | None) -> dict[str, Any]:
 
 def _variants(op: str, root: Path) -> dict[str, bool]:
     """Judge each honest variant by the case that the tests use; name -> accepted."""
-    from tests.material.examples import kernels
+    from tests.markdown_cases.examples import kernels
 
     from pypto_op.judge.verify import verify_operator
     from pypto_op.vocabulary import Mode

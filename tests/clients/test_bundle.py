@@ -23,7 +23,7 @@ from pypto_op.install.claude_client import SETTINGS
 from pypto_op.install.commands import install
 
 pytest.importorskip("mcp")
-pytestmark = [pytest.mark.harness, pytest.mark.slow]
+pytestmark = [pytest.mark.client, pytest.mark.slow]
 
 __all__ = ["harness"]  # the fixture of the hooks' tests: a workspace with an operator in stage 5
 

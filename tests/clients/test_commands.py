@@ -12,7 +12,7 @@ from tests.hooks.scripted_model import scripted_model
 from tests.install.places import ROOT, install
 
 pytest.importorskip("mcp")
-pytestmark = [pytest.mark.harness, pytest.mark.slow]
+pytestmark = [pytest.mark.client, pytest.mark.slow]
 
 NAMES = {path.stem for path in (ROOT / "commands").glob("*.md")}
 TYPED = "soft [[actor:main]]"

@@ -16,7 +16,7 @@ from tests.hooks.scripted_model import Script, ScriptedModel, scripted_model
 from tests.install.places import ROOT, copy_bundle, install, pypto_op
 
 pytest.importorskip("mcp")
-pytestmark = [pytest.mark.harness, pytest.mark.slow]
+pytestmark = [pytest.mark.client, pytest.mark.slow]
 
 IMPL = "custom/soft/soft_impl.py"
 USERS = b'{\r\n\t"model": "claude-sonnet-4-5", "n": 1.50, "\\u00e9": "\xc3\xa9\\/x",\r\n "hooks": {"Stop": []}}'

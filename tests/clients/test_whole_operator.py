@@ -30,7 +30,7 @@ from pypto_op.state import audit
 from pypto_op.workspace import OpWorkspace
 
 pytest.importorskip("mcp")
-pytestmark = [pytest.mark.harness, pytest.mark.slow, pytest.mark.sim]
+pytestmark = [pytest.mark.client, pytest.mark.slow, pytest.mark.sim]
 
 OP = "square_add"
 DIR = f"custom/{OP}"

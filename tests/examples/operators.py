@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pypto_op.documents import suite
 from pypto_op.workspace import OpWorkspace
-from tests.material.examples import Kernel, kernels
+from tests.markdown_cases.examples import Kernel, kernels
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples" / "ops"

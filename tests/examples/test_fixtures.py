@@ -13,7 +13,7 @@ import pytest
 
 from pypto_op.judge.verify import verify_operator
 from pypto_op.vocabulary import Mode
-from tests.material.examples import Kernel
+from tests.markdown_cases.examples import Kernel
 
 from .operators import OPS, copy_of, everything, judged
 

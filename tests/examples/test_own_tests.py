@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.material.examples import kernel
+from tests.markdown_cases.examples import kernel
 
 from .operators import OPS, copy_of, everything
 

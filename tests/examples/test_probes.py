@@ -6,7 +6,7 @@ import pytest
 
 from pypto_op.judge.verify import verify_operator
 from pypto_op.vocabulary import Mode
-from tests.material.examples import kernel
+from tests.markdown_cases.examples import kernel
 
 from .operators import copy_of
 

@@ -12,7 +12,7 @@ import pytest
 from tests.hooks.conftest import BAD_IMPL, GOOD_IMPL, ROOT, Harness
 
 pytestmark = [
-    pytest.mark.harness,
+    pytest.mark.client,
     pytest.mark.skipif(shutil.which("node") is None, reason="Node is not installed"),
 ]
 

@@ -16,7 +16,7 @@ from tests.clients.installed import claude_environment, needs, opencode_environm
 from tests.hooks.conftest import BAD_IMPL, ROOT, Harness
 from tests.hooks.scripted_model import Script, scripted_model
 
-pytestmark = [pytest.mark.harness, pytest.mark.slow]
+pytestmark = [pytest.mark.client, pytest.mark.slow]
 
 OP = "custom/soft"
 BANNER = "[pypto-op-lint] 产物写入后即时门禁未通过(S0/S1)"

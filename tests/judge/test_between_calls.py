@@ -95,7 +95,7 @@ def test_a_value_that_a_wrapper_has_no_use_for_refuses_nothing(
     assert (NOT_SHOWN in " ".join(answer.stdout.split())) == (kind == "float32")
     assert not (ws.debug_dir / "failures").exists(), "nothing failed"
     if kind == "float32":
-        assert told(report) == {"calls": told(report)["calls"], "scalars": [], "not_shown": [NOT_SHOWN]}
+        assert told(report) == {"calls": told(report)["calls"], "scalars": [], "not_shown": [NOT_SHOWN], "planted": []}
     else:
         assert told(report)["scalars"] == ["k"], "16 is a multiple of 8"
 
@@ -149,4 +149,4 @@ def test_honest_caches_are_accepted(clean_workspace: Path) -> None:
 def test_a_selected_case_is_called_again_as_well(clean_workspace: Path) -> None:
     ws = place("sum_diff", clean_workspace, cases=CASES)
     report = verify(ws.root, "--case", "ragged").report
-    assert told(report) == {"calls": 3, "scalars": [], "not_shown": []}
+    assert told(report) == {"calls": 3, "scalars": [], "not_shown": [], "planted": []}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.material import cases
+from tests.markdown_cases import cases
 
 import pypto_op_lint
 

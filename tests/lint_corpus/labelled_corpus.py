@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema
-from tests.material import cases
-from tests.material.cases import Case, Cases, Files
-from tests.material.pages import PageError
+from tests.markdown_cases import cases
+from tests.markdown_cases.cases import Case, Cases, Files
+from tests.markdown_cases.pages import PageError
 
 from pypto_op.vocabulary import Artifact, LintEvent
 from pypto_op.workspace import OpWorkspace

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 from labelled_corpus import bases, checked
-from tests.material import cases
-from tests.material.pages import PageError
+from tests.markdown_cases import cases
+from tests.markdown_cases.pages import PageError
 
 PAGE = """---
 artifact: impl

@@ -13,9 +13,9 @@ import torch
 from pypto_op.backends.base import RunResult
 from pypto_op.backends.worker.outputs import leaves_of
 from pypto_op.backends.worker.reference import truths
-from pypto_op.judge.barrier import Barrier
 from pypto_op.judge.expectation import Expectation
 from pypto_op.judge.records import TrialVerdict
+from pypto_op.judge.redaction import Redactor
 from pypto_op.judge.references import answered
 from pypto_op.judge.verdict import judge_run
 from pypto_op.policy import Policy
@@ -58,8 +58,8 @@ class Judge:
         """Return the verdict on a function of the inputs, or on outputs."""
         outputs = leaves(candidate(*self.values)) if callable(candidate) else list(candidate)
         run = RunResult(Outcome.OK, outputs=outputs, launches=1, outputs_from_kernel=True)
-        barrier = Barrier(Path("op_golden.py"), Path("op_impl.py"))
-        return judge_run(run, self.reference, self.expectation, seed=0, barrier=barrier, secrets=())
+        redactor = Redactor(Path("op_golden.py"), Path("op_impl.py"))
+        return judge_run(run, self.reference, self.expectation, seed=0, redactor=redactor, secrets=())
 
     def takes(self, candidate: Function | Sequence[torch.Tensor]) -> bool:
         return self(candidate).status is Status.PASS

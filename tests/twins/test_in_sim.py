@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.material.examples import kernel
+from tests.markdown_cases.examples import kernel
 
 from pypto_op.bundle_files import bundle_root
 from pypto_op.judge.verify import verify_operator

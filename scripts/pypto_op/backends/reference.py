@@ -22,6 +22,8 @@ from pypto_op.vocabulary import Outcome
 from pypto_op.workspace import OpWorkspace
 
 if TYPE_CHECKING:
+    import torch
+
     from pypto_op.backends.base import Value
 
 _REMEDY = "run the file by itself and mend it"
@@ -153,6 +155,11 @@ class ReferenceSession:
         message = {"call": "conditions", "file": str(file), "function": function, "quantile": quantile}
         told: dict[str, Any] = self._told({**message, "expression": expression}, inputs, Path(file), "conditions")
         return told
+
+    def unread(self, inputs: Sequence[Value], *, function: str, file: Path) -> list[torch.Tensor]:
+        """Return a bool mask per input of the elements that a golden seems not to read (`worker.unread`), [] where unknown."""
+        result, answer = self._ask({"call": "unread", "file": str(file), "function": function}, inputs, Path(file))
+        return list(answer["values"]) if result.outcome is Outcome.OK else []
 
     def stress(self, case: dict[str, Any], *, function: str, file: Path, **goal: Any) -> dict[str, Any]:
         """Search for a recipe on which a golden's expression cancels; see `pypto_op.judge.stressing.stress_case`.

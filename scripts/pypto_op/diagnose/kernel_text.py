@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pypto_op.diagnose.barrier import check_readable
+from pypto_op.diagnose.readable import check_readable
 from pypto_op.errors import ContractError
 from pypto_op.workspace import OpWorkspace
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pypto_op.diagnose.barrier import check_readable
+from pypto_op.diagnose.readable import check_readable
 from pypto_op.errors import ContractError
 
 MAX_BYTES = 4 * 1024 * 1024

@@ -4,7 +4,7 @@ subject.py   which file is judged against which golden, at which boundary
 inputs.py    the trials of a case: its seeds, its inputs
 plan.py      what a run is asked to do; runner.py: runs cases, in parallel, each mode in its own process
 verdict.py   one run -> status, reasons, category (reasons.py: the table)
-barrier.py   keeps goldens and input values out of what others read
+redaction.py keeps goldens and input values out of what others read
 summary.py   many verdicts -> status per mode, fingerprint, first failure
 report.py    evaluation_report.json: allow-list, schema, atomic write
 calling.py   which primary inputs a wrapper or golden takes

@@ -133,7 +133,8 @@ class Changes:
         for _ in range(_DRAWS):
             one, two = torch.randint(first, last, (2,), generator=self._generator).tolist()
             pair = flat[[one, two]]
-            if bool(torch.isfinite(pair).all()) and float(pair[0]) != float(pair[1]):
+            # A zero may be padding that is promised to be zero, so it stays.
+            if bool(torch.isfinite(pair).all()) and float(pair[0]) != float(pair[1]) and bool((pair != 0).all()):
                 swapped, copied = flat.clone(), flat.clone()
                 swapped[[two, one]] = pair
                 copied[one] = pair[1]

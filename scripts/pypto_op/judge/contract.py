@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pypto_op.documents import default_suite, knobs, ranges, rows
+from pypto_op.documents import default_suite, knobs, ranges, rows, special_values
 from pypto_op.documents import interfaces as interfaces_document
 from pypto_op.documents import spec as spec_document
 from pypto_op.documents import suite as suite_document
@@ -57,6 +57,8 @@ class Contract:
     """What SPEC.md's `input_ranges` says of the rows of inputs."""
     fixed_inputs: frozenset[str] = frozenset()
     """Inputs that are tables, the same for every seed."""
+    nan_is_legal: bool = False
+    """SPEC.md speaks of NaN and does not rule it out."""
 
     @property
     def total_modules(self) -> int:
@@ -261,4 +263,5 @@ def load_contract(
         said=spec.shape_constraints,
         rows=spec.rows,
         fixed_inputs=frozenset(spec.fixed_inputs),
+        nan_is_legal=special_values.says_nan(read_text(workspace.spec)),
     )

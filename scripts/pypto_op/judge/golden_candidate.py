@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pypto_op.backends.base import RunResult
-from pypto_op.judge.barrier import Barrier
 from pypto_op.judge.expectation import Expectation, Reference
 from pypto_op.judge.natural import NATURAL
 from pypto_op.judge.records import TrialVerdict
+from pypto_op.judge.redaction import Redactor
 from pypto_op.judge.verdict import judge_run
 from pypto_op.twins.reordering import GOLDEN, HONEST, OTHER_TIES
 from pypto_op.vocabulary import Outcome, Status
@@ -43,21 +43,21 @@ class Refusal:
 _HOW = {GOLDEN: "", OTHER_TIES: ", taking the last of equal values first"}
 
 
-def judged(outputs: Sequence[torch.Tensor], reference: Reference, expectation: Expectation, barrier: Barrier) -> TrialVerdict:
+def judged(outputs: Sequence[torch.Tensor], reference: Reference, expectation: Expectation, redactor: Redactor) -> TrialVerdict:
     """Return the judge's verdict on outputs, as if a kernel had written them.
 
     Args:
         outputs: the golden's, in some order of addition or with a fault in them.
         reference: the golden's answer on the same inputs.
         expectation: of the case.
-        barrier: cleans words.
+        redactor: cleans words.
     """
     run = RunResult(Outcome.OK, outputs=list(outputs), launches=1, outputs_from_kernel=True)
-    return judge_run(run, reference, expectation, seed=0, barrier=barrier, secrets=())
+    return judge_run(run, reference, expectation, seed=0, redactor=redactor, secrets=())
 
 
 def refusal(
-    reordered: Callable[[str], RunResult], reference: Reference, expectation: Expectation, barrier: Barrier
+    reordered: Callable[[str], RunResult], reference: Reference, expectation: Expectation, redactor: Redactor
 ) -> Refusal | None:
     """Return the first honest order of the golden that a case refuses; None where it takes each.
 
@@ -67,14 +67,14 @@ def refusal(
         reordered: runs the golden as a twin, by name.
         reference: the golden's answer on the same inputs.
         expectation: of the case.
-        barrier: cleans words.
+        redactor: cleans words.
     """
     native = reference.native.outputs
     for name in HONEST:
         run = reference.native if name == GOLDEN else reference.twins.get(name) or reordered(name)
         if run.outcome is not Outcome.OK:
             continue
-        verdict = judged(run.outputs, reference, expectation, barrier)
+        verdict = judged(run.outputs, reference, expectation, redactor)
         if verdict.status is not Status.PASS:
             named = zip(expectation.names, native, strict=True)
             whole = any(not leaf.is_floating_point() for own, leaf in named if own in verdict.bad_outputs)

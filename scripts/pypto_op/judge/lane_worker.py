@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 from pypto_op.backends.base import Backend, Buffer, RunResult, Session
 from pypto_op.errors import ContractError, InfraError
 from pypto_op.judge import inspection, redraw
-from pypto_op.judge.barrier import Barrier
 from pypto_op.judge.calling import positions
 from pypto_op.judge.contract import MisfitInputs
 from pypto_op.judge.expectation import Expectation, Reference
 from pypto_op.judge.inputs import FRESH, checks_precision, digest, seeds_of, tensors_in, with_seed
 from pypto_op.judge.reasons import LOAD_FAILURES, PROCESS_LOSSES, Reason, place_in
 from pypto_op.judge.records import CaseRecord, ModeRecord, TrialVerdict
+from pypto_op.judge.redaction import Redactor
 from pypto_op.judge.references import ReferenceLoss, References
 from pypto_op.judge.repeats import Repeats
 from pypto_op.judge.sabotage import RAISES, Saboteur
@@ -72,15 +72,15 @@ class LaneWorker:
     Args:
         plan: what is judged.
         losses: shared by all lanes.
-        barrier: for the judge.
+        redactor: for the judge.
         references: answer for inputs and goldens; the caller closes them.
         onto: positions, in the suite, of the cases whose second seed is called on the tensors of the first.
     """
 
     def __init__(
-        self, plan: Plan, losses: LossCounter, barrier: Barrier, references: References, onto: frozenset[int] = frozenset()
+        self, plan: Plan, losses: LossCounter, redactor: Redactor, references: References, onto: frozenset[int] = frozenset()
     ) -> None:
-        self._plan, self._losses, self._barrier, self._references = plan, losses, barrier, references
+        self._plan, self._losses, self._redactor, self._references = plan, losses, redactor, references
         self._onto = onto
         self._stack = ExitStack()
         self._sessions: dict[Mode, Session] = {}
@@ -311,7 +311,7 @@ class LaneWorker:
         inputs: Sequence[Value] = (),
     ) -> None:
         """Add the verdict on one run to the record."""
-        verdict = judge_run(run, reference, expectation, seed=seed, barrier=self._barrier, secrets=secrets)
+        verdict = judge_run(run, reference, expectation, seed=seed, redactor=self._redactor, secrets=secrets)
         if reference is not None and inputs:
             verdict = self._staleness.explained(verdict, run, Answered(record.case, seed, inputs, reference, expectation))
         record.modes[mode].trials.append(with_earlier(verdict, record.modes[mode].trials))
@@ -324,7 +324,7 @@ class LaneWorker:
         secrets = tensors_in(asked.inputs)
         for golden in asked.reference.runs():
             secrets += golden.outputs
-        verdict = judge_run(run, asked.reference, asked.expectation, seed=asked.seed, barrier=self._barrier, secrets=secrets)
+        verdict = judge_run(run, asked.reference, asked.expectation, seed=asked.seed, redactor=self._redactor, secrets=secrets)
         verdict = self._staleness.explained(verdict, run, asked)
         self._staleness.note(asked)
         return verdict

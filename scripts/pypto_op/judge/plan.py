@@ -32,6 +32,7 @@ class Plan:
         tolerance_behind: the tolerance that a policy named in a case stands in the place of, if any.
         suite: every case of the suite, which decides who shares a process (`lanes`); None: `cases` are all.
         further: call the wrapper again on one case of each lane (`repeats`).
+        nan_is_legal: SPEC.md speaks of NaN as of any other value.
         leaf_names: names of the outputs, in order, as the contract gives them.
         input_names: names of the primary inputs, in order.
         extra_seed: the second seed of every precision case.
@@ -65,3 +66,4 @@ class Plan:
     check_inputs: Callable[[Mapping[str, Any], Sequence[tuple[str, Value]]], None] = lambda case, made: None
     suite: Sequence[Mapping[str, Any]] | None = None
     further: bool = True
+    nan_is_legal: bool = False

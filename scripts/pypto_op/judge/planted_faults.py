@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pypto_op.judge import adversarial
-from pypto_op.judge.barrier import Barrier
+from pypto_op.judge.redaction import Redactor
 from pypto_op.policy import Policy
 
 if TYPE_CHECKING:
@@ -190,7 +190,7 @@ def leaks(outputs: Leaves, golden: Path) -> list[str]:
     report |= dict.fromkeys(adversarial.FORBIDDEN_REPORT_KEYS, secret)
     found = ["a forbidden key of the report"] if secret in json.dumps(adversarial.sanitize(report)) else []
     line = next((text.strip() for text in golden.read_text(encoding="utf-8").splitlines() if len(text.strip()) > 20), "")
-    words = Barrier(golden, golden.with_name("no_such_impl.py")).clean(
+    words = Redactor(golden, golden.with_name("no_such_impl.py")).clean(
         f"row {number}\n{line}\n{torch.tensor([1.25, 2.5])}\n", list(told[:1])
     )
     if line and line in words:

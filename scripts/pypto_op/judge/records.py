@@ -96,11 +96,13 @@ class Further:
         calls: how many.
         varied: names of the scalar inputs that were changed alone.
         not_shown: what could not be tried, a sentence each.
+        planted: what was planted where the golden reads nothing.
     """
 
     calls: int = 0
     varied: list[str] = field(default_factory=list)
     not_shown: list[str] = field(default_factory=list)
+    planted: list[str] = field(default_factory=list)
 
 
 @dataclass

@@ -22,6 +22,8 @@ from pypto_op.twins.reordering import GOLDEN
 from pypto_op.vocabulary import Outcome
 
 if TYPE_CHECKING:
+    import torch
+
     from pypto_op.backends.base import Value
     from pypto_op.judge.plan import Plan
 
@@ -178,6 +180,17 @@ class References:
         except ContractError:
             return None
         return float(told["reached"])
+
+    def unread(self, inputs: Sequence[Value]) -> list[torch.Tensor]:
+        """Return, per primary input, a mask of the elements that the golden seems not to read; [] where nobody can tell."""
+        handed, subject = self._handed(inputs), self._plan.subject
+        masks = self._goldens.unread(handed, function=subject.golden_function, file=subject.golden)
+        if len(masks) != len(handed) or len(handed) == len(inputs):
+            return masks if len(masks) == len(inputs) else []
+        import torch
+
+        known = dict(zip(self._taken, masks, strict=True))
+        return [known.get(place, torch.zeros(0, dtype=torch.bool)) for place in range(len(inputs))]
 
     def golden(self, inputs: Sequence[Value], **how: Any) -> RunResult:
         """Return one answer of the golden, on any inputs; see `ReferenceSession.golden` for `how`. Kept by content."""

@@ -1,7 +1,8 @@
 """Further calls: does a wrapper that answered once answer the next time too, and leave its earlier results alone?
 
 At the end of each lane, on a small case of it whose answer depends on its inputs: the first inputs again; a few elements
-changed in the same tensors; the values of the second seed in them; one scalar changed alone. Each is judged as a trial is.
+changed in the same tensors; the values of the second seed in them; one scalar changed alone. Then, on the smallest case that
+has such, huge values and NaN where the golden reads nothing (`unread`). Each is judged as a trial is.
 Where somebody keeps the memory of results, more calls follow, since a ring of buffers shows when it is round.
 """
 
@@ -9,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pypto_op.backends.base import RunResult, Session
@@ -18,6 +20,7 @@ from pypto_op.judge.reasons import PROCESS_LOSSES, Reason
 from pypto_op.judge.records import CaseRecord, Further, TrialVerdict
 from pypto_op.judge.references import References
 from pypto_op.judge.staleness import Answered, agree
+from pypto_op.judge.unread import plantings
 from pypto_op.judge.verdict import failed_for
 from pypto_op.vocabulary import Mode, Status
 
@@ -92,14 +95,29 @@ class Repeats:
         """Make the further calls, and yield the cases that were kept for them."""
         if self._offers:
             record, trials, changes, changed = self._chosen()
-            for mode, session in self.sessions.items():
-                if record.modes[mode].status is Status.PASS:
-                    calls = _Calls(self, mode, session, trials[0], changes)
-                    found = calls.fault(changed, trials[1])
-                    record.further[mode] = calls.told
-                    if found is not None:
-                        record.modes[mode].trials.append(found)
+            for calls in self._calls(record, trials[0], changes):
+                calls.note(calls.fault(changed, trials[1]))
+            self._plant()
         yield from (offer.record for offer in self._offers)
+
+    def _plant(self) -> None:
+        """Call with what no kernel may read, on the smallest case that has room for it."""
+        for offer in self._offers:
+            base = offer.trials[0]
+            planted = list(plantings(base, self.references, partial(self._check, base), nan=self.plan.nan_is_legal))
+            for calls in self._calls(offer.record, base, None) if planted else ():
+                calls.note(calls.planted(planted))
+            if planted:
+                return
+
+    def _check(self, base: Answered, inputs: Sequence[Value]) -> None:
+        self.plan.check_inputs(base.case, list(zip(self.plan.input_names, inputs, strict=True)))
+
+    def _calls(self, record: CaseRecord, base: Answered, changes: Changes | None) -> Iterator[_Calls]:
+        """Yield, for each mode that has passed so far, what makes further calls in it."""
+        for mode, session in self.sessions.items():
+            if record.modes[mode].status is Status.PASS:
+                yield _Calls(self, mode, session, record, base, changes)
 
     def _chosen(self) -> tuple[CaseRecord, Sequence[Answered], Changes, Answered | None]:
         """Return the case on which most of the changes show, the smallest of several, and a change of a few elements."""
@@ -135,11 +153,30 @@ class Repeats:
 class _Calls:
     """The further calls of one mode."""
 
-    def __init__(self, repeats: Repeats, mode: Mode, session: Session, base: Answered, changes: Changes) -> None:
+    def __init__(
+        self, repeats: Repeats, mode: Mode, session: Session, record: CaseRecord, base: Answered, changes: Changes | None
+    ) -> None:
         self._repeats, self._mode, self._session, self._base, self._changes = repeats, mode, session, base, changes
+        self._record = record
         self._last: RunResult | None = None
         self._based = False
-        self.told = Further()
+        self.told = record.further.setdefault(mode, Further())
+
+    def note(self, found: TrialVerdict | None) -> None:
+        """Add what was found wrong to the record of the case."""
+        if found is not None:
+            self._record.modes[self._mode].trials.append(found)
+
+    def planted(self, planted: Sequence[tuple[str, Answered]]) -> TrialVerdict | None:
+        """Call with what was planted where the golden reads nothing; return the first verdict that is no PASS."""
+        for what, asked in planted:
+            verdict = self._call(asked, again=True)
+            self.told.planted.append(what)
+            if (
+                found := _told(verdict, Reason.WRONG_WHEN_CHANGED, f"called with {what} where the golden reads nothing")
+            ) is not None:
+                return found
+        return None
 
     def fault(self, changed: Answered | None, other: Answered) -> TrialVerdict | None:
         """Make the calls; return the first verdict that is no PASS, None when all are.
@@ -174,6 +211,7 @@ class _Calls:
     def _scalar(self, place: int) -> TrialVerdict | None:
         """Call with one scalar changed, after a call with the old one in the same process."""
         name = self._repeats.plan.input_names[place]
+        assert self._changes is not None
         options = self._changes.scalar(place, self._repeats.known(place))
         for _, option in zip(range(_MOST_VALUES), options, strict=False):
             verdict = self._after_base(option)

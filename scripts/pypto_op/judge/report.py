@@ -95,6 +95,7 @@ def _further_entry(record: CaseRecord) -> dict[str, Any]:
             "calls": sum(one.calls for one in told),
             "scalars": list(dict.fromkeys(name for one in told for name in one.varied)),
             "not_shown": list(dict.fromkeys(_sentence(words) for one in told for words in one.not_shown)),
+            "planted": list(dict.fromkeys(what for one in told for what in one.planted)),
         }
     }
 

@@ -13,12 +13,12 @@ from concurrent.futures import ThreadPoolExecutor
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
-from pypto_op.judge.barrier import Barrier
 from pypto_op.judge.inputs import FRESH
 from pypto_op.judge.lane_worker import LaneWorker, LossCounter
 from pypto_op.judge.lanes import lanes_of, onto_the_first, restricted
 from pypto_op.judge.plan import Plan
 from pypto_op.judge.records import CaseRecord
+from pypto_op.judge.redaction import Redactor
 from pypto_op.judge.references import References
 from pypto_op.judge.sabotage import refuse_unshown
 from pypto_op.modes import REGISTRY
@@ -70,7 +70,7 @@ class _Pool:
         self._lock = threading.Lock()
         self._open: list[LaneWorker | References] = []
         self._losses = LossCounter()
-        self._barrier = Barrier(plan.subject.golden, plan.subject.impl)
+        self._redactor = Redactor(plan.subject.golden, plan.subject.impl)
         suite = plan.cases if plan.suite is None else plan.suite
         self._onto = onto_the_first(suite)
         place = {str(case["id"]): position for position, case in enumerate(suite)}
@@ -113,7 +113,7 @@ class _Pool:
     def _lane(self, lane: Sequence[int], done: SimpleQueue[CaseRecord | BaseException]) -> None:
         """Judge the cases of one lane in processes of its own; only the reference process serves other lanes too."""
         try:
-            worker = LaneWorker(self._plan, self._losses, self._barrier, self._references(), self._onto)
+            worker = LaneWorker(self._plan, self._losses, self._redactor, self._references(), self._onto)
             self._remember(worker)
             try:
                 for record in worker.run([(position, self._cases[position]) for position in lane]):

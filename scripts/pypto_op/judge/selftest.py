@@ -21,7 +21,6 @@ from pypto_op.documents import interfaces as interfaces_document
 from pypto_op.documents import suite as suite_document
 from pypto_op.errors import ContractError, PyptoOpError
 from pypto_op.judge import adversarial, cancellation, golden_candidate, planted_faults, variety
-from pypto_op.judge.barrier import Barrier
 from pypto_op.judge.calling import positions, used_inputs
 from pypto_op.judge.compose import compose
 from pypto_op.judge.contract import Contract, load_contract
@@ -29,6 +28,7 @@ from pypto_op.judge.expectation import Reference, expectation_of
 from pypto_op.judge.inputs import checks_precision, digest, fresh_seed
 from pypto_op.judge.natural import MOST, NATURAL, natural_share
 from pypto_op.judge.reasons import place_in
+from pypto_op.judge.redaction import Redactor
 from pypto_op.judge.references import answered
 from pypto_op.judge.variety import Variety
 from pypto_op.proof.evidence import harness_hashes
@@ -241,7 +241,7 @@ def _returns_contract(contract: Contract, case: Mapping[str, Any], answer: RunRe
 def _honest(known: _Known) -> str:
     """Judge the golden in the candidate's place, under each case's real policies, on its seed and on a fresh one."""
     contract, suite = known.sound, known.suite or known.ws.suite
-    barrier, count = Barrier(known.ws.golden, known.ws.golden), 0
+    redactor, count = Redactor(known.ws.golden, known.ws.golden), 0
     for case in contract.cases:
         if case["id"] not in known.answers:
             raise ContractError("not judged, since the golden is broken")
@@ -254,7 +254,7 @@ def _honest(known: _Known) -> str:
             where = f"case {case['id']}" + (f", seed {seed}" if seed is not None else "")
             if (problem := reference.problem()) is not None:
                 raise ContractError(problem, file=known.ws.golden, where=where, remedy="mend the golden")
-            found = golden_candidate.refusal(lambda name: golden(twin=name), reference, expectation, barrier)  # noqa: B023
+            found = golden_candidate.refusal(lambda name: golden(twin=name), reference, expectation, redactor)  # noqa: B023
             if found is not None:
                 raise ContractError(found.sentence, file=suite, where=where, remedy=found.remedy(case))
             if seed is None:
@@ -278,7 +278,7 @@ def _asked(known: _Known, case: Mapping[str, Any], seed: int | None) -> tuple[Ca
 def _faults(known: _Known) -> str:
     contract, suite = known.sound, known.suite or known.ws.suite
     told: set[tuple[str, int]] = set()
-    barrier = Barrier(known.ws.golden, known.ws.golden)
+    redactor = Redactor(known.ws.golden, known.ws.golden)
     cases = [case for case in contract.cases if checks_precision(case)]
     for case in cases:
         reference = known.references.get(case["id"])
@@ -287,7 +287,7 @@ def _faults(known: _Known) -> str:
         expectation = expectation_of(contract, case)
 
         def refuses(outputs: Sequence[torch.Tensor]) -> bool:
-            return golden_candidate.judged(outputs, reference, expectation, barrier).status is not Status.PASS  # noqa: B023
+            return golden_candidate.judged(outputs, reference, expectation, redactor).status is not Status.PASS  # noqa: B023
 
         far = planted_faults.far_of(reference, expectation.policies(reference.natural_share))
         planted = planted_faults.plant(reference.native.outputs, refuses, far)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from pypto_op.backends.base import RunResult
 from pypto_op.compare import Comparison, TensorComparison
 from pypto_op.comparison.error_map import error_map
-from pypto_op.judge.barrier import Barrier
 from pypto_op.judge.expectation import Expectation, Reference
 from pypto_op.judge.extent import times_allowed
 from pypto_op.judge.leaf_entry import leaf_entry, leaf_measures
@@ -26,6 +25,7 @@ from pypto_op.judge.reasons import (
     status_of,
 )
 from pypto_op.judge.records import TrialVerdict
+from pypto_op.judge.redaction import Redactor
 from pypto_op.policy import Policy
 from pypto_op.vocabulary import Status
 
@@ -47,7 +47,7 @@ def judge_run(
     expectation: Expectation,
     *,
     seed: int,
-    barrier: Barrier,
+    redactor: Redactor,
     secrets: Sequence[torch.Tensor],
 ) -> TrialVerdict:
     """Judge one run of the candidate.
@@ -57,11 +57,11 @@ def judge_run(
         reference: what the golden answered; None when the candidate did not get far enough to need it.
         expectation: what the case wants.
         seed: of the inputs.
-        barrier: cleans the candidate's words.
+        redactor: cleans the candidate's words.
         secrets: inputs and golden outputs, whose values must not be in them.
     """
-    verdict = _judge(run, reference, expectation, seed, lambda text: barrier.clean(text, secrets))
-    verdict.stdout, verdict.stderr = (barrier.clean(text.rstrip(), secrets) for text in (run.stdout, run.stderr))
+    verdict = _judge(run, reference, expectation, seed, lambda text: redactor.clean(text, secrets))
+    verdict.stdout, verdict.stderr = (redactor.clean(text.rstrip(), secrets) for text in (run.stdout, run.stderr))
     verdict.seconds, verdict.peak_rss_mb = run.seconds, run.peak_rss_mb
     verdict.launches, verdict.cost, verdict.host_made = run.launches, run.cost, run.host_made
     verdict.unshown = (RAISES_ON_OTHERS,) if run.unshown else ()

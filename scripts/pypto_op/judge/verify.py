@@ -205,6 +205,7 @@ class _Verification:
             jobs=worker_count(contract.cases) if request.jobs is None else request.jobs,
             error_maps=ErrorMaps(self.ws, self.hashes["impl"]) if request.error_maps else None,
             used_inputs=used_inputs(contract.interfaces, subject.phase),
+            nan_is_legal=contract.nan_is_legal,
             probe=probe_of(request.inspect, subject.boundary) if request.inspect is not None else None,
             loaded=self.loaded,
         )

@@ -18,10 +18,10 @@ from pypto_op.backends.launcher import cpu_seconds
 from pypto_op.backends.sim import SimBackend
 from pypto_op.errors import ContractError, InfraError
 from pypto_op.judge import fresh
-from pypto_op.judge.barrier import Barrier
 from pypto_op.judge.contract import Contract, load_contract
 from pypto_op.judge.inputs import checks_precision
 from pypto_op.judge.plan import Plan
+from pypto_op.judge.redaction import Redactor
 from pypto_op.judge.references import ReferenceLoss, References
 from pypto_op.judge.subject import Subject, resolve
 from pypto_op.mutation import sabotage
@@ -141,13 +141,13 @@ class _Campaign:
         plan = _plan(contract, replace(subject, workspace=own), cases, wish.seed)
         references = References(plan, ReferenceLoss())
         stack.callback(references.close)
-        self._barrier = Barrier(subject.golden, subject.impl)
-        self._range = Range(subject, own, backend, Limits(case_seconds=wish.timeout or 120.0), self._barrier)
+        self._redactor = Redactor(subject.golden, subject.impl)
+        self._range = Range(subject, own, backend, Limits(case_seconds=wish.timeout or 120.0), self._redactor)
         note(f"the golden answers {len(cases)} cases")
         self._order = Order(make_trials(plan, references))
         self._order.remember(earlier(workspace))
         self._cases = cases
-        self._prober = Prober(plan, contract.cases, references, self._barrier)
+        self._prober = Prober(plan, contract.cases, references, self._redactor)
         self._stopped = False
 
     def run(self, progress: Progress | None) -> dict[str, Any]:
@@ -182,7 +182,7 @@ class _Campaign:
                 begun = time.monotonic()
                 run = session.run(trial.case, trial.inputs)
                 trial.seconds, trial.outputs = time.monotonic() - begun, run.outputs
-                verdict = trial.judge(run, self._barrier)
+                verdict = trial.judge(run, self._redactor)
                 if verdict.status is not Status.PASS:
                     raise ContractError(
                         f"the unchanged kernel does not pass case {trial.case} with seed {trial.seed}: {verdict.summary}",
@@ -202,7 +202,7 @@ class _Campaign:
             return None
         likeness = None
         with self._range.open(mutant.id, mutant.source) as session:
-            pursuit = Hunt(session, self._order, self._barrier, lambda: self._stopped)
+            pursuit = Hunt(session, self._order, self._redactor, lambda: self._stopped)
             result = pursuit.run(spare=self._wish.likeness)
             if result.fate is Fate.SURVIVED and result.differing:
                 result = pursuit.run()
@@ -229,7 +229,7 @@ class _Campaign:
             for trial in _one_per_case(self._order):
                 run = session.run(trial.case, trial.inputs)
                 ran = ran or run.outcome is Outcome.OK
-                verdict = trial.judge(run, self._barrier)
+                verdict = trial.judge(run, self._redactor)
                 reasons |= set(map(str, verdict.reasons))
                 if verdict.status is Status.PASS:
                     passed.append(trial.case)

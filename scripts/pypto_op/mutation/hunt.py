@@ -13,9 +13,9 @@ from pathlib import Path
 from pypto_op.backends.base import COMPILED_DIR, Limits, Session
 from pypto_op.backends.session import CandidateSession
 from pypto_op.backends.sim import SimBackend
-from pypto_op.judge.barrier import Barrier
 from pypto_op.judge.reasons import LOAD_FAILURES, PROCESS_LOSSES, Reason
 from pypto_op.judge.records import TrialVerdict
+from pypto_op.judge.redaction import Redactor
 from pypto_op.judge.subject import Subject
 from pypto_op.judge.verdict import with_earlier
 from pypto_op.mutation.bits import same
@@ -101,14 +101,14 @@ class Range:
         workspace: the operator, with a scratch folder.
         backend: runs kernels.
         limits: what a mutant may use.
-        barrier: cleans what mutants print.
+        redactor: cleans what mutants print.
     """
 
     subject: Subject
     workspace: ScratchWorkspace
     backend: SimBackend
     limits: Limits
-    barrier: Barrier
+    redactor: Redactor
 
     @property
     def compiled(self) -> Path:
@@ -150,8 +150,8 @@ class Hunt:
     altogether says nothing about the suite.
     """
 
-    def __init__(self, session: Session, order: Order, barrier: Barrier, stopped: Callable[[], bool] = lambda: False) -> None:
-        self._session, self._order, self._barrier, self._stopped = session, order, barrier, stopped
+    def __init__(self, session: Session, order: Order, redactor: Redactor, stopped: Callable[[], bool] = lambda: False) -> None:
+        self._session, self._order, self._redactor, self._stopped = session, order, redactor, stopped
         self._tried: set[int] = set()
         self._failed: list[tuple[int, TrialVerdict]] = []
         self._earlier: dict[str, list[TrialVerdict]] = defaultdict(list)
@@ -165,7 +165,7 @@ class Hunt:
             self._tried.add(index)
             trial = order.trials[index]
             run = self._session.run(trial.case, trial.inputs)
-            verdict = with_earlier(trial.judge(run, self._barrier), self._earlier[trial.case])
+            verdict = with_earlier(trial.judge(run, self._redactor), self._earlier[trial.case])
             self._earlier[trial.case].append(verdict)
             if verdict.status is Status.ERROR:
                 self._failed.append((index, verdict))
@@ -197,7 +197,7 @@ class Hunt:
                 continue
             if self._stopped() or lost == _MOST_LOSSES:
                 break
-            verdict = trial.judge(self._session.run(trial.case, trial.inputs), self._barrier)
+            verdict = trial.judge(self._session.run(trial.case, trial.inputs), self._redactor)
             asked.add(trial.case)
             lost += verdict.status is Status.ERROR and verdict.reasons[0] in PROCESS_LOSSES
             if verdict.status is not Status.PASS:

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any
 
 from pypto_op.documents.knobs import ZONE
 from pypto_op.errors import ContractError
-from pypto_op.judge.barrier import Barrier
 from pypto_op.judge.expectation import Expectation
 from pypto_op.judge.inputs import digest, with_seed
 from pypto_op.judge.plan import Plan
+from pypto_op.judge.redaction import Redactor
 from pypto_op.judge.references import References
 from pypto_op.mutation.bits import same
 from pypto_op.mutation.trials import Trial, expectation_of
@@ -98,11 +98,11 @@ class Prober:
         plan: what is judged; its `extra_seed` makes the inputs.
         cases: of the whole suite.
         references: make inputs and goldens.
-        barrier: for the judge.
+        redactor: for the judge.
     """
 
-    def __init__(self, plan: Plan, cases: Sequence[Mapping[str, Any]], references: References, barrier: Barrier) -> None:
-        self._plan, self._cases, self._references, self._barrier = plan, cases, references, barrier
+    def __init__(self, plan: Plan, cases: Sequence[Mapping[str, Any]], references: References, redactor: Redactor) -> None:
+        self._plan, self._cases, self._references, self._redactor = plan, cases, references, redactor
         self._lock = threading.Lock()
         self._probes: list[Probe] | None = None
 
@@ -161,7 +161,7 @@ class Prober:
                 probe.legal = found.problem() is None and self._passes(probe)
         if not probe.legal:
             return False, "", 0.0
-        verdict = probe.trial.judge(run, self._barrier)
+        verdict = probe.trial.judge(run, self._redactor)
         errors = [leaf["max_violation"] or 0.0 for leaf in verdict.per_tensor]
         return verdict.status is not Status.PASS, verdict.summary, max(errors, default=0.0)
 
@@ -170,7 +170,7 @@ class Prober:
 
         assert probe.trial is not None
         run = RunResult(Outcome.OK, outputs=probe.outputs, launches=1, outputs_from_kernel=True, numeric=True)
-        return probe.trial.judge(run, self._barrier).status is Status.PASS
+        return probe.trial.judge(run, self._redactor).status is Status.PASS
 
 
 def _recipes(cases: Sequence[Mapping[str, Any]], seed: int) -> Iterator[tuple[str, dict[str, Any], Any]]:

@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pypto_op.errors import ContractError
-from pypto_op.judge.barrier import Barrier
 from pypto_op.judge.expectation import Expectation, Reference
 from pypto_op.judge.inputs import FRESH, checks_precision, digest, seeds_of, with_seed
 from pypto_op.judge.plan import Plan
 from pypto_op.judge.records import TrialVerdict
+from pypto_op.judge.redaction import Redactor
 from pypto_op.judge.references import References
 from pypto_op.judge.verdict import judge_run
 
@@ -61,9 +61,9 @@ class Trial:
         """Kills to expect for a second of work."""
         return (self.kills + 1) / (self.runs + 2) / max(self.seconds, 0.01)
 
-    def judge(self, run: RunResult, barrier: Barrier) -> TrialVerdict:
+    def judge(self, run: RunResult, redactor: Redactor) -> TrialVerdict:
         """Return the judge's verdict on a run of this trial."""
-        return judge_run(run, self.reference, self.expectation, seed=self.seed, barrier=barrier, secrets=())
+        return judge_run(run, self.reference, self.expectation, seed=self.seed, redactor=redactor, secrets=())
 
 
 @dataclass

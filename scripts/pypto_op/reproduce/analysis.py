@@ -16,7 +16,7 @@ from pypto_op.documents.knobs import SCALE, is_drawn_id
 from pypto_op.documents.reading import read_json, read_text
 from pypto_op.documents.writing import write_atomically
 from pypto_op.errors import ContractError
-from pypto_op.harness.material import FLOATS
+from pypto_op.generators.sources import FLOATS
 from pypto_op.judge import fresh
 from pypto_op.judge.contract import Contract, load_contract
 from pypto_op.judge.inputs import checks_precision

@@ -88,7 +88,7 @@ def check_test(ws: OpWorkspace, phase: int | None) -> None:
     Raises:
         ContractError: it is missing, or somebody changed it.
     """
-    from pypto_op.harness import tests
+    from pypto_op.generators import tests
 
     tests.check_test(ws, phase)
 

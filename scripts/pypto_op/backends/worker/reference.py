@@ -27,7 +27,7 @@ from pypto_op.vocabulary import Loader, Outcome
 
 
 class Reference:
-    """Answers `make_inputs`, `golden`, `conditions`, `stress` and `call`; each file is loaded once per content."""
+    """Answers `make_inputs`, `golden`, `conditions`, `stress`, `unread` and `call`; each file is loaded once per content."""
 
     def __init__(self, document: dict[str, Any]) -> None:
         from pypto_op.backends import hostshim
@@ -47,6 +47,7 @@ class Reference:
             "goldens": self._goldens,
             "conditions": self._conditions,
             "stress": self._stress,
+            "unread": self._unread,
             "call": self._call,
         }
 
@@ -128,6 +129,20 @@ class Reference:
             return [], {"stress": cancellation.find(golden, make, order, message)}
         except Exception as error:
             raise failure_of(error, Path(message["file"]), Outcome.EXCEPTION) from None
+
+    def _unread(self, message: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+        """Guess which elements of some inputs the golden does not read; nothing where it has no gradients."""
+        from pypto_op.backends.worker.unread import unread
+
+        values, _ = read_values(Path(message["inputs"]))
+        function = self._function(message)
+        try:
+            with self._watched():
+                return list(unread(function, values)), {}
+        except Failure:
+            raise
+        except Exception:  # noqa: BLE001  (an in-place operation on an input, an operation without a gradient, ...)
+            return [], {}
 
     def _call(self, message: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
         """Call a function of a trusted file with JSON."""

@@ -17,8 +17,8 @@ from pypto_op.backends.worker.tampering import Snapshot
 from pypto_op.triton.run import bfloat16, libdevice
 from pypto_op.triton.run import model as models
 from pypto_op.triton.run.clock import Clock, refresh
+from pypto_op.triton.run.dispatch import Denied, Gate, mode_is_active
 from pypto_op.triton.run.fence import TritonFence, TritonGuard
-from pypto_op.triton.run.gate import Denied, Gate, mode_is_active
 from pypto_op.triton.run.launches import Launches
 from pypto_op.triton.run.memory import Memory, address
 from pypto_op.triton.run.packing import map_tensors, same_layout, tensors_of

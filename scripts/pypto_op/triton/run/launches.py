@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import torch
 
-from pypto_op.triton.run.gate import Gate
+from pypto_op.triton.run.dispatch import Gate
 from pypto_op.triton.run.memory import Memory
 
 _Leaf = TypeVar("_Leaf", torch.Tensor, float)

@@ -10,8 +10,8 @@ import libcst as cst
 
 from pypto_op.triton.static.interpreter import new_machine
 from pypto_op.triton.static.kernels import Kernel
-from pypto_op.triton.static.lasting import containers, forget, names_of
 from pypto_op.triton.static.machine import MAYBE, Finding, Machine, TooComplex
+from pypto_op.triton.static.persistent import containers, forget, names_of
 from pypto_op.triton.static.policy import StaticPolicy, load_policy
 from pypto_op.triton.static.source import SourceFile, Unreadable, read_source
 from pypto_op.triton.static.suspects import SUSPECT

@@ -1,0 +1,50 @@
+"""Which special values SPEC.md makes legal inputs: NaN, -inf, infinities, the largest number, denormals, negative zero."""
+
+from __future__ import annotations
+
+import re
+
+from pypto_op.documents import markdown
+
+_EDGE_CASES = re.compile(r"edge cases", re.I)
+_SPECIAL_WORDS = (
+    ("one_inf", re.compile(r"(?<![-\w])\+?inf(inity)?\b", re.I)),
+    ("minus_zero", re.compile(r"-0(\.0)?(?![\w.])|negative zero", re.I)),
+    ("denormal", re.compile(r"(de|sub)normal", re.I)),
+    ("largest", re.compile(r"largest (finite|float|value)|finfo", re.I)),
+)
+_RULED_OUT = re.compile(r"\b(not|no|never|without|raises?|undefined|outside)\b", re.I)
+_OUTSIDE = re.compile(r"\b(outside|undefined|illegal|excluded|never (occur|appear)s?|raises?)\b")
+_NAN = re.compile(r"\bnans?\b")
+_MINUS_INF = re.compile(r"(?<!\w)-inf\b")
+
+
+def says_nan(text: str) -> bool:
+    """Whether SPEC.md, whose text this is, speaks of NaN in a sentence that does not rule it out: it is a legal input then."""
+    return any(_NAN.search(part) and not _OUTSIDE.search(part) for part in _statements(text))
+
+
+def says_minus_inf(text: str) -> bool:
+    """Whether SPEC.md speaks of -inf in a sentence that does not rule it out."""
+    return any(_MINUS_INF.search(part) and not _OUTSIDE.search(part) and "not " not in part for part in _statements(text))
+
+
+def zones(text: str) -> list[str]:
+    """Return the zones of special values that the edge cases of SPEC.md name, and do not rule out in the same sentence.
+
+    Args:
+        text: of SPEC.md.
+    """
+    parts = [
+        part for section in markdown.sections(text) if _EDGE_CASES.search(section.title) for part in _sentences(section.text)
+    ]
+    said = [part for part in parts if not _RULED_OUT.search(part)]
+    return [zone for zone, word in _SPECIAL_WORDS if any(word.search(part) for part in said)]
+
+
+def _sentences(text: str) -> list[str]:
+    return [part for part in re.split(r"[.;](?=\s|$)|\n", text) if part.strip()]
+
+
+def _statements(text: str) -> list[str]:
+    return re.split(r"[.;](?=\s|$)|\n(?=\s*[-#|\n])", text.lower())

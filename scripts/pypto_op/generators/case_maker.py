@@ -1,0 +1,176 @@
+"""Collects the cases of a suite: names, tolerances and turns of dtypes; what is illegal, too large or there already stays out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from typing import Any
+
+from pypto_op.documents import constraints
+from pypto_op.documents.default_suite import free_names
+from pypto_op.documents.knobs import ZONE
+from pypto_op.documents.suite import LEAST_PER_LEVEL
+from pypto_op.generators import walks
+from pypto_op.generators.sources import FLOATS, Sizes, Sources
+from pypto_op.vocabulary import Level
+
+SEEDS = (42, 7, 101, 3, 2024)
+MOST_ELEMENTS = 1 << 18
+"""Generated shapes stay below this per tensor, so that a simulator runs them in a second; P0 shapes are as they are."""
+
+_MOST_SEARCHED = 1 << 16
+
+Case = dict[str, Any]
+Knobs = Mapping[str, Any]
+_NO_KNOBS: Knobs = {}
+
+
+class Maker:
+    """Collects cases; the same shape, dtype, seed and knobs only once per level.
+
+    Attributes:
+        cases: so far.
+        dropped: size that was wanted -> why no legal one could stand in its place.
+    """
+
+    def __init__(self, sources: Sources) -> None:
+        self.sources = sources
+        self.cases: list[Case] = []
+        self.p0 = sources.p0_sizes()
+        self.base = walks.base(sources, self.p0)
+        self.dropped: dict[str, str] = {}
+        self._seen: set[str] = set()
+        self._turn = 0
+
+    @cached_property
+    def ragged(self) -> Sizes:
+        """The base shape with each long axis three tiles and a rest, for cases that are about values."""
+        return walks.walked(self, most=MOST_ELEMENTS)
+
+    @cached_property
+    def small_ragged(self) -> Sizes:
+        """The same with fewer elements, where a search for inputs runs the golden some hundred times."""
+        return walks.walked(self, most=_MOST_SEARCHED)
+
+    def fitted(self, wanted: Mapping[str, int], *, up: bool = False) -> Sizes:
+        """Return the base shape with some axes as near to what is wanted as SPEC.md allows (`Sources.fitted`)."""
+        found = self.sources.fitted(self.base, wanted, up=up)
+        for axis, size in wanted.items():
+            if found[axis] == self.base[axis] != size:
+                self.dropped[f"{axis} = {size}"] = f"SPEC.md allows no size near it but {found[axis]}"
+        return found
+
+    def has_met(self, wanted: Mapping[str, int]) -> bool:
+        """Whether each axis has been of its wanted size in some case that compares numbers."""
+        met = [case["shape"] for case in self.cases if case["precision"]]
+        return all(any(shape.get(axis) == size for shape in met) for axis, size in wanted.items())
+
+    @property
+    def long(self) -> list[str]:
+        """The dynamic axes that kernels tile; the others are batches or heads."""
+        return self.sources.long
+
+    @property
+    def dynamic(self) -> list[str]:
+        """The dynamic axes that are symbols of the interfaces."""
+        return [axis for axis in self.sources.spec.dynamic_axes if axis in self.base]
+
+    @property
+    def fixed(self) -> list[str]:
+        """The other axes whose divisor a constraint names: `K % 16 == 0` promises more sizes than the P0 shapes have."""
+        said = self.sources.spec.shape_constraints
+        return [axis for axis in self.base if axis not in self.dynamic and constraints.divide(said, axis, self.base)]
+
+    @property
+    def bounded(self) -> dict[str, tuple[int, int]]:
+        """Axes that are not dynamic, with least and greatest size where a constraint names both: the taps in `2 <= W <= 8`."""
+        said, found = self.sources.spec.shape_constraints, {}
+        for axis in (axis for axis in self.base if axis not in self.dynamic):
+            ends = [bound.split(" + ") for bound in constraints.limits(said, axis, list(self.base))]
+            if all(part.isdigit() for end in ends for part in end):
+                least, beyond = (sum(map(int, end)) for end in ends)
+                found[axis] = (least, beyond - 1)
+        return found
+
+    def add(
+        self, level: Level, word: str, sizes: Sizes, *, dtype: str = "", seed: int = SEEDS[0], knobs: Knobs = _NO_KNOBS
+    ) -> bool:
+        """Add a case unless its sizes are illegal or too large, or it is there; without `dtype`, the next in turn."""
+        if sizes not in self.p0 and not (self.sources.legal(sizes) and self.small(sizes)):
+            return False
+        dtypes = self.sources.spec.supported_dtypes
+        if not dtype:
+            dtype = dtypes[self._turn % len(dtypes)]
+            self._turn += 1
+        key = repr((level, sorted(sizes.items()), dtype, seed, sorted(knobs.items(), key=lambda item: item[0])))
+        if key in self._seen:
+            return False
+        self._seen.add(key)
+        self.cases.append(self._case(level, word, sizes, dtype, seed, knobs))
+        return True
+
+    def in_other_dtypes(self, case: Case) -> Iterator[Case]:
+        """Yield a case of a zone in each dtype that it is not there in: what says nothing in one may say something in another."""
+        own = case["dtype"]["default"]
+        if ZONE not in case:
+            return
+        there = [self._zone_of(other) for other in self.cases]
+        for dtype in self.sources.spec.supported_dtypes:
+            other = {**case, "id": case["id"].replace(f"_{own}", f"_{dtype}"), "dtype": {"default": dtype}}
+            if self._zone_of(other) not in there:
+                yield {**other, **self._tolerance(dtype)}
+
+    @staticmethod
+    def _zone_of(case: Case) -> tuple[str, str]:
+        return repr(case.get(ZONE)), case["dtype"]["default"]
+
+    def _tolerance(self, dtype: str) -> Knobs:
+        tolerance = self.sources.spec.tolerance_for(dtype) if dtype in FLOATS else None
+        return {} if tolerance is None else dict(zip(("atol", "rtol"), tolerance, strict=True))
+
+    def complete(self) -> None:
+        """Bring each level to two cases by further seeds: an operator of fixed shape has no other sizes."""
+        for level in Level:
+            for seed in SEEDS[1:]:
+                if sum(case["level"] == str(level) for case in self.cases) >= LEAST_PER_LEVEL:
+                    break
+                self.add(level, f"seed{seed}", self.base, seed=seed)
+
+    def spare(self, level: Level) -> Iterator[Case]:
+        """Yield further cases of a level of which too few say something, the most telling first.
+
+        Where numbers do not stay finite over many tiles, a long axis gets fewer: one and a rest at least, since a case of
+        the small base shape would only hide that nothing long is judged. Of the other levels, the base shape on other seeds.
+        """
+        shapes = list(walks.fewer_tiles(self)) if level is Level.L4 else []
+        for shape in shapes if level is Level.L4 and self.dynamic else [self.base]:
+            for seed in SEEDS:
+                if self.add(level, "spare", shape, seed=seed):
+                    yield self.cases[-1]
+
+    def small(self, sizes: Sizes, most: int = MOST_ELEMENTS) -> bool:
+        """Whether no tensor has too many elements for a case that takes about a second."""
+        for shape in self.sources.interfaces.resolve_shapes(sizes).values():
+            count = 1
+            for size in shape:
+                count *= size
+            if count > most and not self._p0_is_larger(count):
+                return False
+        return True
+
+    def _p0_is_larger(self, count: int) -> bool:
+        """Whether even the base shape is that large: an operator with big fixed axes has no small shapes."""
+        return walks.product(self.sources, self.base) * 4 >= count
+
+    def _case(self, level: Level, word: str, sizes: Sizes, dtype: str, seed: int, knobs: Mapping[str, Any]) -> Case:
+        name = f"{level}_{word}" + (f"_{dtype}" if len(self.sources.spec.supported_dtypes) > 1 else "")
+        taken = {case["id"] for case in self.cases}
+        unique = next(n for n in free_names(name[:112]) if n not in taken)
+        case: Case = {
+            "id": unique,
+            "level": str(level),
+            "shape": dict(sizes),
+            "dtype": {"default": dtype},
+            "precision": level is not Level.L1,
+        }
+        return {**case, **self._tolerance(dtype), "seed": seed, **knobs}

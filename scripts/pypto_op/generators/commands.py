@@ -1,0 +1,138 @@
+"""`pypto-op harness new`, `pypto-op tests new`, `pypto-op cleanup`."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pypto_op import speaking
+from pypto_op.options import op_dir_argument
+from pypto_op.vocabulary import ExitCode
+from pypto_op.workspace import OpWorkspace
+
+if TYPE_CHECKING:
+    from pypto_op.generators.generated import Outcome
+
+_OP_DIR = op_dir_argument()
+_FORCE = click.option("--force", is_flag=True, help="Replace files that somebody edited, too.")
+_AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+
+
+_OF_THE_DOMAIN = re.compile("the golden is not finite|the golden ended with")
+
+
+@click.group()
+def harness() -> None:
+    """Make the files that a kernel is judged with."""
+
+
+@harness.command(name="new")
+@_OP_DIR
+@_FORCE
+@click.option("--no-rehearsal", is_flag=True, help="Do not try the generated cases on the golden.")
+@_AS_JSON
+def harness_new(op_dir: Path, force: bool, no_rehearsal: bool, as_json: bool) -> int:
+    """Write eval/test_inputs.py, a first eval/adversarial_suite.json and eval/adversarial_runner.py of OP_DIR.
+
+    From SPEC.md, module_interfaces.yaml, the tile sizes of DESIGN.md, and what the golden subtracts and reduces. A
+    file that somebody edited is kept unless --force. Exit 2: a level is short of cases, or the golden fails on all.
+    """
+    from pypto_op.judge.precheck import need
+
+    ws = OpWorkspace.at(op_dir)
+    need(ws, ws.spec, ws.interfaces, ws.golden)
+    from pypto_op.generators.evaluation import new_harness
+
+    made = new_harness(ws, force=force, try_cases=not no_rehearsal, progress=_tell_rehearsal)
+    lines = [f"the suite has {made.cases} case(s)"]
+    lines += [f"left out {name}: {why}" for name, why in made.dropped.items()]
+    if made.natural:
+        shares = ", ".join(f"{name} ({share:.2g})" for name, share in made.natural.items())
+        lines.append(f"judged by what is natural (policy twin), since honest rounding takes so much of the tolerance: {shares}")
+    if made.blind:
+        faults = "; ".join(f"{name} ({', '.join(found[:2])})" for name, found in made.blind.items())
+        lines.append(f"judged by what is natural (policy twin), since the tolerance takes a fault for right: {faults}")
+    lines += [
+        f"{name} is drawn from 0 to 15: where a size limits it, say so in SPEC.md's shape_constraints (`0 <= {name} < SIZE`)"
+        for name in made.unlimited
+    ]
+    lines += [f"the suite still lacks something: {finding}" for finding in made.findings]
+    if made.findings and any(_OF_THE_DOMAIN.search(why) for name, why in made.dropped.items() if name[:2] != "L5"):
+        lines.append(
+            "the golden is not finite, or raises, on ordinary numbers: say in SPEC.md's input_ranges which values and rows are "
+            'legal (`decay: "[-4, 0]"`, `k: {row_length: 1}`), then run this again'
+        )
+    details = {"cases": made.cases, "dropped": made.dropped, "natural": made.natural, "blind": made.blind}
+    details |= {"findings": made.findings, "unlimited": made.unlimited}
+    code = _tell(ws, made.files, lines, details, as_json)
+    return ExitCode.CONTRACT if made.findings else code
+
+
+def _tell_rehearsal(case: str, done: int, total: int) -> None:
+    speaking.now(f"trying the cases on the golden, now {case}", done, total)
+
+
+def _tell(ws: OpWorkspace, files: Sequence[Outcome], lines: list[str], details: dict[str, Any], as_json: bool) -> int:
+    if as_json:
+        fates = {str(outcome.path.relative_to(ws.root)): str(outcome.fate) for outcome in files}
+        click.echo(json.dumps({"op_dir": str(ws.root), "files": fates, **details}, indent=2, ensure_ascii=False))
+        return ExitCode.OK
+    for outcome in files:
+        remark = " (edited; --force replaces it)" if outcome.fate == "kept" else ""
+        click.echo(f"{outcome.fate}  {outcome.path.relative_to(ws.root)}{remark}")
+    for line in lines:
+        click.echo(line)
+    return ExitCode.OK
+
+
+@click.group()
+def tests() -> None:
+    """Make the tests of modules and operator."""
+
+
+@tests.command(name="new")
+@_OP_DIR
+@click.option("--up-to-module", "phase", metavar="K", help="Only the test of M_1..M_K.")
+@click.option("--e2e", is_flag=True, help="Only the end-to-end test.")
+@_FORCE
+@_AS_JSON
+def tests_new(op_dir: Path, phase: str | None, e2e: bool, force: bool, as_json: bool) -> int:
+    """Write modules/test_<op>_module<suffix>.py and test_<op>.py of OP_DIR, for each impl that has its golden.
+
+    They run as scripts and under pytest. A file that somebody edited is kept unless --force.
+    """
+    from pypto_op.errors import ContractError
+    from pypto_op.generators.tests import new_tests
+    from pypto_op.judge.precheck import need
+    from pypto_op.workspace import parse_phase
+
+    if phase is not None and e2e:
+        raise ContractError("--up-to-module and --e2e exclude each other", remedy="give one of them")
+    ws = OpWorkspace.at(op_dir)
+    need(ws, ws.spec, ws.interfaces)
+    files = new_tests(ws, phase=None if phase is None else parse_phase(phase), e2e=e2e, force=force)
+    return _tell(ws, files, [], {}, as_json)
+
+
+@click.command()
+@_OP_DIR
+@_FORCE
+@_AS_JSON
+def cleanup(op_dir: Path, force: bool, as_json: bool) -> int:
+    """Write <op>_impl.py and README.md of OP_DIR from its last staged impl.
+
+    Names lose the module suffix, imports of staged files are resolved, comments stay. Exit 1: the linter refuses the
+    result. A file that somebody edited is kept unless --force.
+    """
+    from pypto_op.generators.integration import cleanup as clean
+
+    ws = OpWorkspace.at(op_dir)
+    made = clean(ws, force=force)
+    source = str(made.source.relative_to(ws.root))
+    _tell(ws, made.files, [f"from {source}", *made.findings], {"source": source, "findings": made.findings}, as_json)
+    return ExitCode.FAIL if made.findings else ExitCode.OK

@@ -1,0 +1,186 @@
+"""`pypto-op harness new`: eval/test_inputs.py, eval/adversarial_suite.json and eval/adversarial_runner.py."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pypto_op.documents import knobs, ranges, shape_expr
+from pypto_op.documents import spec as spec_document
+from pypto_op.documents import suite as suite_document
+from pypto_op.documents.axes import INDICES
+from pypto_op.documents.ranges import Range
+from pypto_op.documents.reading import read_text
+from pypto_op.documents.stamps import is_untouched, stamped_python, stamped_suite
+from pypto_op.generators import suite as suite_cases
+from pypto_op.generators import values
+from pypto_op.generators.case_maker import Maker
+from pypto_op.generators.generated import Fate, Outcome, render, write
+from pypto_op.generators.indices import index_limits
+from pypto_op.generators.refusals import refusals
+from pypto_op.generators.rehearsal import Progress, Rehearsed, drawable, rehearse
+from pypto_op.generators.sources import FLOATS, Sources, gather
+from pypto_op.judge.adversarial import runner_text
+from pypto_op.judge.stressing import KEY, patterns_source
+from pypto_op.stress.sites import normalised
+from pypto_op.workspace import OpWorkspace
+
+
+@dataclass(frozen=True)
+class Made:
+    """What `harness new` did.
+
+    Attributes:
+        files: the three files, and what became of each.
+        cases: how many cases the suite that lies there has.
+        dropped: generated cases that were left out, and why.
+        natural: generated cases that are judged by the golden's natural error, and how many times the tolerance that is.
+        blind: generated cases that are judged so since their tolerance takes a fault for right, and the faults.
+        findings: what the suite that lies there still lacks.
+        unlimited: integer tensors whose values nothing limits: neither SPEC.md nor what the golden takes as an index.
+    """
+
+    files: list[Outcome]
+    cases: int
+    dropped: dict[str, str] = field(default_factory=dict)
+    natural: dict[str, float] = field(default_factory=dict)
+    blind: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    findings: list[str] = field(default_factory=list)
+    unlimited: list[str] = field(default_factory=list)
+
+
+def new_harness(ws: OpWorkspace, *, force: bool = False, try_cases: bool = True, progress: Progress | None = None) -> Made:
+    """Write the harness; edited files are kept unless `force`.
+
+    Args:
+        ws: the operator; SPEC.md, module_interfaces.yaml and the golden must be there.
+        force: replace edited files too.
+        try_cases: run each generated case on the golden, and leave out what says nothing.
+        progress: called before each of these runs.
+
+    Raises:
+        ContractError: a document or the golden is missing or malformed, or no case works.
+        InfraError: a file cannot be written, or the reference process cannot run.
+    """
+    sources = gather(ws)
+    unlimited = [port.name for port in sources.tensors if port.name in sources.unlimited and port.dtype in INDICES]
+    if try_cases and unlimited:
+        indices = index_limits(sources, unlimited)
+        sources = replace(sources, ranges={**sources.ranges, **indices})
+        unlimited = [name for name in unlimited if name not in indices]
+    outcomes = write([(ws.test_inputs, inputs_text(sources)), (ws.runner, runner_text())], force=force)
+    rehearsed = Rehearsed([], {})
+    if force or not ws.suite.exists() or is_untouched(read_text(ws.suite)):
+        maker = suite_cases.filled(sources)
+        sizes, cases = maker.dropped, suite_cases.in_order(maker)
+        if try_cases:
+            judged_by = sources.spec.policy()
+            rehearsed = rehearse(ws, cases, judged_by, progress, sources.scalars, maker.in_other_dtypes, maker.spare)
+            rehearsed = replace(rehearsed, dropped={**sizes, **rehearsed.dropped})
+            cases = suite_cases.by_level(rehearsed.cases)
+        else:  # without a search the former would be ordinary cases, and the golden may refuse the latter
+            cases = [case for case in cases if KEY not in case and not values.varied_integer(case, sources.scalars)]
+        refused, undrawn = drawable(ws, refusals(Maker(sources)))
+        rehearsed.dropped.update(undrawn)
+        outcomes += write([(ws.suite, stamped_suite(_suite(sources, cases, refused)))], force=force)
+    else:
+        outcomes.append(Outcome(ws.suite, Fate.KEPT))
+    suite = suite_document.load(ws.suite)
+    names = [port.name for port in sources.interfaces.primary_inputs]
+    knobs.check_known(suite.cases, names, ws.test_inputs, read_text(ws.test_inputs))
+    findings = [finding.one_line() for finding in suite_document.check_complete(suite)]
+    told = rehearsed.dropped, rehearsed.natural, rehearsed.blind
+    return Made(outcomes, len(suite.cases), *told, findings, unlimited)
+
+
+def inputs_text(sources: Sources) -> str:
+    """Return the text of eval/test_inputs.py."""
+    tensors = sources.tensors
+    context = {
+        "op": sources.ws.name,
+        "ports": sources.interfaces.primary_inputs,
+        "tensors": [{"name": p.name, "shape": _listed(p.shape), "dtype": _word(p.dtype)} for p in tensors],
+        "follows": _follows(sources),
+        "scalars": _mapping(sources.scalars),
+        "weights": _mapping(sources.weights),
+        "patterns": patterns_source(),
+        "ranges": [(name, *_python(kept)) for name, kept in _bounded(sources).items()],
+        "rows": _rows(sources),
+        "fixed": [port.name for port in tensors if port.name in sources.spec.fixed_inputs],
+        "integers": [(name, *ranges) for name, ranges in sources.ranges.items()],
+        "pages": _mapping(_pages(sources)),
+    }
+    return stamped_python(render("test_inputs.py.j2", context))
+
+
+def _follows(sources: Sources) -> list[str]:
+    """Return the tensors that take the case's dtype; a float32 one beside 16-bit ones, or that SPEC.md fixes, does not."""
+    supported = sources.spec.supported_dtypes
+    if supported[0] not in FLOATS:
+        return [port.name for port in sources.tensors if port.dtype == supported[0]]
+    floating = [port for port in sources.tensors if port.dtype in FLOATS]
+    narrow = [port.name for port in floating if port.dtype != "float32" and port.dtype in supported]
+    if narrow:
+        return narrow
+    fixed = spec_document.fixed_dtypes(sources.ws.spec) if len(supported) > 1 else {}
+    wide = [port.name for port in floating if port.dtype == "float32"]
+    return [name for name in wide if fixed.get(name) != "float32"] or wide
+
+
+def _bounded(sources: Sources) -> dict[str, Range]:
+    """Return the range of each floating tensor that SPEC.md bounds by numbers."""
+    found = {name: ranges.of(sources.spec.shape_constraints, name) for name in sources.floating}
+    return {name: kept for name, kept in found.items() if kept != Range()}
+
+
+def _rows(sources: Sources) -> dict[str, str]:
+    """Return what SPEC.md says of the rows of each tensor, as Python (`patterns.within`)."""
+    said = {port.name: sources.spec.rows[port.name] for port in sources.tensors if port.name in sources.spec.rows}
+    texts = {}
+    for name, rows in said.items():
+        ends = ", ".join(map(str, _python(rows.kept)))
+        parts = [f'"{rows.measure}": ({ends})'] * bool(rows.measure) + [f'"order": "{rows.order}"'] * bool(rows.order)
+        texts[name] = "{" + ", ".join(parts) + "}"
+    return texts
+
+
+def _pages(sources: Sources) -> dict[str, str]:
+    """Return the page of each length: the fixed axis that its largest value is a multiple of (`lengths <= NB * PAGE`)."""
+    found = {}
+    for port in sources.tensors:
+        if port.name in sources.ranges and port.dtype in INDICES and "*" in (high := sources.ranges[port.name][1]):
+            fixed = sorted(shape_expr.parse(high).symbols - set(sources.spec.dynamic_axes))
+            found.update({port.name: fixed[0]} if fixed else {})
+    return found
+
+
+def _python(kept: Range) -> tuple[str, str, bool, bool]:
+    low, high = (repr(end) if math.isfinite(end) else f"{'-' * (end < 0)}math.inf" for end in (kept.low, kept.high))
+    return low, high, kept.open_low, kept.open_high
+
+
+def _suite(sources: Sources, cases: list[dict[str, Any]], refused: list[dict[str, Any]]) -> dict[str, Any]:
+    stressed = {case[KEY]["expression"] for case in cases if KEY in case}
+    tried = [normalised(found.expression) for found in sources.scan.subtractions]
+    return {
+        "schema_version": 1,
+        "op": sources.ws.name,
+        "total_modules": sources.interfaces.total_modules,
+        "description": "Made by `pypto-op harness new`; add what this operator needs beyond it.",
+        "x_never_cancels": [text for text in dict.fromkeys(tried) if text not in stressed],
+        "cases": cases,
+        **({"raises": refused} if refused else {}),
+    }
+
+
+def _word(dtype: str) -> str:
+    return "int64" if dtype == "int" else dtype
+
+
+def _listed(shape: tuple[str, ...]) -> str:
+    return "[" + ", ".join(f'"{dimension}"' for dimension in shape) + "]"
+
+
+def _mapping(values: Any) -> str:
+    return "{" + ", ".join(f'"{name}": {value!r}' for name, value in values.items()) + "}"

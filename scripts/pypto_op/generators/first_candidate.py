@@ -1,0 +1,114 @@
+"""The golden as the first candidate: what refuses the golden itself in another honest order would refuse a right kernel.
+
+Each generated case is judged so before anybody sees it, under its own policy and on several seeds, since the judge adds a
+seed that nobody knew. The same judge says what the case can tell apart (`power`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache, cached_property
+from typing import TYPE_CHECKING, Any
+
+from pypto_op.backends.answers import Answers
+from pypto_op.backends.base import RunResult
+from pypto_op.backends.reference import ReferenceSession
+from pypto_op.generators.power import Power, power
+from pypto_op.judge.contract import policy_of_case
+from pypto_op.judge.expectation import Expectation, Reference
+from pypto_op.judge.golden_candidate import Refusal, judged, refusal
+from pypto_op.judge.inputs import checks_precision
+from pypto_op.judge.natural import natural_share
+from pypto_op.judge.records import TrialVerdict
+from pypto_op.judge.redaction import Redactor
+from pypto_op.judge.references import answered
+from pypto_op.policy import Policy
+from pypto_op.twins.reordering import GOLDEN, HONEST
+from pypto_op.vocabulary import Outcome, Status
+from pypto_op.workspace import OpWorkspace
+
+if TYPE_CHECKING:
+    import torch
+
+    from pypto_op.backends.base import Value
+
+_WAYS: Sequence[Mapping[str, Any]] = ({"float64": True}, *({"twin": name} for name in HONEST if name != GOLDEN))
+"""Every way in which a case may ask the golden: in one message."""
+
+
+class FirstCandidate:
+    """Judges one operator's golden as if it were a kernel.
+
+    Args:
+        session: runs golden and inputs.
+        ws: the operator.
+        policy: its tolerance.
+    """
+
+    def __init__(self, session: ReferenceSession, ws: OpWorkspace, policy: Policy) -> None:
+        self.session, self.ws, self.policy = session, ws, policy
+        self.redactor = Redactor(ws.golden, ws.golden)
+        self.answers = Answers(session, function=ws.golden_name(), file=ws.golden)
+
+    def golden(self, inputs: Sequence[Value], **how: Any) -> RunResult:
+        """Run the golden, or take what it has answered; see `ReferenceSession.golden`."""
+        return self.answers.ask(inputs, **how)
+
+    def natural_share(self, case: Mapping[str, Any], inputs: Sequence[Value], native: RunResult) -> float:
+        """Return how much of a case's tolerance honest rounding takes.
+
+        Args:
+            case: of the suite.
+            inputs: of its own seed, or of another.
+            native: what the golden answers on them.
+        """
+        if not checks_precision(case):
+            return 0.0
+        self.answers.prepare(inputs, _WAYS)
+        return natural_share(lambda **how: self.golden(inputs, **how), native, policy_of_case(self.policy, case))
+
+
+class Draw:
+    """One case on its own inputs, ready to judge whatever is taken for a kernel's outputs.
+
+    Args:
+        first: the golden.
+        case: of the suite.
+        inputs: of its seed, by name, in order.
+        native: what the golden answers on them.
+    """
+
+    def __init__(self, first: FirstCandidate, case: Mapping[str, Any], inputs: Mapping[str, Value], native: RunResult) -> None:
+        self._first, self._inputs, self._native = first, inputs, native
+        self._policy = policy_of_case(first.policy, case)
+        names = [f"output {number}" for number in range(1, len(native.outputs) + 1)]
+        self._expectation = Expectation(names, [], self._policy, precision=True)
+
+    def refusal(self) -> Refusal | None:
+        """Return which honest order of the golden the case refuses on these inputs; None where it takes each."""
+        return refusal(lambda name: self._run(twin=name), self._reference, self._expectation, self._first.redactor)
+
+    def power(self) -> Power:
+        """Return what the case can tell apart."""
+
+        def golden(values: Sequence[Value]) -> Sequence[torch.Tensor] | None:
+            answer = self._first.golden(values)
+            return answer.outputs if answer.outcome is Outcome.OK else None
+
+        def times(outputs: Sequence[torch.Tensor]) -> float:
+            verdict = self._judged(outputs)
+            if verdict.status is Status.PASS:
+                return 0.0
+            return max((float(leaf["max_violation"] or 1.0) for leaf in verdict.per_tensor if not leaf["all_close"]), default=1.0)
+
+        return power(self._inputs, self._native.outputs, golden, times)
+
+    @cached_property
+    def _reference(self) -> Reference:
+        return answered(cache(lambda **how: self._run(**how)), self._expectation, self._native)
+
+    def _run(self, **how: Any) -> RunResult:
+        return self._first.golden(list(self._inputs.values()), **how)
+
+    def _judged(self, outputs: Sequence[torch.Tensor]) -> TrialVerdict:
+        return judged(outputs, self._reference, self._expectation, self._first.redactor)

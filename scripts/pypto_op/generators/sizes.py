@@ -1,0 +1,126 @@
+"""Sizes that break kernels: edges of tiles, several tiles and a rest, batches, primes.
+
+What SPEC.md's constraints forbid is rounded to the nearest size that they allow (`documents.legal_sizes`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from pypto_op.generators.case_maker import Maker
+from pypto_op.generators.sources import Sizes, Sources
+from pypto_op.generators.walks import REST, SMALL, TILES, walks
+from pypto_op.vocabulary import Level
+
+_MANY_TILES = (10, 7, 5, 4)
+_POOLS = (1031, 515, 259, 131, 67, 37)
+"""Sizes of what indices point into, the first that memory allows: an index may be cut to 8 bits, or to 7."""
+_LEAST_STEP = 8
+_OTHER_STEPS = 3
+"""Further steps that a design names, beside those of the axis itself, whose edges are tried."""
+
+
+def edges(maker: Maker) -> None:
+    """Add each dynamic axis at the edges of its steps, and each fixed one at a size that fills none, and at both
+    ends of what SPEC.md says of it.
+
+    The largest come first: a call with fewer elements than the one before shows what a wrapper keeps.
+    """
+    for axis in maker.dynamic:
+        for word, size in _edge_sizes(maker, axis):
+            maker.add(Level.L3, f"{axis}_{word}", maker.fitted({axis: size}))
+    _other_edges(maker)
+    for axis in maker.fixed:
+        _ragged(maker, axis)
+    for axis, ends in maker.bounded.items():
+        for word, size in zip(("least", "greatest"), ends, strict=True):
+            maker.add(Level.L3, f"{axis}_{word}", maker.fitted({axis: size}))
+
+
+def long(maker: Maker) -> None:
+    """Add long axes, many batches, and both together."""
+    batches = [axis for axis in maker.dynamic if axis not in (*maker.long, *maker.sources.pools)]
+    for axis in maker.sources.pools:
+        _first(maker, f"{axis}_large", [{axis: size} for size in _POOLS])
+    for axis in maker.long:
+        step = maker.sources.steps_along(axis)[-1]
+        _first(maker, f"{axis}_long", [{axis: TILES * each + REST} for each in (step, *maker.sources.steps_along(axis))])
+        _first(maker, f"{axis}_six_{step}_minus_1", [{axis: 6 * step - 1}, {axis: 2 * step + step // 2}])
+        counts = _MANY_TILES[-2:] if maker.sources.steps.nested else _MANY_TILES  # a walk inside a walk costs the square
+        steps = (step, min(step, maker.sources.tiles[0]))
+        _first(maker, f"{axis}_many_tiles", [{axis: tiles * each + 1} for each in steps for tiles in counts])
+    for axis in batches:
+        maker.add(Level.L4, f"{axis}_many", maker.fitted({axis: 7}))
+        if maker.long:
+            _first(maker, f"{axis}_many_ragged", [{**walked, axis: 7} for walked in walks(maker)])
+    if len(maker.dynamic) > 1:
+        threes = dict.fromkeys(batches, 3)
+        _first(maker, "all_axes", [{**walked, **threes} for walked in walks(maker)])
+
+
+def primes(maker: Maker) -> None:
+    """Add all axes at primes, in each dtype: above three steps of each, between one and two, and below one."""
+    dtypes = maker.sources.spec.supported_dtypes
+    for turn in range(max(3, len(dtypes))):
+        pools = dict.fromkeys(maker.sources.pools, (23, 31, 17)[turn % 3])
+        wanted = {axis: (5, 3, 7)[turn % 3] for axis in maker.dynamic if axis not in maker.long} | pools
+        for number, axis in enumerate(maker.long):
+            step = maker.sources.steps_along(axis)[0]
+            wanted[axis] = _prime((TILES * step, step + step // 4, step // 2)[turn % 3] + 2 * number)
+        options = [wanted, {**wanted, **{axis: _prime(2 * SMALL + 2 * n) for n, axis in enumerate(maker.long)}}]
+        for sizes in options:
+            if maker.add(Level.L5, "primes", maker.fitted(sizes), dtype=dtypes[turn % len(dtypes)]):
+                break
+
+
+def _first(maker: Maker, word: str, options: Sequence[Sizes]) -> None:
+    """Add the first of several sizes that is small enough."""
+    for wanted in options:
+        if maker.add(Level.L4, word, maker.fitted(wanted, up=True)):
+            return
+
+
+def _edge_sizes(maker: Maker, axis: str) -> Iterator[tuple[str, int]]:
+    if axis not in maker.long:
+        yield from (("three", 3), ("one", 1))
+        return
+    for step in reversed(maker.sources.steps_along(axis)):
+        yield from ((f"two_{step}_plus_1", 2 * step + 1), (f"two_{step}_minus_1", 2 * step - 1))
+        yield from ((f"{step}_plus_1", step + 1), (f"{step}", step), (f"{step}_minus_1", step - 1))
+    yield "one", 1
+
+
+def _other_edges(maker: Maker) -> None:
+    """Add the edges of other steps that the design names, all long axes at once: each is one number among several."""
+    others = {axis: _others(maker.sources, axis) for axis in maker.long if not maker.sources.is_list(axis)}
+    for turn in range(max(map(len, others.values()), default=0)):
+        for word, beside in (("plus_1", 1), ("whole", 0), ("minus_1", -1)):
+            wanted = {axis: steps[turn] + beside for axis, steps in others.items() if turn < len(steps)}
+            name = "_".join(f"{axis}_{size - beside}" for axis, size in wanted.items())
+            if not maker.has_met(wanted):
+                maker.add(Level.L3, f"{name}_{word}"[:96], maker.fitted(wanted))
+
+
+def _others(sources: Sources, axis: str) -> list[int]:
+    """Return the named steps that are none of an axis's own, the nearest to its own first."""
+    own = sources.steps_along(axis)
+    named = [step for step in sources.steps.named if step not in own and step >= _LEAST_STEP]
+    near = sorted(named, key=lambda step: abs(math.log2(step / own[0])))
+    return sorted(near[:_OTHER_STEPS], reverse=True)
+
+
+def _prime(least: int) -> int:
+    """Return the smallest prime that is no less."""
+    number = max(least, 2)
+    while any(number % divisor == 0 for divisor in range(2, math.isqrt(number) + 1)):
+        number += 1
+    return number
+
+
+def _ragged(maker: Maker, axis: str) -> None:
+    """Add one size of a fixed axis that fills no tile, of the largest tile for which there is a legal one."""
+    for tile in sorted({*maker.sources.tiles, *maker.sources.steps.of.get(axis, ())}, reverse=True):
+        for size in range(tile + 1, 2 * tile):
+            if maker.add(Level.L3, f"{axis}_ragged", {**maker.base, axis: size}):
+                return

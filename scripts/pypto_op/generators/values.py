@@ -1,0 +1,163 @@
+"""Values that break kernels: zones, other scalars, NaN and -inf, sums that cancel."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from pypto_op.documents import constraints, ranges, special_values
+from pypto_op.documents.knobs import SCALE, ZONE
+from pypto_op.documents.reading import read_text
+from pypto_op.documents.rows import Rows
+from pypto_op.generators.sources import FLOATS, INTEGERS, Sources
+from pypto_op.judge.stressing import RELATIVE_GAP
+from pypto_op.vocabulary import Level
+
+if TYPE_CHECKING:
+    from pypto_op.generators.case_maker import Case, Knobs, Maker
+
+SEED = 42
+WORST_SUM = "*"
+"""Stands for the expression of a cancellation case that is about whichever sum of the golden cancels worst."""
+ZONES: tuple[tuple[Level, str, Knobs], ...] = (
+    (Level.L3, "last_spike", {ZONE: "last_spike"}),
+    (Level.L3, "positions", {ZONE: "positions"}),
+    (Level.L3, "grid", {ZONE: "grid"}),
+    (Level.L5, "tiny", {ZONE: "tiny"}),
+    (Level.L5, "huge", {ZONE: "huge", SCALE: 1e4}),
+    (Level.L5, "alternating", {ZONE: "alternating"}),
+    (Level.L5, "shift", {ZONE: "shift"}),
+    (Level.L5, "all_negative", {ZONE: "all_negative"}),
+    (Level.L5, "low", {ZONE: "low"}),
+    (Level.L5, "rising", {ZONE: "rising", SCALE: 270.0}),
+    (Level.L5, "falling", {ZONE: "falling", SCALE: 270.0}),
+)
+"""Zones of all floating tensors at once. A slope of 270 leaves 90 to each third: exp of less does not overflow in float32."""
+
+_PRODUCT = 6.0
+"""The slope of each factor of a product: over 64 terms, divided by their root, it makes 288."""
+_MOST_TENSORS = 4
+_UNMEASURED = ("masked", "one_inf", "largest")
+_SMALL_SCALAR = 1e-2
+_INSTEAD_OF_SMALL = 0.5
+"""Another value of a float scalar is half its default; half an eps would not show, so small ones become this."""
+_MOST_STRESSES = 4
+
+
+def scalars(maker: Maker) -> None:
+    """Add another value of each scalar, of a float in each dtype: what a kernel honours in one dtype it may forget in another."""
+    said = maker.sources.spec.shape_constraints
+    for port in maker.sources.interfaces.primary_inputs:
+        if not port.shape and port.dtype == "bool":
+            for value in (True, False):
+                maker.add(Level.L3, f"{port.name}_{value}".lower(), maker.ragged, knobs={port.name: value})
+        default = maker.sources.scalars.get(port.name)
+        if port.dtype in FLOATS and isinstance(default, (int, float)):
+            for other in _other_floats(float(default)):
+                if ranges.of(said, port.name, maker.base).holds(other):
+                    for dtype in maker.sources.spec.supported_dtypes:
+                        maker.add(Level.L3, f"other_{port.name}", maker.ragged, dtype=dtype, knobs={port.name: other})
+                    break
+        if port.dtype in INTEGERS and isinstance(default, int) and port.name not in maker.base:
+            for number in _other_integers(maker.sources, port.name, default):
+                maker.add(Level.L3, f"{port.name}_{number}", maker.ragged, knobs={port.name: number})
+
+
+def _other_floats(default: float) -> tuple[float, ...]:
+    """Return other values of a float scalar, the most telling first: a range of SPEC.md may rule out some."""
+    first = default / 2 if abs(default) >= _SMALL_SCALAR else _INSTEAD_OF_SMALL
+    return first, default * 2, default * 10, default / 10
+
+
+def mixed(maker: Maker) -> None:
+    """Add cases in which one tensor is unlike the others: of another sign, with rows of sizes of their own, with a zero row."""
+    names = maker.sources.floating[:_MOST_TENSORS]
+    several = {port.name for port in maker.sources.tensors if len(port.shape) > 1}
+    for name in names:
+        others = {other: "all_positive" for other in maker.sources.floating if other != name}
+        if others:
+            maker.add(Level.L3, f"negative_{name}", maker.ragged, knobs={ZONE: {**others, name: "all_negative"}})
+        rows = maker.sources.spec.rows.get(name, Rows())
+        if name in several and rows.may_be_zero:
+            maker.add(Level.L3, f"zero_row_{name}", maker.ragged, knobs={ZONE: {name: "zero_row"}})
+        if name in several and not rows.is_fixed:
+            maker.add(Level.L5, f"row_scaled_{name}", maker.ragged, knobs={ZONE: {name: "row_scaled"}})
+    if len(several & set(names)) > 1:
+        first, *rest = [name for name in names if name in several]
+        for word in ("rising", "falling"):  # the products of two slopes: scores that rise, or fall, along what is summed later
+            zone = {first: "rising", **dict.fromkeys(rest, word)}
+            knobs = {ZONE: zone, SCALE: dict.fromkeys(zone, _PRODUCT)}
+            maker.add(Level.L5, f"products_{word}", maker.ragged, knobs=knobs)
+
+
+def specials(maker: Maker) -> None:
+    """Add the special values that SPEC.md names: NaN and masks of -inf anywhere, the others among its edge cases."""
+    sources = maker.sources
+    zones = [zone for zone, legal in (("one_nan", sources.says_nan), ("masked", sources.says_minus_inf)) if legal]
+    zones += special_values.zones(read_text(sources.ws.spec))
+    for zone in zones:
+        legal = [name for name in sources.floating if _takes(sources, name, zone)]
+        for number, name in enumerate(legal[:_MOST_TENSORS]):
+            # The first in each dtype: what a kernel does for 16 bits only may lose a NaN there only.
+            for dtype in sources.spec.supported_dtypes if number == 0 else ("",):
+                maker.add(Level.L5, f"{zone}_{name}", maker.ragged, dtype=dtype, knobs={ZONE: {name: zone}})
+
+
+def _takes(sources: Sources, name: str, zone: str) -> bool:
+    """Whether a tensor's range leaves room for an infinity; a row that has a length, or a sum, does not."""
+    kept = ranges.of(sources.spec.shape_constraints, name)
+    if sources.spec.rows.get(name, Rows()).measure and zone in _UNMEASURED:
+        return False
+    ends = {"masked": kept.low == -math.inf, "one_inf": kept.high == math.inf, "largest": kept == ranges.Range()}
+    return ends.get(zone, True)
+
+
+def _other_integers(sources: Sources, name: str, default: int) -> Iterator[int]:
+    """Yield other values of a whole number, the most telling first; the rehearsal keeps those that the golden minds.
+
+    Where SPEC.md's constraints say nothing about it, its sign stays, but that a negative one may stand for "none".
+    """
+    said = sources.spec.shape_constraints
+    any_sign = default < 0 or constraints.mentioned(said, name)
+    for value in dict.fromkeys((-default, 2 * default, default + 1, 1, 7, default - 1, 0)):
+        legal = (any_sign or value > 0) and constraints.satisfied(said, {**sources.p0_sizes()[0], name: value})
+        if legal and value != default:
+            yield value
+
+
+def varied_integer(case: Case, scalars: Mapping[str, Any]) -> str:
+    """Return the name of the whole number of which a case has another value than the default; "" where there is none."""
+    names = (name for name, default in scalars.items() if type(default) is int and case.get(name, default) != default)
+    return next(names, "")
+
+
+def zones(maker: Maker, level: Level) -> None:
+    """Add the zones of one level, for all floating tensors at once."""
+    if not maker.sources.floating:
+        return
+    for at, word, knobs in ZONES:
+        # Huge numbers in each dtype: what overflows in one does not in another, and kernels cast before they overflow.
+        for dtype in maker.sources.spec.supported_dtypes if word == "huge" else ("",):
+            if at is level:
+                maker.add(level, word, maker.ragged, dtype=dtype, knobs=knobs)
+
+
+def cancellation(maker: Maker) -> None:
+    """Add a case per subtraction of the golden and one for its worst sum; the rehearsal searches for their recipes.
+
+    In the widest dtype: there what is lost is lost by the kernel, not by the inputs' own rounding.
+    """
+    sources = maker.sources
+    dtypes = [word for word in FLOATS if word in sources.spec.supported_dtypes]
+    target = sources.interfaces.final_outputs[0].name
+    expressions = [found.expression for found in sources.scan.subtractions] + [WORST_SUM]
+    for number, expression in enumerate(expressions if sources.floating else []):
+        stress = {"target": target, "expression": expression, "relative_gap": RELATIVE_GAP, "seed": SEED}
+        maker.add(
+            Level.L5,
+            f"cancellation_stress_{number}",
+            maker.small_ragged,
+            dtype=dtypes[0] if dtypes else "",
+            knobs={"cancellation_stress": stress},
+        )

@@ -1,0 +1,219 @@
+"""What a generated `make_inputs` draws: the knobs, SPEC.md's ranges and tables, the zones, and dtypes that the contract fixes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import yaml
+
+from pypto_op.documents import interfaces as interfaces_document
+from pypto_op.documents import knobs, ranges
+from pypto_op.documents import spec as spec_document
+from pypto_op.errors import ContractError
+from pypto_op.generators import suite as suite_cases
+from pypto_op.generators.case_maker import Maker
+from pypto_op.generators.evaluation import inputs_text
+from pypto_op.generators.refusals import refusals
+from pypto_op.generators.sources import gather
+from pypto_op.judge.raises import faulty
+from pypto_op.workspace import OpWorkspace
+
+GOLDEN = "def op_golden({names}):\n    return {first} * 1.0\n"
+SHAPE = {"S": 40, "D": 32}
+CASE = {"id": "c", "level": "L2", "shape": SHAPE, "dtype": "float32"}
+
+
+def placed(folder: Path, ports: list[dict[str, Any]], *, body: str = "", **front: Any) -> OpWorkspace:
+    """Write SPEC.md, the contract and a golden of an operator with these inputs."""
+    (folder / "custom" / "op" / "eval").mkdir(parents=True)
+    ws = OpWorkspace.at(folder / "custom" / "op")
+    known = {
+        "schema_version": "1.0",
+        "op_name": "op",
+        "supported_dtypes": ["float32", "bfloat16"],
+        "p0_shapes": [SHAPE],
+        "tolerance": {"float32": {"atol": 1e-5, "rtol": 1e-4}, "bfloat16": {"atol": 1e-2, "rtol": 1.6e-2}},
+        "dynamic_axes": ["S"],
+        **front,
+    }
+    ws.spec.write_text(f"---\n{yaml.safe_dump(known)}---\n# op\n{body}")
+    names = [port["name"] for port in ports]
+    ws.golden.write_text(GOLDEN.format(names=", ".join(names), first=names[0]))
+    module = {
+        "id": 1,
+        "name": "all",
+        "description": "everything",
+        "heavy_ops": ["softmax"],
+        "cu": 1.0,
+        "inputs": [{"name": name, "source": "primary"} for name in names],
+        "outputs": [{"name": "out", "shape": ["S", "D"], "dtype": "float32"}],
+    }
+    contract = {"schema_version": 1, "op": "op", "primary_inputs": ports, "modules": [module]}
+    contract["final_outputs"] = [{"name": "out", "source": "module_1"}]
+    ws.interfaces.write_text(yaml.safe_dump(contract))
+    return ws
+
+
+def tensor(name: str, dtype: str = "float32", shape: tuple[str, ...] = ("S", "D")) -> dict[str, Any]:
+    return {"name": name, "shape": list(shape), "dtype": dtype}
+
+
+def make_inputs_of(ws: OpWorkspace) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    """Return the generated `make_inputs`."""
+    text = inputs_text(gather(ws)).replace("torch.device(f\"npu:{int(os.environ.get('TILE_FWK_DEVICE_ID', '0'))}\")", '"cpu"')
+    space: dict[str, Any] = {}
+    exec(compile(text, "test_inputs.py", "exec"), space)  # noqa: S102
+    function: Callable[[dict[str, Any]], dict[str, Any]] = space["make_inputs"]
+    return function
+
+
+def made(ws: OpWorkspace, **case: Any) -> dict[str, Any]:
+    """Return what the generated file makes of a case."""
+    return make_inputs_of(ws)({**CASE, **case})
+
+
+def test_a_scalar_called_scale_is_no_knob(tmp_path: Path) -> None:
+    ws = placed(tmp_path, [tensor("x"), {"name": "scale", "shape": [], "dtype": "float32"}])
+    plain, hot = made(ws), made(ws, scale=10_000.0)
+    assert hot["scale"] == 10_000.0 and torch.equal(plain["x"], hot["x"])
+    assert torch.equal(made(ws, draw_scale=2.0)["x"], 2.0 * plain["x"])
+
+
+@pytest.mark.parametrize("name", ["draw_zone", "draw_mine", "seed", "shape", "dtype", "power", "level"])
+def test_an_input_with_a_word_of_the_suite_is_refused(tmp_path: Path, name: str) -> None:
+    ws = placed(tmp_path, [tensor("x"), {"name": name, "shape": [], "dtype": "float32"}])
+    with pytest.raises(ContractError, match=f"'{name}' is a word of the suite; call the input something else"):
+        interfaces_document.load(ws.interfaces)
+
+
+@pytest.mark.parametrize("old", list(knobs.RENAMED))
+def test_the_old_name_of_a_knob_ends_in_one_line_with_the_new_one(tmp_path: Path, old: str) -> None:
+    ws = placed(tmp_path, [tensor("x")])
+    text = inputs_text(gather(ws))
+    with pytest.raises(ContractError, match=f"case c: '{old}' is no knob of make_inputs; write '{knobs.RENAMED[old]}'"):
+        knobs.check_known([{"id": "c", old: 1.0}], ["x"], ws.test_inputs, text)
+    knobs.check_known([{"id": "c", old: 1.0}], ["x", old], ws.test_inputs, text)
+    knobs.check_known([{"id": "c", old: 1.0}], ["x"], ws.test_inputs, f'case.get("{old}")')
+    with pytest.raises(ContractError, match="does not read the knob 'draw_scale'"):
+        knobs.check_known([{"id": "c", "draw_scale": 1.0}], ["x"], ws.test_inputs, 'case.get("seed")')
+
+
+DRAWS = [{}, {"draw_zone": "tiny"}, {"draw_scale": 1e4}, {"draw_offset": -300.0}]
+DRAWS += [{"draw_zone": zone} for zone in ("shift", "low", "rising", "falling", "alternating", "grid", "zero_row", "largest")]
+STEPS = [{"input": "g", "pattern": "mirror", "gap": 1e-3, "scale": 30.0}, {"input": "g", "pattern": "plateau", "gap": 1e-5}]
+DRAWS += [{"cancellation_stress": {"recipe": [step]}} for step in STEPS]
+
+
+@pytest.mark.parametrize("said", ["[-4, 0)", "(0, inf)", [0, 1], "(0, 0.1)", "(-inf, 0]", "[1000, 1500]"])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_no_draw_leaves_a_range(tmp_path: Path, said: Any, dtype: str) -> None:
+    ws = placed(tmp_path, [tensor("g"), tensor("x")], input_ranges={"g": said})
+    kept = ranges.of(spec_document.load(ws.spec).shape_constraints, "g")
+    for knob in DRAWS:
+        values = made(ws, dtype=dtype, **knob)["g"]
+        assert values.isfinite().all() and not kept.left_by(values), (knob, values.min(), values.max())
+    assert made(ws, dtype=dtype, draw_scale=100.0)["g"].unique().numel() > 8
+    if dtype == "float32":
+        assert made(ws)["x"].min() < -1.0, "the others are drawn as ever"
+
+
+def test_a_constraint_bounds_a_floating_input_too(tmp_path: Path) -> None:
+    ws = placed(tmp_path, [tensor("log_decay")], shape_constraints=["log_decay < 0", "S <= 4096"])
+    assert (made(ws)["log_decay"] < 0).all() and (made(ws, draw_zone="shift")["log_decay"] < 0).all()
+
+
+def test_a_range_of_whole_numbers_may_name_a_size(tmp_path: Path) -> None:
+    ws = placed(tmp_path, [tensor("x"), tensor("pick", "int32", ("S",))], input_ranges={"pick": "[0, D)"})
+    assert gather(ws).ranges["pick"] == ("0", "D") and made(ws)["pick"].max() == 31
+
+
+@pytest.mark.parametrize(
+    ("front", "words"),
+    [
+        ({"input_ranges": {"x": "0..1"}}, "input_ranges.x: '0..1' is no range"),
+        ({"input_ranges": {"x": "(1, 0)"}}, "holds no value"),
+        ({"input_ranges": {"eps": "(0, 1)"}, "default_params": {"eps": 0.0}}, "default_params.eps: 0.0 is outside its range"),
+    ],
+)
+def test_a_senseless_range_is_one_line(tmp_path: Path, front: dict[str, Any], words: str) -> None:
+    with pytest.raises(ContractError) as caught:
+        spec_document.load(placed(tmp_path, [tensor("x")], **front).spec)
+    assert words in caught.value.one_line() and "\n" not in caught.value.one_line()
+
+
+def test_a_table_is_the_same_for_every_seed(tmp_path: Path) -> None:
+    ws = placed(tmp_path, [tensor("x"), tensor("cos")], fixed_inputs=["cos"])
+    one, other = made(ws, seed=1, draw_scale=3.0), made(ws, seed=2)
+    assert torch.equal(one["cos"], other["cos"]) and not torch.equal(one["x"], other["x"])
+    assert list(one) == ["x", "cos"]
+
+
+TABLE = "## 5. Inputs\n| name | kind | dtype |\n|---|---|---|\n| x | input | float32, bfloat16 |\n| g | input | float32 |\n"
+
+
+@pytest.mark.parametrize(
+    ("ports", "front", "body"),
+    [
+        ([tensor("x", "bfloat16"), tensor("g")], {"supported_dtypes": ["bfloat16"]}, ""),
+        ([tensor("x", "bfloat16"), tensor("g")], {}, ""),
+        ([tensor("x"), tensor("g")], {}, TABLE),
+    ],
+)
+def test_a_float32_tensor_beside_16_bits_keeps_its_dtype(tmp_path: Path, ports: Any, front: Any, body: str) -> None:
+    values = made(placed(tmp_path, ports, body=body, **front), dtype={"default": "bfloat16"})
+    assert (values["x"].dtype, values["g"].dtype) == (torch.bfloat16, torch.float32)
+
+
+def test_slopes_rise_over_every_third_by_more_than_exp_takes(tmp_path: Path) -> None:
+    ws = placed(tmp_path, [tensor("x")])
+    up = made(ws, draw_zone="rising", draw_scale=270.0)["x"]
+    down = made(ws, draw_zone="falling", draw_scale=270.0)["x"]
+    assert (up[:, -1] - up[:, 0]).min() > 88 and (down[:, -1] - down[:, 0]).max() < -88
+    assert up[-1].mean() - up[0].mean() > 88 > -88 > down[-1].mean() - down[0].mean(), "rows too: what a row keeps is stale"
+
+
+EDGES = """## 9. Edge cases
+- A row with NaN or +inf is NaN throughout. Inputs of -0.0 and subnormal inputs are as any other.
+- S = 0, D > 32, other dtypes, non-contiguous x, eps < 0: the wrapper raises ValueError.
+- S > 5000 is slow.
+"""
+
+
+def test_special_values_are_those_that_the_edge_cases_name(tmp_path: Path) -> None:
+    ws = placed(tmp_path, [tensor("x"), tensor("g")], body=EDGES, input_ranges={"g": "[0, 1]"})
+    zones = [case["draw_zone"] for case in suite_cases.cases(gather(ws)) if isinstance(case.get("draw_zone"), dict)]
+    for zone in ("one_nan", "one_inf", "minus_zero", "denormal"):
+        assert {"x": zone} in zones
+    assert {"g": "one_inf"} not in zones and not any("largest" in str(zone) for zone in zones)
+    assert made(ws, draw_zone="one_inf")["x"].isinf().sum() == 1
+    values = made(ws, draw_zone="denormal")["x"]
+    assert 0 < values[values != 0].abs().min() < torch.finfo(torch.float32).tiny
+
+
+def test_refusals_are_read_from_the_edge_cases_alone(tmp_path: Path) -> None:
+    ports = [tensor("x"), tensor("g"), {"name": "eps", "shape": [], "dtype": "float32"}]
+    ws = placed(tmp_path, ports, body=EDGES, shape_constraints=["D <= 32"])
+    found = {told["id"]: told for told in refusals(Maker(gather(ws)))}
+    assert set(found) == {"raises_S_0", "raises_D_33", "raises_dtype", "raises_non_contiguous_x", "raises_eps_-1.0"}
+    given = list(made(ws).items())
+    assert faulty(given, found["raises_dtype"])[0].dtype is torch.int32
+    strided = faulty(given, found["raises_non_contiguous_x"])
+    assert not strided[0].is_contiguous() and torch.equal(strided[0], given[0][1]) and strided[1].is_contiguous()
+    assert faulty(given, found["raises_eps_-1.0"])[2] == -1.0
+    with pytest.raises(ContractError, match="cannot be a fault of y"):
+        faulty(given, {"id": "r", "fault": "non_contiguous", "input": "y"})
+    data = {"schema_version": 1, "op": "op", "total_modules": 1, "cases": [], "raises": list(found.values())}
+    assert json.loads(json.dumps(data))["raises"]
+
+
+def test_one_tensor_is_unlike_the_others(tmp_path: Path) -> None:
+    cases = suite_cases.cases(gather(placed(tmp_path, [tensor("x"), tensor("g")])))
+    zones = [case.get("draw_zone") for case in cases]
+    assert {"x": "all_negative", "g": "all_positive"} in zones and {"g": "all_negative", "x": "all_positive"} in zones
+    assert {"x": "row_scaled"} in zones and {"g": "zero_row"} in zones
+    assert {"x": "rising", "g": "rising"} in zones and {"x": "rising", "g": "falling"} in zones

@@ -1,0 +1,110 @@
+"""What a golden subtracts and reduces is found in its source; sizes and indices are no tensors."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from pypto_op.documents.golden_scan import scan
+from pypto_op.errors import ContractError
+from pypto_op.generators.contractions import summed_axes
+
+GOLDEN = '''
+import math
+import torch
+
+def _centre(x):
+    return x - x.mean(-1, keepdim=True)
+
+def f_golden(q, k, v, lse):
+    """q - k in words is no subtraction."""
+    n = q.shape[0]
+    half = n - 1
+    rows = len(q) - half
+    scale = math.sqrt(q.shape[-1]) - 1.0
+    p = torch.exp(q @ k - lse)
+    p -= v
+    for i in range(n - 1):
+        last = i - 1
+    return _centre(p) * scale + v[: n - 1], half - rows, last
+'''
+
+
+def test_only_tensors_are_subtracted(tmp_path: Path) -> None:
+    path = tmp_path / "f_golden.py"
+    path.write_text(GOLDEN)
+    found = scan(path, "f_golden")
+    assert {s.expression: s.inputs for s in found.subtractions} == {
+        "q @ k - lse": ("k", "lse", "q"),
+        "p - v": ("k", "lse", "q", "v"),
+        "x - x.mean(-1, keepdim=True)": (),
+    }
+    assert set(found.reductions) == {"matmul", "mean"}
+
+
+@pytest.mark.parametrize(
+    ("expression", "subtracts"),
+    [
+        ("x - y", True),
+        ("torch.sub(x, y)", True),
+        ("x.var(-1)", True),
+        ("torch.var_mean(x, -1)[0]", True),
+        ("torch.std_mean(x, dim=-1)", True),
+        ("torch.addcmul(x, x, y, value=-1)", True),
+        ("torch.addcmul(x, x, y, value=2)", False),
+        ("x.add(y, alpha=-0.5)", True),
+        ("torch.add(x, y)", False),
+        ("torch.nn.functional.mse_loss(x, y)", True),
+        ("x.lerp(y, 0.5)", True),
+        ("torch.nn.functional.layer_norm(x, [8])", True),
+        ("x - 1.0", False),
+        ("1.0 - x", False),
+        ("x * (x.shape[0] - 1)", False),
+        ("x[: x.size(0) - 1]", False),
+        ("x + (-y)", False),
+        ("x * (min(x.shape[0], 4) - len(y))", False),
+    ],
+)
+def test_forms(tmp_path: Path, expression: str, subtracts: bool) -> None:
+    path = tmp_path / "f_golden.py"
+    path.write_text(f"import torch\n\n\ndef f_golden(x, y):\n    return {expression}\n")
+    assert bool(scan(path, "f_golden").subtractions) is subtracts
+
+
+@pytest.mark.parametrize(("text", "words"), [("def f_golden(:\n", "does not parse"), ("x = 1\n", "has no function f_golden")])
+def test_a_broken_golden_is_named(tmp_path: Path, text: str, words: str) -> None:
+    path = tmp_path / "f_golden.py"
+    path.write_text(text)
+    with pytest.raises(ContractError, match=words):
+        scan(path, "f_golden")
+
+
+@pytest.mark.parametrize(
+    ("body", "weights"),
+    [
+        ("return x @ w", {"w": 0}),
+        ("wide = w.float()\n    h = torch.matmul(x.float(), wide)\n    return h * torch.exp(x)", {"w": 0}),
+        ("w = w.to(torch.float32)\n    return x.matmul(w).to(x.dtype)", {"w": 0}),
+        ("return x @ w.t()", {"w": 1}),
+        ("return x @ w.transpose(0, 1).float()", {"w": 1}),
+        ("n = w.shape[1]\n    return torch.nn.functional.linear(x, w, b) * n", {}),
+        ("return torch.nn.functional.linear(x, w, b) + w.shape[1]", {"w": 1}),
+        ("return torch.addmm(b, x, w)", {"w": 0}),
+        ("return torch.einsum('tk,nk->tn', x, w)", {"w": 1}),
+        ("return torch.einsum('tk,nk->tnk', x, w)", {}),
+        ("p = torch.softmax(x, -1)\n    return p @ w", {}),
+        ("return (x @ w) * scale", {}),
+        ("s = x @ w\n    return s / w.shape[0] ** 0.5", {}),
+        ("return x @ w + w", {}),
+        ("return x @ w @ w.T", {}),
+        ("return x @ (w * 2.0)", {}),
+        ("return x * w", {}),
+    ],
+)
+def test_weights_are_inputs_that_products_only_ever_sum_over(body: str, weights: dict[str, int]) -> None:
+    function = ast.parse(f"def f_golden(x, w, b, scale):\n    {body}\n").body[0]
+    assert isinstance(function, ast.FunctionDef)
+    found = summed_axes(function, {"x": 2, "w": 2, "b": 1})
+    assert found == weights

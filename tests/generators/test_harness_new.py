@@ -1,0 +1,201 @@
+"""`pypto-op harness new` on the two-module operator: files that work, are kept when edited, and say what they left out."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+
+import pytest
+import yaml
+from tests.judge.judging import Answer
+from tests.telling import told_lines
+
+from pypto_op.backends.reference import ReferenceSession
+from pypto_op.documents import suite as suite_document
+from pypto_op.generators import suite as suite_cases
+from pypto_op.generators.evaluation import inputs_text
+from pypto_op.generators.rehearsal import rehearse
+from pypto_op.generators.sources import gather
+from pypto_op.judge.adversarial import runner_text
+from pypto_op.workspace import OpWorkspace
+
+pytestmark = pytest.mark.sim
+
+Call = Callable[..., Answer]
+
+
+def test_all_three_files_are_written_and_the_self_test_passes(bare: OpWorkspace, call: Call) -> None:
+    made = call("harness", "new", bare.root, "--json")
+    assert made.code == 0, made.stderr
+    files = json.loads(made.stdout)["files"]
+    assert set(files.values()) == {"written"} and len(files) == 3
+    assert suite_document.check(bare.suite) == []
+    assert bare.runner.read_text() == runner_text()
+    told = call("verify", bare.root, "--self-test", "--json")
+    assert told.code == 0, told.stdout + told.stderr
+    assert {row["name"]: row["status"] for row in json.loads(told.stdout)["checks"]} == dict.fromkeys(
+        (
+            "runner",
+            "documents",
+            "inputs",
+            "golden",
+            "honest_orders",
+            "planted_faults",
+            "natural_error",
+            "cancellation",
+            "sanitiser",
+            "composition",
+        ),
+        "PASS",
+    )
+    again = json.loads(call("harness", "new", bare.root, "--json").stdout)["files"]
+    assert set(again.values()) == {"unchanged"}
+
+
+def test_what_somebody_edited_is_kept(bare: OpWorkspace, call: Call) -> None:
+    assert call("harness", "new", bare.root, "--no-rehearsal").code == 0
+    for path in (bare.test_inputs, bare.runner):
+        path.write_text(path.read_text() + "# mine\n")
+    suite = json.loads(bare.suite.read_text())
+    suite["cases"] = suite["cases"][:-1]
+    bare.suite.write_text(json.dumps(suite))
+    before = {path: path.read_bytes() for path in (bare.test_inputs, bare.runner, bare.suite)}
+    told = call("harness", "new", bare.root, "--no-rehearsal", "--json")
+    assert told.code == 0 and set(json.loads(told.stdout)["files"].values()) == {"kept"}
+    assert {path: path.read_bytes() for path in before} == before
+    told = call("harness", "new", bare.root, "--no-rehearsal", "--force", "--json")
+    assert set(json.loads(told.stdout)["files"].values()) == {"replaced"}
+    assert bare.runner.read_text() == runner_text()
+
+
+def test_a_golden_that_overflows_gets_smaller_inputs_and_one_that_raises_drops_the_case(bare: OpWorkspace, call: Call) -> None:
+    bare.golden.write_text(
+        "import torch\n\n\ndef chain_golden(x, y):\n"
+        "    if x.shape[0] == 1:\n        raise ValueError(f'{x}')\n"
+        "    return torch.exp(x * 0.05) + y\n"
+    )
+    told = json.loads(call("harness", "new", bare.root, "--json").stdout)
+    why = told["dropped"]["L3_N_one"]
+    assert why == "the golden ended with: exception (chain_golden.py:6: ValueError: <values removed>)", "its words, no values"
+    huge = next(case for case in suite_document.load(bare.suite).cases if case.get("draw_zone") == "huge")
+    assert huge["draw_scale"] < 1e4
+    with ReferenceSession(bare) as session:
+        values = [value for _, value in session.make_inputs(huge)]
+        assert session.golden(values, function="chain_golden", file=bare.golden).outputs[0].isfinite().all()
+
+
+LIMITED = """import torch
+
+
+def chain_golden(x, y):
+    return (x * x + y) / (x.shape[0] <= {most})
+"""
+
+
+def test_a_level_whose_cases_overflow_gets_shorter_ones_that_still_are_long(bare: OpWorkspace) -> None:
+    bare.golden.write_text(LIMITED.format(most=80))
+    sources = gather(bare)
+    bare.test_inputs.write_text(inputs_text(sources))
+    maker = suite_cases.filled(sources)
+    wanted = [case for case in maker.cases if case["level"] == "L4"][:3] + [
+        case for case in maker.cases if case["level"] == "L2"
+    ][:2]
+    assert min(case["shape"]["N"] for case in wanted[:3]) > 80, "none of these says anything"
+    level = [case for case in rehearse(bare, wanted, sources.spec.policy(), spare=maker.spare).cases if case["level"] == "L4"]
+    assert len(level) == 2 and all(case["precision"] and case["shape"]["N"] > 64 for case in level)
+
+
+def test_no_short_case_hides_that_nothing_long_was_judged(bare: OpWorkspace, call: Call) -> None:
+    bare.golden.write_text(LIMITED.format(most=14))
+    answer = call("harness", "new", bare.root)
+    assert answer.code == 2
+    assert "the suite still lacks something: cases: level L4 has 0 case(s), needs 2" in answer.stdout
+    assert "the golden is not finite, or raises, on ordinary numbers: say in SPEC.md's input_ranges" in answer.stdout
+
+
+_SCALED = re.compile("huge|rising|falling")
+
+
+INDEXED = """import torch
+
+
+def chain_golden(x, y, pick, count, shift):
+    kept = torch.arange(x.shape[0]).reshape(-1, 1) < count.reshape(-1, 1).amax()
+    return torch.where(kept, x, 0 * x) + x[pick.long()] * shift + y
+"""
+
+
+def test_indices_lengths_and_whole_numbers_are_drawn_from_what_the_golden_minds(bare: OpWorkspace, call: Call) -> None:
+    data = yaml.safe_load(bare.interfaces.read_text())
+    ports = {"pick": (["N"], "int32"), "count": (["N"], "int64"), "shift": ([], "int")}
+    data["primary_inputs"] += [{"name": name, "shape": shape, "dtype": dtype} for name, (shape, dtype) in ports.items()]
+    bare.interfaces.write_text(yaml.safe_dump(data))
+    bare.golden.write_text(INDEXED)
+    told = json.loads(call("harness", "new", bare.root, "--json").stdout)
+    assert told["unlimited"] == []
+    text = bare.test_inputs.read_text()
+    assert '"pick": ("0", "N")' in text and '"count": ("0", "N + 1")' in text
+    shifts = [case["shift"] for case in suite_document.load(bare.suite).cases if "shift" in case]
+    assert shifts == [2, 7], "of 1: -1 has another sign, and 2 once"
+
+
+def test_a_case_too_tight_for_honest_rounding_is_judged_by_what_is_natural_and_the_others_keep_their_tolerance(
+    bare: OpWorkspace, call: Call
+) -> None:
+    bare.golden.write_text("def chain_golden(x, y):\n    return (x - x.mean(-1, keepdim=True)) * 3 + 0 * y\n")
+    told = json.loads(call("harness", "new", bare.root, "--json").stdout)
+    cases = {case["id"]: case for case in suite_document.load(bare.suite).cases}
+    natural = {name for name, case in cases.items() if "policy" in case}
+    assert natural == {*told["natural"], *told["blind"]} and all(share > 0.25 for share in told["natural"].values())
+    assert "L5_shift" in natural and not any(name.startswith(("L1", "L2")) for name in natural)
+    assert not any("draw_scale" in case for name, case in cases.items() if not _SCALED.search(name)), (
+        "inputs are never shrunk for it"
+    )
+    assert all(("atol" in case) is (name not in natural) for name, case in cases.items())
+
+
+def test_a_tolerance_that_takes_a_fault_for_right_is_named_with_the_fault(bare: OpWorkspace, call: Call) -> None:
+    bare.golden.write_text("def chain_golden(x, y):\n    return x + 4e-6 * y\n")
+    told = call("harness", "new", bare.root)
+    (line,) = [line for line in told.stdout.splitlines() if "takes a fault for right" in line]
+    assert "L3_positions (y taken for zeros)" in line
+    assert "honest rounding takes so much" not in told.stdout
+
+
+def test_a_subtraction_gets_inputs_on_which_it_cancels(bare: OpWorkspace, call: Call) -> None:
+    bare.golden.write_text("def chain_golden(x, y):\n    return x - y\n")
+    assert call("harness", "new", bare.root).code == 0
+    cases = [case for case in suite_document.load(bare.suite).cases if "cancellation_stress" in case]
+    assert [case["cancellation_stress"]["expression"] for case in cases] == ["x - y"]
+    assert cases[0]["cancellation_stress"]["reached"] >= 1e5, "1 / relative_gap"
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (lambda ws: ws.spec.unlink(), "SPEC.md: no such file"),
+        (lambda ws: ws.interfaces.unlink(), "run `pypto-op interfaces new"),
+        (lambda ws: ws.interfaces.write_text("modules: ["), "not valid YAML"),
+        (lambda ws: ws.golden.write_text("x = 1\n"), "has no function chain_golden"),
+        (lambda ws: ws.golden.write_text("def chain_golden(x, y):\n    raise ValueError\n"), "no case works"),
+    ],
+    ids=["no-spec", "no-interfaces", "broken-yaml", "no-golden", "golden-raises"],
+)
+def test_bad_material_is_one_line(bare: OpWorkspace, call: Call, spoil: Callable[[OpWorkspace], object], words: str) -> None:
+    spoil(bare)
+    told = call("harness", "new", bare.root)
+    lines = told_lines(told.stderr)
+    assert told.code == 2 and len(lines) == 1 and words in lines[0]
+    assert not bare.suite.exists()
+
+
+def test_a_changed_runner_does_not_run(bare: OpWorkspace, call: Call) -> None:
+    assert call("harness", "new", bare.root, "--no-rehearsal").code == 0
+    text = bare.runner.read_text()
+    bare.runner.write_text(text.replace("_compare = adversarial.compare", "_compare = lambda *_: {'all_close': True}"))
+    done = subprocess.run([sys.executable, bare.runner, "--self-test"], capture_output=True, text=True, cwd=bare.root)
+    assert done.returncode == 2 and done.stdout == ""
+    assert "was changed" in done.stderr and "harness new" in done.stderr and len(told_lines(done.stderr)) == 1

@@ -1,0 +1,121 @@
+"""Shapes made of scalars, axes that only whole numbers have, axes that indices point into, and cases in another dtype."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from benchmarks import fresh
+from tests.judge.judging import Answer
+
+from pypto_op.generators import suite as suite_cases
+from pypto_op.generators.evaluation import inputs_text
+from pypto_op.generators.rehearsal import rehearse
+from pypto_op.generators.sources import Sources, gather
+from pypto_op.judge.contract import load_contract
+from pypto_op.workspace import OpWorkspace
+
+from .test_suite import operator
+
+Call = Callable[..., Answer]
+CPU = re.compile(r"torch\.device\(f?\"npu.*\)")
+
+
+def unseen(op: str, folder: Path) -> Sources:
+    """Gather an operator of tests/fixtures/fresh."""
+    return gather(OpWorkspace.at(fresh.workspace(op, folder)))
+
+
+def drawn(sources: Sources, shape: Mapping[str, int], seed: int) -> dict[str, Any]:
+    """Return what the generated inputs file makes of a case."""
+    space: dict[str, Any] = {}
+    exec(compile(CPU.sub('"cpu"', inputs_text(sources)), "test_inputs.py", "exec"), space)  # noqa: S102
+    made: dict[str, Any] = space["make_inputs"]({"id": "c", "shape": dict(shape), "dtype": {"default": "float16"}, "seed": seed})
+    return made
+
+
+def test_a_scalar_in_a_shape_takes_the_value_of_the_case_or_its_default(tmp_path: Path) -> None:
+    sources = unseen("moe_topk_gate", tmp_path)
+    cases = suite_cases.cases(sources)
+    assert {case["shape"]["E"] for case in cases} >= {64, 160} and len({case["shape"]["T"] for case in cases}) > 10
+    interfaces = load_contract(sources.ws).interfaces
+    for case, k in (({"shape": {"T": 5, "E": 64}}, 6), ({"shape": {"T": 5, "E": 64}, "k": 2}, 2)):
+        shapes = interfaces.resolve_shapes(interfaces.sizes_of(case))
+        assert shapes["module_1", "weights"] == shapes["module_1", "index"] == (5, k)
+    assert interfaces.resolve_shapes({"T": 5, "E": 64})["module_1", "index"] == (5, 6)
+
+
+def test_a_p0_shape_may_name_the_scalar(tmp_path: Path) -> None:
+    spec = unseen("moe_topk_gate", tmp_path).ws.spec
+    spec.write_text(spec.read_text().replace("{T: 64, E: 64}", "{T: 64, E: 64, k: 3}"))
+    first, second = gather(OpWorkspace.at(spec.parent)).p0_sizes()
+    assert first == {"T": 64, "E": 64, "k": 3} and second == {"T": 33, "E": 160}
+
+
+def test_a_scalar_in_a_shape_without_a_value_is_told_with_file_and_remedy(tmp_path: Path, call: Call) -> None:
+    spec = unseen("moe_topk_gate", tmp_path).ws.spec
+    spec.write_text(spec.read_text().replace("default_params: {k: 6, ", "default_params: {"))
+    answer = call("harness", "new", spec.parent)
+    assert answer.code == 2, answer
+    last = answer.stderr.strip().splitlines()[-1]
+    assert str(spec) in last and "no value for k" in last and "default_params: {k: ...}" in last, last
+
+
+def test_a_table_is_walked_one_by_one_and_points_into_more_pages_than_it_has_blocks(tmp_path: Path) -> None:
+    sources = unseen("paged_decode", tmp_path)
+    assert (sources.long, sources.pools, sources.steps_along("NB")) == (["NB"], ["P"], (1,))
+    cases = suite_cases.cases(sources)
+    blocks = {case["shape"]["NB"] for case in cases}
+    assert {1, 2, 3, 5, 6, 7, 11} <= blocks and max(blocks) < 16, "each block costs a page of every sequence"
+    apart = [case for case in cases if case["shape"]["P"] > case["shape"]["NB"] * 2]
+    assert len(apart) > len(cases) * 0.8, "a wrong table shows where there are more pages than blocks"
+    assert max(case["shape"]["P"] for case in cases) > 32
+
+
+def test_lengths_vary_and_lie_beside_whole_pages(tmp_path: Path) -> None:
+    sources = unseen("paged_decode", tmp_path)
+    shape = {**sources.p0_sizes()[0], "B": 7}
+    lengths = torch.stack([drawn(sources, shape, seed)["lengths"] for seed in range(40)])
+    assert int(lengths.min()) == 1 and int(lengths.max()) == shape["NB"] * 32
+    assert bool((lengths.max(dim=1).values == shape["NB"] * 32).all()), "the longest one always"
+    assert len(set(lengths.argmax(dim=1).tolist())) > 3, "at no place of its own"
+    beside = lengths % 32
+    for rest in (0, 1, 31):
+        assert float((beside == rest).float().mean()) > 0.1, rest
+    pairs = [sorted(drawn(sources, {**shape, "B": 2}, seed)["lengths"].tolist()) for seed in range(20)]
+    assert sum(1 < low < shape["NB"] * 32 for low, _ in pairs) > 10, "of two, one mostly lies between"
+
+
+def test_the_smallest_base_is_chosen_once_dynamic_axes_are_small(tmp_path: Path) -> None:
+    cases = suite_cases.cases(unseen("swiglu_bwd", tmp_path))
+    small = [case for case in cases if case["shape"]["F"] == 704]
+    assert len(small) > len(cases) * 0.8, "the other P0 shape is smaller only by its dynamic axis"
+
+
+def test_huge_numbers_come_in_each_dtype(tmp_path: Path) -> None:
+    cases = suite_cases.cases(operator(tmp_path))
+    assert {case["dtype"]["default"] for case in cases if case.get("draw_zone") == "huge"} == {"float32", "bfloat16"}
+
+
+def test_a_zone_that_says_nothing_in_one_dtype_is_tried_in_another(tmp_path: Path) -> None:
+    maker = suite_cases.filled(operator(tmp_path))
+    [tiny] = [case for case in maker.cases if case.get("draw_zone") == "tiny"]
+    own, other = tiny["dtype"]["default"], {"float32", "bfloat16"} - {tiny["dtype"]["default"]}
+    golden = f"import torch\n\n\ndef op_golden(x, y, flag):\n    return x + y if x.dtype != torch.{own} else x * 0\n"
+    sources = operator(tmp_path, golden=golden)
+    sources.ws.test_inputs.write_text(inputs_text(sources))
+    done = rehearse(sources.ws, [tiny], sources.spec.policy(), instead=maker.in_other_dtypes)
+    assert list(done.dropped) == [tiny["id"]]
+    assert [case["dtype"]["default"] for case in done.cases] == list(other)
+    assert done.cases[0]["draw_zone"] == "tiny" and done.cases[0]["id"] != tiny["id"]
+
+
+@pytest.mark.parametrize("sentence", ["NaN and infinite x are outside the domain", "x with NaN: the wrapper raises ValueError"])
+def test_nan_that_spec_rules_out_is_no_input(tmp_path: Path, sentence: str) -> None:
+    sources = operator(tmp_path)
+    sources.ws.spec.write_text(sources.ws.spec.read_text() + f"\n## 9. Edge cases\n\n- {sentence}.\n- S = 1 works.\n")
+    assert not any("one_" in str(case.get("draw_zone")) for case in suite_cases.cases(gather(sources.ws)))
