@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pypto_op.backends.answers import Answers
 from pypto_op.backends.base import RunResult
 from pypto_op.backends.reference import ReferenceSession
+from pypto_op.documents import interfaces as interfaces_document
 from pypto_op.generators.power import Power, power
 from pypto_op.judge.contract import policy_of_case
 from pypto_op.judge.expectation import Expectation, Reference
@@ -54,6 +55,11 @@ class FirstCandidate:
         """Run the golden, or take what it has answered; see `ReferenceSession.golden`."""
         return self.answers.ask(inputs, **how)
 
+    def output_names(self, count: int) -> list[str]:
+        """Return the names of the golden's outputs, in order; numbers where the contract has not as many."""
+        names = list(dict.fromkeys(output.name for output in interfaces_document.load(self.ws.interfaces).final_outputs))
+        return names if len(names) == count else [f"output {number}" for number in range(1, count + 1)]
+
     def natural_share(self, case: Mapping[str, Any], inputs: Sequence[Value], native: RunResult) -> float:
         """Return how much of a case's tolerance honest rounding takes.
 
@@ -81,8 +87,8 @@ class Draw:
     def __init__(self, first: FirstCandidate, case: Mapping[str, Any], inputs: Mapping[str, Value], native: RunResult) -> None:
         self._first, self._inputs, self._native = first, inputs, native
         self._policy = policy_of_case(first.policy, case)
-        names = [f"output {number}" for number in range(1, len(native.outputs) + 1)]
-        self._expectation = Expectation(names, [], self._policy, precision=True)
+        self._names = first.output_names(len(native.outputs))
+        self._expectation = Expectation(self._names, [], self._policy, precision=True)
 
     def refusal(self) -> Refusal | None:
         """Return which honest order of the golden the case refuses on these inputs; None where it takes each."""
@@ -101,7 +107,7 @@ class Draw:
                 return 0.0
             return max((float(leaf["max_violation"] or 1.0) for leaf in verdict.per_tensor if not leaf["all_close"]), default=1.0)
 
-        return power(self._inputs, self._native.outputs, golden, times)
+        return power(self._inputs, dict(zip(self._names, self._native.outputs, strict=True)), golden, times)
 
     @cached_property
     def _reference(self) -> Reference:

@@ -34,32 +34,33 @@ class Power:
     blind: tuple[str, ...]
 
 
-def power(inputs: Mapping[str, Value], native: Outputs, golden: Golden, judged: Judged) -> Power:
+def power(inputs: Mapping[str, Value], native: Mapping[str, torch.Tensor], golden: Golden, judged: Judged) -> Power:
     """Plant faults and judge them.
 
     Args:
         inputs: of the case, by name, in order.
-        native: what the golden answers.
+        native: what the golden answers, by name, in order.
         golden: runs it on other inputs; None where it fails there.
         judged: returns how many times what is allowed some outputs are off, 0 where they are taken for right.
     """
     seen: dict[str, float] = {}
-    for fault, wrong in itertools.chain(_of_outputs(native), _of_inputs(inputs, native, golden)):
+    for fault, wrong in itertools.chain(_of_outputs(native), _of_inputs(inputs, list(native.values()), golden)):
         seen[fault] = judged(wrong)
     blind = tuple(fault for fault, times in seen.items() if times == 0.0)
     return Power(0.0 if blind else min(seen.values(), default=0.0), blind)
 
 
-def _of_outputs(native: Outputs) -> Iterator[tuple[str, list[torch.Tensor]]]:
-    for place, output in enumerate(native):
+def _of_outputs(named: Mapping[str, torch.Tensor]) -> Iterator[tuple[str, list[torch.Tensor]]]:
+    native = list(named.values())
+    for place, (name, output) in enumerate(named.items()):
         if output.is_floating_point() and _tells(output):
-            yield f"output {place + 1} times {FACTOR}", _with(native, place, (output.double() * FACTOR).to(output.dtype))
+            yield f"{name} times {FACTOR}", _with(native, place, (output.double() * FACTOR).to(output.dtype))
         if output.numel() > 1 and _tells(output):
             flat = output.clone().reshape(-1)
             flat[::SPARSE] = output.reshape(-1).roll(-(output.numel() // 2 + 1))[::SPARSE]
             wrong = flat.reshape(output.shape)
             if not _same([wrong], [output]):
-                yield f"one element in {SPARSE} of output {place + 1} taken from elsewhere", _with(native, place, wrong)
+                yield f"one element in {SPARSE} of {name} taken from elsewhere", _with(native, place, wrong)
 
 
 def _of_inputs(inputs: Mapping[str, Value], native: Outputs, golden: Golden) -> Iterator[tuple[str, list[torch.Tensor]]]:

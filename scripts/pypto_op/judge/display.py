@@ -147,6 +147,9 @@ def _show_fresh(console: Console, report: Mapping[str, Any]) -> None:
     drawn = "; ".join(" ".join(f"{axis}={size}" for axis, size in shapes[name].items()) for name in told["cases"])
     if drawn:
         console.print(f"[dim]Shapes drawn for this verdict alone (again with --seed {told['seed']}): {escape(drawn)}[/dim]")
+        console.print(
+            "[dim]Not shown: larger shapes than these, and several axes that are longer than in the suite at once.[/dim]"
+        )
     for name, why in told["left_out"].items():
         console.print(f"[dim]{escape(name)} was left out: {escape(why)}[/dim]")
 
