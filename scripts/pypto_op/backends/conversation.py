@@ -43,6 +43,25 @@ class OverMemory(Exception):
     """The worker's processes hold more memory than they may."""
 
 
+@dataclass(frozen=True)
+class Clock:
+    """How long an exchange may take.
+
+    Attributes:
+        seconds: without the time in which the worker waits for a core.
+        begun: when it began (`time.monotonic`).
+        waited: how long the worker had waited for a core by then.
+    """
+
+    seconds: float
+    begun: float
+    waited: float
+
+    def deadline(self, waited: float) -> float:
+        """Return when the exchange takes too long, for a worker that has waited so long for a core by now."""
+        return self.begun + self.seconds + min(waited - self.waited, _STARVED * self.seconds)
+
+
 class Conversation:
     """One worker, from start to end.
 
@@ -74,18 +93,21 @@ class Conversation:
         except OSError:
             raise Ended(self._wait_for_report()) from None
 
-    def hear(self, seconds: float) -> dict[str, Any]:
+    def begin(self, seconds: float) -> Clock:
+        """Return the clock of an exchange that may take `seconds`, however many messages it has."""
+        return Clock(seconds, time.monotonic(), self._waiting_seconds())
+
+    def hear(self, clock: Clock) -> dict[str, Any]:
         """Return the worker's next message.
 
         Args:
-            seconds: how long to wait for it. Time in which the worker waited for a core is not counted, up to `_STARVED` times
-                as much: on a busy machine a right kernel takes longer, and is no worse for it.
+            clock: says when the exchange takes too long. Time in which the worker waited for a core is not counted, up to
+                `_STARVED` times as much: on a busy machine a right kernel takes longer, and is no worse for it.
 
         Raises:
             Ended, Overdue, OverMemory: there will be none.
         """
-        looked, begun, waited = 0.0, time.monotonic(), self._waiting_seconds()
-        deadline = begun + seconds
+        looked, deadline = 0.0, clock.deadline(clock.waited)
         while True:
             now = time.monotonic()
             message = self._look(max(0.0, min(_LOOK_SECONDS, deadline - now)))
@@ -95,7 +117,7 @@ class Conversation:
                 raise Ended(self._wait_for_report())
             now = time.monotonic()
             if now >= deadline:
-                deadline = begun + seconds + min(self._waiting_seconds() - waited, _STARVED * seconds)
+                deadline = clock.deadline(self._waiting_seconds())
                 if now >= deadline:
                     raise Overdue
             if now - looked >= _LOOK_SECONDS:

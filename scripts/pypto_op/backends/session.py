@@ -147,13 +147,13 @@ class WorkerSession:
 
     def _exchange(self, conversation: Conversation, message: dict[str, Any], stems: tuple[Path, Path]) -> dict[str, Any]:
         """Let the worker run, then give it the nonce that its answer must carry."""
-        seconds = self.limits.case_seconds
+        clock = conversation.begin(self.limits.case_seconds)
         conversation.say({**message, "inputs": str(stems[0]), "outputs": str(stems[1])})
         nonce = secrets.token_hex(16)
-        if conversation.hear(seconds) != {"event": "ran"}:
+        if conversation.hear(clock) != {"event": "ran"}:
             raise Forged
         conversation.say({"nonce": nonce})
-        if conversation.hear(seconds) != {"event": "wrote"}:
+        if conversation.hear(clock) != {"event": "wrote"}:
             raise Forged
         try:
             values, answer = read_values(stems[1])
@@ -180,7 +180,7 @@ class WorkerSession:
         launched = self.plan.launch({**self.plan.document, "memory_mb": self.limits.memory_mb})
         conversation = self._conversation = Conversation(launched, self.limits)
         try:
-            event = conversation.hear(self.limits.startup_seconds)
+            event = conversation.hear(conversation.begin(self.limits.startup_seconds))
         except (Ended, Overdue, OverMemory) as loss:
             seconds = self.limits.startup_seconds
             result = self._result_of_loss(conversation, loss, "at import", kills, seconds)
