@@ -136,7 +136,7 @@ class LintEvent(_Word):
 
 
 class Level(_Word):
-    """Level of a suite case (verifier seed B.2)."""
+    """Level of a suite case: L1 runs at all, L2 ordinary shapes, L3 boundaries, L4 long and many, L5 unkind values."""
 
     L1 = "L1"
     L2 = "L2"

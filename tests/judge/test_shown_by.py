@@ -1,4 +1,4 @@
-"""docs/exploits.md names tests that are there."""
+"""docs/exploits.md names tests that are there, and docs/staged-path.md every check of the self-test."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import re
 from pathlib import Path
 
 import pytest
+
+from pypto_op.judge.selftest import CHECKS
 
 ROOT = Path(__file__).parents[2]
 TABLE = (ROOT / "docs" / "exploits.md").read_text(encoding="utf-8").partition("## What broke once")[2]
@@ -34,3 +36,9 @@ def test_what_a_row_names_exists(file: str, function: str) -> None:
 
 def test_the_table_is_read() -> None:
     assert len(named_files()) > 25
+
+
+def test_the_page_names_every_check_of_the_self_test() -> None:
+    page = (ROOT / "docs" / "staged-path.md").read_text(encoding="utf-8")
+    table = page.partition("| check | fails when |")[2].partition("\n\n")[0]
+    assert re.findall(r"^\| `(\w+)` \|", table, re.M) == list(CHECKS)

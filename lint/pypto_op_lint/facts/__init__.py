@@ -219,7 +219,7 @@ class Facts:
 
     @cached_property
     def names_read(self) -> frozenset[str]:
-        """Every name that the file spells, but for attributes behind a dot."""
+        """Every name that the file spells, without attributes behind a dot."""
         return frozenset(s.node.value for s in self.tree.sites(cst.Name) if s.role != "attr")  # type: ignore[attr-defined]
 
     @cached_property

@@ -19,7 +19,7 @@ WRAPPER_NAME = re.compile(r"(?:\w+_wrapper|launch_\w+|run_\w+)\Z")
 
 
 def unused_functions(facts: Facts) -> frozenset[int]:
-    """Return the ids of the module's functions that are neither wrappers nor kernels, nor named by what is.
+    """Return the ids of the module's functions that are no wrapper or kernel, and that no code in use names.
 
     Names decide, not calls: whoever is named in code that runs, or in a string, counts as used, and so do operators
     that the file registers where it reads `torch.ops`.

@@ -218,7 +218,7 @@ class ReferenceSession:
 
 
 def _with_outputs(result: RunResult, told: Mapping[str, Any], values: list[Any]) -> RunResult:
-    """Return a result with the outputs, and the other answers that are as right, of those that came with it."""
+    """Return a result with its outputs, and with the other right answers that came along."""
     ways = int(told.get("ways", 1))
     each = len(values) // ways
     result.outputs, *result.others = [values[n * each : (n + 1) * each] for n in range(ways)]

@@ -1,7 +1,7 @@
 """How values travel between judge and worker: one JSON document for the structure, one safetensors file for bytes.
 
 A tensor is written with its sizes and strides, so a non-contiguous input arrives non-contiguous. Every tensor gets
-memory of its own on the other side: what two inputs shared here they do not share there.
+memory of its own on the other side, so inputs that share memory here do not share it there.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Outputs whose right value is 0, where a golden in float32 answers nothing but its own rounding."""
+"""Outputs whose right value is 0: there a golden in float32 answers with its own rounding errors."""
 
 from __future__ import annotations
 

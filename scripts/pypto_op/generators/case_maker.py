@@ -1,4 +1,4 @@
-"""Collects the cases of a suite: names, tolerances and turns of dtypes; what is illegal, too large or there already stays out."""
+"""Collects the cases of a suite: names, tolerances, turns of dtypes. Leaves out what is illegal, too large or there already."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The golden as the first candidate: what refuses the golden itself in another honest order would refuse a right kernel.
+"""The golden as the first candidate: a case that refuses it in another honest order would refuse a right kernel.
 
 Each generated case is judged so before anybody sees it, under its own policy and on several seeds, since the judge adds a
 seed that nobody knew. The same judge says what the case can tell apart (`power`).

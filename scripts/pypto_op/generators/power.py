@@ -1,4 +1,4 @@
-"""What a case can tell apart: faults that any wrong kernel may have, and by how much the case refuses the least of them."""
+"""How clearly a case refuses faults that any wrong kernel may have; the smallest such fault counts."""
 
 from __future__ import annotations
 

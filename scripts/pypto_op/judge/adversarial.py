@@ -141,7 +141,7 @@ def _run_in_sim(impl: ImplModule, wrapper: str, inputs: Sequence[Any]) -> tuple[
 
 
 def _standing_for(impl_module: Any) -> ImplModule:
-    """Return what stands for a module that somebody imported: its file, which the judge runs in a process of its own.
+    """Return the file of an imported module; the judge runs the file in a process of its own.
 
     Raises:
         ContractError: it has no file, or the file is none of an operator.

@@ -1,4 +1,4 @@
-"""Does a suite make every subtraction of the golden cancel (verifier seed, B.6)? Measured on the inputs, not believed.
+"""Does a suite make every subtraction of the golden cancel (verifier seed, B.6)? It is measured on the inputs.
 
 A subtraction is covered by a case of level L5 that has `cancellation_stress` and compares numbers, when on its inputs the
 operands of that subtraction agree as closely as the case says, or nearly so. `x_never_cancels` of the suite names those for

@@ -1,4 +1,4 @@
-"""Shapes that nobody knew: beside a whole suite, one case per dynamic axis that is larger than the suite ever has it.
+"""Shapes that no file names: a verdict on a whole suite adds one case per dynamic axis, in which that axis is larger.
 
 A kernel that stops after 33 tiles, or holds a table of the suite's shapes, passes every case that is written down. So each
 verdict draws sizes with its fresh seed; the same seed draws the same sizes. The golden is judged first: where it does not

@@ -1,4 +1,4 @@
-"""The golden in the candidate's place: what refuses it, in any honest order of addition, would refuse a right kernel."""
+"""The golden in the candidate's place: a case that refuses it, in an honest order of addition, would refuse a right kernel."""
 
 from __future__ import annotations
 

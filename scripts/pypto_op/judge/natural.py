@@ -46,7 +46,7 @@ def natural_share(golden: Callable[..., RunResult], native: RunResult, policy: P
 
 
 def share_taken(honest: Sequence[RunResult], native: RunResult, policy: Policy) -> float:
-    """Return what `natural_share` does, of runs of the golden that are there: in float64, and as the twin `WORST`."""
+    """Return what `natural_share` returns, from runs that exist: the golden in float64, and as the twin `WORST`."""
     sound = [run for run in honest if run.outcome is Outcome.OK and len(run.outputs) == len(native.outputs)]
     ways = [way for run in sound if run.others for way in (run.outputs, *run.others)]
     return max((_share(run.outputs, native.outputs, ways, policy) for run in sound), default=0.0)

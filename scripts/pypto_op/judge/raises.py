@@ -1,4 +1,4 @@
-"""What SPEC.md says the wrapper refuses: it must raise ValueError, and launch nothing before it does.
+"""Calls that SPEC.md says the wrapper refuses: it must raise ValueError before it launches anything.
 
 A refusal of the suite (`raises`) names a fault. Inputs are drawn as for any case of that shape and dtype, then the fault is made.
 """

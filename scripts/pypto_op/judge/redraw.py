@@ -1,4 +1,4 @@
-"""Another draw of the fresh seed where sums happen to cancel: what honest rounding alone comes near to tells nothing.
+"""Another draw of the fresh seed where sums happen to cancel: there honest rounding alone nearly fills the tolerance.
 
 `harness new` tries a case on seeds of its own; the judge's second seed is one that nobody tried. Where a kernel misses the
 tolerance on it, and honest orders of the golden take more than a quarter of that tolerance there (`judge.natural.MOST`), the

@@ -101,7 +101,7 @@ def _further_entry(record: CaseRecord) -> dict[str, Any]:
 
 
 def _inspection_entry(record: CaseRecord) -> dict[str, Any]:
-    """Return `inspection`: the comparison of each iteration, of the mode whose drift begins first."""
+    """Return `inspection`: each iteration's comparison, in the mode whose drift begins first."""
     rows = [(mode, trial.per_iter) for mode, r in record.modes.items() for trial in r.trials if trial.per_iter]
     if not rows:
         return {}

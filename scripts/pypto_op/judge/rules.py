@@ -1,4 +1,4 @@
-"""What the judge holds a case's outputs to, for tests that run beside a kernel (`pypto-op tests new` writes them).
+"""By which rule the judge compares a case's outputs, for tests that run beside a kernel (`pypto-op tests new` writes them).
 
 A test has its own wrapper call and its own golden call; which policies must hold, what the outputs are compared with
 and which twins set the bounds is the judge's business, so it comes from here and from SPEC.md, not from the test's text.

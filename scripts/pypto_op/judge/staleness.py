@@ -1,4 +1,4 @@
-"""Was a wrong answer computed from what an earlier call was given? Asked of runs that fail by their numbers only."""
+"""Was a wrong answer computed from an earlier call's inputs? Only runs that fail by their numbers are asked."""
 
 from __future__ import annotations
 

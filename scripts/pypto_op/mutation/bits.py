@@ -1,4 +1,4 @@
-"""When two runs gave the same: every value bit for bit, where one NaN is as good as another."""
+"""Whether two runs gave the same: they are compared bit for bit, and any NaN equals any other."""
 
 from __future__ import annotations
 

@@ -196,7 +196,7 @@ class _Campaign:
             self._range = replace(self._range, limits=limits)
 
     def _one(self, mutant: Mutant, first: bool) -> tuple[Result, Likeness | None, float] | None:
-        """Hunt one mutant; None when the time was over before it began, but for the `first` ones: a slow kernel gets some."""
+        """Hunt one mutant; None when the time was over before. The `first` ones run all the same, so a slow kernel gets some."""
         begun = time.monotonic()
         if not first and self._wish.seconds is not None and begun - self._started > self._wish.seconds:
             return None
@@ -277,7 +277,7 @@ class _Campaign:
 
 
 def _plan(contract: Contract, subject: Subject, cases: Sequence[Mapping[str, Any]], seed: int) -> Plan:
-    """Return what the judge needs to know, but for the backends, which are this room's own business."""
+    """Return the judge's plan without back ends; this room opens its own."""
     return Plan(
         subject=subject,
         cases=cases,

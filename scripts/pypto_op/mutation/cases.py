@@ -42,7 +42,7 @@ def table(cases: Sequence[Mapping[str, Any]], results: Iterable[Result]) -> list
 
 
 def earlier(workspace: OpWorkspace) -> dict[str, tuple[int, int]]:
-    """Return what `Order.remember` takes, of earlier measurements on this machine; {} without any, or a damaged one.
+    """Return earlier measurements on this machine, for `Order.remember`; {} when there are none, or the file is damaged.
 
     It decides which case is tried first and nothing else, so nobody gains by writing into it.
     """

@@ -70,7 +70,7 @@ class Result:
 
 
 class ScratchWorkspace(OpWorkspace):
-    """An operator whose debris goes to a folder of its own, which is removed afterwards."""
+    """An operator whose debris goes to a scratch folder, which is removed afterwards."""
 
     scratch: Path
 
@@ -159,7 +159,7 @@ class Hunt:
         self._ran, self._differing = False, 0
 
     def run(self, *, spare: bool = False) -> Result:
-        """Try what is left; `spare`: but for other seeds of a case that gave the kernel's own bits, which promise little."""
+        """Try what is left. `spare` leaves out further seeds of a case that gave the kernel's own bits: they rarely kill."""
         order = self._order
         while not self._stopped() and (index := self._next(spare)) is not None:
             self._tried.add(index)

@@ -1,4 +1,4 @@
-"""Kernels that compute nothing: if one of them passes, what passed before was not the kernel's doing.
+"""Kernels that compute nothing: when one of them passes, the original kernel was not needed for its PASS.
 
 The jit entry keeps its signature and gets another body, so whatever the wrapper does around the launch stays as it
 is. `silent` writes nothing; `sentinel` writes one and the same number into every output.

@@ -88,7 +88,7 @@ class Order:
                 trial.kills = round(trial.runs * killed / tried)
 
     def seen(self) -> dict[str, tuple[int, int]]:
-        """Return what `remember` takes, of this campaign and of what it began with."""
+        """Return, for `remember`, what this campaign saw and what it began with."""
         found: dict[str, tuple[int, int]] = {}
         for trial in self.trials:
             kills, runs = found.get(trial.case, (0, 0))

@@ -1,4 +1,4 @@
-"""The kernel's side: by how much it missed on a case, as the judge measured it."""
+"""By how much the kernel missed on a case, as the judge measured it."""
 
 from __future__ import annotations
 

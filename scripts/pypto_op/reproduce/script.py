@@ -42,7 +42,7 @@ class Script:
     case_id: str
 
     def run(self, changes: Sequence[Mapping[str, Any]], limits: Limits) -> list[Drift]:
-        """Return the drift for each change of the case ({} for the case itself), in a process of its own.
+        """Run the script in a process of its own, and return the drift for each change of the case ({}: the case itself).
 
         Raises:
             ContractError: golden or inputs do not run on the case.

@@ -222,7 +222,7 @@ def run_judge(ws: OpWorkspace, words: list[str]) -> dict[str, Any]:
 
 
 def compose(ws: OpWorkspace) -> dict[str, Any]:
-    """Return what `judge.compose.compare_goldens` says; in a process of its own, as the judge.
+    """Return what `judge.compose.compare_goldens` says; it runs in a process of its own, as the judge does.
 
     Raises:
         ContractError: a document or a golden is missing or broken.

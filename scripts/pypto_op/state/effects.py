@@ -1,4 +1,4 @@
-"""Effects of the actions: each changes the draft that `machine.step` hands over; conditions hold."""
+"""Effects of the actions: each changes the draft that `machine.step` hands over, after the conditions were checked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From the predecessor's state file (2.0) to this one: its claims are taken through the gates, not over."""
+"""From the predecessor's state file (2.0) to this one: each claim passes the gates before it counts."""
 
 from __future__ import annotations
 

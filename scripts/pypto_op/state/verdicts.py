@@ -122,7 +122,7 @@ def shortfalls(report: Mapping[str, Any], ws: OpWorkspace, demand: Demand) -> It
 
 
 def is_looser(spec: Policy, case: Mapping[str, Any]) -> bool:
-    """Say whether a case's own tolerance allows an error that SPEC.md allows for none of its dtypes.
+    """Whether a case's own tolerance allows more than SPEC.md allows for any of the case's dtypes.
 
     Cases of level L5 are built to be ill-conditioned (cancellation, huge scores): honest rounding grows there, so
     they may allow `stress_tolerance_factor` times as much, and no more.

@@ -1,6 +1,6 @@
 # mypy: ignore-errors
 # (What eval/test_inputs.py gets a copy of is plain torch without annotations, like the rest of that file.)
-"""Patterns that make terms cancel, and the fold into a range and of rows to measure.
+"""Patterns that make terms cancel; the fold of values into a range, and of rows to a length, sum or order.
 
 Plain torch: `pypto-op harness new` copies this text into eval/test_inputs.py.
 """

@@ -1,4 +1,4 @@
-"""Right answers that differ: where a value lies within rounding of a tie, honest kernels part, and each side is right."""
+"""Right answers that differ: where a value lies within rounding of a tie, two honest kernels may take different sides."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs a module golden alone: while its code runs, nothing of the workspace can be opened but its own file.
+"""Runs a module golden alone: its code can open no file of the workspace but its own.
 
 What it may use is said in `pypto_op.self_contained`, which reads the source; this refuses what no reading sees. The process
 is never one in which the operator's golden or its inputs were loaded.
@@ -64,7 +64,7 @@ class Alone:
 
     @contextlib.contextmanager
     def watched(self) -> Iterator[None]:
-        """Refuse, while the block runs, what a module golden may not do; say so even where it swallowed the refusal.
+        """Refuse, while the block runs, what a module golden may not do; raise afterwards when the golden swallowed the refusal.
 
         Raises:
             Failure: FORBIDDEN, with what it tried.

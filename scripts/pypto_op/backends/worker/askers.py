@@ -93,7 +93,7 @@ def asked_by_candidate(passed: Callable[[str], bool] | None = None) -> bool:
 
 
 def asked_directly(libraries: tuple[str, ...]) -> bool:
-    """Whether code that is not trusted asks, through nothing but these library files and none of this package.
+    """Whether untrusted code asks, with only these library files between, and no file of this package.
 
     Cheap, since it is asked often: it looks no further than the first other file.
     """

@@ -1,4 +1,4 @@
-"""The stress search and its measurement where goldens may run: inside the reference process (backends/worker)."""
+"""Runs the stress search and its measurement inside the reference process, where goldens may run."""
 
 from __future__ import annotations
 

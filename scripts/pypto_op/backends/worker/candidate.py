@@ -172,7 +172,7 @@ class Candidate:
         self._closure.watch()
 
     def _rein_in(self) -> None:
-        """Stop watching; raise what the candidate did that it may not."""
+        """Stop the watch; raise the forbidden act that the candidate committed, if any."""
         self._guard.arm(False)
         self._closure.watch(False)
         self._end_if_forked()

@@ -79,7 +79,7 @@ class EarlierCalls:
         return [i for i, leaf in enumerate(leaves) if leaf.numel() and any(_meet(_span(leaf), span) for span in taken)]
 
     def keep(self, leaves: Sequence[torch.Tensor], copies: Sequence[torch.Tensor]) -> None:
-        """Hold the results of the latest call, but for those that are its inputs: they may change.
+        """Hold the results of the latest call, except results that are its inputs, which may change.
 
         Args:
             leaves: the outputs themselves.
@@ -93,7 +93,7 @@ class EarlierCalls:
             del self._results[0]
 
     def changed(self) -> list[int]:
-        """Return the positions of the results, of any call, that are no longer what they were; each is told once."""
+        """Return the positions of results that changed since their call, of all calls held; each change is reported once."""
         found = [result for result in self._results if digest(result.leaf) != result.digest]
         self._results = [result for result in self._results if all(result is not other for other in found)]
         return sorted({result.position for result in found})

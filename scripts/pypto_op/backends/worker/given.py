@@ -1,4 +1,4 @@
-"""What the host handed to kernels in one call, and whether it depends on the inputs' values otherwise than by copying."""
+"""What the host handed to kernels in one call, and whether the host computed it from the inputs' values."""
 
 from __future__ import annotations
 
@@ -97,8 +97,8 @@ class Given:
             other: the same argument in a run on changed inputs; None where the host handed nothing over there.
             change: what was done to the inputs.
 
-        Each element of a table stays as it is; each element of a copy, a transposition or a padding stays, or changes
-        as its source does. Everything else (a sum, a sort, a maximum, a scale) does neither.
+        An element of a constant table stays the same. An element of a copied, transposed or padded input changes as its
+        source changes. An element that the host computed (a sum, a sort, a maximum, a scale) does neither.
         """
         if other is None or other.value.shape != self.value.shape or other.value.dtype != self.value.dtype:
             return True
@@ -175,7 +175,7 @@ class Call:
 
 
 def new_among(plain: torch.Tensor, values: Sequence[torch.Tensor]) -> torch.Tensor:
-    """Return which elements are finite, not 0, and stand in none of `values`."""
+    """Return which elements are finite, not 0, and in none of `values`."""
     floating = plain.is_floating_point()
     wide = torch.float64 if floating else torch.int64
     mine = plain.to(wide)

@@ -1,4 +1,4 @@
-"""An audit hook that refuses what a candidate has no business with, and remembers that it asked.
+"""An audit hook that refuses what a candidate may not do, and remembers each refusal.
 
 It covers everything that goes through Python: `open`, imports, `os`, `subprocess`, sockets; and the ways from a
 candidate to the worker's own objects, which share its interpreter: frames, `gc`, traces. Helper files that a candidate
@@ -290,7 +290,7 @@ def _if_candidate(what: str) -> Callable[[Fence, tuple[Any, ...]], str | None]:
 
 
 def _check_attribute(fence: Fence, arguments: tuple[Any, ...]) -> str | None:
-    """A frame leads to the worker's, and so to what counts the launches."""
+    """Refuse attributes that lead to frames: a frame leads to the worker's own, and so to the counter of launches."""
     frame = len(arguments) > 1 and arguments[1] in _FRAMES
     return "look at the frames of its callers" if frame and askers.asked_by_candidate() else None
 

@@ -1,4 +1,4 @@
-"""Values that lie within rounding of a tie, moved to its other side: what another honest kernel may have found there.
+"""Moves values that lie within rounding of a tie to its other side, where another honest kernel may find them.
 
 Each way (1, 2, ...) is one such choice for every value of a run; a judge takes an answer that some way gives.
 """

@@ -45,7 +45,7 @@ class LaunchRecorder:
             setattr(torch, name, self._reading(getattr(torch, name)))
 
     def begin(self, inputs: Sequence[torch.Tensor]) -> None:
-        """Forget the last call but for its memory; `inputs` are the tensors that the wrapper is called with."""
+        """Forget the last call, and keep only its memory; `inputs` are the tensors that the wrapper is called with."""
         self.launches = self.begun = 0
         self._inputs = {address(tensor): _digest(tensor) for tensor in inputs}
         self._contents = frozenset(content(tensor) for tensor in inputs)
@@ -119,7 +119,7 @@ class LaunchRecorder:
         return reads
 
     def _by_host(self, tensor: torch.Tensor) -> bool:
-        """Whether what a buffer holds is the host's: neither an untouched input nor what the last launch left."""
+        """Whether the host wrote what a buffer holds: it is no untouched input, and the last launch did not leave it."""
         place = address(tensor)
         known = self._inputs.get(place) or self._storages.get(place, (None, b""))[1]
         return not known or known != _digest(tensor)

@@ -79,7 +79,7 @@ class Snapshot:
 
 
 def _stands_for(now: Any, before: Any) -> bool:
-    """Whether a name still leads to what it led to; torch puts a wrapper around functions of its own when it loads dynamo."""
+    """Whether a name still stands for the same object. It may lead through a wrapper that torch put on when it loaded dynamo."""
     if now is before:
         return True
     if not isinstance(now, FunctionType) or not now.__code__.co_filename.endswith("/torch/_compile.py"):

@@ -1,4 +1,4 @@
-"""Frozen files: every action looks again whether they still are what they were."""
+"""Frozen files: every action compares each of them with its hash again."""
 
 from __future__ import annotations
 

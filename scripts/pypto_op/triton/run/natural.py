@@ -1,4 +1,4 @@
-"""The second look at float outputs that the contract's rule refuses: is the error what float arithmetic makes of this formula?
+"""The second look at float outputs that the contract's rule refuses: is the error as small as float arithmetic makes it?
 
 Where outputs cancel (a float32 product of matrices with K = 1024), two right orders of summation differ by more than the
 rule's relative error allows, because it divides by a reference that is nearly 0. So both sides are held against the

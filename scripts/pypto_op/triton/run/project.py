@@ -87,7 +87,7 @@ class Project:
         return [path for path in files if not _is_result(path)]
 
     def hidden(self) -> list[Path]:
-        """Return what the implementation may not read."""
+        """Return the files that the implementation may not read."""
         return [self.task, *self.folder.glob("*.json"), *self.folder.glob("*.jsonl"), self.folder / "__pycache__"]
 
     def hashes(self) -> dict[str, str]:

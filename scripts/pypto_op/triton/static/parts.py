@@ -1,4 +1,4 @@
-"""What the parts of the interpreter ask of one another: each part can be read with this page beside it, and no other.
+"""What the parts of the interpreter ask of one another. To read a part, read this module beside it.
 
 A part is made by `interpreter.new_machine` and reaches the others through the machine that it was given, since expressions
 hold calls, calls run statements, and statements hold expressions.

@@ -1,4 +1,4 @@
-"""Arguments of forward without annotation that may be numbers: taken for such when that leaves nothing to object to.
+"""Arguments of forward without annotation: they count as numbers when the check then has no objection.
 
 A first run takes every one of them for a tensor and notes which are used as tensors. If it objects, a second one takes the
 others for numbers as long as nothing contradicts: a number has no methods, is no kernel's pointer, is not returned and not
@@ -39,7 +39,7 @@ class Suspects:
                 self.m.deny(node, source, "an argument that seemed to be a number is used as a tensor")
 
     def as_number(self, values: Iterable[Value]) -> Value | None:
-        """Return what arithmetic on values yields where every tensor among them may be a number; None where one may not."""
+        """Return what arithmetic on values yields if each tensor among them may be a number; None when one of them may not."""
         given = list(values)
         tensors = [tensor for value in given for tensor in tensors_in(value)]
         if not tensors or sum(map(holds_data, given)) != sum(bool(tensors_in(value)) for value in given):
