@@ -51,7 +51,6 @@ _RULED_OUT = re.compile(r"\b(not|no|never|without|raises?|undefined|outside)\b",
 _SMALL_SCALAR = 1e-2
 _INSTEAD_OF_SMALL = 0.5
 """Another value of a float scalar is half its default; half an eps would not show, so small ones become this."""
-_MOST_STRESSES = 4
 
 
 def scalars(maker: Maker) -> None:
