@@ -28,6 +28,7 @@ def checkout(tmp_path_factory) -> Path:
     for part in parts:
         ignored = shutil.ignore_patterns("__pycache__", "_debug")
         shutil.copytree(ROOT / part, copy / part, symlinks=True, ignore=ignored)
+    shutil.copy(ROOT / "pyproject.toml", copy)
     return copy
 
 
@@ -58,4 +59,4 @@ def test_the_page_is_true(checkout, tmp_path):
     done = run(checkout, "install", "--harness", "both", "--target", str(tmp_path), "--files-only")
     assert done.returncode == 0, done.stderr
     installed = {path.relative_to(tmp_path).parts[0]: path.read_text() for path in tmp_path.rglob(f"agents/{NAME}.md")}
-    assert set(installed) == {".claude", ".opencode"} and all("# Reviewer" in text for text in installed.values())
+    assert set(installed) == {".pypto-op", ".opencode"} and all("# Reviewer" in text for text in installed.values())
