@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from pypto_op.documents.markdown import Section
 from pypto_op.errors import ContractError
 from pypto_op.vocabulary import Artifact
-from pypto_op_lint.markdown import Row, Section, tables
 from pypto_op_lint.units import OperatorFiles, Unit
 
 FRONT_MATTER_SCHEMAS = {Artifact.SPEC: "spec", Artifact.API_REPORT: "api_report", Artifact.DESIGN: "design"}
@@ -20,6 +20,9 @@ FRONT_MATTER_SCHEMAS = {Artifact.SPEC: "spec", Artifact.API_REPORT: "api_report"
 
 Problem = tuple["int | None", str]
 """A line of the file, if known, and what is wrong there."""
+
+Row = tuple[int, tuple[str, ...]]
+"""The line of a row of a table, and its cells."""
 
 
 def front_matter(unit: Unit) -> dict[str, Any] | None:
@@ -48,7 +51,7 @@ def other_operator(unit: Unit, name: str) -> Iterator[Problem]:
     data = front_matter(unit)
     named = data.get("op_name") if data else None
     if isinstance(named, str) and named != name:
-        yield unit.markdown.front_matter_line("op_name"), f"op_name is `{named[:64]}`, the directory is `{name}`"
+        yield _key_line(unit, "op_name"), f"op_name is `{named[:64]}`, the directory is `{name}`"
 
 
 def front_matter_problems(unit: Unit) -> Iterator[Problem]:
@@ -60,23 +63,18 @@ def front_matter_problems(unit: Unit) -> Iterator[Problem]:
         return
     for finding in schema.findings(data, FRONT_MATTER_SCHEMAS[unit.artifact]):
         key = re.split(r"[.\[]", finding.where)[0]
-        line = unit.markdown.front_matter_line(key) if key else 1
+        line = _key_line(unit, key) if key else 1
         yield line, f"{finding.where}: {finding.problem}" if finding.where else finding.problem
 
 
 def section_problems(unit: Unit) -> Iterator[Problem]:
     """Yield required sections that are missing or empty, and text that was left to be written."""
-    from pypto_op.documents import markdown
-    from pypto_op.documents.front_matter import split
+    from pypto_op.documents import headings
 
-    try:
-        _, body, first_line = split(unit.text)
-    except ContractError:
-        body, first_line = unit.text, 1
-    found = markdown.sections(body, first_line=first_line)
-    for finding in markdown.check_sections(FRONT_MATTER_SCHEMAS[unit.artifact], found):
+    body = unit.markdown
+    for finding in headings.check_sections(FRONT_MATTER_SCHEMAS[unit.artifact], body.sections):
         yield finding.line, f"{finding.where}: {finding.problem}" if finding.where else finding.problem
-    for finding in markdown.unfinished(body, first_line=first_line):
+    for finding in headings.unfinished(body.text, first_line=body.first_line):
         yield finding.line, finding.problem
 
 
@@ -85,7 +83,7 @@ def rows_under(unit: Unit, *titles: str) -> tuple[Section | None, list[Row]]:
     section = unit.markdown.section(*titles)
     if section is None:
         return None, []
-    return section, [row for table in tables(section) for row in table[1:]]
+    return section, [row for table in section.tables for row in table.numbered]
 
 
 def declared_modules(files: OperatorFiles) -> int | None:
@@ -114,6 +112,12 @@ def suite_words(files: OperatorFiles) -> Iterator[Any]:
 def mappings(value: Any) -> list[dict[str, Any]]:
     """Return the mappings in a list of a document; [] for anything else."""
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def _key_line(unit: Unit, key: str) -> int:
+    """Return the line of a top-level key of the front matter; 1 when it is not there."""
+    lines = enumerate(unit.text.split("\n")[: unit.markdown.first_line - 1], 1)
+    return next((number for number, text in lines if re.match(rf"{re.escape(key)}\s*:", text)), 1)
 
 
 def _line(where: str | None) -> int | None:

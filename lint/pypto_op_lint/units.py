@@ -7,10 +7,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from pypto_op.documents.markdown import Fence, Markdown, front_matter_lines
 from pypto_op.vocabulary import Artifact
 from pypto_op.workspace import OPERATORS_DIR, OpWorkspace
 from pypto_op_lint.facts import Facts
-from pypto_op_lint.markdown import Fence, Markdown
 from pypto_op_lint.parsing import parse_file
 from pypto_op_lint.source import SourceText, UnreadableSource, check_size, normalised, read_source
 from pypto_op_lint.tree import Tree
@@ -64,8 +64,9 @@ class Unit:
 
     @cached_property
     def markdown(self) -> Markdown:
-        """The text as Markdown."""
-        return Markdown(self.text)
+        """What follows the front matter, as Markdown."""
+        front = front_matter_lines(self.text)
+        return Markdown("\n".join(self.text.split("\n")[front:]), front + 1)
 
     @cached_property
     def data(self) -> Any:

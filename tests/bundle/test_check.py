@@ -10,9 +10,9 @@ import pytest
 from click.testing import CliRunner
 
 from pypto_op import cli
-from pypto_op.bundle import budgets, role_table
+from pypto_op.bundle import budgets, command_page, made, role_table
 from pypto_op.bundle.agents import load_agents
-from pypto_op.bundle.budgets import render, tokens
+from pypto_op.bundle.budgets import tokens
 from pypto_op.bundle.check import check, check_text
 from pypto_op.bundle.checks import command_lines
 from pypto_op.bundle.checks.agents import check as check_team
@@ -128,8 +128,9 @@ def test_forms_and_budgets_are_held(copy):
         path.write_text(change(kept))
         agents, (skills, found) = load_agents(copy), read_skills(copy)
         found += [finding for skill in skills for finding in check_skill(skill, copy)]
-        found += [*check_team(agents, [Text(a.path, copy, a.path.read_text()) for a in agents], copy)]
-        found += budgets.check(agents, skills, copy)
+        texts = [Text(a.path, copy, a.path.read_text()) for a in agents]
+        found += check_team(agents, [skill.folder.name for skill in skills], texts, copy)
+        found += [*budgets.check(agents, skills, copy), *made.check(copy, agents, skills)]
         path.write_text(kept)
         return "\n".join(finding.one_line() for finding in found)
 
@@ -146,11 +147,17 @@ def test_forms_and_budgets_are_held(copy):
     assert "there is no skill pypto-op-magic" in problems(coder, lambda t: t.replace("[pypto-op-develop]", "[pypto-op-magic]"))
     assert "which role.runs does not list" in problems(coder, lambda t: t + "\nRun `pypto-op state status`.\n")
     assert "there is no command fly" in problems(coder, lambda t: t.replace("runs: [", "runs: [fly, "))
-    assert "run `pypto-op bundle roles`" in problems(
+    assert "guard/roles.yaml: is out of date; run `pypto-op bundle write`" in problems(
         coder, lambda t: t.replace('reads_denied: ["modules/*_golden.py"]', "reads_denied: []")
     )
+    optimizer = ".agents/pypto-op-optimizer.md"
+    assert "skills/pypto-op-perf-tune: no agent names it" in problems(
+        optimizer, lambda t: t.replace("[pypto-op-perf-tune]", "[]")
+    )
+    returns = "skills/pypto-orchestration-manual/references/agents.md"
+    assert "no row of pypto-op-coder" in problems(returns, lambda t: t.replace("| pypto-op-coder |", "| coder |"))
     plugin = ".claude-plugin/plugin.json"
-    assert "does not list exactly" in problems(plugin, lambda t: t.replace('"./.agents/pypto-op-coder.md",', ""))
+    assert "plugin.json: is out of date" in problems(plugin, lambda t: t.replace('"./.agents/pypto-op-coder.md",', ""))
     assert "the package's is" in problems(plugin, lambda t: t.replace('"version": "', '"version": "9'))
 
 
@@ -186,14 +193,16 @@ def test_the_command_says_so_in_json_and_with_its_exit_code(copy):
 
 
 def test_the_generated_files_are_written_by_the_commands(copy):
-    page, table = copy / "docs/budgets.md", role_table.table_path(copy)
-    kept = table.read_text()
-    page.write_text("old")
-    table.write_text(kept.replace("writes: ", "writes:  ").replace("runs: [", "runs: [fly, "))
-    for words in (["budgets"], ["roles"]):
-        assert CliRunner().invoke(command, [*words, "--root", str(copy)], standalone_mode=False).return_value == 0
-    assert page.read_text() == render(load_agents(copy), read_skills(copy)[0])
-    assert table.read_text() == kept
+    names = (role_table.TABLE, budgets.PAGE, command_page.PAGE, made.MANIFEST)
+    kept = {name: (copy / name).read_text() for name in names}
+    (copy / budgets.PAGE).write_text("old")
+    (copy / command_page.PAGE).unlink()
+    table = kept[role_table.TABLE].replace("writes: ", "writes:  ").replace("runs: [", "runs: [fly, ")
+    (copy / role_table.TABLE).write_text(table.replace("writers: [", "writers: [pypto-op-coder, "))
+    (copy / made.MANIFEST).write_text(kept[made.MANIFEST].replace('"./.agents/pypto-op-coder.md",', ""))
+    done = CliRunner().invoke(command, ["write", "--root", str(copy)], standalone_mode=False)
+    assert done.return_value == 0 and set(done.output.split()) == {str(copy / name) for name in names}
+    assert {name: (copy / name).read_text() for name in names} == kept
 
 
 def test_every_flag_of_every_command_is_known_to_the_check():
@@ -209,4 +218,4 @@ def test_tokens_are_never_counted_too_low_for_text_in_chinese():
 def test_blocks_and_spans_are_told_apart(tmp_path):
     text = Text(tmp_path / "x.md", tmp_path, "a `b` c\n```py\nd = `e`\n```\n~~~\n```\n~~~\n`f`\n")
     assert [piece.text for piece in text.spans] == ["b", "f"]
-    assert [(block.language, block.text) for block in text.blocks] == [("py", "d = `e`"), ("", "```")]
+    assert [(block.language, block.text) for block in text.markdown.fences] == [("py", "d = `e`"), ("", "```")]

@@ -73,7 +73,7 @@ def test_forms(tmp_path: Path, expression: str, subtracts: bool) -> None:
     assert bool(scan(path, "f_golden").subtractions) is subtracts
 
 
-@pytest.mark.parametrize(("text", "words"), [("def f_golden(:\n", "does not parse"), ("x = 1\n", "has no function f_golden")])
+@pytest.mark.parametrize(("text", "words"), [("def f_golden(:\n", "not valid Python"), ("x = 1\n", "has no function f_golden")])
 def test_a_broken_golden_is_named(tmp_path: Path, text: str, words: str) -> None:
     path = tmp_path / "f_golden.py"
     path.write_text(text)

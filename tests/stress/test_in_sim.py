@@ -14,7 +14,7 @@ from pypto_op.backends.reference import ReferenceSession
 from pypto_op.bundle_files import bundle_root
 from pypto_op.documents import schema
 from pypto_op.errors import ContractError
-from pypto_op.judge.stressing import patterns_source, strengthen, stress_case, stress_sites
+from pypto_op.judge.stressing import patterns_source, stress_case, stress_sites
 from pypto_op.judge.verify import verify_operator
 from pypto_op.proof.key import KEY_ENV
 from pypto_op.vocabulary import Mode
@@ -99,18 +99,14 @@ def test_a_narrow_dtype_is_marked_as_the_best_that_was_found(ws: OpWorkspace) ->
     case = {**BASE, "dtype": {"default": "float16"}}
     with ReferenceSession(ws) as session:
         found = stress_case(ws, session, case, expression="x - y")
-        kept = {**case, "cancellation_stress": {**found.case["cancellation_stress"]}} if found else {}
-        assert strengthen(ws, session, kept) == kept, "a recipe that is there stays"
     assert found is not None and found.case["id"].endswith("_bestfound")
     assert 100 < found.reached < 1e5
 
 
 def test_what_cannot_cancel_is_none_and_what_does_not_run_is_told(ws: OpWorkspace) -> None:
     ws.golden.write_text("def sum_diff_golden(x, y):\n    return (x * x).sum(-1, keepdim=True) + y * y, x * y\n")
-    case = {**BASE, "cancellation_stress": {"target": "out", "expression": "x - y", "relative_gap": 1e-5, "seed": 42}}
     with ReferenceSession(ws) as session:
         assert stress_case(ws, session, BASE, expression="(x * x).sum(-1, keepdim=True)") is None
-        assert strengthen(ws, session, case) == case
         ws.golden.write_text("def sum_diff_golden(x, y):\n    raise RuntimeError('no')\n")
         with pytest.raises(ContractError, match="sum_diff_golden.py:2: RuntimeError"):
             stress_case(ws, session, BASE)

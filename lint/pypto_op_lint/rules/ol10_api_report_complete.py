@@ -85,11 +85,11 @@ class ApiReportComplete(Rule):
         for line, problem in section_problems(self.unit):
             self.report(line, problem)
         _, rows = rows_under(self.unit, "API mapping", "API 映射", "API映射")
-        for row in rows:
-            text = " ".join(row.cells).casefold()
+        for line, cells in rows:
+            text = " ".join(cells).casefold()
             if any(word in text for word in _UNSUPPORTED) and not any(word in text for word in _WAY_OUT):
                 self.report(
-                    row.line,
+                    line,
                     "a step is unsupported and has no workaround",
                     hint="name the workaround in its row",
                 )

@@ -1,12 +1,12 @@
 """OL53: every operation of the golden is in the kernel."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pypto_op.documents.markdown import Markdown
 from pypto_op.vocabulary import Artifact, LintEvent, Severity
-from pypto_op_lint.markdown import Markdown, Row, tables
 from pypto_op_lint.rule import Invalid, Rule, Valid
 
 _DONE = re.compile(r"✅|✔|☑|✓|√|\[x\]|\b(?:done|yes|ok|implemented)\b|完成|已实现|^是$", re.IGNORECASE)
@@ -123,18 +123,18 @@ class _Operation:
 def _rows(document: Markdown) -> Iterator[_Operation]:
     """Yield the rows of the inventory; an open word in the cell that says how far a row is outweighs a tick."""
     section = document.section(*_TITLES)
-    for header, *rows in tables(section) if section is not None else ():
-        place = _column(header, _STATUS, len(header.cells) - 1)
-        own = _column(header, _MODULE, None)
-        for row in rows:
-            status, module = _cell(row, place), re.search(r"\d+", _cell(row, own))
+    for table in section.tables if section is not None else ():
+        place = _column(table.header, _STATUS, len(table.header) - 1)
+        own = _column(table.header, _MODULE, None)
+        for line, cells in table.numbered:
+            status, module = _cell(cells, place), re.search(r"\d+", _cell(cells, own))
             done = bool(_DONE.search(status)) and not _OPEN.search(status)
-            yield _Operation(row.line, " | ".join(row.cells[:2]), done, int(module[0]) if module else None)
+            yield _Operation(line, " | ".join(cells[:2]), done, int(module[0]) if module else None)
 
 
-def _column(header: Row, name: re.Pattern[str], default: int | None) -> int | None:
-    return next((place for place, cell in enumerate(header.cells) if name.search(cell)), default)
+def _column(header: Sequence[str], name: re.Pattern[str], default: int | None) -> int | None:
+    return next((place for place, cell in enumerate(header) if name.search(cell)), default)
 
 
-def _cell(row: Row, place: int | None) -> str:
-    return row.cells[place] if place is not None and place < len(row.cells) else ""
+def _cell(cells: Sequence[str], place: int | None) -> str:
+    return cells[place] if place is not None else ""

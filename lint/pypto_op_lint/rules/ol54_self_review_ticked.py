@@ -3,8 +3,8 @@
 import re
 from typing import Any
 
+from pypto_op.documents.markdown import ChecklistItem
 from pypto_op.vocabulary import Artifact, LintEvent, Severity
-from pypto_op_lint.markdown import ChecklistItem, checklist
 from pypto_op_lint.rule import Invalid, Rule, Valid
 
 _ITEMS = (
@@ -89,7 +89,7 @@ class SelfReviewTicked(Rule):
         if section is None:
             self.report(None, f"MEMORY.md has no section `## Phase M{k} self-review`")
             return
-        items = checklist(section)
+        items = section.checklist
         for item in items:
             if not item.ticked:
                 self.report(item.line, f"an item of the self-review is open: {item.text[:60]}")

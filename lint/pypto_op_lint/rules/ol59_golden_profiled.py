@@ -3,7 +3,6 @@
 import re
 
 from pypto_op.vocabulary import Artifact, Severity
-from pypto_op_lint.markdown import tables
 from pypto_op_lint.rule import Invalid, Rule, Valid
 
 _COLUMNS = ("op", "count", "mean_duration", "total")
@@ -66,10 +65,9 @@ class GoldenProfiled(Rule):
 
     def check_file(self) -> None:
         """Find the table and a row with numbers."""
-        for section in self.unit.markdown.sections:
-            for table in tables(section):
-                header = [re.split(r"[\s(\[]", cell.strip("`* "))[0].casefold() for cell in table[0].cells]
-                measured = any(all(_NUMBER.search(cell) for cell in row.cells[1:4]) for row in table[1:])
-                if header[:4] == list(_COLUMNS) and measured:
-                    return
+        for table in self.unit.markdown.tables:
+            header = [re.split(r"[\s(\[]", cell.strip("`* "))[0].casefold() for cell in table.header]
+            measured = any(all(_NUMBER.search(cell) for cell in cells[1:4]) for cells in table.rows)
+            if header[:4] == list(_COLUMNS) and measured:
+                return
         self.report(None)

@@ -2,11 +2,11 @@
 
 import libcst as cst
 
+from pypto_op.documents.markdown import Section
 from pypto_op.vocabulary import Artifact, LintEvent, Severity
 from pypto_op_lint.examples import impl
 from pypto_op_lint.facts.dtypes import dtypes_of, named_dtypes
 from pypto_op_lint.facts.values import Const, Result
-from pypto_op_lint.markdown import Section, checklist, tables
 from pypto_op_lint.rule import IMPLS, Invalid, Rule, Valid
 from pypto_op_lint.tree import Site
 
@@ -162,8 +162,8 @@ class KnownPitfalls(Rule):
         self._items(section, final)
 
     def _items(self, section: Section, final: bool) -> None:
-        items = checklist(section)
-        if tables(section):
+        items = section.checklist
+        if section.tables:
             self.report(section.line, "the preflight is a table", hint="write it as a checklist: `- [x] ...`")
         elif not items:
             self.report(section.line, "the preflight has no item", hint="write it as a checklist: `- [x] ...`")

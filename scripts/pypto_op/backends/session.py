@@ -38,8 +38,6 @@ _KEEPS_WORKER = frozenset({Outcome.OK, Outcome.BAD_OUTPUT})
 LAUNCHES_PER_WORKER = 64
 """pypto keeps 30 to 110 MiB of address space per launch, so a worker is replaced after so many: a number that the calls
 alone decide, so that the same calls share a process every time."""
-
-
 _PATH = re.compile(r"/[^\x00]{0,4095}\Z")
 _HASH = re.compile(r"([0-9a-f]{64}|absent)\Z")
 

@@ -26,6 +26,7 @@ class Agent:
         mode: `primary` or `subagent`.
         tools: exactly the tools it gets, in Claude Code's names.
         skills: skills that are loaded before it starts.
+        on_demand: skills that it may load when a task asks for them.
         role: what the guards enforce (writes, reads_denied, runs, moves_state).
         body: its prompt.
     """
@@ -36,6 +37,7 @@ class Agent:
     mode: str
     tools: tuple[str, ...]
     skills: tuple[str, ...]
+    on_demand: tuple[str, ...]
     role: dict[str, Any]
     body: str
 
@@ -59,6 +61,7 @@ def _agent(path: Path) -> Agent:
         mode=head["mode"],
         tools=tuple(head["tools"]),
         skills=tuple(head["skills"]),
+        on_demand=tuple(head.get("on_demand", ())),
         role=head["role"],
         body=body.strip() + "\n",
     )

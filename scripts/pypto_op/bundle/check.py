@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from pypto_op.bundle import budgets
+from pypto_op.bundle import budgets, made
 from pypto_op.bundle.agents import load_agents
 from pypto_op.bundle.checks import agents as team
 from pypto_op.bundle.checks import code_blocks, command_lines, names, paths, skills
@@ -28,8 +28,9 @@ def check(root: Path) -> list[Finding]:
     for skill in found_skills:
         findings.extend(skills.check(skill, root))
     findings.extend(code_blocks.check_files(root))
-    findings.extend(team.check(agents, texts, root))
+    findings.extend(team.check(agents, [skill.folder.name for skill in found_skills], texts, root))
     findings.extend(budgets.check(agents, found_skills, root))
+    findings.extend(made.check(root, agents, found_skills))
     return sorted(set(findings))
 
 

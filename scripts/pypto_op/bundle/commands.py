@@ -38,55 +38,24 @@ def check(root: Path | None, as_json: bool) -> int:
     return int(ExitCode.FAIL if findings else ExitCode.OK)
 
 
-@bundle.command("budgets")
+@bundle.command("write")
 @_ROOT
 @_AS_JSON
-def budgets(root: Path | None, as_json: bool) -> int:
-    """Write docs/budgets.md.
+def write(root: Path | None, as_json: bool) -> int:
+    """Write what is made from agents, skills and commands: the guards' role table, the plugin's list of agents, two pages.
 
     Exit status: 0 written, 2 no bundle there.
     """
-    from pypto_op.bundle import budgets as room
     from pypto_op.bundle.agents import load_agents
     from pypto_op.bundle.checks.skills import read_skills
+    from pypto_op.bundle.made import made
 
     base = _checkout(root)
-    return _write(base / room.PAGE, room.render(load_agents(base), read_skills(base)[0]), as_json)
-
-
-@bundle.command("commands")
-@_ROOT
-@_AS_JSON
-def commands(root: Path | None, as_json: bool) -> int:
-    """Write docs/commands.md: every command, what it does, and its exit codes.
-
-    Exit status: 0 written, 2 no bundle there.
-    """
-    from pypto_op.bundle import command_page
-
-    return _write(_checkout(root) / command_page.PAGE, command_page.render(), as_json)
-
-
-@bundle.command("roles")
-@_ROOT
-@_AS_JSON
-def roles(root: Path | None, as_json: bool) -> int:
-    """Write the guards' role table from the agents' front matter.
-
-    Exit status: 0 written, 2 no bundle there.
-    """
-    from pypto_op.bundle import role_table
-    from pypto_op.bundle.agents import load_agents
-
-    base = _checkout(root)
-    path = role_table.table_path(base)
-    return _write(path, role_table.render(load_agents(base), path.read_text(encoding="utf-8")), as_json)
-
-
-def _write(path: Path, text: str, as_json: bool) -> int:
-    """Write what was made, and tell where it lies; return the exit status."""
-    path.write_text(text, encoding="utf-8")
-    click.echo(json.dumps({"written": str(path)}) if as_json else str(path))
+    files = made(base, load_agents(base), read_skills(base)[0])
+    for path, text in files.items():
+        (base / path).write_text(text, encoding="utf-8")
+    written = [str(base / path) for path in files]
+    click.echo(json.dumps({"written": written}) if as_json else "\n".join(written))
     return int(ExitCode.OK)
 
 

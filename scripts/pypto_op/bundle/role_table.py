@@ -1,46 +1,34 @@
 """The guards' role table, made from the agents' front matter: `lint/pypto_op_lint/guard/roles.yaml`, section `roles`.
 
 The guard reads one small file instead of nine prompts, and an installed wheel has it beside the linter. The agents stay
-the source: `pypto-op bundle roles` writes the section, `pypto-op bundle check` refuses a table that differs.
+the source: `pypto-op bundle write` writes the section, `pypto-op bundle check` refuses a table that differs.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
-
-import yaml
 
 from pypto_op.bundle.agents import Agent
 from pypto_op.vocabulary import Role
 
+TABLE = Path("lint/pypto_op_lint/guard/roles.yaml")
 _SECTION = "\nroles:\n"
+_WRITERS = re.compile(r"^(  writers: ).*$", re.MULTILINE)
 
 
 def render(agents: list[Agent], table: str) -> str:
-    """Return `table` with its section `roles` made anew, in the order of the workflow."""
+    """Return `table` with its section `roles` and the writers of the state made anew, in the order of the workflow."""
     head, found, _ = table.partition(_SECTION)
     assert found, "the table has a section `roles`"
     order = [str(role) for role in Role]
     rows = sorted(agents, key=lambda agent: order.index(agent.name) if agent.name in order else len(order))
+    movers = [agent.name for agent in agents if agent.role.get("moves_state")]
+    head, found_too = _WRITERS.subn(rf"\g<1>{_flow(movers)}", head)
+    assert found_too == 1, "the table names once who may move the state"
     return head + _SECTION + "".join(_row(agent) for agent in rows)
-
-
-def table_path(root: Path) -> Path:
-    """Return where the table lies in the bundle at `root`."""
-    return root / "lint" / "pypto_op_lint" / "guard" / "roles.yaml"
-
-
-def movers(agents: list[Agent]) -> list[str]:
-    """Return the agents that may move the state."""
-    return [agent.name for agent in agents if agent.role.get("moves_state")]
-
-
-def writers_in(table: str) -> list[str]:
-    """Return whom the table lets move the state."""
-    found: list[str] = yaml.safe_load(table)["state_tool"]["writers"]
-    return found
 
 
 def _row(agent: Agent) -> str:

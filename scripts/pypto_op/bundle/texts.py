@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-_FENCE = re.compile(r"^(?P<indent> {0,6})(?P<mark>`{3,}|~{3,})(?P<language>[\w+-]*)[^`]*$")
+from pypto_op.documents.markdown import Markdown
+
 _SPAN = re.compile(r"(?<!`)(`{1,2})(?!`)(.+?)(?<!`)\1(?!`)")
 _LINK = re.compile(r"\[[^\]\n]*\]\((?P<to>[^)\s]+)\)")
 
@@ -19,20 +20,6 @@ class Piece:
 
     line: int
     text: str
-
-
-@dataclass(frozen=True)
-class Block:
-    """A fenced block: where it begins, its language ("" for none), its text."""
-
-    line: int
-    language: str
-    text: str
-
-    def pieces(self) -> Iterator[Piece]:
-        """Yield its lines."""
-        for offset, text in enumerate(self.text.split("\n"), 1):
-            yield Piece(self.line + offset, text)
 
 
 @dataclass(frozen=True)
@@ -66,29 +53,14 @@ class Text:
         return "/lint-rules/" in self.name
 
     @cached_property
-    def blocks(self) -> list[Block]:
-        """The fenced blocks."""
-        found: list[Block] = []
-        opened: tuple[int, re.Match[str], list[str]] | None = None
-        for number, line in enumerate(self.text.split("\n"), 1):
-            match = _FENCE.match(line)
-            if opened is None and match:
-                opened = (number, match, [])
-            elif opened is not None:
-                if match and match["mark"].startswith(opened[1]["mark"]) and not match["language"]:
-                    found.append(Block(opened[0], opened[1]["language"], "\n".join(opened[2])))
-                    opened = None
-                else:
-                    opened[2].append(line.removeprefix(opened[1]["indent"]))
-        if opened is not None:
-            found.append(Block(opened[0], opened[1]["language"], "\n".join(opened[2])))
-        return found
+    def markdown(self) -> Markdown:
+        """The text, taken apart."""
+        return Markdown(self.text)
 
-    @cached_property
+    @property
     def prose(self) -> list[Piece]:
         """The lines outside blocks."""
-        inside = {n for block in self.blocks for n in range(block.line, block.line + block.text.count("\n") + 3)}
-        return [Piece(n, line) for n, line in enumerate(self.text.split("\n"), 1) if n not in inside]
+        return [Piece(number, line) for number, line in self.markdown.prose]
 
     @cached_property
     def spans(self) -> list[Piece]:
@@ -103,8 +75,8 @@ class Text:
     def code(self) -> Iterator[Piece]:
         """Yield everything that is set as code: spans and the lines of blocks."""
         yield from self.spans
-        for block in self.blocks:
-            yield from block.pieces()
+        for block in self.markdown.fences:
+            yield from (Piece(number, line) for number, line in enumerate(block.text.split("\n"), block.line))
 
 
 def read_texts(root: Path) -> list[Text]:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pypto_op.documents.markdown import blank_out_code_and_comments
+from pypto_op.documents.markdown import Markdown
 from pypto_op.documents.memory import status_sections, status_span
 from pypto_op.errors import ContractError
 
@@ -181,9 +181,8 @@ def _merged(hunks: list[Hunk]) -> list[Hunk]:
 
 
 def _hidden(old: str, new: str) -> list[Hunk]:
-    """Find old lines that were visible and now stand in a comment or a code block."""
-    before = _without_status(_lines(blank_out_code_and_comments(old)))
-    after = _without_status(_lines(blank_out_code_and_comments(new)))
+    """Find old lines that were visible and now stand in a comment or a code block, as the status always does."""
+    before, after = _lines(Markdown(old).visible), _lines(Markdown(new).visible)
     _, missing = _match(before, after)
     return _merged([Hunk(n + 1, "an old line is hidden or taken apart", (before[n],), ()) for n in missing])
 

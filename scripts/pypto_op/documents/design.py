@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from pypto_op.documents import complexity, front_matter, markdown, schema
+from pypto_op.documents import complexity, front_matter, headings, markdown, schema
 from pypto_op.documents.front_matter import Document
 from pypto_op.documents.schema import Finding
 from pypto_op.documents.tolerance import policy_of
@@ -98,7 +98,7 @@ def check(path: Path | str) -> list[Finding]:
     document, found = front_matter.check(path, "design", "design")
     if document is None:
         return found
-    found += markdown.check_sections("design_complete", document.sections)
+    found += headings.check_sections("design_complete", document.sections)
     if schema.findings(document.data, "design"):
         return found
     try:

@@ -7,13 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pypto_op.documents import markdown, schema
+from pypto_op.documents import headings, markdown, schema
 from pypto_op.documents.reading import parse_yaml, read_text
 from pypto_op.documents.schema import Finding
 from pypto_op.errors import ContractError
 from pypto_op.workspace import OPERATORS_DIR
-
-_FENCE = "---"
 
 
 @dataclass(frozen=True)
@@ -45,12 +43,12 @@ def split(text: str, *, file: Path | str | None = None) -> tuple[dict[str, Any],
         ContractError: there is no front matter, it is not closed, not YAML, or not a mapping.
     """
     lines = text.split("\n")
-    if not lines or lines[0].rstrip() != _FENCE:
+    if lines[0].rstrip() != "---":
         raise ContractError("has no front matter", file=file, where="line 1", remedy="begin with --- and the required keys")
-    end = next((number for number in range(1, len(lines)) if lines[number].rstrip() == _FENCE), None)
-    if end is None:
+    end = markdown.front_matter_lines(text)
+    if not end:
         raise ContractError("the front matter is not closed", file=file, where="line 1", remedy="close it with a line ---")
-    data = parse_yaml("\n".join(lines[1:end]), file=file, first_line=2)
+    data = parse_yaml("\n".join(lines[1 : end - 1]), file=file, first_line=2)
     if not isinstance(data, dict):
         found = "empty" if data is None else f"a {type(data).__name__}"
         raise ContractError(
@@ -59,7 +57,7 @@ def split(text: str, *, file: Path | str | None = None) -> tuple[dict[str, Any],
             where="line 1",
             remedy="write `key: value`",
         )
-    return data, "\n".join(lines[end + 1 :]), end + 2
+    return data, "\n".join(lines[end:]), end + 1
 
 
 def read(path: Path | str) -> Document:
@@ -98,9 +96,9 @@ def check(path: Path | str, schema_name: str, sections_of: str) -> tuple[Documen
         return None, [Finding(error.where or "", error.problem)]
     found = schema.findings(document.data, schema_name)
     found += _wrong_operator(document)
-    found += markdown.check_sections(sections_of, document.sections)
-    found += markdown.unfinished(_yaml_lines(document), first_line=1)
-    found += markdown.unfinished(document.body, first_line=document.body_line)
+    found += headings.check_sections(sections_of, document.sections)
+    found += headings.unfinished(_yaml_lines(document), first_line=1)
+    found += headings.unfinished(document.body, first_line=document.body_line)
     return document, found
 
 

@@ -84,11 +84,12 @@ def read_signals(path: Path | str) -> Signals:
     Raises:
         ContractError: not readable, not Python, or without a function `*_golden`.
     """
-    functions, torch_names = _parse(path)
+    tree = parse(path)
+    functions = functions_in(tree)
     golden = _golden(functions, path)
-    counter = _Counter(functions, torch_names)
+    counter = _Counter(functions, _from_torch(tree))
     matmuls, reduces, groups = counter.count(golden, ())
-    lines = sum(_statements(function) for function in _reachable(golden, functions))
+    lines = sum(_statements(function) for function in reachable(golden, functions))
     return Signals(lines, matmuls, reduces, groups, golden.name)
 
 
@@ -98,7 +99,7 @@ def read_signature(path: Path | str, function: str | None = None) -> Signature:
     Raises:
         ContractError: not readable, not Python, or without that function.
     """
-    functions, _ = _parse(path)
+    functions = functions_in(parse(path))
     golden = _golden(functions, path) if function is None else functions.get(function)
     if golden is None:
         raise ContractError(f"has no function {function}", file=path)
@@ -119,23 +120,34 @@ def _returns(function: Function) -> int | None:
     return counts.pop() if len(counts) == 1 else None
 
 
-def _parse(path: Path | str) -> tuple[dict[str, Function], set[str]]:
-    """Return the functions of a file by name, and the names that it imports from torch."""
+def parse(path: Path | str) -> ast.Module:
+    """Return a file as Python.
+
+    Raises:
+        ContractError: not readable, or not Python.
+    """
     text = read_text(path)
     try:
-        tree = ast.parse(text)
+        return ast.parse(text)
     except SyntaxError as error:
         raise ContractError(f"not valid Python: {error.msg}", file=path, where=f"line {error.lineno}") from None
     except (ValueError, RecursionError, MemoryError):
         raise ContractError("not valid Python: nested too deeply", file=path) from None
-    functions = {node.name: node for node in tree.body if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))}
-    imported = {
+
+
+def functions_in(tree: ast.Module) -> dict[str, Function]:
+    """Return the functions that stand at the top of a file, by name."""
+    return {node.name: node for node in tree.body if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))}
+
+
+def _from_torch(tree: ast.Module) -> set[str]:
+    """Return the names that a file imports from torch."""
+    return {
         alias.asname or alias.name
         for node in ast.walk(tree)
         if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "torch"
         for alias in node.names
     }
-    return functions, imported
 
 
 def _golden(functions: dict[str, Function], path: Path | str) -> Function:
@@ -165,14 +177,15 @@ def _statements(function: Function) -> int:
     return sum(isinstance(node, ast.stmt) and not isinstance(node, ignored) and not _is_docstring(node) for node in nodes)
 
 
-def _reachable(golden: Function, functions: dict[str, Function]) -> list[Function]:
+def reachable(function: Function, functions: dict[str, Function]) -> list[Function]:
+    """Return a function and those of the same file that it calls, the nearest first."""
     reached: dict[str, Function] = {}
-    waiting = [golden]
+    waiting = [function]
     while waiting:
-        function = waiting.pop()
-        if function.name not in reached:
-            reached[function.name] = function
-            waiting += [functions[name] for name in _called(function, functions)]
+        current = waiting.pop(0)
+        if current.name not in reached:
+            reached[current.name] = current
+            waiting += [functions[name] for name in _called(current, functions)]
     return list(reached.values())
 
 

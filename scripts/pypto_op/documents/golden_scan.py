@@ -10,8 +10,9 @@ import ast
 from dataclasses import dataclass
 from pathlib import Path
 
-from pypto_op.documents.reading import read_text
+from pypto_op.documents.golden import functions_in, parse, reachable
 from pypto_op.documents.reductions import ADDS_UP
+from pypto_op.documents.state_groups import Function
 from pypto_op.errors import ContractError
 
 _SUBTRACTS = frozenset(
@@ -63,7 +64,7 @@ def scan(path: Path, function: str) -> Scan:
     functions = functions_of(path, function)
     subtractions: dict[str, Subtraction] = {}
     reductions: dict[str, None] = {}
-    for reached in _reached(function, functions):
+    for reached in reachable(functions[function], functions):
         plain, origins = plain_names(reached), _origins(reached)
         for node in ast.walk(reached):
             if isinstance(node, ast.Call):
@@ -76,34 +77,16 @@ def scan(path: Path, function: str) -> Scan:
     return Scan(tuple(sorted(subtractions.values(), key=lambda s: s.line)), tuple(reductions))
 
 
-def functions_of(path: Path, function: str) -> dict[str, ast.FunctionDef]:
+def functions_of(path: Path, function: str) -> dict[str, Function]:
     """Return the functions of a golden's file by name.
 
     Raises:
         ContractError: the file cannot be read, does not parse, or lacks the function.
     """
-    try:
-        tree = ast.parse(read_text(path))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        raise ContractError("does not parse", file=path, remedy="mend the golden first") from None
-    functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+    functions = functions_in(parse(path))
     if function not in functions:
         raise ContractError(f"has no function {function}", file=path, remedy=f"define {function}(...)")
     return functions
-
-
-def _reached(name: str, functions: dict[str, ast.FunctionDef]) -> list[ast.FunctionDef]:
-    reached: dict[str, ast.FunctionDef] = {}
-    waiting = [name]
-    while waiting:
-        current = waiting.pop(0)
-        if current in reached:
-            continue
-        reached[current] = functions[current]
-        for node in ast.walk(functions[current]):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in functions:
-                waiting.append(node.func.id)
-    return list(reached.values())
 
 
 def _subtracts(node: ast.AST, plain: set[str]) -> bool:
@@ -129,7 +112,7 @@ def _described(node: ast.AST, origins: dict[str, set[str]], is_golden: bool) -> 
     return Subtraction(shown[:_LONGEST], getattr(node, "lineno", 0), tuple(inputs))
 
 
-def _origins(function: ast.FunctionDef) -> dict[str, set[str]]:
+def _origins(function: Function) -> dict[str, set[str]]:
     """Return name -> the function's parameters that its value depends on, loops included."""
     origins = {argument.arg: {argument.arg} for argument in [*function.args.posonlyargs, *function.args.args]}
     while True:
@@ -158,7 +141,7 @@ def called(call: ast.Call) -> str:
     return call.func.id if isinstance(call.func, ast.Name) else ""
 
 
-def plain_names(function: ast.FunctionDef) -> set[str]:
+def plain_names(function: Function) -> set[str]:
     """Return the names that hold sizes, indices or constants; to a fixed point, since they depend on one another."""
     plain: set[str] = set()
     while True:

@@ -9,7 +9,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from pypto_op.documents import markdown, schema
+from pypto_op.documents import headings, markdown, schema
 from pypto_op.documents.markdown import Section
 from pypto_op.documents.reading import parse_yaml, read_json, read_text
 from pypto_op.documents.schema import Finding
@@ -70,8 +70,8 @@ def check(path: Path | str) -> list[Finding]:
     except ContractError as error:
         return [Finding(error.where or "", error.problem)]
     sections = markdown.sections(text)
-    found = list(markdown.check_sections("memory", sections))
-    found += markdown.unfinished(text)
+    found = list(headings.check_sections("memory", sections))
+    found += headings.unfinished(text)
     if status_sections(text) > 1:
         found.append(Finding("status", "there is more than one status section"))
     try:

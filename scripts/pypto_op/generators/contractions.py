@@ -12,13 +12,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from pypto_op.documents.golden_scan import called, is_plain, plain_names
+from pypto_op.documents.state_groups import Function
 
 _SAME_AXES = frozenset({"to", "type", "float", "double", "half", "bfloat16", "contiguous", "clone", "detach"})
 _AVERAGES = frozenset({"softmax", "one_hot", "normalize"})
 """What makes the other operand so small that the product does not grow."""
 
 
-def summed_axes(function: ast.FunctionDef, ranks: Mapping[str, int]) -> dict[str, int]:
+def summed_axes(function: Function, ranks: Mapping[str, int]) -> dict[str, int]:
     """Return weight -> its axis that products sum over.
 
     Only inputs that are the second operand of matrix products and nothing else, always by the same axis; not where the
@@ -67,7 +68,7 @@ class _Product:
 class _Reader:
     """One function's names and products."""
 
-    def __init__(self, function: ast.FunctionDef, ranks: Mapping[str, int], parameters: set[str]) -> None:
+    def __init__(self, function: Function, ranks: Mapping[str, int], parameters: set[str]) -> None:
         self.nodes = list(ast.walk(function))
         self.ranks = ranks
         self.plain = plain_names(function) | (parameters - set(ranks))

@@ -7,11 +7,12 @@ from collections.abc import Iterator
 
 from pypto_op.documents.golden_scan import called
 from pypto_op.documents.reductions import ALONG_AN_AXIS
+from pypto_op.documents.state_groups import Function
 
 _SAME_AXES = frozenset({"to", "float", "double", "half", "bfloat16", "contiguous", "clone", "detach", "exp", "abs", "square"})
 
 
-def reduced_inputs(function: ast.FunctionDef) -> Iterator[tuple[str, int]]:
+def reduced_inputs(function: Function) -> Iterator[tuple[str, int]]:
     """Yield input and place of the axis of each reduction; views and names that are assigned twice are not followed."""
     inputs = {argument.arg: argument.arg for argument in [*function.args.posonlyargs, *function.args.args]}
     assigned: dict[str, list[ast.expr]] = {}

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import libcst as cst
+from libcst.helpers import get_full_name_for_node
 
 from pypto_op.documents.reading import read_text
 from pypto_op.errors import ContractError
@@ -202,15 +203,15 @@ class _Resolver:
         for small in statement.body:
             if isinstance(small, cst.Import):
                 for alias in small.names:
-                    self._refuse_if_staged(_dotted(alias.name))
-            if not isinstance(small, cst.ImportFrom) or not self._pattern.match(_dotted(small.module)):
+                    self._refuse_if_staged(alias.evaluated_name)
+            if not isinstance(small, cst.ImportFrom) or not self._pattern.match(_module(small)):
                 continue
             if isinstance(small.names, cst.ImportStar) or any(alias.asname for alias in small.names):
                 raise ContractError(
-                    f"imports from {_dotted(small.module)} by `*` or `as`", file=self._source, remedy="import the plain names"
+                    f"imports from {_module(small)} by `*` or `as`", file=self._source, remedy="import the plain names"
                 )
-            file = self._source.parent / f"{_dotted(small.module).rpartition('.')[2]}.py"
-            return file, [_dotted(alias.name) for alias in small.names]
+            file = self._source.parent / f"{_module(small).rpartition('.')[2]}.py"
+            return file, [alias.evaluated_name for alias in small.names]
         return None
 
     def _refuse_if_staged(self, module: str) -> None:
@@ -269,8 +270,7 @@ def _defined(statement: cst.CSTNode) -> list[str]:
                 names += [n.value for n in _names_in(small.target)]
             elif isinstance(small, (cst.Import, cst.ImportFrom)) and not isinstance(small.names, cst.ImportStar):
                 for alias in small.names:
-                    bound = alias.asname.name if alias.asname else alias.name
-                    names.append(_dotted(bound).partition(".")[0])
+                    names.append((alias.evaluated_alias or alias.evaluated_name).partition(".")[0])
     return names
 
 
@@ -289,7 +289,5 @@ def _used(statement: cst.CSTNode) -> set[str]:
     return {name.value for name in _names_in(statement)}
 
 
-def _dotted(node: cst.CSTNode | None) -> str:
-    if isinstance(node, cst.Attribute):
-        return f"{_dotted(node.value)}.{node.attr.value}"
-    return node.value if isinstance(node, cst.Name) else ""
+def _module(node: cst.ImportFrom) -> str:
+    return (get_full_name_for_node(node.module) if node.module else None) or ""

@@ -42,7 +42,6 @@ _UNMEASURED = ("masked", "one_inf", "largest")
 _SMALL_SCALAR = 1e-2
 _INSTEAD_OF_SMALL = 0.5
 """Another value of a float scalar is half its default; half an eps would not show, so small ones become this."""
-_MOST_STRESSES = 4
 
 
 def scalars(maker: Maker) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -56,17 +57,7 @@ def verify(op_dir: Path, other: str | None, as_json: bool, quiet: bool, jobs: in
     if other is not None:
         refuse_ignored(other, wanted)
     check_request(workspace, **{name: wanted[name] for name in ("case", "suite", "policy", "impl", "up_to_module")})
-    from pypto_op.backends.sim import misplaced
-
-    if outside := misplaced():
-        raise InfraError(outside)
-    own_kernel = wanted["impl"] is None and wanted["up_to_module"] is None and other is None
-    needed = [workspace.spec, workspace.interfaces, workspace.test_inputs, *([workspace.impl] if own_kernel else [])]
-    if Mode.SIM in wanted["modes"] and other in (None, "sweep") and all(path.is_file() for path in needed):
-        from pypto_op.backends import sim
-
-        sim.warm_up()  # it imports torch beside this process, which is about to do the same
-
+    _warm_up(workspace, other, wanted)
     from pypto_op.judge import report as reports
     from pypto_op.judge.display import show_progress, show_report, verdict_console
     from pypto_op.judge.records import CaseRecord
@@ -104,6 +95,18 @@ def verify(op_dir: Path, other: str | None, as_json: bool, quiet: bool, jobs: in
         phase = report["up_to_module"] if wanted["up_to_module"] is not None else None
         show_report(console, report, verdict_only=quiet, file=file, phase=phase or None)
     return int(reports.exit_code(report))
+
+
+def _warm_up(ws: OpWorkspace, other: str | None, wanted: Mapping[str, Any]) -> None:
+    """Let `sim` import torch beside this process, which is about to do the same; refuse a machine whose parts are misplaced."""
+    from pypto_op.backends import sim
+
+    if outside := sim.misplaced():
+        raise InfraError(outside)
+    own_kernel = wanted["impl"] is None and wanted["up_to_module"] is None and other is None
+    needed = [ws.spec, ws.interfaces, ws.test_inputs, *([ws.impl] if own_kernel else [])]
+    if Mode.SIM in wanted["modes"] and other in (None, "sweep") and all(path.is_file() for path in needed):
+        sim.warm_up()
 
 
 def _limits(**given: Any) -> Any:

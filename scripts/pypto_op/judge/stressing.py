@@ -148,29 +148,6 @@ def stress_case(
     return StressCase(made, told["reached"], wanted, told["plain"])
 
 
-def strengthen(ws: OpWorkspace, session: ReferenceSession, case: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a case of `cancellation_stress` with a recipe that was searched for, or the case as it is.
-
-    A case that has a recipe, or whose expression nothing makes cancel, stays as it is.
-
-    Raises:
-        ContractError: the golden or `eval/test_inputs.py` do not run on the case.
-    """
-    stress = case.get(KEY)
-    if not stress or stress.get("recipe"):
-        return dict(case)
-    found = stress_case(
-        ws,
-        session,
-        case,
-        expression=stress.get("expression"),
-        relative_gap=float(stress.get("relative_gap", RELATIVE_GAP)),
-        quantile=float(stress.get("quantile", QUANTILE)),
-        seed=int(stress.get("seed", SEED)),
-    )
-    return dict(case) if found is None else found.case
-
-
 def patterns_source() -> str:
     """Return the plain-torch text (function `stressed(made, recipe)`) that `eval/test_inputs.py` must contain."""
     text = Path(stress.__file__).with_name("patterns.py").read_text(encoding="utf-8")

@@ -212,6 +212,11 @@ class _Verification:
         records = self._without_unfit(run_cases(plan, progress and (lambda record: progress(record, len(cases)))))
         whole = not any((request.levels, request.case, request.inspect, request.only, subject.phase))
         records += judge_raises(plan, contract.suite.raises if whole else ())
+        self._refuse_mixed_up(subject)
+        return records
+
+    def _refuse_mixed_up(self, subject: Subject) -> None:
+        """Raise ContractError where golden or inputs loaded what they judge, or a file changed while it was being judged."""
         if asked := self.loaded.reference_loads(self.ws):
             raise ContractError(
                 "is loaded by the golden or by the inputs, which must not know it",
@@ -226,7 +231,6 @@ class _Verification:
                 file=self._shown(subject.impl),
                 remedy="let nothing write these files, then verify again",
             )
-        return records
 
     def _cases(self, contract: Contract, seed: int) -> list[Mapping[str, Any]]:
         """Return the cases that were asked for; beside a whole suite, those that only this verdict knows (`fresh`)."""

@@ -69,12 +69,7 @@ def benchmark_operator(ws: OpWorkspace, *, progress: Callable[[CaseRecord], None
     contract = load_contract(ws)
     verdict = _verdict(ws, contract)
     subject = resolve(ws, contract.total_modules)
-    backends: dict[Mode, Backend] = {mode: get_backend(mode) for mode in request.modes}
-    available = {mode: backend.availability() for mode, backend in backends.items()}
-    usable = {mode: backends[mode] for mode, a in available.items() if a.ok}
-    if not usable:
-        reasons = "; ".join(f"{mode}: {a.reason}" for mode, a in available.items())
-        raise InfraError(f"no requested mode is available ({reasons})", remedy="run `pypto-op doctor`")
+    available, usable = _usable(request.modes)
     _refuse_unjudged(ws, verdict, usable)
     started, load_before = time.monotonic(), _load()
     cases = _one_per_shape(contract.select(request.levels, None))
@@ -90,10 +85,7 @@ def benchmark_operator(ws: OpWorkspace, *, progress: Callable[[CaseRecord], None
         "modes": {str(mode): _mode_entry(mode, a) for mode, a in available.items()},
         "repeats": request.repeats,
         "warmup": max(REGISTRY[mode].timing.warmup for mode in usable),
-        "total_cases": len(rows),
-        "passed_cases": sum(row["status"] == "ok" for row in rows),
-        "failed_cases": sum(row["status"] != "ok" for row in rows),
-        "per_shape_results": rows,
+        **_counted(rows),
         "hashes": verdict["hashes"],
         "verdict_seal": verdict["seal"],
         "versions": {k: v for a in available.values() for k, v in a.versions.items()},
@@ -105,6 +97,23 @@ def benchmark_operator(ws: OpWorkspace, *, progress: Callable[[CaseRecord], None
     schema.check(result, SCHEMA, file=ws.perf_report)
     write_atomically(ws.perf_report, reports.serialise(result))
     return result
+
+
+def _usable(modes: Sequence[Mode]) -> tuple[dict[Mode, Availability], dict[Mode, Backend]]:
+    """Return what each mode says of itself, and the back ends that can run; raise InfraError where none can."""
+    backends: dict[Mode, Backend] = {mode: get_backend(mode) for mode in modes}
+    available = {mode: backend.availability() for mode, backend in backends.items()}
+    usable = {mode: backends[mode] for mode, a in available.items() if a.ok}
+    if not usable:
+        reasons = "; ".join(f"{mode}: {a.reason}" for mode, a in available.items())
+        raise InfraError(f"no requested mode is available ({reasons})", remedy="run `pypto-op doctor`")
+    return available, usable
+
+
+def _counted(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the rows, and how many there are of which kind."""
+    right = sum(row["status"] == "ok" for row in rows)
+    return {"total_cases": len(rows), "passed_cases": right, "failed_cases": len(rows) - right, "per_shape_results": rows}
 
 
 def _remove_old(path: Path) -> None:

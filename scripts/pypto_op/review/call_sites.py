@@ -17,6 +17,7 @@ from typing import Literal
 
 import libcst as cst
 from libcst import metadata as meta
+from libcst.helpers import get_full_name_for_node
 
 PACKAGE = "pypto"
 Kind = Literal["attr", "short_import"]
@@ -102,7 +103,7 @@ class _CallVisitor(cst.CSTVisitor):
 
     def visit_ImportFrom(self, node: cst.ImportFrom) -> None:
         if isinstance(node.names, cst.ImportStar) and not node.relative:
-            self._star_imported |= _dotted(node.module) == PACKAGE
+            self._star_imported |= node.module is not None and get_full_name_for_node(node.module) == PACKAGE
 
     def visit_Call(self, node: cst.Call) -> None:
         self._record(node.func, node)
@@ -180,11 +181,3 @@ def _getattr_literal(node: cst.Call) -> str | None:
     if isinstance(literal, cst.SimpleString) and isinstance(literal.evaluated_value, str):
         return literal.evaluated_value
     return None
-
-
-def _dotted(node: cst.CSTNode | None) -> str:
-    if isinstance(node, cst.Name):
-        return node.value
-    if isinstance(node, cst.Attribute):
-        return f"{_dotted(node.value)}.{node.attr.value}"
-    return ""

@@ -29,7 +29,6 @@ Condition = Callable[[Any, Arguments, str], None]
 CONDITIONS: dict[str, Condition] = {}
 
 _SUBMITTABLE = (PhaseStatus.IN_PROGRESS, PhaseStatus.IN_DEBUG)
-_ACTIVE = (*_SUBMITTABLE, PhaseStatus.AWAITING_VERIFY)
 
 
 def _condition(function: Condition) -> Condition:

@@ -31,19 +31,7 @@ def migrate(op_dir: Path | str, **caller: Any) -> dict[str, Any]:
         InfraError: the old file cannot be kept.
     """
     ws = OpWorkspace.at(op_dir)
-    old = read_json(ws.state, remedy="run `pypto-op state init`")
-    if old.get("schema_version") != OLD_VERSION:
-        raise ContractError(
-            f"is of version {str(old.get('schema_version'))[:20]!r}, not {OLD_VERSION}",
-            file=ws.state,
-            remedy="there is nothing to migrate",
-        )
-    table = old.get("stage_status")
-    claimed = table if isinstance(table, dict) else {}
-    try:
-        shutil.copyfile(ws.state, ws.root / KEPT)
-    except OSError as error:
-        raise InfraError(f"cannot be kept ({error.strerror})", file=ws.state, remedy="make room") from None
+    claimed = _kept(ws)
     token = transition(ws.root, "init", from_version=OLD_VERSION, **caller).get("token")
     caller["token"] = token
     completed: list[int] = []
@@ -68,3 +56,20 @@ def migrate(op_dir: Path | str, **caller: Any) -> dict[str, Any]:
         "kept": str(ws.root / KEPT),
         **({"token": token} if token else {}),
     }
+
+
+def _kept(ws: OpWorkspace) -> dict[str, Any]:
+    """Copy the old state beside itself and return what it says of each stage."""
+    old = read_json(ws.state, remedy="run `pypto-op state init`")
+    if old.get("schema_version") != OLD_VERSION:
+        raise ContractError(
+            f"is of version {str(old.get('schema_version'))[:20]!r}, not {OLD_VERSION}",
+            file=ws.state,
+            remedy="there is nothing to migrate",
+        )
+    table = old.get("stage_status")
+    try:
+        shutil.copyfile(ws.state, ws.root / KEPT)
+    except OSError as error:
+        raise InfraError(f"cannot be kept ({error.strerror})", file=ws.state, remedy="make room") from None
+    return table if isinstance(table, dict) else {}

@@ -6,5 +6,5 @@ patterns.py      plain torch: mirrored halves, plateaus, followed inputs, from w
 search.py        finds a recipe that reaches a wanted condition number at a chosen quantile of the cells
 
 backends/worker/cancellation.py does the same inside the reference process, for one operator and one case; judge/stressing.py
-is what a suite's author calls: `stress_case`, `stress_sites`, `strengthen` (docs/adversarial-inputs.md).
+is what a suite's author calls: `stress_case` and `stress_sites` (docs/adversarial-inputs.md).
 """

@@ -15,8 +15,8 @@ from pypto_op.backends.wire import read_values
 from pypto_op.backends.worker import pypto_hooks
 from pypto_op.backends.worker.closure import Closure
 from pypto_op.backends.worker.device import make_device
-from pypto_op.backends.worker.earlier_calls import EarlierCalls, digest, tensors_of
-from pypto_op.backends.worker.given import NARROW, Call, Change
+from pypto_op.backends.worker.earlier_calls import EarlierCalls, tensors_of
+from pypto_op.backends.worker.given import NARROW, Call, Change, content
 from pypto_op.backends.worker.guard import Fence, Guard
 from pypto_op.backends.worker.loading import Failure, failure_of, load_function
 from pypto_op.backends.worker.outputs import leaves_of, structure_of
@@ -70,7 +70,7 @@ class Candidate:
         self._earlier.begin(values)
         buffer = self._allocated(message.get("buffer"))
         inputs = _tensors(values)
-        before = [digest(tensor) for _, tensor in inputs]
+        before = [content(tensor) for _, tensor in inputs]
         facts: dict[str, Any] = {"outcome": str(Outcome.OK), "detail": "", "structure": ""}
         self._sentinel.which = PLAUSIBLE if message.get("filling") == "plausible" else 0
         try:
@@ -85,7 +85,7 @@ class Candidate:
         launches = self._recorder.launches if outputs else self._recorder.begun
         facts |= {"structure": self._structure, "launches": launches, "call": self._earlier.count}
         pairs = zip(inputs, before, strict=True)
-        facts["mutated_inputs"] = sorted({i for (i, tensor), old in pairs if digest(tensor) != old})
+        facts["mutated_inputs"] = sorted({i for (i, tensor), old in pairs if content(tensor) != old})
         if outputs:
             facts |= self._facts_about(leaves, inputs)
             facts["shared_outputs"] = self._earlier.shared(leaves)

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from hashlib import blake2b
 from typing import Any
 
 import torch
+
+from pypto_op.backends.worker.given import content
 
 _HELD_BYTES = 64 * 1024 * 1024
 """Results of so many bytes are held, and as many of inputs; the oldest go first, and those of the latest call stay."""
@@ -88,13 +89,13 @@ class EarlierCalls:
         inputs = [_span(tensor) for tensor in tensors_of(self.values) if tensor.numel()]
         for position, (leaf, copy) in enumerate(zip(leaves, copies, strict=True)):
             if leaf.numel() and not any(_meet(_span(leaf), span) for span in inputs):
-                self._results.append(_Result(self.count, position, leaf, digest(copy)))
+                self._results.append(_Result(self.count, position, leaf, content(copy)))
         while sum(_bytes(result.leaf) for result in self._results) > _HELD_BYTES and self._results[0].call != self.count:
             del self._results[0]
 
     def changed(self) -> list[int]:
         """Return the positions of results that changed since their call, of all calls held; each change is reported once."""
-        found = [result for result in self._results if digest(result.leaf) != result.digest]
+        found = [result for result in self._results if content(result.leaf) != result.digest]
         self._results = [result for result in self._results if all(result is not other for other in found)]
         return sorted({result.position for result in found})
 
@@ -150,9 +151,3 @@ def _holders(leaf: torch.Tensor) -> int:
     """Return how many tensors and storages hold the memory of `leaf`."""
     count: int = torch._C._storage_Use_Count(leaf.untyped_storage()._cdata)
     return count - 1  # the object that was asked
-
-
-def digest(tensor: torch.Tensor) -> bytes:
-    """Return a hash of a tensor's elements, in order."""
-    flat = tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8)
-    return blake2b(flat.numpy().data, digest_size=16).digest()

@@ -7,27 +7,30 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pypto_op import __version__
-from pypto_op.bundle import role_table
 from pypto_op.bundle.agents import Agent
 from pypto_op.bundle.checks import command_lines
 from pypto_op.bundle.finding import Finding
 from pypto_op.bundle.texts import Text
+from pypto_op.documents import markdown
 from pypto_op.vocabulary import Role
+from pypto_op.workflow import workflow
 
+_RETURNS = "skills/pypto-orchestration-manual/references/agents.md"
 _MANIFEST = ".claude-plugin/plugin.json"
 _MARKET = ".claude-plugin/marketplace.json"
 
 
-def check(agents: list[Agent], texts: list[Text], root: Path) -> Iterator[Finding]:
-    """Yield what is wrong with the team."""
+def check(agents: list[Agent], skills: list[str], texts: list[Text], root: Path) -> Iterator[Finding]:
+    """Yield what is wrong with the team; `skills` are the names of those that lie in the bundle."""
     names = {agent.name for agent in agents}
     for role in Role:
         if role not in names:
             yield Finding(".agents", 0, f"{role} is missing")
     for agent in agents:
         yield from _agent(agent, next(text for text in texts if text.path == agent.path), root)
-    yield from _table(agents, root)
-    yield from _manifests(agents, root)
+    yield from _unread(agents, skills)
+    yield from _undescribed(root)
+    yield from _versions(root)
 
 
 def _agent(agent: Agent, text: Text, root: Path) -> Iterator[Finding]:
@@ -36,9 +39,7 @@ def _agent(agent: Agent, text: Text, root: Path) -> Iterator[Finding]:
     file = text.name
     if agent.path.stem != agent.name:
         yield Finding(file, 1, f"the name {agent.name!r} is not that of the file")
-    if agent.name not in {str(role) for role in Role}:
-        yield Finding(file, 1, f"the vocabulary has no role {agent.name}")
-    for skill in agent.skills:
+    for skill in (*agent.skills, *agent.on_demand):
         if not (root / "skills" / skill / "SKILL.md").is_file():
             yield Finding(file, 1, f"there is no skill {skill}")
     commands = set(cli.list_commands(None))  # type: ignore[arg-type]
@@ -50,22 +51,25 @@ def _agent(agent: Agent, text: Text, root: Path) -> Iterator[Finding]:
             yield Finding(file, line, f"calls `pypto-op {command}`, which role.runs does not list")
 
 
-def _table(agents: list[Agent], root: Path) -> Iterator[Finding]:
-    path = role_table.table_path(root)
-    table = path.read_text(encoding="utf-8")
-    file = path.relative_to(root).as_posix()
-    if role_table.render(agents, table) != table:
-        yield Finding(file, 0, "differs from the agents' front matter; run `pypto-op bundle roles`")
-    if role_table.writers_in(table) != role_table.movers(agents):
-        yield Finding(file, 0, f"state_tool.writers is not who may move the state: {', '.join(role_table.movers(agents))}")
+def _unread(agents: list[Agent], skills: list[str]) -> Iterator[Finding]:
+    read = {skill for agent in agents for skill in (*agent.skills, *agent.on_demand)}
+    for skill in skills:
+        if skill not in read:
+            yield Finding(f"skills/{skill}", 0, "no agent names it under `skills` or `on_demand`, so nobody would read it")
 
 
-def _manifests(agents: list[Agent], root: Path) -> Iterator[Finding]:
+def _undescribed(root: Path) -> Iterator[Finding]:
+    """Yield the agents that the orchestrator dispatches and whose answers its manual does not give."""
+    page = root / _RETURNS
+    told = {row[0] for table in markdown.tables(page.read_text(encoding="utf-8")) for row in table.rows}
+    for name in workflow().dispatch:
+        if name not in told:
+            yield Finding(_RETURNS, 0, f"the table has no row of {name}, which the orchestrator dispatches")
+
+
+def _versions(root: Path) -> Iterator[Finding]:
     manifest = json.loads((root / _MANIFEST).read_text(encoding="utf-8"))
     market = json.loads((root / _MARKET).read_text(encoding="utf-8"))
-    listed = [f"./{agent.path.relative_to(root).as_posix()}" for agent in agents]
-    if manifest["agents"] != listed:
-        yield Finding(_MANIFEST, 0, "`agents` does not list exactly the files of .agents/, in order")
     for file, version in ((_MANIFEST, manifest["version"]), (_MARKET, market["plugins"][0]["version"])):
         if version != __version__:
             yield Finding(file, 0, f"the version is {version}, and the package's is {__version__}")

@@ -11,7 +11,8 @@ from pathlib import Path
 import yaml
 
 from pypto_op.bundle.finding import Finding
-from pypto_op.bundle.texts import Block, Text
+from pypto_op.bundle.texts import Text
+from pypto_op.documents.markdown import Fence
 from pypto_op_lint import pypto_names
 
 LANGUAGES = frozenset({"", "text", "python", "py", "console", "sh", "bash", "json", "yaml"})
@@ -20,7 +21,7 @@ _PYPTO = re.compile(r"\bpypto\.[a-zA-Z_][\w.]*")
 
 def check(text: Text) -> Iterator[Finding]:
     """Yield the blocks of `text` that do not parse. What a block calls is checked with the other references."""
-    for block in () if text.shows_mistakes else text.blocks:
+    for block in () if text.shows_mistakes else text.markdown.fences:
         problem = _problem(block)
         if problem:
             yield Finding(text.name, block.line, problem)
@@ -46,7 +47,7 @@ def check_files(root: Path) -> Iterator[Finding]:
             yield Finding(path.relative_to(root).as_posix(), 0, problem)
 
 
-def _problem(block: Block) -> str | None:
+def _problem(block: Fence) -> str | None:
     if block.language not in LANGUAGES:
         return f"blocks of language {block.language!r} are not checked; use {', '.join(sorted(LANGUAGES - {''}))}, or none"
     if block.language in ("python", "py"):

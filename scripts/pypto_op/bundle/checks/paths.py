@@ -10,6 +10,7 @@ from pathlib import Path
 
 from pypto_op.bundle.finding import Finding
 from pypto_op.bundle.texts import Text
+from pypto_op.documents import markdown
 from pypto_op.documents.reading import read_yaml
 from pypto_op.vocabulary import Artifact
 from pypto_op.workspace import OpWorkspace
@@ -21,7 +22,6 @@ _NAMED = re.compile(rf"^(?:\.{{0,2}}/|~/)?(?:[\w.<>{{}}*-]+/)*[\w.<>{{}}*-]+\.{_
 _FOLDER = re.compile(r"^(?:\.{0,2}/|~/)?(?:[\w.<>{}*-]+/)+(?:[\w.<>{}*-]+)?$")
 _SECTION = re.compile(r"`?(?P<file>[\w/-]+?)(?:\.md)?`?[,:]? (?:§ ?|[Ss]ections? )(?P<number>\d+(?:\.\d+)*[a-z]?)")
 _PLANNED = re.compile(r"\b(?P<file>DESIGN|SPEC|API_REPORT)\.md`? (?:§ ?)?(?P<number>\d+(?:\.\d+)*)\b")
-_HEADING = re.compile(r"^#{1,6}\s+(?:§\s*)?(?P<title>.+?)\s*#*$", re.MULTILINE)
 _HOME = re.compile(r"(?<![\w.])/(?:home|root|work|Users)/\w+")
 _PLACEHOLDERS = {"<op>": "op", "OP": "op", "{op}": "op", "<1..k>": "12", "<sfx>": "12", "<suffix>": "12", "{suffix}": "12"}
 _SKILL = re.compile(r"(?<![\w./-])(?:pypto|kernel)-[a-z-]+[a-z]")
@@ -128,7 +128,7 @@ def _link(line: int, goal: str, text: Text) -> Iterator[Finding]:
     if not target.exists():
         yield Finding(text.name, line, f"the link leads nowhere: {goal}")
     elif anchor and target.suffix == ".md":
-        anchors = {_anchor(found["title"]) for found in _HEADING.finditer(target.read_text(encoding="utf-8"))}
+        anchors = {_anchor(title) for title in _titles(target)}
         if anchor not in anchors:
             yield Finding(text.name, line, f"{path or text.path.name} has no heading for #{anchor}")
 
@@ -138,5 +138,11 @@ def _anchor(title: str) -> str:
 
 
 def _has_section(path: Path, number: str) -> bool:
-    titles = [found["title"] for found in _HEADING.finditer(path.read_text(encoding="utf-8"))]
-    return any(re.match(rf"(?:§\s*)?{re.escape(number)}(?![\d])(?:\.(?!\d)|[\s:)a-z]|$)", title) for title in titles)
+    number = rf"{re.escape(number)}(?![\d])(?:\.(?!\d)|[\s:)a-z]|$)"
+    return any(re.match(number, title) for title in _titles(path))
+
+
+def _titles(path: Path) -> list[str]:
+    """Return the headings of a page, without the sign in front of a section's number."""
+    found = markdown.sections(path.read_text(encoding="utf-8"))
+    return [section.title.removeprefix("§").lstrip() for section in found]

@@ -34,21 +34,6 @@ class Target(str, Enum):
         return "cpu" if self is Target.INTERPRET else self.value
 
 
-_DEVICE_VARIABLES = (
-    "CUDA_VISIBLE_DEVICES",
-    "CUDA_HOME",
-    "CUDA_PATH",
-    "TRITON_LIBCUDA_PATH",
-    "ASCEND_RT_VISIBLE_DEVICES",
-    "ASCEND_HOME_PATH",
-    "ASCEND_TOOLKIT_HOME",
-    "ASCEND_OPP_PATH",
-    "CC",
-    "CPATH",
-    "LIBRARY_PATH",
-)
-"""Variables that a process on a device keeps besides the usual ones."""
-
 _CAVEAT = (
     "the interpreter checks the mathematics: races, alignment, register and shared-memory limits are not seen, times mean nothing"
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import libcst as cst
+from libcst.helpers import get_full_name_for_node
 
 from pypto_op.triton.static.machine import Machine
 from pypto_op.triton.static.source import Unreadable, read_source, sibling
@@ -17,7 +18,7 @@ class Imports:
 
     def plain(self, alias: cst.ImportAlias, scope: Scope) -> None:
         """Execute one name of `import a.b as c`."""
-        dotted = dotted_name(alias.name)
+        dotted = alias.evaluated_name
         value = self._module(dotted, 0, alias, scope)
         if alias.asname is not None:
             self.m.statements.assign(alias.asname.name, value, scope)
@@ -27,14 +28,14 @@ class Imports:
 
     def chosen(self, node: cst.ImportFrom, scope: Scope) -> None:
         """Execute `from a import b`."""
-        dotted, level = dotted_name(node.module) if node.module else "", len(node.relative)
+        dotted, level = (get_full_name_for_node(node.module) if node.module else None) or "", len(node.relative)
         origin = self._module(dotted, level, node, scope)
         if isinstance(node.names, cst.ImportStar):
             if isinstance(origin, ClassValue):
                 scope.names.update({k: v for k, v in origin.names.items() if not k.startswith("_")})
             return
         for alias in node.names:
-            name = dotted_name(alias.name)
+            name = alias.evaluated_name
             value = self.m.members.get(origin, name, alias, scope.source)
             if isinstance(origin, ClassValue) and name not in origin.names:
                 value = self._module(f"{dotted}.{name}" if dotted else name, level, alias, scope)
@@ -64,10 +65,3 @@ class Imports:
 _OUTSIDE = frozenset(
     {"torch", "triton", "math", "typing", "functools", "os", "sys", "torch_npu", "numpy", "operator", "__future__"}
 )
-
-
-def dotted_name(node: cst.CSTNode | None) -> str:
-    """Return `a.b.c` for a name or a chain of attributes."""
-    if isinstance(node, cst.Attribute):
-        return f"{dotted_name(node.value)}.{node.attr.value}"
-    return node.value if isinstance(node, cst.Name) else ""

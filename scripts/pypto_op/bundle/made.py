@@ -1,0 +1,34 @@
+"""The files that repeat what agents, skills and commands say of themselves: nobody writes them by hand."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+from pypto_op.bundle import budgets, command_page, role_table
+from pypto_op.bundle.agents import Agent
+from pypto_op.bundle.checks.skills import Skill
+from pypto_op.bundle.finding import Finding
+
+MANIFEST = Path(".claude-plugin/plugin.json")
+
+
+def made(root: Path, agents: list[Agent], skills: list[Skill]) -> dict[Path, str]:
+    """Return what the made files of the bundle at `root` must say, by path relative to it."""
+    manifest = json.loads((root / MANIFEST).read_text(encoding="utf-8"))
+    manifest["agents"] = [f"./{agent.path.relative_to(root).as_posix()}" for agent in agents]
+    table = (root / role_table.TABLE).read_text(encoding="utf-8")
+    return {
+        role_table.TABLE: role_table.render(agents, table),
+        MANIFEST: json.dumps(manifest, indent=2, ensure_ascii=False) + "\n",
+        budgets.PAGE: budgets.render(agents, skills),
+        command_page.PAGE: command_page.render(),
+    }
+
+
+def check(root: Path, agents: list[Agent], skills: list[Skill]) -> Iterator[Finding]:
+    """Yield the made files that differ from their source."""
+    for path, text in made(root, agents, skills).items():
+        if not (root / path).is_file() or (root / path).read_text(encoding="utf-8") != text:
+            yield Finding(path.as_posix(), 0, "is out of date; run `pypto-op bundle write`")

@@ -1,0 +1,62 @@
+"""docs/adding-an-agent.md, carried out in a copy of the checkout: the agent it shows is accepted and installed."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from pypto_op.bundle_files import bundle_root
+from pypto_op.documents.markdown import Markdown
+
+ROOT = bundle_root()
+PAGE = Markdown((ROOT / "docs/adding-an-agent.md").read_text(encoding="utf-8"))
+SHOWN, COMMANDS = (fence.text for fence in PAGE.fences)
+NAME = yaml.safe_load(SHOWN.split("---")[1])["name"]
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory) -> Path:
+    copy = tmp_path_factory.mktemp("checkout") / "bundle"
+    parts = (".agents", ".claude-plugin", "commands", "docs", "examples", "hooks", "lint", "schemas", "scripts", "skills")
+    for part in parts:
+        ignored = shutil.ignore_patterns("__pycache__", "_debug")
+        shutil.copytree(ROOT / part, copy / part, symlinks=True, ignore=ignored)
+    shutil.copy(ROOT / "pyproject.toml", copy)
+    return copy
+
+
+def run(checkout: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run `pypto-op` of that checkout, in its folder."""
+    paths = os.pathsep.join(str(checkout / part) for part in ("lint", "scripts"))
+    command = [sys.executable, "-m", "pypto_op.cli", *words]
+    environment = {**os.environ, "PYTHONPATH": paths}
+    return subprocess.run(command, cwd=checkout, env=environment, capture_output=True, text=True, timeout=200, check=False)
+
+
+@pytest.mark.slow
+def test_the_page_is_true(checkout, tmp_path):
+    (checkout / f".agents/{NAME}.md").write_text(SHOWN + "\n")
+    before = run(checkout, "bundle", "check")
+    assert before.returncode == 1
+    stale = {line.split(":")[0] for line in before.stdout.splitlines()}
+    assert stale == {".claude-plugin/plugin.json", "docs/budgets.md", "lint/pypto_op_lint/guard/roles.yaml"}
+
+    for line in COMMANDS.splitlines():
+        done = run(checkout, *line.removeprefix("$ pypto-op ").split())
+        assert done.returncode == 0, done.stdout + done.stderr
+
+    roles = yaml.safe_load((checkout / "lint/pypto_op_lint/guard/roles.yaml").read_text())
+    assert roles["roles"][NAME]["runs"] == ["lint", "verify"]
+    assert f"./.agents/{NAME}.md" in json.loads((checkout / ".claude-plugin/plugin.json").read_text())["agents"]
+
+    done = run(checkout, "install", "--harness", "both", "--target", str(tmp_path), "--files-only")
+    assert done.returncode == 0, done.stderr
+    installed = {path.relative_to(tmp_path).parts[0]: path.read_text() for path in tmp_path.rglob(f"agents/{NAME}.md")}
+    assert set(installed) == {".pypto-op", ".opencode"} and all("# Reviewer" in text for text in installed.values())
