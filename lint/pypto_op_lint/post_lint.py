@@ -140,13 +140,11 @@ class PostLint:
         return self._refuse(f"this file {what}: {why[0]}", at, remedy)
 
     def _is_bundles_work(self, at: Located) -> bool:
-        """Say whether a command of this bundle that the shell command runs writes this file, or is told to by its name."""
+        """Say whether a command of this bundle that the shell command runs writes this file itself."""
         assert at.op is not None
         if self.commands is None:
             self.commands = bundle_commands(self.command, self.around)
-        table, op = load_roles(), at.op.name
-        named = at.path.name in self.command and bool(self.commands & set(table.command_writes))
-        return named or any(table.is_work_of(command, at.relative, op) for command in self.commands)
+        return any(load_roles().is_work_of(command, at.relative, at.op.name) for command in self.commands)
 
     def _lint(self, at: Located) -> None:
         from pypto_op_lint.api import block_message, lint_path

@@ -63,7 +63,9 @@ class Recorded:
     def run(self, command: str) -> None:
         """Run a command as the harness's shell would."""
         environment = {**self.harness.environment(), "PATH": os.environ["PATH"]}
-        subprocess.run(["bash", "-c", command], cwd=self.workspace, env=environment, capture_output=True, timeout=120, check=False)
+        subprocess.run(
+            ["bash", "-c", command], cwd=self.workspace, env=environment, capture_output=True, timeout=120, check=False
+        )
 
     def told(self, command: str, agent: str | None = ARCHITECT) -> str:
         """Return what the agent is told after a command that was let through."""

@@ -28,7 +28,8 @@ _TOKEN = re.compile(r"[^\s'\"`,;()<>|&=\[\]!$\\]+")
 _QUOTED = re.compile(r"'([^'\n]*)'|\"([^\"\n]*)\"")
 _VECTOR = re.compile(r"[\[(]((?:\s*['\"][^'\"\n]*['\"]\s*,?){2,})[\])]")
 _FILLED = re.compile(r"\{[^{}]*\}|%[sdr]|\$\{?\w+\}?")
-_JOINED = re.compile(r"['\"][)\s]*\+[(\s]*[rbfu]?['\"]")
+_JOINED = re.compile(r"['\"][)\s]*[+.][(\s]*[rbfu]?['\"]")
+_BESIDE = re.compile(r"['\"]\s*['\"]")
 _GAP = re.compile(r"['\"][)\s]*\+[(\s]*[\w.\[\]]+[)\s]*(?:\+[(\s]*[rbfu]?['\"])?")
 _BELOW = re.compile(r"['\"][)\s]*[/,][(\s]*[rbfu]?['\"]")
 _LISTS = re.compile(r"\b(?:listdir|scandir|iterdir|walk|copytree|make_archive|readdir\w*|rglob)\b")
@@ -86,7 +87,7 @@ def _note_commands(walker: Walker, text: str) -> None:
 
 def _names(text: str) -> Iterator[str]:
     """Yield the paths, as patterns, that a text may read."""
-    texts = [text, _BELOW.sub("/", text)]
+    texts = [text, _BELOW.sub("/", text), _BESIDE.sub("", text)]
     tokens = [t for each in texts for t in (*_TOKEN.findall(each), *(a or b for a, b in _QUOTED.findall(each)))]
     paths = list(dict.fromkeys(_pattern(token) for token in tokens if len(token) < _MAX_PATH and re.search(r"\w|\.", token)))
     for path in paths:
