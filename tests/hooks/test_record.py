@@ -47,8 +47,8 @@ class Recorded:
             state["artifact_hashes"] = {"spec_md": {"path": "SPEC.md", "sha256": frozen, "stage": 1}}
             state |= {"journal": {"sequence": 1}, "seal": state_seal(state, {"sequence": 1})}
             (self.op / STATE_FILE).write_text(json.dumps(state))
-        self.commit = [*"git -c user.name=t -c user.email=t@t commit -qam".split(), "sealed"]
-        subprocess.run(self.commit, cwd=self.workspace, check=True)
+        commit = ["git", "-c", "user.name=t", "-c", "user.email=t@t", "commit", "-qam", "sealed"]
+        subprocess.run(commit, cwd=self.workspace, check=True)
         shutil.copytree(self.workspace, base / "kept", symlinks=True)
 
     def put_back(self, prepare: str = "") -> None:
@@ -162,7 +162,8 @@ def test_a_wrong_kernel_of_one_s_own_is_linted_whatever_wrote_it(recorded: Recor
 
 def test_the_work_of_a_command_of_this_bundle_is_its_own_and_excuses_nothing_else(recorded: Recorded) -> None:
     recorded.put_back()
-    command = "pypto-op memory check custom/soft; python3 -c \"w = open; w('custom/soft/MEMORY.md', 'w'); w('custom/soft/test_soft.py', 'w')\""
+    code = "w = open; w('custom/soft/MEMORY.md', 'w'); w('custom/soft/test_soft.py', 'w')"
+    command = f'pypto-op memory check custom/soft; python3 -c "{code}"'
     told = recorded.told(command)
     assert "test_soft.py: this file was changed by a shell command: pypto-op-architect does not own it" in told
     assert "MEMORY.md: this file" not in told
@@ -183,9 +184,10 @@ def test_what_the_state_machine_writes_is_no_change_by_hand(recorded: Recorded) 
 def test_a_changed_key_is_told(recorded: Recorded) -> None:
     recorded.put_back()
     old = recorded.key.read_bytes()
-    command = "python3 -c \"import os, glob; p = chr(47).join([os.path.expanduser('~'), '.local', 'state', 'pypto-op', '*']); open(glob.glob(p)[0], 'ab').write(b'x')\""
+    folder = "os.path.expanduser('~'), '.local', 'state', 'pypto-op', '*'"
     try:
-        (recorded.workspace / "src/w.py").write_text(command.split('"')[1])
+        code = f"import glob, os\nopen(glob.glob(os.path.join({folder}))[0], 'ab').write(b'x')\n"
+        (recorded.workspace / "src/w.py").write_text(code)
         assert recorded.harness.before("Bash", command="python3 src/run.py").out == ""
         recorded.run("python3 src/w.py")
         assert "sealing key" in recorded.harness.after("Bash", command="python3 src/run.py").blocked
