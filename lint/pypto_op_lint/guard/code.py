@@ -35,7 +35,7 @@ _BELOW = re.compile(r"['\"][)\s]*[/,][(\s]*[rbfu]?['\"]")
 _LISTS = re.compile(r"\b(?:listdir|scandir|iterdir|walk|copytree|make_archive|readdir\w*|rglob)\b")
 _LOADS = re.compile(r"open|read|copy|archive|get(?:lines|source)|load|import_|__import__|exec|system|run\(|cat\b", re.IGNORECASE)
 _DEEP = re.compile(r"\b(?:walk|copytree|make_archive|rglob)\b|\*\*")
-_MAX_NAMES, _MAX_PATH, _MAX_COMMANDS = 2000, 400, 40
+_MAX_NAMES, _MAX_PATH, _MAX_COMMANDS = 1000, 400, 40
 
 
 def read_code(walker: Walker, text: str, *, python: bool = False) -> None:
@@ -78,7 +78,7 @@ def _note_commands(walker: Walker, text: str) -> None:
     vectors = [[a or b for a, b in _QUOTED.findall(found)] for found in _VECTOR.findall(text)]
     for words in [v for v in vectors if is_program(v[0])][:_MAX_COMMANDS]:
         walker.call(words)
-    for command in [c for c in quoted if re.search(r"\s", c) and is_program(c.split(maxsplit=1)[0])][:_MAX_COMMANDS]:
+    for command in [text for text in quoted if len(text.split()) > 1 and is_program(text.split()[0])][:_MAX_COMMANDS]:
         walker.run_script(command, [])
     walker.stdin = stdin
     kinds = (*READING, Kind.HISTORY, Kind.STATE, Kind.INSIDE, Kind.SECRET)

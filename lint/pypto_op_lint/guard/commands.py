@@ -6,6 +6,7 @@ import glob
 import os
 import re
 from collections.abc import Iterator
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 
@@ -136,11 +137,17 @@ class CommandJudge:
             "use the file under its own path",
         )
 
+    @cached_property
+    def _barred(self) -> list[Located]:
+        """What this agent may not read: a program's text names many paths, and few files matter to them."""
+        goldens = [at for at in self.around.guarded_files if self.policy.read_located(at)]
+        return [*goldens, *self.around.secret_files]
+
     # -- targets that are known in part ----------------------------------------------------------------------
 
     def _candidates(self, effect: Effect, pattern: str) -> Iterator[Located]:
         regex = pattern_regex(pattern)
-        for at in (*self.around.guarded_files, *self.around.secret_files):
+        for at in self._barred if effect.kind in READING else (*self.around.guarded_files, *self.around.secret_files):
             if regex.match(str(at.path)) or effect.kind in TREES and any(regex.match(str(folder)) for folder in _folders(at)):
                 yield at
 
