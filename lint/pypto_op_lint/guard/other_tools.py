@@ -30,7 +30,10 @@ def judge_tool(policy: Policy, tool: str, inputs: Mapping[str, str]) -> str | No
         return reason
     for name, text in inputs.items():
         key = next((part for part in reversed(name.split(".")) if not part.isdecimal()), "")
-        reason = _run(policy, key, text) or (_looked_at(policy, tool, text) if reads else _changed(policy, tool, key, text))
+        if _SHELL_KEY.fullmatch(key) or _CODE_KEY.fullmatch(key):
+            reason = _run(policy, key, text)
+        else:
+            reason = _looked_at(policy, tool, text) if reads else _changed(policy, tool, key, text)
         if reason:
             return reason
     return None
