@@ -1,8 +1,9 @@
-"""Which operator files changed since the linter last looked: an index of contents.
+"""The record of changes: which operator files changed since the linter last looked, by content.
 
 A write that no tool announced (a shell command, a script, an editor) shows as a file whose content the index
 does not know. Times and sizes only save the reading: a file whose size, times and inode are unchanged is not
-read again, and the change time cannot be set back by a program that rewrites a file.
+read again, and the change time cannot be set back by a program that rewrites a file. Watched are the operators'
+files, links among them, the state and journal of the state machine, and the account's sealing key.
 """
 
 from __future__ import annotations
@@ -12,12 +13,15 @@ import json
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
+from itertools import islice
 from pathlib import Path
 
-from pypto_op_lint.guard.paths import Place, Surroundings
+from pypto_op.workspace import JOURNAL_FILE, STATE_FILE
+from pypto_op_lint.guard.paths import MAX_FILES, Place, Surroundings, files_below
 
 INDEX_FILE = "index.json"
-_VERSION = 3
+MACHINE_RECORDS = (STATE_FILE, JOURNAL_FILE)
+_VERSION = 4
 _MAX_HASHED = 16 << 20
 
 
@@ -46,10 +50,18 @@ class Seen:
 
 @dataclass(frozen=True)
 class Change:
-    """A file that is not as it was."""
+    """A file that is not as it was.
+
+    Attributes:
+        deleted: it is gone.
+        made: it was not there before.
+        grown: its old content still stands at its beginning.
+    """
 
     path: Path
     deleted: bool = False
+    made: bool = False
+    grown: bool = False
 
 
 class ContentIndex:
@@ -115,9 +127,10 @@ class ContentIndex:
         for path in watched_files(around):
             key = str(path)
             present.add(key)
+            known = self.files.get(key)
             if self._is_new(path, key) and (not first or newer_than is None or _changed_at(path) >= newer_than):
-                yield Change(path)
-        roots = {str(op.root) for op in around.operators}
+                yield Change(path, made=known is None, grown=known is not None and _begins_with(path, known))
+        roots = {*(str(op.root) for op in around.operators), str(around.key_path.parent)}
         for key in [k for k in self.files if k not in present and _below_any(k, roots)]:
             if not os.path.lexists(key):
                 del self.files[key]
@@ -171,16 +184,20 @@ class ContentIndex:
 
 
 def watched_files(around: Surroundings) -> Iterator[Path]:
-    """Yield the regular files of every operator that are neither scratch nor the state machine's."""
-    for located in around.guarded_files:
-        if located.place is Place.OPERATOR and not located.path.is_symlink():
-            yield located.path
+    """Yield every operator's files and links that are no scratch, the state machine's records, and the sealing key."""
+    for op in around.operators:
+        for path in islice(files_below(op.root), MAX_FILES):
+            place = around.locate(path).place
+            if place is Place.OPERATOR or path.is_symlink() or (place is Place.MACHINE and path.name in MACHINE_RECORDS):
+                yield path
+    if around.key_path.is_file():
+        yield around.key_path
 
 
 def stamp(path: Path) -> list[int]:
-    """Return size, inode, modification and change time; empty when there is no such file."""
+    """Return size, inode, modification and change time, of a link its own; empty when there is no such file."""
     try:
-        facts = path.stat()
+        facts = path.lstat()
     except OSError:
         return []
     return [facts.st_size, facts.st_ino, facts.st_mtime_ns, facts.st_ctime_ns]
@@ -190,11 +207,23 @@ def look(path: Path) -> tuple[str, list[int]] | None:
     """Return the hash and the stamp of a file's content, or None when it cannot be read."""
     try:
         before = stamp(path)
+        if path.is_symlink():
+            return f"link to {os.readlink(path)}", before
         if not before or before[0] > _MAX_HASHED:
-            return ("too big to hash", before) if before else None
+            return (f"too big to hash: {before}", before) if before else None
         return hashlib.sha256(path.read_bytes()).hexdigest(), before
     except OSError:
         return None
+
+
+def _begins_with(path: Path, known: Seen) -> bool:
+    """Say whether the content that is known is still the beginning of a file."""
+    try:
+        with path.open("rb") as file:
+            old = file.read(known.stamp[0]) if known.stamp and known.stamp[0] <= _MAX_HASHED else b""
+    except OSError:
+        return False
+    return hashlib.sha256(old).hexdigest() == known.sha256
 
 
 def _changed_at(path: Path) -> float:

@@ -149,8 +149,11 @@ def test_a_frozen_file_that_changed_unseen_is_named_at_the_end_of_the_turn(harne
 def test_scratch_and_the_state_machine_are_not_linted(harness: Harness) -> None:
     harness.before("Bash", command="true")
     (harness.workspace / OP / "_debug/soft_impl.py").write_text(BAD_IMPL)
-    (harness.workspace / OP / ".orchestrator_state.json").write_text("{}")
     assert harness.after("Bash", command="x").out == ""
+    (harness.workspace / OP / ".orchestrator_state.json").write_text("{}")
+    told = harness.after("Bash", command="x").blocked
+    assert "its seal no longer holds" in told
+    assert BANNER not in told
 
 
 def test_the_end_of_a_turn_is_refused_once(harness: Harness) -> None:

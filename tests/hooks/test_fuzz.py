@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,10 +12,10 @@ from hypothesis import strategies as st
 from tests.hooks.conftest import STATE, Harness, make_operator
 
 from pypto_op_lint import wire
+from pypto_op_lint.guard.code import read_code
 from pypto_op_lint.guard.commands import judge_command
 from pypto_op_lint.guard.paths import Surroundings
 from pypto_op_lint.guard.policy import Policy
-from pypto_op_lint.guard.python_code import analyse_python
 from pypto_op_lint.guard.shell import Walker
 from pypto_op_lint.guard.words import Variables, pattern_regex
 
@@ -104,16 +105,35 @@ def test_no_detour_hides_a_path(policy: Policy, data: st.DataObject) -> None:
     detours = st.sampled_from(["./", "src/../", "custom/../", "./././", "custom/soft/../../", "custom/soft/_debug/../../../"])
     path = "".join(data.draw(st.lists(detours, max_size=4))) + "custom/soft/soft_impl.py"
     assert judge_command(policy, f"echo x > {path}")
-    assert judge_command(policy, f"python3 -c \"open('{path}', 'w')\"")
     assert judge_command(policy, f"cat {path}") is None
+
+
+READERS = ["open({})", "w = open; w({})", "__import__('linecache').getlines({})", "exec('x = ' + {})", "os.system('cat ' + {})"]
+
+
+@settings(max_examples=200, deadline=None)
+@given(data=st.data())
+def test_no_piecing_together_hides_a_golden_that_is_named(policy: Policy, data: st.DataObject) -> None:
+    """A literal may be cut anywhere and joined in the program's own ways: it is still named."""
+    golden = "custom/soft/modules/soft_module1_golden.py"
+    coder = Policy(replace(policy.around, team=True), "pypto-op-coder")
+    cut = data.draw(st.integers(1, len(golden) - 1))
+    joined = data.draw(st.sampled_from(["'{}' + '{}'", "'{}' '{}'", "'{}{}'", "f'{}{}'", "('{}' + ('{}'))"])).format(
+        golden[:cut], golden[cut:]
+    )
+    code = data.draw(st.sampled_from(READERS)).format(joined)
+    for command in (f'python3 -c "{code}"', f"python3 - <<'END'\n{code}\nEND", f'perl -e "{code}"', f'echo "{code}" | python3'):
+        assert judge_command(coder, command), command
+        assert judge_command(policy, command) is None
 
 
 @settings(max_examples=200, deadline=None)
 @given(code=st.text(max_size=80) | st.lists(WORDS, max_size=12).map(" ".join))
-def test_random_python_is_analysed_without_a_fault(code: str) -> None:
-    walker = Walker(Variables(), "/w")
-    analyse_python(walker, code, ["-c"])
-    assert all(effect.program for effect in walker.effects)
+def test_random_code_is_read_without_a_fault(code: str) -> None:
+    for python in (True, False):
+        walker = Walker(Variables(), "/w")
+        read_code(walker, code, python=python)
+        assert all(effect.program for effect in walker.effects)
 
 
 @given(payload=st.binary(max_size=300), cut=st.integers(0, 320))

@@ -30,7 +30,8 @@ REFUSED: list[tuple[str | None, str, dict[str, Any], str]] = [
     (CODER, "mcp__shell__execute", {"cmd": "pypto-op state complete_stage"}, "only pypto-op-orchestrator"),
     (CODER, "mcp__git__git_diff", {"repo_path": ".", "target": "HEAD~1"}, "history"),
     (CODER, "mcp__shell__get_output", {"command": f"cat {GOLDEN}"}, "information barrier"),
-    (None, "mcp__ide__executeCode", {"code": f"open('{OP}/soft_impl.py', 'w')"}, "past the linter"),
+    (CODER, "mcp__ide__executeCode", {"code": f"print(open('{GOLDEN}').read())"}, "information barrier"),
+    (None, "mcp__ide__executeCode", {"code": "from pypto_op.proof.key import load_key"}, "sealing key"),
 ]
 FREE: list[tuple[str | None, str, dict[str, Any]]] = [
     (None, "mcp__filesystem__write_file", {"path": f"{OP}/soft_impl.py", "content": "x"}),
@@ -67,3 +68,12 @@ def test_what_it_wrote_is_linted(harness: Harness) -> None:
     path.write_text(BAD_IMPL)
     assert "blocking_rules: OL01" in harness.after("mcp__filesystem__write_file", **given).blocked
     assert harness.after("mcp__filesystem__read_file", path=str(path)).out == ""
+
+
+def test_what_code_wrote_is_told(harness: Harness) -> None:
+    path = harness.workspace / OP / "test_soft.py"
+    code = {"code": f"w = open; w('{path}', 'w')"}
+    assert harness.before("mcp__ide__executeCode", CODER, **code).out == ""
+    path.write_text("")
+    told = harness.after("mcp__ide__executeCode", CODER, **code).blocked
+    assert "test_soft.py: this file was changed by mcp__ide__executeCode: pypto-op-coder does not own it" in told

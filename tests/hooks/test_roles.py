@@ -10,8 +10,9 @@ import pytest
 import yaml
 from tests.hooks.conftest import ROOT
 
+from pypto_op.cli import _COMMANDS
 from pypto_op.vocabulary import Role
-from pypto_op_lint.guard import calls, programs, roles
+from pypto_op_lint.guard import programs, roles
 
 
 @pytest.mark.parametrize(("table", "schema"), [(roles.TABLE, "roles"), (programs.TABLE, "programs")])
@@ -65,4 +66,14 @@ def test_no_program_is_listed_twice() -> None:
     for i, first in enumerate(groups):
         for second in groups[i + 1 :]:
             assert not first & second
-    assert not set(table["wrappers"]) & set(calls._HANDLERS)
+    assert not set(table["wrappers"]) & set(table["interpreters"])
+    assert not set(table["git"]["quiet"]) & set(table["git"]["shows"])
+
+
+def test_every_command_with_files_of_its_own_is_one_of_the_bundle() -> None:
+    listed = set(_COMMANDS)
+    table = roles.load_roles()
+    assert set(table.command_writes) <= listed
+    assert table.is_work_of("tests", "modules/test_soft_module1.py", "soft")
+    assert not table.is_work_of("verify", "test_soft.py", "soft")
+    assert not table.is_work_of("script", "eval/evaluation_report.json", "soft")

@@ -1,7 +1,7 @@
-"""The guard: decides before a tool runs whether it may touch what it is about to touch.
+"""The guard: decides before a tool runs whether it may touch what it names.
 
 `policy` decides, `paths` knows what a path is, `roles` and `roles.yaml` who may do what, `frozen` what the
-state machine has closed; `shell`, `words`, `programs`, `calls` and their `*_calls` and `python_*` neighbours find
-out what a shell command would touch, `other_tools` what another server's tool would. `commands` holds the one
-against the other.
+state machine has closed. `shell` and `words` read a command's plain words, `calls` with `programs` and `git_calls`
+say what they do, `code` what a program's text names. `commands` holds the one against the other; `other_tools` judges
+another server's tool. What a program writes nobody predicts here: the record of changes (`changes`, `post_lint`) sees it.
 """

@@ -1,4 +1,4 @@
-"""What a command would do to files, as far as it can be known before it runs."""
+"""What a command line says that it would do to files, as far as plain words tell."""
 
 from __future__ import annotations
 
@@ -15,14 +15,11 @@ class Kind(Enum):
     LINK = "makes a second name for"
     READ = "reads"
     READ_TREE = "reads everything below"
-    GIT_TREE = "lets git change the tracked files below"
-    GIT_CLEAN = "lets git remove the untracked files below"
-    TEMP = "uses a temporary file of the system"
     HISTORY = "shows what git keeps of"
     STATE = "moves the state machine"
     INSIDE = "opens the state machine from inside"
+    SECRET = "names the sealing key"
     COMMAND = "runs a command of this bundle"
-    OPAQUE = "cannot be understood"
 
 
 @dataclass(frozen=True)
@@ -31,15 +28,16 @@ class Effect:
 
     Attributes:
         kind: what is done.
-        target: the path as a pattern of `words`; for STATE the action, for COMMAND the subcommand, for TEMP and
-            OPAQUE a word on the cause.
+        target: the path as a pattern of `words`; for STATE the action, for COMMAND the subcommand.
         cwd: the folder that a relative target counts from, or None when a `cd` made it unknown.
         program: the program that does it, for the message.
-        sure: False for an effect inferred from a script's text, where an unknown target proves nothing.
     """
 
     kind: Kind
     target: str
     cwd: str | None
     program: str
-    sure: bool = True
+
+
+READING = (Kind.READ, Kind.READ_TREE)
+TREES = (Kind.READ_TREE, Kind.WRITE_TREE)

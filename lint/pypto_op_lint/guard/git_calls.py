@@ -1,4 +1,4 @@
-"""Git: which files a command changes in the work tree, and what of the history it shows."""
+"""Git: which of the named files a command changes, and what of the history it shows."""
 
 from __future__ import annotations
 
@@ -6,14 +6,12 @@ import fnmatch
 import os
 import re
 import subprocess
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from pypto_op_lint.guard.effects import Kind
-from pypto_op_lint.guard.patches import note_patch
 from pypto_op_lint.guard.programs import file_effects, parse_command_line, program_table
 from pypto_op_lint.guard.state_calls import note_state_call
-from pypto_op_lint.guard.words import ANY, STAR, is_known
+from pypto_op_lint.guard.words import STAR, is_known
 
 if TYPE_CHECKING:
     from pypto_op_lint.guard.shell import Walker
@@ -25,7 +23,7 @@ _GLOBAL_VALUES = ("-C", "-c", "--git-dir", "--work-tree", "--namespace", "--conf
 
 def analyse_git(walker: Walker, program: str, rest: list[str]) -> None:
     """Note what a git command would do."""
-    cwd, start = walker.cwd, 0
+    kept, start = (walker.cwd, walker.variables.values.get("PWD", "")), 0
     while start < len(rest) and rest[start].startswith("-"):
         if rest[start] == "-C" and start + 1 < len(rest):
             walker.change_folder(rest[start + 1])
@@ -35,72 +33,53 @@ def analyse_git(walker: Walker, program: str, rest: list[str]) -> None:
     note_state_call(walker, settings)
     for token in settings:
         if "!" in token:  # an alias that is a shell command
-            walker.run(token.partition("!")[2].replace(ANY, "$__cannot_be_known"))
+            walker.run_script(token.partition("!")[2], [])
     if any(token.startswith(("--work-tree", "--git-dir")) for token in before):
         walker.add(Kind.HISTORY, "", "git")
     if name:
-        _subcommand(walker, name, rest)
-    if walker.cwd != cwd:
-        walker.cwd = cwd
-        walker.variables.values["PWD"] = cwd or ANY
+        _history(walker, name, rest)
+        _changes(walker, name, rest)
+    walker.cwd, walker.variables.values["PWD"] = kept
 
 
-def _subcommand(walker: Walker, name: str, rest: list[str]) -> None:
-    _history(walker, name, rest)
-    if name in ("apply", "am"):
-        if not {"--check", "--stat", "--numstat", "--abort", "--quit"} & set(rest):
-            note_patch(walker, "git " + name, [t for t in rest if not t.startswith("-")])
-        return
-    for token in rest:
-        if token.startswith("--output="):
-            walker.add(Kind.WRITE, token.partition("=")[2], f"git {name}")
-    if name == "grep":
-        walker.add(Kind.READ_TREE, ".", "git grep")
+def _changes(walker: Walker, name: str, rest: list[str]) -> None:
+    """Note the files that are named and changed. What a subcommand does to the whole tree is seen afterwards."""
     if name == "mv":
-        walker.effects += file_effects("mv", rest, walker.cwd, sure=walker.sure)
+        walker.effects += file_effects("mv", rest, walker.cwd)
+    if name not in program_table()["git"]["writes"] or "--cached" in rest:
         return
-    row: dict[str, Any] | None = program_table()["git"].get(name)
-    if row is None or set(rest) & set(row["harmless_with"]):
-        return
-    if row.get("needs") and not set(rest) & set(row["needs"]):
-        return
-    for target in _paths(walker, name, rest) if row.get("paths") else ["."]:
-        walker.add(Kind.GIT_CLEAN if row.get("untracked") else Kind.GIT_TREE, target, f"git {name}")
-
-
-def _paths(walker: Walker, name: str, rest: list[str]) -> list[str]:
-    """Return the paths that a git command names, or the whole tree."""
     if "--" in rest:
-        return rest[rest.index("--") + 1 :] or ["."]
-    operands = parse_command_line(rest, {"-s", "--source", "-e", "--exclude"}).operands
-    if name == "checkout":
-        folder = walker.cwd or "/"
-        operands = [t for t in operands if not is_known(t) or os.path.lexists(os.path.join(folder, t))]
-    return [ANY if t.startswith(":") else t for t in operands] or ["."]
+        named = rest[rest.index("--") + 1 :]
+    else:
+        operands = parse_command_line(rest, {"-s", "--source", "-b", "-B"}).operands
+        named = [token for token in operands if name == "rm" or ((path := walker.path_of(token)) and os.path.lexists(path))]
+    for target in named:
+        if target != "." and not target.startswith(":"):
+            walker.add(Kind.WRITE_TREE, target, f"git {name}")
 
 
 # -- what of the history is shown ----------------------------------------------------------------------------
 
 
 def _history(walker: Walker, name: str, rest: list[str]) -> None:
-    """Note the files whose kept contents a subcommand prints or copies; an empty name stands for all of them.
-
-    A subcommand that the table does not list, an alias among them, may print anything.
-    """
-    row: dict[str, Any] | None = program_table()["git_history"].get(name)
+    """Note the files whose kept contents a subcommand prints or copies; an empty name stands for all of them."""
+    table = program_table()["git"]
+    row: dict[str, Any] | None = table["shows"].get(name)
+    if row is None and name in table["quiet"]:
+        return
     if row is not None:
         line = parse_command_line(rest, set(row.get("values", ())))
         words = [*line.options, *line.operands[:1]]
-        prints = _any_fits(words, row.get("prints_with", ()))
-        silent = not row.get("always") or _any_fits(words, row.get("silent_with", ()))
-        if silent and not prints:
+        prints = _any_fits(words, row.get("prints", []))
+        always = "silent" in row or "prints" not in row
+        if not prints and (not always or _any_fits(words, row.get("silent", []))):
             return
-    targets = _pathspecs(walker, rest) if row and row.get("paths") else []
+    targets = _pathspecs(walker, rest) if row and row.get("files") else []
     for target in targets or [""]:
         walker.add(Kind.HISTORY, target, f"git {name}")
 
 
-def _any_fits(words: list[str], patterns: Sequence[str]) -> bool:
+def _any_fits(words: list[str], patterns: list[str]) -> bool:
     return any(fnmatch.fnmatchcase(word, pattern) for word in words for pattern in patterns)
 
 

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 from collections.abc import Mapping
 
 from pypto_op_lint.concerns import only_looks
-from pypto_op_lint.guard.commands import judge_command
+from pypto_op_lint.guard.commands import judge_code, judge_command
 from pypto_op_lint.guard.paths import Located, Place
 from pypto_op_lint.guard.policy import Policy, printable, refusal
 
@@ -31,7 +30,10 @@ def judge_tool(policy: Policy, tool: str, inputs: Mapping[str, str]) -> str | No
         return reason
     for name, text in inputs.items():
         key = next((part for part in reversed(name.split(".")) if not part.isdecimal()), "")
-        reason = _run(policy, key, text) or (_looked_at(policy, tool, text) if reads else _changed(policy, tool, key, text))
+        if _SHELL_KEY.fullmatch(key) or _CODE_KEY.fullmatch(key):
+            reason = _run(policy, key, text)
+        else:
+            reason = _looked_at(policy, tool, text) if reads else _changed(policy, tool, key, text)
         if reason:
             return reason
     return None
@@ -40,7 +42,7 @@ def judge_tool(policy: Policy, tool: str, inputs: Mapping[str, str]) -> str | No
 def _run(policy: Policy, key: str, text: str) -> str | None:
     if _SHELL_KEY.fullmatch(key):
         return judge_command(policy, text)
-    return judge_command(policy, f"python3 -c {shlex.quote(text)}") if _CODE_KEY.fullmatch(key) else None
+    return judge_code(policy, text) if _CODE_KEY.fullmatch(key) else None
 
 
 def _looked_at(policy: Policy, tool: str, text: str) -> str | None:

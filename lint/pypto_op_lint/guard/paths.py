@@ -15,7 +15,7 @@ from pypto_op_lint.guard.roles import glob_regex, load_roles
 
 _DEVICES = ("/dev/null", "/dev/stdout", "/dev/stderr", "/dev/stdin", "/dev/tty", "/dev/zero", "/dev/full")
 _TEMP_ROOTS = ("/tmp", "/var/tmp", "/dev/shm", "/run/user")
-_MAX_FILES = 4000
+MAX_FILES = 4000
 
 
 class Place(Enum):
@@ -82,12 +82,17 @@ class Surroundings:
         named = [self.home / ACCOUNT_FOLDER, *([self.key] if self.key else [])]
         return tuple(Path(os.path.realpath(path)) for path in named)
 
+    @property
+    def key_path(self) -> Path:
+        """The sealing key's file, links resolved; the last of the secret roots where the account names one."""
+        return self.secret_roots[-1] if self.key else self.secret_roots[0] / KEY_NAME
+
     @cached_property
     def secret_files(self) -> tuple[Located, ...]:
         """The roots and every file below them, for patterns to match."""
         found = [Path(folder, name) for root in self.secret_roots for folder, _, names in os.walk(root) for name in names]
         expected = self.secret_roots[0] / KEY_NAME  # a pattern is judged the same before there is one
-        return tuple(Located(path, Place.SECRET) for path in [*self.secret_roots, expected, *found[:_MAX_FILES]])
+        return tuple(Located(path, Place.SECRET) for path in [*self.secret_roots, expected, *found[:MAX_FILES]])
 
     def holds_secret(self, directory: Path | str) -> bool:
         """Say whether a folder is a secret path, or lies above one."""
@@ -128,11 +133,11 @@ class Surroundings:
         """Every file of every operator that is neither scratch nor beyond the first few thousand."""
         found = []
         for op in self.operators:
-            for path in _files_below(op.root):
+            for path in files_below(op.root):
                 located = self.locate(path)
                 if located.place in (Place.OPERATOR, Place.MACHINE):
                     found.append(located)
-                if len(found) >= _MAX_FILES:
+                if len(found) >= MAX_FILES:
                     return tuple(found)
         return tuple(found)
 
@@ -184,11 +189,12 @@ def _place_in_operator(relative: str) -> Place:
     return Place.SCRATCH if roles.is_scratch(relative) else Place.OPERATOR
 
 
-def _files_below(root: Path) -> Iterator[Path]:
+def files_below(root: Path) -> Iterator[Path]:
+    """Yield the files of an operator outside its scratch folders, and the links among them, whatever they lead to."""
     scratch = load_roles().is_scratch
     for folder, folders, files in os.walk(root):
         base = os.path.relpath(folder, root)
         prefix = "" if base == "." else base + "/"
         folders[:] = sorted(name for name in folders if not scratch(prefix + name))
-        for name in sorted(files):
+        for name in sorted([*files, *(name for name in folders if os.path.islink(os.path.join(folder, name)))]):
             yield Path(folder, name)

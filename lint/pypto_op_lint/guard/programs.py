@@ -5,6 +5,7 @@ from __future__ import annotations
 import fnmatch
 import itertools
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -14,7 +15,6 @@ from typing import Any
 import yaml
 
 from pypto_op_lint.guard.effects import Effect, Kind
-from pypto_op_lint.guard.words import is_known
 
 TABLE = Path(__file__).with_name("programs.yaml")
 
@@ -34,152 +34,95 @@ class CommandLine:
     options: list[str] = field(default_factory=list)
     operands: list[str] = field(default_factory=list)
     values: dict[str, list[str]] = field(default_factory=dict)
-    """Values of the options that the table says take one."""
+    """Values of the options that take one."""
 
     def has(self, patterns: list[str]) -> bool:
-        """Say whether any option (or its value) matches one of the shell patterns."""
-        given = self.options + [value for values in self.values.values() for value in values]
-        return any(fnmatch.fnmatchcase(option, pattern) for option in given for pattern in patterns)
+        """Say whether any option matches one of the shell patterns."""
+        return any(fnmatch.fnmatchcase(option, pattern) for option in self.options for pattern in patterns)
+
+    def given(self, options: list[str]) -> list[str]:
+        """Return the values of these options."""
+        return [value for option in options for value in self.values.get(option, ())]
 
 
 def parse_command_line(arguments: list[str], valued: set[str]) -> CommandLine:
     """Split arguments into options and operands; `valued` are the options that take a value."""
-    line, index, only_operands = CommandLine(), 0, False
-    while index < len(arguments):
-        token = arguments[index]
-        index += 1
-        if only_operands or not token.startswith("-") or token == "-":
+    line, left = CommandLine(), list(arguments)
+    while left:
+        token = left.pop(0)
+        if token == "--":
+            line.operands += left
+            break
+        if not token.startswith("-") or token == "-":
             line.operands.append(token)
-        elif token == "--":
-            only_operands = True
-        else:
-            option, value = _split_option(token, valued)
-            line.options.append(token if value is None else option)
-            takes_next = value is None and (token in valued or _cluster_takes_value(token, valued))
-            if takes_next and index < len(arguments):
-                value = arguments[index]
-                index += 1
-                option = token if token in valued else "-" + token[-1]
-            if value is not None:
-                line.values.setdefault(option, []).append(value)
+            continue
+        name, equals, value = token.partition("=")
+        if token.startswith("--") and equals:
+            option, token = name, name
+        elif not token.startswith("--") and len(token) > 2 and token[:2] in valued:
+            option, value = token[:2], token[2:]
+        else:  # the last letter of a cluster may take the next word
+            option = token if token in valued else "-" + token[-1]
+            value = left.pop(0) if left and (token in valued or (not token.startswith("--") and option in valued)) else ""
+        line.options.append(token)
+        if value:
+            line.values.setdefault(option, []).append(value)
     return line
 
 
-def _split_option(token: str, valued: set[str]) -> tuple[str, str | None]:
-    name, equals, value = token.partition("=")
-    if token.startswith("--") and equals:
-        return name, value
-    if not token.startswith("--") and len(token) > 2 and token[:2] in valued:
-        return token[:2], token[2:]
-    return token, None
-
-
-def _cluster_takes_value(token: str, valued: set[str]) -> bool:
-    return not token.startswith("--") and len(token) > 2 and "-" + token[-1] in valued
-
-
-def file_effects(program: str, arguments: list[str], cwd: str | None, *, sure: bool = True) -> Iterator[Effect]:
+def file_effects(program: str, arguments: list[str], cwd: str | None) -> Iterator[Effect]:
     """Yield what a program of the table does to its operands; a program that is not in it reads them.
 
     Args:
         program: its name, without a folder.
         arguments: its arguments as patterns.
         cwd: the folder it runs in.
-        sure: see `Effect`.
     """
-    table = program_table()
-    row: dict[str, Any] = table["programs"].get(program, {})
-    valued = {*row.get("values", ()), *row.get("outputs", ()), *row.get("target", ()), *row.get("script", ())}
-    line, folder = parse_command_line(arguments, valued), FolderTest(cwd)
-
-    def effect(kind: Kind, target: str) -> Effect:
-        return Effect(kind, target, cwd, program, sure)
-
-    for option in row.get("outputs", ()):
-        for value in line.values.get(option, ()):
-            yield effect(Kind.WRITE, value)
-    written, others = _split_operands(row, line)
-    if (row.get("only_with") and not line.has(row["only_with"])) or line.has(row.get("not_with", [])):
-        written, others = [], written + others
-    into = [value for option in row.get("target", ()) for value in line.values.get(option, ())]
-    if into and row.get("writes") == "last":
-        written, others = into, others + written
-    elif into:
-        yield from (effect(Kind.WRITE, target) for target in into)
-    yield from (effect(kind, target) for kind, target in _written(row, program, line, written, others, folder))
-    yield from (effect(kind, target) for kind, target in _sources(row, program, line, others))
-    if row.get("sources") == "linked":  # a relative link counts from the folder that it lies in
-        for source, target in itertools.product(others, written):
-            place = target if folder(target) else target.rpartition("/")[0]
-            if place and not source.startswith("/"):
-                yield effect(Kind.LINK, f"{place}/{source}")
+    row: dict[str, Any] = program_table()["programs"].get(program, {})
+    named = [option for key in ("values", "outputs", "target", "script", "base") for option in row.get(key, ())]
+    line = parse_command_line(arguments, set(named))
+    scripted = any(option in line.values for option in row.get("script", ()))
+    operands = line.operands[0 if scripted else row.get("skip", 0) :]
+    targets = line.given(row.get("target", []))
+    written, others = _split(row, line, operands, targets)
+    for base in line.given(row.get("base", [])):
+        others += [os.path.join(base, path) for path in others]
+    tree = Kind.WRITE_TREE if row.get("recursive") else Kind.MAKE_FOLDER if row.get("makes_folders") else Kind.WRITE
+    found = [(Kind.WRITE, path) for path in line.given(row.get("outputs", []))]
+    found += [(tree, path) for path in written]
+    how = {"moved": Kind.WRITE_TREE, "linked": Kind.LINK}.get(row.get("sources", ""))
+    whole = reads_folders(program, line)
+    found += [(how or (Kind.READ_TREE if whole else Kind.READ), path) for path in others]
+    if how is None or how is Kind.WRITE_TREE:  # `--file=x` names a path as well
+        found += [(Kind.READ, v) for option in line.values if option.startswith("--") for v in line.values[option]]
+    if whole and not others and program not in program_table()["folder_readers"]:
+        found.append((Kind.READ_TREE, "."))  # a search through the folder that it stands in
+    if how is Kind.LINK:  # a relative link counts from the folder that it lies in
+        places = [place for path in written for place in (path, path.rpartition("/")[0]) if place]
+        found += [(how, f"{place}/{source}") for source, place in itertools.product(others, places) if source[:1] != "/"]
+    yield from (Effect(kind, path, cwd, program) for kind, path in found)
 
 
-class FolderTest:
-    """Says whether a pattern names an existing folder, seen from `cwd`."""
-
-    def __init__(self, cwd: str | None) -> None:
-        self.cwd = cwd
-
-    def __call__(self, pattern: str) -> bool:
-        """Return True for a known path that is a folder now."""
-        if not is_known(pattern) or (self.cwd is None and not pattern.startswith("/")):
-            return False
-        return os.path.isdir(os.path.join(self.cwd or "/", os.path.expanduser(pattern)))
-
-
-def _split_operands(row: dict[str, Any], line: CommandLine) -> tuple[list[str], list[str]]:
-    """Return (written operands, other operands)."""
-    scripted = any(line.values.get(option) for option in row.get("script", ()))
-    operands = line.operands[0 if scripted else row.get("operand", 0) :]
+def _split(row: dict[str, Any], line: CommandLine, operands: list[str], targets: list[str]) -> tuple[list[str], list[str]]:
+    """Return the operands that are written, and the others."""
     where = row.get("writes")
-    if where == "after_script":
-        return (operands if scripted else operands[1:]), []
-    cut = {"all": (0, None), "first": (0, 1), "second": (1, 2), "after_first": (1, None)}.get(where or "")
-    if cut:
-        return operands[cut[0] : cut[1]], operands[: cut[0]] + (operands[cut[1] :] if cut[1] else [])
-    if where == "last" and (len(operands) > 1 or row.get("target")):
-        return operands[-1:], operands[:-1]
-    return [], operands
+    if targets:
+        return targets, operands
+    if not where or line.has(row.get("not_with", [])) or (row.get("only_with") and not line.has(row["only_with"])):
+        return [], operands
+    if where == "all":
+        return operands, []
+    if where == "first":
+        return operands[:1], operands[1:]
+    cut = 1 if where == "second" else len(operands) - 1
+    return (operands[cut:], operands[:cut]) if len(operands) > 1 else ([], operands)
 
 
-def _written(
-    row: dict[str, Any],
-    program: str,
-    line: CommandLine,
-    written: list[str],
-    others: list[str],
-    folder: FolderTest,
-) -> Iterator[tuple[Kind, str]]:
-    for target in written:
-        if row.get("makes_folders"):
-            yield Kind.MAKE_FOLDER, target
-        elif row.get("into") and (folder(target) or target.endswith("/")):
-            whole = row.get("recursive") or line.has(program_table()["recursive_options"].get(program, []))
-            for source in others:
-                path = _below(target, source)
-                yield (Kind.WRITE_TREE if whole and path == target else Kind.WRITE), path
-        elif row.get("recursive"):
-            yield Kind.WRITE_TREE, target
-        else:
-            yield Kind.WRITE, target
-
-
-def _below(target: str, source: str) -> str:
-    name = source.rstrip("/").rpartition("/")[2]
-    return target if name in ("", ".") or source.endswith("/") else f"{target.rstrip('/')}/{name}"
-
-
-def _sources(row: dict[str, Any], program: str, line: CommandLine, others: list[str]) -> Iterator[tuple[Kind, str]]:
+def reads_folders(program: str, line: CommandLine) -> bool:
+    """Say whether a program prints or copies the files of a whole folder."""
     table = program_table()
-    how = row.get("sources")
-    whole = program in table["folder_readers"] or line.has(table["recursive_options"].get(program, []))
-    for source in others:
-        if how == "moved":
-            yield Kind.WRITE_TREE, source
-        elif how == "linked":
-            yield Kind.LINK, source
-        else:
-            yield (Kind.READ_TREE if whole else Kind.READ), source
-    if whole and not others:
-        yield Kind.READ_TREE, "."
+    letters = table["recursive"].get(program)
+    short = re.compile(f"-[a-zA-Z]*[{letters}]") if letters else None
+    long = ("--recursive", "--archive", "--dereference-recursive")
+    named = program in (*table["folder_readers"], *table["folder_searchers"])
+    return named or any(short and (short.match(o) or o in long) for o in line.options)

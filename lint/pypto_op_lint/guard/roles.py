@@ -66,6 +66,7 @@ class RoleTable:
     state_read_actions: tuple[str, ...]
     harness_files: tuple[str, ...]
     open_commands: tuple[str, ...]
+    command_writes: dict[str, tuple[str, ...]]
     roles: dict[str, RolePolicy]
 
     def role_of(self, agent_type: str | None) -> RolePolicy | None:
@@ -83,6 +84,10 @@ class RoleTable:
     def is_scratch(self, relative: str) -> bool:
         """Say whether this path of an operator's directory is scratch."""
         return _matches_any(self.scratch, relative, "") or _matches_any(self.scratch, relative + "/", "")
+
+    def is_work_of(self, command: str, relative: str, op: str) -> bool:
+        """Say whether this command of the bundle writes this file of an operator's directory itself."""
+        return _matches_any(self.command_writes.get(command, ()), relative, op)
 
     def writers_of(self, relative: str, op: str) -> list[str]:
         """Return the names of the roles that may write this file at some time, in the table's order."""
@@ -123,6 +128,7 @@ def load_roles() -> RoleTable:
         state_read_actions=_globs(raw["state_tool"]["read_actions"]),
         harness_files=_globs(raw["harness_files"]),
         open_commands=_globs(raw["open_commands"]),
+        command_writes={command: _globs(globs) for command, globs in raw["command_writes"].items()},
         roles=roles,
     )
 

@@ -7,8 +7,6 @@ command runs, `STAR` for text that a glob may match inside one folder. Everythin
 from __future__ import annotations
 
 import codecs
-import fnmatch
-import itertools
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -16,8 +14,10 @@ from typing import Any
 
 ANY = "\x00"
 STAR = "\x01"
-_SPLIT, _OPEN, _COMMA, _CLOSE = "\x02", "\x03", "\x04", "\x05"
+SPLIT = "\x02"
+_OPEN, _COMMA, _CLOSE = "\x03", "\x04", "\x05"
 _BRACE_MARKS = str.maketrans({_OPEN: "{", _COMMA: ",", _CLOSE: "}"})
+_BRACES = re.compile(f"{_OPEN}([^{_OPEN}{_CLOSE}]*){_CLOSE}")
 _SPECIAL = dict.fromkeys(range(6), "�")
 _MAX_FIELDS = 256
 _MAX_LENGTH = 1 << 16
@@ -68,12 +68,10 @@ class Expander:
 
     def fields(self, word: Node | None) -> list[str]:
         """Return the patterns of the fields that `word` expands to."""
-        parts = (word or {}).get("Parts") or []
-        text = "".join(self._part(part, quoted=False, first=i == 0) for i, part in enumerate(parts))
-        quoted = any(part.get("Type") in ("SglQuoted", "DblQuoted") for part in parts)
+        quoted = any(part.get("Type") in ("SglQuoted", "DblQuoted") for part in (word or {}).get("Parts") or [])
         found: list[str] = []
-        for item in _expand_braces(text[:_MAX_LENGTH]):
-            pieces = item.split(_SPLIT)
+        for item in _expand_braces(self._joined(word)[:_MAX_LENGTH]):
+            pieces = item.split(SPLIT)
             found += pieces if quoted and len(pieces) == 1 else [piece for piece in pieces if piece]
             if len(found) > _MAX_FIELDS:
                 return [ANY]
@@ -81,18 +79,19 @@ class Expander:
 
     def text(self, word: Node | None) -> str:
         """Return `word` as one pattern, without splitting (assignments, here-documents, redirect targets)."""
-        parts = (word or {}).get("Parts") or []
-        text = "".join(self._part(part, quoted=False, first=i == 0) for i, part in enumerate(parts))
-        return text[:_MAX_LENGTH].replace(_SPLIT, " ").translate(_BRACE_MARKS)
+        return self._joined(word)[:_MAX_LENGTH].replace(SPLIT, " ").translate(_BRACE_MARKS)
 
     def here_document(self, redirect: Node) -> str:
         """Return the text of a here-document as a pattern."""
         delimiter = (redirect.get("Word") or {}).get("Parts") or []
-        literal = any(p.get("Type") != "Lit" or "\\" in p.get("Value", "") for p in delimiter)
         parts = (redirect.get("Hdoc") or {}).get("Parts") or []
-        if literal:
+        if any(p.get("Type") != "Lit" or "\\" in p.get("Value", "") for p in delimiter):
             return "".join(part.get("Value", "") for part in parts)
-        return "".join(self._part(part, quoted=True) for part in parts).replace(_SPLIT, " ")
+        return "".join(self._part(part, quoted=True) for part in parts).replace(SPLIT, " ")
+
+    def _joined(self, word: Node | None) -> str:
+        parts = (word or {}).get("Parts") or []
+        return "".join(self._part(part, quoted=False, first=i == 0) for i, part in enumerate(parts))
 
     def _part(self, part: Node, *, quoted: bool, first: bool = False) -> str:
         kind = part.get("Type")
@@ -103,17 +102,13 @@ class Expander:
             return _ansi_c(part.get("Value", "")) if part.get("Dollar") else str(part.get("Value", ""))
         if kind == "DblQuoted":
             return "".join(self._part(inner, quoted=True) for inner in part.get("Parts") or [])
-        if kind == "ParamExp":
-            value = self._parameter(part)
-            return value if quoted else re.sub(r"[ \t\n]+", _SPLIT, value)
-        if kind in ("CmdSubst", "ProcSubst"):
-            output = self.substitute(part.get("Stmts") or [])
-            if kind == "ProcSubst":
-                return "/dev/fd/63"
-            return output if quoted else re.sub(r"[ \t\n]+", _SPLIT, output)
-        if kind == "ExtGlob":
-            return STAR
-        return ANY
+        if kind == "ProcSubst":
+            self.substitute(part.get("Stmts") or [])
+            return "/dev/fd/63"
+        if kind in ("ParamExp", "CmdSubst"):
+            value = self._parameter(part) if kind == "ParamExp" else self.substitute(part.get("Stmts") or [])
+            return value if quoted else re.sub(r"[ \t\n]+", SPLIT, value)
+        return STAR if kind == "ExtGlob" else ANY
 
     def _unquoted(self, value: str, first: bool) -> str:
         out = []
@@ -132,58 +127,30 @@ class Expander:
         return "".join(out)
 
     def _parameter(self, part: Node) -> str:
-        name = (part.get("Param") or {}).get("Value", "")
-        if part.get("Length") or part.get("Width") or part.get("Excl") or part.get("Names"):
+        """Return the value of `$x` and `${x:-y}`; what other forms give is not followed."""
+        if any(part.get(key) for key in ("Length", "Width", "Excl", "Names", "Repl", "Slice")):
             return ANY
-        value = self._lookup(name, part)
-        expansion = part.get("Exp")
-        if expansion:
-            return self._modified(value, expansion)
-        if part.get("Repl"):
-            return self._replaced(value, part["Repl"])
-        if value is None or part.get("Slice"):
-            return ANY
-        return value
+        value, expansion = self._lookup((part.get("Param") or {}).get("Value", ""), part), part.get("Exp")
+        if not expansion:
+            return ANY if value is None else value
+        operator = expansion.get("Op", "")
+        if operator in (":-", "-", ":=", "="):
+            other = self.text(expansion.get("Word")) if expansion.get("Word") else ""
+            return other if value is None or (value == "" and ":" in operator) else value
+        return value if value is not None and operator in (":?", "?") else ANY
 
     def _lookup(self, name: str, part: Node) -> str | None:
         arguments = self.variables.arguments
         if name == "*" and "IFS" in self.variables.values:
             return ANY
         if name in ("@", "*"):
-            return _SPLIT.join(arguments) if arguments else None
+            return SPLIT.join(arguments) if arguments else None
         if name.isdecimal() and name != "0":
             index = int(name) - 1
             return arguments[index] if index < len(arguments) else None
-        value = self.variables.values.get(name)
-        index_node = part.get("Index")
-        if index_node and value is not None and _literal(index_node) not in ("@", "*"):
-            return ANY if _SPLIT in value else value
-        return value
-
-    def _modified(self, value: str | None, expansion: Node) -> str:
-        operator = expansion.get("Op", "")
-        other = self.text(expansion.get("Word")) if expansion.get("Word") else ""
-        if operator in (":-", "-", ":=", "="):
-            return other if value is None or (value == "" and ":" in operator) else value
-        if operator in (":+", "+"):
-            return ANY
-        if value is None or ANY in value or ANY in other or _SPLIT in value:
-            return ANY
-        if operator in ("%", "%%", "#", "##"):
-            return _trimmed(value, other.replace(STAR, "*"), operator)
-        return {"^^": value.upper(), ",,": value.lower(), ":?": value, "?": value}.get(operator, ANY)
-
-    def _replaced(self, value: str | None, replacement: Node) -> str:
-        old = self.text(replacement.get("Orig"))
-        new = self.text(replacement.get("With")) if replacement.get("With") else ""
-        if value is None or not old or not all(is_known(t) for t in (value, old, new)):
-            return ANY
-        return value.replace(old, new) if replacement.get("All") else value.replace(old, new, 1)
-
-
-def _literal(node: Node) -> str:
-    parts = node.get("Parts") or [{}]
-    return str(parts[0].get("Value", ""))
+        value, item = self.variables.values.get(name), part.get("Index")
+        whole = not item or (item.get("Parts") or [{}])[0].get("Value", "") in ("@", "*")
+        return value if value is None or whole or SPLIT not in value else ANY
 
 
 def _unescape_quoted(value: str) -> str:
@@ -198,39 +165,16 @@ def _ansi_c(value: str) -> str:
     return decoded.translate(_SPECIAL)
 
 
-def _trimmed(value: str, glob: str, operator: str) -> str:
-    """Apply `${v%glob}` and its three sisters to a known value."""
-    lengths = range(len(value) + 1)
-    if operator.startswith("%"):
-        hits = [n for n in lengths if fnmatch.fnmatchcase(value[n:], glob)]
-        return value if not hits else value[: min(hits) if operator == "%%" else max(hits)]
-    hits = [n for n in lengths if fnmatch.fnmatchcase(value[:n], glob)]
-    return value if not hits else value[max(hits) if operator == "##" else min(hits) :]
-
-
 def _expand_braces(text: str) -> list[str]:
-    """Expand `{a,b}` and `{1..3}`; a brace that is no expansion stays as it is."""
-    found = _innermost(text)
-    if found is None:
-        return [text.translate(_BRACE_MARKS)]
-    start, end, items = found
-    out: list[str] = []
-    for item in items:
-        out += _expand_braces(text[:start] + item + text[end:])
-        if len(out) > _MAX_FIELDS:
-            return [ANY]
-    return out
-
-
-def _innermost(text: str) -> tuple[int, int, list[str]] | None:
-    for match in itertools.islice(re.finditer(f"{_OPEN}([^{_OPEN}{_CLOSE}]*){_CLOSE}", text), 64):
+    """Expand `{a,b}`; of `{1..3}` only the folder is known, and a brace that is no expansion stays as it is."""
+    for match in _BRACES.finditer(text):
         body = match.group(1)
-        if _COMMA in body:
-            return match.start(), match.end(), body.split(_COMMA)
-        span = re.fullmatch(r"(-?\d{1,6})\.\.(-?\d{1,6})", body)
-        if span:
-            low, high = int(span.group(1)), int(span.group(2))
-            step = 1 if low <= high else -1
-            numbers = [str(n) for n in range(low, high + step, step)]
-            return match.start(), match.end(), numbers if len(numbers) <= _MAX_FIELDS else [ANY]
-    return None
+        items = body.split(_COMMA) if _COMMA in body else [STAR] if ".." in body else []
+        out: list[str] = []
+        for item in items:
+            out += _expand_braces(text[: match.start()] + item + text[match.end() :])
+            if len(out) > _MAX_FIELDS:
+                return [ANY]
+        if out:
+            return out
+    return [text.translate(_BRACE_MARKS)]

@@ -19,8 +19,9 @@ from pathlib import Path
 from typing import Any, cast
 
 from pypto_op.errors import ContractError, InfraError
-from pypto_op.hashing import canonical_json, read_json, sha256_json
-from pypto_op.proof.key import key_file, key_id, mac
+from pypto_op.hashing import read_json, sha256_json
+from pypto_op.proof.key import key_file, key_id
+from pypto_op.proof.state_seal import state_seal
 from pypto_op.state import journal
 from pypto_op.state.facts import Arguments, Facts
 from pypto_op.state.journal import Line, Tail
@@ -30,7 +31,6 @@ from pypto_op.workspace import OpWorkspace
 
 LOCK_FILE = ".orchestrator_lock"
 OLD_VERSION = "2.0"
-_DOMAIN = "pypto-op state"
 _REPLAY = "run `pypto-op state replay`"
 _MAX_STATE_BYTES = 8 * 1024 * 1024
 _LOCK_SECONDS = 30.0
@@ -99,7 +99,7 @@ def load(ws: OpWorkspace) -> Loaded:
             file=ws.state,
             remedy="let the owner run `pypto-op state adopt` in a terminal",
         )
-    if not isinstance(seal, str) or not hmac.compare_digest(seal.encode(), _seal(body, position).encode()):
+    if not isinstance(seal, str) or not hmac.compare_digest(seal.encode(), state_seal(body, position).encode()):
         raise ContractError("was changed by hand: its seal does not hold", file=ws.state, remedy=_REPLAY)
     state = cast(State, body)
     _check_name(ws, state, ws.state)
@@ -244,7 +244,7 @@ def commit(ws: OpWorkspace, tail: Tail, state: State, *, action: str, args: Argu
 def write_state(ws: OpWorkspace, state: State, tail: Tail) -> None:
     """Replace the state file, the plan file and the anchor with what belongs to journal line `tail`."""
     position = {"sequence": tail.seq, "head": tail.hash}
-    document = {**state, "journal": position, "seal": _seal(state, position)}
+    document = {**state, "journal": position, "seal": state_seal(state, position)}
     try:
         _replace(ws.state, _pretty(document))
         sync_plan(ws, state)
@@ -283,10 +283,6 @@ def plan_matches(ws: OpWorkspace, state: State) -> bool:
 
 def _pretty(document: Any) -> bytes:
     return (json.dumps(document, indent=1, sort_keys=True, ensure_ascii=False) + "\n").encode()
-
-
-def _seal(body: Any, position: Any) -> str:
-    return mac(_DOMAIN, canonical_json({"body": body, "journal": position}))
 
 
 def _replace(path: Path, data: bytes, *, durable: bool = True) -> None:
