@@ -8,6 +8,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
+from tests import warm
 
 from . import kernels
 
@@ -18,8 +19,7 @@ def run_under_shim(tmp_path: Path, code: str) -> str:
     """Run a script as `python -m pypto_op.backends.hostshim` does, and return what it printed."""
     script = tmp_path / "script.py"
     script.write_text(textwrap.dedent(code))
-    command = [sys.executable, "-m", "pypto_op.backends.hostshim", str(script), "an", "argument"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    done = warm.python("-m", "pypto_op.backends.hostshim", script, "an", "argument", seconds=120)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests import warm
 
 pytestmark = pytest.mark.slow
 
@@ -37,6 +38,8 @@ from detailed_tensor_compare import detailed_tensor_compare
 
 def run(script: Path, *arguments: str, python_flags=()) -> subprocess.CompletedProcess:
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    if not python_flags:
+        return warm.python(script, *arguments, env=environment, seconds=120)
     command = [sys.executable, *python_flags, str(script), *arguments]
     return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120)
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from tests import warm
+from tests.calling import command
 
 pytest.importorskip("torch")
 pytest.importorskip("pypto")
@@ -31,13 +31,13 @@ def operator(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copy(HERE / "SPEC.md", root / "SPEC.md")
     shutil.copy(HERE / "module_interfaces.yaml", root / "eval/module_interfaces.yaml")
     for words in (["harness", "new", str(root), "--no-rehearsal"], ["tests", "new", str(root), "--e2e"]):
-        done = _run("-m", "pypto_op.cli", *words)
-        assert done.returncode == 0, done.stderr
+        done = command(*words)
+        assert done.code == 0, done.stderr
     return root
 
 
 def _run(*words: str, seconds: int = 240) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, *words], capture_output=True, text=True, timeout=seconds, check=False)
+    return warm.python(*words, seconds=seconds)
 
 
 @pytest.mark.slow
@@ -76,9 +76,9 @@ def test_the_golden_validates_and_profiles(operator: Path) -> None:
 @pytest.mark.sim
 def test_the_kernel_is_right(operator: Path) -> None:
     words = ["verify", str(operator), "--modes", "sim", "--case", "L3_T_16_plus_1_float16", "--json", "--quiet"]
-    done = _run("-m", "pypto_op.cli", *words)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert json.loads(done.stdout)["status"] == "PARTIAL"
+    done = command(*words)
+    assert done.code == 0, done.stdout + done.stderr
+    assert done.report["status"] == "PARTIAL"
 
 
 @pytest.mark.sim
