@@ -107,7 +107,7 @@ def first_error(result: dict[str, Any]) -> str:
 
 def script(name: str, *arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
     """Run one of the skill's scripts."""
-    return warm.python(SCRIPTS / f"{name}.py", *arguments, cwd=cwd, seconds=240)
+    return warm.python(SCRIPTS / f"{name}.py", *arguments, cwd=cwd)
 
 
 def read(path: Path) -> Any:
