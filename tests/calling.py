@@ -27,6 +27,7 @@ class Answer:
 def command(*words: object) -> Answer:
     """Run `pypto-op WORDS` in this process."""
     out, err = io.StringIO(), io.StringIO()
+    code: object = 0
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         try:
             cli.main([str(word) for word in words])

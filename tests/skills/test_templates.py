@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -36,10 +35,6 @@ def operator(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def _run(*words: str, seconds: int = 240) -> subprocess.CompletedProcess[str]:
-    return warm.python(*words, seconds=seconds)
-
-
 @pytest.mark.slow
 def test_the_linter_has_nothing_to_say(operator: Path) -> None:
     for name in ("op_impl.py", "op_golden.py", "test_op.py"):
@@ -62,13 +57,13 @@ def test_the_shown_test_finds_the_comparison_as_generated_ones_do(operator: Path
 
 @pytest.mark.slow
 def test_the_golden_validates_and_profiles(operator: Path) -> None:
-    assert _run("-m", "pypto_op.cli", "script", str(operator / "op_golden.py")).returncode == 0
+    assert warm.python("-m", "pypto_op.cli", "script", str(operator / "op_golden.py")).returncode == 0
     report = operator / "GOLDEN_PERF_REPORT.md"
     script = SKILLS / "pypto-golden-generate/scripts/profile_golden.py"
-    done = _run(str(script), str(operator / "op_golden.py"), "--calls", "2", "--rounds", "2", "--out", str(report))
+    done = warm.python(str(script), str(operator / "op_golden.py"), "--calls", "2", "--rounds", "2", "--out", str(report))
     assert done.returncode == 0, done.stderr
     assert [f for f in lint_path(report, stage=2).findings if f.status == "FAIL"] == []
-    refused = _run(str(script), str(operator / "op_golden.py"), "--function", "no_such")
+    refused = warm.python(str(script), str(operator / "op_golden.py"), "--function", "no_such")
     assert refused.returncode == 2
     assert "no_such" in refused.stderr and "Traceback" not in refused.stderr
 
@@ -83,7 +78,7 @@ def test_the_kernel_is_right(operator: Path) -> None:
 
 @pytest.mark.sim
 def test_a_staged_coder_can_try_a_wrapper(operator: Path) -> None:
-    done = _run("-m", "pypto_op.cli", "script", str(operator / "_debug/try_impl.py"))
+    done = warm.python("-m", "pypto_op.cli", "script", str(operator / "_debug/try_impl.py"))
     assert done.returncode == 0, done.stderr
     assert "output 0: (37, 64) torch.float32" in done.stdout
     assert "NaN 0" in done.stdout
@@ -131,6 +126,6 @@ def test_steps_are_compared_in_order(tmp_path: Path, wrong: tuple[str, str] | No
     assert right in PROBED
     (tmp_path / "probed.py").write_text(PROBED.replace(right, planted) if right else PROBED)
     shutil.copy(SKILLS / "pypto-precision-compare/templates/compare_steps.py", tmp_path)
-    done = _run("-m", "pypto_op.cli", "script", str(tmp_path / "compare_steps.py"))
+    done = warm.python("-m", "pypto_op.cli", "script", str(tmp_path / "compare_steps.py"))
     assert says in done.stdout + done.stderr
     assert done.returncode == (1 if wrong else 0)
