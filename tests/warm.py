@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import IO, Any
 
 _ROOT = Path(__file__).resolve().parents[1]
-_START_SECONDS = 300.0
 _LONGEST_ANSWER = 4096
 _READ_AT_START = ("PYTHON", "TORCH", "LD_", "OMP_", "MKL_", "OPENBLAS_")
 """Beginnings of names that an interpreter, a loader or torch reads once: where they differ, a fresh process is needed."""
@@ -69,19 +68,28 @@ class _Server:
         far.close()
 
     def run(self, request: dict[str, Any], streams: tuple[IO[bytes], ...], seconds: float | None) -> int:
-        socket.send_fds(self._channel, [json.dumps(request).encode()], [stream.fileno() for stream in streams])
-        child = self._receive(_START_SECONDS)["pid"]
+        child = 0
         try:
+            socket.send_fds(self._channel, [json.dumps(request).encode()], [stream.fileno() for stream in streams])
+            child = self._receive(None)["pid"]
             answer = self._receive(seconds)
-        except BaseException as error:  # pytest's own time-out among them: the next program needs a server that is free
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(child, signal.SIGKILL)
-            self._receive(_START_SECONDS)
+        except BaseException as error:  # pytest's own time-out among them: the next program must not read this one's answer
+            self._give_up(child)
             if isinstance(error, TimeoutError) and seconds is not None:
                 raise subprocess.TimeoutExpired(request["words"], seconds) from None
             raise
         self.spent += answer["seconds"]
         return int(answer["code"])
+
+    def _give_up(self, child: int) -> None:
+        """End the program and this server; the next program starts another one."""
+        if child:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(child, signal.SIGKILL)
+        self._channel.close()
+        self._process.kill()
+        self._process.wait()
+        self.owner = 0
 
     def _receive(self, seconds: float | None) -> dict[str, Any]:
         if not select.select([self._channel], [], [], seconds)[0]:
@@ -97,7 +105,7 @@ _servers: list[_Server] = []
 
 def _server() -> _Server:
     if not _servers or _servers[-1].owner != os.getpid():
-        _servers[:] = [_Server()]
+        _servers.append(_Server())
     return _servers[-1]
 
 
