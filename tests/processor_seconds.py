@@ -14,7 +14,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tests import warm
 
 SHOWN = 20
 _OUTSIDE_TESTS = "processor_seconds_outside_tests"
@@ -27,7 +26,7 @@ def spent(*, children: bool = True) -> float:
     if not children:
         return sum(own)
     # The launcher's sum holds this process, too.
-    return (launcher.cpu_seconds() if launcher else sum(own)) + sum(ended) + warm.spent()
+    return (launcher.cpu_seconds() if launcher else sum(own)) + sum(ended)
 
 
 class Account:

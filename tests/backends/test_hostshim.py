@@ -8,7 +8,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
-from tests import warm
+from tests import program
 
 from . import kernels
 
@@ -19,7 +19,7 @@ def run_under_shim(tmp_path: Path, code: str) -> str:
     """Run a script as `python -m pypto_op.backends.hostshim` does, and return what it printed."""
     script = tmp_path / "script.py"
     script.write_text(textwrap.dedent(code))
-    done = warm.python("-m", "pypto_op.backends.hostshim", script, "an", "argument")
+    done = program.python("-m", "pypto_op.backends.hostshim", script, "an", "argument")
     assert done.returncode == 0, done.stderr
     return done.stdout
 

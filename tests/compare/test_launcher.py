@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests import warm
+from tests import program
 
 pytestmark = pytest.mark.slow
 
@@ -39,7 +39,7 @@ from detailed_tensor_compare import detailed_tensor_compare
 def run(script: Path, *arguments: str, python_flags=()) -> subprocess.CompletedProcess:
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
     if not python_flags:
-        return warm.python(script, *arguments, env=environment)
+        return program.python(script, *arguments, env=environment)
     command = [sys.executable, *python_flags, str(script), *arguments]
     return subprocess.run(command, capture_output=True, text=True, env=environment)
 

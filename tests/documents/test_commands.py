@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests import warm
+from tests import program
 
 from pypto_op.documents import api_report, design, interfaces, memory, schema, spec
 from pypto_op.documents.reading import parse_yaml
@@ -114,7 +114,7 @@ def test_a_test_in_the_new_workspace_finds_the_comparison(run, tmp_path):
         "from detailed_tensor_compare import detailed_tensor_compare\n"
         "print(detailed_tensor_compare.__module__)\n"
     )
-    done = warm.python(test)
+    done = program.python(test)
     assert done.stdout == "pypto_op.compare\n", done.stderr
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 from click.testing import CliRunner
-from tests import warm
+from tests import program
 
 from pypto_op.cli import root as command
 from pypto_op.documents import complexity, design, interfaces, memory, spec, suite
@@ -157,7 +157,7 @@ def test_every_phase_has_its_golden_and_its_test(op):
 @pytest.mark.slow
 @pytest.mark.parametrize("op", OPS)
 def test_goldens_agree_with_torchs_own_operators(op):
-    run = warm.python(original(op).golden)
+    run = program.python(original(op).golden)
     assert run.returncode == 0, run.stderr
     assert "agrees with torch" in run.stdout
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import warm
+from tests import program
 from tests.markdown_cases.examples import kernel
 
 from .operators import OPS, copy_of, everything
@@ -30,7 +30,7 @@ def _run(ws, tmp_path) -> subprocess.CompletedProcess:
     output = tmp_path / "out"
     output.mkdir()
     env = {**os.environ, "TILE_FWK_OUTPUT_DIR": str(output), "TILE_FWK_DEVICE_ID": "0"}
-    return warm.python(Path(__file__).with_name("run_in_sim.py"), ws.test, cwd=tmp_path, env=env)
+    return program.python(Path(__file__).with_name("run_in_sim.py"), ws.test, cwd=tmp_path, env=env)
 
 
 RUN_WHOLE = OPS if everything() else ("rmsnorm",)

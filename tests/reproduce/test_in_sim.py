@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests import warm
+from tests import program
 from tests.telling import told_lines
 
 from pypto_op import cli
@@ -112,7 +112,7 @@ def test_an_honest_kernel_is_innocent_and_gets_a_milder_case(tmp_path: Path) -> 
     assert [path.name for path in tmp_path.iterdir()] == ["custom"]
 
     # The script says the same when a person runs it.
-    done = warm.python(ws.debug_dir / "tolerance_analysis.py")
+    done = program.python(ws.debug_dir / "tolerance_analysis.py")
     assert done.returncode == 0, done.stderr
     said = done.stdout
     worst = max(outputs[0]["max_abs_diff"] for outputs in result["cpu_drift"].values())

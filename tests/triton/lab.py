@@ -8,7 +8,7 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-from tests import warm
+from tests import program
 
 from pypto_op.triton.run.project import Project
 from pypto_op.triton.run.verify import Request, verify_triton
@@ -107,7 +107,7 @@ def first_error(result: dict[str, Any]) -> str:
 
 def script(name: str, *arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
     """Run one of the skill's scripts."""
-    return warm.python(SCRIPTS / f"{name}.py", *arguments, cwd=cwd)
+    return program.python(SCRIPTS / f"{name}.py", *arguments, cwd=cwd)
 
 
 def read(path: Path) -> Any:
