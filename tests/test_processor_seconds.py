@@ -41,5 +41,5 @@ def test_a_childs_time_counts_and_sleep_does_not(processes: str, tmp_path: Path)
     env = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT)}
     said = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, check=True).stdout
     cost = {name: float(seconds) for seconds, name in re.findall(r"([\d.]+)  \S+::(\w+)", said)}
-    assert cost["test_dear_child"] >= 0.5 > cost["test_cheap"], said
+    assert cost["test_dear_child"] >= 0.4 > cost["test_cheap"], said
     assert "altogether 0.0 processor minutes" in said or "altogether 0.1 processor minutes" in said, said
