@@ -68,7 +68,7 @@ def _files_outside(operator: OpWorkspace) -> set[str]:
 
 def _left_running() -> list[int]:
     """Return what still runs below the zygotes a moment after the session ended."""
-    deadline = time.monotonic() + 5.0
+    deadline = time.monotonic() + 60.0
     while True:
         left = [
             process

@@ -49,7 +49,6 @@ class Copy:
             env={**os.environ, "PYTHONPATH": paths, KEY_ENV: str(self.workspace / "key")},
             capture_output=True,
             text=True,
-            timeout=280,
             check=False,
         )
 

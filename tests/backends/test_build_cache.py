@@ -39,7 +39,7 @@ print((build_cache.ensure("room", "a" * 64, build) / "thing").read_text())
 def test_many_processes_get_one_build() -> None:
     command = [sys.executable, "-c", SCRIPT]
     processes = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(4)]
-    built = {process.communicate(timeout=60)[0] for process in processes}
+    built = {process.communicate()[0] for process in processes}
     assert len(built) == 1
     assert built.pop().startswith("built by")
 

@@ -8,6 +8,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
+from tests import program
 
 from . import kernels
 
@@ -18,8 +19,7 @@ def run_under_shim(tmp_path: Path, code: str) -> str:
     """Run a script as `python -m pypto_op.backends.hostshim` does, and return what it printed."""
     script = tmp_path / "script.py"
     script.write_text(textwrap.dedent(code))
-    command = [sys.executable, "-m", "pypto_op.backends.hostshim", str(script), "an", "argument"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    done = program.python("-m", "pypto_op.backends.hostshim", script, "an", "argument")
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -99,7 +99,6 @@ def test_it_does_not_hide_a_real_torch_npu(tmp_path: Path) -> None:
         [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(tmp_path)!r}); {code}"],
         capture_output=True,
         text=True,
-        timeout=120,
         check=False,
     )
     assert done.returncode != 0
@@ -127,14 +126,12 @@ def test_kernels_run_in_the_simulator(tmp_path: Path) -> None:
 
 def test_a_script_that_is_not_there(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "pypto_op.backends.hostshim", str(tmp_path / "missing.py")]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert done.stderr.strip().endswith("missing.py: no such file")
 
 
 def test_usage_without_a_script() -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "pypto_op.backends.hostshim"], capture_output=True, text=True, timeout=60, check=False
-    )
+    done = subprocess.run([sys.executable, "-m", "pypto_op.backends.hostshim"], capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert done.stderr.startswith("usage:")

@@ -136,7 +136,7 @@ def test_without_pypto(monkeypatch: pytest.MonkeyPatch, operator: OpWorkspace) -
 
 def test_doctor_as_a_document() -> None:
     command = [sys.executable, "-m", "pypto_op.cli", "doctor", "--json"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     document = json.loads(done.stdout)
     assert schema.findings(document, "doctor") == []
     assert done.returncode == (0 if document["sim"]["ok"] else 3)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import click
 import pytest
+from tests.calling import Answer, command
 
 from pypto_op.bundle.command_page import leaves
 from pypto_op.cli import root
@@ -45,9 +46,9 @@ def test_each_printed_command_exists_with_its_flags(page: Path) -> None:
         name = " ".join(words[:2]) if words[0] in GROUPS and len(words) > 1 else words[0]
         if not words[0].islower() or words[0].startswith("-") or name in GROUPS or name.split()[-1].isupper():
             continue  # `pypto-op COMMAND --help`, `pypto-op --version`, `pypto-op state ACTION`
-        command = LEAVES.get(name)
-        assert command is not None, f"{page.name}: `{line}` names no command"
-        known = {flag for option in command.params if isinstance(option, click.Option) for flag in option.opts}
+        known_command = LEAVES.get(name)
+        assert known_command is not None, f"{page.name}: `{line}` names no command"
+        known = {flag for option in known_command.params if isinstance(option, click.Option) for flag in option.opts}
         flags = {word.strip("[]").split("=")[0] for word in words if word.strip("[]").startswith("--")}
         assert flags - {"--help"} <= known, f"{page.name}: `{line}`: {sorted(flags - known)}"
 
@@ -55,6 +56,8 @@ def test_each_printed_command_exists_with_its_flags(page: Path) -> None:
 STAND_FOR = {"FILE": "custom/softmax/softmax_impl.py", "CASE": "L2_two_by_two_fp32"}
 LESS = {"mutate": ["--limit", "1", "--seconds", "1"]}
 """Added to what takes minutes as printed."""
+PROCESSES = {"script", "lsp"}
+"""One becomes the script that it starts, the other reads standard input; the rest share this process's warm simulator."""
 OTHER_ENDS = {"diagnose": {3}, "reproduce": {2}, "verify": {0}, "check": {0, 1}}
 """Exit codes beside 0 that are right here: an implementation is no log, and no case failed."""
 
@@ -62,26 +65,26 @@ OTHER_ENDS = {"diagnose": {3}, "reproduce": {2}, "verify": {0}, "check": {0, 1}}
 @pytest.mark.slow
 @pytest.mark.sim
 @pytest.mark.timeout(1800)
-def test_the_table_of_the_readme_runs_as_printed(tmp_path: Path) -> None:
+def test_the_table_of_the_readme_runs_as_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The lines of the table; a sentence may name a command alone, without the arguments that it needs."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     cells = [line for row in text.splitlines() if row.startswith("|") for line in commands_in(row)]
     rows = [line for line in cells if line.split()[1] not in ("install", "triton")]
     assert len(rows) >= 15
+    monkeypatch.chdir(tmp_path)
     for line in rows:
         words = [STAND_FOR.get(word, word) for word in shlex.split(line)[1:]]
         name = words[0]
-        done = subprocess.run(
-            [sys.executable, "-m", "pypto_op.cli", *words, *LESS.get(name, [])],
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            timeout=900,
-            check=False,
-        )
-        assert done.returncode in {0, *OTHER_ENDS.get(name, ())}, f"{line}: {done.returncode}\n{done.stdout}{done.stderr}"
+        done = _as_process(words) if name in PROCESSES else command(*words, *LESS.get(name, []))
+        assert done.code in {0, *OTHER_ENDS.get(name, ())}, f"{line}: {done.code}\n{done.stdout}{done.stderr}"
         if name == "new":
             shutil.copytree(ROOT / "examples/ops/softmax", tmp_path / "custom/softmax", dirs_exist_ok=True)
             (tmp_path / "custom/softmax/eval/module_interfaces.yaml").unlink()
         if line.endswith("interfaces new custom/softmax"):
             shutil.copy(ROOT / "examples/ops/softmax/eval/module_interfaces.yaml", tmp_path / "custom/softmax/eval")
+
+
+def _as_process(words: list[str]) -> Answer:
+    line = [sys.executable, "-m", "pypto_op.cli", *words]
+    done = subprocess.run(line, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    return Answer(done.returncode, done.stdout, done.stderr)

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests import program
 
 pytestmark = pytest.mark.slow
 
@@ -37,8 +38,10 @@ from detailed_tensor_compare import detailed_tensor_compare
 
 def run(script: Path, *arguments: str, python_flags=()) -> subprocess.CompletedProcess:
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    if not python_flags:
+        return program.python(script, *arguments, env=environment)
     command = [sys.executable, *python_flags, str(script), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120)
+    return subprocess.run(command, capture_output=True, text=True, env=environment)
 
 
 def test_the_preamble_works_below_the_checkout():

@@ -5,13 +5,12 @@ from __future__ import annotations
 import ast
 import itertools
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import yaml
 from click.testing import CliRunner
+from tests import program
 
 from pypto_op.cli import root as command
 from pypto_op.documents import complexity, design, interfaces, memory, spec, suite
@@ -158,7 +157,7 @@ def test_every_phase_has_its_golden_and_its_test(op):
 @pytest.mark.slow
 @pytest.mark.parametrize("op", OPS)
 def test_goldens_agree_with_torchs_own_operators(op):
-    run = subprocess.run([sys.executable, str(original(op).golden)], capture_output=True, text=True, timeout=120, check=False)
+    run = program.python(original(op).golden)
     assert run.returncode == 0, run.stderr
     assert "agrees with torch" in run.stdout
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests import program
 from tests.markdown_cases.examples import kernel
 
 from .operators import OPS, copy_of, everything
@@ -29,14 +29,8 @@ FAULTS = {
 def _run(ws, tmp_path) -> subprocess.CompletedProcess:
     output = tmp_path / "out"
     output.mkdir()
-    return subprocess.run(
-        [sys.executable, str(Path(__file__).with_name("run_in_sim.py")), str(ws.test)],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        env={**os.environ, "TILE_FWK_OUTPUT_DIR": str(output), "TILE_FWK_DEVICE_ID": "0"},
-        check=False,
-    )
+    env = {**os.environ, "TILE_FWK_OUTPUT_DIR": str(output), "TILE_FWK_DEVICE_ID": "0"}
+    return program.python(Path(__file__).with_name("run_in_sim.py"), ws.test, cwd=tmp_path, env=env)
 
 
 RUN_WHOLE = OPS if everything() else ("rmsnorm",)

@@ -7,11 +7,9 @@ PYPTO_OP_ALL_CASES=1 takes all of them.
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 
 import pytest
+from tests.calling import command
 
 from pypto_op.documents import spec, suite
 
@@ -24,7 +22,7 @@ pytest.importorskip("pypto")
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("op", OPS)
-def test_an_example_passes_its_suite(op, tmp_path):
+def test_an_example_passes_its_suite(op, tmp_path, monkeypatch):
     ws = copy_of(op, tmp_path)
     part = op in SAMPLED and not everything()
     cases = [case for case in suite.load(original(op).suite).cases if not part or case["id"] in spread(op)]
@@ -36,16 +34,11 @@ def test_an_example_passes_its_suite(op, tmp_path):
         selection = ["--suite", str(chosen)]
         assert {case["level"] for case in cases} == {"L2", "L3", "L4", "L5"} and all(case["precision"] for case in cases)
     before = {path for path in ws.root.rglob("*") if "_debug" not in path.parts}
-    run = subprocess.run(
-        [sys.executable, "-m", "pypto_op.cli", "verify", str(ws.root), "--modes", "sim", "--json", *selection],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        env={**os.environ, "TILE_FWK_DEVICE_ID": "0"},
-        check=False,
-    )
-    assert run.returncode == 0, run.stdout[-2000:] + run.stderr[-2000:]
-    report = json.loads(run.stdout)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TILE_FWK_DEVICE_ID", "0")
+    run = command("verify", ws.root, "--modes", "sim", "--json", *selection)
+    assert run.code == 0, run.stdout[-2000:] + run.stderr[-2000:]
+    report = run.report
     assert report["status"] == report["per_mode_status"]["sim"] == ("PARTIAL" if part else "PASS")
     drawn = [] if part else [f"fresh_{axis}" for axis in spec.load(original(op).spec).dynamic_axes]
     assert report.get("fresh_shapes", {"cases": [], "left_out": {}}).items() >= {"cases": drawn, "left_out": {}}.items()

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.judge.judging import Answer, place
+from tests.calling import Answer, command
+from tests.judge.judging import place
 
-from pypto_op import cli
 from pypto_op.proof.key import KEY_ENV
 from pypto_op.workspace import OpWorkspace
 
@@ -24,19 +22,7 @@ def private_key(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Mo
 @pytest.fixture
 def call() -> Callable[..., Answer]:
     """Run `pypto-op ...` in this process."""
-
-    def run(*words: object) -> Answer:
-        out, err = io.StringIO(), io.StringIO()
-        code: object = 0
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            try:
-                cli.main([str(word) for word in words])
-            except SystemExit as end:
-                code = end.code
-        assert isinstance(code, int)
-        return Answer(code, out.getvalue(), err.getvalue())
-
-    return run
+    return command
 
 
 @pytest.fixture

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import ast
 import json
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests import program
 from tests.judge.judging import Answer, place
 
 from pypto_op.bundle_files import bundle_root
@@ -141,8 +140,7 @@ def test_each_side_gets_the_inputs_that_it_takes(ws: OpWorkspace) -> None:
 
 def run_all(ws: OpWorkspace, edits: list[tuple[str, str, str]]) -> tuple[dict[tuple[str, str], tuple[Any, str]], str]:
     """Run the test of M2 after each edit of its impl: (edit, how) -> (exit code or last words, what it printed)."""
-    command = [sys.executable, "-c", RUN_ALL, str(ws.module_impl(2)), str(ws.module_test(2)), json.dumps(edits)]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=ws.root, timeout=280)
+    done = program.python("-c", RUN_ALL, ws.module_impl(2), ws.module_test(2), json.dumps(edits), cwd=ws.root)
     lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith('["')]
     return {(name, how): (end, out) for name, how, end, out in lines}, done.stderr
 

@@ -25,7 +25,7 @@ Steps = list[dict[str, Any]]
 def drive(harness: Harness, steps: Steps, plugin: Path = PLUGIN, **env: str) -> list[dict[str, Any]]:
     done = subprocess.run(
         ["node", str(DRIVER), str(plugin), str(harness.workspace)],
-        input=json.dumps(steps), capture_output=True, text=True, timeout=120, check=False,
+        input=json.dumps(steps), capture_output=True, text=True, check=False,
         env=harness.environment(**env), cwd=harness.workspace,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

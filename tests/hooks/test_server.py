@@ -29,7 +29,7 @@ def _alive(pid: int) -> bool:
     return not state.exists() or state.read_text().rpartition(")")[2].split()[0] != "Z"
 
 
-def _gone(pid: int, seconds: float = 10) -> bool:
+def _gone(pid: int, seconds: float = 60) -> bool:
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         if not _alive(pid):
@@ -187,7 +187,7 @@ def _post(bundle: Path, harness: Harness) -> str:
     }
     done = subprocess.run(
         ["sh", str(bundle / "hooks/hook.sh"), "post"], input=json.dumps(event).encode(), capture_output=True,
-        env=harness.environment(), check=True, timeout=60,
+        env=harness.environment(), check=True,
     )  # fmt: skip
     return done.stdout.decode()
 

@@ -30,9 +30,7 @@ def pypto_op(bundle: Path, *words: str, env: dict[str, str] | None = None) -> su
     """Run the command of a copied bundle."""
     environment = {**(env or os.environ), "PYTHONPATH": f"{bundle / 'lint'}{os.pathsep}{bundle / 'scripts'}"}
     python = str(bundle / ".venv/bin/python")
-    return subprocess.run(
-        [python, "-m", "pypto_op.cli", *words], env=environment, capture_output=True, text=True, timeout=200, check=False
-    )
+    return subprocess.run([python, "-m", "pypto_op.cli", *words], env=environment, capture_output=True, text=True, check=False)
 
 
 def install(bundle: Path, workspace: Path, *words: str, harness: str = "both", env: dict[str, str] | None = None) -> str:

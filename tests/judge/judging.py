@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-import io
 import json
 import shutil
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import psutil
+from tests.calling import Answer, command
 
-from pypto_op import cli
 from pypto_op.backends import launcher
 from pypto_op.workspace import OpWorkspace
 
@@ -27,34 +25,9 @@ CASES = [
 """Two tiny cases of sum_diff: a whole tile, and a ragged tail."""
 
 
-@dataclass(frozen=True)
-class Answer:
-    """What a user gets from `pypto-op verify`."""
-
-    code: int
-    stdout: str
-    stderr: str
-
-    @property
-    def report(self) -> dict[str, Any]:
-        return json.loads(self.stdout)
-
-
 def verify(op_dir: Path, *arguments: str, modes: str = "sim", as_json: bool = True) -> Answer:
     """Run `pypto-op verify OP_DIR ...` in this process, so that the tests share one warm zygote."""
     return command("verify", str(op_dir), "--modes", modes, "--jobs", "1", *(["--json"] if as_json else []), *arguments)
-
-
-def command(*words: str) -> Answer:
-    """Run `pypto-op WORDS` in this process."""
-    out, err = io.StringIO(), io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        try:
-            cli.main(list(words))
-        except SystemExit as end:
-            code = end.code
-    assert isinstance(code, int)
-    return Answer(code, out.getvalue(), err.getvalue())
 
 
 def place(operator: str, workspace: Path, *, cases: list[dict[str, Any]] | None = None) -> OpWorkspace:
@@ -80,7 +53,7 @@ def sim_problem() -> str:
 
 def left_running(before: set[int]) -> list[str]:
     """Return what this process still has running a moment later, beyond `before` and the warm zygotes."""
-    deadline = time.monotonic() + 5.0
+    deadline = time.monotonic() + 60.0
     while True:
         kept = before | set(launcher.living_zygotes())
         left = []

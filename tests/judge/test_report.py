@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from tests import calling
 from tests.passes import pass_for_bytes
 
 from pypto_op.backends import calculator
@@ -89,7 +90,7 @@ def test_a_pass_counts_for_its_bytes_only(operator: OpWorkspace) -> None:
 
 def test_the_same_from_the_command_line(operator: OpWorkspace) -> None:
     command = [sys.executable, "-m", "pypto_op.cli", "verify", str(operator.root), "--modes", "sim", "--json", "--quiet"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=250, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0
     assert all(line.startswith("pypto-op: ") for line in done.stderr.splitlines()), "nothing but what it is at, when it is slow"
     assert done.stdout == operator.report.read_text()
@@ -233,10 +234,8 @@ def test_a_page_is_written_over_nothing_else(passed: tuple[OpWorkspace, Answer],
     if name == "notes.html":
         target.write_text("<!doctype html><p>mine</p>")
     before = target.read_bytes() if target.exists() else None
-    done = subprocess.run(
-        [sys.executable, "-m", "pypto_op.cli", "report", str(ws.root), "--out", str(target)], capture_output=True, text=True
-    )
-    assert done.returncode == 2 and len(done.stderr.strip().splitlines()) == 1 and target.name in done.stderr
+    done = calling.command("report", ws.root, "--out", target)
+    assert done.code == 2 and len(done.stderr.strip().splitlines()) == 1 and target.name in done.stderr
     assert (target.read_bytes() if target.exists() else None) == before
 
 
@@ -252,8 +251,8 @@ def test_a_page_may_replace_a_page(passed: tuple[OpWorkspace, Answer], tmp_path:
 def test_a_result_of_triton_is_written_over_nothing_else(tmp_path: Path, action: str) -> None:
     (tmp_path / "soft_torch.py").write_text("mine")
     words = ["triton", action, "--op_name", "soft", "--verify_dir", str(tmp_path), "--output", str(tmp_path / "soft_torch.py")]
-    done = subprocess.run([sys.executable, "-m", "pypto_op.cli", *words], capture_output=True, text=True)
-    assert done.returncode != 0 and "is not overwritten" in done.stderr
+    done = calling.command(*words)
+    assert done.code != 0 and "is not overwritten" in done.stderr
     assert (tmp_path / "soft_torch.py").read_text() == "mine"
 
 

@@ -5,15 +5,13 @@ from __future__ import annotations
 import contextlib
 import io
 import json
-import os
 import shutil
-import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests import program
 from tests.telling import told_lines
 
 from pypto_op import cli
@@ -114,9 +112,9 @@ def test_an_honest_kernel_is_innocent_and_gets_a_milder_case(tmp_path: Path) -> 
     assert [path.name for path in tmp_path.iterdir()] == ["custom"]
 
     # The script says the same when a person runs it.
-    said = subprocess.run(
-        [sys.executable, str(ws.debug_dir / "tolerance_analysis.py")], capture_output=True, text=True, check=True, env=os.environ
-    ).stdout
+    done = program.python(ws.debug_dir / "tolerance_analysis.py")
+    assert done.returncode == 0, done.stderr
+    said = done.stdout
     worst = max(outputs[0]["max_abs_diff"] for outputs in result["cpu_drift"].values())
     assert f"max_abs_diff={worst:.3e}" in said and len(said.splitlines()) == len(result["cpu_drift"])
 

@@ -51,7 +51,7 @@ EXPECTED = [
 
 
 def run(launcher: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, str(launcher), *arguments], capture_output=True, text=True, timeout=60)
+    return subprocess.run([sys.executable, str(launcher), *arguments], capture_output=True, text=True)
 
 
 @pytest.mark.parametrize("launcher", LAUNCHERS, ids=["scripts", "skill"])

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from tests import program
+from tests.calling import command
 
 pytest.importorskip("torch")
 pytest.importorskip("pypto")
@@ -31,13 +30,9 @@ def operator(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copy(HERE / "SPEC.md", root / "SPEC.md")
     shutil.copy(HERE / "module_interfaces.yaml", root / "eval/module_interfaces.yaml")
     for words in (["harness", "new", str(root), "--no-rehearsal"], ["tests", "new", str(root), "--e2e"]):
-        done = _run("-m", "pypto_op.cli", *words)
-        assert done.returncode == 0, done.stderr
+        done = command(*words)
+        assert done.code == 0, done.stderr
     return root
-
-
-def _run(*words: str, seconds: int = 240) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, *words], capture_output=True, text=True, timeout=seconds, check=False)
 
 
 @pytest.mark.slow
@@ -62,13 +57,13 @@ def test_the_shown_test_finds_the_comparison_as_generated_ones_do(operator: Path
 
 @pytest.mark.slow
 def test_the_golden_validates_and_profiles(operator: Path) -> None:
-    assert _run("-m", "pypto_op.cli", "script", str(operator / "op_golden.py")).returncode == 0
+    assert program.python("-m", "pypto_op.cli", "script", str(operator / "op_golden.py")).returncode == 0
     report = operator / "GOLDEN_PERF_REPORT.md"
     script = SKILLS / "pypto-golden-generate/scripts/profile_golden.py"
-    done = _run(str(script), str(operator / "op_golden.py"), "--calls", "2", "--rounds", "2", "--out", str(report))
+    done = program.python(str(script), str(operator / "op_golden.py"), "--calls", "2", "--rounds", "2", "--out", str(report))
     assert done.returncode == 0, done.stderr
     assert [f for f in lint_path(report, stage=2).findings if f.status == "FAIL"] == []
-    refused = _run(str(script), str(operator / "op_golden.py"), "--function", "no_such")
+    refused = program.python(str(script), str(operator / "op_golden.py"), "--function", "no_such")
     assert refused.returncode == 2
     assert "no_such" in refused.stderr and "Traceback" not in refused.stderr
 
@@ -76,14 +71,14 @@ def test_the_golden_validates_and_profiles(operator: Path) -> None:
 @pytest.mark.sim
 def test_the_kernel_is_right(operator: Path) -> None:
     words = ["verify", str(operator), "--modes", "sim", "--case", "L3_T_16_plus_1_float16", "--json", "--quiet"]
-    done = _run("-m", "pypto_op.cli", *words)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert json.loads(done.stdout)["status"] == "PARTIAL"
+    done = command(*words)
+    assert done.code == 0, done.stdout + done.stderr
+    assert done.report["status"] == "PARTIAL"
 
 
 @pytest.mark.sim
 def test_a_staged_coder_can_try_a_wrapper(operator: Path) -> None:
-    done = _run("-m", "pypto_op.cli", "script", str(operator / "_debug/try_impl.py"))
+    done = program.python("-m", "pypto_op.cli", "script", str(operator / "_debug/try_impl.py"))
     assert done.returncode == 0, done.stderr
     assert "output 0: (37, 64) torch.float32" in done.stdout
     assert "NaN 0" in done.stdout
@@ -131,6 +126,6 @@ def test_steps_are_compared_in_order(tmp_path: Path, wrong: tuple[str, str] | No
     assert right in PROBED
     (tmp_path / "probed.py").write_text(PROBED.replace(right, planted) if right else PROBED)
     shutil.copy(SKILLS / "pypto-precision-compare/templates/compare_steps.py", tmp_path)
-    done = _run("-m", "pypto_op.cli", "script", str(tmp_path / "compare_steps.py"))
+    done = program.python("-m", "pypto_op.cli", "script", str(tmp_path / "compare_steps.py"))
     assert says in done.stdout + done.stderr
     assert done.returncode == (1 if wrong else 0)

@@ -3,10 +3,9 @@
 import json
 import shutil
 import struct
-import subprocess
-import sys
 
 import pytest
+from tests.calling import command
 from tests.state.operators import MODULE_GOLDEN
 
 from pypto_op.state import service
@@ -20,7 +19,7 @@ WORDS = "canary_of_the_judge"
 GOLDEN = MODULE_GOLDEN.replace("def ", f"# {WORDS}\ndef ", 1)
 
 
-def test_a_canary_in_a_module_golden_stays_with_the_judge(clone):
+def test_a_canary_in_a_module_golden_stays_with_the_judge(clone, capfd):
     ws, other = clone("module1"), clone("module2")
     transition(ws.root, "start_phase", phase="M2")
     for path in (other.module_impl(2), other.module_test(2)):
@@ -28,7 +27,7 @@ def test_a_canary_in_a_module_golden_stays_with_the_judge(clone):
     shutil.copyfile(other.memory, ws.memory)
     ws.module_golden(2).write_text(GOLDEN.format(name="chain_module12", k=2, value=f"x * 0 + {VALUE}"))
     attempt = transition(ws.root, "submit_for_verify", phase="M2")["attempt"]
-    said = [verify(ws)]
+    said = [verify(ws, capfd)]
     failed = transition(ws.root, "record_verdict", attempt=attempt)
     assert failed["phase_status"] == "in_debug"
     said += [json.dumps(failed), json.dumps(service.status(ws.root))]
@@ -39,12 +38,13 @@ def test_a_canary_in_a_module_golden_stays_with_the_judge(clone):
             assert canary not in path.read_bytes(), path
 
 
-def verify(ws):
-    """Return all that the command prints, its report included."""
-    command = [sys.executable, "-m", "pypto_op.cli", "verify", str(ws.root), "--up-to-module", "2", "--modes", "sim"]
-    done = subprocess.run([*command, "--levels", "L1,L2,L3"], capture_output=True, text=True)
-    assert done.returncode == 1, done.stderr
-    return done.stdout + done.stderr + ws.report.read_text()
+def verify(ws, capfd):
+    """Return all that the command and whatever it starts print, its report included."""
+    capfd.readouterr()
+    done = command("verify", ws.root, "--up-to-module", "2", "--modes", "sim", "--levels", "L1,L2,L3")
+    assert done.code == 1, done.stderr
+    below = capfd.readouterr()
+    return done.stdout + done.stderr + below.out + below.err + ws.report.read_text()
 
 
 def readable_by_the_coder(ws):

@@ -1,10 +1,9 @@
 """The whole way of an operator through real documents, the real linter and the real judge."""
 
 import json
-import subprocess
-import sys
 
 import pytest
+from tests.calling import command
 from tests.passes import pass_for_bytes
 from tests.state.lab import wrong
 
@@ -128,10 +127,9 @@ def test_a_tuned_kernel_is_judged_again(clone):
 
 def test_the_command_line_tells_the_same(clone):
     ws = clone("passed")
-    command = [sys.executable, "-m", "pypto_op.cli", "state", "complete_phase", "--phase", "M1", "--op-dir", str(ws.root)]
-    done = subprocess.run([*command, "--json"], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    answer = json.loads(done.stdout)
+    done = command("state", "complete_phase", "--phase", "M1", "--op-dir", ws.root, "--json")
+    assert done.code == 0, done.stderr
+    answer = done.report
     assert answer["ok"] and answer["phase_status"] == "verified" and answer["next"][0].startswith("complete_stage")
 
 

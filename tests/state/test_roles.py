@@ -109,7 +109,7 @@ def in_terminal(words, typed, *, under=(), **env):
     )
     os.close(slave)
     os.write(master, typed.encode())
-    output, _ = process.communicate(timeout=60)
+    output, _ = process.communicate()
     os.close(master)
     return process.returncode, output
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 import textwrap
 from pathlib import Path
 from typing import Any
+
+from tests import program
 
 from pypto_op.triton.run.project import Project
 from pypto_op.triton.run.verify import Request, verify_triton
@@ -106,8 +107,7 @@ def first_error(result: dict[str, Any]) -> str:
 
 def script(name: str, *arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
     """Run one of the skill's scripts."""
-    command = [sys.executable, str(SCRIPTS / f"{name}.py"), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=240, cwd=cwd, check=False)
+    return program.python(SCRIPTS / f"{name}.py", *arguments, cwd=cwd)
 
 
 def read(path: Path) -> Any:

@@ -1,0 +1,45 @@
+"""Every run tells what its tests have cost, with and without processes beside one another."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.processor_seconds import SHOWN, report_lines
+
+ROOT = Path(__file__).resolve().parents[1]
+TESTS = """
+import subprocess, sys, time
+
+BURN = "import time\\nwhile time.process_time() < 0.5: pass"
+
+def test_cheap():
+    time.sleep(0.5)
+
+def test_dear_child():
+    subprocess.run([sys.executable, "-c", BURN], check=True)
+"""
+
+
+def test_the_slowest_come_first_and_rooms_are_summed() -> None:
+    costs = {f"tests/judge/test_a.py::test_{n}": float(n) for n in range(30)} | {"tests/lint/test_b.py::test_x": 60.0}
+    lines = report_lines(costs, 120.0).splitlines()
+    assert lines[0].split() == ["60.00", "tests/lint/test_b.py::test_x"] and lines[1].split()[0] == "29.00"
+    assert len([line for line in lines if "::" in line]) == SHOWN
+    assert "by room: judge 435.0, lint 60.0" in lines
+    assert lines[-1] == "start, collection and end: 120.0; altogether 10.2 processor minutes"
+
+
+@pytest.mark.parametrize("processes", ["0", "2"])
+def test_a_childs_time_counts_and_sleep_does_not(processes: str, tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text(TESTS)
+    (tmp_path / "conftest.py").write_text((ROOT / "tests" / "conftest.py").read_text())
+    command = [sys.executable, "-m", "pytest", "-q", "-n", processes, "-p", "no:cacheprovider", "."]
+    env = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT)}
+    said = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, check=True).stdout
+    cost = {name: float(seconds) for seconds, name in re.findall(r"([\d.]+)  \S+::(\w+)", said)}
+    assert cost["test_dear_child"] >= 0.4 > cost["test_cheap"], said
+    assert "altogether 0.0 processor minutes" in said or "altogether 0.1 processor minutes" in said, said
