@@ -6,7 +6,6 @@ surroundings; a line that differs from an earlier one in its digits only is kept
 
 from __future__ import annotations
 
-import re
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -27,11 +26,12 @@ _WORDS = """
 rror RROR Err ail AIL atal FATAL xception EXCEPTION SIG egmentation bort dumped ncaught bad_alloc emory exceed verflow ndefined
 undeclared annot nvalid imeout imed.out times.out INTERNAL.BUG illed No.module No.such not.found ot.aligned llegal busy ccupied
 heartbeat conflict -8005 -8020 unset is.used mismatch not.match Traceback not.set TROWEXPAND Algorithm FP8E8M0 PTO_TILE
-npu::tile_fwk #0 Loop Cycle overlap requires 507 107 207 timed_out
+lease must
+npu::tile_fwk #0 Loop Cycle overlap requires 5070 5078 1070 2070 timed_out
 错误 失败 段错 无法 内存 已杀死 没有 未找到 不兼容 空间 异常 非法 忙 占用 未定义 未设置
 """
 """Words of lines that may tell something; a dot is a blank."""
-_TELLING = re.compile(b"|".join(re.escape(word.replace(".", " ").encode()) for word in _WORDS.split()))
+_TELLING = tuple(word.replace(".", " ").encode() for word in _WORDS.split())
 _DIGITS = b"0123456789"
 
 
@@ -77,8 +77,10 @@ def read_pieces(file: BinaryIO, name: str, budget: int = WHOLE_BYTES) -> tuple[l
 
 
 def decode(raw: bytes) -> str:
-    """Return what bytes say: UTF-8, else GB 18030 as Chinese consoles write, else UTF-8 with the broken bytes replaced."""
-    for encoding in ("utf-8", "gb18030"):
+    """Return what bytes say: UTF-16 with its mark, UTF-8, GB 18030 as Chinese consoles write, else UTF-8 as far as it goes."""
+    if raw.startswith((b"\xff\xfe", b"\xfe\xff")) and raw[:400].count(0) * 4 > len(raw[:400]):
+        return raw.decode("utf-16", errors="replace")
+    for encoding in ("utf-8-sig", "gb18030"):
         try:
             return raw.replace(b"\0", b"").decode(encoding)
         except UnicodeDecodeError:
@@ -141,14 +143,11 @@ class _Windows:
         spans: list[tuple[int, int]] = []
         if self._owed:
             spans.append((0, self._forward(chunk, 0, self._owed)))
-        at = 0
-        while found := _TELLING.search(chunk, at):
-            begin = chunk.rfind(b"\n", 0, found.start()) + 1
-            end = chunk.find(b"\n", found.end())
-            at = len(chunk) if end < 0 else end + 1
-            if not self._is_new(chunk[begin : min(at, begin + 400)]):
+        for first in _telling_lines(chunk):
+            at = chunk.find(b"\n", first) + 1 or len(chunk)
+            if not self._is_new(chunk[first : min(at, first + 400)]):
                 continue
-            begin, end = _backward(chunk, begin, _BEFORE), self._forward(chunk, at, _AFTER)
+            begin, end = _backward(chunk, first, _BEFORE), self._forward(chunk, at, _AFTER)
             if spans and begin <= spans[-1][1]:
                 spans[-1] = (spans[-1][0], max(end, spans[-1][1]))
             else:
@@ -186,6 +185,17 @@ class _Windows:
         self._last_bytes += len(cut.text)
         while self._last_bytes > self.half:
             self._last_bytes -= len(self._last.popleft().text)
+
+
+def _telling_lines(chunk: bytes) -> list[int]:
+    """Return where lines with a telling word begin. A plain search per word is many times faster than one expression."""
+    begins: set[int] = set()
+    for word in _TELLING:
+        at = chunk.find(word)
+        while at >= 0:
+            begins.add(chunk.rfind(b"\n", 0, at) + 1)
+            at = chunk.find(word, chunk.find(b"\n", at) + 1 or len(chunk))
+    return sorted(begins)
 
 
 def _backward(chunk: bytes, at: int, lines: int) -> int:

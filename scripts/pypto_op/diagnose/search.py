@@ -118,8 +118,9 @@ def diagnose(log: LogText, kernel: KernelText | None = None) -> Diagnosis:
     hits.sort(key=lambda hit: (-int(hit.confidence * 10), hit.offset, -hit.confidence))
     from_log = [hit for hit in hits if hit.from_log]
     undecided: list[str] = []
-    if kernel is None and not any(hit.confidence >= SURE for hit in from_log):
-        undecided = [found.id for found in entries() if any(_log_holds(row, log) and row.asks_kernel for row in found.evidence)]
+    if kernel is None:
+        asking = [found for found in entries() if any(_log_holds(row, log) and row.asks_kernel for row in found.evidence)]
+        undecided = [found.id for found in asking if all(found is not hit.entry for hit in from_log)]
     return Diagnosis(tuple((from_log or hits)[:_MAX_HITS]), tuple(undecided), log.notes)
 
 

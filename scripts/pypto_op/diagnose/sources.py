@@ -66,7 +66,7 @@ def read_source(given: str | Path) -> Source:
         return Source(compose(*_pieces(path)))
     if (path / FAILURE_RECORD).is_file() or (path / FAILURE_FILES[1]).is_file():
         return _failure(path)
-    operator = OpWorkspace.owning(path)
+    operator = OpWorkspace.owning(path / FAILURE_RECORD)
     if operator is not None and operator.root == path.resolve():
         return _operator(operator)
     return _folder(path)

@@ -108,7 +108,9 @@ def _report(operator: OpWorkspace) -> tuple[Mapping[str, Any] | None, list[str]]
         return None, [f"{operator.report} is missing: only the words of the last failed run were looked at"]
     report = read_json(operator.report)
     schema.check(report, "evaluation_report", file=operator.report)
-    stale = evidence.stale_hashes(report, evidence.file_hashes(operator, report["up_to_module"] or None), operator)
+    impl = operator.root / report["impl_file"]
+    phase = None if impl == operator.impl else report["up_to_module"] or None
+    stale = evidence.stale_hashes(report, evidence.file_hashes(operator, phase, impl=impl), operator)
     return report, [f"the report is about other bytes ({', '.join(stale)} changed): verify again"] if stale else []
 
 
