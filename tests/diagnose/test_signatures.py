@@ -17,6 +17,7 @@ from pypto_op.diagnose.log_stream import WHOLE_BYTES
 from pypto_op.diagnose.log_text import parse_log
 from pypto_op.diagnose.search import Hit, diagnose, explain
 from pypto_op.documents import schema
+from pypto_op.errors import ContractError
 
 LOGS = all_logs()
 ROOT = Path(__file__).parents[2]
@@ -166,3 +167,29 @@ def test_one_diagnosis_costs_little() -> None:
     for log in LOGS:
         first(log.text)
     assert (resource.getrusage(resource.RUSAGE_SELF).ru_utime - before) / len(LOGS) < 0.2
+
+
+def test_a_folder_of_device_logs_is_read_and_the_file_is_named(tmp_path: Path) -> None:
+    below = tmp_path / "ascend" / "log" / "debug" / "plog"
+    below.mkdir(parents=True)
+    (below / "plog-1.log").write_text(HARMLESS)
+    (below / "plog-2.log").write_text(HARMLESS + "[ERROR] RUNTIME(1,python):Device[0] lost heartbeat.\n")
+    (below / "core.bin").write_bytes(b"\0" * 100)
+    hit = explain(tmp_path).hits[0]
+    assert (hit.entry.id, hit.log) == ("device-lost", (str(below / "plog-2.log"), HARMLESS.count("\n") + 1))
+
+
+def test_log_and_kernel_may_be_texts_or_paths(tmp_path: Path) -> None:
+    kernel = "import pypto\n\n\n@pypto.frontend.jit\ndef kernel(x: pypto.Tensor([4, 8], pypto.DT_FP32)):\n    y = max(x, x)\n"
+    path = tmp_path / "kernel.py"
+    path.write_text(kernel)
+    log = tmp_path / "run.log"
+    log.write_text("Segmentation fault\n")
+    for error_log in ("Segmentation fault", "Segmentation fault\n", log, str(log)):
+        for kernel_code in (kernel, path, str(path)):
+            hit = explain(error_log, kernel_code).hits[0]
+            assert (hit.entry.id, hit.line) == ("python-max", 6)
+    for wrong in (str(tmp_path / "no.log"), "no.log", "logs/no"):
+        with pytest.raises(ContractError, match="cannot be read"):
+            explain(wrong)
+    assert explain("507015").hits[0].entry.id == "aicore-exception"

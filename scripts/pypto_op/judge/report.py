@@ -35,7 +35,7 @@ def exit_code(report: Mapping[str, Any]) -> ExitCode:
     """
     if Status(report["status"]).passed:
         return ExitCode.OK
-    results = [result for check in report["checks"] for result in check["modes"].values()]
+    results = [result for check in report.get("checks", ()) for result in check["modes"].values()]
     categories = {result["failure_category"] for result in results if result["status"] in (Status.FAIL, Status.ERROR)}
     if categories == {FailureCategory.INFRA}:
         return ExitCode.INFRA
