@@ -153,7 +153,7 @@ def _answer(operator: OpWorkspace, report: Mapping[str, Any] | None, signals: Si
         "signals": list(_told(signals)),
         "contradictions": list(_contradictions(report, signals)),
         "hits": [hit.as_dict() for hit in signals.found.hits[:3]],
-        "next": list(_next(operator, signals, row)),
+        "next": list(_next(operator, report, signals, row)),
     }
 
 
@@ -213,12 +213,14 @@ def _failing_modes(report: Mapping[str, Any] | None, case: str) -> Iterator[tupl
                 yield Mode(mode), check["id"]
 
 
-def _next(operator: OpWorkspace, signals: Signals, row: Row) -> Iterator[str]:
-    case = signals.failure.get("case_id")
+def _next(operator: OpWorkspace, report: Mapping[str, Any] | None, signals: Signals, row: Row) -> Iterator[str]:
+    case, root = signals.failure.get("case_id"), shlex.quote(str(operator.root))
     named = f" --case {shlex.quote(case)}" if case else ""
     if row.id == "near-miss":
-        yield f"pypto-op reproduce {operator.root}{named}"
+        yield f"pypto-op reproduce {root}{named}"
     elif signals.hit:
-        yield f"pypto-op diagnose {operator.root}"
+        yield f"pypto-op diagnose {root}"
+    elif signals.look and report and 1 < report["total_modules"] == report["up_to_module"]:
+        yield f"pypto-op verify {root} --sweep{named}"
     elif signals.look:
-        yield f"pypto-op verify {operator.root}{named} --error-maps"
+        yield f"pypto-op verify {root}{named} --error-maps"
