@@ -20,6 +20,10 @@ STATE_FILE = ".orchestrator_state.json"
 JOURNAL_FILE = ".orchestrator_journal.jsonl"
 PLAN_FILE = ".orchestrator_plan.json"
 OPERATORS_DIR = "custom"
+FAILURE_RECORD = "failure.json"
+"""Who failed in a failure folder, and how (schemas/failure.schema.json)."""
+FAILURE_FILES = (FAILURE_RECORD, "outcome.txt", "stdout.txt", "stderr.txt")
+"""What every failure folder holds, empty or not; pypto's own logs and `program.json` lie beside them where it wrote any."""
 
 _TOP_LEVEL = {
     "SPEC.md": Artifact.SPEC,
@@ -250,6 +254,15 @@ class OpWorkspace:
     def debug_dir(self) -> Path:
         """_debug/: every scratch file, and what the runs leave behind."""
         return self.root / "_debug"
+
+    @property
+    def failures_dir(self) -> Path:
+        """_debug/failures/: one folder per case whose run ended in an error."""
+        return self.debug_dir / "failures"
+
+    def failure_dir(self, case_id: str) -> Path:
+        """The failure folder of a case, with `FAILURE_FILES` in it; other characters of its id become `_`."""
+        return self.failures_dir / (re.sub(r"[^A-Za-z0-9_.-]", "_", case_id)[:80] or "case")
 
     @property
     def state(self) -> Path:

@@ -125,6 +125,15 @@ def test_exit_code(status: str, kind: str | None, code: int) -> None:
     assert reports.exit_code({"status": status, "error": kind and {"kind": kind, "message": "m"}}) == code
 
 
+@pytest.mark.parametrize(
+    ("categories", "code"), [(["infra"], 3), (["infra", "infra"], 3), (["infra", "precision"], 1), (["oom"], 1)]
+)
+def test_what_the_machine_alone_failed_is_no_fail(categories: list[str], code: int) -> None:
+    checks = [{"modes": {"npu": {"status": "ERROR", "failure_category": category}}} for category in categories]
+    checks.append({"modes": {"npu": {"status": "PASS", "failure_category": None}}})
+    assert reports.exit_code({"status": "FAIL", "error": None, "checks": checks}) == code
+
+
 # -- modes never short-circuit one another ---------------------------------------------------------------------------
 
 

@@ -113,10 +113,10 @@ def test_errors_are_explained_and_pypto_is_described(env, tmp_path):
 
     async def conversation(call, tools):
         for given in (str(log), NO_TILE):
-            answer = await call("diagnose_error", log=given)
-            assert answer["ok"] and answer["hits"][0]["id"] == "no-vector-tile" and answer["hits"][0]["line"] == 7
-        assert not (await call("diagnose_error", log="all is well here"))["ok"]
-        missing = await call("diagnose_error", log=str(tmp_path / "nothing.log"))
+            answer = await call("diagnose_error", error_log=given)
+            assert answer["ok"] and answer["hits"][0]["id"] == "no-vector-tile" and answer["hits"][0]["kernel_line"] == 7
+        assert not (await call("diagnose_error", error_log="all is well here"))["ok"]
+        missing = await call("diagnose_error", error_log=str(tmp_path / "nothing.log"))
         assert missing["kind"] == "refused" and "cannot be read" in missing["error"]
 
         entry = (await call("pypto_api", name="matmul"))["entry"]

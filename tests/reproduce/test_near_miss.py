@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from tests.twins.test_honest_forms import Judge
 
 from pypto_op.compare import compare_leaves
 from pypto_op.judge.near_miss import is_near_miss
@@ -90,3 +91,22 @@ def test_what_honest_twins_do_better_is_no_near_miss_and_integers_never_are() ->
     found = compare_leaves([actual], [expected], names=["o"], policy=policy, twins=[[twin]])
     assert not found.all_close and not is_near_miss(found.per_tensor[0], actual, expected, policy)
     assert not near(torch.tensor([1, 2]), torch.tensor([1, 3]))
+
+
+@pytest.mark.parametrize("times", [1.9, 6.0])
+@pytest.mark.parametrize("inner", [256, 2048])
+def test_a_right_product_is_flagged_however_far_it_exceeds_a_tight_tolerance(inner: int, times: float) -> None:
+    """The flag goes by what `reproduce` measures, the drift of honest runs, not by how tight the tolerance is."""
+    generator = torch.Generator().manual_seed(inner)
+    x, w = torch.randn(64, inner, generator=generator), torch.randn(inner, 96, generator=generator)
+
+    def golden(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        return x @ w
+
+    def in_chunks(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        return sum((x[:, k : k + 16] @ w[k : k + 16] for k in range(0, inner, 16)), torch.zeros(64, 96))
+
+    drift = float((in_chunks(x, w) - golden(x, w)).abs().max())
+    judge = Judge(golden, [x, w], get_policy({"name": "allclose", "atol": drift / times, "rtol": 0.0}))
+    assert judge(in_chunks).near_miss
+    assert not judge(lambda x, w: in_chunks(x, w) * 1.001).near_miss

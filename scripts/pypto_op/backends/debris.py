@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import re
+import json
 import shutil
+from collections.abc import Mapping
+from datetime import datetime, timezone
 from pathlib import Path
+from typing import Any
 
 from pypto_op.backends.base import RunResult
-
-FAILURES_DIR = "failures"
-"""Folder in `_debug/` with one folder per failed case."""
+from pypto_op.workspace import FAILURE_FILES, FAILURE_RECORD, OpWorkspace
 
 _TELLING = ("verify_exception.log", "verify_result_brief.csv", "_simulate.stat.report.txt", "*.log", "program.json")
 _MOST_BYTES = 2 * 1024 * 1024
@@ -25,21 +26,52 @@ def clear(pypto_dir: Path) -> None:
             entry.unlink(missing_ok=True)
 
 
-def keep(pypto_dir: Path, debug_dir: Path, case_id: str, result: RunResult) -> None:
-    """Keep what explains a failure: output, outcome, and pypto's own logs, 2 MiB a file, 20 failures in all."""
-    failures = debug_dir / FAILURES_DIR
-    folder = failures / (re.sub(r"[^A-Za-z0-9_.-]", "_", case_id)[:80] or "case")
+def keep(pypto_dir: Path, workspace: OpWorkspace, case_id: str, ran: Mapping[str, Any], result: RunResult) -> None:
+    """Write the case's failure folder: record, outcome, output, and pypto's own logs; 2 MiB a file, 20 failures in all.
+
+    Args:
+        pypto_dir: where pypto wrote to.
+        workspace: the operator.
+        case_id: the case.
+        ran: `impl`, `impl_sha256` and `wrapper` of what was run.
+        result: how it ended.
+    """
+    folder = workspace.failure_dir(case_id)
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    (folder / "outcome.txt").write_text(f"{result.outcome}: {result.detail}\n", encoding="utf-8")
-    for name, text in (("stdout.txt", result.stdout), ("stderr.txt", result.stderr)):
-        if text:
-            (folder / name).write_text(text, encoding="utf-8")
+    texts = {
+        "outcome.txt": f"{result.outcome}: {result.detail}\n",
+        "stdout.txt": result.stdout,
+        "stderr.txt": result.stderr,
+    }
+    for name, text in texts.items():
+        (folder / name).write_text(text, encoding="utf-8", errors="replace")
+    left_out = sorted(set(_copy_telling(pypto_dir, folder)))
+    record = {
+        "schema_version": 1,
+        "case_id": case_id,
+        "outcome": str(result.outcome),
+        **{key: str(ran[key]) for key in ("impl", "impl_sha256", "wrapper")},
+        "created": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        "artefacts": sorted(path.name for path in folder.iterdir() if path.name not in FAILURE_FILES),
+        "left_out": left_out,
+    }
+    (folder / FAILURE_RECORD).write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+    _forget_oldest(workspace.failures_dir)
+
+
+def _copy_telling(pypto_dir: Path, folder: Path) -> list[str]:
+    """Copy what tells; return the names of what is too large."""
+    too_large = []
     for pattern in _TELLING:
         for path in sorted(pypto_dir.rglob(pattern)) if pypto_dir.is_dir() else ():
-            if path.is_file() and not path.is_symlink() and path.stat().st_size <= _MOST_BYTES:
+            if not path.is_file() or path.is_symlink():
+                continue
+            if path.stat().st_size <= _MOST_BYTES:
                 shutil.copyfile(path, folder / path.name)
-    _forget_oldest(failures)
+            else:
+                too_large.append(path.name)
+    return too_large
 
 
 def _forget_oldest(failures: Path) -> None:

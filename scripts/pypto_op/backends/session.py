@@ -291,8 +291,8 @@ class CandidateSession(WorkerSession):
             result.outputs = list(answer["values"])
             if self._read_cost is not None:
                 result.cost = self._read_cost(self._pypto_dir, result.launches)
-        elif result.outcome not in (Outcome.BAD_OUTPUT, Outcome.FORBIDDEN, Outcome.DOES_NOT_FIT) and not guess:
-            debris.keep(self._pypto_dir, self.workspace.debug_dir, case_id, result)
+        elif not guess:
+            debris.keep(self._pypto_dir, self.workspace, case_id, self.plan.document, result)
         debris.clear(self._pypto_dir)
         return result
 

@@ -40,16 +40,20 @@ class KernelText:
         return next((line for line, last in self.widths if last * _FLOAT32_BYTES % width_bytes), 0)
 
 
-def read_kernel(path: Path, rules: frozenset[str]) -> KernelText:
-    """Read a kernel file and ask the linter for `rules`.
+def read_kernel(given: Path | str, rules: frozenset[str]) -> KernelText:
+    """Read a kernel, a path or the text itself, and ask the linter for `rules`.
 
     Raises:
         ContractError: the file is missing, cannot be read, or belongs to the judge.
     """
     from pypto_op.documents.reading import read_text
 
-    check_readable(path)
-    text = read_text(path)
+    if isinstance(given, str) and "\n" in given:
+        path, text = Path("kernel_code"), given
+    else:
+        path = Path(given).expanduser()
+        check_readable(path)
+        text = read_text(path)
     return KernelText(path, text, _findings(path, text, rules), tuple(_widths(text)))
 
 

@@ -1,4 +1,8 @@
-"""The knowledge base: one YAML file per mistake, described by `schemas/knowledge_entry.schema.json`."""
+"""The knowledge base: mistakes in kernels, one YAML file each, and signatures of machines, tool chains and crashes.
+
+`schemas/knowledge_entry.schema.json` and `schemas/signatures.schema.json` describe them. A mistake has a kernel that makes it; a
+signature has a log, in `tests/fixtures/device_logs/`.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +13,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pypto_op.documents.reading import read_yaml
-from pypto_op.errors import ContractError
+import yaml
 
+from pypto_op.diagnose.routes import skill_of
+from pypto_op.errors import ContractError
+from pypto_op.vocabulary import FailureCategory
+
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 FOLDER = Path(__file__).with_name("knowledge")
+SIGNATURES = FOLDER / "signatures"
+LOG, KERNEL, BOTH = 0.9, 0.5, 0.95
+"""How sure an entry is where it does not say: its words stand in the log, the kernel alone shows it, or both."""
 
 
 @dataclass(frozen=True)
@@ -21,6 +32,7 @@ class Evidence:
 
     Attributes:
         log: expression that the log must contain.
+        not_log: expression that the log must not contain.
         code: expression that the kernel's failing line must contain; the log or the kernel shows that line.
         not_code: expression that the failing line must not contain.
         rules: lint rules of which one must fire on the kernel.
@@ -28,9 +40,11 @@ class Evidence:
         kernel: expression that the kernel's text must contain.
         not_kernel: expression that the kernel's text must not contain.
         tile_width_bytes: the kernel sets a vector tile whose last axis, as float32, is no multiple of this.
+        confidence: how sure a hit is, from 0 to 1; 0.0: as the parts that are given say.
     """
 
     log: re.Pattern[str] | None = None
+    not_log: re.Pattern[str] | None = None
     code: re.Pattern[str] | None = None
     not_code: re.Pattern[str] | None = None
     rules: frozenset[str] = frozenset()
@@ -38,6 +52,12 @@ class Evidence:
     kernel: re.Pattern[str] | None = None
     not_kernel: re.Pattern[str] | None = None
     tile_width_bytes: int | None = None
+    confidence: float = 0.0
+
+    @property
+    def sure(self) -> float:
+        """How sure a hit is, from 0 to 1."""
+        return self.confidence or (BOTH if self.log and self.asks_kernel else LOG if self.log else KERNEL)
 
     @property
     def asks_kernel(self) -> bool:
@@ -64,21 +84,39 @@ class Example:
 
 @dataclass(frozen=True)
 class Entry:
-    """One known mistake."""
+    """One known mistake or signature.
+
+    Attributes:
+        id: its name.
+        title: one line.
+        evidence: ways to recognise it.
+        cause: why it happens.
+        remedy: what to do.
+        category: the failure category that it belongs to.
+        skill: the sub-skill that goes on from here.
+        rules: lint rules that speak of it.
+        example: a kernel that makes the mistake; None for a signature.
+        source: where the words of a signature come from, "" for a mistake.
+    """
 
     id: str
     title: str
     evidence: tuple[Evidence, ...]
     cause: str
     remedy: str
-    rules: tuple[str, ...]
-    example: Example
+    category: FailureCategory
+    skill: str
+    rules: tuple[str, ...] = ()
+    example: Example | None = None
+    source: str = ""
 
 
 @functools.cache
 def entries() -> tuple[Entry, ...]:
     """Return every entry, in order of id."""
-    return tuple(_entry(read_yaml(path)) for path in sorted(FOLDER.glob("*.yaml")))
+    found = [_entry(_read(path)) for path in FOLDER.glob("*.yaml")]
+    found += [_entry(row) for path in SIGNATURES.glob("*.yaml") for row in _read(path)["entries"]]
+    return tuple(sorted(found, key=lambda row: row.id))
 
 
 def entry(entry_id: str) -> Entry:
@@ -98,34 +136,49 @@ def entry(entry_id: str) -> Entry:
     )
 
 
+def _read(path: Path) -> Any:
+    """Read a file of the bundle's own: by the fast loader, since tests hold it against its schema."""
+    return yaml.load(path.read_text(encoding="utf-8"), Loader=_LOADER)  # noqa: S506  (a safe loader, in C where there is one)
+
+
 def _entry(data: Mapping[str, Any]) -> Entry:
-    example = data["example"]
-    mended = example["mistake"]
-    for step in example["mend"]:
-        mended = mended.replace(step["replace"], step["by"])
+    category = FailureCategory(data["category"])
     return Entry(
         id=data["id"],
         title=data["title"],
         evidence=tuple(_evidence(row) for row in data["evidence"]),
         cause=data["cause"].strip(),
         remedy=data["remedy"].strip(),
-        rules=tuple(data["rules"]),
-        example=Example(
-            mistake=example["mistake"],
-            mended=mended,
-            inputs=tuple((tuple(row["shape"]), row["dtype"]) for row in example["inputs"]),
-            cost_model=bool(example.get("cost_model")),
-        ),
+        category=category,
+        skill=data.get("skill") or skill_of(category),
+        rules=tuple(data.get("rules", ())),
+        example=_example(data["example"]) if "example" in data else None,
+        source=data.get("source", ""),
+    )
+
+
+def _example(data: Mapping[str, Any]) -> Example:
+    mended = data["mistake"]
+    for step in data["mend"]:
+        mended = mended.replace(step["replace"], step["by"])
+    return Example(
+        mistake=data["mistake"],
+        mended=mended,
+        inputs=tuple((tuple(row["shape"]), row["dtype"]) for row in data["inputs"]),
+        cost_model=bool(data.get("cost_model")),
     )
 
 
 def _evidence(row: Mapping[str, Any]) -> Evidence:
     patterns = {
-        key: re.compile(row[key], re.MULTILINE) for key in ("log", "code", "not_code", "kernel", "not_kernel") if key in row
+        key: re.compile(row[key], re.MULTILINE)
+        for key in ("log", "not_log", "code", "not_code", "kernel", "not_kernel")
+        if key in row
     }
     return Evidence(
         rules=frozenset(row.get("rules", ())),
         not_rules=frozenset(row.get("not_rules", ())),
         tile_width_bytes=row.get("tile_width_bytes"),
+        confidence=row.get("confidence", 0.0),
         **patterns,
     )

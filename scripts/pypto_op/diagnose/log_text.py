@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
+import bisect
 import contextlib
 import json
 import re
-import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from pypto_op.diagnose.readable import check_readable
-from pypto_op.errors import ContractError
-
-MAX_BYTES = 4 * 1024 * 1024
-"""Of a longer log the first and the last half of this are read."""
+from pypto_op.diagnose.log_stream import Piece
+from pypto_op.vocabulary import Status
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _PLACE = re.compile(r"\b(?:ERROR|INTERNAL BUG) (?P<file>\S[^\n:]*\.py):(?P<line>\d+):\d+:")
 _GRAPH_PLACE = re.compile(r"/\* (?P<file>\S[^\n:]*\.py):(?P<line>\d+) \*/")
+_FRAME = re.compile(r'^\s*File "(?P<file>[^"\n]+\.py)", line (?P<line>\d+)(?:, in | in )', re.MULTILINE)
+_DETAIL = re.compile(r"^\w+: (?P<file>[\w.-]+\.py):(?P<line>\d+): ", re.MULTILINE)
+_NOT_THE_USERS = re.compile(r"site-packages|/lib/python|<frozen|pypto_op/")
 _SHOWN_LINE = re.compile(r"^ *(?P<number>\d+) \| (?P<code>.*)$", re.MULTILINE)
 _FIRST = re.compile(r"Record function \w+ failed: (?P<words>.*(?:\n(?!\S*lib|pypto_impl|ERROR|\[).*){0,3})")
 _AFTERMATH = re.compile(r"^.*(?:F21004|op \[\w+\] ?tile shape not set).*$", re.MULTILINE)
@@ -34,64 +33,96 @@ class LogText:
         file: the kernel file that the log blames, or "".
         line: the line in it, 0 where the log names none.
         code: that line's text where the log shows it, else "".
+        frame: file and line of the user's innermost stack frame; ("", 0) where the log shows none.
+        pieces: where each part of `text` begins, its file, and the number of its first line there.
+        notes: what a reader must know of the log, one line each.
     """
 
     text: str
     file: str = ""
     line: int = 0
     code: str = ""
+    frame: tuple[str, int] = ("", 0)
+    pieces: tuple[tuple[int, str, int], ...] = ((0, "", 1),)
+    notes: tuple[str, ...] = ()
 
-
-def read_log(path: Path) -> LogText:
-    """Read the log at `path` (`-`: standard input): text, or a JSON report whose texts are searched.
-
-    Raises:
-        ContractError: it is missing, a folder, cannot be read, or belongs to the judge.
-    """
-    check_readable(path)
-    try:
-        raw = sys.stdin.buffer.read() if str(path) == "-" else _read(path)
-    except IsADirectoryError:
-        raise ContractError("this is a folder", file=path, remedy="name the log file in it") from None
-    except OSError as error:
-        raise ContractError(f"cannot be read ({error.strerror})", file=path, remedy="name the file the run wrote") from None
-    return parse_log(raw.decode("utf-8", errors="replace"))
+    def where(self, offset: int) -> tuple[str, int]:
+        """Return the file and line of a place in `text`; line 0 where lines have no number."""
+        begin, name, line = self.pieces[bisect.bisect_right(self.pieces, offset, key=lambda piece: piece[0]) - 1]
+        return name, line + self.text.count("\n", begin, offset) if line else 0
 
 
 def parse_log(text: str) -> LogText:
-    """Return what `text` says."""
-    if text.lstrip()[:1] in ("{", "["):
-        with contextlib.suppress(ValueError, RecursionError):  # a log may well begin with a bracket
-            text = "\n".join(_texts(json.loads(text)))
-    text = _COLOUR.sub("", text).replace("\r\n", "\n")
+    """Return what `text` says: a log, or a JSON document whose texts are searched."""
+    return compose([Piece("", 1, text)])
+
+
+def compose(pieces: Sequence[Piece], notes: Sequence[str] = ()) -> LogText:
+    """Return what the pieces of one or several logs say together."""
+    starts: list[tuple[int, str, int]] = []
+    texts: list[str] = []
+    length = 0
+    for piece in pieces:
+        numbered, words = _plain(piece.text)
+        starts.append((length, piece.name, piece.line if numbered else 0))
+        texts.append(words)
+        length += len(words) + 1
+    text = "\n".join(texts)
     first = _FIRST.search(text)
     if first and "F21004" not in first["words"].partition("\n")[0]:
         # Recording broke off before; passes that then run over the torso complain about missing tiles.
-        text = _AFTERMATH.sub("", text)
-    return _placed(text)
+        text = _AFTERMATH.sub(lambda found: " " * len(found[0]), text)
+    return _placed(text, tuple(starts) or ((0, "", 1),), tuple(notes))
 
 
-def _placed(text: str) -> LogText:
+def _plain(text: str) -> tuple[bool, str]:
+    """Return whether lines kept their numbers, and the words without colours; of a JSON document its texts."""
+    numbered = True
+    if text.lstrip()[:1] in ("{", "["):
+        with contextlib.suppress(ValueError, RecursionError):  # a log may well begin with a bracket
+            text, numbered = "\n".join(_texts(_failing(json.loads(text)))), False
+    return numbered, _COLOUR.sub("", text).replace("\r\n", "\n")
+
+
+def _placed(text: str, starts: tuple[tuple[int, str, int], ...], notes: tuple[str, ...]) -> LogText:
     named = [found for found in _PLACE.finditer(text) if found["line"] != "1"]  # 1:0 stands for "no place known"
     named += _GRAPH_PLACE.finditer(text)
     own = [found for found in named if "site-packages" not in found["file"]]
+    frame = _innermost(text)
     if not own:
-        return LogText(text)
+        return LogText(text, frame=frame, pieces=starts, notes=notes)
     found = own[0]
     number = int(found["line"])
     shown = [line["code"] for line in _SHOWN_LINE.finditer(text) if int(line["number"]) == number]
-    return LogText(text, found["file"], number, shown[0].strip() if shown else "")
+    return LogText(text, found["file"], number, shown[0].strip() if shown else "", frame, starts, notes)
 
 
-def _read(path: Path) -> bytes:
-    with path.open("rb") as file:
-        size = file.seek(0, 2)
-        file.seek(0)
-        if size <= MAX_BYTES:
-            return file.read()
-        head = file.read(MAX_BYTES // 2)
-        file.seek(size - MAX_BYTES // 2)
-        return head + b"\n" + file.read()
+def _innermost(text: str) -> tuple[str, int]:
+    """Return the user's innermost frame: of a traceback the last, of the fault handler's list the first one."""
+    if detail := _DETAIL.search(text):
+        return detail["file"], int(detail["line"])
+    frames = [found for found in _FRAME.finditer(text) if not _NOT_THE_USERS.search(found["file"])]
+    if not frames:
+        return "", 0
+    crashed = "most recent call first" in text
+    found = frames[0] if crashed else frames[-1]
+    return found["file"], int(found["line"])
+
+
+def _failing(document: Any) -> Any:
+    """Return of a verdict's report what failed and what the candidate said, without names, caveats and what passed."""
+    if not (isinstance(document, dict) and {"first_failure", "checks", "stdout"} <= document.keys()):
+        return document
+    checks = document["checks"] if isinstance(document["checks"], list) else []
+    bad = (Status.FAIL, Status.ERROR)
+    results = [result for check in checks if isinstance(check, dict) for result in _values(check.get("modes"))]
+    said = [result.get("reason") for result in results if result.get("status") in bad]
+    told = [(document.get(key) or {}).get(word) for key, word in (("error", "message"), ("first_failure", "summary"))]
+    return [*told, *said, document["stdout"], *(check.get("summary") for check in checks if isinstance(check, dict))]
+
+
+def _values(modes: Any) -> list[dict[str, Any]]:
+    return [result for result in modes.values() if isinstance(result, dict)] if isinstance(modes, dict) else []
 
 
 def _texts(node: Any) -> Iterator[str]:

@@ -1,15 +1,19 @@
-"""Which known mistakes a log, and the kernel that wrote it, show. A guess without evidence is no hit."""
+"""Which known mistakes and signatures a log, and the kernel that wrote it, show. A guess without evidence is no hit."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from pypto_op.diagnose.kernel_text import KernelText
 from pypto_op.diagnose.knowledge import Entry, Evidence, entries
 from pypto_op.diagnose.log_text import LogText
+from pypto_op.diagnose.sources import read_source
 
+SURE = 0.8
+"""From this confidence on a hit names the mistake; below it names the kind of failure."""
 _SHOWN = 240
 _MAX_HITS = 5
 
@@ -20,16 +24,22 @@ class Hit:
 
     Attributes:
         entry: the mistake.
+        confidence: how sure, from 0 to 1.
         seen: the words of the log, or the rule and line of the kernel, that show it.
         from_log: the log shows it; otherwise the kernel alone does, and the log does not speak against it.
+        offset: where the words stand in the searched text.
+        log: file and line of the log that shows it; ("", 0) where only the kernel does, line 0 where lines have no number.
         file: kernel file that is blamed, "" where unknown.
         line: line in it, 0 where unknown.
         code: that line's text, "" where unknown.
     """
 
     entry: Entry
+    confidence: float
     seen: str
     from_log: bool
+    offset: int
+    log: tuple[str, int]
     file: str
     line: int
     code: str
@@ -40,31 +50,38 @@ class Hit:
         return {
             "id": found.id,
             "title": found.title,
+            "confidence": self.confidence,
+            "category": str(found.category),
+            "skill": found.skill,
             "seen": self.seen,
             "from_log": self.from_log,
-            "file": self.file or None,
-            "line": self.line or None,
+            "log_file": self.log[0] or None,
+            "log_line": self.log[1] or None,
+            "kernel_file": self.file or None,
+            "kernel_line": self.line or None,
             "code": self.code or None,
             "cause": found.cause,
-            "remedy": found.remedy,
+            "fix": found.remedy,
             "rules": list(found.rules),
         }
 
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What was found: hits, best first, and the entries that the kernel's file would decide."""
+    """What was found: hits, best first, the entries that the kernel's file would decide, and what to know of the log."""
 
     hits: tuple[Hit, ...]
     undecided: tuple[str, ...]
+    notes: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """Return the diagnosis as `schemas/diagnosis.schema.json` describes it."""
         return {
-            "schema_version": 1,
+            "schema_version": 2,
             "hits": [hit.as_dict() for hit in self.hits],
             "undecided": list(self.undecided),
             "searched": len(entries()),
+            "notes": list(self.notes),
         }
 
 
@@ -73,17 +90,38 @@ def asked_rules() -> frozenset[str]:
     return frozenset(rule for found in entries() for row in found.evidence for rule in row.rules | row.not_rules)
 
 
+def explain(error_log: str | Path, kernel_code: str | Path | None = None) -> Diagnosis:
+    """Name the known mistakes that a failed run shows; the library's form of `pypto-op diagnose`.
+
+    Args:
+        error_log: a text, or the path of a log, a report, a failure folder, an operator's folder or a folder of logs.
+        kernel_code: the file that ran or its text; without it, what the failure folder names.
+
+    Raises:
+        ContractError: one of them cannot be read, or belongs to the judge.
+    """
+    from pypto_op.diagnose.kernel_text import read_kernel
+
+    source = read_source(error_log)
+    given = kernel_code or source.kernel
+    return diagnose(source.log, read_kernel(given, asked_rules()) if given else None)
+
+
 def diagnose(log: LogText, kernel: KernelText | None = None) -> Diagnosis:
     """Search `log`, and `kernel` if given, for known mistakes.
 
-    What the kernel alone shows counts only while the log shows nothing: a linter finding need not be the reason.
+    The surest comes first, of those about as sure (the same tenth) the one that the log tells first: what follows an error
+    is often its aftermath. What the kernel alone shows counts only while the log shows nothing: a linter finding need not be
+    the reason.
     """
     hits = [hit for found in entries() if (hit := _first_hit(found, log, kernel))]
+    hits.sort(key=lambda hit: (-int(hit.confidence * 10), hit.offset, -hit.confidence))
     from_log = [hit for hit in hits if hit.from_log]
     undecided: list[str] = []
-    if kernel is None and not from_log:
-        undecided = [found.id for found in entries() if any(_log_holds(row, log) and row.asks_kernel for row in found.evidence)]
-    return Diagnosis(tuple((from_log or hits)[:_MAX_HITS]), tuple(undecided))
+    if kernel is None:
+        asking = [found for found in entries() if any(_log_holds(row, log) and row.asks_kernel for row in found.evidence)]
+        undecided = [found.id for found in asking if all(found is not hit.entry for hit in from_log)]
+    return Diagnosis(tuple((from_log or hits)[:_MAX_HITS]), tuple(undecided), log.notes)
 
 
 def _first_hit(found: Entry, log: LogText, kernel: KernelText | None) -> Hit | None:
@@ -95,7 +133,9 @@ def _first_hit(found: Entry, log: LogText, kernel: KernelText | None) -> Hit | N
 
 
 def _log_holds(row: Evidence, log: LogText) -> re.Match[str] | None:
-    return row.log.search(log.text) if row.log else None
+    if row.log is None or row.not_log and row.not_log.search(log.text):
+        return None
+    return row.log.search(log.text)
 
 
 def _hit(found: Entry, row: Evidence, log: LogText, kernel: KernelText | None) -> Hit | None:
@@ -109,15 +149,29 @@ def _hit(found: Entry, row: Evidence, log: LogText, kernel: KernelText | None) -
         if shown is None:
             return None
         at = shown
-    line = log.line or at
-    code = log.code or (kernel.line(line) if kernel else "")
+    file, line = _place(log, kernel, at)
+    code = (log.code if line == log.line else "") or (kernel.line(line) if kernel and line else "")
     if row.code and not row.code.search(code):
         return None
     if row.not_code and row.not_code.search(code):
         return None
     seen = _one_line(words[0]) if words else _kernel_words(row, kernel, at)
-    file = log.file or (str(kernel.path) if kernel else "")
-    return Hit(found, seen, words is not None, file, line, code[:_SHOWN])
+    offset = words.start() if words else 0
+    place = log.where(offset) if words else ("", 0)
+    return Hit(found, row.sure, seen, words is not None, offset, place, file, line, code[:_SHOWN])
+
+
+def _place(log: LogText, kernel: KernelText | None, at: int) -> tuple[str, int]:
+    """Return the file and line to blame: what pypto names, else what the kernel shows, else the innermost stack frame."""
+    own = str(kernel.path) if kernel else ""
+    if log.line:
+        return log.file or own, log.line
+    if at:
+        return own, at
+    frame, line = log.frame
+    if line and (not own or Path(frame).name == Path(own).name):
+        return own or frame, line
+    return own, 0
 
 
 def _kernel_shows(row: Evidence, kernel: KernelText) -> int | None:

@@ -4,16 +4,11 @@ from __future__ import annotations
 
 import re
 from enum import Enum
-from functools import cache
-from pathlib import Path
-
-import yaml
 
 from pypto_op.backends.base import RunResult
 from pypto_op.diagnose.log_text import parse_log
+from pypto_op.diagnose.search import diagnose
 from pypto_op.vocabulary import FailureCategory, Outcome, Status
-
-_PATTERNS = Path(__file__).with_name("failure_patterns.yaml")
 
 
 class Reason(str, Enum):
@@ -173,13 +168,13 @@ def sentence_of(reason: Reason) -> str:
 def category_of(reason: Reason, run: RunResult | None = None) -> FailureCategory:
     """Return the failure category; where a run ended in an error, its own words refine it.
 
-    What pypto says only because the recording had broken off before ("tile shape not set") is no word of it.
+    What pypto says only because the recording had broken off before ("tile shape not set") is no word of it. The words only
+    steer the debugger: none can turn a run that failed into one that passed.
     """
     if run is not None and reason in _TEXT_DECIDES:
-        text = parse_log("\n".join((run.detail, run.stdout, run.stderr))).text
-        for category, pattern in _patterns():
-            if pattern.search(text):
-                return category
+        hits = diagnose(parse_log("\n".join((run.detail, run.stdout, run.stderr)))).hits
+        if hits:
+            return hits[0].entry.category
     return _TABLE[reason][1]
 
 
@@ -215,11 +210,3 @@ _NUMBERS = {
     "shapes": "the shape of a tensor given to",
     "kernel": "a number or an operator that the host built into the kernel of",
 }
-
-
-@cache
-def _patterns() -> tuple[tuple[FailureCategory, re.Pattern[str]], ...]:
-    rows = yaml.safe_load(_PATTERNS.read_text(encoding="utf-8"))
-    return tuple(
-        (FailureCategory(row["category"]), re.compile("|".join(f"(?:{p})" for p in row["patterns"]), re.I)) for row in rows
-    )

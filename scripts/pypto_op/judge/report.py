@@ -18,7 +18,7 @@ from pypto_op.judge.inspection import onset
 from pypto_op.judge.records import CaseRecord, ModeRecord, TrialVerdict
 from pypto_op.judge.subject import Subject
 from pypto_op.proof import evidence
-from pypto_op.vocabulary import ExitCode, Level, Loader, Status
+from pypto_op.vocabulary import ExitCode, FailureCategory, Level, Loader, Status
 
 SCHEMA = "evaluation_report"
 MAX_STDOUT = 64 * 1024
@@ -29,9 +29,16 @@ _EXIT_OF_KIND = {"candidate": ExitCode.FAIL, "contract": ExitCode.CONTRACT, "inf
 
 
 def exit_code(report: Mapping[str, Any]) -> ExitCode:
-    """Return the exit code that a report stands for: 0 PASS or PARTIAL, 1 the kernel, 2 the contract, 3 the machine."""
+    """Return the exit code that a report stands for: 0 PASS or PARTIAL, 1 the kernel, 2 the contract, 3 the machine.
+
+    What failed for the machine's sake alone (a library, module or device that is missing) is no word on the kernel.
+    """
     if Status(report["status"]).passed:
         return ExitCode.OK
+    results = [result for check in report.get("checks", ()) for result in check["modes"].values()]
+    categories = {result["failure_category"] for result in results if result["status"] in (Status.FAIL, Status.ERROR)}
+    if categories == {FailureCategory.INFRA}:
+        return ExitCode.INFRA
     error = report.get("error")
     return _EXIT_OF_KIND[error["kind"]] if error else ExitCode.FAIL
 

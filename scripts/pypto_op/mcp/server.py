@@ -81,13 +81,16 @@ def lint(
 
 @server.tool()
 def diagnose_error(
-    log: Annotated[str, Field(description="Path of the log or report, or the error text itself.")],
-    kernel: Annotated[str | None, Field(description="The file that ran; decides between causes.")] = None,
+    error_log: Annotated[
+        str,
+        Field(description="The error text, or a path: log, report, failure folder, custom/<op>, folder of device logs."),
+    ],
+    kernel_code: Annotated[str | None, Field(description="The kernel that ran: text or path; decides causes.")] = None,
 ) -> dict[str, Any]:
-    """Name the known mistake that a failed run shows, with cause and remedy; `ok` is false when none matches."""
+    """Name the known mistake that a failed run shows: cause, fix, confidence, skill; `ok` is false when none matches."""
     from pypto_op.mcp import tools
 
-    return _answer("diagnose_error", lambda: tools.diagnose_error(log, kernel))
+    return _answer("diagnose_error", lambda: tools.diagnose_error(error_log, kernel_code))
 
 
 @server.tool()

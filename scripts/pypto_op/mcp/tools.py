@@ -14,6 +14,7 @@ from pypto_op.workspace import OpWorkspace, parse_phase
 _MAX_FINDINGS = 20
 _MAX_HISTORY = 10
 _MAX_HITS = 3
+_MAX_NOTES = 5
 _MAX_PARAMETERS = 12
 _MAX_TEXT = 240
 _CASE_KEYS = (
@@ -121,24 +122,21 @@ def lint(path: str, event: str | None, stage: int | None, phase: str | None) -> 
     }
 
 
-def diagnose_error(log: str, kernel: str | None) -> dict[str, Any]:
-    """Search a log for known mistakes; `log` is a path, or the text itself when it names no file.
+def diagnose_error(error_log: str, kernel_code: str | None) -> dict[str, Any]:
+    """Search what a failed run said for known mistakes; both arguments are a text or a path.
 
     Raises:
         ContractError: the log or the kernel cannot be read.
     """
-    from pypto_op.diagnose.kernel_text import read_kernel
-    from pypto_op.diagnose.log_text import parse_log, read_log
-    from pypto_op.diagnose.search import asked_rules, diagnose
+    from pypto_op.diagnose.search import explain
 
-    is_text = "\n" in log or " " in log.strip() and not Path(log).expanduser().is_file()
-    text = parse_log(log) if is_text else read_log(Path(log).expanduser())
-    found = diagnose(text, read_kernel(Path(kernel).expanduser(), asked_rules()) if kernel else None).as_dict()
+    found = explain(error_log, kernel_code).as_dict()
     return {
         "ok": bool(found["hits"]),
         "hits": found["hits"][:_MAX_HITS],
         "undecided": found["undecided"],
         "searched": found["searched"],
+        "notes": found["notes"][:_MAX_NOTES],
     }
 
 

@@ -1,0 +1,57 @@
+"""The debugger's router as data (`routes.yaml`): from category, fingerprint, words and numbers to one sub-skill."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from pypto_op.vocabulary import FailureCategory
+
+FILE = Path(__file__).with_name("routes.yaml")
+BY_TEXT, BY_CATEGORY = "by_text", "by_category"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row of the router.
+
+    Attributes:
+        id: its name.
+        when: signal -> what it must be; everything that is named must hold.
+        skill: the sub-skill, `BY_TEXT` or `BY_CATEGORY`; None where a command decides before any skill is loaded.
+        page: the page of that skill, "" for its first one.
+        why: half a sentence.
+    """
+
+    id: str
+    when: Mapping[str, Any]
+    skill: str | None
+    page: str
+    why: str
+
+
+@functools.cache
+def _data() -> Mapping[str, Any]:
+    data: Mapping[str, Any] = yaml.safe_load(FILE.read_text(encoding="utf-8"))
+    return data
+
+
+@functools.cache
+def rows() -> tuple[Row, ...]:
+    """Return the rows, in the order in which they are tried."""
+    return tuple(Row(row["id"], row["when"], row["skill"], row.get("page", ""), row["why"]) for row in _data()["rows"])
+
+
+def skill_of(category: FailureCategory) -> str:
+    """Return the sub-skill for a failure category."""
+    return str(_data()["categories"][str(category)])
+
+
+def page_of(category: FailureCategory) -> str:
+    """Return the page of that sub-skill, "" for its first one."""
+    return str(_data()["pages"].get(str(category), ""))

@@ -1,0 +1,193 @@
+"""What is to be diagnosed, however it is given: a text, a log, a failure folder, an operator, a folder of device logs."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pypto_op.diagnose.log_stream import WHOLE_BYTES, Piece, read_pieces
+from pypto_op.diagnose.log_text import LogText, compose
+from pypto_op.diagnose.readable import check_readable
+from pypto_op.documents.reading import read_json
+from pypto_op.errors import ContractError, PyptoOpError
+from pypto_op.workspace import FAILURE_FILES, FAILURE_RECORD, OpWorkspace
+
+_LOG_SUFFIXES = (".log", ".txt", ".out", ".err")
+_MOST_FILES = 64
+_LEAST_BUDGET = 64 * 1024
+
+
+@dataclass(frozen=True)
+class Source:
+    """What a failed run said.
+
+    Attributes:
+        log: its words.
+        kernel: the file that ran, where a failure folder tells and the file has not changed since; else None.
+    """
+
+    log: LogText
+    kernel: Path | None = None
+
+
+def is_text(given: str) -> bool:
+    """Say whether an argument that may be a text or a path is a text: it names nothing that exists, and no path looks so."""
+    if "\n" in given:
+        return True
+    with suppress(OSError, ValueError):  # a name that no file can have
+        if given.strip() in ("", "-") or Path(given).expanduser().exists():
+            return False
+    return " " in given.strip() or not set("/.\\") & set(given)
+
+
+def read_source(given: str | Path) -> Source:
+    """Read whatever `given` is.
+
+    Args:
+        given: a text, `-` for standard input, or the path of a log, a report, a failure folder, an operator's folder, or a
+            folder of logs.
+
+    Raises:
+        ContractError: it is missing, cannot be read, holds no log, or belongs to the judge.
+    """
+    if isinstance(given, str) and is_text(given):
+        return Source(compose([Piece("", 1, given)]))
+    if str(given) == "-":
+        return Source(compose(*read_pieces(sys.stdin.buffer, "standard input")))
+    path = Path(given).expanduser()
+    check_readable(path)
+    if not path.is_dir():
+        return Source(compose(*_pieces(path)))
+    if (path / FAILURE_RECORD).is_file() or (path / FAILURE_FILES[1]).is_file():
+        return _failure(path)
+    operator = OpWorkspace.owning(path / FAILURE_RECORD)
+    if operator is not None and operator.root == path.resolve():
+        return _operator(operator)
+    return _folder(path)
+
+
+def _pieces(path: Path, budget: int = WHOLE_BYTES) -> tuple[list[Piece], list[str]]:
+    try:
+        with path.open("rb") as file:
+            return read_pieces(file, str(path), budget)
+    except OSError as error:
+        raise ContractError(f"cannot be read ({error.strerror})", file=path, remedy="name the file the run wrote") from None
+
+
+def _together(paths: list[Path]) -> tuple[list[Piece], list[str]]:
+    """Read several logs; an empty one is no news among others."""
+    budget = max(_LEAST_BUDGET, WHOLE_BYTES // max(len(paths), 1))
+    pieces: list[Piece] = []
+    notes: list[str] = []
+    for path in paths:
+        found, told = _pieces(path, budget)
+        pieces += found
+        notes += told if found else []
+    return pieces, notes
+
+
+def _failure(folder: Path) -> Source:
+    pieces, notes, kernel = _left_by(folder)
+    return Source(compose(pieces, notes), kernel)
+
+
+def _left_by(folder: Path) -> tuple[list[Piece], list[str], Path | None]:
+    """Read a failure folder: what the run said, in the order in which it matters, and which file ran."""
+    there = [folder / name for name in FAILURE_FILES[1:] if (folder / name).is_file()]
+    logs = [path for path in sorted(folder.glob("*.log")) if path not in there]
+    pieces, notes = _together([*there, *logs])
+    notes += [f"{folder / name} is missing; verify again" for name in FAILURE_FILES if not (folder / name).is_file()]
+    if not pieces:
+        notes.append(f"{folder}: nothing was said")
+    kernel, told = _kernel_of(record_of(folder))
+    return pieces, [*notes, *told], kernel
+
+
+def record_of(folder: Path) -> Mapping[str, Any]:
+    """Return a failure folder's record, {} where there is none that can be read."""
+    with suppress(PyptoOpError):
+        record = read_json(folder / FAILURE_RECORD)
+        return record if isinstance(record, dict) else {}
+    return {}
+
+
+def _kernel_of(record: Mapping[str, Any]) -> tuple[Path | None, list[str]]:
+    impl, sha256 = record.get("impl"), record.get("impl_sha256")
+    if not isinstance(impl, str) or not isinstance(sha256, str):
+        return None, []
+    try:
+        same = hashlib.sha256(Path(impl).read_bytes()).hexdigest() == sha256
+    except OSError:
+        return None, [f"{impl}, which ran, is gone"]
+    return (Path(impl), []) if same else (None, [f"{impl} has changed since this run: verify again"])
+
+
+def failure_of(operator: OpWorkspace, report: Mapping[str, Any] | None) -> Path | None:
+    """Return the failure folder that belongs to a report, or the newest one where there is no report; None for none.
+
+    A folder belongs to a report when the same bytes of the same case ran: an older run's may lie in its place.
+    """
+    if report is None:
+        folders = sorted(operator.failures_dir.glob("*/" + FAILURE_FILES[1]), key=lambda path: path.stat().st_mtime)
+        return folders[-1].parent if folders else None
+    case = (report.get("first_failure") or {}).get("case_id")
+    folder = operator.failure_dir(case) if isinstance(case, str) else None
+    if folder is None or not folder.is_dir():
+        return None
+    ran = record_of(folder).get("impl_sha256")
+    return folder if ran and ran == (report.get("hashes") or {}).get("impl") else None
+
+
+def _operator(operator: OpWorkspace) -> Source:
+    """Read what an operator's last verdict left: the failing case's folder and the report."""
+    report: Mapping[str, Any] | None = None
+    notes: list[str] = []
+    if operator.report.is_file():
+        with suppress(PyptoOpError):
+            found = read_json(operator.report)
+            report = found if isinstance(found, dict) else None
+        notes += [] if report is not None else [f"{operator.report} cannot be read as JSON"]
+    else:
+        notes.append(f"{operator.report} is missing: no verdict was given yet")
+    folder = failure_of(operator, report)
+    pieces, told, kernel = _left_by(folder) if folder is not None else ([], [], None)
+    notes += told
+    if report is not None:
+        pieces.append(Piece(str(operator.report), 1, json.dumps(report)))
+    if not pieces:
+        raise ContractError("no run has failed here", file=operator.root, remedy=f"run `pypto-op verify {operator.root}`")
+    return Source(compose(pieces, notes), kernel or _impl_of(operator, report))
+
+
+def _impl_of(operator: OpWorkspace, report: Mapping[str, Any] | None) -> Path | None:
+    """Return the file that a report is about, while its bytes are the same."""
+    name = (report or {}).get("impl_file")
+    path = operator.root / name if isinstance(name, str) and name else None
+    if report is None or path is None or not path.is_file():
+        return None
+    sha256 = (report.get("hashes") or {}).get("impl")
+    return path if hashlib.sha256(path.read_bytes()).hexdigest() == sha256 else None
+
+
+def _folder(folder: Path) -> Source:
+    found = sorted(_logs_below(folder), key=lambda path: path.stat().st_mtime, reverse=True)
+    if not found:
+        raise ContractError("there is no log in this folder", file=folder, remedy="name the file or folder the run wrote")
+    pieces, notes = _together(found[:_MOST_FILES])
+    if len(found) > _MOST_FILES:
+        notes.append(f"{folder} has {len(found)} logs; the newest {_MOST_FILES} were searched")
+    return Source(compose(pieces, notes))
+
+
+def _logs_below(folder: Path) -> Iterator[Path]:
+    for path in folder.rglob("*"):
+        if path.suffix in _LOG_SUFFIXES and path.is_file() and not path.is_symlink():
+            with suppress(ContractError):
+                check_readable(path)
+                yield path

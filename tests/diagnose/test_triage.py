@@ -1,0 +1,195 @@
+"""`pypto-op triage` on verdicts that the judge really gave, and on such verdicts with one signal changed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.judge.judging import command, place, sim_problem, verify
+
+from pypto_op.documents import schema
+from pypto_op.workspace import FAILURE_FILES, OpWorkspace
+
+CASES = [{"id": "tile", "level": "L2", "shape": {"N": 40, "D": 64}}]
+
+
+@pytest.fixture(autouse=True)
+def private_key(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYPTO_OP_KEY_FILE", str(tmp_path_factory.mktemp("account") / "seal.key"))
+
+
+@pytest.fixture(scope="session")
+def numeric() -> None:
+    """Skip where the simulator computes no numbers."""
+    if problem := sim_problem():
+        pytest.skip(problem)
+
+
+@pytest.fixture
+def operator(tmp_path: Path) -> OpWorkspace:
+    return place("sum_diff", tmp_path, cases=CASES)
+
+
+def edit(operator: OpWorkspace, before: str, after: str) -> None:
+    source = operator.impl.read_text()
+    assert before in source
+    operator.impl.write_text(source.replace(before, after))
+
+
+def routed(operator: OpWorkspace, *words: str) -> dict[str, Any]:
+    answer = command("triage", str(operator.root), "--json", *words)
+    assert answer.code == 0, answer
+    found: dict[str, Any] = json.loads(answer.stdout)
+    schema.check(found, "triage")
+    return found
+
+
+FAULTS = {
+    "wrong values": ("x_tile * 2.0", "x_tile * 3.0", "precision", "pypto-precision-debug", "wrong-numbers"),
+    "no tile": ("            pypto.set_vec_tile_shapes(16, 32)\n", "", "tile_shape", "pypto-general-debug", "said"),
+    "environment": (
+        "    total = torch.empty",
+        "    raise ImportError('libhccl.so: cannot open shared object file: No such file or directory')\n    total = torch.empty",
+        "infra",
+        "pypto-environment-setup",
+        "environment",
+    ),
+    "device memory": (
+        "    total = torch.empty",
+        "    raise RuntimeError('rtMalloc failed. size:68719476736 ret:207001')\n    total = torch.empty",
+        "oom",
+        "pypto-machine-workspace",
+        "said",
+    ),
+    "device error": (
+        "    total = torch.empty",
+        "    raise RuntimeError('NPU function error: AclrtSynchronizeStream, error code is 507015')\n    total = torch.empty",
+        "aicore",
+        "pypto-aicore-error-locator",
+        "said",
+    ),
+    "crash": (
+        "    total = torch.empty",
+        "    os.kill(os.getpid(), 11)\n    total = torch.empty",
+        "host_crash",
+        "pypto-host-stacktrace-analyzer",
+        "said",
+    ),
+    "one output": ("    return total, diff", "    return total", "structural", "pypto-general-debug", "category"),
+    "unwritten": (
+        "            pypto.assemble(x_tile - y_tile, [row, 0], diff)\n",
+        "",
+        "precision",
+        "pypto-general-debug",
+        "empty",
+    ),
+}
+
+
+@pytest.mark.sim
+@pytest.mark.usefixtures("numeric")
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_real_failure_leads_to_its_one_skill(fault: str, operator: OpWorkspace) -> None:
+    before, after, category, skill, row = FAULTS[fault]
+    edit(operator, before, after)
+    assert verify(operator.root, "--case", "tile").code == (3 if category == "infra" else 1), "the machine's fault is no FAIL"
+    found = routed(operator)
+    assert (found["category"], found["skill"], found["row"]) == (category, skill, row), found
+    assert found["contradictions"] == [] and found["notes"] == [], found
+    assert found["why"] and found["signals"]
+    if found["hits"] and fault != "crash":
+        assert found["hits"][0]["log_line"] is None or found["hits"][0]["log_file"], found["hits"][0]
+    told = command("triage", str(operator.root)).stdout
+    assert told.startswith(f"{category}: load {skill}")
+
+
+@pytest.mark.sim
+@pytest.mark.usefixtures("numeric")
+def test_a_failure_leaves_a_whole_folder_and_is_diagnosed_from_it(operator: OpWorkspace) -> None:
+    edit(operator, "    total = torch.empty", "    raise KeyError('TILE_FWK_DEVICE_ID')\n    total = torch.empty")
+    verify(operator.root, "--case", "tile")
+    folder = operator.failure_dir("tile")
+    assert {path.name for path in folder.iterdir()} >= set(FAILURE_FILES)
+    record = json.loads((folder / "failure.json").read_text())
+    schema.check(record, "failure")
+    assert record["case_id"] == "tile" and record["outcome"] == "exception"
+    for given in (folder, operator.root):
+        answer = command("diagnose", str(given), "--json")
+        hit = json.loads(answer.stdout)["hits"][0]
+        assert answer.code == 0 and hit["id"] == "device-id-unset" and hit["log_file"]
+    (folder / "stderr.txt").unlink()
+    assert "stderr.txt is missing" in command("diagnose", str(folder)).stderr
+    edit(operator, "KeyError('TILE", "KeyError('no TILE")
+    assert "has changed since this run" in command("diagnose", str(folder)).stderr
+    assert any("verify again" in note for note in routed(operator)["notes"])
+
+
+@pytest.fixture
+def report(operator: OpWorkspace) -> dict[str, Any]:
+    """A real verdict on wrong numbers, to change one signal of."""
+    edit(operator, "x_tile * 2.0", "x_tile * 3.0")
+    verify(operator.root, "--case", "tile")
+    found: dict[str, Any] = json.loads(operator.report.read_text())
+    return found
+
+
+@pytest.mark.sim
+@pytest.mark.usefixtures("numeric")
+def test_one_changed_signal_changes_the_route(operator: OpWorkspace, report: dict[str, Any]) -> None:
+    def route(**change: Any) -> dict[str, Any]:
+        changed = json.loads(json.dumps(report))
+        changed["first_failure"].update(change)
+        operator.report.write_text(json.dumps(changed))
+        return routed(operator)
+
+    near = route(cpu_reproducer_candidate=True)
+    assert near["skill"] is None and near["near_miss"] and "pypto-op reproduce" in near["next"][0]
+    graph = route(divergence_fingerprint="ir_divergence")
+    assert graph["skill"] == "pypto-pass-error-locator"
+    device = route(divergence_fingerprint="kernel_ok_npu_only")
+    assert device["skill"] != "pypto-precision-debug" and device["row"].startswith("device-side")
+    drift = route(divergence_fingerprint="kernel_ok_npu_only", drift_onset_iter=3)
+    assert (drift["skill"], drift["page"]) == ("pypto-op-verify", "references/intermediate-snapshot-automation.md")
+    assert route(divergence_fingerprint="all_fail")["skill"] == "pypto-precision-debug"
+    silent = route(failure_category="other")
+    assert (silent["category"], silent["skill"]) == ("precision", "pypto-precision-debug"), "the numbers decide"
+
+
+@pytest.mark.sim
+@pytest.mark.usefixtures("numeric")
+def test_signals_that_contradict_are_said(operator: OpWorkspace, report: dict[str, Any], tmp_path: Path) -> None:
+    found = routed(operator, "--log", "RuntimeError: rtMalloc failed. size:1 ret:207001")
+    assert found["skill"] == "pypto-machine-workspace"
+    assert found["contradictions"] == ["the verdict says precision, the words say oom (device-out-of-memory)"]
+    two = "rtMalloc failed. ret:207001\nerrorStr: VEC instruction error: the ub address out of bounds\n"
+    assert any("of oom and of aicore" in words for words in routed(operator, "--log", two)["contradictions"])
+    other = {**report["checks"][0], "id": "other"}
+    report["checks"].append(other)
+    report["first_failure"]["divergence_fingerprint"] = "kernel_ok_npu_only"
+    operator.report.write_text(json.dumps(report))
+    assert any("but sim fails in case" in words for words in routed(operator)["contradictions"])
+    empty = report["checks"][0]["modes"]["sim"]["per_tensor"]
+    for leaf in empty:
+        leaf["zero_output"] = not leaf["all_close"]
+    report["first_failure"].update(divergence_fingerprint=None, cpu_reproducer_candidate=True)
+    operator.report.write_text(json.dumps(report))
+    found = routed(operator)
+    assert found["row"] == "empty" and any("near miss" in words for words in found["contradictions"])
+
+
+@pytest.mark.sim
+@pytest.mark.usefixtures("numeric")
+def test_nothing_to_triage_is_one_line(operator: OpWorkspace, tmp_path: Path) -> None:
+    answer = command("triage", str(operator.root))
+    assert answer.code == 2 and "no run has failed here" in answer.stderr and answer.stderr.count("\n") == 1
+    verify(operator.root, "--case", "tile")
+    answer = command("triage", str(operator.root))
+    assert answer.code == 2 and "nothing to triage" in answer.stderr and answer.stderr.count("\n") == 1
+    found = routed(operator, "--log", "Segmentation fault")
+    assert found["skill"] == "pypto-host-stacktrace-analyzer" and "only the words" in found["notes"][0]
+    operator.report.write_text("{broken")
+    assert command("triage", str(operator.root)).code == 2
+    operator.report.unlink()
+    assert routed(operator, "--log", "lost heartbeat")["status"] is None
