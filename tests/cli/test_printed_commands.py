@@ -58,7 +58,7 @@ LESS = {"mutate": ["--limit", "1", "--seconds", "1"]}
 """Added to what takes minutes as printed."""
 PROCESSES = {"script", "lsp"}
 """One becomes the script that it starts, the other reads standard input; the rest share this process's warm simulator."""
-OTHER_ENDS = {"diagnose": {3}, "reproduce": {2}, "verify": {0}, "check": {0, 1}}
+OTHER_ENDS = {"diagnose": {3}, "triage": {2}, "reproduce": {2}, "verify": {0}, "check": {0, 1}}
 """Exit codes beside 0 that are right here: an implementation is no log, and no case failed."""
 
 
