@@ -19,7 +19,7 @@ _KERNEL = re.compile(
 )
 _SCHEDULER = re.compile(r"aicpu|stitch|task ?timeout|scheduler", re.IGNORECASE)
 _MOST = 20
-_LONGEST_LINE = 20000
+_LONGEST_LINE = 4000
 
 
 def locate(log: Path, run: Path | None) -> dict[str, Any]:
@@ -69,7 +69,7 @@ def _read(log: Path) -> dict[str, Any]:
 
 
 def _note(seen: dict[str, Any], number: int, line: str) -> None:
-    cce = _CCE.findall(line)
+    cce = _CCE.findall(line) if ".cce" in line else []
     kernel, scheduler = bool(_KERNEL.search(line)), bool(_SCHEDULER.search(line))
     codes = [one or two for one, two in _CODE.findall(line)]
     if not (cce or kernel or codes or (scheduler and "error" in line.lower())):

@@ -132,7 +132,7 @@ def _at(steps: Sequence[Step], golden: Golden, values: dict[int, torch.Tensor], 
         elif found:
             standing[step.number] = Standing.AGREES
         else:
-            matches[step.number] = _part_of(step, golden, matches, steps)
+            matches[step.number] = _part_of(step, golden, matches, values)
             standing[step.number] = Standing.PART if matches[step.number] else Standing.OFF
     cleared = _lead_back(steps, standing)
     left = {step.number for step in steps if standing[step.number] is Standing.OFF and step.number not in cleared}
@@ -154,7 +154,7 @@ def _lead_back(steps: Sequence[Step], standing: dict[int, Standing]) -> set[int]
     return cleared
 
 
-def _part_of(step: Step, golden: Golden, matches: dict[int, set[int]], steps: Sequence[Step]) -> set[int]:
+def _part_of(step: Step, golden: Golden, matches: dict[int, set[int]], values: dict[int, torch.Tensor]) -> set[int]:
     """Return the golden's tensors of which this result may be a part: the same operation, on parts of the same operands."""
     if step.moves and step.parents:
         return set.intersection(*(matches[parent] for parent in step.parents))
@@ -164,7 +164,8 @@ def _part_of(step: Step, golden: Golden, matches: dict[int, set[int]], steps: Se
     given = [matches[parent] for parent in step.parents]
     same = {int(row["tensor"]) for row in golden.rows if row["op"] in wanted and all(g & set(row["inputs"]) for g in given)}
     if len(given) == 1 and kind_of(step.opcode) in ("amax", "amin") and not step.opcode.startswith("ROW"):
-        return set()  # a bound, and the value moved
+        parent = step.parents[0]  # a bound: well where it moves nothing
+        return matches[parent] if values[parent].equal(values[step.number]) else set()
     if kind_of(step.opcode) in ("add", "amax", "amin"):  # partial results of one operation, put together
         makers = {"add": "sum"}.get(kind_of(step.opcode), kind_of(step.opcode))
         together = set.intersection(*given)

@@ -15,7 +15,7 @@ from pypto_op.documents.reading import read_yaml
 from pypto_op.errors import ContractError, InfraError
 
 _DATA = Path(__file__).with_name("environment.yaml")
-_LONGEST_LINE = 20000
+_LONGEST_LINE = 4000
 _SECONDS = 1800
 _FREE = re.compile(r"No running processes found in NPU (\d+)")
 

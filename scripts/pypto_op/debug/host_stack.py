@@ -29,8 +29,10 @@ _SIGNAL = re.compile(
     r"AddressSanitizer: [\w-]+|std::bad_alloc)"
 )
 _MOST = 200
-_LONGEST_LINE = 20000
+_LONGEST_LINE = 4000
 _SECONDS = 60
+_STATIC = 0x1_0000_0000
+"""Programs that are not moved lie below this address."""
 
 
 def analyse(log: Path, *, kernel: Path | None = None, binary: Path | None = None) -> dict[str, Any]:
@@ -79,7 +81,7 @@ def _read(log: Path) -> tuple[list[str], list[dict[str, Any]], list[dict[str, An
 
 
 def _native(line: str) -> dict[str, Any] | None:
-    if found := _GLIBC.search(line):
+    if "[0x" in line and (found := _GLIBC.search(line)):
         return _frame(found["name"], found["library"], found["offset"] if not found["name"] else None, found["address"])
     if found := _GDB.match(line):
         frame = _frame(found["name"], found["library"], None, found["address"])
@@ -126,7 +128,9 @@ def _resolve(frames: list[dict[str, Any]], binary: Path | None) -> list[str]:
     missing: list[str] = []
     for frame in frames:
         library = frame["library"] or (str(binary) if binary else None)
-        place = frame["offset"] or (frame["address"] if frame["library"] is None else None)
+        address = frame["address"] or "0x0"
+        # Of a library that was moved when it was loaded, only an offset tells the place.
+        place = frame["offset"] or (address if frame["library"] is None or 0 < int(address, 16) < _STATIC else None)
         if frame["file"] is not None or library is None or place is None:
             continue
         if not Path(library).is_file():

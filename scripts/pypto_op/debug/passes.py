@@ -62,8 +62,9 @@ def _change(before: PassDump, after: PassDump | None) -> tuple[dict[str, Any] | 
     place = {"pass": before.name, "number": before.number, "graph": before.graph}
     first = graphs(before.path)[0]
     if after is None:
-        known = {before.graph, f"{before.graph}_"}
-        renamed = [path for path in before.path.parent.glob("After_*.json") if not any(name in path.name for name in known)]
+        folder = before.path.parent
+        known = {path.name.removeprefix("Before_") for path in folder.glob("Before_*.json")}
+        renamed = [path for path in folder.glob("After_*.json") if path.name.removeprefix("After_") not in known]
         if renamed:  # a pass that gives the graph another name
             return None, []
         lines = _lines(first)
