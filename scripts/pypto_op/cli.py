@@ -44,6 +44,7 @@ _COMMANDS: dict[str, tuple[str, str]] = {
     "bundle": ("pypto_op.bundle.commands:bundle", "check the bundle itself: agents, skills, budgets"),
     "diagnose": ("pypto_op.diagnose.commands:diagnose", "name the known mistake that a failed run shows"),
     "triage": ("pypto_op.diagnose.commands:triage", "say which one skill goes on from a failed verdict, and why"),
+    "debug": ("pypto_op.debug.commands:debug", "find what caused a failure: one command for each skill of the debugger"),
     "install": ("pypto_op.install.commands:install", "set up Claude Code or OpenCode in a workspace, or undo it"),
     "triton": ("pypto_op.triton.commands:triton", "verify and time a Triton implementation of a PyTorch task"),
     "state": ("pypto_op.state.commands:state", "move an operator through its stages and phases"),

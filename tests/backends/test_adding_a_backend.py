@@ -17,6 +17,7 @@ from pypto_op.proof.key import KEY_ENV
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs/adding-a-backend.md"
 PARTS = ["scripts", "lint", "schemas", "tests/judge", "tests/schemas", "tests/fixtures/ops", "tests/fixtures/bad_candidates"]
+FILES = ["tests/calling.py"]
 
 
 class Copy:
@@ -27,6 +28,8 @@ class Copy:
         for part in PARTS:
             ignored = shutil.ignore_patterns("_debug", ".pytest_cache", "evaluation_report.json")
             shutil.copytree(ROOT / part, root / part, ignore=ignored, symlinks=True)
+        for name in FILES:
+            shutil.copy(ROOT / name, root / name)
         for name in ("pyproject.toml", "docs", ".agents", ".claude-plugin", "skills", "hooks", "commands"):
             (root / name).symlink_to(ROOT / name)
 

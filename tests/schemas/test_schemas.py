@@ -15,11 +15,21 @@ from pypto_op.errors import ContractError
 ROOT = Path(__file__).resolve().parents[2]
 FIXTURES = Path(__file__).parent / "fixtures"
 NAMES = sorted(path.name.removesuffix(".schema.json") for path in (ROOT / "schemas").glob("*.schema.json"))
-DATA_OF_THE_BUNDLE = {"common", "lint_events", "programs", "roles", "routes", "signatures", "triton_static_policy", "workflow"}
+DATA_OF_THE_BUNDLE = {
+    "common",
+    "environment_symptoms",
+    "lint_events",
+    "programs",
+    "roles",
+    "routes",
+    "signatures",
+    "triton_static_policy",
+    "workflow",
+}
 """Definitions, and schemas of data files that lie in the bundle: those files are their fixtures."""
 
-BY_A_TOOL_WITH_TESTS = {"state", "tool_results"}
-"""Written by the state tool and the MCP server, whose own tests make and break real ones."""
+BY_A_TOOL_WITH_TESTS = {"state", "tool_results", "snapshot_report", *(name for name in NAMES if name.startswith("debug_"))}
+"""Written by the state tool, the MCP server and the debugger's tools, whose own tests make and break real ones."""
 
 
 def fixtures(name):

@@ -9,6 +9,7 @@ import platform
 import shutil
 import sys
 import tempfile
+from collections.abc import Callable
 from importlib import metadata, util
 from pathlib import Path
 from typing import Any
@@ -175,12 +176,15 @@ def prepare() -> SimTools:
     return SimTools(library, tools, ingredients.toolchain.paths["g++"])
 
 
-def simulate_here() -> None:
+def simulate_here(further: Callable[[], None] | None = None) -> None:
     """Make this very process a simulator: host shim, calculator, kernels in SIM, no cost model and no plots.
 
     For running a trusted script (`test_<op>.py`) as it is; a candidate is judged through `SimBackend`. What pypto
     writes goes to a folder that is removed at exit, unless TILE_FWK_OUTPUT_DIR names one. Must be called before
     pypto is imported. Without pypto, only the host shim is installed.
+
+    Args:
+        further: sets more of pypto's options before each compilation: what a debugger wants dumped.
 
     Raises:
         InfraError: the calculator cannot be built, or a real torch_npu is installed.
@@ -204,7 +208,7 @@ def simulate_here() -> None:
     if tools.calculator is not None:
         pypto_hooks.load_calculator(tools.calculator)
         pypto_hooks.switch_cost_model(switch, on=False)
-    pypto_hooks.simulate(numeric=tools.numeric)
+    pypto_hooks.simulate(numeric=tools.numeric, further=further)
 
 
 def _search_path() -> str:

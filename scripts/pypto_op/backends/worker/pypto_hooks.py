@@ -53,8 +53,13 @@ def switch_cost_model(switch: Path | None, on: bool) -> None:
         raise RuntimeError("pypto has not loaded its simulation library")
 
 
-def simulate(*, numeric: bool) -> None:
-    """Make every kernel of this process run in SIM, with numbers or for its structure only."""
+def simulate(*, numeric: bool, further: Callable[[], None] | None = None) -> None:
+    """Make every kernel of this process run in SIM, with numbers or for its structure only.
+
+    Args:
+        numeric: evaluate the tensor graph.
+        further: sets more of pypto's options, after ours, before each compilation.
+    """
     import pypto
     from pypto import pypto_impl
     from pypto.frontend.parser import entry
@@ -72,6 +77,8 @@ def simulate(*, numeric: bool) -> None:
         else:
             pypto.set_verify_options(enable_pass_verify=False)
             pypto.set_host_options(compile_stage=pypto.CompStage.EXECUTE_GRAPH)
+        if further is not None:
+            further()
 
     def hand_over(tensors: Any) -> None:
         if pypto.get_verify_options().get("enable_pass_verify"):

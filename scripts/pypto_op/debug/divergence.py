@@ -1,0 +1,221 @@
+"""Finds the first operation of a kernel whose result leads away from the golden.
+
+A result that is a block of a tensor of the golden agrees. One that is none may be right all the same: online forms have values
+that the golden has not. It is right if something that agrees is computed from it, or if it does to parts of the golden's tensors
+what the golden does to the whole. What is left, and depends on nothing that is left, is where the kernel goes its own way.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from pypto_op.debug.dump_files import Step
+from pypto_op.debug.matching import KINDS, Golden, Match, kind_of, says_little
+
+if TYPE_CHECKING:
+    import torch
+
+TIGHTNESS = (1.0, 0.1, 0.01)
+"""What counts as rounding, tried in turn: a fault may be smaller than the first."""
+
+
+class Standing(Enum):
+    """How a result stands to the golden."""
+
+    AGREES = "agrees"
+    PART = "part"
+    SILENT = "silent"
+    OFF = "off"
+
+
+@dataclass(frozen=True)
+class Divergence:
+    """A place where the kernel leaves the golden.
+
+    Attributes:
+        step: the operation.
+        why: one sentence.
+        sure: the result is none of the golden's, not only a part of one that never becomes whole.
+    """
+
+    step: Step
+    why: str
+    sure: bool = True
+
+
+def first_divergences(steps: Sequence[Step], golden: Golden) -> list[Divergence]:
+    """Return the operations whose result is off though all their operands are well, first ones first."""
+    values = {step.number: step.tensor() for step in steps}
+    for tightness in TIGHTNESS:
+        found = _at(steps, golden, values, tightness)
+        if found:
+            return found
+    return []
+
+
+def misplaced(steps: Sequence[Step], golden: Golden, outputs: Sequence[int]) -> list[Divergence]:
+    """Return writes that put a right block of an output at the place of another, with the view that read the wrong one.
+
+    Args:
+        outputs: numbers of the golden's outputs among its tensors.
+    """
+    by_number = {step.number: step for step in steps}
+    shapes = {_without_ones(golden.shapes[number]) for number in outputs}
+    found = []
+    for step in steps:
+        if step.opcode != "ASSEMBLE" or not step.symbol or step.symbol.startswith(("View_", "OUTCAST")):
+            continue
+        parent = by_number.get(max(step.parents, default=0))
+        if _without_ones(step.valid) not in shapes:
+            continue
+        if parent is None or len(step.offset) < 2 or says_little(value := parent.tensor()):
+            continue
+        found_there = golden.matches(value)
+        places = {place for match in found_there if match.tensor in outputs for place in match.places}
+        if found_there and not places:
+            words = f"writes what the golden has at line {found_there[0].line or '?'}, which is no output of it"
+            found.append(Divergence(parent, words))
+            continue
+        target = (step.offset[-2], step.offset[-1])
+        if places and target not in places:
+            view = _reader(parent, by_number, places)
+            place = sorted(places)[0]
+            if view is not None:
+                words = f"reads the block at {list(place)}; its result is written at {list(target)}"
+                found.append(Divergence(view, words))
+            else:
+                found.append(Divergence(step, f"writes at {list(target)} what belongs at {list(place)}"))
+    return found
+
+
+def uncovered(steps: Sequence[Step]) -> dict[str, tuple[int, list[str]]]:
+    """Return the tensors that no write covers: name -> (axis that is left short, names of the loops that move along it).
+
+    Only tensors of the kernel's arguments whose writes were seen; axes are counted from 0.
+    """
+    import torch
+
+    by_number = {step.number: step for step in steps}
+    groups: dict[str, list[tuple[Step, Step]]] = {}
+    for step in steps:
+        parent = by_number.get(max(step.parents, default=0))
+        named = step.symbol and not step.symbol.startswith(("View_", "OUTCAST"))
+        if step.opcode == "ASSEMBLE" and named and parent is not None and len(step.offset) == len(step.valid):
+            groups.setdefault(step.symbol, []).append((step, parent))
+    short = {}
+    for name, writes in groups.items():
+        whole = torch.zeros(writes[0][0].valid, dtype=torch.bool)
+        for step, parent in writes:
+            if step.valid != writes[0][0].valid or len(parent.valid) != len(step.offset):
+                break
+            whole[tuple(slice(at, at + size) for at, size in zip(step.offset, parent.valid, strict=True))] = True
+        else:
+            if not bool(whole.all()):
+                axis = _short_axis(whole)
+                short[name] = (axis, _loops_along([step for step, _ in writes], axis))
+    return short
+
+
+def _at(steps: Sequence[Step], golden: Golden, values: dict[int, torch.Tensor], tightness: float) -> list[Divergence]:
+    standing: dict[int, Standing] = {}
+    matches: dict[int, set[int]] = {}
+    for step in steps:
+        value = values[step.number]
+        found: list[Match] = golden.matches(value, tightness)
+        matches[step.number] = {match.tensor for match in found}
+        if says_little(value):
+            standing[step.number] = Standing.SILENT
+        elif found:
+            standing[step.number] = Standing.AGREES
+        else:
+            matches[step.number] = _part_of(step, golden, matches, values)
+            standing[step.number] = Standing.PART if matches[step.number] else Standing.OFF
+    cleared = _lead_back(steps, standing)
+    left = {step.number for step in steps if standing[step.number] is Standing.OFF and step.number not in cleared}
+    sure = bool(left)
+    if not left:  # parts, all of them, and yet nothing right came of these
+        left = {step.number for step in steps if standing[step.number] is Standing.PART and step.number not in cleared}
+    first = [step for step in steps if step.number in left and not left & set(step.parents)]
+    # Where a state is moved from turn to turn its contents are off because of what was computed before.
+    computed = [step for step in first if not step.moves] or first
+    return [Divergence(step, _why(step, golden, matches), sure) for step in computed if step.line is not None]
+
+
+def _lead_back(steps: Sequence[Step], standing: dict[int, Standing]) -> set[int]:
+    """Return the steps from which something that agrees was computed."""
+    cleared: set[int] = set()
+    for step in reversed(steps):
+        if step.number in cleared or standing[step.number] is Standing.AGREES:
+            cleared.update(step.parents)
+    return cleared
+
+
+def _part_of(step: Step, golden: Golden, matches: dict[int, set[int]], values: dict[int, torch.Tensor]) -> set[int]:
+    """Return the golden's tensors of which this result may be a part: the same operation, on parts of the same operands."""
+    if step.moves and step.parents:
+        return set.intersection(*(matches[parent] for parent in step.parents))
+    wanted = KINDS.get(kind_of(step.opcode))
+    if not wanted or not step.parents:
+        return set()
+    given = [matches[parent] for parent in step.parents]
+    same = {int(row["tensor"]) for row in golden.rows if row["op"] in wanted and all(g & set(row["inputs"]) for g in given)}
+    if len(given) == 1 and kind_of(step.opcode) in ("amax", "amin") and not step.opcode.startswith("ROW"):
+        parent = step.parents[0]  # a bound: well where it moves nothing
+        return matches[parent] if values[parent].equal(values[step.number]) else set()
+    if kind_of(step.opcode) in ("add", "amax", "amin"):  # partial results of one operation, put together
+        makers = {"add": "sum"}.get(kind_of(step.opcode), kind_of(step.opcode))
+        together = set.intersection(*given)
+        same |= {one for one in together if any(row["op"] in KINDS[makers] for row in golden.made_by.get(one, ()))}
+    return same
+
+
+def _why(step: Step, golden: Golden, matches: dict[int, set[int]]) -> str:
+    operands = sorted({golden.lines.get(number, 0) for parent in step.parents for number in matches[parent]} - {0})
+    known = f"; its operands are those of the golden's lines {', '.join(map(str, operands[:6]))}" if operands else ""
+    return f"no tensor of the golden has this result, and nothing right is computed from it{known}"
+
+
+def _reader(step: Step, by_number: dict[int, Step], places: set[tuple[int, int]]) -> Step | None:
+    waiting, seen = [step.number], set()
+    while waiting:
+        one = by_number[waiting.pop(0)]
+        if one.number in seen:
+            continue
+        seen.add(one.number)
+        large = math.prod(one.valid) * 2 > math.prod(step.valid)
+        if one.opcode == "VIEW" and one.line and large and len(one.offset) >= 2 and one.offset[-2:] in places:
+            return one
+        waiting += one.parents
+    return None
+
+
+def _without_ones(shape: Sequence[int]) -> tuple[int, ...]:
+    return tuple(size for size in shape if size != 1)
+
+
+def _short_axis(whole: torch.Tensor) -> int:
+    for axis in range(whole.dim()):
+        others = tuple(other for other in range(whole.dim()) if other != axis)
+        if not bool((whole.any(dim=others) if others else whole).all()):
+            return axis
+    return 0
+
+
+def _loops_along(writes: Sequence[Step], axis: int) -> list[str]:
+    """Return the loops that may move along an axis, innermost first: those that do, else those that move along no other."""
+    names = [name for name, _ in writes[0].loops if not name.startswith("loop_idx_")]
+    moves = {name: [_moves(writes, name, one) for one in range(len(writes[0].offset))] for name in names}
+    along = [name for name in names if moves[name][axis]]
+    return along or [name for name in names if not any(moves[name])] or names
+
+
+def _moves(writes: Sequence[Step], name: str, axis: int) -> bool:
+    places: dict[int, set[int]] = {}
+    for step in writes:
+        places.setdefault(dict(step.loops).get(name, 0), set()).add(step.offset[axis])
+    sets = list(places.values())
+    return len(sets) > 1 and not set.intersection(*sets)

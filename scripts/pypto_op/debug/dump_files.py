@@ -1,0 +1,200 @@
+"""Reads what pypto dumps of a run in `sim`: every operation's result, in order, and the recorded graph with its lines.
+
+`verify_*/verify_result_metadata.csv` has a row for each result; the result lies in `verify_*/tensor_graph/`, as the bytes of its
+valid part. `TENSOR_*/Begin_TensorGraph.json` has the operations of each function, with file and line.
+"""
+
+from __future__ import annotations
+
+import ast
+import csv
+import json
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pypto_op.errors import InfraError
+
+if TYPE_CHECKING:
+    import torch
+
+MOVES = frozenset({"VIEW", "ASSEMBLE", "RESHAPE", "EXPAND", "TRANSPOSE", "COPY_IN", "COPY_OUT"})
+"""Operations that compute nothing."""
+
+_DTYPES = {
+    "DT_FP32": "float32",
+    "DT_FP16": "float16",
+    "DT_BF16": "bfloat16",
+    "DT_INT32": "int32",
+    "DT_INT64": "int64",
+    "DT_INT16": "int16",
+    "DT_INT8": "int8",
+    "DT_UINT8": "uint8",
+    "DT_BOOL": "bool",
+}
+
+
+@dataclass
+class Step:
+    """One operation, once: the result of one turn of its loops.
+
+    Attributes:
+        number: its place in the order of the run, from 1.
+        function: name of the graph that holds it.
+        magic: number of the operation in that graph.
+        opcode: for instance "EXP".
+        loops: (name of the loop's index, value), innermost first.
+        offset: where a VIEW reads or an ASSEMBLE writes; () for others.
+        valid: sizes of the result's valid part.
+        dtype: word of pypto.
+        name: of the result, by which other rows call it.
+        data: file of the result.
+        inputs: names of the operands.
+        symbol: name of what is written, where there is one.
+        line: line of the kernel's file, None where pypto told none.
+        parents: numbers of the steps that made the operands.
+    """
+
+    number: int
+    function: str
+    magic: int
+    opcode: str
+    loops: tuple[tuple[str, int], ...]
+    offset: tuple[int, ...]
+    valid: tuple[int, ...]
+    dtype: str
+    name: str
+    data: Path
+    inputs: tuple[str, ...]
+    symbol: str
+    line: int | None = None
+    parents: list[int] = field(default_factory=list)
+
+    @property
+    def moves(self) -> bool:
+        """Whether it computes nothing."""
+        return self.opcode in MOVES
+
+    @property
+    def turn(self) -> str:
+        """The turn of the loops as people write it: `r=0, c=1`."""
+        return ", ".join(f"{name}={value}" for name, value in reversed(self.loops) if not name.startswith("loop_idx_"))
+
+    def tensor(self) -> torch.Tensor:
+        """Return the valid part of the result.
+
+        Raises:
+            InfraError: the file does not hold what the table says.
+        """
+        import torch
+
+        word = _DTYPES.get(self.dtype)
+        if word is None:
+            raise InfraError(f"{self.dtype} of the dump is a dtype that is not known here", file=self.data)
+        dtype = getattr(torch, word)
+        data = self.data.read_bytes()
+        if len(data) != math.prod(self.valid) * dtype.itemsize:
+            raise InfraError(f"the dump has {len(data)} bytes for {list(self.valid)} {word}", file=self.data)
+        flat = torch.frombuffer(bytearray(data), dtype=dtype) if data else torch.empty(0, dtype=dtype)
+        return flat.reshape(self.valid)
+
+
+def read_steps(folder: Path) -> list[Step]:
+    """Return the operations of all launches below `folder`, in the order of the run, with the links between them.
+
+    Raises:
+        InfraError: no dump lies there.
+    """
+    tables = sorted(folder.glob("output_*/verify_*/verify_result_metadata.csv"))
+    if not tables:
+        raise InfraError("pypto left no dump of its tensors", file=folder, remedy="run `pypto-op doctor --build`")
+    steps: list[Step] = []
+    for table in tables:
+        with table.open(encoding="utf-8", newline="") as file:
+            for row in csv.DictReader(file):
+                if row.get("passName") == "tensor_graph" and row.get("outputTensor"):
+                    step = _step(len(steps) + 1, row, table.parent / "tensor_graph")
+                    if step is not None:
+                        steps.append(step)
+    _link(steps)
+    return steps
+
+
+def set_lines(steps: list[Step], graphs: Path, kernel: Path) -> None:
+    """Fill in each step's line from the recorded graphs below `graphs`; only lines of the file `kernel` count."""
+    lines: dict[tuple[str, int], int] = {}
+    for path in graphs.glob("output_*/*/Begin_TensorGraph.json"):
+        for function in json.loads(path.read_text(encoding="utf-8"))["functions"]:
+            for operation in function["operations"]:
+                if operation.get("line") and Path(operation.get("file", "")).name == kernel.name:
+                    lines[function["func_magicname"], operation["opmagic"]] = int(operation["line"])
+    for step in steps:
+        step.line = lines.get((step.function, step.magic))
+    by_number = {step.number: step for step in steps}
+    for step in steps:  # what pypto inserts has no line; it belongs to what it was inserted behind
+        if step.line is None and not step.moves:
+            step.line = next((line for one in step.parents if (line := by_number[one].line) is not None), None)
+
+
+def _step(number: int, row: dict[str, str], folder: Path) -> Step | None:
+    """Return a row as a step; None where its result was not dumped, nor the one operand that it passes on."""
+    inputs = tuple(name.strip() for name in row["inputTensors"].split(",") if name.strip())
+    data = folder / row["outputTensor"]
+    if not data.is_file() and len(inputs) == 1:
+        data = folder / inputs[0]  # a whole argument is dumped once
+    if not data.is_file():
+        return None
+    loops = [part.partition("=") for part in row["loopInfo"].split("@") if "=" in part]
+    return Step(
+        number=number,
+        function=row["verifyType"],
+        magic=int(row["opMagic"] or 0),
+        opcode=row["opCode"],
+        loops=tuple((name, int(value)) for name, _, value in loops if value.lstrip("-").isdigit()),
+        offset=_numbers(row["offset"]),
+        valid=_numbers(row["outputValidShape"]),
+        dtype=row["outputDtype"],
+        name=row["outputTensor"],
+        data=data,
+        inputs=inputs,
+        symbol=row["outputSymbol"],
+    )
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    try:
+        value: Any = ast.literal_eval(text) if text.strip() else []
+    except (ValueError, SyntaxError):
+        return ()
+    return tuple(int(one) for one in value) if isinstance(value, list) else ()
+
+
+def _link(steps: list[Step]) -> None:
+    """Find each step's parents: by the file that it reads; across functions, whose inputs carry no name, by the bytes."""
+    by_name: dict[str, int] = {}
+    written: dict[bytes, int] = {}
+    for step in steps:
+        known = [by_name[name] for name in step.inputs if name in by_name]
+        if len(known) < len(step.inputs) and step.opcode == "VIEW":
+            known += _writers(step, written)
+        step.parents = sorted(set(known))
+        by_name[step.name] = step.number
+        if step.opcode == "ASSEMBLE":
+            written[_content(step)] = step.number
+
+
+def _writers(step: Step, written: dict[bytes, int]) -> Iterator[int]:
+    number = written.get(_content(step))
+    if number is not None:
+        yield number
+
+
+def _content(step: Step) -> bytes:
+    import hashlib
+
+    try:
+        return hashlib.sha1(step.data.read_bytes()).digest()
+    except OSError:
+        return str(step.number).encode()

@@ -1,0 +1,109 @@
+"""Every tensor that a golden computes, with the line that did: what a kernel's operations are compared with."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from pypto_op.backends.wire import write_values
+from pypto_op.twins.decompose import decompositions
+
+MOST_BYTES = 1 << 30
+"""What is kept of a golden's intermediates; beyond it the trace is told to be incomplete."""
+
+_HIDING_STEPS = ("gelu", "silu", "mish", "addcmul", "addcdiv", "rsub", "lerp", "softplus", "hardtanh", "relu6")
+"""Operators of several steps, none of which is a sum; those that hide a sum are `twins.decompose`'s."""
+
+INPUT = "input"
+OUTPUT = "output"
+
+
+@lru_cache(maxsize=1)
+def _steps() -> dict[Any, Callable[..., Any]]:
+    from torch._decomp import decomposition_table
+
+    table = dict(decompositions())
+    for name in _HIDING_STEPS:
+        packet = getattr(torch.ops.aten, name, None)
+        for overload in packet.overloads() if packet is not None else ():
+            operator = getattr(packet, overload)
+            if operator in decomposition_table:
+                table.setdefault(operator, decomposition_table[operator])
+    return table
+
+
+class Trace(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Records the results of torch's operators while a golden runs.
+
+    Args:
+        file: the golden's; lines are those of its innermost frame.
+    """
+
+    def __init__(self, file: Path) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._file = str(file)
+        self._known: dict[str, int] = {}
+        self._tensors: list[torch.Tensor] = []
+        self._rows: list[dict[str, Any]] = []
+        self._bytes = 0
+        self.complete = True
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        step = _steps().get(func)
+        if step is not None:
+            with self:
+                return step(*args, **(kwargs or {}))
+        out = func(*args, **(kwargs or {}))
+        given = [self._note(value) for value in _tensors_of([args, list((kwargs or {}).values())])]
+        for tensor in _tensors_of([out]):
+            self._row(str(func.overloadpacket.__name__), self._line(), self._note(tensor), given)
+        return out
+
+    def write(self, stem: Path, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
+        """Write rows and tensors as `wire` does; inputs and outputs become rows of their own."""
+        for kind, values in ((INPUT, inputs), (OUTPUT, outputs)):
+            for tensor in _tensors_of(list(values)):
+                self._row(kind, 0, self._note(tensor), [])
+        write_values(stem, [*self._tensors], rows=self._rows, complete=self.complete)
+
+    def _row(self, name: str, line: int, tensor: int | None, given: list[int | None]) -> None:
+        if tensor is not None:
+            self._rows.append({"op": name, "line": line, "tensor": tensor, "inputs": [one for one in given if one is not None]})
+
+    def _note(self, tensor: torch.Tensor) -> int | None:
+        """Return the number of a tensor's content, None where there is no room for it."""
+        if tensor.numel() == 0 or tensor.is_complex():
+            return None
+        plain = tensor.detach().cpu().contiguous()
+        key = hashlib.sha1(bytes(f"{plain.dtype}{tuple(plain.shape)}", "ascii"))
+        key.update(plain.reshape(-1).view(torch.uint8).numpy().data)
+        known = self._known.get(key.hexdigest())
+        if known is not None:
+            return known
+        if self._bytes + plain.nbytes > MOST_BYTES:
+            self.complete = False
+            return None
+        self._bytes += plain.nbytes
+        self._tensors.append(plain.clone())
+        return self._known.setdefault(key.hexdigest(), len(self._tensors) - 1)
+
+    def _line(self) -> int:
+        frame: Any = sys._getframe(2)
+        while frame is not None:
+            if frame.f_code.co_filename == self._file:
+                return int(frame.f_lineno)
+            frame = frame.f_back
+        return 0
+
+
+def _tensors_of(values: Any) -> list[torch.Tensor]:
+    if isinstance(values, torch.Tensor):
+        return [values]
+    return [tensor for value in values for tensor in _tensors_of(value)] if isinstance(values, (list, tuple)) else []

@@ -1,0 +1,92 @@
+"""What the text of a kernel's file tells about a line: which loop it stands in, and who calls its function."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Loop:
+    """A `pypto.loop`.
+
+    Attributes:
+        index: name of its index.
+        name: its own name, which pypto's graphs carry.
+        first, last: lines.
+        around: indices of the loops that hold it, in the same function.
+    """
+
+    index: str
+    name: str
+    first: int
+    last: int
+    around: tuple[str, ...]
+
+
+class KernelText:
+    """A kernel's file, read once.
+
+    Args:
+        path: the file; it must parse.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._tree = ast.parse(path.read_text(encoding="utf-8"))
+        self.loops: list[Loop] = []
+        self._find(self._tree, ())
+
+    def loop(self, index: str) -> Loop | None:
+        """Return the loop with this index, None where there is none."""
+        return next((loop for loop in self.loops if loop.index == index), None)
+
+    def innermost(self, indices: list[str], inner: str) -> list[Loop]:
+        """Return those of the loops `indices` that hold the loop `inner` or are it; all of them where none does."""
+        wanted = [loop for index in indices if (loop := self.loop(index)) is not None]
+        own = self.loop(inner)
+        around = {inner, *own.around} if own is not None else set()
+        return [loop for loop in wanted if loop.index in around] or wanted
+
+    def callers(self, line: int, graph: str) -> list[int]:
+        """Return the lines that call the function which holds `line`, those within the loop of a graph where there are some.
+
+        Args:
+            graph: name of a function of pypto, such as TENSOR_WRITE_Unroll1_PATH0_hiddenfunc0_17, with the loop's name in it.
+        """
+        functions = [node for node in ast.walk(self._tree) if isinstance(node, ast.FunctionDef)]
+        holding = [node for node in functions if node.lineno <= line <= (node.end_lineno or node.lineno)]
+        if not holding:
+            return []
+        name = max(holding, key=lambda node: node.lineno).name
+        calls = [
+            node.lineno
+            for node in ast.walk(self._tree)
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name
+        ]
+        within = [loop for loop in self.loops if loop.name and graph.startswith(f"TENSOR_{loop.name}_")]
+        near = [call for call in calls if any(loop.first <= call <= loop.last for loop in within)]
+        return sorted(set(near or calls))
+
+    def _find(self, node: ast.AST, around: tuple[str, ...]) -> None:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.FunctionDef):
+                self._find(child, ())
+            elif isinstance(child, ast.For) and _is_loop(child):
+                loop = _loop(child, around)
+                self.loops.append(loop)
+                self._find(child, (*around, loop.index))
+            else:
+                self._find(child, around)
+
+
+def _is_loop(node: ast.For) -> bool:
+    call = node.iter
+    return isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr in ("loop", "loop_unroll")
+
+
+def _loop(node: ast.For, around: tuple[str, ...]) -> Loop:
+    assert isinstance(node.iter, ast.Call)
+    words = {k.arg: str(k.value.value) for k in node.iter.keywords if isinstance(k.value, ast.Constant)}
+    target = node.target.id if isinstance(node.target, ast.Name) else ""
+    return Loop(words.get("idx_name", target), words.get("name", ""), node.lineno, node.end_lineno or node.lineno, around)

@@ -1,0 +1,254 @@
+"""Reads what a run of pypto leaves in its output folder: graphs (`program.json`, `Pass_*`), tasks (`dyn_topo.txt`).
+
+`pypto-op debug dump` makes such a folder in `sim`; on a device TILE_FWK_OUTPUT_DIR names it. Memory codes are the order of
+`MemoryType` in libtile_fwk_interface.so of pypto 0.2.0.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from pypto_op.errors import ContractError, InfraError
+
+MEMORIES = ("UB", "L1", "L0A", "L0B", "L0C")
+"""Names of the on-chip memories, by their code."""
+
+LEAF_GRAPH = 3
+"""`graphtype` of a function that runs on one core, as one task."""
+
+_DUMP = re.compile(r"(?P<when>Before|After)_(?P<number>\d+)_(?P<name>[A-Za-z0-9]+)_(?P<graph>.+)\.json\Z")
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One operation of a graph.
+
+    Attributes:
+        magic: its number in the graph.
+        opcode: for instance "EXP".
+        inputs, outputs: numbers of tensors.
+        file, line: of the kernel, "" and None where pypto inserted it.
+    """
+
+    magic: int
+    opcode: str
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    file: str
+    line: int | None
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """One tensor of a graph.
+
+    Attributes:
+        magic: its number.
+        shape: its sizes, padded as in memory.
+        memory: name of the on-chip memory, "DDR", or "" for another.
+        start, end: bytes in that memory.
+        born, dead: cycles of the schedule between which it is alive; -1 where none was told.
+        block: number of the memory block; tensors of one block share it on purpose.
+        symbol: its name, "" for none.
+    """
+
+    magic: int
+    shape: tuple[int, ...]
+    memory: str
+    start: int
+    end: int
+    born: int
+    dead: int
+    block: int
+    symbol: str
+
+
+class Graph:
+    """One function of a graph file.
+
+    Args:
+        data: as pypto wrote it.
+    """
+
+    def __init__(self, data: dict[str, Any]) -> None:
+        self.name = str(data.get("func_magicname", "?"))
+        self.hash = str(data.get("hash", ""))
+        self.kind = int(data.get("graphtype", -1))
+        self.number = int(data.get("funcmagic", -1))
+        self._data = data
+
+    @cached_property
+    def operations(self) -> list[Operation]:
+        """Its operations, in order."""
+        return [
+            Operation(
+                int(one["opmagic"]),
+                str(one["opcode"]),
+                tuple(map(int, one.get("ioperands", ()))),
+                tuple(map(int, one.get("ooperands", ()))),
+                str(one.get("file", "")),
+                int(one["line"]) if one.get("line") else None,
+            )
+            for one in self._data.get("operations", ())
+        ]
+
+    @cached_property
+    def tensors(self) -> dict[int, Tensor]:
+        """Its tensors, by number."""
+        symbols = {raw["rawmagic"]: str(raw.get("symbol", "")) for raw in self._data.get("rawtensors", ())}
+        return {int(one["magic"]): _tensor(one, symbols) for one in self._data.get("tensors", ())}
+
+    def cycle(self) -> list[int]:
+        """Return the operations (numbers) of a circle of dependencies, [] where there is none."""
+        makers: dict[int, list[int]] = {}
+        for one in self.operations:
+            for tensor in one.outputs:
+                makers.setdefault(tensor, []).append(one.magic)
+        before = {one.magic: [m for t in one.inputs for m in makers.get(t, ()) if m != one.magic] for one in self.operations}
+        done: set[int] = set()
+        for start in before:
+            found = _circle(start, before, done)
+            if found:
+                return found
+        return []
+
+
+def _circle(start: int, before: dict[int, list[int]], done: set[int]) -> list[int]:
+    path: list[int] = []
+    waiting: list[tuple[int, Iterator[int]]] = [(start, iter(before.get(start, ())))]
+    path.append(start)
+    if start in done:
+        return []
+    while waiting:
+        node, rest = waiting[-1]
+        following = next(rest, None)
+        if following is None:
+            waiting.pop()
+            path.pop()
+            done.add(node)
+        elif following in path:
+            return path[path.index(following) :]
+        elif following not in done:
+            path.append(following)
+            waiting.append((following, iter(before.get(following, ()))))
+    return []
+
+
+@dataclass(frozen=True)
+class PassDump:
+    """One graph file of a pass.
+
+    Attributes:
+        number, name: of the pass.
+        graph: the graph's name in the file's name.
+        when: "Before" or "After".
+        path: the file.
+    """
+
+    number: int
+    name: str
+    graph: str
+    when: str
+    path: Path
+
+
+def output_folder(path: Path) -> Path:
+    """Return the output folder that `path` is, or the newest below it.
+
+    Raises:
+        ContractError: there is no such folder, or nothing of pypto's in it.
+    """
+    if not path.is_dir():
+        raise ContractError("no such folder", file=path, remedy="make one by `pypto-op debug dump OP_DIR --case ID`")
+    if (path / "dyn_topo.txt").is_file() or (path / "program.json").is_file() or any(path.glob("Pass_*")):
+        return path
+    found = sorted((one for one in path.rglob("output_*") if one.is_dir()), key=lambda one: one.stat().st_mtime)
+    if not found:
+        raise ContractError(
+            "holds nothing that a run of pypto leaves (no output_* folder)",
+            file=path,
+            remedy="make one by `pypto-op debug dump OP_DIR --case ID`",
+        )
+    return found[-1]
+
+
+def graphs(path: Path) -> list[Graph]:
+    """Return the functions of a graph file.
+
+    Raises:
+        InfraError: it is missing or damaged.
+    """
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+        return [Graph(one) for one in data["functions"]]
+    except OSError as error:
+        raise InfraError(f"cannot be read: {error.strerror}", file=path) from error
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InfraError("is no graph of pypto, or is cut short", file=path) from error
+
+
+def leaves(folder: Path) -> list[Graph]:
+    """Return the functions that run on cores, from `program.json`.
+
+    Raises:
+        InfraError: it is missing or damaged.
+    """
+    path = folder / "program.json"
+    if not path.is_file():
+        remedy = "make it by `pypto-op debug dump OP_DIR --case ID`, or by debug_options={'compile_debug_mode': 1} on a device"
+        raise InfraError("the run left no program.json", file=folder, remedy=remedy)
+    return [graph for graph in graphs(path) if graph.kind == LEAF_GRAPH]
+
+
+def pass_dumps(folder: Path) -> list[PassDump]:
+    """Return the graph files of the passes, in the order of the passes."""
+    found = []
+    for path in folder.glob("Pass_*/*.json"):
+        match = _DUMP.match(path.name)
+        if match:
+            found.append(PassDump(int(match["number"]), match["name"], match["graph"], match["when"], path))
+    first = {one.name: (one.number, min(x.path.stat().st_mtime_ns for x in found if x.name == one.name)) for one in found}
+    return sorted(found, key=lambda one: (first[one.name], one.graph, one.when != "Before"))
+
+
+def tasks(folder: Path) -> dict[int, str]:
+    """Return the leaf's hash of each task id, from `dyn_topo.txt`; {} where there is none."""
+    found = {}
+    try:
+        with (folder / "dyn_topo.txt").open(encoding="utf-8", newline="") as file:
+            for row in csv.DictReader(file):
+                found[int(row["taskId"])] = str(row["leafHash"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return found
+    return found
+
+
+def arguments_of(folder: Path) -> set[str]:
+    """Return the names of the kernel's arguments with a dynamic axis, as the graphs name them.
+
+    Raises:
+        InfraError: the run left no `program.json`.
+    """
+    try:
+        return set(re.findall(r'"ARG_(\w+)"', (folder / "program.json").read_text(encoding="utf-8", errors="replace")))
+    except OSError as error:
+        raise InfraError("the run left no program.json, which names the kernel's arguments", file=folder) from error
+
+
+def _tensor(one: dict[str, Any], symbols: dict[int, str]) -> Tensor:
+    code = int(one.get("mem_type", {}).get("asis", -1))
+    memory = MEMORIES[code] if 0 <= code < len(MEMORIES) else "DDR" if code == 15 else ""
+    start, end = one.get("mem_range", (0, 0))
+    born, dead = one.get("life_range", (-1, -1))
+    symbol = symbols.get(one.get("rawtensor", -1), "")
+    shape = tuple(map(int, one.get("shape", ())))
+    return Tensor(
+        int(one["magic"]), shape, memory, int(start), int(end), int(born), int(dead), int(one.get("mem_id", -1)), symbol
+    )

@@ -1,0 +1,144 @@
+"""`_debug/snapshot_manifest.yaml`: which intermediates of a module are compared, iteration by iteration."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pypto_op.documents import schema, shape_expr
+from pypto_op.documents.reading import read_yaml
+from pypto_op.documents.schema import Finding
+from pypto_op.errors import ContractError
+from pypto_op.vocabulary import Mode
+from pypto_op.workspace import parse_phase
+
+NAME = "snapshot_manifest.yaml"
+DEFAULT_TOLERANCE = 1e-3
+POINTS = ("before_nt_loop", "inside_nt_loop", "after_nt_loop")
+REQUIRED = ("SIG_IMPL", "SIG_JIT", "CALL_IMPL", "HOST_WRAPPER_INSPECT_ALLOC", "HOST_WRAPPER_INSPECT_PASS")
+"""Marker pairs that a probed kernel must have; beside them those of `POINTS` that the manifest names."""
+
+
+@dataclass(frozen=True)
+class Intermediate:
+    """One value to probe.
+
+    Attributes:
+        name: of the buffer, without `inspection_`.
+        shape: of one iteration: rows and columns.
+        probe_point: one of `POINTS`.
+        dtype: of the buffer.
+        value: the kernel's expression.
+        head, index: the kernel's expressions for the head and the iteration.
+        expression: the golden's, or None.
+        golden: where in the golden it is taken (`loop`, `where`, `when`, `index`).
+    """
+
+    name: str
+    shape: tuple[str, ...]
+    probe_point: str
+    dtype: str
+    value: str
+    head: str
+    index: str
+    expression: str | None
+    golden: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def buffer(self) -> str:
+        """The keyword of the wrapper."""
+        return f"inspection_{self.name}"
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """The whole manifest, defaults filled in.
+
+    Attributes:
+        op: the operator.
+        phase: k of the module.
+        case: id of a case of the suite.
+        modes: where to run.
+        atol, rtol: of the comparison.
+        intermediates: what to probe.
+    """
+
+    op: str
+    phase: int
+    case: str
+    modes: tuple[Mode, ...]
+    atol: float
+    rtol: float
+    intermediates: tuple[Intermediate, ...]
+
+
+def load(path: Path) -> Manifest:
+    """Read a manifest.
+
+    Raises:
+        ContractError: unreadable, against the schema, a name twice, a shape that does not parse, or a point without a marker.
+    """
+    data = read_yaml(path)
+    schema.check(data, "snapshot_manifest", file=path)
+    schema.raise_first(_problems(data), file=path)
+    return Manifest(
+        op=data["op"],
+        phase=parse_phase(data["module"]),
+        case=data["case"],
+        modes=tuple(Mode(word) for word in data.get("modes", Mode)),
+        atol=float(data.get("atol", DEFAULT_TOLERANCE)),
+        rtol=float(data.get("rtol", DEFAULT_TOLERANCE)),
+        intermediates=tuple(_intermediate(item) for item in data["intermediates"]),
+    )
+
+
+def sizes(one: Intermediate, symbols: Mapping[str, int], file: Path) -> tuple[int, int]:
+    """Return rows and columns of an intermediate in a case.
+
+    Args:
+        symbols: the case's sizes.
+        file: named in an error.
+
+    Raises:
+        ContractError: the shape has not two sizes, or a symbol that the case does not name.
+    """
+    if len(one.shape) != 2:
+        raise ContractError(
+            f"{one.name} has {len(one.shape)} sizes", file=file, remedy="probe a matrix; a vector of n values is [n, 1]"
+        )
+    rows, columns = (shape_expr.parse(size).value(symbols) for size in one.shape)
+    return rows, columns
+
+
+def _intermediate(item: Mapping[str, Any]) -> Intermediate:
+    index = item.get("index", {})
+    return Intermediate(
+        item["name"],
+        tuple(map(str, item["shape"])),
+        item["probe_point"],
+        item.get("dtype", "float32"),
+        item.get("value", item["name"]),
+        str(index.get("head", 0)),
+        str(index.get("c", "c" if item["probe_point"] == "inside_nt_loop" else 0)),
+        item.get("golden_expression"),
+        item.get("golden", {}),
+    )
+
+
+def _problems(data: Mapping[str, Any]) -> list[Finding]:
+    found, seen = [], set()
+    for number, item in enumerate(data["intermediates"]):
+        place = f"intermediates[{number}]"
+        if item["name"] in seen:
+            found.append(Finding(f"{place}.name", f"{item['name']} occurs twice"))
+        seen.add(item["name"])
+        if item["probe_point"] not in POINTS:
+            found.append(Finding(f"{place}.probe_point", f"no marker is called {item['probe_point']}; use {', '.join(POINTS)}"))
+        for axis, dimension in enumerate(item["shape"]):
+            try:
+                shape_expr.parse(dimension)
+            except ContractError as error:
+                found.append(Finding(f"{place}.shape[{axis}]", error.problem))
+    return found

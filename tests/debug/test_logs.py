@@ -1,0 +1,176 @@
+"""Crashes and symptoms of the machine, as logs: a C++ program that crashes here, pypto's own crash, and broken files."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.debug.asking import ask, need_numbers
+
+from pypto_op.bundle_files import bundle_root
+from pypto_op.debug import environment
+
+_PROGRAM = """
+#include <execinfo.h>
+#include <csignal>
+#include <unistd.h>
+namespace npu { namespace tile_fwk {
+struct Pass { __attribute__((noinline)) int Run(volatile int *where) { return *where; } };
+} }
+static void told(int) { void *frames[32]; backtrace_symbols_fd(frames, backtrace(frames, 32), 2); _exit(139); }
+int main() {
+    signal(SIGSEGV, told);
+    npu::tile_fwk::Pass pass;
+    return pass.Run(nullptr) + 1;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def crashed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    if shutil.which("g++") is None:
+        pytest.skip("no g++")
+    folder = tmp_path_factory.mktemp("crash")
+    (folder / "crash.cpp").write_text(_PROGRAM)
+    subprocess.run(["g++", "-g", "-O0", "-rdynamic", "-no-pie", "crash.cpp", "-o", "crash"], cwd=folder, check=True)
+    done = subprocess.run([str(folder / "crash")], capture_output=True, text=True, check=False)
+    assert done.returncode == 139
+    (folder / "log.txt").write_text("Segmentation fault (core dumped)\n" + done.stderr)
+    return folder
+
+
+def test_a_crash_in_cpp_leads_to_its_line(crashed: Path) -> None:
+    answer = ask("host-stacktrace-analyzer", "--log", crashed / "log.txt", "--binary", crashed / "crash", "--json")
+    told = answer.result("debug_host_stacktrace_analyzer")
+    assert answer.code == 0 and told["signal"] == "Segmentation fault"
+    assert told["first_named"] is not None and "npu::tile_fwk::Pass::Run" in told["first_named"], told
+    frame = next(one for one in told["native_frames"] if "Pass::Run" in str(one["function"]))
+    if shutil.which("addr2line"):
+        assert frame["file"] is not None and frame["file"].endswith("crash.cpp") and frame["line"] == 6, told
+    else:
+        assert any("addr2line" in one for one in told["missing"])
+
+
+def test_what_binutils_would_tell_is_said_to_be_missing(crashed: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    told = ask("host-stacktrace-analyzer", "--log", crashed / "log.txt", "--json").result("debug_host_stacktrace_analyzer")
+    assert told["native_frames"] and any("c++filt" in one for one in told["missing"])
+    assert any("addr2line" in one for one in told["missing"])
+
+
+@pytest.mark.sim
+def test_a_crash_of_pypto_that_prints_nothing_has_no_frame_and_is_no_fault_of_the_tool(tmp_path: Path) -> None:
+    need_numbers()
+    file = tmp_path / "crash_impl.py"
+    trap = bundle_root() / "skills/pypto-op-develop/snippets/traps/state_write_consumes.py"
+    file.write_text(trap.read_text() + "\n\nbad_wrapper(torch.randn(37, 32))\n")
+    command = [sys.executable, "-X", "faulthandler", "-m", "pypto_op.backends.hostshim", str(file)]
+    environment_of = {**os.environ, "PYTHONPATH": str(bundle_root() / "scripts")}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment_of, check=False)
+    assert done.returncode == -11, done.stderr[-2000:]
+    (tmp_path / "log.txt").write_text(done.stderr)
+    answer = ask("host-stacktrace-analyzer", "--log", tmp_path / "log.txt", "--json")
+    told = answer.result("debug_host_stacktrace_analyzer")
+    assert answer.code == 1 and told["native_frames"] == [] and told["kernel_frame"] is None
+
+
+def test_the_fault_handlers_frames_lead_to_the_kernels_line(tmp_path: Path) -> None:
+    log = tmp_path / "log.txt"
+    code = "import faulthandler, ctypes; faulthandler.enable()\ndef kernel():\n    ctypes.string_at(0)\n\nkernel()\n"
+    (tmp_path / "crash_impl.py").write_text(code)
+    done = subprocess.run([sys.executable, str(tmp_path / "crash_impl.py")], capture_output=True, text=True, check=False)
+    assert done.returncode == -11
+    log.write_text(done.stderr)
+    told = ask("host-stacktrace-analyzer", "--log", log, "--json").result("debug_host_stacktrace_analyzer")
+    assert told["signal"] == "Segmentation fault"
+    assert (told["kernel_frame"]["line"], told["kernel_frame"]["function"]) == (3, "kernel")
+
+
+@pytest.mark.parametrize(
+    "bad", [b"", b"\x00\xff\xfe" * 1000, "日志:错误".encode()[:-1], b"x" * 3_000_000], ids=["empty", "binary", "cut", "long"]
+)
+@pytest.mark.parametrize("tool", ["host-stacktrace-analyzer", "aicore-error-locator", "environment-setup"])
+def test_a_log_that_says_nothing_is_answered_and_never_a_traceback(tmp_path: Path, tool: str, bad: bytes) -> None:
+    log = tmp_path / "log.txt"
+    log.write_bytes(bad)
+    answer = ask(tool, "--log", log, "--json")
+    assert answer.code == 1, answer
+    answer.result("debug_" + tool.replace("-", "_"))
+
+
+@pytest.mark.parametrize("tool", ["host-stacktrace-analyzer", "aicore-error-locator", "environment-setup"])
+def test_a_log_that_is_not_there_is_the_requests_fault(tmp_path: Path, tool: str) -> None:
+    answer = ask(tool, "--log", tmp_path / "none.txt")
+    assert answer.code == 2 and "none.txt" in answer.stderr and len(answer.stderr.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize("tool", ["pass-error-locator", "memory-overlap-detector", "machine-workspace"])
+def test_a_folder_without_artefacts_is_said_in_one_line(tmp_path: Path, tool: str) -> None:
+    answer = ask(tool, tmp_path)
+    assert answer.code == 2 and "pypto-op debug dump" in answer.stderr
+    (tmp_path / "output_1").mkdir()
+    answer = ask(tool, tmp_path)
+    assert answer.code == 3 and len(answer.stderr.strip().splitlines()) == 1
+
+
+SYMPTOMS = {
+    "npu_library_missing": "ImportError: libhccl.so: cannot open shared object file: No such file or directory",
+    "npu_smi_library": "npu-smi: error while loading shared libraries: libc_sec.so: cannot open shared object file",
+    "fp8_type_missing": "ImportError: cannot import name 'DT_FP8E8M0'",
+    "pto_isa_enum_missing": "kernel.cpp:12: error: no member named 'ExpAlgorithm' in namespace 'pto'",
+    "pto_isa_too_old": "error: 'TROWEXPANDADD' is not a member of 'pto'",
+    "pypto_missing": "ModuleNotFoundError: No module named 'pypto'",
+    "undefined_symbol": "ImportError: pypto_impl.so: undefined symbol: _ZN3c105ErrorC2E",
+    "dependency_conflict": "pip._vendor.resolvelib.resolvers.ResolutionImpossible",
+    "device_unset": "RuntimeError: TILE_FWK_DEVICE_ID is not set",
+    "device_busy": "[ERROR] rtSetDevice failed: device is busy",
+    "tool_chain_missing": "sh: 1: g++: not found",
+}
+
+
+def test_every_row_of_the_table_is_seen_in_a_log() -> None:
+    assert SYMPTOMS.keys() == {row["id"] for row in environment.symptoms()}
+
+
+@pytest.mark.parametrize("name", SYMPTOMS)
+def test_a_symptom_has_recipe_and_check(tmp_path: Path, name: str) -> None:
+    log = tmp_path / "log.txt"
+    log.write_text(f"noise\n{SYMPTOMS[name]}\n")
+    answer = ask("environment-setup", "--log", log, "--json")
+    told = answer.result("debug_environment_setup")
+    assert [one["id"] for one in told["symptoms"]] == [name] and told["symptoms"][0]["log_line"] == 2
+    assert answer.code in (0, 3) and (answer.code == 3) == bool(told["symptoms"][0]["blocked"])
+    page = (bundle_root() / "skills/pypto-environment-setup/references/troubleshooting.md").read_text()
+    assert f"## {told['symptoms'][0]['section']}\n" in page
+
+
+@pytest.fixture
+def chips(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An npu-smi that prints a table in the real one's form: chips 2 and 5 run nothing."""
+    tool = tmp_path / "bin" / "npu-smi"
+    tool.parent.mkdir()
+    rows = "\n".join(f"| No running processes found in NPU {one}     |" for one in (5, 2))
+    tool.write_text(f"#!/bin/sh\ncat <<'E'\n{rows}\nE\n")
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tool.parent}:{os.environ['PATH']}")
+    return tool
+
+
+def test_idle_chips(chips: Path) -> None:
+    assert ask("environment-setup", "--idle").stdout == "2 5\n"
+    chips.write_text("#!/bin/sh\nexit 1\n")
+    assert ask("environment-setup", "--idle").code == 3
+
+
+def test_a_command_is_run_once_more_with_what_mends_it(chips: Path) -> None:
+    needs = 'test -n "$TILE_FWK_DEVICE_ID" && exit 0; echo "TILE_FWK_DEVICE_ID is not set" >&2; exit 7'
+    answer = ask("environment-setup", "--json", "--", "sh", "-c", needs)
+    told = answer.result("debug_environment_setup")
+    assert answer.code == 0 and told["first_exit"] == 7 and told["exports"] == {"TILE_FWK_DEVICE_ID": "2"}
+    assert told["rerun"]["exit"] == 0 and "\n" not in told["rerun"]["log_line"]
+    answer = ask("environment-setup", "--", "sh", "-c", "echo TILE_FWK_DEVICE_ID is not set; exit 1")
+    assert answer.code == 3, "a fault of the machine never exits with 1"

@@ -1,0 +1,79 @@
+"""Snapshots on gated_delta_rule_bwd: a one-walk-back kernel, probed from a manifest, against its golden made to tell."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.debug.asking import ask, line_of, need_numbers, place
+
+from pypto_op.workspace import OpWorkspace
+
+pytestmark = [pytest.mark.sim, pytest.mark.timeout(900)]
+
+MANIFEST = """
+op: gated_delta_rule_bwd
+module: M2
+case: L2_two_chunks_fp16
+modes: [sim]
+intermediates:
+  - name: dstate
+    shape: [K, V]
+    probe_point: inside_nt_loop
+    golden_expression: dstate
+    index: {head: head, c: back}
+    golden: {where: begin, when: "t % 64 == 63 or t == tokens - 1", index: "(tokens - 1) // 64 - t // 64"}
+  - {name: entering, shape: [K, V], probe_point: inside_nt_loop, index: {head: head, c: n}}
+"""
+
+
+@pytest.fixture
+def faulty(tmp_path: Path) -> OpWorkspace:
+    ws = place(
+        tmp_path,
+        "gated_delta_rule_bwd",
+        ("carried[:] = dstate * decay + asked - ", "carried[:] = dstate * decay + asked + "),
+    )
+    ws.debug_dir.mkdir()
+    (ws.debug_dir / "snapshot_manifest.yaml").write_text(MANIFEST)
+    return ws
+
+
+def test_the_drift_begins_after_the_first_turn(faulty: OpWorkspace) -> None:
+    need_numbers()
+    answer = ask("snapshot-bisect", "--manifest", faulty.debug_dir / "snapshot_manifest.yaml", "--json")
+    report = answer.result("snapshot_report")
+    assert answer.code == 1 and report["per_mode_status"] == {"sim": "FAIL"}
+    told = report["intermediates"]["dstate"]["per_mode"]["sim"]
+    assert [row["all_close"] for row in told["per_iter"]] == [True, False], report
+    assert report["first_drift"] == {"name": "dstate", "iter": 1}
+    assert report["intermediates"]["entering"]["per_mode"]["sim"]["status"] == "GOLDEN_STUB_UNFILLED"
+    assert report["intermediates"]["dstate"]["line"] == line_of(faulty.impl, "# <<< SNAPSHOT:inside_nt_loop")
+    assert (faulty.debug_dir / "snapshot_report.json").is_file()
+
+
+def test_what_is_written_and_what_does_not_fit(faulty: OpWorkspace) -> None:
+    manifest = faulty.debug_dir / "snapshot_manifest.yaml"
+    kernel = faulty.impl.read_bytes()
+    assert ask("snapshot-generate", manifest, "--dry-run").code == 0
+    assert sorted(path.name for path in faulty.debug_dir.iterdir()) == ["snapshot_manifest.yaml"]
+    files = ask("snapshot-generate", manifest, "--json").result("debug_files")["files"]
+    assert sorted(Path(name).name for name in files) == [
+        "gated_delta_rule_bwd_M2_snapshot.py",
+        "gated_delta_rule_bwd_golden_modular_snapshot.py",
+        "run_snapshot_bisect.sh",
+    ]
+    assert faulty.impl.read_bytes() == kernel
+    for text, problem in (
+        (MANIFEST.replace("inside_nt_loop", "nowhere"), "no marker is called nowhere"),
+        (MANIFEST.replace("shape: [K, V]", "shape: [K]"), "1 sizes"),
+        (MANIFEST.replace("where: begin", "loop: 7, where: begin"), "for statements"),
+        ("op: [", "snapshot_manifest.yaml"),
+    ):
+        manifest.write_text(text)
+        answer = ask("snapshot-generate", manifest)
+        assert answer.code == 2 and problem in answer.stderr, (problem, answer.stderr)
+    manifest.write_text(MANIFEST)
+    faulty.impl.write_text(faulty.impl.read_text().replace("# <<< SNAPSHOT:SIG_JIT", "# "))
+    answer = ask("snapshot-generate", manifest)
+    assert answer.code == 2 and "SNAPSHOT:SIG_JIT" in answer.stderr
