@@ -91,6 +91,7 @@ def test_it_is_found_in_company_in_broken_bytes_and_behind_colours(log: DeviceLo
         assert leads(explain(utf16).hits[0], log)
 
 
+@pytest.mark.slow
 def test_it_is_found_in_the_middle_of_a_long_log(tmp_path: Path) -> None:
     filler = "".join(PLAIN.format(n=n) for n in range(WHOLE_BYTES // len(PLAIN) + 2000)).encode()
     path = tmp_path / "long.log"
@@ -146,6 +147,7 @@ print(found.hits[0].entry.id, found.hits[0].log[1], int(peak[1]) // 1024)
 """Peak memory since the program began; `ru_maxrss` of a child counts the parent's memory too, from which it was started."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", [PLAIN, "[ERROR] task {n} failed with code {n}\n"], ids=["plain", "errors"])
 def test_a_huge_log_is_read_with_bounded_memory(noise: str, tmp_path: Path) -> None:
     """128 MiB here; memory does not depend on the size."""

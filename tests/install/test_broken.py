@@ -13,6 +13,8 @@ import pytest
 from tests.hooks.conftest import BAD_IMPL, GOOD_IMPL, STATE, make_operator
 from tests.install.places import ROOT, copy_bundle, install, pypto_op
 
+pytestmark = pytest.mark.slow
+
 pytest.importorskip("mcp")
 
 PLACES = (".pypto-op/claude", ".opencode/pypto-op")

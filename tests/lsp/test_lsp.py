@@ -18,6 +18,8 @@ from pygls.lsp.client import LanguageClient
 from pypto_op.bundle_files import bundle_root
 from pypto_op_lint.lsp.worker import LinterLost, Worker
 
+pytestmark = pytest.mark.slow
+
 EXAMPLE = bundle_root() / "examples" / "ops" / "softmax"
 _SECONDS = 60.0
 

@@ -164,6 +164,7 @@ def step(name: str, repository: Path, **inputs: str) -> subprocess.CompletedProc
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_the_actions_lint_step_annotates_and_fails_on_a_wrong_kernel(repository: Path) -> None:
     assert step("Lint", repository, operators="custom/softmax").returncode == 0
     impl = repository / "custom" / "softmax" / "softmax_impl.py"

@@ -58,6 +58,7 @@ def test_a_recovery_is_a_row_of_the_log(blank, capsys):
     assert row[7] == "Env recovery: libc_sec.so not found -> sourced set_env.sh; run again: ok"
 
 
+@pytest.mark.slow
 def test_a_refused_design_is_told_in_memory_once_for_each_reason(clone, blank):
     ws = clone("staged4")
     ws.memory.write_text(blank.memory.read_text())
@@ -70,6 +71,7 @@ def test_a_refused_design_is_told_in_memory_once_for_each_reason(clone, blank):
     assert len(told) == 2 and "module_7" in told[0].text and "eval/module_interfaces.yaml" in told[1].text
 
 
+@pytest.mark.slow
 def test_freezing_the_plan_fills_the_decomposition_and_the_status(clone, blank):
     ws = clone("staged4")
     ws.memory.write_text(blank.memory.read_text())

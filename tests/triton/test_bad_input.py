@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from tests.triton import lab
 
+pytestmark = pytest.mark.slow
+
 COPY = "return run(copy_kernel, x)"
 X = "[torch.randn(8, 64)]"
 SCALE = """

@@ -15,6 +15,8 @@ from pypto_op.triton.run import results
 from pypto_op.triton.run.model import load_weights
 from pypto_op.triton.run.project import Project
 
+pytestmark = pytest.mark.slow
+
 SAMPLES = sorted(path.name for path in lab.EXAMPLES.iterdir() if path.is_dir())
 GOOD = "return run(copy_kernel, x)"
 SAME = lab.task("return x * 1", "[torch.randn(64)]")
