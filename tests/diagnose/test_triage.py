@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -177,6 +178,36 @@ def test_signals_that_contradict_are_said(operator: OpWorkspace, report: dict[st
     operator.report.write_text(json.dumps(report))
     found = routed(operator)
     assert found["row"] == "empty" and any("near miss" in words for words in found["contradictions"])
+
+
+@pytest.mark.sim
+@pytest.mark.usefixtures("numeric", "report")
+def test_wrong_numbers_lead_to_the_line_by_the_commands_that_are_printed(operator: OpWorkspace) -> None:
+    compare, workarounds, maps = routed(operator)["next"]
+    assert "debug precision-debug" in workarounds and "--error-maps" in maps
+    answer = command(*shlex.split(compare)[1:], "--json")
+    assert answer.code == 0, answer.stderr
+    (wrong,) = [number for number, text in enumerate(operator.impl.read_text().splitlines(), 1) if "* 3.0" in text]
+    assert abs(json.loads(answer.stdout)["divergences"][0]["line"] - wrong) <= 3
+
+
+@pytest.mark.sim
+@pytest.mark.usefixtures("numeric")
+@pytest.mark.parametrize(("fault", "tool"), [("crash", "host-stacktrace-analyzer"), ("device error", "aicore-error-locator")])
+def test_what_a_run_printed_goes_to_the_skills_own_tool(fault: str, tool: str, operator: OpWorkspace) -> None:
+    edit(operator, *FAULTS[fault][:2])
+    verify(operator.root, "--case", "tile")
+    (line,) = [line for line in routed(operator)["next"] if f"debug {tool}" in line]
+    assert command(*shlex.split(line)[1:]).code in (0, 1), line
+
+
+@pytest.mark.sim
+@pytest.mark.usefixtures("numeric")
+def test_a_run_without_a_verdict_is_said_not_routed(operator: OpWorkspace) -> None:
+    operator.test_inputs.write_text("")
+    assert verify(operator.root, "--case", "tile").report["status"] == "ERROR"
+    answer = command("triage", str(operator.root))
+    assert answer.code == 2 and "gave no verdict" in answer.stderr and answer.stderr.count("\n") == 1, answer.stderr
 
 
 @pytest.mark.sim

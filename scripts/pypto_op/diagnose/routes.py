@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -55,3 +56,14 @@ def skill_of(category: FailureCategory) -> str:
 def page_of(category: FailureCategory) -> str:
     """Return the page of that sub-skill, "" for its first one."""
     return str(_data()["pages"].get(str(category), ""))
+
+
+def tools_of(skill: str, **known: str) -> list[str]:
+    """Return the commands that a sub-skill begins with, those whose placeholders are all known.
+
+    Args:
+        skill: its name.
+        known: what stands for `{op}`, `{choice}` and `{words}`, quoted for a shell.
+    """
+    lines = _data()["tools"].get(skill, ())
+    return [line.format(**known) for line in lines if set(re.findall(r"{(\w+)}", line)) <= known.keys()]

@@ -13,7 +13,7 @@ from typing import Any
 
 from pypto_op.diagnose.kernel_text import read_kernel
 from pypto_op.diagnose.numbers import EMPTY, look_of
-from pypto_op.diagnose.routes import BY_CATEGORY, BY_TEXT, Row, page_of, rows, skill_of
+from pypto_op.diagnose.routes import BY_CATEGORY, BY_TEXT, Row, page_of, rows, skill_of, tools_of
 from pypto_op.diagnose.search import SURE, Diagnosis, Hit, asked_rules, diagnose
 from pypto_op.diagnose.sources import failure_of, read_source
 from pypto_op.documents import schema
@@ -95,6 +95,13 @@ def triage(operator: OpWorkspace, log: str | None = None) -> dict[str, Any]:
         report = None
     if report is None and log is None and failure_of(operator, None) is None:
         raise ContractError("no run has failed here", file=operator.root, remedy=f"run `pypto-op verify {operator.root}`")
+    error = (report or {}).get("error") or {}
+    if log is None and error.get("kind") == "contract":  # no kernel was judged, so there is no failure of one
+        raise ContractError(
+            f"the last run gave no verdict: {error['message']}",
+            file=operator.report,
+            remedy=f"mend that, then run `pypto-op verify {operator.root}`",
+        )
     signals = _signals(operator, report, log)
     row = next(row for row in rows() if signals.holds(row))
     answer = _answer(operator, report, signals, row)
@@ -153,7 +160,7 @@ def _answer(operator: OpWorkspace, report: Mapping[str, Any] | None, signals: Si
         "signals": list(_told(signals)),
         "contradictions": list(_contradictions(report, signals)),
         "hits": [hit.as_dict() for hit in signals.found.hits[:3]],
-        "next": list(_next(operator, report, signals, row)),
+        "next": list(_next(operator, report, signals, row, skill)),
     }
 
 
@@ -213,14 +220,29 @@ def _failing_modes(report: Mapping[str, Any] | None, case: str) -> Iterator[tupl
                 yield Mode(mode), check["id"]
 
 
-def _next(operator: OpWorkspace, report: Mapping[str, Any] | None, signals: Signals, row: Row) -> Iterator[str]:
+def _next(
+    operator: OpWorkspace, report: Mapping[str, Any] | None, signals: Signals, row: Row, skill: str | None
+) -> Iterator[str]:
     case, root = signals.failure.get("case_id"), shlex.quote(str(operator.root))
-    named = f" --case {shlex.quote(case)}" if case else ""
+    named = f"--case {shlex.quote(case)}" if case else ""
     if row.id == "near-miss":
-        yield f"pypto-op reproduce {root}{named}"
-    elif signals.hit:
+        yield f"pypto-op reproduce {root} {named}".rstrip()
+        return
+    if signals.hit:
         yield f"pypto-op diagnose {root}"
     elif signals.look and report and 1 < report["total_modules"] == report["up_to_module"]:
-        yield f"pypto-op verify {root} --sweep{named}"
-    elif signals.look:
-        yield f"pypto-op verify {root}{named} --error-maps"
+        yield f"pypto-op verify {root} --sweep {named}".rstrip()
+        return
+    yield from tools_of(skill or "", op=root, **dict(_known(operator, report, case, named)))
+    if signals.look and not signals.hit:
+        yield f"pypto-op verify {root} {named} --error-maps"
+
+
+def _known(operator: OpWorkspace, report: Mapping[str, Any] | None, case: str | None, named: str) -> Iterator[tuple[str, str]]:
+    """Yield what the skills' tools may be given: the case, and the file with the run's words where there is one."""
+    if case and report is not None:
+        phase = report["up_to_module"]
+        yield "choice", f"{named} --up-to-module {phase}" if phase < report["total_modules"] else named
+    words = operator.failure_dir(case) / "stderr.txt" if case else None
+    if words is not None and words.is_file():
+        yield "words", shlex.quote(str(words))
