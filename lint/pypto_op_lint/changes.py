@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import stat
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from itertools import islice
@@ -130,9 +131,9 @@ class ContentIndex:
             known = self.files.get(key)
             if self._is_new(path, key) and (not first or newer_than is None or _changed_at(path) >= newer_than):
                 yield Change(path, made=known is None, grown=known is not None and _begins_with(path, known))
-        roots = {*(str(op.root) for op in around.operators), str(around.key_path.parent)}
-        for key in [k for k in self.files if k not in present and _below_any(k, roots)]:
-            if not os.path.lexists(key):
+        # Also where the whole operator is gone, or a folder lies in the file's place.
+        for key in [k for k in self.files if k not in present]:
+            if not _is_watchable(Path(key)):
                 del self.files[key]
                 self._dirty = True
                 yield Change(Path(key), deleted=True)
@@ -186,12 +187,21 @@ class ContentIndex:
 def watched_files(around: Surroundings) -> Iterator[Path]:
     """Yield every operator's files and links that are no scratch, the state machine's records, and the sealing key."""
     for op in around.operators:
-        for path in islice(files_below(op.root), MAX_FILES):
+        for path in islice(filter(_is_watchable, files_below(op.root)), MAX_FILES):
             place = around.locate(path).place
             if place is Place.OPERATOR or path.is_symlink() or (place is Place.MACHINE and path.name in MACHINE_RECORDS):
                 yield path
     if around.key_path.is_file():
         yield around.key_path
+
+
+def _is_watchable(path: Path) -> bool:
+    """Whether it is a plain file or a link: whoever opens a pipe waits for its other end."""
+    try:
+        mode = path.lstat().st_mode
+    except OSError:
+        return False
+    return stat.S_ISREG(mode) or stat.S_ISLNK(mode)
 
 
 def stamp(path: Path) -> list[int]:
@@ -232,7 +242,3 @@ def _changed_at(path: Path) -> float:
     except OSError:
         return 0.0
     return max(facts.st_mtime, facts.st_ctime)
-
-
-def _below_any(key: str, roots: set[str]) -> bool:
-    return any(key.startswith(root + "/") for root in roots)

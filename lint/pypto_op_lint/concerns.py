@@ -134,6 +134,8 @@ def _can_name_operator(name: str) -> bool:
 def _is_kernel(path: str) -> bool:
     """Say whether a file is there and speaks of pypto: other projects have files named `..._impl.py` too."""
     try:
+        if not os.path.isfile(path):
+            return False
         with open(path, "rb") as file:
             return b"pypto" in file.read(_MAX_LOOKED_INTO)
     except OSError:

@@ -94,6 +94,29 @@ def test_a_write_that_nothing_announced_is_told(recorded: Recorded, row: dict[st
         assert row.get("says", "") in lines[0]
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        "python3 -c \"import shutil; shutil.rmtree('custom/soft')\"",
+        "python3 -c \"import os; os.rename('custom/soft', 'src/soft')\"",
+        "python3 -c \"import os; os.rename('custom', 'cc')\"",
+    ],
+)
+def test_an_operator_that_is_gone_is_told(recorded: Recorded, command: str) -> None:
+    recorded.put_back()
+    recorded.harness.before("Bash", ARCHITECT, command=command)
+    recorded.run(command)
+    answer = recorded.harness.after("Bash", ARCHITECT, command=command)
+    assert f"{recorded.op / 'SPEC.md'}: this" in answer.out + answer.err and "deleted" in answer.out + answer.err, answer
+
+
+def test_a_pipe_among_the_files_holds_nobody_up(recorded: Recorded) -> None:
+    recorded.put_back()
+    recorded.told("python3 -c \"import os; os.mkfifo('custom/soft/modules/x.py')\"")
+    told = recorded.told("python3 -c \"open('custom/soft/SPEC.md', 'a').write('x')\"")
+    assert f"{recorded.op / 'SPEC.md'}: this file" in told
+
+
 HIDDEN = {
     "reversed": lambda path: f"{path[::-1]!r}[::-1]",
     "base64": lambda path: f"__import__('base64').b64decode({base64.b64encode(path.encode())!r}).decode()",

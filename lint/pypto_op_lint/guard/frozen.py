@@ -51,7 +51,7 @@ def read_state(op_dir: Path) -> OpState:
     """Return what the state file of `op_dir` says; an empty OpState where there is none that makes sense."""
     path = op_dir / STATE_FILE
     try:
-        if path.stat().st_size > _MAX_STATE_BYTES:
+        if not path.is_file() or path.stat().st_size > _MAX_STATE_BYTES:
             return OpState()
         raw = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError):
@@ -81,8 +81,9 @@ def changed_frozen_file(op_dir: Path, relative: str, state: OpState) -> bool:
     recorded = state.hashes.get(relative, "")
     if len(recorded) != 64:
         return False
+    path = op_dir / relative
     try:
-        return hashlib.sha256((op_dir / relative).read_bytes()).hexdigest() != recorded
+        return not path.is_file() or hashlib.sha256(path.read_bytes()).hexdigest() != recorded  # who opens a pipe waits
     except OSError:
         return True
 
