@@ -64,7 +64,7 @@ def test_a_failure_ends_with_the_next_command(operator: OpWorkspace) -> None:
     operator.impl.write_text(operator.impl.read_text().replace("x_tile * 2.0", "x_tile * 3.0"))
     lines = verify(operator.root, as_json=False).stdout.splitlines()
     step = next(line for line in lines if line.startswith("next: "))
-    assert f"pypto-op verify {operator.root} --case tile --error-maps" in step and lines.index(step) == len(lines) - 2
+    assert f"pypto-op debug precision-compare {operator.root} --case tile " in step and lines.index(step) == len(lines) - 2
 
 
 def test_a_crash_leads_to_diagnose(operator: OpWorkspace) -> None:

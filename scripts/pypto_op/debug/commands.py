@@ -16,7 +16,7 @@ from pypto_op.workspace import OpWorkspace
 
 _PATH = click.Path(path_type=Path)
 _AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
-_CASE = click.option("--case", required=True, metavar="ID", help="A case of the suite.")
+_CASE = click.option("--case", metavar="ID", help="A case of the suite; default: the first failure of the last verdict.")
 _IMPL = click.option("--impl", type=_PATH, help="The kernel's file, when it is not the operator's own.")
 _UP_TO = click.option("--up-to-module", metavar="K", help="The cumulative phase M_K.")
 _RUN = click.argument("run_dir", type=_PATH)
@@ -38,14 +38,16 @@ def debug() -> None:
 @_UP_TO
 @click.option("--no-blame", is_flag=True, help="Do not run what shows who is to blame.")
 @_AS_JSON
-def precision_compare(op_dir: Path, case: str, impl: Path | None, up_to_module: str | None, no_blame: bool, as_json: bool) -> int:
+def precision_compare(
+    op_dir: Path, case: str | None, impl: Path | None, up_to_module: str | None, no_blame: bool, as_json: bool
+) -> int:
     """Name the first operation of the kernel of OP_DIR that leaves the golden, its line, and who is to blame.
 
     Runs the kernel in `sim` with pypto's dump of every result, and the golden under a trace. Prints no value of either.
 
     Exit status: 0 a place was found, 1 none was, also where the kernel agrees, 2 kernel or golden do not run, 3 no simulator.
     """
-    ws = _checked(op_dir, case, impl, up_to_module)
+    ws, case = _checked(op_dir, case, impl, up_to_module)
     from pypto_op.debug.precision_compare import Request
     from pypto_op.debug.precision_compare import precision_compare as run
 
@@ -70,13 +72,13 @@ def precision_compare(op_dir: Path, case: str, impl: Path | None, up_to_module: 
 @click.option("--only", multiple=True, metavar="NAME", help="Only this work-around; may be given again.")
 @_AS_JSON
 def precision_debug(
-    op_dir: Path, case: str, impl: Path | None, up_to_module: str | None, only: Sequence[str], as_json: bool
+    op_dir: Path, case: str | None, impl: Path | None, up_to_module: str | None, only: Sequence[str], as_json: bool
 ) -> int:
     """Try the check-list of work-arounds on copies of the kernel, each judged again in `sim`; say what each does to the error.
 
     Exit status: 0 one of them mends or moves the error, 1 none does, 2 the case passes or cannot be judged, 3 no simulator.
     """
-    ws = _checked(op_dir, case, impl, up_to_module)
+    ws, case = _checked(op_dir, case, impl, up_to_module)
     from pypto_op.debug.workarounds import precision_debug as run
 
     result = run(ws, case, impl=impl, up_to_module=up_to_module, only=only)
@@ -95,12 +97,12 @@ def precision_debug(
 @_UP_TO
 @click.option("--what", type=click.Choice(["graphs", "passes", "tensors", "all"]), default="all", show_default=True)
 @_AS_JSON
-def dump(op_dir: Path, case: str, impl: Path | None, up_to_module: str | None, what: str, as_json: bool) -> int:
+def dump(op_dir: Path, case: str | None, impl: Path | None, up_to_module: str | None, what: str, as_json: bool) -> int:
     """Run the kernel of OP_DIR once in `sim` and keep its graphs and tensors in _debug/dumps/, for the commands that read them.
 
     Exit status: 0 something was dumped, also by a kernel that fails, 2 nothing was, or the request is wrong, 3 no simulator.
     """
-    ws = _checked(op_dir, case, impl, up_to_module)
+    ws, case = _checked(op_dir, case, impl, up_to_module)
     from pypto_op.debug.dumping import dump as run
 
     result, ended = run(ws, case, what, impl=impl, up_to_module=up_to_module)
@@ -296,13 +298,23 @@ def snapshot_bisect(manifest: Path, modes: str | None, as_json: bool) -> int:
     return int(ExitCode.INFRA if Status.SKIPPED in statuses else ExitCode.CONTRACT)
 
 
-def _checked(op_dir: Path, case: str, impl: Path | None, up_to_module: str | None) -> OpWorkspace:
-    """Return the operator; refuse what the documents alone show to be wrong, before torch is imported."""
+def _checked(op_dir: Path, case: str | None, impl: Path | None, up_to_module: str | None) -> tuple[OpWorkspace, str]:
+    """Return the operator and the case; refuse what the documents alone show to be wrong, before torch is imported."""
     from pypto_op.judge.precheck import check_request
 
     ws = OpWorkspace.at(op_dir)
-    check_request(ws, case=case, impl=impl, up_to_module=up_to_module)
-    return ws
+    chosen = case or _first_failure(ws)
+    check_request(ws, case=chosen, impl=impl, up_to_module=up_to_module)
+    return ws, chosen
+
+
+def _first_failure(ws: OpWorkspace) -> str:
+    from pypto_op.documents.reading import read_json
+
+    failure = read_json(ws.report).get("first_failure") if ws.report.is_file() else None
+    if not failure or not failure.get("case_id"):
+        raise ContractError("no case has failed here", file=ws.report, remedy="name one by --case, or verify first")
+    return str(failure["case_id"])
 
 
 def _there(path: Path) -> Path:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pypto_op.vocabulary import FailureCategory, Status
+from pypto_op.vocabulary import FailureCategory, Mode, Status
 
 
 def after_failure(report: Mapping[str, Any], file: Path) -> str:
@@ -31,6 +31,8 @@ def after_failure(report: Mapping[str, Any], file: Path) -> str:
         return f"pypto-op diagnose --log {_shown(file)}{kernel}  (is it a known mistake?)"
     if report["total_modules"] > 1 and not phase:
         return f"pypto-op verify {op_dir} --sweep {case}  (which module is the first that is wrong?)"
+    if failure["mode"] == Mode.SIM and failure["failure_category"] == FailureCategory.PRECISION:
+        return f"pypto-op debug precision-compare {op_dir} {case}{boundary}  (which line is the first that is wrong?)"
     return f"pypto-op verify {op_dir} {case}{boundary} --error-maps && pypto-op report {op_dir}  (where is it off?)"
 
 
