@@ -24,7 +24,8 @@ class NoBuiltinMinMax(Rule):
         arithmetic on them.
 
     Why:
-        On a symbol Python's `min` compares and keeps one side for all turns of the loop; on a tensor it crashes the process.
+        On a symbol Python's `min` compares and keeps one side for all turns of the loop; on a tensor it crashes the process or
+        silently keeps one side.
 
     Example:
         size = min(rows - i * 64, 64)
