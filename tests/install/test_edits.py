@@ -15,7 +15,7 @@ from pypto_op.install.claude_client import entries
 from pypto_op.install.edits import Edit, put_into_settings, put_lines, undone
 
 PATH = Path("settings.local.json")
-TABLES = entries(Path("/work/é x"), "pypto-op-01234567")
+TABLES = entries(Path("/home/user/é x"), "pypto-op-01234567")
 HOOK = {"matcher": "Bash", "hooks": [{"type": "command", "command": 'echo \'{"a": "}"}\''}]}
 
 leaves = st.none() | st.booleans() | st.integers() | st.text(max_size=8) | st.just(HOOK)
