@@ -8,7 +8,10 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+import pytest
+
 from pypto_op import cli
+from pypto_op.documents import schema
 
 
 @dataclass(frozen=True)
@@ -23,15 +26,18 @@ class Answer:
     def report(self) -> dict[str, Any]:
         return json.loads(self.stdout)
 
+    def result(self, name: str) -> dict[str, Any]:
+        """What --json printed, held against the schema of that name."""
+        told: dict[str, Any] = json.loads(self.stdout)
+        assert schema.findings(told, name) == []
+        return told
+
 
 def command(*words: object) -> Answer:
     """Run `pypto-op WORDS` in this process."""
     out, err = io.StringIO(), io.StringIO()
-    code: object = 0
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        try:
-            cli.main([str(word) for word in words])
-        except SystemExit as end:
-            code = end.code
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), pytest.raises(SystemExit) as end:
+        cli.main([str(word) for word in words])
+    code = end.value.code
     assert isinstance(code, int)
     return Answer(code, out.getvalue(), err.getvalue())

@@ -2,39 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
-import json
 import shutil
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
+from tests.calling import Answer, command
 
-from pypto_op import cli
 from pypto_op.bundle_files import bundle_root
-from pypto_op.documents import schema
 from pypto_op.workspace import OpWorkspace
 
 
-@dataclass(frozen=True)
-class Answer:
-    code: int
-    stdout: str
-    stderr: str
-
-    def result(self, name: str) -> dict[str, Any]:
-        told = json.loads(self.stdout)
-        assert schema.findings(told, name) == []
-        return told
-
-
 def ask(*words: object) -> Answer:
-    out, err = io.StringIO(), io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), pytest.raises(SystemExit) as end:
-        cli.main(["debug", *map(str, words)])
-    return Answer(int(end.value.code or 0), out.getvalue(), err.getvalue())
+    """Run `pypto-op debug WORDS`."""
+    return command("debug", *words)
 
 
 def place(folder: Path, name: str, *edits: tuple[str, str], golden: tuple[str, str] | None = None) -> OpWorkspace:

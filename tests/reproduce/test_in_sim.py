@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import json
 import shutil
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests import program
+from tests.calling import Answer, command
 from tests.telling import told_lines
 
-from pypto_op import cli
 from pypto_op.bundle_files import bundle_root
-from pypto_op.documents import schema
 from pypto_op.proof.key import KEY_ENV
 from pypto_op.workspace import OpWorkspace
 
@@ -26,28 +22,6 @@ OPERATORS = bundle_root() / "tests" / "fixtures" / "ops"
 CASE = "L5_scale_A_1e4"
 SEED = 7
 """With it the honest kernel misses its tolerance at one cell near 0."""
-
-
-@dataclass(frozen=True)
-class Answer:
-    """What a user gets."""
-
-    code: int
-    stdout: str
-    stderr: str
-
-    @property
-    def result(self) -> dict[str, Any]:
-        result = json.loads(self.stdout)
-        assert schema.findings(result, "reproduction") == []
-        return result
-
-
-def command(*words: str) -> Answer:
-    out, err = io.StringIO(), io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), pytest.raises(SystemExit) as end:
-        cli.main([str(word) for word in words])
-    return Answer(int(end.value.code or 0), out.getvalue(), err.getvalue())
 
 
 @pytest.fixture(autouse=True)
@@ -94,7 +68,7 @@ def test_an_honest_kernel_is_innocent_and_gets_a_milder_case(tmp_path: Path) -> 
 
     answer = reproduce(ws, "--json")
     assert answer.code == 0, answer.stderr
-    result = answer.result
+    result = answer.result("reproduction")
     assert result["conclusion"] == "kernel_innocent" and result["cpu_reproducer_candidate"] is True
     assert result["kernel_was_run"] is False and result["seed"] == SEED
     assert set(result["cpu_drift"]) == {"reversed", "tiled", "pairwise", "sequential", "float64"}
@@ -132,7 +106,7 @@ def test_a_kernel_that_rounds_to_16_bits_is_suspect(tmp_path: Path) -> None:
     )
     answer = reproduce(place(tmp_path, change=rounded), "--json")
     assert answer.code == 1, answer.stderr
-    result = answer.result
+    result = answer.result("reproduction")
     assert result["conclusion"] == "kernel_suspect" and result["suite_patch"] is None
     assert result["outputs"][0]["ratio"] > 100
     assert "pypto-precision-debug" in result["next_step"] and result["kernel_was_run"] is True
@@ -143,7 +117,7 @@ def test_a_fault_that_hides_in_the_noise_is_found_on_the_milder_case(tmp_path: P
     shifted = ("pypto.assemble(total, [row, 0], out)", "pypto.assemble(total + 0.1, [row, 0], out)")
     answer = reproduce(place(tmp_path, change=shifted, scale_A=1e6), "--json")
     assert answer.code == 1, answer.stderr
-    result = answer.result
+    result = answer.result("reproduction")
     assert result["conclusion"] == "kernel_suspect" and result["outputs"][0]["alike"] is True
     assert "milder case" in result["summary"]
     assert result["suite_patch"]["kernel_status"] == "FAIL"
