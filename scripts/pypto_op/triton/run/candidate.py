@@ -80,7 +80,7 @@ class Candidate:
         own = frozenset(document["own"])
         self._memory = Memory()
         self._launches = Launches(self._memory, self._gate, own)
-        self._reads = Reads(self._memory.carries, own, self._gate.is_open)
+        self._reads = Reads(self._carries, own, self._gate.is_open)
         self._clock = Clock(self._device)
         self._guard = TritonGuard(_fence(document))
         if self._device.type != "cpu":
@@ -148,6 +148,10 @@ class Candidate:
         mutated = models.changed(inputs, before)
         facts |= {"numbers": sorted({digest_of(word) for word in map(spelled, numbers) if word is not None})}
         return {"outputs": copies, "mutated": mutated}, {**facts, **self._facts(leaves, tensors_of(inputs), mutated)}
+
+    def _carries(self, tensor: torch.Tensor) -> bool:
+        with self._gate.opened():
+            return self._memory.carries(tensor)
 
     def _forward(self, inputs: Any, seed: int) -> Any:
         torch.manual_seed(seed)

@@ -80,6 +80,8 @@ class Case:
             "weights": self.weights,
             "seconds": round(self.seconds, 4),
         }
+        if self.made.copies:
+            entry["copies"] = dict(self.made.copies)
         if self.judgement.metrics:
             entry["metrics"] = self.judgement.metrics
         return entry
