@@ -14,7 +14,7 @@ from pypto_op.backends.worker.loading import Failure, failure_of, load_module
 from pypto_op.backends.worker.sentinel import AMBIGUOUS, PATTERNS, Sentinel
 from pypto_op.backends.worker.source_check import back_door
 from pypto_op.backends.worker.tampering import Snapshot
-from pypto_op.triton.run import bfloat16, libdevice
+from pypto_op.triton.run import bfloat16, gaps, libdevice
 from pypto_op.triton.run import model as models
 from pypto_op.triton.run.clock import Clock, refresh
 from pypto_op.triton.run.dispatch import Denied, Gate, mode_is_active
@@ -89,6 +89,7 @@ class Candidate:
             torch.zeros(1, device=self._device)  # the driver is loaded before anything is refused
         if self._device.type == "cpu":
             bfloat16.mend()
+            gaps.mend()
             libdevice.install()
         self._sentinel.install()
         self._reads.install()
