@@ -156,3 +156,18 @@ def test_bad_folder_and_bad_name_end_in_one_line(tmp_path: Path) -> None:
     assert (done.returncode, len(done.stderr.strip().splitlines())) == (1, 1)
     done = lab.script("verify", "--op_name", "expo", "--verify_dir", str(tmp_path / "none"))
     assert (done.returncode, len(done.stderr.strip().splitlines())) == (1, 1)
+
+
+def test_an_interpreter_error_names_the_kernels_line(place: Path) -> None:
+    kernel = """
+    @triton.jit
+    def ranks_kernel(x_ptr, out_ptr, BLOCK: tl.constexpr):
+        offsets = tl.arange(0, BLOCK)
+        x = tl.load(x_ptr + offsets)
+        tl.store(out_ptr + offsets, tl.dot(x, x))
+    """
+    text = lab.impl("out = torch.empty_like(x)\nranks_kernel[(1,)](x, out, BLOCK=64)\nreturn out", kernels=kernel)
+    failure = lab.verify(lab.folder(place, SAME, text))["failures"][0]
+    line = next(number for number, words in enumerate(text.splitlines(), 1) if "tl.dot" in words)
+    assert failure["error_type"] == "InterpreterError"
+    assert failure["error_msg"].startswith(f"expo_triton_ascend_impl.py:{line}: ")

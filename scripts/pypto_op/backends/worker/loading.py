@@ -133,6 +133,13 @@ def _short(text: str) -> str:
 
 
 def _innermost_line(error: BaseException, path: Path) -> str:
-    frames = traceback.extract_tb(error.__traceback__)
-    lines = [frame.lineno for frame in frames if frame.filename == str(path)]
-    return f"{path.name}:{lines[-1]}" if lines and lines[-1] else path.name
+    """Return "file:line" of the user's line that is nearest to the cause: Triton's interpreter raises anew at the launch."""
+    causes, cause = [error], error.__cause__
+    while cause is not None and cause not in causes:
+        causes.append(cause)
+        cause = cause.__cause__
+    for cause in reversed(causes):
+        lines = [frame.lineno for frame in traceback.extract_tb(cause.__traceback__) if frame.filename == str(path)]
+        if lines:
+            return f"{path.name}:{lines[-1]}"
+    return path.name

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-_PATTERNS: dict[torch.dtype, tuple[torch.dtype, tuple[int, int]]] = {
+PATTERNS: dict[torch.dtype, tuple[torch.dtype, tuple[int, int]]] = {
     torch.float64: (torch.int64, (0x7FF8A5A5A5A5A5A5, 0x7FFA5A5A5A5A5A5A)),
     torch.float32: (torch.int32, (0x7FC5A5A5, 0x7FDA5A5A)),
     torch.float16: (torch.int16, (0x7E5A, 0x7F3C)),
@@ -54,19 +54,19 @@ class Sentinel:
 
     def mask(self, tensor: torch.Tensor) -> torch.Tensor:
         """Return a bool tensor of the same shape: which elements hold the present pattern."""
-        if tensor.dtype not in _PATTERNS or self.which == PLAUSIBLE:
+        if tensor.dtype not in PATTERNS or self.which == PLAUSIBLE:
             return torch.zeros(tensor.shape, dtype=torch.bool)
-        integer, patterns = _PATTERNS[tensor.dtype]
+        integer, patterns = PATTERNS[tensor.dtype]
         return tensor.detach().contiguous().view(integer) == patterns[self.which]
 
     def _filling(self, factory: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(factory)
         def filled(*args: Any, **kwargs: Any) -> Any:
             tensor = factory(*args, **kwargs)
-            if type(tensor) is torch.Tensor and tensor.dtype in _PATTERNS and tensor.numel():
+            if type(tensor) is torch.Tensor and tensor.dtype in PATTERNS and tensor.numel():
                 if self.which == PLAUSIBLE:
                     return _plausible(tensor)
-                integer, patterns = _PATTERNS[tensor.dtype]
+                integer, patterns = PATTERNS[tensor.dtype]
                 with torch.no_grad():
                     tensor.detach().view(integer).fill_(patterns[self.which])
             return tensor

@@ -11,17 +11,18 @@ from typing import Any
 import torch
 
 from pypto_op.backends.worker.loading import Failure, failure_of, load_module
-from pypto_op.backends.worker.sentinel import AMBIGUOUS, Sentinel
+from pypto_op.backends.worker.sentinel import AMBIGUOUS, PATTERNS, Sentinel
 from pypto_op.backends.worker.source_check import back_door
 from pypto_op.backends.worker.tampering import Snapshot
-from pypto_op.triton.run import bfloat16, libdevice
+from pypto_op.triton.run import bfloat16, gaps, libdevice
 from pypto_op.triton.run import model as models
 from pypto_op.triton.run.clock import Clock, refresh
 from pypto_op.triton.run.dispatch import Denied, Gate, mode_is_active
 from pypto_op.triton.run.fence import TritonFence, TritonGuard
-from pypto_op.triton.run.launches import Launches
+from pypto_op.triton.run.launches import Launches, digest_of, spelled
 from pypto_op.triton.run.memory import Memory, address
 from pypto_op.triton.run.packing import map_tensors, same_layout, tensors_of
+from pypto_op.triton.run.reads import Reads
 from pypto_op.vocabulary import Outcome
 from pypto_op.workspace import OpWorkspace
 
@@ -31,14 +32,36 @@ class _Sentinel(Sentinel):
 
     active = True
 
+    def __init__(self, gate: Gate) -> None:
+        super().__init__()
+        self._gate = gate
+
     def _filling(self, factory: Callable[..., Any]) -> Callable[..., Any]:
         filled = super()._filling(factory)
 
         @functools.wraps(factory)
         def chosen(*args: Any, **kwargs: Any) -> Any:
-            return filled(*args, **kwargs) if self.active else factory(*args, **kwargs)
+            if not self.active:
+                return factory(*args, **kwargs)
+            marked = filled(*args, **kwargs)
+            with self._gate.opened():
+                _level(marked)
+            return marked
 
         return chosen
+
+
+def _level(tensor: Any) -> None:
+    """Give memory that no pattern marks (other dtypes, gaps between elements) the same bytes in every run."""
+    if type(tensor) is not torch.Tensor or not tensor.numel():
+        return
+    marked = tensor.dtype in PATTERNS
+    if marked and tensor.is_contiguous():
+        return
+    kept = tensor.detach().clone() if marked else None
+    torch.tensor([], dtype=torch.uint8, device=tensor.device).set_(tensor.untyped_storage()).fill_(0xA5)
+    if kept is not None:
+        tensor.detach().copy_(kept)
 
 
 class Candidate:
@@ -52,11 +75,12 @@ class Candidate:
         self._device = models.prepare(document)
         self._path = Path(document["file"])
         self._process = os.getpid()
-        self._sentinel = _Sentinel()
         self._gate = Gate()
+        self._sentinel = _Sentinel(self._gate)
         own = frozenset(document["own"])
-        self._memory = Memory(self._sentinel)
+        self._memory = Memory()
         self._launches = Launches(self._memory, self._gate, own)
+        self._reads = Reads(self._carries, own, self._gate.is_open)
         self._clock = Clock(self._device)
         self._guard = TritonGuard(_fence(document))
         if self._device.type != "cpu":
@@ -65,8 +89,10 @@ class Candidate:
             torch.zeros(1, device=self._device)  # the driver is loaded before anything is refused
         if self._device.type == "cpu":
             bfloat16.mend()
+            gaps.mend()
             libdevice.install()
         self._sentinel.install()
+        self._reads.install()
         self._launches.install(interpreted=self._device.type == "cpu")
         self._guard.install()
         self._snapshot = Snapshot()
@@ -106,6 +132,7 @@ class Candidate:
         facts: dict[str, Any] = {"weights": models.load_weights(self._model, given["weights"])}
         self._inputs = models.placed(given["inputs"], self._device)
         self._sentinel.active, self._launches.recording, self._gate.denied = True, False, []
+        self._reads.found = []
         if message["warmed"] is not None:
             others = map_tensors(self._inputs, same_layout)
             refresh(others, self._inputs, message["warmed"])
@@ -113,21 +140,26 @@ class Candidate:
         inputs = map_tensors(self._inputs, same_layout)
         before = models.marks(inputs)
         self._launches.recording = True
-        known = tensors_of(inputs) + models.held_by(self._model)
-        self._launches.begin(known, watch_scalars=not models.holds_floats([given["inputs"], given["init"]]))
+        self._launches.begin(tensors_of(inputs), models.held_by(self._model))
+        numbers = models.numbers_of([given["inputs"], given["init"], models.attributes_of(self._model)])
         returned = self._loose(lambda: self._forward(inputs, seed))
         leaves = tensors_of(models.checked(returned, f"{self._path.name}: forward's output"))
         # Copies, taken before their origin is looked at: a thread may still write to the originals.
         copies = map_tensors(returned, lambda leaf: leaf.detach().clone())
         mutated = models.changed(inputs, before)
+        facts |= {"numbers": sorted({digest_of(word) for word in map(spelled, numbers) if word is not None})}
         return {"outputs": copies, "mutated": mutated}, {**facts, **self._facts(leaves, tensors_of(inputs), mutated)}
+
+    def _carries(self, tensor: torch.Tensor) -> bool:
+        with self._gate.opened():
+            return self._memory.carries(tensor)
 
     def _forward(self, inputs: Any, seed: int) -> Any:
         torch.manual_seed(seed)
         try:
-            with torch.no_grad(), self._gate:
+            with torch.no_grad(), self._reads, self._gate:
                 returned = self._model(*inputs)
-                watched = mode_is_active(self._gate)
+                watched = mode_is_active(self._gate) and self._reads.is_active()
             models.synchronize(self._device)
         except Denied as error:
             raise Failure(Outcome.FORBIDDEN, f"{self._path.name}: {error}") from None
@@ -154,14 +186,17 @@ class Candidate:
             "outputs_from_kernel": all(map(self._memory.from_kernel, [*leaves, *mutated.values()])),
             "mutated_inputs": sorted(mutated),
             "aliased_inputs": [i for i, tensor in enumerate(inputs) if tensor.numel() and address(tensor) in shared],
-            "host_made": self._memory.host_made(),
+            "used": self._memory.used(),
+            "scalars": self._launches.scalars(),
+            "reads": self._reads.found[:5],
+            "copies": dict(self._launches.copies),
             "sentinel_left": [int(self._sentinel.mask(copy).sum()) for copy in masks],
             "kernels": sorted(set(self._launches.names)),
         }
 
     def _time(self, message: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         self._sentinel.active = self._launches.recording = False
-        self._launches.begin([])
+        self._launches.begin([], [])
         timing = self._loose(lambda: self._timed(message))
         replaced = self._clock.replaced()
         if replaced:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -22,8 +22,27 @@ ALLOWED: frozenset[str] = frozenset(
 )
 """aten operators by name, overloads included, that hold, view or move data."""
 
-_COPIES = frozenset({"clone", "copy_", "_to_copy", "contiguous", "_unsafe_view"})
+_COPIES = frozenset(
+    {"clone", "copy_", "_to_copy", "pin_memory", "_pin_memory", "_copy_from", "_copy_from_and_resize", "npu_format_cast"}
+)
+_CONSTANTS = frozenset({"fill_", "zero_"})
 _TO_HOST = frozenset({"_local_scalar_dense", "item", "is_nonzero", "equal"})
+
+
+class Listener(Protocol):
+    """Is told what PyTorch does to memory while forward runs."""
+
+    def reading(self, source: torch.Tensor) -> None:
+        """`source` is about to be copied."""
+
+    def overwriting(self, target: torch.Tensor) -> None:
+        """`target` is about to get a copy."""
+
+    def copied(self, name: str, source: torch.Tensor, target: torch.Tensor) -> None:
+        """Operator `name` copied `source` into `target`."""
+
+    def filled(self, target: torch.Tensor) -> None:
+        """`target` got a constant."""
 
 
 class Denied(RuntimeError):
@@ -35,14 +54,18 @@ class Gate(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     Attributes:
         denied: what was asked for, in order.
-        on_copy: told about every copy that is made: (source, target).
+        listener: is told about copies and constants.
     """
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.denied: list[str] = []
-        self.on_copy: Callable[[torch.Tensor, torch.Tensor], None] | None = None
+        self.listener: Listener | None = None
         self._open = 0
+
+    def is_open(self) -> bool:
+        """Whether everything is let through."""
+        return bool(self._open)
 
     @contextlib.contextmanager
     def opened(self) -> Iterator[None]:
@@ -72,20 +95,31 @@ class Gate(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 self.denied.append(f"{namespace}::{name}")
                 how = "reads a tensor on the host" if name in _TO_HOST else "computes with PyTorch"
                 raise Denied(f"forward {how} ({namespace}::{name}); a Triton kernel must do it")
-        result = func(*args, **(kwargs or {}))
-        if not self._open and self.on_copy is not None:
-            self._tell(func._schema.name, args, result)
-        return result
+        if self._open or self.listener is None:
+            return func(*args, **(kwargs or {}))
+        return self._told(self.listener, func, args, dict(kwargs or {}))
 
-    def _tell(self, name: str, args: tuple[Any, ...], result: Any) -> None:
+    def _told(self, listener: Listener, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Execute an operator; tell the listener what it copies from where, and where it leaves a constant."""
+        name = str(func._schema.name).rpartition("::")[2]
         tensors = [arg for arg in args if isinstance(arg, torch.Tensor)]
-        operator = name.removeprefix("aten::")
-        if operator in _COPIES and self.on_copy is not None:
-            with self.opened():
-                if operator == "copy_" and len(tensors) == 2:
-                    self.on_copy(tensors[1], tensors[0])
-                elif tensors and isinstance(result, torch.Tensor):
-                    self.on_copy(tensors[0], result)
+        out = kwargs.get("out")
+        given = out if isinstance(out, torch.Tensor) else tensors[0] if name.endswith("_") and tensors else None
+        source = None if name not in _COPIES or not tensors else tensors[-1] if name == "copy_" else tensors[0]
+        writes = given is not None and (source is not None or name in _CONSTANTS or given is out)
+        with self.opened():
+            if source is not None:
+                listener.reading(source)
+            if source is not None and given is not None:
+                listener.overwriting(given)
+        result = func(*args, **kwargs)
+        with self.opened():
+            target = given if writes else result
+            if source is not None and isinstance(target, torch.Tensor):
+                listener.copied(name, source, target)
+            elif given is not None and writes:
+                listener.filled(given)
+        return result
 
 
 # torch wraps the method so that its first call imports torch._dynamo: seconds, and it replaces functions of torch.

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import functools
+from collections import Counter
 from collections.abc import Callable, Iterator
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
 
 from pypto_op.triton.run.dispatch import Gate
-from pypto_op.triton.run.memory import Memory
+from pypto_op.triton.run.memory import COPIES, Memory
 
-_Leaf = TypeVar("_Leaf", torch.Tensor, float)
+_Leaf = TypeVar("_Leaf")
 
 
 class Launches:
@@ -29,6 +31,7 @@ class Launches:
         foreign: names of kernels that are not the candidate's.
         count: launches since `begin`.
         names: names of the kernels that were launched.
+        copies: how often PyTorch copied something that was no constant, by operator.
     """
 
     def __init__(self, memory: Memory, gate: Gate, own: frozenset[str]) -> None:
@@ -37,33 +40,59 @@ class Launches:
         self.foreign: list[str] = []
         self.names: list[str] = []
         self.count = 0
+        self.copies: Counter[str] = Counter()
+        self._scalars: dict[str, list[str | None]] = {}
+        self._choices: list[set[str]] = []
         self._tuning = 0
         self._turn = -1
         self._tuners: dict[int, Any] = {}
         self._kernels: dict[int, tuple[Any, str, bool]] = {}
         self._patched: list[tuple[Any, str, Any]] = []
 
-    def begin(self, inputs: list[torch.Tensor], *, watch_scalars: bool = False) -> None:
-        """Forget the last call; see `Memory.begin`."""
-        self.count, self.foreign, self.names = 0, [], []
+    def begin(self, inputs: list[torch.Tensor], held: list[torch.Tensor]) -> None:
+        """Forget the last call; the arguments are those of `Memory.begin`."""
+        self.count, self.foreign, self.names, self.copies = 0, [], [], Counter()
+        self._scalars = {}
         self._turn += 1
         for tuner in self._tuners.values():
             tuner.cache.clear()
         if self.recording:
-            self._memory.begin(inputs, watch_scalars=watch_scalars)
+            self._memory.begin(inputs, held)
 
-    def note_copy(self, source: torch.Tensor, target: torch.Tensor) -> None:
-        """Remember that `target` now holds what a kernel computed, if `source` did."""
-        if self.recording and self.count:
+    def scalars(self) -> dict[str, list[str | None]]:
+        """Return "kernel.parameter" -> per launch a digest of the numbers and words that it was given."""
+        return self._scalars
+
+    def reading(self, source: torch.Tensor) -> None:
+        """See `dispatch.Listener`."""
+        if self.recording:
+            self._memory.use(COPIES, source)
+
+    def overwriting(self, target: torch.Tensor) -> None:
+        """See `dispatch.Listener`."""
+        if self.recording:
+            self._memory.overwrite(COPIES, target)
+
+    def copied(self, name: str, source: torch.Tensor, target: torch.Tensor) -> None:
+        """See `dispatch.Listener`."""
+        if self.recording:
             self._memory.copied(source, target)
+            if self._memory.carries(source):
+                self.copies[name.strip("_")] += 1
+
+    def filled(self, target: torch.Tensor) -> None:
+        """See `dispatch.Listener`."""
+        if self.recording:
+            self._memory.filled(target)
 
     def install(self, *, interpreted: bool) -> None:
         """Wrap Triton's classes in this process; `interpreted`: there is no device that could time configurations."""
-        self._gate.on_copy = self.note_copy
+        self._gate.listener = self
         from triton.runtime import autotuner, interpreter, jit
 
         for kind in (jit.JITFunction, interpreter.InterpretedFunction):
             self._patch(kind, "run", self._around_run)
+        self._patch(autotuner.Autotuner, "run", self._around_choice)
         self._patch(autotuner.Autotuner, "_bench", self._in_turn if interpreted else self._around_tuning)
         for name in ("_init_args_hst", "_restore_args_dev"):
             if hasattr(interpreter.GridExecutor, name):
@@ -87,23 +116,45 @@ class Launches:
             if kwargs.get("warmup") or self._tuning:
                 return original(kernel, *args, **kwargs)
             self._note(kernel)
-            tensors = _leaves([*args, *kwargs.values()], torch.Tensor) if self.recording else []
+            given = self._given(kernel, args, kwargs) if self.recording else {}
+            tensors = {name: found for name, value in given.items() if (found := _leaves(value, torch.Tensor))}
             grid = kwargs.get("grid")
             if callable(grid):
-                kwargs["grid"] = self._guarded(grid, tensors)
+                kwargs["grid"] = self._guarded(kernel, grid, tensors)
             if not self.recording:
                 self.count += 1
                 return original(kernel, *args, **kwargs)
             with self._gate.opened():
-                self._memory.before(tensors)
-                self._memory.scalars(_leaves([*args, *kwargs.values()], float))
+                self._watch(kernel, given, tensors)
             result = original(kernel, *args, **kwargs)
             with self._gate.opened():
-                self._memory.after(tensors)
+                self._memory.launched([tensor for found in tensors.values() for tensor in found])
             self.count += 1
             return result
 
         return run
+
+    def _given(self, kernel: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+        """Return a launch's arguments, each under "kernel.parameter"."""
+        names = [*kernel.arg_names, *(f"argument {i}" for i in range(len(kernel.arg_names), len(args)))]
+        given = {**dict(zip(names, args, strict=False)), **kwargs}
+        return {f"{_name_of(kernel)}.{name}": value for name, value in given.items() if name not in ("warmup", "stream")}
+
+    def _watch(self, kernel: Any, given: dict[str, Any], tensors: dict[str, list[torch.Tensor]]) -> None:
+        """Note what a launch is given. A chosen configuration, and a grid that follows from it, differ from call to call."""
+        for parameter, found in tensors.items():
+            for tensor in found:
+                self._memory.use(parameter, tensor)
+        chosen = self._choices[-1] if self._choices else None
+        for parameter, value in given.items():
+            name = parameter.rpartition(".")[2]
+            if (chosen is None or name in chosen) and not (name == "grid" and callable(value)):
+                self._note_scalar(parameter, value)
+
+    def _note_scalar(self, parameter: str, value: Any) -> None:
+        words = [word for leaf in _leaves(value, object) if (word := spelled(leaf)) is not None]
+        if words:
+            self._scalars.setdefault(parameter, []).append(digest_of(*words))
 
     def _note(self, kernel: Any) -> None:
         """Note a kernel's name, and whether it is the candidate's; looked up once, since it is in the timed path."""
@@ -121,17 +172,34 @@ class Launches:
         elif getattr(kernel, "pre_run_hooks", None):
             self.foreign.append(f"the hooks of {name}")
 
-    def _guarded(self, grid: Any, tensors: list[torch.Tensor]) -> Any:
+    def _guarded(self, kernel: Any, grid: Any, tensors: dict[str, list[torch.Tensor]]) -> Any:
         @functools.wraps(grid)
         def guarded(meta: Any) -> Any:
             with self._gate.closed():
                 found = grid(meta)
-            if tensors:
+            if self.recording:
                 with self._gate.opened():
-                    self._memory.before(tensors)
+                    for parameter, held in tensors.items():
+                        for tensor in held:
+                            self._memory.recheck(parameter, tensor)
+                    if not self._choices:
+                        self._note_scalar(f"{_name_of(kernel)}.grid", found)
             return found
 
         return guarded
+
+    def _around_choice(self, original: Any) -> Any:
+        """Around an autotuned launch: note which arguments are the candidate's own."""
+
+        @functools.wraps(original)
+        def run(tuner: Any, *args: Any, **kwargs: Any) -> Any:
+            self._choices.append({*tuner.arg_names[: len(args)], *kwargs} - {"grid"})
+            try:
+                return original(tuner, *args, **kwargs)
+            finally:
+                self._choices.pop()
+
+        return run
 
     def _in_turn(self, original: Any) -> Any:
         """Without a device no configuration is faster than another: each call of forward takes the next one."""
@@ -169,14 +237,30 @@ class Launches:
             self._tuning -= 1
 
 
-def _leaves(values: list[Any], kind: type[_Leaf], depth: int = 3) -> list[_Leaf]:
-    """Return what is of a kind among a launch's arguments: plain, in tuples, or behind a descriptor or wrapper."""
-    found: list[_Leaf] = []
-    for value in values:
-        if isinstance(value, kind):
-            found.append(value)
-        elif isinstance(value, (tuple, list)) and depth:
-            found += _leaves(list(value), kind, depth - 1)
-        elif isinstance(getattr(value, "base", None), kind):
-            found.append(value.base)
-    return found
+def spelled(value: Any) -> str | None:
+    """Return a number, a word or nothing (None) in letters; None for anything else."""
+    value = getattr(value, "value", value) if type(value).__name__ == "constexpr" else value
+    if value is None or isinstance(value, (bool, int, float, complex, str, bytes)):
+        return repr(value)
+    if type(value).__module__ == "numpy" and getattr(value, "ndim", 1) == 0:
+        return repr(value.item())
+    return str(value) if isinstance(value, torch.SymInt | torch.SymFloat) else None
+
+
+def digest_of(*words: str) -> str:
+    """Return a short hash of words."""
+    return blake2b("\0".join(words).encode(), digest_size=8).hexdigest()
+
+
+def _name_of(kernel: Any) -> str:
+    return str(getattr(getattr(kernel, "fn", None), "__name__", "a kernel"))
+
+
+def _leaves(value: Any, kind: type[_Leaf], depth: int = 4) -> list[_Leaf]:
+    """Return what is of a kind in a launch's argument: itself, in tuples and lists, or behind a descriptor or wrapper."""
+    if isinstance(value, (tuple, list)) and depth:
+        return [leaf for item in value for leaf in _leaves(item, kind, depth - 1)]
+    base = getattr(value, "base", None)
+    if isinstance(base, torch.Tensor) and not isinstance(value, torch.Tensor):
+        return _leaves(base, kind, depth - 1)
+    return [value] if isinstance(value, kind) else []

@@ -41,6 +41,13 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {name: getattr(np, name) for name in
     "erfc": _each(math.erfc), "lgamma": _each(math.lgamma), "tgamma": _each(math.gamma),
     "normcdf": _each(lambda x: 0.5 * math.erfc(-x / math.sqrt(2))),
 }  # fmt: skip
+_TO_INTEGERS: dict[str, tuple[type, Callable[..., Any]]] = {
+    "llrint": (np.int64, np.rint), "llround": (np.int64, lambda x: np.trunc(x + np.copysign(x.dtype.type(0.5), x))),
+    "float2int_rn": (np.int32, np.rint), "float2int_rz": (np.int32, np.trunc), "float2int_rd": (np.int32, np.floor),
+    "float2int_ru": (np.int32, np.ceil), "float2ll_rn": (np.int64, np.rint), "float2ll_rz": (np.int64, np.trunc),
+    "ilogb": (np.int32, lambda x: np.frexp(x)[1] - 1),
+}  # fmt: skip
+_FUNCTIONS |= {name: function for name, (_, function) in _TO_INTEGERS.items()}
 
 
 def install() -> None:
@@ -69,8 +76,10 @@ def _on_tensors(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         values = [np.asarray(arg.handle.data if isinstance(arg, tl.core.tensor) else getattr(arg, "value", arg)) for arg in args]
         with np.errstate(all="ignore"):
             found = np.asarray(function(*(v if v.dtype == wide else v.astype(wide) for v in values)))
-        says = found.dtype == np.bool_
-        kind, found = (tl.int32, found.astype(np.int32)) if says else (kind, found.astype(wide))
+        whole = np.int32 if found.dtype == np.bool_ else _TO_INTEGERS.get(name, (None,))[0]
+        if whole is not None:
+            kind = tl.int32 if whole is np.int32 else tl.int64
+        found = found.astype(whole or wide)
         like = next((tensor for tensor in tensors if tensor.type.is_block()), None)
         return tl.core.tensor(TensorHandle(found, kind), kind if like is None else tl.block_type(kind, list(found.shape)))
 

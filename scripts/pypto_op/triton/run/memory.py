@@ -1,104 +1,137 @@
-"""Which memory kernels got, what was in it, and whether an output is what a kernel left there."""
+"""Where every byte of a call comes from: an input, a kernel, PyTorch's copy of one of these, or the host.
+
+Memory changes rightly in three ways: a launch writes it, PyTorch copies into it, PyTorch fills it with a constant. After
+each of these its bytes are kept. What differs from them later was written by the host. A digest of such bytes is noted
+when a launch or a copy uses them: the bytes of a constant table are the same in every run, those that the host computed
+from the inputs are not (`provenance`).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
 
 import torch
 
-from pypto_op.backends.worker.sentinel import _PATTERNS, Sentinel
+COPIES = "PyTorch's copies"
+"""The user of what PyTorch copied, in the place of a kernel's parameter."""
+
+
+@dataclass
+class _Place:
+    """The memory behind a tensor.
+
+    Attributes:
+        storage: held, so that its address is not given out twice within a call.
+        left: its bytes after the last launch, copy or constant.
+        kernel: per byte: a kernel wrote it, or it is a copy of such a byte.
+        data: it holds input values, so a launch that leaves it as it is did not write it.
+    """
+
+    storage: Any
+    left: torch.Tensor
+    kernel: torch.Tensor
+    data: bool = False
 
 
 class Memory:
-    """The memory of one call of forward.
+    """The memory of one call of forward."""
 
-    It holds on to every storage that a kernel got, so that no address is given out twice within the call.
-    """
+    def __init__(self) -> None:
+        self._places: dict[int, _Place] = {}
+        self._used: dict[str, list[str | None]] = {}
 
-    def __init__(self, sentinel: Sentinel) -> None:
-        self._sentinel = sentinel
-        self._launches = 0
-        self._known: dict[int, tuple[Any, bytes]] = {}
-        self._written: set[int] = set()
-        self._values: list[torch.Tensor] = []
-        self._host_made: dict[str, str] = {}
-        self._watch_scalars = False
+    def begin(self, inputs: Sequence[torch.Tensor], held: Sequence[torch.Tensor]) -> None:
+        """Forget the last call; `inputs` are the arguments, `held` is what the model holds, of which only floats are data."""
+        self._places, self._used = {}, {}
+        for tensor in held:
+            self._keep(tensor).data = tensor.is_floating_point() or tensor.is_complex()
+        for tensor in inputs:
+            self._keep(tensor).data = True
 
-    def begin(self, inputs: Sequence[torch.Tensor], *, watch_scalars: bool = False) -> None:
-        """Forget the last call.
+    def carries(self, tensor: torch.Tensor) -> bool:
+        """Whether a tensor lies in memory that holds values of an input or of a kernel."""
+        place = self._places.get(address(tensor))
+        return place is not None and (place.data or bool(place.kernel.any()))
 
-        Args:
-            inputs: the arguments and the weights.
-            watch_scalars: note the launches' floats too; only where the inputs have none that they may stem from.
-        """
-        self._launches, self._written, self._host_made = 0, set(), {}
-        self._watch_scalars = watch_scalars
-        self._known = {address(tensor): (tensor.untyped_storage(), _digest(tensor)) for tensor in inputs}
-        self._values = list(inputs)
+    def use(self, user: str, tensor: torch.Tensor) -> None:
+        """Note that `user` reads a tensor's memory: with a digest if the host wrote any of it."""
+        self._used.setdefault(user, []).append(self._host_wrote(tensor))
 
-    def before(self, tensors: Sequence[torch.Tensor]) -> None:
-        """Note what a launch is given; again when code of the candidate ran since (the grid's function)."""
-        for position, tensor in enumerate(tensors):
-            known = self._known.get(address(tensor))
-            if known is None or known[1] != _digest(tensor):
-                new = self._new_values(tensor)
-                if new is not None:
-                    self._host_made[f"{self._launches}.{position}"] = content(new)
-        self._values += [tensor for tensor in tensors if address(tensor) not in self._known]
+    def recheck(self, user: str, tensor: torch.Tensor) -> None:
+        """Look again, after code of the candidate ran between `use` and the launch (the grid's function)."""
+        digest = self._host_wrote(tensor)
+        if digest is not None:
+            self._used.setdefault(user, []).append(digest)
 
-    def scalars(self, values: Sequence[float]) -> None:
-        """Note the floats that a launch is given."""
-        if self._watch_scalars:
-            self._host_made |= {f"{self._launches}.float {i}": value.hex() for i, value in enumerate(values)}
-
-    def after(self, tensors: Sequence[torch.Tensor]) -> None:
-        """Note what a launch left."""
-        self._launches += 1
+    def launched(self, tensors: Sequence[torch.Tensor]) -> None:
+        """Note what a launch left in its arguments."""
         for tensor in tensors:
-            self._known[address(tensor)] = (tensor.untyped_storage(), _digest(tensor))
-            self._written.add(address(tensor))
+            place = self._places.get(address(tensor)) or self._keep(tensor)
+            now = _bytes(tensor)
+            if not place.data or not torch.equal(now, place.left):
+                place.kernel.fill_(True)
+            place.left = now.clone()
 
     def copied(self, source: torch.Tensor, target: torch.Tensor) -> None:
-        """Note that PyTorch copied a tensor, perhaps to another dtype."""
-        if self.from_kernel(source):
-            self._known[address(target)] = (target.untyped_storage(), _digest(target))
-            self._written.add(address(target))
-            self._values.append(target)
+        """Note that PyTorch copied `source` into `target`, element by element, perhaps to another dtype."""
+        origin = self._places.get(address(source))
+        place = self._places.get(address(target)) or self._keep(target)
+        place.left = _bytes(target).clone()
+        if target.numel() and origin is not None:
+            place.data |= origin.data
+            made = _elements(source, origin.kernel)[..., :1]
+            marks = _elements(target, place.kernel)
+            marks.copy_(made.expand_as(marks) if source.shape == target.shape else torch.broadcast_to(made, marks.shape))
+
+    def overwrite(self, user: str, target: torch.Tensor) -> None:
+        """Note what the host wrote into memory that `user` is about to write a part of."""
+        known = address(target) in self._places
+        if known or target.numel() * target.element_size() != target.untyped_storage().nbytes():
+            self.recheck(user, target)
+
+    def filled(self, target: torch.Tensor) -> None:
+        """Note that PyTorch filled `target` with a constant; memory that nobody used yet is looked at when it is used."""
+        place = self._places.get(address(target))
+        if place is None:
+            return
+        place.left = _bytes(target).clone()
+        if target.numel():
+            _elements(target, place.kernel).fill_(False)
 
     def from_kernel(self, tensor: torch.Tensor) -> bool:
-        """Whether a tensor lies in memory that a kernel got, or a copy of it, unchanged since."""
+        """Whether a kernel wrote each element of a tensor, or of what PyTorch copied it from, and nobody changed it since."""
         if tensor.numel() == 0:
             return True
-        place = address(tensor)
-        return place in self._written and self._known[place][1] == _digest(tensor)
+        place = self._places.get(address(tensor))
+        if place is None or not bool(_elements(tensor, place.kernel).all()):
+            return False
+        return torch.equal(_elements(tensor, _bytes(tensor)), _elements(tensor, place.left))
 
-    def host_made(self) -> dict[str, str]:
-        """Return "launch.argument" -> hash of the values of each argument that stand in no input and no kernel's output.
+    def used(self) -> dict[str, list[str | None]]:
+        """Return "kernel.parameter" -> per launch a digest of what the host wrote into that argument; None for nothing."""
+        return {user: list(digests) for user, digests in self._used.items()}
 
-        A table of constants has the same hash whatever the inputs are; what the host computed from them does not.
-        """
-        return dict(self._host_made)
+    def _host_wrote(self, tensor: torch.Tensor) -> str | None:
+        place = self._places.get(address(tensor))
+        if place is None:
+            self._keep(tensor)
+            return _digest(_bytes(tensor))
+        now = _bytes(tensor)
+        if torch.equal(now, place.left):
+            return None
+        changed = now != place.left
+        place.left = now.clone()
+        place.kernel[changed] = False
+        return _digest(now)
 
-    def _new_values(self, tensor: torch.Tensor) -> torch.Tensor | None:
-        """Return what the storage behind a tensor holds that is finite, not 0, and stands in no input and no other argument."""
-        if tensor.dtype is torch.bool or tensor.dtype not in _PATTERNS:
-            return None  # fresh memory of this dtype is not marked, so what is left in it looks like data
-        raw = _bytes(tensor)
-        plain = raw[: raw.numel() // tensor.element_size() * tensor.element_size()].view(tensor.dtype)
-        wide = torch.float64 if plain.is_floating_point() else torch.int64
-        mine = plain[~self._sentinel.mask(plain)].to(wide)
-        mine = mine[torch.isfinite(mine) & (mine != 0)]
-        for other in self._values:
-            if not mine.numel():
-                return None
-            if address(other) == address(tensor):
-                continue
-            if other.is_complex():
-                other = torch.view_as_real(other)
-            mine = mine[~torch.isin(mine, other.detach().cpu().to(plain.dtype).to(wide).reshape(-1))]
-        return mine if mine.numel() else None
+    def _keep(self, tensor: torch.Tensor) -> _Place:
+        now = _bytes(tensor).clone()
+        place = _Place(tensor.untyped_storage(), now, torch.zeros_like(now, dtype=torch.bool))
+        self._places[address(tensor)] = place
+        return place
 
 
 def address(tensor: torch.Tensor) -> int:
@@ -108,15 +141,20 @@ def address(tensor: torch.Tensor) -> int:
 
 def content(tensor: torch.Tensor) -> str:
     """Return a hash of a tensor's elements in order, whatever its shape and strides."""
-    flat = tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8)
-    return blake2b(flat.numpy().data, digest_size=16).hexdigest()
+    return _digest(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8))
 
 
-def _digest(tensor: torch.Tensor) -> bytes:
-    """Return a hash of the whole storage behind a tensor."""
-    return blake2b(_bytes(tensor).numpy().data, digest_size=16).digest()
+def _digest(data: torch.Tensor) -> str:
+    return blake2b(data.cpu().numpy().data, digest_size=12).hexdigest()
 
 
 def _bytes(tensor: torch.Tensor) -> torch.Tensor:
-    """Return the whole storage behind a tensor, on the host, as bytes."""
-    return torch.tensor([], dtype=torch.uint8, device=tensor.device).set_(tensor.untyped_storage()).cpu()
+    """Return the whole storage behind a tensor as bytes, without a copy."""
+    return torch.tensor([], dtype=torch.uint8, device=tensor.device).set_(tensor.untyped_storage())
+
+
+def _elements(tensor: torch.Tensor, per_byte: torch.Tensor) -> torch.Tensor:
+    """Return the entries of a tensor with one entry per byte of its storage: shape of the tensor x bytes of an element."""
+    size = tensor.element_size()
+    strides = [stride * size for stride in tensor.stride()]
+    return per_byte.as_strided([*tensor.shape, size], [*strides, 1], tensor.storage_offset() * size)

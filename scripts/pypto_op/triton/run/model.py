@@ -59,11 +59,20 @@ def placed(value: Any, device: torch.device) -> Any:
     return map_tensors(value, lambda tensor: tensor.to(device))
 
 
-def holds_floats(value: Any) -> bool:
-    """Whether a Python float stands anywhere in a structure."""
+def numbers_of(value: Any, depth: int = 6) -> list[Any]:
+    """Return every plain number in a structure of dicts, lists and tuples."""
     if isinstance(value, dict):
-        return any(map(holds_floats, value.values()))
-    return any(map(holds_floats, value)) if isinstance(value, (list, tuple)) else isinstance(value, (float, complex))
+        value = list(value.values())
+    if isinstance(value, (list, tuple)):
+        return [number for item in value for number in numbers_of(item, depth - 1)] if depth else []
+    return [value] if isinstance(value, (bool, int, float, complex)) else []
+
+
+def attributes_of(model: Any) -> list[dict[str, Any]]:
+    """Return the plain attributes of a model and of its parts."""
+    if not isinstance(model, torch.nn.Module):
+        return []
+    return [{name: value for name, value in vars(part).items() if not name.startswith("_")} for part in model.modules()]
 
 
 def synchronize(device: torch.device) -> None:

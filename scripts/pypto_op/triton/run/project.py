@@ -92,13 +92,24 @@ class Project:
 
     def hashes(self) -> dict[str, str]:
         """Return the sha256 of everything that a verdict depends on."""
-        siblings = [path for path in self.own_files() if not path.stem.startswith(f"{self.op_name}_triton_")]
         return {
             "task": sha256_file(self.task),
             "impl": sha256_file(self.impl),
             "data": _together(self.data_files()),
-            "siblings": _together([path for path in siblings if path != self.impl]),
+            "siblings": _together(self._siblings()),
         }
+
+    def _siblings(self) -> list[Path]:
+        """Return the files beside the implementation that it may load.
+
+        Another implementation of the operator may change without harm to this verdict, unless a file that counts names it.
+        """
+        left = [path for path in self.own_files() if path != self.impl]
+        found = [self.impl, *(path for path in left if not path.stem.startswith(f"{self.op_name}_triton_"))]
+        for path in found:
+            text = path.read_text(encoding="utf-8", errors="replace")
+            found += [other for other in left if other not in found and other.stem in text]
+        return sorted(found[1:])
 
     def stage_task(self, folder: Path) -> Path:
         """Lay the task out in `folder` with its data under every name that it may ask for; return the task's path there.

@@ -17,8 +17,10 @@ from pypto_op.policy import Policy
 from pypto_op.triton.run import results
 from pypto_op.triton.run.describe import describe
 from pypto_op.triton.run.judgement import Judgement, judge, policy_of, second_look
+from pypto_op.triton.run.model import numbers_of
 from pypto_op.triton.run.packing import tensors_of
 from pypto_op.triton.run.project import Project
+from pypto_op.triton.run.provenance import Provenance
 from pypto_op.triton.run.sessions import CandidateSession, TaskSession, Told
 from pypto_op.triton.run.targets import Place, choose, versions
 from pypto_op.triton.static.policy import load_policy
@@ -64,7 +66,7 @@ class Case:
     weights: str = "none"
     kernels: list[str] = field(default_factory=list)
     launches: int = 0
-    host_made: dict[str, str] = field(default_factory=dict)
+    made: Provenance = field(default_factory=Provenance)
     seconds: float = 0.0
 
     def as_dict(self) -> dict[str, Any]:
@@ -78,6 +80,8 @@ class Case:
             "weights": self.weights,
             "seconds": round(self.seconds, 4),
         }
+        if self.made.copies:
+            entry["copies"] = dict(self.made.copies)
         if self.judgement.metrics:
             entry["metrics"] = self.judgement.metrics
         return entry
@@ -243,21 +247,12 @@ class _Run:
         judgement = judge(given, reference, answer, run, facts, self.policy)
         if judgement.error_type == "PrecisionError" and self.request.policy is None and not given["mutated"]:
             judgement = second_look(judgement, given["outputs"], answer["outputs"], task.truth(0, seed))
-        judgement = judgement if not judgement.ok else self._host_made(case, number, run.host_made) or judgement
-        case.host_made, case.launches = run.host_made, run.launches
+        made = Provenance.of(facts, numbers_of([given["inputs"], given["init"]]))
+        judgement = judgement if not judgement.ok else _host_computed(case.made if number else None, made) or judgement
+        case.made, case.launches = made, run.launches
         case.weights, case.kernels = str(facts.get("weights", "none")), [str(name) for name in facts.get("kernels", ())]
         self._keep(case, number, judgement, begin)
         return True
-
-    def _host_made(self, case: Case, number: int, now: dict[str, str]) -> Judgement | None:
-        """An argument of a launch that stands in no input and changes with the inputs was computed outside the kernels."""
-        if not number:
-            return None
-        differing = [where for where, digest in now.items() if case.host_made.get(where, digest) != digest]
-        if not differing:
-            return None
-        message = f"argument {differing[0]} (launch.argument) holds values that depend on the inputs and come from no kernel"
-        return Judgement("HostComputed", message)
 
     def _reopen(self, task: TaskSession, seed: int) -> None:
         """After a loss the task's process is a new one and stands before the first case."""
@@ -314,6 +309,16 @@ class _Run:
             "created": datetime.now(timezone.utc).isoformat(timespec="seconds"),
         }
         return results.sealed(body)
+
+
+def _host_computed(first: Provenance | None, now: Provenance) -> Judgement | None:
+    """Return why an output may have been computed outside the kernels; None when nothing says so."""
+    if now.reads:
+        return Judgement("HostComputed", f"forward reads values of a tensor outside a kernel: {', '.join(now.reads)}")
+    parameter = None if first is None else now.differs_from(first)
+    if parameter is None:
+        return None
+    return Judgement("HostComputed", f"{parameter}: it depends on the inputs' values and comes from no kernel")
 
 
 def _of_reference(told: Told) -> str:

@@ -1,0 +1,74 @@
+"""What Triton's interpreter does otherwise than its compiler, mended: right kernels would be refused for it.
+
+Seen in triton 3.7.1:
+
+- a float argument stays a Python float, which has no `.to`; compiled, it is a float32 scalar;
+- an annotation that says constexpr in other words (`"tl.constexpr"` below `from __future__ import annotations`) is not known;
+- `a and b` on blocks yields `b`, since every block counts as true; compiled, it is `a & b` element by element.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+import numpy as np
+
+_LOGIC = {ast.And: "logical_and", ast.Or: "logical_or"}
+
+
+def mend() -> None:
+    """Replace the interpreter's functions in this process."""
+    from triton.runtime import interpreter
+
+    convert, start = interpreter._implicit_cvt, interpreter.GridExecutor.__init__
+
+    def converted(arg: Any) -> Any:
+        import triton.language as tl
+
+        if type(arg) is not float:
+            return convert(arg)
+        return tl.core.tensor(interpreter.TensorHandle(np.array([arg], dtype=np.float32), tl.float32), tl.float32)
+
+    def started(self: Any, fn: Any, *args: Any, **kwargs: Any) -> None:
+        start(self, fn, *args, **kwargs)
+        self.constexprs = [name for name in self.arg_names if "constexpr" in str(fn.__annotations__.get(name))]
+
+    interpreter._implicit_cvt = converted
+    interpreter.GridExecutor.__init__ = started
+    interpreter.ASTTransformer.visit_BoolOp = _visit_logic
+    assign = interpreter.ASTTransformer.visit_Assign
+
+    def assigned(transformer: Any, node: ast.Assign) -> Any:
+        node.value = transformer.visit(node.value)  # Triton's own method leaves out what is assigned
+        return assign(transformer, node)
+
+    interpreter.ASTTransformer.visit_Assign = assigned
+    interpreter.interpreter_semantic.__class__.pypto_op_logic = staticmethod(_logic)
+
+
+def _visit_logic(transformer: Any, node: ast.BoolOp) -> ast.expr:
+    """Turn `a and b` into a call that looks at what `a` is before it asks for `b`."""
+    transformer.generic_visit(node)
+    name = ast.Attribute(ast.Name("interpreter_semantic", ast.Load()), "pypto_op_logic", ast.Load())
+    found = node.values[0]
+    for value in node.values[1:]:
+        no_arguments = ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
+        found = ast.Call(name, [ast.Constant(_LOGIC[type(node.op)]), found, ast.Lambda(no_arguments, value)], [])
+    return found
+
+
+def _logic(name: str, left: Any, right: Any) -> Any:
+    """Return `left and right()`, or `left or right()`; element by element where either is a block."""
+    import triton.language as tl
+    from triton.runtime.interpreter import interpreter_semantic
+
+    def is_block(value: Any) -> bool:
+        return isinstance(value, tl.core.tensor) and value.type.is_block()
+
+    if not is_block(left) and bool(left) == (name == "logical_or"):
+        return left  # a scalar decides alone, and what stands behind it is not asked for
+    other = right()
+    if not is_block(left) and not is_block(other):
+        return other
+    return getattr(interpreter_semantic, name)(interpreter_semantic.to_tensor(left), interpreter_semantic.to_tensor(other))

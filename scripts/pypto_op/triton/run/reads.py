@@ -1,0 +1,96 @@
+"""Records which tensors' values the candidate's code reads on the host while forward runs.
+
+A `TorchFunctionMode` sees every method and function of PyTorch's that is called with a tensor, whoever calls it: NumPy
+through `__array__`, DLPack, or the candidate itself. What PyTorch's own functions and Triton call meanwhile is theirs.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import os
+import sys
+from collections.abc import Callable, Mapping
+from types import FrameType
+from typing import Any
+
+import torch
+import torch.utils.dlpack
+from torch.overrides import TorchFunctionMode
+
+from pypto_op.backends.worker.trusted import is_trusted
+
+READERS = frozenset(
+    {"numpy", "__array__", "tolist", "item", "__dlpack__", "__float__", "__int__", "__bool__", "__index__", "__complex__",
+     "__contains__", "__reduce_ex__", "__repr__", "__format__", "__str__", "to_dlpack", "_to_dlpack", "is_nonzero", "equal",
+     "apply_", "map_", "map2_", "__deepcopy__", "untyped_storage", "storage", "_typed_storage"}
+)  # fmt: skip
+"""Methods and functions that hand a tensor's values to Python."""
+
+
+class Reads(TorchFunctionMode):
+    """Remembers reads.
+
+    Args:
+        counts: whether the values of a tensor are data; a table of constants may be read.
+        own: the candidate's files.
+        paused: whether what happens now is this bundle's or Triton's own doing.
+
+    Attributes:
+        found: what was read, in words, each with the line that did it.
+    """
+
+    def __init__(self, counts: Callable[[torch.Tensor], bool], own: frozenset[str], paused: Callable[[], bool]) -> None:
+        super().__init__()
+        self._counts, self._own, self._paused = counts, own, paused
+        self.found: list[str] = []
+
+    def install(self) -> None:
+        """Wrap the functions that hand a tensor over without being asked through a mode."""
+        for module in (torch._C, torch.utils.dlpack, torch):
+            for name in ("_to_dlpack", "to_dlpack"):
+                if hasattr(module, name):
+                    setattr(module, name, self._noting(getattr(module, name)))
+
+    def is_active(self) -> bool:
+        """Whether it is on top of this thread's modes."""
+        return torch.overrides._get_current_function_mode() is self  # type: ignore[no-untyped-call]
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        """Execute a function, and remember it if it reads."""
+        self._note(str(getattr(func, "__name__", "")), args)
+        return func(*args, **(kwargs or {}))
+
+    def _noting(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def noting(*args: Any, **kwargs: Any) -> Any:
+            if self.is_active():
+                self._note("to_dlpack", args)
+            return function(*args, **kwargs)
+
+        return noting
+
+    def _note(self, name: str, args: tuple[Any, ...]) -> None:
+        if name not in READERS or not args or not isinstance(args[0], torch.Tensor) or self._paused():
+            return
+        line = self._line()
+        if line is not None and self._counts(args[0]):
+            self.found.append(f"Tensor.{name} ({line})")
+
+    def _line(self) -> str | None:
+        """Return "file:line" of the candidate's code that asks; None when Triton does, on its own behalf."""
+        frame: FrameType | None = sys._getframe(2)
+        while frame is not None:
+            file = frame.f_code.co_filename
+            if file in self._own or file.startswith("<string") or not is_trusted(file) and os.path.realpath(file) in self._own:
+                return f"{file.rpartition('/')[2]}:{frame.f_lineno}"
+            if "/site-packages/triton" in file:
+                return None
+            frame = frame.f_back
+        return None
+
+
+# torch wraps the method so that its first call imports torch._dynamo: seconds, and it replaces functions of torch.
+Reads.__torch_function__ = inspect.unwrap(vars(Reads)["__torch_function__"])  # type: ignore[method-assign]

@@ -1,0 +1,33 @@
+"""What the interpreter does otherwise than Triton's compiler is mended: right kernels pass."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.triton import lab
+
+KERNEL = """
+from triton.language.extra import libdevice
+
+
+@triton.jit
+def mixed_kernel(x_ptr, out_ptr, n, factor, BLOCK: "'tl.constexpr'"):
+    offsets = tl.arange(0, BLOCK)
+    mask = offsets < n
+    x = tl.load(x_ptr + offsets, mask=mask, other=0.0)
+    rounded = libdevice.llrint(x * factor.to(tl.float32)).to(tl.float32)
+    positive = (x > 0) and mask
+    far = (x > 1) or (x < -1)
+    tl.store(out_ptr + offsets, tl.where(positive, rounded, 0.0) + tl.where(far, x, 0.0), mask=mask)
+"""
+
+
+@pytest.mark.slow
+def test_a_kernel_that_the_compiler_takes_runs(place: Path) -> None:
+    task = lab.task("return torch.where(x > 0, torch.round(x * 2.5), 0.0) + torch.where(x.abs() > 1, x, 0.0)", "[torch.randn(61)]")
+    forward = "out = torch.empty_like(x)\nmixed_kernel[(1,)](x, out, 61, 2.5, BLOCK=64)\nreturn out"
+
+    result = lab.verify(lab.folder(place, task, lab.impl(forward, kernels=KERNEL)))
+
+    assert result["status"] == "PASS", result["failures"]
