@@ -25,7 +25,8 @@ def mixed_kernel(x_ptr, out_ptr, n, factor, BLOCK: "'tl.constexpr'"):
 
 @pytest.mark.slow
 def test_a_kernel_that_the_compiler_takes_runs(place: Path) -> None:
-    task = lab.task("return torch.where(x > 0, torch.round(x * 2.5), 0.0) + torch.where(x.abs() > 1, x, 0.0)", "[torch.randn(61)]")
+    reference = "return torch.where(x > 0, torch.round(x * 2.5), 0.0) + torch.where(x.abs() > 1, x, 0.0)"
+    task = lab.task(reference, "[torch.randn(61)]")
     forward = "out = torch.empty_like(x)\nmixed_kernel[(1,)](x, out, 61, 2.5, BLOCK=64)\nreturn out"
 
     result = lab.verify(lab.folder(place, task, lab.impl(forward, kernels=KERNEL)))
