@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import libcst as cst
 
 from pypto_op_lint.facts import Facts
-from pypto_op_lint.facts.bindings import dotted
 from pypto_op_lint.facts.values import Const
+from pypto_op_lint.import_statements import imported_by
 from pypto_op_lint.tree import Site
 
 _LOADERS = frozenset(
@@ -32,8 +32,7 @@ def imported(facts: Facts) -> Iterator[tuple[Site, str]]:
     (`.../x_golden.py`) yields its stem; `sys.modules["a.b"]` yields `a.b`.
     """
     for site in facts.tree.sites(cst.Import, cst.ImportFrom):
-        for name in _statement(site.node):
-            yield site, name
+        yield from ((site, name.loaded.lstrip(".")) for name in imported_by(site.node))
     for site, node, names in facts.foreign_calls:
         if names & _LOADERS:
             for argument in node.args:
@@ -41,19 +40,6 @@ def imported(facts: Facts) -> Iterator[tuple[Site, str]]:
                     if isinstance(value, Const) and isinstance(value.value, str):
                         yield site, _module(value.value)
     yield from facts.from_module_table
-
-
-def _statement(node: cst.CSTNode) -> Iterator[str]:
-    if isinstance(node, cst.Import):
-        for alias in node.names:
-            yield dotted(alias.name)
-    elif isinstance(node, cst.ImportFrom):
-        base = dotted(node.module) if node.module is not None else ""
-        if isinstance(node.names, cst.ImportStar):
-            yield base
-        else:
-            for alias in node.names:
-                yield ".".join(part for part in (base, dotted(alias.name)) if part)
 
 
 def _module(text: str) -> str:

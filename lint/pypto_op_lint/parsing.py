@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ast
 import warnings
+from pathlib import Path
 
 import libcst as cst
 
-from pypto_op_lint.source import UnreadableSource
+from pypto_op.errors import ContractError
+from pypto_op_lint.source import UnreadableSource, normalised
 
 _MAX_DEPTH = 120
 """Deeper nesting than this is refused: no kernel needs it, recursive readers fall over it, and libcst's native one crashes."""
@@ -38,6 +40,19 @@ def parse_file(text: str) -> cst.Module:
         raise UnreadableSource(
             f"is not valid Python: {error.message}", line=error.raw_line, column=error.raw_column + 1
         ) from error
+
+
+def parse_contract(text: str, *, file: Path | str | None = None, remedy: str = "correct the syntax") -> cst.Module:
+    """Parse the text of a Python file that a user is to mend where it cannot be read.
+
+    Raises:
+        ContractError: with the line, where there is one.
+    """
+    try:
+        return parse_file(normalised(text).text)
+    except UnreadableSource as error:
+        where = f"line {error.line}" if error.line else None
+        raise ContractError(error.problem, file=file, where=where, remedy=remedy) from None
 
 
 def _check_depth(module: ast.Module) -> None:

@@ -28,6 +28,11 @@ class UnreadableSource(Exception):
         super().__init__(problem)
         self.problem, self.line, self.column, self.vanished = problem, line, column, vanished
 
+    @property
+    def told(self) -> str:
+        """The problem behind its line."""
+        return f"line {self.line}: {self.problem}" if self.line else self.problem
+
 
 @dataclass(frozen=True)
 class SourceText:

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import libcst as cst
 
 from pypto_op_lint.facts import Facts
-from pypto_op_lint.facts.bindings import dotted
 from pypto_op_lint.facts.flow import bindings_of
+from pypto_op_lint.import_statements import dotted
 from pypto_op_lint.tree import Binding, Site
 
 COMPARE = "detailed_tensor_compare"

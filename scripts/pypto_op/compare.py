@@ -106,8 +106,7 @@ def detailed_tensor_compare(
         return_tensors: also return `diff_tensor` and `tolerance_mask` (True where within tolerance).
 
     Returns:
-        A dict of JSON data: the fields of `TensorComparison`, also under the reference helper's names. If
-        it says
+        A dict of JSON data: the fields of `TensorComparison`, also under the reference helper's names. If it says
         `all_close: False` and the program ends without reading it, the program's exit code becomes 1.
 
     Raises:
@@ -118,8 +117,7 @@ def detailed_tensor_compare(
     if chosen.needs_twins and not twins:
         raise CompareError("a twin policy needs twins", remedy="give twins=..., as `pypto-op tests new` does")
     peers = _check_twins(chosen, [expected], [[twin] for twin in twins or ()])
-    if isinstance(max_outliers_display, bool) or not isinstance(max_outliers_display, int):
-        raise CompareError("max_outliers_display is not an integer", remedy="give a count, 0 for none")
+    _check_count(max_outliers_display)
     comparison = _compare_one(actual, expected, str(tensor_name), chosen, [twin[0] for twin in peers])
     extra: dict[str, Any] = {}
     structural = comparison.category is FailureCategory.STRUCTURAL
@@ -130,6 +128,11 @@ def detailed_tensor_compare(
     result = ComparisonDict(comparison.as_dict() | extra)
     result.watch(comparison)
     return result
+
+
+def _check_count(count: object) -> None:
+    if isinstance(count, bool) or not isinstance(count, int):
+        raise CompareError("max_outliers_display is not an integer", remedy="give a count, 0 for none")
 
 
 def _chosen_policy(atol: float | None, rtol: float | None, policy: str | dict[str, Any] | Policy | None) -> Policy:

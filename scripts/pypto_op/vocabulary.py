@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum, IntEnum
 
 
-class _Word(str, Enum):
+class Word(str, Enum):
     """A string enum whose `str()` is its value, so that it can be written to JSON and messages as it is."""
 
     def __str__(self) -> str:
@@ -21,14 +21,14 @@ class ExitCode(IntEnum):
     INFRA = 3
 
 
-class Mode(_Word):
+class Mode(Word):
     """Where a kernel runs: pypto's simulator on the CPU, or an Ascend NPU."""
 
     SIM = "sim"
     NPU = "npu"
 
 
-class Status(_Word):
+class Status(Word):
     """Status of a case, of a mode and of a whole report (seed B.4).
 
     PARTIAL is a report's, or a mode's in it: all that was asked for passed, but it was not the operator's whole suite.
@@ -56,7 +56,7 @@ class Status(_Word):
         return max(statuses, key=lambda s: s.rank, default=cls.SKIPPED)
 
 
-class FailureCategory(_Word):
+class FailureCategory(Word):
     """What kind of failure it is; the debugger's router key (verifier seed, verdict table, and B.4)."""
 
     PRECISION = "precision"
@@ -77,7 +77,7 @@ class FailureCategory(_Word):
         return cls("structural" if word == "structure" else word)
 
 
-class Fingerprint(_Word):
+class Fingerprint(Word):
     """Cross-mode divergence pattern of a failing case (verifier seed B.4)."""
 
     KERNEL_OK_NPU_ONLY = "kernel_ok_npu_only"
@@ -85,7 +85,7 @@ class Fingerprint(_Word):
     ALL_FAIL = "all_fail"
 
 
-class Outcome(_Word):
+class Outcome(Word):
     """How one run of candidate code ended, before anybody looks at its numbers."""
 
     OK = "ok"
@@ -104,7 +104,7 @@ class Outcome(_Word):
     UNAVAILABLE = "unavailable"
 
 
-class Loader(_Word):
+class Loader(Word):
     """Who loads files while an implementation is judged (`closure` of a report)."""
 
     CANDIDATE = "candidate"
@@ -112,7 +112,7 @@ class Loader(_Word):
     INPUTS = "inputs"
 
 
-class Severity(_Word):
+class Severity(Word):
     """Severity of a lint rule; S0 and S1 block."""
 
     S0 = "S0"
@@ -126,7 +126,7 @@ class Severity(_Word):
         return self in (Severity.S0, Severity.S1)
 
 
-class LintEvent(_Word):
+class LintEvent(Word):
     """When the linter runs."""
 
     ON_WRITE = "on-write"
@@ -135,7 +135,7 @@ class LintEvent(_Word):
     COMPLETE_STAGE = "complete-stage"
 
 
-class Level(_Word):
+class Level(Word):
     """Level of a suite case: L1 runs at all, L2 ordinary shapes, L3 boundaries, L4 long and many, L5 unkind values."""
 
     L1 = "L1"
@@ -151,7 +151,7 @@ class Level(_Word):
         return cls(text if text.startswith("L") else f"L{text}")
 
 
-class Conclusion(_Word):
+class Conclusion(Word):
     """What the CPU reproducer concludes about a failing case (debugger seed)."""
 
     KERNEL_INNOCENT = "kernel_innocent"
@@ -170,7 +170,7 @@ class Stage(IntEnum):
     OPTIMISATION = 7
 
 
-class StageStatus(_Word):
+class StageStatus(Word):
     """Status of a stage in the state file."""
 
     PENDING = "pending"
@@ -180,7 +180,7 @@ class StageStatus(_Word):
     BLOCKED = "blocked"
 
 
-class PhaseStatus(_Word):
+class PhaseStatus(Word):
     """Status of a construction phase M_k."""
 
     PENDING = "pending"
@@ -191,7 +191,7 @@ class PhaseStatus(_Word):
     BLOCKED = "blocked"
 
 
-class Decomposition(_Word):
+class Decomposition(Word):
     """Decomposition path: one kernel at once, or the staged chain of cumulative modules."""
 
     SINGLE = "single"
@@ -203,7 +203,7 @@ class Decomposition(_Word):
         return cls({"L0": "single", "L1": "staged"}.get(word.strip(), word.strip()))
 
 
-class Role(_Word):
+class Role(Word):
     """The nine agents of the team, and the one that makes Triton kernels on its own."""
 
     ORCHESTRATOR = "pypto-op-orchestrator"
@@ -218,7 +218,7 @@ class Role(_Word):
     TRITON_KERNELGEN = "triton-op-kernelgen"
 
 
-class Artifact(_Word):
+class Artifact(Word):
     """What a file in an operator's directory is; `workspace.OpWorkspace.artifact_of` decides it."""
 
     SPEC = "spec"

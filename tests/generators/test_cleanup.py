@@ -162,7 +162,7 @@ def test_staged_imports_are_resolved(ws: OpWorkspace, call: Call) -> None:
         ("import torch\n", "import torch\nfrom chain_module1_impl import nothing\n", "defines no nothing"),
         ("import torch\n", "import torch\nfrom chain_module1_impl import kernel, WIDTH\n", "defined twice"),
         ("def pypto_square(tile):", "def chain_wrapper(tile):", "would get one name"),
-        ("def pypto_square(tile):", "def pypto_square(tile:", "does not parse"),
+        ("def pypto_square(tile):", "def pypto_square(tile:", "not valid Python"),
         ("def chain_module12_wrapper(", "def chain_module1_wrapper(", "has no function chain_module12_wrapper"),
     ],
 )

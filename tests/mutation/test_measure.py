@@ -169,7 +169,7 @@ def test_a_pass_that_is_not_the_kernels_turns_the_command(tmp_path):
         (["--levels", "L5"], None, "no case matches levels L5"),
         ([], ("x_tile - y_tile", "y_tile - x_tile"), "the unchanged kernel does not pass case tile"),
         ([], ("def sum_diff_wrapper", "def other_wrapper"), "no function sum_diff_wrapper"),
-        ([], ("import pypto", "import pypto ("), "does not parse"),
+        ([], ("import pypto", "import pypto ("), "not valid Python"),
         (["--operators", "transpose_flag"], None, "find nothing to change"),
     ],
 )

@@ -109,7 +109,7 @@ def test_a_sample_is_the_same_for_a_seed_and_holds_rare_operators(mutants):
 @pytest.mark.parametrize(
     ("source", "problem"),
     [
-        ("def f(:\n", "does not parse"),
+        ("def f(:\n", "not valid Python"),
         ("def specimen_wrapper(x):\n    return x\n", "no @pypto.frontend.jit"),
         ("import pypto\n\n@pypto.frontend.jit\ndef kernel(x):\n    pass\n", "no function specimen_wrapper"),
     ],

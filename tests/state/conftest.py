@@ -5,9 +5,9 @@ import secrets
 from contextlib import ExitStack
 
 import pytest
-from filelock import FileLock
 from tests.state.lab import Lab
 
+from pypto_op.locks import Lock
 from pypto_op.proof.key import KEY_ENV, key_id
 from pypto_op.state import arguments, callers, store
 from pypto_op.state.machine import action_row, step
@@ -190,7 +190,7 @@ def lab(tmp_path_factory, worker_id):
     base = tmp_path_factory.getbasetemp()
     folder = (base if worker_id == "master" else base.parent) / "state_lab"
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(f"{folder}.lock"):
+    with Lock(folder.with_suffix(".lock"), seconds=None):
         if not (folder / "done").exists():
             folder.mkdir()
             Lab(folder).build()

@@ -227,9 +227,8 @@ def test_eight_first_steps_make_one_state(tmp_path):
     assert race(8, lambda _: transition(root, "init")) == (1, 7, 0)
 
 
-def test_a_lock_that_is_kept_ends_in_one_line(planted, monkeypatch):
+def test_a_lock_that_is_kept_ends_in_one_line(planted):
     ws = planted(1)
-    monkeypatch.setattr(store, "_LOCK_SECONDS", 0.05)
     with store.locked(ws), pytest.raises(InfraError, match="another process holds the lock"), store.locked(ws, seconds=0.05):
         pass
 

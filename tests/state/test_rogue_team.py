@@ -10,12 +10,12 @@ import re
 import shutil
 
 import pytest
-from filelock import FileLock
 from tests.state.lab import wrong
 from tests.state.operators import MODULE_GOLDEN
 
 from pypto_op.errors import ContractError, InfraError
 from pypto_op.hashing import sha256_json
+from pypto_op.locks import Lock
 from pypto_op.proof import evidence
 from pypto_op.proof.key import KEY_ENV
 from pypto_op.state import deliverables, service
@@ -57,7 +57,7 @@ def judged_once(lab, ws, demand):
     """Ask the real judge, but only once about the same bytes: many cheats end with the same wrong kernel."""
     key = sha256_json([evidence.file_hashes(ws, demand.phase), repr(demand)])
     kept = lab.folder / f"verdict_{key}.json"
-    with FileLock(f"{kept}.lock"):
+    with Lock(kept.with_suffix(".lock"), seconds=None):
         if not kept.exists():
             kept.write_text(json.dumps(THE_JUDGE(ws, demand)))
     return json.loads(kept.read_text())

@@ -9,7 +9,7 @@
 set -uo pipefail
 cd "$(dirname "$0")/../.."
 wheels=.gpu-wheels
-needed=(click==8.5.1 filelock==3.20.0 jsonschema==4.26.0 libcst==1.9.0 psutil==7.2.2 PyYAML==6.0.3 safetensors==0.8.0)
+needed=(click==8.5.1 jsonschema==4.26.0 libcst==1.9.0 psutil==7.2.2 PyYAML==6.0.3 safetensors==0.8.0)
 
 if [[ ${1:-} == --wheels ]]; then
   python=.venv/bin/python
@@ -25,7 +25,7 @@ python=${PYTHON:-python3}
 out=$(mkdir -p "${OUT:-gpu-out}" && cd "${OUT:-gpu-out}" && pwd)
 extra=$(mktemp -d)
 trap 'rm -rf "$extra"' EXIT
-if ! "$python" -c 'import click, filelock, jsonschema, libcst, psutil, yaml, safetensors' 2>/dev/null; then
+if ! "$python" -c 'import click, jsonschema, libcst, psutil, yaml, safetensors' 2>/dev/null; then
   "$python" -m pip install --quiet --no-index --find-links "$wheels" --target "$extra" "${needed[@]}" 2>&1 | tail -3 | tee "$out/pip.log"
 fi
 export PYTHONPATH="$PWD/scripts:$PWD/lint:$PWD:$extra"

@@ -73,7 +73,7 @@ def test_violation_in_a_sibling_names_its_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("content", "words"),
-    [(b"def f(:\n", "no valid Python"), (b"\xff\xfe\x00", "UTF-8"), (None, "No such file"), (b"", None)],
+    [(b"def f(:\n", "not valid Python"), (b"x = \xff", "UTF-8"), (None, "does not exist"), (b"", None)],
 )
 def test_unreadable_file_has_the_usual_keys(content: bytes | None, words: str | None, tmp_path: Path) -> None:
     path = tmp_path / "impl.py"
@@ -122,3 +122,11 @@ def test_script_prints_the_contract_json() -> None:
     assert result["checks"]["kernel_called_from_forward"]["called"] == ["kernel"]
     good = lab.script("validate_triton_impl", str(CORPUS / "honest" / "plain.py"))
     assert (good.returncode, good.stderr) == (0, "")
+
+
+def test_a_file_nested_too_deeply_is_refused_in_one_line(tmp_path: Path) -> None:
+    """libcst's own parser dies of it, which no caller could catch."""
+    path = tmp_path / "impl.py"
+    path.write_text("x = " + "-" * 100_000 + "1\n")
+    result = validate_file(path)
+    assert not result["valid"] and "nested too deeply" in result["error"]

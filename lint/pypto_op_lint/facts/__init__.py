@@ -8,7 +8,7 @@ from functools import cached_property
 
 import libcst as cst
 
-from pypto_op_lint.facts.bindings import bind_names, dotted
+from pypto_op_lint.facts.bindings import bind_names
 from pypto_op_lint.facts.callgraph import CallGraph
 from pypto_op_lint.facts.callsite import CallSite
 from pypto_op_lint.facts.data import DataFlow
@@ -20,6 +20,7 @@ from pypto_op_lint.facts.tiles import TileSetting, tile_settings
 from pypto_op_lint.facts.unused import WRAPPER_NAME, unused_functions
 from pypto_op_lint.facts.values import Func, Path
 from pypto_op_lint.facts.writes import Writes
+from pypto_op_lint.import_statements import dotted
 from pypto_op_lint.tree import Function, Site, Tree
 
 JIT = "pypto.frontend.jit"
@@ -211,10 +212,14 @@ class Facts:
 
     def callee_names(self, node: cst.Call) -> frozenset[str]:
         """Return the foreign dotted names that `node` may call."""
+        return self.foreign_names(node.func)
+
+    def foreign_names(self, node: cst.BaseExpression) -> frozenset[str]:
+        """Return the foreign dotted names that an expression may stand for."""
         kept = self._callees.get(id(node))
         if kept is None:
             _ = self.calls
-            kept = self._callees[id(node)] = frozenset(foreign_name(name) for name in self.ev.paths(node.func))
+            kept = self._callees[id(node)] = frozenset(foreign_name(name) for name in self.ev.paths(node))
         return kept
 
     @cached_property

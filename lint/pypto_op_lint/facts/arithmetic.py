@@ -9,73 +9,36 @@ from typing import TYPE_CHECKING, Any
 
 import libcst as cst
 
+from pypto_op_lint import constants
 from pypto_op_lint.facts.values import ANY, NOTHING_KNOWN, UNKNOWN, Const, Member, Result, Seq, Table, Value
-from pypto_op_lint.nodes import text_of
 
 if TYPE_CHECKING:
     from pypto_op_lint.facts.evaluator import Evaluator
 
-_BINARY: dict[type, Callable[[Any, Any], Any]] = {
-    cst.Add: operator.add,
-    cst.Subtract: operator.sub,
-    cst.Multiply: operator.mul,
-    cst.Divide: operator.truediv,
-    cst.FloorDivide: operator.floordiv,
-    cst.Modulo: operator.mod,
-    cst.Power: operator.pow,
-    cst.LeftShift: operator.lshift,
-    cst.RightShift: operator.rshift,
-    cst.BitAnd: operator.and_,
-    cst.BitOr: operator.or_,
-    cst.BitXor: operator.xor,
-}
-_UNARY: dict[type, Callable[[Any], Any]] = {
-    cst.Minus: operator.neg,
-    cst.Plus: operator.pos,
-    cst.BitInvert: operator.invert,
-    cst.Not: operator.not_,
-}
-_COMPARE: dict[type, Callable[[Any, Any], bool]] = {
-    cst.Equal: operator.eq,
-    cst.NotEqual: operator.ne,
-    cst.LessThan: operator.lt,
-    cst.LessThanEqual: operator.le,
-    cst.GreaterThan: operator.gt,
-    cst.GreaterThanEqual: operator.ge,
-}
 _PURE: dict[str, Callable[..., Any]] = {
     "builtins.min": min, "builtins.max": max, "builtins.int": int, "builtins.float": float, "builtins.abs": abs,
-    "builtins.bool": bool, "builtins.pow": pow, "builtins.round": round, "builtins.str": str,
+    "builtins.bool": bool, "builtins.sum": sum, "builtins.pow": pow, "builtins.round": round, "builtins.str": str,
     "math.gcd": math.gcd, "math.lcm": math.lcm, "math.ceil": math.ceil, "math.floor": math.floor,
     "math.sqrt": math.sqrt, "math.log2": math.log2, "math.prod": math.prod,
 }  # fmt: skip
-_LARGEST = 1 << 256
 _LONGEST = 4096
 
 
 def literal(ev: Evaluator, node: Any) -> Iterable[Value]:
     """Value of a number or string."""
-    try:
-        if node.__class__ is cst.Integer:
-            return (Const.of(int(node.value, 0)),)
-        if node.__class__ is cst.Float:
-            return (Const.of(float(node.value)),)
-        text = text_of(node.value) if node.__class__ is cst.SimpleString else node.evaluated_value
-        return (Const.of(text),) if text is not None else NOTHING_KNOWN
-    except (ValueError, SyntaxError, AttributeError):
-        return NOTHING_KNOWN
+    return (_known(constants.literal(node)),)
+
+
+def _known(value: Any) -> Value:
+    return UNKNOWN if value is constants.NOTHING else Const.of(value)
 
 
 def binary(ev: Evaluator, node: cst.BinaryOperation) -> Iterable[Value]:
     """Value of an arithmetic operation on constants, and of `+` and `*` on lists and tuples."""
-    function = _BINARY.get(type(node.operator))
+    function = constants.BINARY.get(type(node.operator))
     if function is None:
         return NOTHING_KNOWN
-    found: list[Value] = []
-    for left in ev.values(node.left):
-        for right in ev.values(node.right):
-            found.append(_apply(function, left, right))
-    return found
+    return [_apply(function, left, right) for left in ev.values(node.left) for right in ev.values(node.right)]
 
 
 def _apply(function: Callable[[Any, Any], Any], left: Value, right: Value) -> Value:
@@ -87,52 +50,26 @@ def _apply(function: Callable[[Any, Any], Any], left: Value, right: Value) -> Va
         if isinstance(right.value, int) and len(left.items) * right.value <= _LONGEST:
             return Seq(left.kind, left.items * right.value)
         return UNKNOWN
-    if isinstance(left, Const) and isinstance(right, Const) and _small(function, left.value, right.value):
-        try:
-            return _bounded(function(left.value, right.value))
-        except (TypeError, ValueError, ArithmeticError):
-            return UNKNOWN
-    return UNKNOWN
-
-
-def _small(function: Callable[[Any, Any], Any], left: Any, right: Any) -> bool:
-    if function in (operator.pow, operator.lshift):
-        return isinstance(left, (int, float)) and isinstance(right, (int, float)) and abs(right) <= 256
-    if function is operator.mul and (isinstance(left, (str, bytes)) or isinstance(right, (str, bytes))):
-        return False
-    return function is not operator.mod or not isinstance(left, (str, bytes))
-
-
-def _bounded(value: Any) -> Value:
-    if isinstance(value, int) and abs(value) > _LARGEST:
-        return UNKNOWN
-    return Const.of(value)
+    both = isinstance(left, Const) and isinstance(right, Const)
+    return _known(constants.fold(function, left.value, right.value)) if both else UNKNOWN  # type: ignore[union-attr]
 
 
 def unary(ev: Evaluator, node: cst.UnaryOperation) -> Iterable[Value]:
     """Value of `-x`, `+x`, `~x`, `not x`."""
-    function = _UNARY[type(node.operator)]
-    found: list[Value] = []
-    for value in ev.values(node.expression):
-        try:
-            found.append(Const.of(function(value.value)) if isinstance(value, Const) else UNKNOWN)
-        except TypeError:
-            found.append(UNKNOWN)
-    return found
+    function = constants.UNARY[type(node.operator)]
+    values = ev.values(node.expression)
+    return [_known(constants.fold(function, v.value)) if isinstance(v, Const) else UNKNOWN for v in values]
 
 
 def comparison(ev: Evaluator, node: cst.Comparison) -> Iterable[Value]:
     """Truth of a comparison of two constants."""
     if len(node.comparisons) != 1:
         return NOTHING_KNOWN
-    function = _COMPARE.get(type(node.comparisons[0].operator))
+    function = constants.COMPARE.get(type(node.comparisons[0].operator))
     left, right = ev.constant(node.left), ev.constant(node.comparisons[0].comparator)
     if function is None or left is None or right is None:
         return NOTHING_KNOWN
-    try:
-        return (Const.of(bool(function(left.value, right.value))),)
-    except TypeError:
-        return NOTHING_KNOWN
+    return (_known(constants.fold(function, left.value, right.value)),)
 
 
 def formatted(ev: Evaluator, node: cst.FormattedString) -> Iterable[Value]:
@@ -202,19 +139,15 @@ def builtin_call(ev: Evaluator, name: str, node: cst.Call) -> Iterable[Value] | 
         return _as_sequence(ev, name, first)
     if name == "builtins.len" and sequence is not None:
         return (Const.of(len(sequence.items)),)
-    function = _PURE.get(name)
-    if function is None and name != "builtins.sum":
+    if name not in _PURE:
         return None
-    constants = _constants(sequence) if sequence is not None else [ev.constant(a.value) for a in arguments]
-    plain = [c.value for c in constants if c is not None]
-    if len(plain) != len(constants) or not plain:
+    given = _constants(sequence) if sequence is not None else [ev.constant(a.value) for a in arguments]
+    plain = [c.value for c in given if c is not None]
+    if len(plain) != len(given) or not plain:
         return None
-    try:
-        if name in ("builtins.sum", "math.prod"):
-            return (_bounded((sum if name == "builtins.sum" else math.prod)(plain)),)
-        return (_bounded(function(*plain)),) if function is not None else None
-    except (TypeError, ValueError, ArithmeticError):
-        return None
+    function = _PURE[name]
+    found = constants.fold(function, plain) if function in (sum, math.prod) else constants.fold(function, *plain)
+    return None if found is constants.NOTHING else (Const.of(found),)
 
 
 def _constants(sequence: Seq) -> list[Const | None]:

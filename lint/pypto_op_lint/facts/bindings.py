@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
+from pypto_op_lint.import_statements import imported_by
 from pypto_op_lint.tree import Binding, Scope, Site, Tree
 
 BINDING_NODES = (
@@ -64,7 +65,7 @@ def _bindings(site: Site) -> Iterator[tuple[str, Binding]]:
         if node.asname is not None:
             yield from unpack(node.asname.name, node.item, site, "with")
     elif isinstance(node, (cst.Import, cst.ImportFrom)):
-        yield from _imports(node, site)
+        yield from ((name.bound, Binding("import", site, target=name.target)) for name in imported_by(node))
     elif isinstance(node, cst.FunctionDef):
         yield node.name.value, Binding("function", site)
     elif isinstance(node, cst.ClassDef):
@@ -101,36 +102,3 @@ def unpack(
                 # Behind a star the distance from the end is what is known.
                 place = index - len(target.elements) if starred else index
                 yield from unpack(element.value, value, site, kind, (*path, place))
-
-
-def dotted(node: cst.CSTNode | None) -> str:
-    """Return `a.b.c` for a chain of names, "" for anything else."""
-    parts: list[str] = []
-    while isinstance(node, cst.Attribute):
-        parts.append(node.attr.value)
-        node = node.value
-    if not isinstance(node, cst.Name):
-        return ""
-    parts.append(node.value)
-    return ".".join(reversed(parts))
-
-
-def _imports(node: cst.Import | cst.ImportFrom, site: Site) -> Iterator[tuple[str, Binding]]:
-    if isinstance(node, cst.Import):
-        for alias in node.names:
-            path = dotted(alias.name)
-            if alias.asname is not None and isinstance(alias.asname.name, cst.Name):
-                yield alias.asname.name.value, Binding("import", site, target=path)
-            else:
-                top = path.split(".", 1)[0]
-                yield top, Binding("import", site, target=top)
-        return
-    base = "." * len(node.relative) + dotted(node.module)
-    if isinstance(node.names, cst.ImportStar):
-        yield "*", Binding("import", site, target=base)
-        return
-    for alias in node.names:
-        name = dotted(alias.name)
-        path = base + name if base.endswith(".") or not base else f"{base}.{name}"
-        asname = alias.asname.name if alias.asname is not None else None
-        yield asname.value if isinstance(asname, cst.Name) else name, Binding("import", site, target=path)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 
 import libcst as cst
 
+from pypto_op_lint import constants
 from pypto_op_lint.facts import arithmetic, foreign, objects
 from pypto_op_lint.facts.callsite import CallSite
 from pypto_op_lint.facts.flow import visible
@@ -33,7 +34,6 @@ from pypto_op_lint.tree import Binding, Function, Parameter, Scope, Site, Tree
 
 _MOST_VALUES = 24
 _MOST_DEPTH = 60
-_CONSTANT_NAMES = {"True": True, "False": False, "None": None}
 _DATA = frozenset({
     cst.Integer, cst.Float, cst.SimpleString, cst.ConcatenatedString, cst.FormattedString, cst.List, cst.Tuple, cst.Set,
     cst.Dict, cst.ListComp, cst.SetComp, cst.DictComp, cst.GeneratorExp, cst.BinaryOperation, cst.UnaryOperation,
@@ -120,8 +120,8 @@ class Evaluator:
     # -- names ----------------------------------------------------------------------------------------------
 
     def _name(self, node: cst.Name) -> Iterable[Value]:
-        if node.value in _CONSTANT_NAMES:
-            return (Const.of(_CONSTANT_NAMES[node.value]),)
+        if node.value in constants.NAMED:
+            return (Const.of(constants.NAMED[node.value]),)
         site = self.tree.site(node)
         return self.named(node.value, site.scope, site) if site is not None else NOTHING_KNOWN
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from pypto_op_lint.facts.bindings import dotted
 from pypto_op_lint.facts.flow import bindings_of
 from pypto_op_lint.facts.loops import LOOPS
+from pypto_op_lint.import_statements import dotted
 from pypto_op_lint.nodes import children
 from pypto_op_lint.tree import Binding, Function, Site
 

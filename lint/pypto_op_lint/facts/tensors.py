@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from pypto_op_lint.facts.bindings import dotted
 from pypto_op_lint.facts.flow import bindings_of
 from pypto_op_lint.facts.foreign import method_called
 from pypto_op_lint.facts.objects import AUTOGRAD, stored_in
 from pypto_op_lint.facts.values import Func, Result
+from pypto_op_lint.import_statements import dotted
 from pypto_op_lint.pypto_names import names
 from pypto_op_lint.tree import Binding, Function, Parameter
 

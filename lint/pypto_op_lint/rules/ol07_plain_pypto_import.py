@@ -6,7 +6,7 @@ import libcst as cst
 
 from pypto_op.vocabulary import Severity
 from pypto_op_lint.examples import HEAD, impl
-from pypto_op_lint.facts.bindings import dotted
+from pypto_op_lint.import_statements import dotted
 from pypto_op_lint.rule import IMPLS, Invalid, Rule, Valid
 from pypto_op_lint.tree import Site
 

@@ -4,9 +4,9 @@ import libcst as cst
 
 from pypto_op.vocabulary import Artifact, Severity
 from pypto_op_lint.examples import TEST
-from pypto_op_lint.facts.bindings import dotted
 from pypto_op_lint.facts.values import Result
 from pypto_op_lint.findings import WARN
+from pypto_op_lint.import_statements import dotted
 from pypto_op_lint.nodes import names_in
 from pypto_op_lint.rule import TESTS, Invalid, Rule, Valid
 from pypto_op_lint.testcode import COMPARE, comparisons, last_names, live_sites, sources

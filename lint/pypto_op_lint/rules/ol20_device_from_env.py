@@ -4,8 +4,8 @@ import libcst as cst
 
 from pypto_op.vocabulary import Artifact, Severity
 from pypto_op_lint.examples import TEST
-from pypto_op_lint.facts.bindings import dotted
 from pypto_op_lint.facts.values import Const
+from pypto_op_lint.import_statements import dotted
 from pypto_op_lint.rule import TESTS, Invalid, Rule, Valid
 from pypto_op_lint.testcode import live_sites
 

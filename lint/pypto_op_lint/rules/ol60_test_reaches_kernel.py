@@ -7,8 +7,8 @@ import libcst as cst
 from pypto_op.vocabulary import Artifact, Severity
 from pypto_op_lint.examples import TEST, impl
 from pypto_op_lint.facts import Facts
-from pypto_op_lint.facts.bindings import dotted
 from pypto_op_lint.facts.values import Path
+from pypto_op_lint.import_statements import dotted
 from pypto_op_lint.nodes import inside
 from pypto_op_lint.rule import TESTS, Invalid, Rule, Valid
 from pypto_op_lint.tree import Site

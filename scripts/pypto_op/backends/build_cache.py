@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from filelock import FileLock
+from pypto_op.locks import Lock
 
 CACHE_ENV = "PYPTO_OP_CACHE"
 _MANIFEST = "manifest.json"
@@ -62,7 +62,7 @@ def ensure(room: str, key: str, build: Callable[[Path], None]) -> Path:
     if is_sound(entry):
         return entry
     entry.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(f"{entry}.lock"):
+    with Lock(entry.with_name(f"{entry.name}.lock"), seconds=None):
         if is_sound(entry):
             return entry
         _remove_stale(entry.parent)

@@ -9,13 +9,12 @@ from importlib import metadata, util
 from pathlib import Path
 from typing import Protocol
 
-from filelock import FileLock, Timeout
-
 from pypto_op.backends import build_cache
 from pypto_op.backends.base import DEFAULT_LIMITS, Availability, Limits
 from pypto_op.backends.launcher import start_alone
 from pypto_op.backends.session import CandidateSession, Plan
 from pypto_op.errors import ContractError, InfraError
+from pypto_op.locks import Lock
 from pypto_op.vocabulary import Mode
 from pypto_op.workspace import OpWorkspace
 
@@ -148,7 +147,7 @@ class NpuBackend:
 class LeasedSession(CandidateSession):
     """A session that holds a device until it closes."""
 
-    def __init__(self, impl: Path, wrapper: str, workspace: OpWorkspace, plan: Plan, limits: Limits, *, lease: FileLock) -> None:
+    def __init__(self, impl: Path, wrapper: str, workspace: OpWorkspace, plan: Plan, limits: Limits, *, lease: Lock) -> None:
         super().__init__(impl, wrapper, workspace, plan, limits)
         self._lease = lease
 
@@ -169,7 +168,7 @@ def device_index(indices: tuple[int, ...]) -> int:
     return int(word)
 
 
-def take_lease(index: int, seconds: float = LEASE_SECONDS) -> FileLock:
+def take_lease(index: int, seconds: float = LEASE_SECONDS) -> Lock:
     """Take the lease of a device; it falls back by itself when its holder ends.
 
     Raises:
@@ -177,12 +176,8 @@ def take_lease(index: int, seconds: float = LEASE_SECONDS) -> FileLock:
     """
     folder = build_cache.cache_root() / "leases"
     folder.mkdir(parents=True, exist_ok=True)
-    lease = FileLock(folder / f"npu-{index}.lock")
-    try:
-        lease.acquire(timeout=seconds)
-    except Timeout:
-        raise InfraError(
-            f"npu:{index} is busy: another session holds it since {seconds:.0f} s or more",
-            remedy=f"wait, or set {DEVICE_ENV} to another device",
-        ) from None
-    return lease
+    busy = InfraError(
+        f"npu:{index} is busy: another session holds it since {seconds:.0f} s or more",
+        remedy=f"wait, or set {DEVICE_ENV} to another device",
+    )
+    return Lock(folder / f"npu-{index}.lock", seconds=seconds, busy=busy).acquire()

@@ -9,6 +9,7 @@ import libcst as cst
 
 from pypto_op.debug.snapshot_manifest import Intermediate
 from pypto_op.errors import ContractError
+from pypto_op_lint.parsing import parse_contract
 
 _TAIL = '''
 
@@ -52,7 +53,7 @@ def recorded(source: str, file: Path, function: str, phase: int, wanted: Sequenc
     Raises:
         ContractError: there is no such function or loop, or an expression is none.
     """
-    module = cst.parse_module(source)
+    module = parse_contract(source, file=file)
     recorder = _Recorder(function, [one for one in wanted if one.expression], file)
     made = module.visit(recorder)
     if not recorder.seen:

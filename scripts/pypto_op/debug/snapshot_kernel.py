@@ -14,6 +14,7 @@ import libcst as cst
 
 from pypto_op.debug.snapshot_manifest import REQUIRED, Intermediate
 from pypto_op.errors import ContractError
+from pypto_op_lint.parsing import parse_contract
 
 _DTYPES = {"float32": "DT_FP32", "float16": "DT_FP16", "bfloat16": "DT_BF16", "int32": "DT_INT32"}
 
@@ -44,7 +45,7 @@ def probed(source: str, file: Path, wrapper: str, wanted: Sequence[Intermediate]
     text = source
     for marker, lines in pasted.items():
         text = _filled(text, marker, lines, file)
-    module = cst.parse_module(text)
+    module = parse_contract(text, file=file)
     return module.visit(_Threading(names, wrapper, _needy(module, names))).code
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pypto_op.diagnose.readable import check_readable
 from pypto_op.errors import ContractError
+from pypto_op.python_text import parsed
 from pypto_op.workspace import OpWorkspace
 
 _FLOAT32_BYTES = 4
@@ -73,9 +74,8 @@ def _findings(path: Path, text: str, rules: frozenset[str]) -> dict[str, int]:
 
 
 def _widths(text: str) -> Iterator[tuple[int, int]]:
-    try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError):
+    tree = parsed(text)
+    if tree is None:
         return
     constants = {
         target.id: node.value.value

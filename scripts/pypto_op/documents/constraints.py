@@ -14,6 +14,8 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
+from pypto_op.python_text import UNREADABLE, NoNumber, evaluate, expression, names_in
+
 Number = int | Fraction
 
 _ARITHMETIC: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
@@ -53,11 +55,11 @@ _SENTENCES = tuple(
 )
 
 
-class _Prose(Exception):
+class _Prose(NoNumber):
     """A constraint is a sentence for people, or speaks of something else than sizes."""
 
 
-_UNREADABLE = (SyntaxError, ValueError, RecursionError, MemoryError, _Prose)
+_UNREADABLE = (*UNREADABLE, NoNumber)
 
 
 def satisfied(constraints: Iterable[str], sizes: Mapping[str, int]) -> bool:
@@ -79,18 +81,18 @@ def divide(constraints: Iterable[str], axis: str, sizes: Mapping[str, int]) -> b
 
 def mentioned(constraints: Iterable[str], name: str) -> bool:
     """Whether a constraint that is a comparison names `name`."""
-    return any(name in _names(side) for comparison in comparisons(constraints) for side in comparison[::2])
+    return any(name in names_in(side) for comparison in comparisons(constraints) for side in comparison[::2])
 
 
 def limits(constraints: Iterable[str], name: str, symbols: Collection[str]) -> tuple[str, str]:
     """Return the least value of `name` and the first one that is too large, as expressions of `symbols`; "" for none said."""
     low = high = ""
     for left, op, right in comparisons(constraints):
-        if _is(left, name) and _names(right) <= set(symbols):
+        if _is(left, name) and names_in(right) <= set(symbols):
             bound = ast.unparse(right)
             low = {ast.GtE: bound, ast.Gt: f"{bound} + 1"}.get(type(op), low)
             high = {ast.Lt: bound, ast.LtE: f"{bound} + 1"}.get(type(op), high)
-        elif _is(right, name) and _names(left) <= set(symbols):
+        elif _is(right, name) and names_in(left) <= set(symbols):
             bound = ast.unparse(left)
             low = {ast.LtE: bound, ast.Lt: f"{bound} + 1"}.get(type(op), low)
             high = {ast.Gt: bound, ast.GtE: f"{bound} + 1"}.get(type(op), high)
@@ -108,7 +110,7 @@ def equalities(constraints: Iterable[str]) -> Iterator[tuple[set[str], set[str]]
     """Yield the names on either side of each equality."""
     for left, op, right in comparisons(constraints):
         if isinstance(op, ast.Eq):
-            yield _names(left), _names(right)
+            yield names_in(left), names_in(right)
 
 
 def parts(constraints: Iterable[str]) -> Iterator[ast.expr]:
@@ -129,10 +131,9 @@ def read(text: str) -> ast.expr | None:
     """Return a constraint as an expression; None for a sentence that only people understand."""
     plain = _ONE_EQUALS.sub("==", text.strip()[:_LONGEST].translate(_SIGNS)).replace("===", "==")
     for attempt in (_sentence(text.strip()[:_LONGEST]), plain):
-        try:
-            return ast.parse(attempt, mode="eval").body
-        except _UNREADABLE:
-            continue
+        tree = expression(attempt)
+        if tree is not None:
+            return tree
     return None
 
 
@@ -144,11 +145,6 @@ def _sentence(text: str) -> str:
             names = re.findall(r"[A-Za-z_]\w*", re.sub(r"\band\b", ",", match["names"]))
             return " and ".join(form.format(name, match["of"]) for name in names)
     return ""
-
-
-def names_in(node: ast.expr) -> set[str]:
-    """Return the names in an expression."""
-    return _names(node)
 
 
 def value_of(node: ast.expr, sizes: Mapping[str, int]) -> int | None:
@@ -174,10 +170,6 @@ def _readable(tree: ast.expr, sizes: Mapping[str, int]) -> bool:
     except _UNREADABLE:
         return False
     return True
-
-
-def _names(node: ast.expr) -> set[str]:
-    return {inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name)}
 
 
 def _is(node: ast.expr, name: str) -> bool:
@@ -220,18 +212,5 @@ def _comparison(op: ast.cmpop) -> Callable[[Any, Any], bool]:
 
 
 def _number(node: ast.expr, sizes: Mapping[str, int]) -> Number:
-    if isinstance(node, ast.Constant) and type(node.value) is int:
-        return node.value
-    if isinstance(node, ast.Name) and node.id in sizes:
-        return sizes[node.id]
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        return -_number(node.operand, sizes)
-    if isinstance(node, ast.BinOp) and type(node.op) in _ARITHMETIC:
-        left, right = _number(node.left, sizes), _number(node.right, sizes)
-        if isinstance(node.op, (ast.FloorDiv, ast.Mod, ast.Div)) and right == 0:
-            raise _Prose
-        if isinstance(node.op, ast.BitAnd) and not (isinstance(left, int) and isinstance(right, int)):
-            raise _Prose
-        made: Number = _ARITHMETIC[type(node.op)](left, right)
-        return made
-    raise _Prose
+    value: Number = evaluate(node, sizes, _ARITHMETIC)
+    return value

@@ -10,8 +10,9 @@ from pathlib import Path
 from pypto_op.documents.reading import read_text
 from pypto_op.documents.reductions import MATMULS, REDUCES
 from pypto_op.documents.schema import Finding
-from pypto_op.documents.state_groups import Function, loop_state_groups
+from pypto_op.documents.state_groups import loop_state_groups
 from pypto_op.errors import ContractError
+from pypto_op.python_text import Function, functions_in, parameters, parse
 
 _ALSO_BINARY = {"max", "min"}
 """`torch.max(a, b)` compares element by element; `torch.max(a, dim=-1)` reduces."""
@@ -84,7 +85,7 @@ def read_signals(path: Path | str) -> Signals:
     Raises:
         ContractError: not readable, not Python, or without a function `*_golden`.
     """
-    tree = parse(path)
+    tree = parse(read_text(path), path)
     functions = functions_in(tree)
     golden = _golden(functions, path)
     counter = _Counter(functions, _from_torch(tree))
@@ -99,13 +100,11 @@ def read_signature(path: Path | str, function: str | None = None) -> Signature:
     Raises:
         ContractError: not readable, not Python, or without that function.
     """
-    functions = functions_in(parse(path))
+    functions = functions_in(parse(read_text(path), path))
     golden = _golden(functions, path) if function is None else functions.get(function)
     if golden is None:
         raise ContractError(f"has no function {function}", file=path)
-    arguments = golden.args
-    names = [argument.arg for argument in [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]]
-    return Signature(tuple(names), _returns(golden))
+    return Signature(tuple(parameters(golden, keyword_only=True)), _returns(golden))
 
 
 def _returns(function: Function) -> int | None:
@@ -118,26 +117,6 @@ def _returns(function: Function) -> int | None:
             else:
                 counts.add(1 if isinstance(value, (ast.BinOp, ast.Attribute)) else None)
     return counts.pop() if len(counts) == 1 else None
-
-
-def parse(path: Path | str) -> ast.Module:
-    """Return a file as Python.
-
-    Raises:
-        ContractError: not readable, or not Python.
-    """
-    text = read_text(path)
-    try:
-        return ast.parse(text)
-    except SyntaxError as error:
-        raise ContractError(f"not valid Python: {error.msg}", file=path, where=f"line {error.lineno}") from None
-    except (ValueError, RecursionError, MemoryError):
-        raise ContractError("not valid Python: nested too deeply", file=path) from None
-
-
-def functions_in(tree: ast.Module) -> dict[str, Function]:
-    """Return the functions that stand at the top of a file, by name."""
-    return {node.name: node for node in tree.body if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))}
 
 
 def _from_torch(tree: ast.Module) -> set[str]:

@@ -10,10 +10,11 @@ import ast
 from dataclasses import dataclass
 from pathlib import Path
 
-from pypto_op.documents.golden import functions_in, parse, reachable
+from pypto_op.documents.golden import reachable
+from pypto_op.documents.reading import read_text
 from pypto_op.documents.reductions import ADDS_UP
-from pypto_op.documents.state_groups import Function
 from pypto_op.errors import ContractError
+from pypto_op.python_text import Function, assignments, functions_in, names_in, parameters, parse
 
 _SUBTRACTS = frozenset(
     {"sub", "sub_", "subtract", "subtract_", "rsub", "diff", "lerp", "cdist", "pdist", "dist", "cov", "corrcoef"}
@@ -83,7 +84,7 @@ def functions_of(path: Path, function: str) -> dict[str, Function]:
     Raises:
         ContractError: the file cannot be read, does not parse, or lacks the function.
     """
-    functions = functions_in(parse(path))
+    functions = functions_in(parse(read_text(path), path))
     if function not in functions:
         raise ContractError(f"has no function {function}", file=path, remedy=f"define {function}(...)")
     return functions
@@ -107,27 +108,18 @@ def _has_negative_weight(call: ast.Call) -> bool:
 def _described(node: ast.AST, origins: dict[str, set[str]], is_golden: bool) -> Subtraction:
     """Return the finding; in a helper the golden's own parameters are not followed, so none are named."""
     shown = f"{_shown(node.target)} - {_shown(node.value)}" if isinstance(node, ast.AugAssign) else _shown(node)
-    names = [n.id for n in ast.walk(node) if isinstance(n, ast.Name)]
-    inputs = sorted({origin for name in names for origin in origins.get(name, ())}) if is_golden else []
+    inputs = sorted({origin for name in names_in(node) for origin in origins.get(name, ())}) if is_golden else []
     return Subtraction(shown[:_LONGEST], getattr(node, "lineno", 0), tuple(inputs))
 
 
 def _origins(function: Function) -> dict[str, set[str]]:
     """Return name -> the function's parameters that its value depends on, loops included."""
-    origins = {argument.arg: {argument.arg} for argument in [*function.args.posonlyargs, *function.args.args]}
+    origins = {name: {name} for name in parameters(function)}
     while True:
         before = sum(map(len, origins.values()))
-        for node in ast.walk(function):
-            value: ast.AST | None = None
-            targets: list[ast.expr] = []
-            if isinstance(node, ast.Assign):
-                value, targets = node.value, node.targets
-            elif isinstance(node, (ast.AugAssign, ast.AnnAssign)) and node.value is not None:
-                value, targets = node.value, [node.target]
-            elif isinstance(node, (ast.For, ast.comprehension)):
-                value, targets = node.iter, [node.target]
-            used = {o for n in ast.walk(value) if isinstance(n, ast.Name) for o in origins.get(n.id, ())} if value else set()
-            for name in (n.id for target in targets for n in ast.walk(target) if isinstance(n, ast.Name)):
+        for targets, value in assignments(function):
+            used = {origin for name in names_in(value) for origin in origins.get(name, ())}
+            for name in names_in(*targets):
                 origins.setdefault(name, set()).update(used)
         if sum(map(len, origins.values())) == before:
             return origins
@@ -148,9 +140,9 @@ def plain_names(function: Function) -> set[str]:
         before = len(plain)
         for node in ast.walk(function):
             if isinstance(node, ast.Assign) and is_plain(node.value, plain):
-                plain |= {n.id for target in node.targets for n in ast.walk(target) if isinstance(n, ast.Name)}
+                plain |= names_in(*node.targets)
             elif isinstance(node, (ast.For, ast.comprehension)) and is_plain(node.iter, plain):
-                plain |= {n.id for n in ast.walk(node.target) if isinstance(n, ast.Name)}
+                plain |= names_in(node.target)
         if len(plain) == before:
             return plain
 

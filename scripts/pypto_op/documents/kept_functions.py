@@ -16,6 +16,7 @@ from pathlib import Path
 
 from pypto_op.errors import ContractError, Refused
 from pypto_op.hashing import open_regular, sha256_bytes
+from pypto_op.python_text import parse
 
 _MAX_SOURCE_BYTES = 4 * 1024 * 1024
 
@@ -49,16 +50,11 @@ def function_hashes(path: Path, op: str) -> dict[str, str]:
     try:
         with open_regular(path) as file:
             source = file.read(_MAX_SOURCE_BYTES)
-        tree = ast.parse(source)
     except OSError as error:
         raise ContractError(f"cannot be read ({error.strerror})", file=path, remedy="write it first") from None
-    except (SyntaxError, ValueError, RecursionError) as error:
-        line = getattr(error, "lineno", None)
-        where = f"line {line}" if line else None
-        raise ContractError("does not parse", file=path, where=where, remedy="correct the syntax") from None
     normalise = _Normalise(op)
     hashes = {}
-    for node in tree.body:
+    for node in parse(source, path).body:
         if isinstance(node, ast.FunctionDef) and not _grows(node):
             normal = normalise.visit(node)
             hashes[normal.name] = sha256_bytes(ast.dump(normal).encode())

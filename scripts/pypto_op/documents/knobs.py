@@ -12,6 +12,7 @@ from typing import Any
 
 from pypto_op.documents.schema import Finding
 from pypto_op.errors import ContractError
+from pypto_op.python_text import parsed
 
 PREFIX = "draw_"
 ZONE, SCALE, OFFSET, RANGE = "draw_zone", "draw_scale", "draw_offset", "draw_range"
@@ -81,9 +82,8 @@ def _words(text: str) -> set[str]:
 
     A step of a cancellation recipe has a `scale` of its own (`stress.patterns`), which is no knob.
     """
-    try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    tree = parsed(text)
+    if tree is None:
         return set(RENAMED) | set(KNOBS)  # whoever runs the file tells what is wrong with it
     nodes = list(ast.walk(tree))
     idle = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}

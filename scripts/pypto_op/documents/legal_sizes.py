@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from pypto_op.documents import constraints
+from pypto_op.python_text import names_in
 
 Sizes = dict[str, int]
 Ranges = Mapping[str, tuple[int, int]]
@@ -117,7 +118,7 @@ def _mended(tree: ast.expr, sizes: Sizes, free: set[str]) -> Sizes | None:
             value = constraints.value_of(other, sizes)
             if isinstance(name, ast.Name) and name.id in free and value is not None and value >= 1:
                 return {name.id: value}
-    for axis in sorted(constraints.names_in(tree) & free & set(sizes)):
+    for axis in sorted(names_in(tree) & free & set(sizes)):
         near = range(1, max(_FOLLOWING, 4 * sizes[axis]) + 1)
         for size in sorted(near, key=lambda size, now=sizes[axis]: (abs(size - now), -size)):  # type: ignore[misc]
             if constraints.holds(tree, {**sizes, axis: size}):

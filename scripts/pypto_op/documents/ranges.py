@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import math
+import operator
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from typing import Any
 
 from pypto_op.documents import constraints
 from pypto_op.documents.schema import Finding
+from pypto_op.python_text import NoNumber, evaluate, expression
 
 _INTERVAL = re.compile(r"\s*([\[(])([^,\[\]]+),([^,\[\]]+)([\])])\s*")
 Ends = tuple[float, float, bool, bool]
@@ -144,38 +146,27 @@ def _ends(written: str | Sequence[float]) -> tuple[str, str, bool, bool] | None:
     if found is None:
         return None
     low, high = (end.strip() for end in (found[2], found[3]))
-    for end in (low, high):
-        try:
-            ast.parse(end, mode="eval")
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            return None
+    if expression(low) is None or expression(high) is None:
+        return None
     return ("" if low in _ENDLESS else low), ("" if high in _ENDLESS else high), found[1] == "(", found[4] == ")"
 
 
 def _number(text: str) -> float | None:
-    return _value(ast.parse(text, mode="eval").body, {}) if text else None
+    tree = expression(text) if text else None
+    return None if tree is None else _value(tree, {})
 
 
 def _value(node: ast.expr, sizes: Mapping[str, int]) -> float | None:
     """Return the number that an end is, None for what is none."""
-    if isinstance(node, ast.Constant) and isinstance(node.value, (int, float)) and not isinstance(node.value, bool):
-        return float(node.value)
-    if isinstance(node, ast.Name):
-        return float(sizes[node.id]) if node.id in sizes else None
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        inner = _value(node.operand, sizes)
-        return None if inner is None else -inner
-    if isinstance(node, ast.BinOp) and type(node.op) in _ARITHMETIC:
-        left, right = _value(node.left, sizes), _value(node.right, sizes)
-        if left is None or right is None or (isinstance(node.op, ast.Div) and right == 0.0):
-            return None
-        return _ARITHMETIC[type(node.op)](left, right)
-    return None
+    try:
+        return float(evaluate(node, sizes, _ARITHMETIC, (int, float)))
+    except (NoNumber, OverflowError):
+        return None
 
 
 _ARITHMETIC: dict[type[ast.operator], Callable[[float, float], float]] = {
-    ast.Add: lambda a, b: a + b,
-    ast.Sub: lambda a, b: a - b,
-    ast.Mult: lambda a, b: a * b,
-    ast.Div: lambda a, b: a / b,
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
 }

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+import operator
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from pypto_op.errors import ContractError
+from pypto_op.python_text import NoNumber, evaluate, expression
 
 MAX_SIZE = 2**40
 """No dimension is larger; a bigger result is a mistake in the expression."""
 
 _MAX_LENGTH = 200
 _MAX_NODES = 60
-_SIGNS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.FloorDiv: "//"}
+_ARITHMETIC: dict[type[ast.operator], Callable[[int, int], int]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv,
+}
 
 
 @dataclass(frozen=True)
@@ -35,55 +42,43 @@ class ShapeExpr:
         Raises:
             ContractError: a symbol has no size, a division by zero, or a result outside 0..2^40.
         """
-        result = self._evaluate(self._tree, sizes)
+        missing = sorted(self.symbols - sizes.keys())
+        if missing:
+            raise ContractError(f"{self.text!r} needs a size for {missing[0]}")
+        try:
+            result = evaluate(self._tree, {name: int(sizes[name]) for name in self.symbols}, _ARITHMETIC)
+        except NoNumber:
+            raise ContractError(f"{self.text!r} divides by zero") from None
         if not 0 <= result <= MAX_SIZE:
             raise ContractError(f"{self.text!r} gives {result}", remedy="sizes go from 0 to 2^40")
-        return result
+        return int(result)
 
     def canonical(self) -> str:
         """Return the expression without superfluous blanks and brackets, to compare two of them."""
         return ast.unparse(self._tree)
 
-    def _evaluate(self, node: ast.expr, sizes: Mapping[str, int]) -> int:
-        if isinstance(node, ast.Constant):
-            return int(node.value)  # type: ignore[arg-type]
-        if isinstance(node, ast.Name):
-            if node.id not in sizes:
-                raise ContractError(f"{self.text!r} needs a size for {node.id}")
-            return int(sizes[node.id])
-        assert isinstance(node, ast.BinOp)
-        left, right = self._evaluate(node.left, sizes), self._evaluate(node.right, sizes)
-        if isinstance(node.op, ast.FloorDiv):
-            if right == 0:
-                raise ContractError(f"{self.text!r} divides by zero")
-            return left // right
-        if isinstance(node.op, ast.Mult):
-            return left * right
-        return left + right if isinstance(node.op, ast.Add) else left - right
 
-
-def parse(expression: object) -> ShapeExpr:
+def parse(dimension: object) -> ShapeExpr:
     """Parse one dimension.
 
     Args:
-        expression: an int of at least 0, or text such as `S`, `2*D`, `(S + BT - 1)//BT`.
+        dimension: an int of at least 0, or text such as `S`, `2*D`, `(S + BT - 1)//BT`.
 
     Raises:
         ContractError: anything but ints, symbols, + - * // and brackets; or too long.
     """
-    if isinstance(expression, bool) or not isinstance(expression, (int, str)):
-        raise ContractError(f"a dimension is a number or text, not {type(expression).__name__}")
-    text = str(expression).strip()
+    if isinstance(dimension, bool) or not isinstance(dimension, (int, str)):
+        raise ContractError(f"a dimension is a number or text, not {type(dimension).__name__}")
+    text = str(dimension).strip()
     if not text or len(text) > _MAX_LENGTH:
         problem = "an empty dimension" if not text else f"a dimension of {len(text)} characters"
         raise ContractError(problem, remedy="write a number, a symbol, or + - * // of them")
     # Python would read wide characters as plain ones, join lines and skip comments: nobody means that here.
     if not text.isascii() or any(character in text for character in "\n\r\\#"):
         raise _bad(text)
-    try:
-        tree = ast.parse(text, mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        raise _bad(text) from None
+    tree = expression(text)
+    if tree is None:
+        raise _bad(text)
     nodes = list(ast.walk(tree))
     if len(nodes) > _MAX_NODES:
         raise ContractError(f"{text[:40]!r}... has too many parts", remedy="simplify it")
@@ -97,9 +92,9 @@ def _check_node(node: ast.AST, text: str) -> str:
         return node.id
     if isinstance(node, ast.Constant) and type(node.value) is int and 0 <= node.value <= MAX_SIZE:
         return ""
-    if isinstance(node, ast.BinOp) and type(node.op) in _SIGNS:
+    if isinstance(node, ast.BinOp) and type(node.op) in _ARITHMETIC:
         return ""
-    if isinstance(node, (ast.Load, *_SIGNS)):
+    if isinstance(node, (ast.Load, *_ARITHMETIC)):
         return ""
     raise _bad(text)
 

@@ -10,7 +10,8 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-Function = ast.FunctionDef | ast.AsyncFunctionDef
+from pypto_op.python_text import Function, bound_in, names_in
+
 Loop = ast.For | ast.AsyncFor | ast.While
 
 
@@ -45,7 +46,7 @@ class _Scan:
         elif isinstance(node, (ast.For, ast.AsyncFor, ast.While)):
             self._reads(node.iter if not isinstance(node, ast.While) else node.test)
             inner = _Scan(set(self.written), self.read_first, self.assigned)
-            inner.written |= _names(node.target) if not isinstance(node, ast.While) else set()
+            inner.written |= bound_in(node.target) if not isinstance(node, ast.While) else set()
             inner.statements(node.body)
         elif isinstance(node, (ast.With, ast.AsyncWith)):
             for item in node.items:
@@ -66,7 +67,7 @@ class _Scan:
                     self._read(part.id)
             if isinstance(node, ast.AugAssign) and isinstance(target, ast.Name):
                 self._read(target.id)
-            new = _names(target)
+            new = bound_in(target)
             self.assigned |= new
             self.written |= new
 
@@ -107,7 +108,7 @@ def _visit(body: list[ast.stmt], outer: list[Loop], groups: dict[int, set[str]])
         if isinstance(node, (ast.For, ast.AsyncFor, ast.While)):
             inner = _visit(node.body, [*outer, node], groups)
             scan = _Scan()
-            scan.written |= _names(node.target) if not isinstance(node, ast.While) else set()
+            scan.written |= bound_in(node.target) if not isinstance(node, ast.While) else set()
             scan.statements(node.body)
             carried = {name for name in scan.read_first & scan.assigned if not _is_counter(name, node)} - inner
             groups.setdefault(node.lineno, set()).update(carried)
@@ -123,7 +124,7 @@ def _slice_accumulation(node: ast.stmt, loops: list[Loop], groups: dict[int, set
     if not (isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Subscript)):
         return
     base = node.target.value
-    chosen_by = {part.id for part in ast.walk(node.target.slice) if isinstance(part, ast.Name)}
+    chosen_by = names_in(node.target.slice)
     for loop in reversed(loops):
         moving = _moving(loop)
         if isinstance(base, ast.Name) and not chosen_by & moving:
@@ -133,11 +134,10 @@ def _slice_accumulation(node: ast.stmt, loops: list[Loop], groups: dict[int, set
 
 def _moving(loop: Loop) -> set[str]:
     """Return the loop's index and the names that are computed from it in its body."""
-    moving = _names(loop.target) if not isinstance(loop, ast.While) else set()
+    moving = bound_in(loop.target) if not isinstance(loop, ast.While) else set()
     for node in ast.walk(loop):
-        if isinstance(node, ast.Assign) and moving & {n.id for n in ast.walk(node.value) if isinstance(n, ast.Name)}:
-            for target in node.targets:
-                moving |= _names(target)
+        if isinstance(node, ast.Assign) and moving & names_in(node.value):
+            moving |= bound_in(*node.targets)
     return moving
 
 
@@ -151,7 +151,7 @@ def _is_counter(name: str, loop: Loop) -> bool:
                 return False
             if not isinstance(node.value, ast.Constant):
                 return False
-        elif isinstance(node, ast.Assign) and any(name in _names(target) for target in node.targets):
+        elif isinstance(node, ast.Assign) and name in bound_in(*node.targets):
             return False
     return found
 
@@ -163,8 +163,3 @@ def _bodies(node: ast.stmt) -> Iterator[list[ast.stmt]]:
             yield child
     for handler in getattr(node, "handlers", []):
         yield handler.body
-
-
-def _names(target: ast.AST) -> set[str]:
-    """Return the variables that an assignment target binds; a subscript or attribute binds none."""
-    return {part.id for part in ast.walk(target) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}

@@ -51,15 +51,10 @@ def from_report(
         verdict["levels"] = levels
     if worst := _worst(report):
         verdict["worst"] = worst
-    if verdict["verdict"] == "FAIL":
-        verdict |= _failure(report)
-    elif verdict["verdict"] == "REJECTED":
-        verdict["summary"] = str(report["error"]["message"])[:600]
-    elif verdict["verdict"] == "PARTIAL":
+    if verdict["verdict"] == "PARTIAL":
         verdict |= {"summary": left_out or "a part only", "covers_phase": covers_phase and phase is not None}
-    elif verdict["verdict"] == "BLOCKED":
-        problem = str((report.get("error") or {}).get("message") or "no mode could judge")
-        verdict["blocked"] = {"tried": _tried(report), "remedy": f"mend the machine: {problem}"[:600]}
+    else:
+        verdict |= _reasons(verdict["verdict"], report)
     schema.check(verdict, "verdict", file=report_file)
     return verdict
 
@@ -131,6 +126,18 @@ def _worst(report: Mapping[str, Any]) -> str:
         return ""
     share, case, name = max(found)
     return f"{share:.2g} of the tolerance ({case}, {name})"[:600]
+
+
+def _reasons(word: str, report: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a verdict adds that says no, or says nothing."""
+    if word == "FAIL":
+        return _failure(report)
+    if word == "REJECTED":
+        return {"summary": str(report["error"]["message"])[:600]}
+    if word == "BLOCKED":
+        problem = str((report.get("error") or {}).get("message") or "no mode could judge")
+        return {"blocked": {"tried": _tried(report), "remedy": f"mend the machine: {problem}"[:600]}}
+    return {}
 
 
 def _failure(report: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,46 +2,29 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from pypto_op.errors import InfraError
-
-_LOCK_SECONDS = 30.0
+from pypto_op.locks import Lock
 
 
 @contextmanager
-def locked(path: Path, *, seconds: float = _LOCK_SECONDS) -> Iterator[None]:
-    """Hold the lock of a document; the kernel releases it when the process ends, however it ends.
-
-    The lock file lies in the document's folder under `_debug/`.
+def locked(path: Path) -> Iterator[None]:
+    """Hold the lock of a document, which lies in the document's folder under `_debug/`.
 
     Raises:
-        InfraError: the lock cannot be made, or another process kept it for `seconds`.
+        InfraError: the lock cannot be made, or another process kept it for too long.
     """
     lock = path.parent / "_debug" / f".{path.name}.lock"
     try:
         lock.parent.mkdir(exist_ok=True)
-        descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
     except OSError as error:
         raise InfraError(f"the lock cannot be made ({error.strerror})", file=lock) from None
-    try:
-        deadline = time.monotonic() + seconds
-        while True:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() > deadline:
-                    raise InfraError("another process is writing it", file=path, remedy="wait for it, then try again") from None
-                time.sleep(0.01)
+    with Lock(lock, busy=InfraError("another process is writing it", file=path, remedy="wait for it, then try again")):
         yield
-    finally:
-        os.close(descriptor)
 
 
 def write_atomically(path: Path, text: str) -> None:

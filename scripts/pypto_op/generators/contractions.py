@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from pypto_op.documents.golden_scan import called, is_plain, plain_names
-from pypto_op.documents.state_groups import Function
+from pypto_op.python_text import Function, parameters
 
 _SAME_AXES = frozenset({"to", "type", "float", "double", "half", "bfloat16", "contiguous", "clone", "detach"})
 _AVERAGES = frozenset({"softmax", "one_hot", "normalize"})
@@ -29,8 +29,8 @@ def summed_axes(function: Function, ranks: Mapping[str, int]) -> dict[str, int]:
         function: the golden; its helpers are not followed.
         ranks: number of axes of each tensor that may be a weight.
     """
-    parameters = {argument.arg for argument in [*function.args.posonlyargs, *function.args.args]}
-    reader = _Reader(function, {name: rank for name, rank in ranks.items() if name in parameters}, parameters)
+    inputs = set(parameters(function))
+    reader = _Reader(function, {name: rank for name, rank in ranks.items() if name in inputs}, inputs)
     found: dict[str, set[int | None]] = {}
     for product in reader.products():
         view = reader.view(product.second)
@@ -68,10 +68,10 @@ class _Product:
 class _Reader:
     """One function's names and products."""
 
-    def __init__(self, function: Function, ranks: Mapping[str, int], parameters: set[str]) -> None:
+    def __init__(self, function: Function, ranks: Mapping[str, int], inputs: set[str]) -> None:
         self.nodes = list(ast.walk(function))
         self.ranks = ranks
-        self.plain = plain_names(function) | (parameters - set(ranks))
+        self.plain = plain_names(function) | (inputs - set(ranks))
         self.values = self._assigned_once()
 
     def _assigned_once(self) -> dict[str, ast.expr]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -18,18 +17,16 @@ from pypto_op.documents.reading import read_text
 from pypto_op.documents.stamps import is_untouched
 from pypto_op.documents.writing import write_atomically
 from pypto_op.errors import ContractError
+from pypto_op.vocabulary import Word
 
 
-class Fate(str, Enum):
+class Fate(Word):
     """What became of a file."""
 
     WRITTEN = "written"
     UNCHANGED = "unchanged"
     REPLACED = "replaced"
     KEPT = "kept"
-
-    def __str__(self) -> str:
-        return self.value
 
 
 @dataclass(frozen=True)

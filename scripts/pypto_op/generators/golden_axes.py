@@ -7,14 +7,14 @@ from collections.abc import Iterator
 
 from pypto_op.documents.golden_scan import called
 from pypto_op.documents.reductions import ALONG_AN_AXIS
-from pypto_op.documents.state_groups import Function
+from pypto_op.python_text import Function, parameters
 
 _SAME_AXES = frozenset({"to", "float", "double", "half", "bfloat16", "contiguous", "clone", "detach", "exp", "abs", "square"})
 
 
 def reduced_inputs(function: Function) -> Iterator[tuple[str, int]]:
     """Yield input and place of the axis of each reduction; views and names that are assigned twice are not followed."""
-    inputs = {argument.arg: argument.arg for argument in [*function.args.posonlyargs, *function.args.args]}
+    inputs = {name: name for name in parameters(function)}
     assigned: dict[str, list[ast.expr]] = {}
     for node in ast.walk(function):
         if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):

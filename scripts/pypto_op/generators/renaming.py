@@ -11,11 +11,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import libcst as cst
-from libcst.helpers import get_full_name_for_node
 
 from pypto_op.documents.reading import read_text
 from pypto_op.errors import ContractError
 from pypto_op.workspace import OpWorkspace
+from pypto_op_lint.import_statements import dotted, imported_by
+from pypto_op_lint.liveness import is_main_test
+from pypto_op_lint.nodes import names_in
+from pypto_op_lint.parsing import parse_contract
 
 _STUB = re.compile(r"#\s*STUB\b")
 _PHASES = re.compile(r"(?:Modules?\s+)?M_?1(?:\s*(?:\.\.+|-|\u2013|to)\s*M_?\d+)?(?:\s+(?:composed|of\s+\w+))*\s*:\s*", re.I)
@@ -46,12 +49,7 @@ def integrated(ws: OpWorkspace, source: Path) -> str:
 
 
 def _parse(path: Path) -> cst.Module:
-    try:
-        return cst.parse_module(read_text(path))
-    except cst.ParserSyntaxError as error:
-        raise ContractError("does not parse", file=path, where=f"line {error.raw_line}", remedy="correct the syntax") from None
-    except RecursionError:
-        raise ContractError("is nested too deeply", file=path, remedy="simplify it") from None
+    return parse_contract(read_text(path), file=path)
 
 
 # -- names ------------------------------------------------------------------------------------------------------------
@@ -159,11 +157,7 @@ def _first_words(module: cst.Module) -> cst.Module:
 
 def _is_main_block(statement: cst.CSTNode) -> bool:
     """Whether a statement is `if __name__ == "__main__":`, which is a self-test and no part of the product."""
-    if not isinstance(statement, cst.If) or not isinstance(statement.test, cst.Comparison):
-        return False
-    parts = [statement.test.left, *(comparison.comparator for comparison in statement.test.comparisons)]
-    names = {part.value.strip("\"'") for part in parts if isinstance(part, (cst.Name, cst.SimpleString))}
-    return names == {"__name__", "__main__"}
+    return isinstance(statement, cst.If) and is_main_test(statement.test)
 
 
 # -- staged imports ---------------------------------------------------------------------------------------------------
@@ -204,13 +198,13 @@ class _Resolver:
             if isinstance(small, cst.Import):
                 for alias in small.names:
                     self._refuse_if_staged(alias.evaluated_name)
-            if not isinstance(small, cst.ImportFrom) or not self._pattern.match(_module(small)):
+            if not isinstance(small, cst.ImportFrom) or not self._pattern.match(dotted(small.module)):
                 continue
             if isinstance(small.names, cst.ImportStar) or any(alias.asname for alias in small.names):
                 raise ContractError(
-                    f"imports from {_module(small)} by `*` or `as`", file=self._source, remedy="import the plain names"
+                    f"imports from {dotted(small.module)} by `*` or `as`", file=self._source, remedy="import the plain names"
                 )
-            file = self._source.parent / f"{_module(small).rpartition('.')[2]}.py"
+            file = self._source.parent / f"{dotted(small.module).rpartition('.')[2]}.py"
             return file, [alias.evaluated_name for alias in small.names]
         return None
 
@@ -235,7 +229,7 @@ class _Resolver:
             statement = by_name.get(waiting.pop())
             if statement is not None and id(statement) not in needed:
                 needed.add(id(statement))
-                waiting += sorted(_used(statement))
+                waiting += sorted(names_in(statement))
         return [statement for statement in module.body if id(statement) in needed]
 
     def _is_new(self, statement: Statement, own: set[str]) -> bool:
@@ -265,29 +259,8 @@ def _defined(statement: cst.CSTNode) -> list[str]:
     if isinstance(statement, cst.SimpleStatementLine):
         for small in statement.body:
             if isinstance(small, cst.Assign):
-                names += [n.value for target in small.targets for n in _names_in(target.target)]
+                names += [name for target in small.targets for name in sorted(names_in(target.target))]
             elif isinstance(small, (cst.AnnAssign, cst.AugAssign)):
-                names += [n.value for n in _names_in(small.target)]
-            elif isinstance(small, (cst.Import, cst.ImportFrom)) and not isinstance(small.names, cst.ImportStar):
-                for alias in small.names:
-                    names.append((alias.evaluated_alias or alias.evaluated_name).partition(".")[0])
+                names += sorted(names_in(small.target))
+            names += [name.bound for name in imported_by(small) if name.bound != "*"]
     return names
-
-
-def _names_in(node: cst.CSTNode) -> list[cst.Name]:
-    found: list[cst.Name] = []
-
-    class _Collector(cst.CSTVisitor):
-        def visit_Name(self, node: cst.Name) -> None:
-            found.append(node)
-
-    node.visit(_Collector())
-    return found
-
-
-def _used(statement: cst.CSTNode) -> set[str]:
-    return {name.value for name in _names_in(statement)}
-
-
-def _module(node: cst.ImportFrom) -> str:
-    return (get_full_name_for_node(node.module) if node.module else None) or ""

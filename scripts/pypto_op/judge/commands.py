@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,6 +14,12 @@ from pypto_op.judge.options import levels_option, modes_option
 from pypto_op.options import op_dir_argument
 from pypto_op.vocabulary import Mode
 from pypto_op.workspace import OpWorkspace
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from pypto_op.judge.records import CaseRecord
+    from pypto_op.judge.verify import Progress
 
 
 @click.command()
@@ -59,24 +65,13 @@ def verify(op_dir: Path, other: str | None, as_json: bool, quiet: bool, jobs: in
     check_request(workspace, **{name: wanted[name] for name in ("case", "suite", "policy", "impl", "up_to_module")})
     _warm_up(workspace, other, wanted)
     from pypto_op.judge import report as reports
-    from pypto_op.judge.display import show_progress, show_report, verdict_console
-    from pypto_op.judge.records import CaseRecord
+    from pypto_op.judge.display import show_report, verdict_console
     from pypto_op.judge.verify import verify_operator
 
     if quiet:
         speaking.hush()
     console = verdict_console(stderr=as_json, quiet=quiet and as_json, soft_wrap=False)
-    finished: list[CaseRecord] = []
-
-    def progress(record: CaseRecord, total: int) -> None:
-        if len(finished) >= total:
-            finished.clear()  # the next boundary of a sweep
-        finished.append(record)
-        speaking.now(f"verify, {len(finished)} of {total} cases judged", len(finished), total)
-        if not quiet:
-            show_progress(console, record, len(finished), total)
-            speaking.heard()
-
+    progress = _progress(console, quiet)
     limits = _limits(
         case_seconds=wanted.pop("timeout"),
         startup_seconds=wanted.pop("import_timeout"),
@@ -95,6 +90,24 @@ def verify(op_dir: Path, other: str | None, as_json: bool, quiet: bool, jobs: in
         phase = report["up_to_module"] if wanted["up_to_module"] is not None else None
         show_report(console, report, verdict_only=quiet, file=file, phase=phase or None)
     return int(reports.exit_code(report))
+
+
+def _progress(console: Console, quiet: bool) -> Progress:
+    """Return what tells a person of each case that was judged."""
+    from pypto_op.judge.display import show_progress
+
+    finished: list[CaseRecord] = []
+
+    def progress(record: CaseRecord, total: int) -> None:
+        if len(finished) >= total:
+            finished.clear()  # the next boundary of a sweep
+        finished.append(record)
+        speaking.now(f"verify, {len(finished)} of {total} cases judged", len(finished), total)
+        if not quiet:
+            show_progress(console, record, len(finished), total)
+            speaking.heard()
+
+    return progress
 
 
 def _warm_up(ws: OpWorkspace, other: str | None, wanted: Mapping[str, Any]) -> None:

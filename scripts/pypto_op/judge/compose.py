@@ -56,17 +56,10 @@ def compose(ws: OpWorkspace, *, limits: Limits = DEFAULT_LIMITS) -> dict[str, An
         ContractError, InfraError: as `compare_goldens`.
     """
     wiring = interfaces_document.load(ws.interfaces)
-    if wiring.composition is None:
-        raise ContractError(
-            "names no seed and shape to compose on",
-            file=ws.interfaces,
-            where="composition_verification",
-            remedy="add seeds and shapes",
-        )
-    n = len(wiring.modules)
+    asked, n = _asked(ws, wiring), len(wiring.modules)
     hashes = composition_hashes(ws, n)
     policies = tolerances(ws, wiring)
-    cases = [case for dtype in policies for case in _cases(wiring.composition, dtype)]
+    cases = [case for dtype in policies for case in _cases(asked, dtype)]
     triples: list[dict[str, Any]] = []
     summary = ""
     with (
@@ -123,8 +116,7 @@ def tolerances(ws: OpWorkspace, wiring: Interfaces) -> dict[str, Policy]:
     Raises:
         ContractError: SPEC.md is broken, or the contract's pair allows more than SPEC.md does for its dtype.
     """
-    composition = wiring.composition
-    assert composition is not None  # the caller looked
+    composition = _asked(ws, wiring)
     spec = spec_document.load(ws.spec)
     policy = spec.policy() if spec.policy().name == "allclose" else get_policy("allclose@1")
     supported = [dtype for dtype in spec.supported_dtypes if "float" in dtype] or ["float32"]
@@ -142,6 +134,13 @@ def tolerances(ws: OpWorkspace, wiring: Interfaces) -> dict[str, Policy]:
             )
     pairs[own] = {"atol": composition.atol, "rtol": composition.rtol}
     return {dtype: get_policy({"name": "allclose", "atol": pair["atol"], "rtol": pair["rtol"]}) for dtype, pair in pairs.items()}
+
+
+def _asked(ws: OpWorkspace, wiring: Interfaces) -> Composition:
+    if wiring.composition is None:
+        where, remedy = "composition_verification", "add seeds and shapes"
+        raise ContractError("names no seed and shape to compose on", file=ws.interfaces, where=where, remedy=remedy)
+    return wiring.composition
 
 
 def _cases(composition: Composition, dtype: str) -> list[dict[str, Any]]:

@@ -7,13 +7,13 @@ Without `--inspect` nothing here runs.
 
 from __future__ import annotations
 
-import ast
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pypto_op.documents.reading import read_text
 from pypto_op.errors import ContractError
+from pypto_op.python_text import functions_in, parameters, parse
 
 if TYPE_CHECKING:
     import torch
@@ -60,14 +60,10 @@ def probe_of(name: str, boundary: int) -> Probe:
 def takes(file: Path, wrapper: str, probe: Probe) -> bool:
     """Whether a wrapper takes the buffer, as a parameter or among `**kwargs`; its file is read, not run."""
     try:
-        tree = ast.parse(read_text(file))
-    except (ContractError, SyntaxError, ValueError, RecursionError, MemoryError):
+        function = functions_in(parse(read_text(file), file)).get(wrapper)
+    except ContractError:
         return True  # loading it will say what is wrong
-    for node in tree.body:
-        if isinstance(node, ast.FunctionDef) and node.name == wrapper:
-            named = [argument.arg for argument in (*node.args.args, *node.args.kwonlyargs)]
-            return probe.buffer in named or node.args.kwarg is not None
-    return True
+    return function is None or function.args.kwarg is not None or probe.buffer in parameters(function, keyword_only=True)
 
 
 def fault_of(reference: RunResult, probe: Probe) -> str:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-from enum import Enum
 
 from pypto_op.backends.base import RunResult
 from pypto_op.diagnose.log_text import parse_log
 from pypto_op.diagnose.search import diagnose
-from pypto_op.vocabulary import FailureCategory, Outcome, Status
+from pypto_op.vocabulary import FailureCategory, Outcome, Status, Word
 
 
-class Reason(str, Enum):
+class Reason(Word):
     """One thing that can be wrong with a run, in order of how early it decides (the first one heads a verdict)."""
 
     MISSING_FILE = "missing_file"
@@ -53,9 +52,6 @@ class Reason(str, Enum):
     NON_FINITE = "non_finite"
     MISMATCH = "mismatch"
     NO_NUMBERS = "no_numbers"
-
-    def __str__(self) -> str:
-        return self.value
 
     @property
     def rank(self) -> int:

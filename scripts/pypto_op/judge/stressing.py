@@ -120,30 +120,23 @@ def stress_case(
     base = {key: value for key, value in case.items() if key != KEY}
     wanted = 1.0 / relative_gap
     named = normalised(expression) if expression is not None else None
-    told = session.stress(
-        base,
-        function=ws.golden_name(),
-        file=ws.golden,
-        expression=named,
-        quantile=quantile,
-        condition=wanted,
-        seed=seed,
-        runs=runs,
-        **_domain(ws, case),
-    )
+    sought = {"expression": named, "quantile": quantile, "condition": wanted, "seed": seed, "runs": runs}
+    told = session.stress(base, function=ws.golden_name(), file=ws.golden, **sought, **_domain(ws, case))
     if not told["recipe"]:
         return None
-    earlier = case.get(KEY) or {}
-    stress = {
-        "target": target or earlier.get("target") or "out",
+    aimed = {
+        "target": target or (case.get(KEY) or {}).get("target") or "out",
         "expression": named or told["expression"],
         "relative_gap": relative_gap,
-        "seed": seed,
         "quantile": quantile,
-        "recipe": told["recipe"],
-        "reached": told["reached"],
     }
-    name = _named(str(case.get("id", "")), met=told["reached"] >= wanted)
+    return _found(base, aimed, told, wanted, seed)
+
+
+def _found(base: Mapping[str, Any], aimed: Mapping[str, Any], told: Mapping[str, Any], wanted: float, seed: int) -> StressCase:
+    """Return the case that a search told of, under a name that says whether it reached what was wanted."""
+    name = _named(str(base.get("id", "")), met=told["reached"] >= wanted)
+    stress = {**aimed, "seed": seed, "recipe": told["recipe"], "reached": told["reached"]}
     made = {**base, "id": name, "level": str(Level.L5), "precision": True, "seed": seed, KEY: stress}
     return StressCase(made, told["reached"], wanted, told["plain"])
 

@@ -85,8 +85,7 @@ def verify_operator(
         modes: where to run; none short-circuits another.
         impl: the file to judge, when it is not the operator's own.
         up_to_module: the cumulative phase k, judged against its own golden only.
-        levels: only these levels of the suite ("L1", ...); where a part of the suite passes, the status is PARTIAL.
-        case: only this case; likewise.
+        levels, case: only these levels of the suite ("L1", ...), or only this case; where that part passes, it is PARTIAL.
         policy: a tolerance policy in the place of SPEC.md's and the suite's.
         jobs: how many lanes of cases (`lanes`) run at once; None: what cores and memory allow.
         limits: what the candidate may use.

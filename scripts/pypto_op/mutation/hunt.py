@@ -7,7 +7,6 @@ import shutil
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from enum import Enum
 from pathlib import Path
 
 from pypto_op.backends.base import COMPILED_DIR, Limits, Session
@@ -20,7 +19,7 @@ from pypto_op.judge.subject import Subject
 from pypto_op.judge.verdict import with_earlier
 from pypto_op.mutation.bits import same
 from pypto_op.mutation.trials import Order
-from pypto_op.vocabulary import Artifact, Status
+from pypto_op.vocabulary import Artifact, Status, Word
 from pypto_op.workspace import OpWorkspace
 
 PROBES = 5
@@ -30,16 +29,13 @@ _MOST_LOSSES = 3
 """Lost processes after which a mutant is not asked about further cases."""
 
 
-class Fate(str, Enum):
+class Fate(Word):
     """What became of a mutant."""
 
     KILLED = "killed"
     SURVIVED = "survived"
     INVALID = "invalid"
     EQUIVALENT = "equivalent"
-
-    def __str__(self) -> str:
-        return self.value
 
 
 @dataclass(frozen=True)

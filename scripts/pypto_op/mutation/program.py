@@ -10,6 +10,7 @@ import libcst as cst
 from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider
 
 from pypto_op.errors import ContractError
+from pypto_op_lint.parsing import parse_contract
 
 SCHEDULING = ("set_", "name", "idx_name", "unroll")
 """Beginnings of calls and keywords that say how a kernel is run, not what it computes."""
@@ -84,10 +85,8 @@ class Program:
     """
 
     def __init__(self, source: str, wrapper: str) -> None:
-        try:
-            self._wrapper = MetadataWrapper(cst.parse_module(source), unsafe_skip_copy=True)
-        except cst.ParserSyntaxError as error:
-            raise ContractError(f"the implementation does not parse: {error.message}", remedy="mend it first") from None
+        parsed = parse_contract(source, file="the implementation", remedy="mend it first")
+        self._wrapper = MetadataWrapper(parsed, unsafe_skip_copy=True)
         self.source = source
         self.module = self._wrapper.module
         self._nodes = {f.name.value: f for f in _definitions(self.module)}

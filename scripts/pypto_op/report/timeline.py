@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
-from enum import Enum
 from pathlib import Path
 
 from pypto_op.errors import ContractError
+from pypto_op.vocabulary import Word
 
 
-class Kind(str, Enum):
+class Kind(Word):
     """What kind of event it is; the report picks its mark and colour by this."""
 
     WRITE = "write"

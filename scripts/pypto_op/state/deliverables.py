@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pypto_op
+from pypto_op import python_text
 from pypto_op.errors import ContractError, InfraError, Refused
 from pypto_op.hashing import parse_object, sha256_file
 from pypto_op.state.model import Plan, State, is_staged, module_count
@@ -102,11 +103,7 @@ def check_no_debugging(ws: OpWorkspace) -> None:
     """
     from pypto_op.documents.reading import read_text
 
-    try:
-        tree = ast.parse(read_text(ws.impl))
-    except (SyntaxError, ValueError, RecursionError):
-        raise ContractError("does not parse", file=ws.impl, remedy="correct the syntax") from None
-    for node in ast.walk(tree):
+    for node in ast.walk(python_text.parse(read_text(ws.impl), ws.impl)):
         named = isinstance(node, ast.keyword) and node.arg == "debug_options"
         called = isinstance(node, ast.Attribute) and node.attr == "set_debug_options"
         if named or called:

@@ -7,19 +7,17 @@ the state forward.
 
 from __future__ import annotations
 
-import fcntl
 import hmac
 import json
 import os
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
 from pypto_op.errors import ContractError, InfraError
 from pypto_op.hashing import read_json, sha256_json
+from pypto_op.locks import SECONDS, Lock
 from pypto_op.proof.key import key_file, key_id
 from pypto_op.proof.state_seal import state_seal
 from pypto_op.state import journal
@@ -33,7 +31,6 @@ LOCK_FILE = ".orchestrator_lock"
 OLD_VERSION = "2.0"
 _REPLAY = "run `pypto-op state replay`"
 _MAX_STATE_BYTES = 8 * 1024 * 1024
-_LOCK_SECONDS = 30.0
 
 
 @dataclass(frozen=True)
@@ -45,35 +42,9 @@ class Loaded:
     behind: bool = False
 
 
-@contextmanager
-def locked(ws: OpWorkspace, *, seconds: float = _LOCK_SECONDS) -> Iterator[None]:
-    """Hold the operator's one lock; the kernel releases it when the process dies, however it dies.
-
-    `fcntl.flock` and not filelock, whose import alone (asyncio, sqlite3) costs half of a call's time.
-
-    Raises:
-        InfraError: another process kept the lock for `seconds`, or it cannot be made.
-    """
-    path = ws.root / LOCK_FILE
-    try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
-    except OSError as error:
-        raise InfraError(f"the lock cannot be made ({error.strerror})", file=path, remedy="make the folder writable") from None
-    try:
-        deadline = time.monotonic() + seconds
-        pause = 0.001
-        while True:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() > deadline:
-                    raise InfraError("another process holds the lock", file=path, remedy="wait for it, then try again") from None
-                time.sleep(pause)
-                pause = min(pause * 2, 0.02)
-        yield
-    finally:
-        os.close(descriptor)
+def locked(ws: OpWorkspace, *, seconds: float = SECONDS) -> Lock:
+    """Return the operator's one lock."""
+    return Lock(ws.root / LOCK_FILE, seconds=seconds)
 
 
 # -- reading ----------------------------------------------------------------------------------------------

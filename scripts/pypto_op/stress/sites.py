@@ -9,6 +9,8 @@ from itertools import islice
 from pathlib import Path
 from types import CodeType
 
+from pypto_op.python_text import parsed
+
 _LONGEST = 200
 
 
@@ -46,9 +48,8 @@ def _lines(file: str) -> tuple[bytes, ...]:
 def normalised(expression: str) -> str:
     """Return an expression as Python itself would write it, so that spaces and brackets do not matter."""
     text = expression.strip()
-    try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    tree = parsed(text)
+    if tree is None:
         return " ".join(text.split())[:_LONGEST]
     if len(tree.body) == 1:
         statement = tree.body[0]

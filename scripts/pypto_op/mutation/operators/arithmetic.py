@@ -7,8 +7,9 @@ from typing import TypeAlias
 
 import libcst as cst
 
-from pypto_op.mutation.operators.base import Edit, Operator, expression, grouped, literal, number
+from pypto_op.mutation.operators.base import Edit, Operator, expression, grouped, number
 from pypto_op.mutation.program import Site, called, is_method
+from pypto_op_lint.constants import number_of
 
 _Sign: TypeAlias = type[cst.Add] | type[cst.Subtract] | type[cst.Multiply] | type[cst.Divide]
 _OPPOSITE: dict[type[cst.BaseBinaryOp], _Sign] = {
@@ -57,7 +58,7 @@ def missing_term(site: Site) -> Iterable[Edit]:
     """One side of a sum or product is forgotten."""
     if (pair := _operands(site.node)) and not _is_rounding_up(site):
         for kept in pair:
-            if literal(kept) is None:
+            if number_of(kept) is None:
                 yield site.node, grouped(kept)
 
 
@@ -102,7 +103,7 @@ def missing_function(site: Site) -> Iterable[Edit]:
             yield site.node, only.value
         case cst.Call(func=cst.Attribute(value=receiver), args=[]) if called(site.node) in _UNARY:
             yield site.node, receiver
-        case cst.UnaryOperation(operator=cst.Minus(), expression=inner) if literal(inner) is None:
+        case cst.UnaryOperation(operator=cst.Minus(), expression=inner) if number_of(inner) is None:
             yield site.node, inner
 
 
@@ -111,13 +112,13 @@ def missing_bound(site: Site) -> Iterable[Edit]:
     match site.node:
         case cst.Call(args=[first, second]) if called(site.node) in ("maximum", "minimum") and not is_method(site.node):
             for kept in (first.value, second.value):
-                if literal(kept) is None:
+                if number_of(kept) is None:
                     yield site.node, kept
 
 
 def constant(site: Site) -> Iterable[Edit]:
     """A number of the formula is off."""
-    value = literal(site.node)
+    value = number_of(site.node)
     inside = isinstance(site.parent, cst.UnaryOperation)
     if isinstance(value, float) and not inside:
         if abs(value) > 1e30:
@@ -133,7 +134,7 @@ def constant(site: Site) -> Iterable[Edit]:
 
 def _counts(site: Site) -> bool:
     """Whether an int is a number of the formula, and not an axis, a shape or an offset (others' faults)."""
-    return isinstance(site.parent, cst.BinaryOperation) and not _is_rounding_up(site) and literal(site.node) != 0
+    return isinstance(site.parent, cst.BinaryOperation) and not _is_rounding_up(site) and number_of(site.node) != 0
 
 
 OPERATORS = (

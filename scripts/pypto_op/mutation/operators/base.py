@@ -52,13 +52,3 @@ def grouped(node: cst.BaseExpression) -> cst.BaseExpression:
 def pass_line() -> cst.SimpleStatementLine:
     """Return the statement `pass`."""
     return cst.SimpleStatementLine([cst.Pass()])
-
-
-def literal(node: cst.CSTNode) -> int | float | None:
-    """Return the value of a number, signed or not; None for anything else."""
-    match node:
-        case cst.Integer() | cst.Float():
-            return node.evaluated_value
-        case cst.UnaryOperation(operator=cst.Minus(), expression=(cst.Integer() | cst.Float()) as inner):
-            return -inner.evaluated_value
-    return None

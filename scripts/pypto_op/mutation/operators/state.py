@@ -6,8 +6,9 @@ from collections.abc import Iterable, Sequence
 
 import libcst as cst
 
-from pypto_op.mutation.operators.base import Edit, Operator, expression, grouped, literal, pass_line
+from pypto_op.mutation.operators.base import Edit, Operator, expression, grouped, pass_line
 from pypto_op.mutation.program import Site, argument, called, names_in
+from pypto_op_lint.constants import number_of
 
 
 def _writes(node: cst.CSTNode) -> tuple[cst.Assign, str] | None:
@@ -79,7 +80,7 @@ def swapped_arguments(site: Site) -> Iterable[Edit]:
         case cst.Call(func=func, args=args) if _is_ours(func, site):
             for i in range(len(args) - 1):
                 one, two = args[i], args[i + 1]
-                if one.keyword or two.keyword or literal(one.value) is not None or one.value.deep_equals(two.value):
+                if one.keyword or two.keyword or number_of(one.value) is not None or one.value.deep_equals(two.value):
                     continue
                 swapped = [*args[:i], one.with_changes(value=two.value), two.with_changes(value=one.value), *args[i + 2 :]]
                 yield site.node, site.node.with_changes(args=swapped)

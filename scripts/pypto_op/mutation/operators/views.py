@@ -6,8 +6,9 @@ from collections.abc import Iterable
 
 import libcst as cst
 
-from pypto_op.mutation.operators.base import Edit, Operator, expression, grouped, literal, number
+from pypto_op.mutation.operators.base import Edit, Operator, expression, grouped, number
 from pypto_op.mutation.program import Site, argument, called
+from pypto_op_lint.constants import number_of
 
 _OFFSETS = {"view": (2, "offsets"), "assemble": (1, "offsets")}
 
@@ -27,7 +28,7 @@ def view_offset(site: Site) -> Iterable[Edit]:
     if not isinstance(site.node, cst.Call):
         return
     for item in _items(_offsets(site.node)):
-        if literal(item) != 0:
+        if number_of(item) != 0:
             yield item, number(0)
             yield item, expression("{x} + 1", x=grouped(item))
 
@@ -85,7 +86,7 @@ def axis(site: Site) -> Iterable[Edit]:
     if not isinstance(site.node, cst.Call) or called(site.node) not in _REDUCTIONS or not site.function.on_device:
         return
     found = argument(site.node, 1, "dim")
-    value = literal(found.value) if found else None
+    value = number_of(found.value) if found else None
     if found and isinstance(value, int):
         yield found.value, number(0 if value else 1)
         if value == -1:

@@ -8,7 +8,6 @@ import platform
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import Enum
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -16,17 +15,15 @@ from typing import Any
 from pypto_op.backends.launcher import Launched, shared_zygote, start_alone
 from pypto_op.bundle_files import extra_remedy
 from pypto_op.errors import ContractError, InfraError
+from pypto_op.vocabulary import Word
 
 
-class Target(str, Enum):
+class Target(Word):
     """A place that runs Triton kernels."""
 
     INTERPRET = "interpret"
     CUDA = "cuda"
     NPU = "npu"
-
-    def __str__(self) -> str:
-        return self.value
 
     @property
     def device(self) -> str:

@@ -8,7 +8,6 @@ from pypto_op.triton.static.kernels import Kernel
 from pypto_op.triton.static.machine import Machine
 from pypto_op.triton.static.source import SourceFile
 from pypto_op.triton.static.values import (
-    NOTHING,
     ClassValue,
     Container,
     Ext,
@@ -26,6 +25,7 @@ from pypto_op.triton.static.values import (
     tensors_in,
     union,
 )
+from pypto_op_lint.constants import NOTHING
 
 _BLIND = frozenset(
     f"builtins.{name}"

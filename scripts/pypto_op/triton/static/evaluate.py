@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -12,7 +11,6 @@ from pypto_op.triton.static.kernels import Kernel, Launcher
 from pypto_op.triton.static.machine import Machine
 from pypto_op.triton.static.source import SourceFile
 from pypto_op.triton.static.values import (
-    NOTHING,
     ClassValue,
     Container,
     Ext,
@@ -30,14 +28,10 @@ from pypto_op.triton.static.values import (
     options,
     union,
 )
+from pypto_op_lint import constants
+from pypto_op_lint.constants import NOTHING
 
-_CONSTANTS = {"True": True, "False": False, "None": None, "__debug__": True}
-_FOLDED: dict[str, Callable[[Any, Any], Any]] = {
-    "Add": operator.add, "Subtract": operator.sub, "Multiply": operator.mul, "FloorDivide": operator.floordiv,
-    "Divide": operator.truediv, "Modulo": operator.mod, "Equal": operator.eq, "NotEqual": operator.ne, "LessThan": operator.lt,
-    "GreaterThan": operator.gt, "LessThanEqual": operator.le, "GreaterThanEqual": operator.ge, "BitAnd": operator.and_,
-    "BitOr": operator.or_, "AddAssign": operator.add, "SubtractAssign": operator.sub, "MultiplyAssign": operator.mul,
-}  # fmt: skip
+_FOLDED = {kind.__name__: function for kind, function in (*constants.BINARY.items(), *constants.COMPARE.items())}
 
 
 class Expressions:
@@ -49,10 +43,10 @@ class Expressions:
             cst.Name: self._name,
             cst.Attribute: self._attribute,
             cst.Call: lambda node, scope: self.m.calls.evaluate(node, scope),
-            cst.Integer: lambda node, scope: Host(_literal(node)),
-            cst.Float: lambda node, scope: Host(_literal(node)),
+            cst.Integer: lambda node, scope: Host(constants.literal(node)),
+            cst.Float: lambda node, scope: Host(constants.literal(node)),
             cst.Imaginary: lambda node, scope: Host(),
-            cst.SimpleString: lambda node, scope: Host(node.evaluated_value),
+            cst.SimpleString: lambda node, scope: Host(constants.literal(node)),
             cst.ConcatenatedString: lambda node, scope: self._joined(node, scope),
             cst.FormattedString: self._formatted,
             cst.Tuple: self._sequence,
@@ -130,8 +124,10 @@ class Expressions:
             kept = left if isinstance(left, Container) else right
             assert isinstance(kept, Container)
             return Container(kept.kind, kept.members(), complete=False)
-        if isinstance(left, Host) and isinstance(right, Host) and name in _FOLDED:
-            return Host(_fold(_FOLDED[name], left.const, right.const))
+        function = _FOLDED.get(name.removesuffix("Assign"))
+        if isinstance(left, Host) and isinstance(right, Host) and function is not None:
+            known = left.const is not NOTHING and right.const is not NOTHING
+            return Host(constants.fold(function, left.const, right.const)) if known else Host()
         return Host()
 
     def _special(self, node: cst.CSTNode, source: SourceFile, left: Value, right: Value, name: str) -> Value | None:
@@ -202,10 +198,10 @@ class Expressions:
         found = scope.lookup(node.value)
         if found is not None:
             return found
-        if node.value in _CONSTANTS:
-            return Host(_CONSTANTS[node.value])
-        if node.value == "TYPE_CHECKING":
-            return Host(False)
+        if node.value in constants.NAMED:
+            return Host(constants.NAMED[node.value])
+        if node.value in ("TYPE_CHECKING", "__debug__"):
+            return Host(node.value == "__debug__")
         return Ext(f"builtins.{node.value}")
 
     def _attribute(self, node: cst.Attribute, scope: Scope) -> Value:
@@ -366,20 +362,3 @@ def _identity(left: Value, right: Value, same: bool) -> Value:
         if other and isinstance(value, (Kernel, Function, ClassValue, Launcher, Container, Wrapping, Member)):
             return Host(not same)
     return Host()
-
-
-def _fold(function: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
-    if left is NOTHING or right is NOTHING:
-        return NOTHING
-    small = all(not isinstance(side, (int, str)) or len(str(side)) < 100 for side in (left, right))
-    try:
-        return function(left, right) if small else NOTHING
-    except Exception:
-        return NOTHING
-
-
-def _literal(node: cst.Integer | cst.Float) -> Any:
-    try:
-        return node.evaluated_value
-    except ValueError:
-        return NOTHING

@@ -10,7 +10,6 @@ from pypto_op.triton.static.kernels import Kernel, Launcher
 from pypto_op.triton.static.machine import YES, Machine, join
 from pypto_op.triton.static.source import SourceFile
 from pypto_op.triton.static.values import (
-    NOTHING,
     ClassValue,
     Container,
     Ext,
@@ -27,6 +26,7 @@ from pypto_op.triton.static.values import (
     tensors_in,
     union,
 )
+from pypto_op_lint.constants import NOTHING
 
 _TRY = (cst.Try, cst.TryStar)
 

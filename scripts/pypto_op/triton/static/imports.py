@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import libcst as cst
-from libcst.helpers import get_full_name_for_node
 
 from pypto_op.triton.static.machine import Machine
-from pypto_op.triton.static.source import Unreadable, read_source, sibling
+from pypto_op.triton.static.source import load, sibling
 from pypto_op.triton.static.values import ClassValue, Ext, Scope, Unknown, Value
+from pypto_op_lint.import_statements import dotted
+from pypto_op_lint.source import UnreadableSource
 
 
 class Imports:
@@ -18,18 +19,18 @@ class Imports:
 
     def plain(self, alias: cst.ImportAlias, scope: Scope) -> None:
         """Execute one name of `import a.b as c`."""
-        dotted = alias.evaluated_name
-        value = self._module(dotted, 0, alias, scope)
+        module = alias.evaluated_name
+        value = self._module(module, 0, alias, scope)
         if alias.asname is not None:
             self.m.statements.assign(alias.asname.name, value, scope)
             return
-        top = dotted.split(".")[0]
-        scope.home(top).names[top] = value if top == dotted else self._module(top, 0, alias, scope)
+        top = module.partition(".")[0]
+        scope.home(top).names[top] = value if top == module else self._module(top, 0, alias, scope)
 
     def chosen(self, node: cst.ImportFrom, scope: Scope) -> None:
         """Execute `from a import b`."""
-        dotted, level = (get_full_name_for_node(node.module) if node.module else None) or "", len(node.relative)
-        origin = self._module(dotted, level, node, scope)
+        module, level = dotted(node.module), len(node.relative)
+        origin = self._module(module, level, node, scope)
         if isinstance(node.names, cst.ImportStar):
             if isinstance(origin, ClassValue):
                 scope.names.update({k: v for k, v in origin.names.items() if not k.startswith("_")})
@@ -38,27 +39,27 @@ class Imports:
             name = alias.evaluated_name
             value = self.m.members.get(origin, name, alias, scope.source)
             if isinstance(origin, ClassValue) and name not in origin.names:
-                value = self._module(f"{dotted}.{name}" if dotted else name, level, alias, scope)
+                value = self._module(f"{module}.{name}" if module else name, level, alias, scope)
             self.m.statements.assign(alias.asname.name if alias.asname else cst.Name(name), value, scope)
 
-    def _module(self, dotted: str, level: int, node: cst.CSTNode, scope: Scope) -> Value:
-        """Return what `import dotted` yields: the names of a file beside this one, or an outer module."""
-        path = sibling(scope.source, dotted, level) if dotted.split(".", maxsplit=1)[0] not in _OUTSIDE else None
+    def _module(self, module: str, level: int, node: cst.CSTNode, scope: Scope) -> Value:
+        """Return what `import module` yields: the names of a file beside this one, or an outer module."""
+        path = sibling(scope.source, module, level) if module.partition(".")[0] not in _OUTSIDE else None
         if path is None:
-            reason = self.m.policy.forbidden(dotted)
+            reason = self.m.policy.forbidden(module)
             if reason:
-                self.m.deny(node, scope.source, reason, call=f"import {dotted}")
-            return Ext(dotted)
+                self.m.deny(node, scope.source, reason, call=f"import {module}")
+            return Ext(module)
         if path.stem.endswith("_torch"):
-            self.m.deny(node, scope.source, "the implementation may not use the reference", call=f"import {dotted}")
+            self.m.deny(node, scope.source, "the implementation may not use the reference", call=f"import {module}")
             return Unknown("the reference")
         try:
-            loaded = self.m.statements.module(read_source(path, path.name))
-        except Unreadable as error:
-            self.m.deny(node, scope.source, f"the file beside it cannot be read: {error}", call=f"import {dotted}")
-            return Unknown(dotted)
+            loaded = self.m.statements.module(load(path, path.name))
+        except UnreadableSource as error:
+            self.m.deny(node, scope.source, f"the file beside it cannot be read: {error.told}", call=f"import {module}")
+            return Unknown(module)
         if {"get_inputs", "get_input_groups"} & set(loaded.names):
-            self.m.deny(node, scope.source, "the implementation may not use the reference", call=f"import {dotted}")
+            self.m.deny(node, scope.source, "the implementation may not use the reference", call=f"import {module}")
         return ClassValue(path.stem, [], loaded.names, loaded)
 
 

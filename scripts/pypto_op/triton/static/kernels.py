@@ -10,7 +10,8 @@ import libcst as cst
 
 from pypto_op.triton.static.source import SourceFile
 from pypto_op.triton.static.values import Container, Ext, Function, Value
-from pypto_op_lint.nodes import children, names_in
+from pypto_op_lint.liveness import constant_truth, live_statements
+from pypto_op_lint.nodes import children, inside, names_in
 
 
 @dataclass(eq=False)
@@ -75,7 +76,7 @@ class KernelFacts:
                 yield call, f"`{callee.name}`"
             elif isinstance(callee, Function):
                 yield call, f"the Python function {callee.name}"
-        for node in _all_nodes(self.node.body):
+        for node in inside(self.node.body):
             if isinstance(node, _NO_KERNEL_CODE):
                 yield node, f"`{type(node).__name__}`"
             elif isinstance(node, cst.Attribute) and node.attr.value in _INTERPRETERS:
@@ -173,23 +174,14 @@ _METHODS = frozenset({"store", "scatter", "atomic_add", "atomic_max", "atomic_mi
 
 def _live_calls(node: cst.CSTNode) -> Iterator[cst.Call]:
     """Yield the calls in a body, without those under `if False` and after a `return`."""
-    if isinstance(node, cst.If) and isinstance(node.test, (cst.Name, cst.Integer)) and node.test.value in ("False", "0", "None"):
+    if isinstance(node, cst.If) and constant_truth(node.test) is False:
         if node.orelse is not None:
             yield from _live_calls(node.orelse)
         return
     if isinstance(node, cst.Call):
         yield node
-    for child in children(node):
+    for child in live_statements(node.body) if isinstance(node, cst.IndentedBlock) else children(node):
         yield from _live_calls(child)
-        if isinstance(node, cst.IndentedBlock) and _returns(child):
-            return
-
-
-def _all_nodes(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
-    """Yield every node below one, itself not included."""
-    for child in children(node):
-        yield child
-        yield from _all_nodes(child)
 
 
 def _summands(node: cst.CSTNode) -> set[str]:
@@ -200,10 +192,6 @@ def _summands(node: cst.CSTNode) -> set[str]:
     if isinstance(node, cst.Subscript):
         return _summands(node.value)
     return names_in(node)
-
-
-def _returns(node: cst.CSTNode) -> bool:
-    return isinstance(node, cst.SimpleStatementLine) and isinstance(node.body[-1], (cst.Return, cst.Raise))
 
 
 def _flows(node: cst.CSTNode) -> Iterator[tuple[cst.CSTNode, cst.CSTNode]]:

@@ -8,11 +8,8 @@ from pathlib import Path
 import libcst as cst
 from libcst.metadata import MetadataWrapper, PositionProvider
 
-_LONGEST = 2_000_000
-
-
-class Unreadable(Exception):
-    """A file that is no Python text; the message says why, in one line."""
+from pypto_op_lint.parsing import parse_file
+from pypto_op_lint.source import read_source
 
 
 @dataclass(eq=False)
@@ -45,28 +42,13 @@ class SourceFile:
         return text if len(text) <= 120 else text[:117] + "..."
 
 
-def read_source(path: Path, name: str = "") -> SourceFile:
+def load(path: Path, name: str = "") -> SourceFile:
     """Parse a file.
 
     Raises:
-        Unreadable: it is missing, too long, not UTF-8, or no Python.
+        UnreadableSource: it is missing, too long, no text, or no Python.
     """
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise Unreadable(f"{path}: {error.strerror or error}") from None
-    if len(data) > _LONGEST:
-        raise Unreadable(f"{path}: {len(data)} bytes are too many for a kernel's file")
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise Unreadable(f"{path}: not UTF-8 text (byte {error.start})") from None
-    try:
-        return SourceFile(path, cst.parse_module(text), name)
-    except cst.ParserSyntaxError as error:
-        raise Unreadable(f"{path}: line {error.raw_line}: no valid Python syntax") from None
-    except (RecursionError, ValueError) as error:
-        raise Unreadable(f"{path}: cannot be parsed ({type(error).__name__})") from None
+    return SourceFile(path, parse_file(read_source(path).text), name)
 
 
 def sibling(source: SourceFile, dotted: str, level: int) -> Path | None:

@@ -13,7 +13,7 @@ from pypto_op.triton.static.kernels import Kernel
 from pypto_op.triton.static.machine import MAYBE, Finding, Machine, TooComplex
 from pypto_op.triton.static.persistent import containers, forget, names_of
 from pypto_op.triton.static.policy import StaticPolicy, load_policy
-from pypto_op.triton.static.source import SourceFile, Unreadable, read_source
+from pypto_op.triton.static.source import SourceFile, load
 from pypto_op.triton.static.suspects import SUSPECT
 from pypto_op.triton.static.values import (
     ClassValue,
@@ -28,6 +28,7 @@ from pypto_op.triton.static.values import (
     Value,
     union,
 )
+from pypto_op_lint.source import UnreadableSource
 
 ENTRY_CLASS = "ModelNew"
 _CALL_PROTOCOL = ("__call__", "__getattribute__", "__new__", "__init_subclass__", "_call_impl", "_wrapped_call_impl")
@@ -54,9 +55,9 @@ def validate_file(path: Path, policy: StaticPolicy | None = None, scalars: Seque
     """
     policy = policy or load_policy()
     try:
-        source = read_source(Path(path))
-    except Unreadable as error:
-        return _result(policy, [], [], [], error=str(error))
+        source = load(Path(path))
+    except UnreadableSource as error:
+        return _result(policy, [], [], [], error=f"{path}: {error.told}")
     result, verdict = _every_call(policy, source, scalars, frozenset())
     doubtful = verdict.doubtful() if scalars is None and not result["valid"] else frozenset()
     if doubtful:

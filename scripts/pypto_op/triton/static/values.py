@@ -8,15 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import libcst as cst
 
+from pypto_op_lint.constants import NOTHING
+
 if TYPE_CHECKING:
     from pypto_op.triton.static.source import SourceFile
-
-
-class _Nothing:
-    """Marks a host value whose constant is not known."""
-
-
-NOTHING = _Nothing()
 
 
 class Value:
