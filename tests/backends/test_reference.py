@@ -9,6 +9,7 @@ import torch
 
 from pypto_op.backends.reference import ReferenceSession
 from pypto_op.errors import ContractError
+from pypto_op.judge.natural import WORST
 from pypto_op.vocabulary import Outcome
 from pypto_op.workspace import OpWorkspace
 
@@ -80,6 +81,14 @@ def test_a_golden_that_prints(operator: OpWorkspace) -> None:
     result = golden(operator, "print('PASS'); return x, [x + 1]", [torch.ones(2)])
     assert (result.outcome, result.stdout, result.structure) == (Outcome.OK, "PASS\n", "tuple(tensor, list(1))")
     assert len(result.outputs) == 2
+
+
+def test_a_golden_in_another_order_does_not_load_torchs_compiler(operator: OpWorkspace) -> None:
+    """Each verdict has such a process, and would pay a second of processor time in it."""
+    loaded = golden(
+        operator, "import sys; y = x.sum(); return y * 0 + ('torch._dynamo' in sys.modules)", [torch.ones(9)], twin=WORST
+    )
+    assert (loaded.outcome, loaded.outputs[0].item()) == (Outcome.OK, 0.0), loaded.detail
 
 
 def test_missing_golden(operator: OpWorkspace) -> None:

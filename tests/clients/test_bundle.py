@@ -17,13 +17,13 @@ from click.testing import CliRunner
 from tests.clients.installed import claude_environment, needs, opencode_environment, opencode_provider
 from tests.hooks.conftest import BAD_IMPL, GOOD_IMPL, Harness, harness
 from tests.hooks.scripted_model import Script, ScriptedModel, scripted_model
+from tests.quickly import needs_package
 
 from pypto_op.bundle.agents import load_agents
 from pypto_op.install.claude_client import SETTINGS
 from pypto_op.install.commands import install
 
-pytest.importorskip("mcp")
-pytestmark = [pytest.mark.client, pytest.mark.slow]
+pytestmark = [pytest.mark.client, pytest.mark.slow, needs_package("mcp")]
 
 __all__ = ["harness"]  # the fixture of the hooks' tests: a workspace with an operator in stage 5
 

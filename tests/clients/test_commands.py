@@ -10,9 +10,9 @@ from tests.clients.installed import claude_environment, needs, opencode_environm
 from tests.clients.test_bundle import run_client
 from tests.hooks.scripted_model import scripted_model
 from tests.install.places import ROOT, install
+from tests.quickly import needs_package
 
-pytest.importorskip("mcp")
-pytestmark = [pytest.mark.client, pytest.mark.slow]
+pytestmark = [pytest.mark.client, pytest.mark.slow, needs_package("mcp")]
 
 NAMES = {path.stem for path in (ROOT / "commands").glob("*.md")}
 TYPED = "soft [[actor:main]]"

@@ -14,9 +14,9 @@ from tests.clients.test_bundle import run_client, tools_of
 from tests.hooks.conftest import BAD_IMPL, STATE, make_operator
 from tests.hooks.scripted_model import Script, ScriptedModel, scripted_model
 from tests.install.places import ROOT, copy_bundle, install, pypto_op
+from tests.quickly import needs_package
 
-pytest.importorskip("mcp")
-pytestmark = [pytest.mark.client, pytest.mark.slow]
+pytestmark = [pytest.mark.client, pytest.mark.slow, needs_package("mcp")]
 
 IMPL = "custom/soft/soft_impl.py"
 USERS = b'{\r\n\t"model": "claude-sonnet-4-5", "n": 1.50, "\\u00e9": "\xc3\xa9\\/x",\r\n "hooks": {"Stop": []}}'

@@ -19,6 +19,7 @@ from tests.clients.test_bundle import BANNER, run_client, run_install
 from tests.hooks.conftest import Harness
 from tests.hooks.scripted_model import Script, ScriptedModel, scripted_model
 from tests.passes import pass_for_bytes
+from tests.quickly import needs_package
 from tests.state.lab import wrong
 from tests.state.operators import Operator
 
@@ -29,8 +30,7 @@ from pypto_op.proof.key import KEY_ENV
 from pypto_op.state import audit
 from pypto_op.workspace import OpWorkspace
 
-pytest.importorskip("mcp")
-pytestmark = [pytest.mark.client, pytest.mark.slow, pytest.mark.sim]
+pytestmark = [pytest.mark.client, pytest.mark.slow, pytest.mark.sim, needs_package("mcp")]
 
 OP = "square_add"
 DIR = f"custom/{OP}"

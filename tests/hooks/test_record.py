@@ -14,17 +14,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.hooks.conftest import GOOD_IMPL, STATE, Harness, make_workspace
+from tests.quickly import read_table
 
 from pypto_op.proof.key import KEY_ENV, load_key
 from pypto_op.proof.state_seal import state_seal
 from pypto_op.workspace import STATE_FILE
 from pypto_op_lint.concerns import ACCOUNT_FOLDER, KEY_NAME
 
-SEEN: list[dict[str, Any]] = yaml.safe_load((Path(__file__).parent / "shell_commands.yaml").read_text(encoding="utf-8"))["seen"]
+SEEN: list[dict[str, Any]] = read_table(Path(__file__).parent / "shell_commands.yaml")["seen"]
 OP = "custom/soft"
 ARCHITECT, CODER = "pypto-op:pypto-op-architect", "pypto-op:pypto-op-coder"
 """At stage 5 the architect owns no file: whatever changes is not its own."""

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from tests.hooks.conftest import Harness
+from tests.quickly import read_table
 
-TABLE = yaml.safe_load((Path(__file__).parent / "shell_commands.yaml").read_text(encoding="utf-8"))
+TABLE = read_table(Path(__file__).parent / "shell_commands.yaml")
 
 
 def _id(row: dict[str, Any]) -> str:

@@ -12,10 +12,9 @@ from typing import Any
 import pytest
 from tests.hooks.conftest import BAD_IMPL, GOOD_IMPL, STATE, make_operator
 from tests.install.places import ROOT, copy_bundle, install, pypto_op
+from tests.quickly import needs_package
 
-pytestmark = pytest.mark.slow
-
-pytest.importorskip("mcp")
+pytestmark = [pytest.mark.slow, needs_package("mcp")]
 
 PLACES = (".pypto-op/claude", ".opencode/pypto-op")
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 from click.testing import CliRunner
+from tests.quickly import needs_package
 
 from pypto_op import cli
 from pypto_op.bundle.agents import load_agents
@@ -25,7 +26,7 @@ from pypto_op.install.render import CLAUDE_PLUGIN, render
 from pypto_op.install.target import MANIFEST
 from pypto_op.vocabulary import Role
 
-pytest.importorskip("mcp")
+pytestmark = needs_package("mcp")
 
 
 @pytest.fixture

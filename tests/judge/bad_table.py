@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import yaml
+from tests.quickly import read_table
 
 _REPOSITORY = Path(__file__).resolve().parents[2]
 _TABLE = _REPOSITORY / "tests" / "fixtures" / "bad_candidates" / "table.yaml"
@@ -79,7 +79,7 @@ def _indented(code: str) -> str:
 
 def load() -> list[BadCandidate]:
     """Read the table."""
-    return [BadCandidate(**row) for row in yaml.safe_load(_TABLE.read_text(encoding="utf-8"))]
+    return [BadCandidate(**row) for row in read_table(_TABLE)]
 
 
 def render(rows: Sequence[BadCandidate]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,8 +22,13 @@ MODES = [str(mode) for mode in Mode if get_backend(mode).availability().ok]
 """Every back end of this machine is held to the whole table."""
 
 
+def cases_for(row: BadCandidate) -> list[dict[str, Any]]:
+    """One case shows most verdicts; two where the row is about the ragged one, and for the control."""
+    return CASES if "case" in row.expect or row == ROWS[0] else CASES[:1]
+
+
 def judge(row: BadCandidate, workspace: Path, mode: str) -> Answer:
-    cases = [{**case, "layout": row.layout} for case in CASES] if row.layout else CASES
+    cases = [{**case, **({"layout": row.layout} if row.layout else {})} for case in cases_for(row)]
     ws = place("sum_diff", workspace, cases=cases)
     source = row.source_from(ws.impl.read_text())
     ws.impl.unlink()
@@ -45,7 +51,7 @@ def test_verdict(row: BadCandidate, mode: str, clean_workspace: Path) -> None:
         assert failure["case_id"] == want["case"]
     for reason in want.get("also", ()):
         assert reason in report["checks"][0]["modes"][mode]["reasons"]
-    whole = len(CASES) + len(report.get("fresh_shapes", {"cases": []})["cases"])
+    whole = len(cases_for(row)) + len(report.get("fresh_shapes", {"cases": []})["cases"])
     assert (report["status"] == "PASS") == (report["cases_passed"] == whole)
     assert evidence.check_seal(report)
     assert answer.stdout == (clean_workspace / "custom/sum_diff/eval/evaluation_report.json").read_text()

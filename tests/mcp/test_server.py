@@ -6,15 +6,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-import anyio
 import pytest
+from tests.quickly import needs_package
 
 from pypto_op.documents import schema
 from pypto_op.proof.key import KEY_ENV
 
-pytest.importorskip("mcp")
-from mcp import ClientSession, StdioServerParameters  # noqa: E402
-from mcp.client.stdio import stdio_client  # noqa: E402
+pytestmark = needs_package("mcp")
 
 SERVER = Path(__file__).parents[2] / "scripts" / "mcp_server.py"
 
@@ -28,6 +26,9 @@ def env(tmp_path_factory):
 
 def talk(env, conversation):
     """Run `conversation(call, tools)` against a fresh server; `call` returns a tool's JSON answer."""
+    import anyio
+    from mcp import ClientSession, StdioServerParameters
+    from mcp.client.stdio import stdio_client
 
     async def run():
         parameters = StdioServerParameters(command=sys.executable, args=[str(SERVER)], env=env)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
+from tests.quickly import read_table
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("pypto")
@@ -20,7 +20,7 @@ from pypto_op.workspace import OpWorkspace  # noqa: E402
 from pypto_op_lint.api import lint_path  # noqa: E402
 
 SNIPPETS = Path(__file__).parents[2] / "skills" / "pypto-op-develop" / "snippets"
-TABLE = yaml.safe_load((SNIPPETS / "outcomes.yaml").read_text())
+TABLE = read_table(SNIPPETS / "outcomes.yaml")
 LIMITS = Limits(memory_mb=2000, case_seconds=60, startup_seconds=100)
 
 pytestmark = pytest.mark.sim

@@ -181,7 +181,8 @@ def pytest_collection_modifyitems(items):
     """The first test that needs the lab waits until it is built: operators are judged there, which takes minutes."""
     for item in items:
         if "lab" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.timeout(1500))
+            for mark in (pytest.mark.timeout(1500), pytest.mark.sim, pytest.mark.slow):
+                item.add_marker(mark)
 
 
 @pytest.fixture(scope="session")

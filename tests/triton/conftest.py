@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
-pytest.importorskip("triton", reason="triton is not installed; run `make setup`")
+if find_spec("triton") is None:
+    pytest.skip("triton is not installed; run `make setup`", allow_module_level=True)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-import yaml
+from tests.quickly import read_table
 from tests.triton import lab
 
 from pypto_op.errors import ContractError
@@ -14,7 +14,7 @@ from pypto_op.triton.static.policy import load_policy
 from pypto_op.triton.static.validate import validate_file
 
 CORPUS = lab.HERE / "corpus"
-LABELS: dict[str, int] = yaml.safe_load((CORPUS / "labels.yaml").read_text(encoding="utf-8"))
+LABELS: dict[str, int] = read_table(CORPUS / "labels.yaml")
 HONEST = sorted(path.stem for path in (CORPUS / "honest").glob("[!_]*.py"))
 SAMPLES = sorted(path.name for path in lab.EXAMPLES.iterdir() if path.is_dir())
 

@@ -12,6 +12,7 @@ import re
 import shutil
 import subprocess
 from dataclasses import dataclass
+from functools import cache
 from importlib import metadata, util
 from pathlib import Path
 
@@ -131,9 +132,15 @@ def run_build(command: list[str], what: str) -> None:
 
 def _installed_bytes(folder: Path) -> str:
     """Return what a package's own record says of its libraries and headers; without a record, where it lies."""
+    records = sorted(folder.parent.glob(f"{folder.name}-*.dist-info/RECORD"))
+    return _recorded(folder, tuple((record, record.stat().st_mtime_ns) for record in records))
+
+
+@cache
+def _recorded(folder: Path, records: tuple[tuple[Path, int], ...]) -> str:
+    """Read the records once in a process: there are thousands of lines, and each session asks."""
     name = folder.name
-    records = sorted(folder.parent.glob(f"{name}-*.dist-info/RECORD"))
-    text = "".join(record.read_text(encoding="utf-8") for record in records)
+    text = "".join(record.read_text(encoding="utf-8") for record, _ in records)
     lines = [line for line in text.splitlines() if line.startswith((f"{name}/lib/", f"{name}/include/")) and ",sha256=" in line]
     return "\n".join(sorted(lines)) or str(folder)
 

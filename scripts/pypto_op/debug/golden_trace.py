@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from pypto_op.backends.wire import write_values
+from pypto_op.dispatch_mode import DispatchMode
 from pypto_op.twins.decompose import decompositions
 
 MOST_BYTES = 1 << 30
@@ -39,7 +39,7 @@ def _steps() -> dict[Any, Callable[..., Any]]:
     return table
 
 
-class Trace(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class Trace(DispatchMode):
     """Records the results of torch's operators while a golden runs.
 
     Args:

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
+from pypto_op.dispatch_mode import DispatchMode
 from pypto_op.stress.sites import site_in
 from pypto_op.twins.decompose import decompositions
 
@@ -50,7 +50,7 @@ class Site:
         return float(cells.sort().values[rank])
 
 
-class Conditions(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class Conditions(DispatchMode):
     """While active, records the condition numbers of every sum and difference that code of one file computes.
 
     A cell whose result is exactly 0 counts as 0: terms that cancel without a rest have lost nothing that a kernel

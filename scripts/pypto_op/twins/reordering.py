@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
+from pypto_op.dispatch_mode import DispatchMode
 from pypto_op.twins import orders
 from pypto_op.twins.decompose import decompositions
 from pypto_op.twins.orders import ORDERS, Order
@@ -30,7 +30,7 @@ HONEST = (*TWINS, OTHER_TIES)
 aten = torch.ops.aten
 
 
-class Reordered(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class Reordered(DispatchMode):
     """While active, every sum, mean, matrix product and running sum of a golden adds up as one twin does.
 
     Only floating types narrower than float64 change: the truth is computed in float64, and integers have no order.

@@ -10,6 +10,8 @@ What is patched, all of it in `pypto.frontend.parser.entry.JitCallableWrapper`:
 - `__call__`: arguments are checked against the declared shapes and dtypes by pypto's own check, which is off by
   default; an argument of another dtype would be read as if it had the declared one.
 
+pypto writes device code with one thread instead of 128, all of which it starts anew in each compilation.
+
 And `pypto.cond` is told where it stands, by the arguments that it has for that: to find out by itself, it describes every
 frame of the stack, which is a third of a call of a kernel with two conditions.
 """
@@ -95,6 +97,7 @@ def simulate(*, numeric: bool, further: Callable[[], None] | None = None) -> Non
     wrapper._setup_verify_data = staticmethod(hand_over)
     wrapper.__call__ = checked_call
     pypto.cond = _placed(pypto.cond)
+    pypto.set_global_config("codegen.parallel_compile", 1)
 
 
 def _placed(cond: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,20 +1,19 @@
 """A gate on PyTorch's operators: while the candidate's forward runs, it may allocate, view and copy, and no more.
 
-A `TorchDispatchMode` sees every operator that is dispatched in its thread, wherever the call came from, also those that
+A `DispatchMode` sees every operator that is dispatched in its thread, wherever the call came from, also those that
 another operator is made of. What it denies is not executed.
 """
 
 from __future__ import annotations
 
 import contextlib
-import inspect
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
+from pypto_op.dispatch_mode import DispatchMode
 from pypto_op.documents.reading import read_yaml
 
 ALLOWED: frozenset[str] = frozenset(
@@ -49,7 +48,7 @@ class Denied(RuntimeError):
     """Raised inside the candidate where it lets PyTorch compute."""
 
 
-class Gate(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class Gate(DispatchMode):
     """Denies and remembers.
 
     Attributes:
@@ -120,10 +119,6 @@ class Gate(TorchDispatchMode):  # type: ignore[no-untyped-call]
             elif given is not None and writes:
                 listener.filled(given)
         return result
-
-
-# torch wraps the method so that its first call imports torch._dynamo: seconds, and it replaces functions of torch.
-Gate.__torch_dispatch__ = inspect.unwrap(vars(Gate)["__torch_dispatch__"])  # type: ignore[method-assign]
 
 
 def mode_is_active(gate: Gate) -> bool:

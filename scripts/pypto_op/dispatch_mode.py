@@ -1,0 +1,17 @@
+"""A `TorchDispatchMode` that does not load torch's compiler."""
+
+from __future__ import annotations
+
+from torch.utils._python_dispatch import TorchDispatchMode
+
+
+class DispatchMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Sees every operator that is dispatched in its thread; subclasses define `__torch_dispatch__`.
+
+    torch would wrap that method, so that its first call imports `torch._dynamo`. That takes a second of processor time in
+    each process that runs a golden, and it replaces functions of torch. Nothing is compiled here, so no wrapper is needed.
+    """
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False
