@@ -82,7 +82,7 @@ class HookEvents:
         if tool.endswith("state_transition"):
             return policy.state_call(str(request["action"]))
         if tool == "Bash":
-            return judge_command(policy, str(request["command"]))
+            return judge_command(policy, str(request["command"]), str(request["cwd"]))
         if tool in READ_TOOLS:
             target = path or request["cwd"]
             return policy.read(target) or (policy.read_below(target) if tool == "Grep" else None)
