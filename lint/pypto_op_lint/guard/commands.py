@@ -98,10 +98,10 @@ class CommandJudge:
         if effect.kind is Kind.SECRET:
             return self.policy.secret(None) if self.policy.active else None
         nothing_known = not re.sub(f"[{ANY}{STAR}{LISTED}/.]", "", effect.target)
-        if LISTED in effect.target:
-            if nothing_known and effect.kind in READING:
-                return self.policy.read_unnamed(effect.program) if self._goldens else None
-            effect = replace(effect, target=effect.target.replace(LISTED, ANY))
+        anywhere = effect.cwd is None and ANY not in effect.target
+        if nothing_known and effect.kind in READING and (LISTED in effect.target or anywhere):
+            return self.policy.read_unnamed(effect.program) if self._goldens else None
+        effect = replace(effect, target=effect.target.replace(LISTED, ANY))
         pattern = _absolute(effect)
         if effect.kind is Kind.HISTORY:
             return self.policy.read_history(pattern if effect.target else "")
