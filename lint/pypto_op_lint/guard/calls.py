@@ -41,6 +41,8 @@ def analyse_call(walker: Walker, arguments: list[str]) -> None:
     """Note what `arguments` (program first) would do."""
     program, rest = os.path.basename(arguments[0]), arguments[1:]
     table = program_table()
+    if program == LISTED:
+        walker.add(Kind.READ, LISTED, "$(...)")
     if handler := _handler(program):
         handler(walker, program, rest)
         return
@@ -136,7 +138,7 @@ def _shell(walker: Walker, program: str, rest: list[str]) -> None:
 
 def _fed(walker: Walker, program: str) -> None:
     """Note that what a program prints is run: it may read any file."""
-    if walker.stdin and LISTED in walker.stdin:
+    if walker.stdin and walker.stdin.strip() == LISTED:
         walker.add(Kind.READ, LISTED, program)
 
 

@@ -108,7 +108,7 @@ class CommandJudge:
         if is_known(pattern):
             return self._known(effect, pattern)
         if nothing_known and not effect.target.startswith("./"):
-            return None if pattern.startswith(ANY) or ANY in effect.target else self._globbed(effect, pattern)
+            return self._globbed(effect, pattern)
         found = (self._known(effect, str(at.path), at) for at in self._candidates(effect, pattern))
         return next((reason for reason in found if reason), None) or self._globbed(effect, pattern)
 
@@ -141,16 +141,12 @@ class CommandJudge:
                 yield at
 
     def _globbed(self, effect: Effect, pattern: str) -> str | None:
-        """Judge what a glob stands for now; a write with an unknown part by the folder that is known for certain."""
-        if ANY not in pattern:
-            text = "".join("*" if c == STAR else glob.escape(c) for c in pattern)
-            paths = islice(glob.iglob(text, include_hidden=True), _MAX_MATCHES)
-            return next((reason for path in paths if (reason := self._known(effect, path))), None)
-        prefix = re.split(f"[{ANY}{STAR}]", pattern, maxsplit=1)[0]
-        if effect.kind in READING or not prefix.startswith("/") or "/_debug/" in pattern[len(prefix) :]:
+        """Judge what a glob stands for now; what an unknown part stands for, nobody knows."""
+        if ANY in pattern:
             return None
-        plain = Effect(Kind.WRITE if effect.kind is Kind.WRITE_TREE else effect.kind, "", None, effect.program)
-        return self._known(plain, prefix.rpartition("/")[0] or "/")
+        text = "".join("*" if c == STAR else glob.escape(c) for c in pattern)
+        paths = islice(glob.iglob(text, include_hidden=True), _MAX_MATCHES)
+        return next((reason for path in paths if (reason := self._known(effect, path))), None)
 
 
 def _absolute(effect: Effect) -> str:

@@ -184,6 +184,7 @@ class Walker:
             self._redirect(redirect)
         self._remember_output(statement)
         self._visit(statement.get("Cmd"))
+        self.names += [LISTED] * (statement.get("Cmd") is None)  # `$(<FILE)`
         self.stdin = outer
 
     def _remember_output(self, statement: Node) -> None:
