@@ -52,10 +52,12 @@ def analyse_call(walker: Walker, arguments: list[str]) -> None:
     if program in table["without_paths"]:
         operands = [token for token in rest if not token.startswith("-")] or ["."] * (program in table["lists"])
         walker.names += [name for token in operands for name in (token, f"{token}/{ANY}")]
+        walker.variables |= dict.fromkeys(rest[1:2] if rest[:1] == ["-v"] else [], LISTED)  # `printf -v NAME`
         return
     found = list(file_effects(program, rest, walker.cwd))
     walker.effects += found
-    if found or program not in table["passes_on"]:
+    fed = walker.stdin is not None and not walker.names
+    if found or fed or program not in table["passes_on"]:
         walker.names.append(LISTED)
     if unlisted:
         _unlisted(walker, arguments)
@@ -199,6 +201,7 @@ def _find(walker: Walker, program: str, rest: list[str]) -> None:
         wild = STAR if expression[tests[0]].endswith("name") and "whole" not in expression[tests[0]] else ANY
         name = re.sub(r"[*?]|\[[^\]]*\]", wild, expression[tests[0] + 1])
     hits = [f"{root.rstrip('/') or '/'}/{ANY}{name}" for root in roots]
+    hits += [root for root in roots if (path := walker.path_of(root)) is None or not path.is_dir()]
     walker.names += hits
     for i, word in enumerate(expression[:-1]):
         if word in ("-exec", "-execdir", "-ok", "-okdir"):

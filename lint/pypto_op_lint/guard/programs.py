@@ -92,8 +92,8 @@ def file_effects(program: str, arguments: list[str], cwd: str | None) -> Iterato
     found = [(Kind.WRITE, path) for path in line.given(row.get("outputs", []))]
     found += [(Kind.WRITE_TREE if row.get("recursive") else Kind.WRITE, path) for path in written]
     searches = program in table["folder_searchers"] or line.has(row.get("searches_with", []))
-    if searches and not others:
-        others = ["."]
+    if searches and all(path == LISTED for path in others):  # a list may be empty
+        others = [*others, "."]
     filters = [_glob(value) for value in line.given(row.get("only", [])) if not value.startswith("!")]
     if searches and filters:
         found += [(Kind.READ, f"{path}/{ANY}{name}") for path in others for name in filters]

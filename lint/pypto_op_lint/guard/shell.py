@@ -201,14 +201,15 @@ class Walker:
         if operator in ("<<", "<<-"):
             self.stdin = self.expander.here_document(redirect)
             return
-        target = self.expander.text(redirect.get("Word"))
         if operator == "<<<":
-            self.stdin = target
-        elif operator == "<":
-            self.stdin = self.read_script(target) or LISTED
-            self.add(Kind.READ, target, "<")
-        elif operator in _WRITING and not (operator == ">&" and (target.isdecimal() or target == "-")):
-            self.add(Kind.WRITE, target, operator)
+            self.stdin = self.expander.text(redirect.get("Word"))
+            return
+        for target in self.expander.fields(redirect.get("Word")):
+            if operator == "<":
+                self.stdin = self.read_script(target) or LISTED
+                self.add(Kind.READ, target, "<")
+            elif operator in _WRITING and not (operator == ">&" and (target.isdecimal() or target == "-")):
+                self.add(Kind.WRITE, target, operator)
 
     def _do_CallExpr(self, command: Node) -> None:
         words, assignments = command.get("Args") or [], command.get("Assigns") or []

@@ -130,7 +130,7 @@ class Expander:
     def _lookup(self, name: str, part: Node) -> str | None:
         value, item = self.variables.get(name), part.get("Index")
         whole = not item or (item.get("Parts") or [{}])[0].get("Value", "") in ("@", "*")
-        return value if value is None or whole or SPLIT not in value else ANY
+        return value if value is None or whole or SPLIT not in value else LISTED
 
 
 def _unescape_quoted(value: str) -> str:
