@@ -161,7 +161,8 @@ def test_a_background_process_is_told_at_the_next_look(recorded: Recorded) -> No
     recorded.put_back()
     go = recorded.op / "_debug/go"
     go.unlink(missing_ok=True)
-    command = "(until [ -e custom/soft/_debug/go ]; do sleep 0.05; done; python3 -c \"w = open; w('custom/soft/test_soft.py', 'w')\") > /dev/null 2>&1 &"
+    code = "w = open; w('custom/soft/test_soft.py', 'w')"
+    command = f'(until [ -e custom/soft/_debug/go ]; do sleep 0.05; done; python3 -c "{code}") > /dev/null 2>&1 &'
     assert recorded.told(command, CODER) == ""
     go.touch()
     deadline = time.monotonic() + 60
