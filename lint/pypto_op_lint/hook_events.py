@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from pathlib import Path
 from typing import Any
@@ -12,13 +13,14 @@ from pypto_op_lint.concerns import PATCHERS, PATH_TOOLS, READ_TOOLS
 from pypto_op_lint.event_log import log_event
 from pypto_op_lint.guard.commands import judge_command
 from pypto_op_lint.guard.other_tools import judge_tool
-from pypto_op_lint.guard.patches import apply_patch_targets
 from pypto_op_lint.guard.paths import Surroundings
 from pypto_op_lint.guard.policy import Policy, refusal
 from pypto_op_lint.guard.roles import load_roles
 from pypto_op_lint.post_lint import PostLint
 
 _SLACK_SECONDS = 5.0
+_PATCHED = re.compile(r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.+?)\s*$", re.MULTILINE)
+"""The files that a patch of the `apply_patch` format of some models names."""
 
 
 class HookEvents:
@@ -82,7 +84,7 @@ class HookEvents:
         if tool.endswith("state_transition"):
             return policy.state_call(str(request["action"]))
         if tool == "Bash":
-            return judge_command(policy, str(request["command"]))
+            return judge_command(policy, str(request["command"]), str(request["cwd"]))
         if tool in READ_TOOLS:
             target = path or request["cwd"]
             return policy.read(target) or (policy.read_below(target) if tool == "Grep" else None)
@@ -150,6 +152,6 @@ def announced(request: dict[str, Any]) -> list[Path]:
 
 def patch_targets(request: dict[str, Any]) -> list[str]:
     """Return the absolute paths that an `apply_patch` call names."""
-    names = apply_patch_targets(str(request["patch"]))
+    names = list(dict.fromkeys(_PATCHED.findall(str(request["patch"]))))
     names += [str(request["path"])] if request["path"] else []
     return [str(Path(request["cwd"], name)) for name in names]

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import gc
 import importlib
 import importlib.util
 import os
@@ -131,6 +132,8 @@ class Server:
         """Load the linter while nobody waits: the first question is often the guard's, which needs none of it."""
         with contextlib.suppress(Exception):  # a linter that cannot be loaded is told to whoever asks for it
             importlib.import_module("pypto_op_lint.api")
+        gc.collect()
+        gc.freeze()  # what is loaded by now stays; later collections look at one answer's garbage only
 
     def _retire(self) -> bytes:
         """Free the seat before the caller hears of it, so that the server it starts can take it."""
@@ -220,7 +223,8 @@ def take_seat(folder: str) -> Seat | None:
 
 
 def run(workspace: str, root: str, socket_folder: str, data_folder: str) -> None:
-    """Answer the first question, then stay for others if this workspace has no server yet."""
+    """Answer the first question, then stay for others if this workspace has no server yet. Garbage is collected in between."""
+    gc.disable()  # a lint leaves its garbage to a later answer, which then takes three times as long as any other
     seat = take_seat(socket_folder) if socket_folder else None
     server = Server(workspace, root, data_folder, seat)
     server.serve_connection(socket.socket(fileno=_FIRST_CONNECTION))
@@ -235,6 +239,7 @@ def run(workspace: str, root: str, socket_folder: str, data_folder: str) -> None
         if ready:
             connection, _ = seat.listener.accept()
             server.serve_connection(connection)
+            gc.collect()
             last = time.monotonic()
     if not server.retired:
         seat.give_up()

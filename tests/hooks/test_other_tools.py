@@ -31,6 +31,14 @@ REFUSED: list[tuple[str | None, str, dict[str, Any], str]] = [
     (CODER, "mcp__git__git_diff", {"repo_path": ".", "target": "HEAD~1"}, "history"),
     (CODER, "mcp__shell__get_output", {"command": f"cat {GOLDEN}"}, "information barrier"),
     (CODER, "mcp__ide__executeCode", {"code": f"print(open('{GOLDEN}').read())"}, "information barrier"),
+    # a server may stand in another folder than the session
+    (CODER, "mcp__filesystem__read_text_file", {"path": "modules/soft_module1_golden.py"}, "information barrier"),
+    (CODER, "mcp__filesystem__copy_file", {"source": "soft_module1_golden.py", "destination": "x"}, "information barrier"),
+    (CODER, "mcp__shell__run", {"command": "cat modules/soft_module1_golden.py"}, "information barrier"),
+    (CODER, "mcp__shell__run", {"command": "head *", "working_dir": f"{{workspace}}/{OP}/modules"}, "information barrier"),
+    (CODER, "mcp__shell__run", {"command": "head *"}, "whatever is named"),
+    (CODER, "mcp__shell__run", {"command": "git ls-files | xargs cat"}, "whatever is named"),
+    (CODER, "mcp__ide__executeCode", {"code": "print(open('modules/soft_module1_golden.py').read())"}, "information barrier"),
     (None, "mcp__ide__executeCode", {"code": "from pypto_op.proof.key import load_key"}, "sealing key"),
 ]
 FREE: list[tuple[str | None, str, dict[str, Any]]] = [
@@ -45,6 +53,9 @@ FREE: list[tuple[str | None, str, dict[str, Any]]] = [
     (CODER, "mcp__plugin_pypto-op_pypto-op__pypto_api", {"name": "matmul"}),
     (None, "mcp__github__create_issue", {"title": "a/b", "body": "see custom/soft/SPEC.md", "owner": "x"}),
     (None, "mcp__shell__run", {"command": "ls custom/soft"}),
+    (CODER, "mcp__shell__run", {"command": "python3 test_soft.py | tail -5; cat soft_impl.py SPEC.md"}),
+    (CODER, "mcp__shell__run", {"command": "cat *.py", "working_dir": f"{{workspace}}/{OP}"}),
+    (CODER, "mcp__filesystem__read_text_file", {"path": "soft_impl.py"}),
 ]
 
 
@@ -52,12 +63,15 @@ FREE: list[tuple[str | None, str, dict[str, Any]]] = [
 def test_a_tool_that_would_touch_what_it_may_not_is_refused(
     shared: Harness, agent: str | None, tool: str, given: dict[str, Any], why: str
 ) -> None:
-    given = {key: value.format(workspace=shared.workspace) if key == "uri" else value for key, value in given.items()}
+    given = {
+        key: value.format(workspace=shared.workspace) if key in ("uri", "working_dir") else value for key, value in given.items()
+    }
     assert why in shared.before(tool, agent, **given).denied
 
 
 @pytest.mark.parametrize(("agent", "tool", "given"), FREE)
 def test_a_tool_that_does_its_work_runs(shared: Harness, agent: str | None, tool: str, given: dict[str, Any]) -> None:
+    given = {key: value.format(workspace=shared.workspace) if key == "working_dir" else value for key, value in given.items()}
     assert shared.before(tool, agent, **given).out == ""
 
 

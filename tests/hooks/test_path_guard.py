@@ -209,7 +209,7 @@ def test_a_folder_without_operators_is_left_alone(tmp_path: Path) -> None:
     harness.workspace.mkdir()
     assert harness.before("Write", file_path="/tmp/x").out == ""
     assert harness.before("Bash", command="t=$(mktemp); echo x > /tmp/y").out == ""
-    assert harness.before("Bash", CODER, command="mktemp").denied
+    assert harness.before("Bash", CODER, command="mktemp /tmp/x.XXXXXX").denied
     assert harness.before("Write", CODER, file_path="/tmp/x").denied
     harness.stop_servers()
 

@@ -159,8 +159,12 @@ def test_no_way_of_writing_is_unseen(recorded: Recorded, name: str, hide: str, w
 
 def test_a_background_process_is_told_at_the_next_look(recorded: Recorded) -> None:
     recorded.put_back()
-    command = "(sleep 0.2; python3 -c \"w = open; w('custom/soft/test_soft.py', 'w')\") > /dev/null 2>&1 &"
+    go = recorded.op / "_debug/go"
+    go.unlink(missing_ok=True)
+    code = "w = open; w('custom/soft/test_soft.py', 'w')"
+    command = f'(until [ -e custom/soft/_debug/go ]; do sleep 0.05; done; python3 -c "{code}") > /dev/null 2>&1 &'
     assert recorded.told(command, CODER) == ""
+    go.touch()
     deadline = time.monotonic() + 60
     while (recorded.op / "test_soft.py").stat().st_size and time.monotonic() < deadline:
         time.sleep(0.05)

@@ -32,7 +32,7 @@ def test_a_broken_table_does_not_fit() -> None:
 
 
 def test_every_role_of_the_team_has_a_row() -> None:
-    assert set(roles.load_roles().roles) == {str(role) for role in Role}
+    assert {str(role) for role in Role} <= set(roles.load_roles().roles), "an agent of nobody's team may have one too"
     assert set(roles.load_roles().state_writers) <= {str(role) for role in Role}
 
 

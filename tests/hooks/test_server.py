@@ -10,12 +10,13 @@ import shutil
 import signal
 import socket
 import stat
+import statistics
 import subprocess
 import time
 from pathlib import Path
 
 import pytest
-from tests.hooks.conftest import BAD_IMPL, ROOT, Harness, make_workspace
+from tests.hooks.conftest import BAD_IMPL, GOOD_IMPL, ROOT, Harness, make_workspace
 
 OP = "custom/soft"
 
@@ -44,6 +45,16 @@ def test_the_first_hook_starts_one_server_and_the_next_ones_use_it(harness: Harn
     assert "OL01" in harness.write(f"{OP}/soft_impl.py", BAD_IMPL).blocked
     assert harness.server_pid == pid
     assert _alive(pid)
+
+
+def test_no_answer_pays_for_the_garbage_of_others(harness: Harness) -> None:
+    harness.write(f"{OP}/soft_impl.py", GOOD_IMPL)
+    harness.await_server()
+    for count in range(24):
+        harness.write(f"{OP}/soft_impl.py", GOOD_IMPL + f"\n\nEDIT = {count}\n")
+    rows = (harness.run_dir / "events.jsonl").read_text().splitlines()[2:]
+    costs = [json.loads(row)["cpu_milliseconds"] for row in rows]
+    assert max(costs) < 2 * statistics.median(costs), costs
 
 
 def test_socket_and_folder_belong_to_the_owner_alone(harness: Harness) -> None:

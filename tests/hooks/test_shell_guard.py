@@ -26,12 +26,22 @@ def test_a_command_that_writes_past_the_linter_is_refused(shared: Harness, row: 
     answer = shared.before("Bash", row.get("by"), shared.workspace / row.get("in", "."), command=row["run"])
     assert answer.denied.startswith("[pypto-op-guard] "), answer
     assert "; " in answer.denied, "the remedy is missing"
+    assert row.get("says", "") in answer.denied
 
 
 @pytest.mark.parametrize("row", TABLE["allow"], ids=_id)
 def test_a_harmless_command_runs(shared: Harness, row: dict[str, Any]) -> None:
     answer = shared.before("Bash", row.get("by"), shared.workspace / row.get("in", "."), command=row["run"])
     assert answer.out == "", answer
+
+
+def test_a_coder_sees_a_plain_diff_while_no_golden_is_changed(harness: Harness) -> None:
+    (harness.workspace / "custom/soft/soft_impl.py").write_text("import pypto\n")
+    assert harness.before("Bash", "pypto-op-coder", command="git diff; git diff HEAD").out == ""
+    (harness.workspace / "custom/soft/modules/soft_module1_golden.py").write_text("import torch  # new\n")
+    for command in ("git diff", "git diff HEAD", "cd custom/soft && git diff --cached"):
+        assert "information barrier" in harness.before("Bash", "pypto-op-coder", command=command).denied
+    assert harness.before("Bash", command="git diff").out == ""
 
 
 @pytest.mark.parametrize(

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import json
 from pathlib import Path
 
 import pytest
-from tests.judge.judging import Answer, place, sim_problem, verify
+from tests.calling import Answer, command
+from tests.judge.judging import place, sim_problem, verify
 from tests.passes import pass_for_bytes
 
-from pypto_op import cli
 from pypto_op.backends.registry import get_backend
 from pypto_op.documents import schema
 from pypto_op.errors import ContractError
@@ -36,11 +34,7 @@ CASES = [
 
 def benchmark(ws: OpWorkspace, *arguments: str, modes: str = "sim", as_json: bool = True) -> Answer:
     words = ["benchmark", str(ws.root), "--modes", modes, *(["--json"] if as_json else []), *arguments]
-    out, err = io.StringIO(), io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), pytest.raises(SystemExit) as end:
-        cli.main(words)
-    assert isinstance(end.value.code, int)
-    return Answer(end.value.code, out.getvalue(), err.getvalue())
+    return command(*words)
 
 
 @pytest.fixture(scope="module")

@@ -65,9 +65,9 @@ def test_there_are_commands_and_the_guard_is_at_work(policy: Policy) -> None:
         "addr2line -e lib.so 0x1 > custom/soft/soft_impl.py",
         "pypto-op mutate custom/soft",
     ):
-        assert judge_command(policy, denied), denied
+        assert judge_command(policy, denied, str(policy.around.cwd)), denied
 
 
 @pytest.mark.parametrize(("page", "command"), PRINTED, ids=lambda value: value.stem if isinstance(value, Path) else value[:50])
 def test_a_printed_command_passes_the_guard(page: Path, command: str, policy: Policy) -> None:
-    assert judge_command(policy, command) is None, f"{page.relative_to(ROOT)}: {command}"
+    assert judge_command(policy, command, str(policy.around.cwd)) is None, f"{page.relative_to(ROOT)}: {command}"

@@ -1,4 +1,7 @@
-"""What one program call would do: wrappers are taken off, shells and what `find` and `xargs` run are followed."""
+"""What one program call would do: wrappers are taken off, shells and what `find` and `xargs` run are followed.
+
+What a program prints may be names that another one reads: `Walker.names`.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from pypto_op_lint.guard.effects import Kind
 from pypto_op_lint.guard.git_calls import analyse_git
 from pypto_op_lint.guard.programs import file_effects, program_table
 from pypto_op_lint.guard.state_calls import CALLER, action_of, note_state_call
-from pypto_op_lint.guard.words import ANY, STAR, is_known
+from pypto_op_lint.guard.words import ANY, LISTED, STAR, is_known
 
 if TYPE_CHECKING:
     from pypto_op_lint.guard.shell import Walker
@@ -28,24 +31,34 @@ BUNDLE = bundle_root().resolve()
 _COMMAND_SCRIPTS = {"verify", "benchmark", "extract_pypto_calls"}
 """Scripts of the bundle that are the commands of the same names."""
 _BY_HAND = "a tool server started by hand"
+_TAKES_A_WORD = {"-n", "-L", "-P", "-I", "-d", "-a", "-s", "-E", "-j", "--arg-file", "--max-args", "--max-procs", "--jobs"}
+"""Options of `xargs` and `parallel`."""
 _OTHER_ROOM = 256
+_MAX_ITEMS = 32
 
 
 def analyse_call(walker: Walker, arguments: list[str]) -> None:
     """Note what `arguments` (program first) would do."""
     program, rest = os.path.basename(arguments[0]), arguments[1:]
     table = program_table()
-    if program in walker.aliases:
-        walker.run(" ".join([walker.aliases.pop(program), *map(shlex.quote, rest)]))
-        return
+    if program == LISTED:
+        walker.add(Kind.READ, LISTED, "$(...)")
     if handler := _handler(program):
         handler(walker, program, rest)
         return
     unlisted = program not in table["programs"] and program not in table["without_paths"]
     if program not in table["text_only"]:
         note_state_call(walker, [*arguments, *([walker.stdin] if unlisted and walker.stdin else [])], loose=unlisted)
-    if program not in table["without_paths"]:
-        walker.effects += file_effects(program, rest, walker.cwd)
+    if program in table["without_paths"]:
+        operands = [token for token in rest if not token.startswith("-")] or ["."] * (program in table["lists"])
+        walker.names += [name for token in operands for name in (token, f"{token}/{ANY}")]
+        walker.variables |= dict.fromkeys(rest[1:2] if rest[:1] == ["-v"] else [], LISTED)  # `printf -v NAME`
+        return
+    found = list(file_effects(program, rest, walker.cwd))
+    walker.effects += found
+    fed = walker.stdin is not None and not walker.names
+    if found or fed or program not in table["passes_on"]:
+        walker.names.append(LISTED)
     if unlisted:
         _unlisted(walker, arguments)
 
@@ -71,7 +84,7 @@ def _unlisted(walker: Walker, arguments: list[str]) -> None:
     """Analyse a program that no table knows: a script, or one that runs what it is given."""
     for option, text in zip(arguments, arguments[1:], strict=False):
         if re.fullmatch(r"-[a-zA-Z]*c|--command", option) and re.search(r"\s", text):
-            walker.run_script(text, [])
+            walker.run_script(text)
     if "/" not in arguments[0]:
         return
     walker.add(Kind.READ, arguments[0], arguments[0])
@@ -82,7 +95,7 @@ def _unlisted(walker: Walker, arguments: list[str]) -> None:
     if first.startswith("#!") and not re.search(r"\b(ba|da|z|k|a)?sh\b", first):
         read_code(walker, script, python="python" in first)
     elif "\ufffd" not in script[:512]:
-        walker.run_script(script, arguments[1:])
+        walker.run_script(script)
 
 
 def _wrapper(walker: Walker, program: str, rest: list[str]) -> None:
@@ -94,9 +107,9 @@ def _wrapper(walker: Walker, program: str, rest: list[str]) -> None:
         if skip or word.startswith("-") or re.match(r"[A-Za-z_]\w*=", word):
             skip = not skip and word in table["wrapper_values"]
             if word in ("-S", "--split-string") and rest[index + 1 :]:
-                walker.run_script(rest[index + 1], [])
+                walker.run_script(rest[index + 1])
         elif re.search(r"\s", word):
-            walker.run_script(word, [])
+            walker.run_script(word)
         elif "/" in word or is_program(word):
             walker.call(rest[index:])
             return
@@ -107,19 +120,28 @@ def _wrapper(walker: Walker, program: str, rest: list[str]) -> None:
 
 
 def _shell(walker: Walker, program: str, rest: list[str]) -> None:
+    """Follow the text of `-c`, of a script or of stdin; what it is given as `$1` counts as read."""
     index = 0
     while index < len(rest) and rest[index].startswith(("-", "+")) and rest[index] not in ("-", "--"):
         if not rest[index].startswith("--") and "c" in rest[index][1:]:
-            walker.run_script("".join(rest[index + 1 : index + 2]), rest[index + 3 :])
+            walker.run_script("".join(rest[index + 1 : index + 2]))
+            walker.effects += file_effects(program, rest[index + 2 :], walker.cwd)
             return
         index += 2 if rest[index] in ("-o", "+o", "-O", "--rcfile", "--init-file") else 1
     operands = [token for token in rest[index:] if token not in ("-", "--")]
-    if not operands:
-        walker.run_script(walker.stdin or "", [])
+    if not operands or operands[0].startswith("/dev/") or any(re.fullmatch(r"-\w*s\w*", word) for word in rest[:index]):
+        _fed(walker, program)
+        walker.run_script(walker.stdin or "")
         return
-    walker.add(Kind.READ, operands[0], program)
+    walker.effects += file_effects(program, operands, walker.cwd)
     if not _by_hand(walker, operands[0]) and not _is_ours(walker, operands[0]):
-        walker.run_script(walker.read_script(operands[0]) or "", operands[1:])
+        walker.run_script(walker.read_script(operands[0]) or "")
+
+
+def _fed(walker: Walker, program: str) -> None:
+    """Note that what a program prints is run: it may read any file."""
+    if walker.stdin and walker.stdin.strip() == LISTED:
+        walker.add(Kind.READ, LISTED, program)
 
 
 def _by_hand(walker: Walker, script: str) -> bool:
@@ -142,7 +164,9 @@ def _eval(walker: Walker, program: str, rest: list[str]) -> None:
 
 
 def _source(walker: Walker, program: str, rest: list[str]) -> None:
-    if rest and not _is_ours(walker, rest[0]):
+    if rest and rest[0].startswith("/dev/"):
+        _shell(walker, program, [])
+    elif rest and not _is_ours(walker, rest[0]):
         walker.add(Kind.READ, rest[0], program)
         walker.run(walker.read_script(rest[0]) or "")
 
@@ -152,28 +176,15 @@ def _source(walker: Walker, program: str, rest: list[str]) -> None:
 
 def _cd(walker: Walker, program: str, rest: list[str]) -> None:
     operands = [token for token in rest if not re.fullmatch(r"-[LPe@]+|--", token)]
-    target = operands[0] if operands else walker.variables.values.get("HOME", ANY)
+    target = operands[0] if operands else walker.variables.get("HOME", ANY)
     # Of several words the shell refuses all, since a path fell into pieces; where it stands then nobody knows.
     walker.change_folder(None if len(operands) > 1 or target == "-" or program == "popd" else target)
 
 
-def _alias(walker: Walker, program: str, rest: list[str]) -> None:
-    walker.aliases.update({name: text for name, equals, text in (token.partition("=") for token in rest) if equals})
-
-
-def _set(walker: Walker, program: str, rest: list[str]) -> None:
-    if "--" in rest:
-        walker.variables.arguments = rest[rest.index("--") + 1 :]
-
-
-def _shift(walker: Walker, program: str, rest: list[str]) -> None:
-    count = int(rest[0]) if rest and rest[0].isdecimal() else 1
-    walker.variables.arguments = walker.variables.arguments[count:]
-
-
-def _forget(walker: Walker, program: str, rest: list[str]) -> None:
-    """`read`, `mapfile`, `unset`: the named variables hold what nobody knows."""
-    walker.variables.values.update(dict.fromkeys((name for name in rest if name.isidentifier()), ANY))
+def _read(walker: Walker, program: str, rest: list[str]) -> None:
+    """`read`, `mapfile`: the named variables hold the one name that the pipeline prints, or one of a list."""
+    value = walker.names[0] if len(walker.names) == 1 else LISTED
+    walker.variables |= dict.fromkeys((name for name in [*rest, "REPLY", "MAPFILE"] if name.isidentifier()), value)
 
 
 # -- programs that name files for others ---------------------------------------------------------------------
@@ -190,7 +201,8 @@ def _find(walker: Walker, program: str, rest: list[str]) -> None:
         wild = STAR if expression[tests[0]].endswith("name") and "whole" not in expression[tests[0]] else ANY
         name = re.sub(r"[*?]|\[[^\]]*\]", wild, expression[tests[0] + 1])
     hits = [f"{root.rstrip('/') or '/'}/{ANY}{name}" for root in roots]
-    walker.found += hits
+    hits += [root for root in roots if (path := walker.path_of(root)) is None or not path.is_dir()]
+    walker.names += hits
     for i, word in enumerate(expression[:-1]):
         if word in ("-exec", "-execdir", "-ok", "-okdir"):
             inner = expression[i + 1 :]
@@ -200,18 +212,12 @@ def _find(walker: Walker, program: str, rest: list[str]) -> None:
 
 def _run_on(walker: Walker, inner: list[str], appended: list[str], hits: list[str]) -> None:
     """Note what a program reads that is run on `hits`, in the place of `{}` or appended."""
-    if os.path.basename(inner[0]) in program_table()["show_nothing"]:
-        return
     before = len(walker.effects)
-    for hit in hits:
-        walker.call([*(token.replace("{}", hit) for token in inner), *appended])
-    writes = (Kind.WRITE, Kind.WRITE_TREE, Kind.MAKE_FOLDER)
+    for hit in hits:  # a part of a path is a name that may have lost its folder
+        words = [token.replace("{}", hit if token == "{}" or re.search(r"\s", token) else ANY) for token in inner]
+        walker.call([*words, *appended])
+    writes = (Kind.WRITE, Kind.WRITE_TREE)
     walker.effects[before:] = [e for e in walker.effects[before:] if e.kind not in writes or is_known(e.target)]
-
-
-def _ls(walker: Walker, program: str, rest: list[str]) -> None:
-    for token in (token for token in rest if not token.startswith("-")):
-        walker.listed += [token, f"{token}/{ANY}"]
 
 
 def _xargs(walker: Walker, program: str, rest: list[str]) -> None:
@@ -219,13 +225,14 @@ def _xargs(walker: Walker, program: str, rest: list[str]) -> None:
     at = next((i for i, token in enumerate(words) if token.startswith(("-I", "-i", "--replace"))), None)
     if at is not None and words[at] == "-I":
         words = [token.replace("".join(words[at + 1 : at + 2]) or "{}", "{}") for token in words]
-    starts = [i for i, word in enumerate(words) if not word.startswith("-") and ("/" in word or is_program(word))]
-    inner = words[starts[0] :] if starts else ["echo"]
+    start = 0
+    while words[start:] and words[start].startswith("-"):
+        start += 2 if words[start] in _TAKES_A_WORD else 1
+    inner = words[start:] or ["echo"]
     known = _split(walker.stdin) if walker.stdin and is_known(walker.stdin) else []
-    items = [*known[:32], *walker.found, *walker.listed] or [ANY]
+    items = list(dict.fromkeys([*known[:_MAX_ITEMS], *walker.names])) or [LISTED]
     placed = "{}" in " ".join(inner)
-    bare = [ANY, *items] if placed else []  # `ls` prints names without their folder
-    _run_on(walker, inner, [] if placed else items, list(dict.fromkeys(bare)) or [ANY])
+    _run_on(walker, inner, [] if placed else items, items if placed else [""])
 
 
 def _split(text: str) -> list[str]:
@@ -241,13 +248,6 @@ def _dd(walker: Walker, program: str, rest: list[str]) -> None:
             walker.add(Kind.WRITE if name == "of" else Kind.READ, value, program)
 
 
-def _mktemp(walker: Walker, program: str, rest: list[str]) -> None:
-    """`mktemp` picks the system's folder unless a template or `-p` says otherwise."""
-    operands = [token for token in rest if not token.startswith("-")]
-    system = not operands or "-t" in rest or "--tmpdir" in rest
-    walker.add(Kind.WRITE, "/tmp/mktemp" if system else re.sub("X{3,}", ANY, operands[0]), program)
-
-
 # -- code, and the bundle's own commands ---------------------------------------------------------------------
 
 
@@ -256,13 +256,16 @@ def _code(walker: Walker, program: str, rest: list[str]) -> None:
     python = program.startswith(("py", "ipy"))
     note_state_call(walker, rest)
     for index, word in enumerate(rest):
-        if python and rest[index - 1 : index] == ["-m"] and CALLER.fullmatch(word):
-            _pypto_op(walker, "pypto-op", rest[index + 1 :])
-            return
+        if python and rest[index - 1 : index] == ["-m"]:
+            walker.call(["pypto-op" if CALLER.fullmatch(word) else word, *rest[index + 1 :]])
+            if CALLER.fullmatch(word):
+                return
         if _script(walker, word, rest[index + 1 :], python=python):
             return
         read_code(walker, word, python=python and rest[index - 1 : index] == ["-c"])
     if walker.stdin is not None:
+        if all(word.startswith(("-", "/dev/")) for word in rest) or "-" in rest:
+            _fed(walker, program)
         read_code(walker, walker.stdin, python=python)
     walker.effects += file_effects(program, rest, walker.cwd)
 
@@ -303,22 +306,16 @@ _HANDLERS: dict[str, Handler] = {
     "trap": _eval,
     "source": _source,
     ".": _source,
-    "alias": _alias,
     "cd": _cd,
     "pushd": _cd,
     "popd": _cd,
-    "set": _set,
-    "shift": _shift,
-    "read": _forget,
-    "mapfile": _forget,
-    "readarray": _forget,
-    "unset": _forget,
+    "read": _read,
+    "mapfile": _read,
+    "readarray": _read,
     "find": _find,
-    "ls": _ls,
     "xargs": _xargs,
     "parallel": _xargs,
     "dd": _dd,
-    "mktemp": _mktemp,
     "git": analyse_git,
     "pypto-op": _pypto_op,
 }

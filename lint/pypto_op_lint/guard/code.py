@@ -79,7 +79,7 @@ def _note_commands(walker: Walker, text: str) -> None:
     for words in [v for v in vectors if is_program(v[0])][:_MAX_COMMANDS]:
         walker.call(words)
     for command in [text for text in quoted if len(text.split()) > 1 and is_program(text.split()[0])][:_MAX_COMMANDS]:
-        walker.run_script(command, [])
+        walker.run_script(command)
     walker.stdin = stdin
     kinds = (*READING, Kind.HISTORY, Kind.STATE, Kind.INSIDE, Kind.SECRET)
     walker.effects[before:] = [effect for effect in walker.effects[before:] if effect.kind in kinds]

@@ -6,6 +6,7 @@ import glob
 import os
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -15,7 +16,7 @@ from pypto_op_lint.guard.effects import READING, TREES, Effect, Kind
 from pypto_op_lint.guard.paths import Located, Place, Surroundings
 from pypto_op_lint.guard.policy import Policy, refusal
 from pypto_op_lint.guard.shell import ParserMissing, UnreadableCommand, Walker, effects_of
-from pypto_op_lint.guard.words import ANY, STAR, Variables, clean, is_known, pattern_regex
+from pypto_op_lint.guard.words import ANY, LISTED, STAR, clean, is_known, pattern_regex
 
 _ARTEFACT = re.compile(
     r"[\w]+_(?:impl|golden)\.py|\btest_\w+\.py|(?:SPEC|API_REPORT|DESIGN|MEMORY)\.md|module_interfaces\.yaml"
@@ -25,15 +26,14 @@ _MAX_MATCHES = 400
 _MAX_REASONS = 3
 
 
-def judge_command(policy: Policy, command: str) -> str | None:
-    """Return None, or why `command` may not run in `policy.around.cwd`: up to three reasons, one a line."""
-    return CommandJudge(policy, command).verdict()
+def judge_command(policy: Policy, command: str, cwd: str | None) -> str | None:
+    """Return None, or why `command` may not run in `cwd` (None: nobody knows where): up to three reasons, one a line."""
+    return CommandJudge(policy, command).verdict(cwd)
 
 
-def judge_code(policy: Policy, code: str) -> str | None:
-    """Return None, or why a piece of Python may not run there."""
-    around = policy.around
-    walker = Walker(Variables({"HOME": str(around.home)}), str(around.cwd))
+def judge_code(policy: Policy, code: str, cwd: str | None) -> str | None:
+    """Return None, or why a piece of Python may not run in `cwd`."""
+    walker = Walker(cwd, str(policy.around.home))
     read_code(walker, clean(code), python=True)
     return CommandJudge(policy, code).of(walker.effects)
 
@@ -55,12 +55,12 @@ class CommandJudge:
         self.around = policy.around
         self.command = command
 
-    def verdict(self) -> str | None:
+    def verdict(self, cwd: str | None) -> str | None:
         """Return None, or up to three reasons, one a line."""
         if self.policy.active and NAMES_KEY.search(re.sub(r"[\\'\"]", "", self.command)):
             return self.policy.secret(None)
         try:
-            return self.of(effects_of(self.command, str(self.around.cwd), str(self.around.home)))
+            return self.of(effects_of(self.command, cwd, str(self.around.home)))
         except UnreadableCommand as problem:
             return self._unreadable(f"this command cannot be checked: {problem}", "write it more simply")
         except ParserMissing as problem:
@@ -97,13 +97,18 @@ class CommandJudge:
             return self.policy.command_call(effect.target)
         if effect.kind is Kind.SECRET:
             return self.policy.secret(None) if self.policy.active else None
+        nothing_known = not re.sub(f"[{ANY}{STAR}{LISTED}/.]", "", effect.target)
+        anywhere = effect.cwd is None and ANY not in effect.target
+        if nothing_known and effect.kind in READING and (LISTED in effect.target or anywhere):
+            return self.policy.read_unnamed(effect.program) if self._goldens else None
+        effect = replace(effect, target=effect.target.replace(LISTED, ANY))
         pattern = _absolute(effect)
         if effect.kind is Kind.HISTORY:
             return self.policy.read_history(pattern if effect.target else "")
         if is_known(pattern):
             return self._known(effect, pattern)
-        if not effect.target.startswith("./") and not re.sub(f"[{ANY}{STAR}/.]", "", effect.target):  # nothing is known of it
-            return None if pattern.startswith(ANY) or ANY in effect.target else self._globbed(effect, pattern)
+        if nothing_known and not effect.target.startswith("./"):
+            return self._globbed(effect, pattern)
         found = (self._known(effect, str(at.path), at) for at in self._candidates(effect, pattern))
         return next((reason for reason in found if reason), None) or self._globbed(effect, pattern)
 
@@ -112,10 +117,6 @@ class CommandJudge:
         if effect.kind in READING:
             below = effect.kind is Kind.READ_TREE and not at.path.is_file()
             return self.policy.read_located(at) or (self.policy.read_below(path) if below else None)
-        if effect.kind is Kind.LINK:
-            return self._link(effect, at)
-        if effect.kind is Kind.MAKE_FOLDER and at.place not in (Place.OUTSIDE, Place.TEMP):
-            return None
         reason = self.policy.write_located(at, shell=effect.program)
         op = self.around.holds_operator(at.path) if effect.kind is Kind.WRITE_TREE and not reason else None
         if op is None or at.place is Place.SCRATCH:
@@ -126,42 +127,26 @@ class CommandJudge:
             "name the files or folders that are meant, none of them an operator's",
         )
 
-    def _link(self, effect: Effect, at: Located) -> str | None:
-        if at.place is Place.SECRET or self.around.holds_secret(at.path):
-            return self.policy.secret(at.path)
-        if at.place not in (Place.OPERATOR, Place.MACHINE):
-            return None
-        return refusal(
-            f"`{effect.program}` would give an operator's file a second name that escapes the linter",
-            at.path,
-            "use the file under its own path",
-        )
-
     @cached_property
-    def _barred(self) -> list[Located]:
-        """What this agent may not read: a program's text names many paths, and few files matter to them."""
-        goldens = [at for at in self.around.guarded_files if self.policy.read_located(at)]
-        return [*goldens, *self.around.secret_files]
+    def _goldens(self) -> list[Located]:
+        """The judge's goldens that this agent may not read."""
+        return [at for at in self.around.guarded_files if self.policy.read_located(at)]
 
     # -- targets that are known in part ----------------------------------------------------------------------
 
     def _candidates(self, effect: Effect, pattern: str) -> Iterator[Located]:
         regex = pattern_regex(pattern)
-        for at in self._barred if effect.kind in READING else (*self.around.guarded_files, *self.around.secret_files):
+        for at in (*(self._goldens if effect.kind in READING else self.around.guarded_files), *self.around.secret_files):
             if regex.match(str(at.path)) or effect.kind in TREES and any(regex.match(str(folder)) for folder in _folders(at)):
                 yield at
 
     def _globbed(self, effect: Effect, pattern: str) -> str | None:
-        """Judge what a glob stands for now; a write with an unknown part by the folder that is known for certain."""
-        if ANY not in pattern:
-            text = "".join("*" if c == STAR else glob.escape(c) for c in pattern)
-            paths = islice(glob.iglob(text, include_hidden=True), _MAX_MATCHES)
-            return next((reason for path in paths if (reason := self._known(effect, path))), None)
-        prefix = re.split(f"[{ANY}{STAR}]", pattern, maxsplit=1)[0]
-        if effect.kind in (*READING, Kind.LINK) or not prefix.startswith("/") or "/_debug/" in pattern[len(prefix) :]:
+        """Judge what a glob stands for now; what an unknown part stands for, nobody knows."""
+        if ANY in pattern:
             return None
-        plain = Effect(Kind.WRITE if effect.kind is Kind.WRITE_TREE else effect.kind, "", None, effect.program)
-        return self._known(plain, prefix.rpartition("/")[0] or "/")
+        text = "".join("*" if c == STAR else glob.escape(c) for c in pattern)
+        paths = islice(glob.iglob(text, include_hidden=True), _MAX_MATCHES)
+        return next((reason for path in paths if (reason := self._known(effect, path))), None)
 
 
 def _absolute(effect: Effect) -> str:

@@ -11,8 +11,6 @@ class Kind(Enum):
 
     WRITE = "writes"
     WRITE_TREE = "changes everything below"
-    MAKE_FOLDER = "makes the folder"
-    LINK = "makes a second name for"
     READ = "reads"
     READ_TREE = "reads everything below"
     HISTORY = "shows what git keeps of"

@@ -6,13 +6,13 @@ types: which stage is current, which phase is active, which files are frozen.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pypto_op.errors import ContractError
+from pypto_op.errors import ContractError, InfraError
+from pypto_op.hashing import open_regular, sha256_file
 from pypto_op.workspace import STATE_FILE, suffix_phase
 from pypto_op_lint.guard.roles import FrozenRule, load_roles, match_suffix
 
@@ -49,11 +49,9 @@ class OpState:
 
 def read_state(op_dir: Path) -> OpState:
     """Return what the state file of `op_dir` says; an empty OpState where there is none that makes sense."""
-    path = op_dir / STATE_FILE
     try:
-        if not path.is_file() or path.stat().st_size > _MAX_STATE_BYTES:
-            return OpState()
-        raw = json.loads(path.read_bytes())
+        with open_regular(op_dir / STATE_FILE) as file:
+            raw = json.loads(file.read(_MAX_STATE_BYTES))
     except (OSError, ValueError, RecursionError):
         return OpState()
     if not isinstance(raw, dict):
@@ -81,10 +79,9 @@ def changed_frozen_file(op_dir: Path, relative: str, state: OpState) -> bool:
     recorded = state.hashes.get(relative, "")
     if len(recorded) != 64:
         return False
-    path = op_dir / relative
     try:
-        return not path.is_file() or hashlib.sha256(path.read_bytes()).hexdigest() != recorded  # who opens a pipe waits
-    except OSError:
+        return sha256_file(op_dir / relative) != recorded
+    except InfraError:
         return True
 
 

@@ -1,4 +1,4 @@
-"""Git: which of the named files a command changes, and what of the history it shows."""
+"""Git: what of the history a command shows. What it changes, the record of changes sees."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import subprocess
 from typing import TYPE_CHECKING, Any
 
 from pypto_op_lint.guard.effects import Kind
-from pypto_op_lint.guard.programs import file_effects, parse_command_line, program_table
+from pypto_op_lint.guard.programs import parse_command_line, program_table
 from pypto_op_lint.guard.state_calls import note_state_call
-from pypto_op_lint.guard.words import STAR, is_known
+from pypto_op_lint.guard.words import LISTED, STAR, is_known
 
 if TYPE_CHECKING:
     from pypto_op_lint.guard.shell import Walker
@@ -23,7 +23,7 @@ _GLOBAL_VALUES = ("-C", "-c", "--git-dir", "--work-tree", "--namespace", "--conf
 
 def analyse_git(walker: Walker, program: str, rest: list[str]) -> None:
     """Note what a git command would do."""
-    kept, start = (walker.cwd, walker.variables.values.get("PWD", "")), 0
+    kept, start = (walker.cwd, walker.variables.get("PWD", "")), 0
     while start < len(rest) and rest[start].startswith("-"):
         if rest[start] == "-C" and start + 1 < len(rest):
             walker.change_folder(rest[start + 1])
@@ -33,32 +33,13 @@ def analyse_git(walker: Walker, program: str, rest: list[str]) -> None:
     note_state_call(walker, settings)
     for token in settings:
         if "!" in token:  # an alias that is a shell command
-            walker.run_script(token.partition("!")[2], [])
+            walker.run_script(token.partition("!")[2])
     if any(token.startswith(("--work-tree", "--git-dir")) for token in before):
         walker.add(Kind.HISTORY, "", "git")
     if name:
         _history(walker, name, rest)
-        _changes(walker, name, rest)
-    walker.cwd, walker.variables.values["PWD"] = kept
-
-
-def _changes(walker: Walker, name: str, rest: list[str]) -> None:
-    """Note the files that are named and changed. What a subcommand does to the whole tree is seen afterwards."""
-    if name == "mv":
-        walker.effects += file_effects("mv", rest, walker.cwd)
-    if name not in program_table()["git"]["writes"] or "--cached" in rest:
-        return
-    if "--" in rest:
-        named = rest[rest.index("--") + 1 :]
-    else:
-        operands = parse_command_line(rest, {"-s", "--source", "-b", "-B"}).operands
-        named = [token for token in operands if name == "rm" or ((path := walker.path_of(token)) and os.path.lexists(path))]
-    for target in named:
-        if target != "." and not target.startswith(":"):
-            walker.add(Kind.WRITE_TREE, target, f"git {name}")
-
-
-# -- what of the history is shown ----------------------------------------------------------------------------
+        walker.names.append(LISTED)
+    walker.cwd, walker.variables["PWD"] = kept
 
 
 def _history(walker: Walker, name: str, rest: list[str]) -> None:
@@ -75,7 +56,11 @@ def _history(walker: Walker, name: str, rest: list[str]) -> None:
         if not prints and (not always or _any_fits(words, row.get("silent", []))):
             return
     targets = _pathspecs(walker, rest) if row and row.get("files") else []
-    for target in targets or [""]:
+    if name == "diff" and walker.cwd and all(token.startswith("-") or token == "HEAD" for token in rest):
+        targets = _changed(walker.cwd)
+    elif not targets:
+        targets = [""]
+    for target in targets:
         walker.add(Kind.HISTORY, target, f"git {name}")
 
 
@@ -101,6 +86,13 @@ def _pathspecs(walker: Walker, rest: list[str]) -> list[str]:
     if any(_PATTERN.search(path) or STAR in path for path in paths) or not _all_commits(folder, revisions):
         return []
     return paths
+
+
+def _changed(folder: str) -> list[str]:
+    """Return the files, as absolute paths, of which a `git diff` without names can show anything; an empty name for all."""
+    if not _ask(folder, ["rev-parse", "--verify", "HEAD"]):
+        return [""]
+    return [_from_top(folder, path) for path in _ask(folder, ["diff", "--name-only", "-z", "HEAD"]).split("\0") if path]
 
 
 def _from_top(folder: str, path: str) -> str:

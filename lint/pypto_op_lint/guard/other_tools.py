@@ -18,6 +18,7 @@ _MAX_PATH = 1000
 _SHELL_KEY = re.compile(r"command|cmd|script|shell", re.IGNORECASE)
 _CODE_KEY = re.compile(r"code|source_?code|python", re.IGNORECASE)
 _PATH_KEY = re.compile(r"path|file|dir|dest|source|target|uri|output|name", re.IGNORECASE)
+_FOLDER_KEY = re.compile(r"cwd|dir|directory|folder|work(?:ing)?_?dir(?:ectory)?", re.IGNORECASE)
 _HISTORY = re.compile(r"git_(diff|show|log|blame|cat)")
 _SEARCHES = re.compile(r"search|grep|find|query|read", re.IGNORECASE)
 _WHOLE = re.compile(r"delete|remove|move|rename|rm", re.IGNORECASE)
@@ -28,10 +29,11 @@ def judge_tool(policy: Policy, tool: str, inputs: Mapping[str, str]) -> str | No
     reads = only_looks(tool)
     if _HISTORY.search(tool) and (reason := policy.read_history("")):
         return reason
+    cwd = next((text for name, text in inputs.items() if _FOLDER_KEY.fullmatch(name) and os.path.isabs(text)), None)
     for name, text in inputs.items():
         key = next((part for part in reversed(name.split(".")) if not part.isdecimal()), "")
         if _SHELL_KEY.fullmatch(key) or _CODE_KEY.fullmatch(key):
-            reason = _run(policy, key, text)
+            reason = _run(policy, key, text, cwd)
         else:
             reason = _looked_at(policy, tool, text) if reads else _changed(policy, tool, key, text)
         if reason:
@@ -39,10 +41,8 @@ def judge_tool(policy: Policy, tool: str, inputs: Mapping[str, str]) -> str | No
     return None
 
 
-def _run(policy: Policy, key: str, text: str) -> str | None:
-    if _SHELL_KEY.fullmatch(key):
-        return judge_command(policy, text)
-    return judge_code(policy, text) if _CODE_KEY.fullmatch(key) else None
+def _run(policy: Policy, key: str, text: str, cwd: str | None) -> str | None:
+    return judge_command(policy, text, cwd) if _SHELL_KEY.fullmatch(key) else judge_code(policy, text, cwd)
 
 
 def _looked_at(policy: Policy, tool: str, text: str) -> str | None:
@@ -51,7 +51,14 @@ def _looked_at(policy: Policy, tool: str, text: str) -> str | None:
         return None
     at = policy.around.locate(path)
     searches = at.path.is_dir() and _SEARCHES.search(tool)
-    return policy.read_located(at) or (policy.read_below(path) if searches else None)
+    return policy.read_located(at) or (policy.read_below(path) if searches else None) or _from_elsewhere(policy, path)
+
+
+def _from_elsewhere(policy: Policy, path: str) -> str | None:
+    """Judge a relative path as one that counts from any folder: where another server stands, nobody knows."""
+    end = "/" + os.path.normpath(path)
+    ends = (at for at in policy.around.guarded_files if str(at.path).endswith(end))
+    return next((reason for at in ends if (reason := policy.read_located(at))), None)
 
 
 def _changed(policy: Policy, tool: str, key: str, text: str) -> str | None:
@@ -63,6 +70,8 @@ def _changed(policy: Policy, tool: str, key: str, text: str) -> str | None:
         return _folder_changed(policy, tool, at)
     if at.place in (Place.OPERATOR, Place.MACHINE, Place.SECRET):
         return policy.read_located(at) or policy.write_located(at)
+    if reason := _from_elsewhere(policy, path):
+        return reason
     if at.place in (Place.OUTSIDE, Place.TEMP) and _PATH_KEY.search(key) and os.path.isabs(os.path.expanduser(path)):
         return policy.write_located(at)
     return None

@@ -102,6 +102,15 @@ class Policy:
                 )
         return None
 
+    def read_unnamed(self, program: str) -> str | None:
+        """Judge a read of files that another program names, beside goldens."""
+        who = self.role.name if self.role else ""
+        return refusal(
+            f"`{program}` would read whatever is named to it while it runs, and {who} may not read the judge's goldens",
+            None,
+            "write the names or a pattern that fits no golden (`custom/<op>/*_impl.py`); run code from a file that lies there",
+        )
+
     def secret(self, path: Path | str | None) -> str:
         """Return the refusal of whatever touches the account's sealing key."""
         return refusal(

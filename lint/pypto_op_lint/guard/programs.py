@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fnmatch
-import itertools
 import os
 import re
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ from typing import Any
 import yaml
 
 from pypto_op_lint.guard.effects import Effect, Kind
+from pypto_op_lint.guard.words import ANY, LISTED, STAR
 
 TABLE = Path(__file__).with_name("programs.yaml")
 
@@ -78,8 +78,10 @@ def file_effects(program: str, arguments: list[str], cwd: str | None) -> Iterato
         arguments: its arguments as patterns.
         cwd: the folder it runs in.
     """
-    row: dict[str, Any] = program_table()["programs"].get(program, {})
-    named = [option for key in ("values", "outputs", "target", "script", "base") for option in row.get(key, ())]
+    table = program_table()
+    runs = any(program in table[key] for key in ("shells", "wrappers", "interpreters")) or program.startswith("python")
+    row: dict[str, Any] = table["programs"].get(program, {"folders": not runs})
+    named = [option for key in ("values", "outputs", "target", "script", "base", "only", "lists") for option in row.get(key, ())]
     line = parse_command_line(arguments, set(named))
     scripted = any(option in line.values for option in row.get("script", ()))
     operands = line.operands[0 if scripted else row.get("skip", 0) :]
@@ -87,20 +89,33 @@ def file_effects(program: str, arguments: list[str], cwd: str | None) -> Iterato
     written, others = _split(row, line, operands, targets)
     for base in line.given(row.get("base", [])):
         others += [os.path.join(base, path) for path in others]
-    tree = Kind.WRITE_TREE if row.get("recursive") else Kind.MAKE_FOLDER if row.get("makes_folders") else Kind.WRITE
     found = [(Kind.WRITE, path) for path in line.given(row.get("outputs", []))]
-    found += [(tree, path) for path in written]
-    how = {"moved": Kind.WRITE_TREE, "linked": Kind.LINK}.get(row.get("sources", ""))
-    whole = reads_folders(program, line)
-    found += [(how or (Kind.READ_TREE if whole else Kind.READ), path) for path in others]
-    if how is None or how is Kind.WRITE_TREE:  # `--file=x` names a path as well
-        found += [(Kind.READ, v) for option in line.values if option.startswith("--") for v in line.values[option]]
-    if whole and not others and program not in program_table()["folder_readers"]:
-        found.append((Kind.READ_TREE, "."))  # a search through the folder that it stands in
-    if how is Kind.LINK:  # a relative link counts from the folder that it lies in
-        places = [place for path in written for place in (path, path.rpartition("/")[0]) if place]
-        found += [(how, f"{place}/{source}") for source, place in itertools.product(others, places) if source[:1] != "/"]
+    found += [(Kind.WRITE_TREE if row.get("recursive") else Kind.WRITE, path) for path in written]
+    searches = program in table["folder_searchers"] or line.has(row.get("searches_with", []))
+    if searches and all(path == LISTED for path in others):  # a list may be empty
+        others = [*others, "."]
+    filters = [_glob(value) for value in line.given(row.get("only", [])) if not value.startswith("!")]
+    if searches and filters:
+        found += [(Kind.READ, f"{path}/{ANY}{name}") for path in others for name in filters]
+    else:
+        tree = searches or line.has(row.get("folders_with", [])) or row.get("folders")
+        kind = Kind.WRITE_TREE if row.get("sources") == "moved" else Kind.READ_TREE if tree else Kind.READ
+        found += [(kind, path) for path in others]
+    if row.get("sources") == "linked":  # a relative link counts from the folder that it lies in
+        found += [
+            (Kind.READ_TREE, f"{place}/{source}") for source in others for path in written for place in (path, f"{path}/..")
+        ]
+    else:  # `--file=x` names a path as well
+        found += [
+            (Kind.READ, v) for o in line.values if o.startswith("--") and o not in row.get("only", ()) for v in line.values[o]
+        ]
+    if line.has(row.get("lists", [])):
+        found.append((Kind.READ, LISTED))
     yield from (Effect(kind, path, cwd, program) for kind, path in found)
+
+
+def _glob(text: str) -> str:
+    return re.sub(r"[*?]|\[[^\]]*\]", STAR, text)
 
 
 def _split(row: dict[str, Any], line: CommandLine, operands: list[str], targets: list[str]) -> tuple[list[str], list[str]]:
@@ -116,13 +131,3 @@ def _split(row: dict[str, Any], line: CommandLine, operands: list[str], targets:
         return operands[:1], operands[1:]
     cut = 1 if where == "second" else len(operands) - 1
     return (operands[cut:], operands[:cut]) if len(operands) > 1 else ([], operands)
-
-
-def reads_folders(program: str, line: CommandLine) -> bool:
-    """Say whether a program prints or copies the files of a whole folder."""
-    table = program_table()
-    letters = table["recursive"].get(program)
-    short = re.compile(f"-[a-zA-Z]*[{letters}]") if letters else None
-    long = ("--recursive", "--archive", "--dereference-recursive")
-    named = program in (*table["folder_readers"], *table["folder_searchers"])
-    return named or any(short and (short.match(o) or o in long) for o in line.options)

@@ -1,13 +1,15 @@
 """What a shell command would do: a walk over its tree that follows folders, variables and functions.
 
 The tree comes from shfmt, the one parser at hand that reads all of bash. The walk runs nothing. What it cannot
-know (`words.ANY`) it does not guess: the record of changes sees it afterwards.
+know (`words.ANY`) it does not guess: the record of changes sees it afterwards. Only names that a program prints
+(`words.LISTED`) count as known: reading them leaves no trace.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -18,7 +20,7 @@ from typing import Any
 from pypto_op.bundle_files import extra_remedy
 from pypto_op_lint.guard.effects import Effect, Kind
 from pypto_op_lint.guard.state_calls import note_state_call
-from pypto_op_lint.guard.words import ANY, SPLIT, STAR, Expander, Node, Variables, clean, is_known
+from pypto_op_lint.guard.words import ANY, LISTED, SPLIT, STAR, Expander, Node, clean, is_known
 
 MAX_COMMAND = 256 << 10
 _MAX_DEPTH = 6
@@ -71,14 +73,13 @@ def parse(command: str) -> Node:
     return tree
 
 
-def effects_of(command: str, cwd: str, home: str) -> list[Effect]:
-    """Return what `command` would do when it runs in `cwd`, as far as its words tell.
+def effects_of(command: str, cwd: str | None, home: str) -> list[Effect]:
+    """Return what `command` would do when it runs in `cwd` (None: nobody knows where), as far as its words tell.
 
     Raises:
         UnreadableCommand, ParserMissing: see `parse`.
     """
-    variables = Variables({"HOME": home, "PWD": cwd, "TMPDIR": "/tmp", "TMP": "/tmp", "TEMP": "/tmp"})
-    walker = Walker(variables, cwd)
+    walker = Walker(cwd, home)
     try:
         walker.run(command)
     except RecursionError:
@@ -89,21 +90,20 @@ def effects_of(command: str, cwd: str, home: str) -> list[Effect]:
 class Walker:
     """Walks statements in the order in which the shell would run them."""
 
-    def __init__(self, variables: Variables, cwd: str | None) -> None:
-        self.variables = variables
+    def __init__(self, cwd: str | None, home: str) -> None:
+        self.variables = {"HOME": home, "PWD": cwd or ANY, "__listed": LISTED}
+        self.variables |= dict.fromkeys(("TMPDIR", "TMP", "TEMP"), "/tmp")
         self.cwd = cwd
         self.effects: list[Effect] = []
         self.functions: dict[str, Node] = {}
-        self.aliases: dict[str, str] = {}
         self.stdin: str | None = None
-        """What the current command reads, as a pattern; None when it is not known."""
-        self.found: list[str] = []
-        self.listed: list[str] = []
-        """The names, as patterns, that `find` or `ls` prints into the current pipeline."""
+        """What the current command is fed, as a pattern: LISTED when a program prints it; None when it is fed nothing."""
+        self.names: list[str] = []
+        """The names of files, as patterns, that the current pipeline or substitution prints."""
         self.written: dict[str, str] = {}
         """Text that the command itself puts into files, by absolute path: it may run them a line later."""
         self.depth = 0
-        self.expander = Expander(variables, self._substitution)
+        self.expander = Expander(self.variables, self._substitution)
 
     # -- for the analysers of single programs ----------------------------------------------------------------
 
@@ -116,14 +116,13 @@ class Walker:
         if self.depth >= _MAX_DEPTH:
             raise UnreadableCommand("shells within shells, too deep")
         self.depth += 1
-        text = command.replace(ANY, "${__cannot_be_known}").replace(STAR, "*")
+        text = command.replace(ANY, "${__cannot_be_known}").replace(LISTED, "${__listed}").replace(STAR, "*")
         self._visit(parse(clean(text)).get("Stmts") or [])
         self.depth -= 1
 
-    def run_script(self, text: str, arguments: list[str]) -> None:
+    def run_script(self, text: str) -> None:
         """Analyse a text that another shell process runs; one that is no bash tells nothing."""
-        kept, depth = (self.variables.copy(), self.cwd), self.depth
-        self.variables.arguments = arguments
+        kept, depth = (dict(self.variables), self.cwd), self.depth
         try:
             self.run(text)
         except UnreadableCommand:
@@ -136,7 +135,7 @@ class Walker:
             self.cwd = os.path.normpath(os.path.join(self.cwd or "/", os.path.expanduser(target)))
         else:
             self.cwd = None
-        self.variables.values["PWD"] = self.cwd or ANY
+        self.variables["PWD"] = self.cwd or ANY
 
     def path_of(self, target: str) -> Path | None:
         """Return the one path that a pattern stands for here, or None."""
@@ -158,8 +157,9 @@ class Walker:
 
     # -- the tree --------------------------------------------------------------------------------------------
 
-    def _restore(self, variables: Variables, cwd: str | None) -> None:
-        self.variables.values, self.variables.arguments = variables.values, variables.arguments
+    def _restore(self, variables: dict[str, str], cwd: str | None) -> None:
+        self.variables.clear()
+        self.variables |= variables
         self.cwd = cwd
 
     def _visit(self, node: Any) -> None:
@@ -184,6 +184,7 @@ class Walker:
             self._redirect(redirect)
         self._remember_output(statement)
         self._visit(statement.get("Cmd"))
+        self.names += [LISTED] * (statement.get("Cmd") is None)  # `$(<FILE)`
         self.stdin = outer
 
     def _remember_output(self, statement: Node) -> None:
@@ -200,14 +201,15 @@ class Walker:
         if operator in ("<<", "<<-"):
             self.stdin = self.expander.here_document(redirect)
             return
-        target = self.expander.text(redirect.get("Word"))
         if operator == "<<<":
-            self.stdin = target
-        elif operator == "<":
-            self.stdin = self.read_script(target)
-            self.add(Kind.READ, target, "<")
-        elif operator in _WRITING and not (operator == ">&" and (target.isdecimal() or target == "-")):
-            self.add(Kind.WRITE, target, operator)
+            self.stdin = self.expander.text(redirect.get("Word"))
+            return
+        for target in self.expander.fields(redirect.get("Word")):
+            if operator == "<":
+                self.stdin = self.read_script(target) or LISTED
+                self.add(Kind.READ, target, "<")
+            elif operator in _WRITING and not (operator == ">&" and (target.isdecimal() or target == "-")):
+                self.add(Kind.WRITE, target, operator)
 
     def _do_CallExpr(self, command: Node) -> None:
         words, assignments = command.get("Args") or [], command.get("Assigns") or []
@@ -224,14 +226,10 @@ class Walker:
         """Analyse one program call with its expanded arguments."""
         from pypto_op_lint.guard.calls import analyse_call
 
-        function = self.functions.get(arguments[0])
-        if function is None:
-            analyse_call(self, arguments)
-        elif self.depth < _MAX_DEPTH:
+        analyse_call(self, arguments)  # what a function is given counts as read: what `$1` is in it is not followed
+        if arguments[0] in self.functions and self.depth < _MAX_DEPTH:
             self.depth += 1
-            kept, self.variables.arguments = self.variables.arguments, arguments[1:]
-            self._visit(function)
-            self.variables.arguments = kept
+            self._visit(self.functions[arguments[0]])
             self.depth -= 1
 
     def _assign(self, assignment: Node) -> None:
@@ -242,9 +240,9 @@ class Walker:
             value = self.expander.text(assignment.get("Value")) if assignment.get("Value") else ""
         if assignment.get("Naked") or not name:
             return
-        before = self.variables.values.get(name, "") if assignment.get("Append") else ""
+        before = self.variables.get(name, "") if assignment.get("Append") else ""
         between = SPLIT if array and before else ""
-        self.variables.values[name] = ANY if assignment.get("Index") else before + between + value
+        self.variables[name] = ANY if assignment.get("Index") else before + between + value
 
     def _do_DeclClause(self, command: Node) -> None:
         for assignment in command.get("Args") or []:
@@ -254,23 +252,24 @@ class Walker:
         if command.get("Op") not in ("|", "|&"):
             self._visit([command["X"], command["Y"]])
             return
-        outer, found, listed = self.stdin, len(self.found), len(self.listed)
+        outer, names, self.names = self.stdin, self.names, []
         self._do_Subshell({"Stmts": [command["X"]]})
-        self.stdin = self._output_of([command["X"]])
+        printed = self._output_of([command["X"]])
+        self.stdin = LISTED if printed is None else printed
         self._do_Subshell({"Stmts": [command["Y"]]})
-        self.stdin = outer
-        del self.found[found:], self.listed[listed:]
+        self.stdin, self.names = outer, names + self.names
 
     def _do_Subshell(self, command: Node) -> None:
-        kept = self.variables.copy(), self.cwd
+        kept = dict(self.variables), self.cwd
         self._visit(command.get("Stmts") or [])
         self._restore(*kept)
 
     def _branches(self, command: Node) -> None:
         """Walk what may run or not: what it makes of a variable is not known afterwards."""
-        before = self.variables.copy()
+        before = dict(self.variables)
         self._visit([value for value in command.values() if isinstance(value, dict | list)])
-        self.variables.merge(before)
+        changed = [name for name in {**before, **self.variables} if self.variables.get(name) != before.get(name)]
+        self.variables |= dict.fromkeys(changed, ANY)
 
     _do_IfClause = _do_WhileClause = _do_CaseClause = _branches
 
@@ -281,10 +280,8 @@ class Walker:
             return
         name = (loop.get("Name") or {}).get("Value", "")
         items = [text for word in loop.get("Items") or [] for text in self.expander.fields(word)]
-        if not loop.get("Items") and not loop.get("InPos"):
-            items = list(self.variables.arguments)
-        for item in items if 0 < len(items) <= _MAX_ITEMS else [ANY]:
-            self.variables.values[name] = item
+        for item in (items or [ANY]) if len(items) <= _MAX_ITEMS else [LISTED]:
+            self.variables[name] = item
             self._visit(body)
 
     def _do_FuncDecl(self, command: Node) -> None:
@@ -293,13 +290,12 @@ class Walker:
     # -- what a command prints -------------------------------------------------------------------------------
 
     def _substitution(self, statements: list[Node]) -> str:
-        output, found = self._output_of(statements), len(self.found)
-        outer, self.stdin = self.stdin, None
+        output, outer = self._output_of(statements), (self.stdin, self.names)
+        self.stdin, self.names = None, []
         self._do_Subshell({"Stmts": statements})
-        self.stdin = outer
-        names = self.found[found:]
-        del self.found[found:]
-        return output.rstrip("\n") if output is not None else SPLIT.join(names) or ANY
+        names = SPLIT.join(dict.fromkeys(self.names))
+        self.stdin, self.names = outer
+        return output.rstrip("\n") if output is not None else names or ANY
 
     def _output_of(self, statements: list[Node]) -> str | None:
         """Return what simple printers print (`echo x`, `cat <<EOF`, `pwd`, `dirname`), or None."""
@@ -307,7 +303,7 @@ class Walker:
             return None
         redirects = statements[0].get("Redirs") or []
         # Without their effects, which are noted when the statement itself is walked.
-        quiet = Expander(self.variables, lambda inner: self._output_of(inner) or ANY)
+        quiet = Expander(self.variables, lambda inner: self._output_of(inner) or LISTED)
         arguments = [t for w in statements[0]["Cmd"].get("Args") or [] for t in quiet.fields(w)]
         program, rest = (arguments or [""])[0], arguments[1:]
         if program == "cat" and not rest and redirects and redirects[0].get("Op") in ("<<", "<<-"):
@@ -330,4 +326,6 @@ def _printed(program: str, arguments: list[str]) -> str:
         return " ".join(arguments) + "\n"
     if not arguments or "%" not in arguments[0]:
         return "".join(arguments[:1]).replace("\\n", "\n")
-    return "\n".join(arguments[1:]) + "\n" if arguments[0] in ("%s", "%s\\n", "%b", "%b\\n") else ANY
+    if arguments[0] in ("%s", "%s\\n", "%b", "%b\\n"):
+        return "\n".join(arguments[1:]) + "\n"
+    return re.sub(r"%[^a-zA-Z%]*[a-zA-Z]", lambda field: LISTED if field.group()[-1] in "sb" else ANY, arguments[0])

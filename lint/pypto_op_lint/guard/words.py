@@ -1,7 +1,8 @@
 """Shell words as patterns: what a word of a command could become when the shell expands it.
 
-A pattern is a string with two special characters: `ANY` stands for text that nobody can know before the
-command runs, `STAR` for text that a glob may match inside one folder. Everything else stands for itself.
+A pattern is a string with special characters: `ANY` stands for text that nobody can know before the command
+runs, `STAR` for text that a glob may match inside one folder, `LISTED` for names that a program prints: who reads
+what is called so may read any file. Everything else stands for itself.
 """
 
 from __future__ import annotations
@@ -9,16 +10,16 @@ from __future__ import annotations
 import codecs
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 ANY = "\x00"
 STAR = "\x01"
 SPLIT = "\x02"
+LISTED = "\x06"
 _OPEN, _COMMA, _CLOSE = "\x03", "\x04", "\x05"
 _BRACE_MARKS = str.maketrans({_OPEN: "{", _COMMA: ",", _CLOSE: "}"})
 _BRACES = re.compile(f"{_OPEN}([^{_OPEN}{_CLOSE}]*){_CLOSE}")
-_SPECIAL = dict.fromkeys(range(6), "�")
+_SPECIAL = dict.fromkeys(range(7), "�")
 _MAX_FIELDS = 256
 _MAX_LENGTH = 1 << 16
 
@@ -27,7 +28,7 @@ Node = dict[str, Any]
 
 def is_known(pattern: str) -> bool:
     """Say whether a pattern is one plain text."""
-    return ANY not in pattern and STAR not in pattern
+    return not {ANY, STAR, LISTED} & set(pattern)
 
 
 def clean(command: str) -> str:
@@ -37,32 +38,19 @@ def clean(command: str) -> str:
 
 def pattern_regex(pattern: str) -> re.Pattern[str]:
     """Compile a pattern into a regular expression for whole texts."""
-    pieces = [{ANY: r".*", STAR: r"[^/]*"}.get(c) or re.escape(c) for c in pattern]
+    pieces = [{ANY: r".*", LISTED: r".*", STAR: r"[^/]*"}.get(c) or re.escape(c) for c in pattern]
     return re.compile("".join(pieces) + r"\Z", re.DOTALL)
 
 
-@dataclass
-class Variables:
-    """What the shell's variables hold. A value is a pattern; a list is its items joined by the split mark."""
-
-    values: dict[str, str] = field(default_factory=dict)
-    arguments: list[str] = field(default_factory=list)
-
-    def copy(self) -> Variables:
-        """Return an independent copy, for a subshell."""
-        return Variables(dict(self.values), list(self.arguments))
-
-    def merge(self, other: Variables) -> None:
-        """Keep only what both ways through a branch agree on."""
-        for name in set(self.values) | set(other.values):
-            if self.values.get(name) != other.values.get(name):
-                self.values[name] = ANY
-
-
 class Expander:
-    """Expands words. `substitute` analyses a command substitution and returns its output as a pattern."""
+    """Expands words.
 
-    def __init__(self, variables: Variables, substitute: Callable[[list[Node]], str]) -> None:
+    Args:
+        variables: what the shell's variables hold: patterns; a list is its items joined by the split mark.
+        substitute: analyses a command substitution and returns its output as a pattern.
+    """
+
+    def __init__(self, variables: dict[str, str], substitute: Callable[[list[Node]], str]) -> None:
         self.variables = variables
         self.substitute = substitute
 
@@ -74,7 +62,7 @@ class Expander:
             pieces = item.split(SPLIT)
             found += pieces if quoted and len(pieces) == 1 else [piece for piece in pieces if piece]
             if len(found) > _MAX_FIELDS:
-                return [ANY]
+                return [LISTED]
         return found
 
     def text(self, word: Node | None) -> str:
@@ -112,16 +100,16 @@ class Expander:
 
     def _unquoted(self, value: str, first: bool) -> str:
         out = []
-        home = self.variables.values.get("HOME", ANY)
+        home = self.variables.get("HOME", ANY)
         if first and (value == "~" or value.startswith("~/")):
             out.append(home)
             value = value[1:]
         value = re.sub(r"(?<==)~(?=/|$)", home.replace("\\", r"\\"), value)
-        for token in re.findall(r"\\\n|\\.|\[[^\]\s/]*\]|.", value, re.DOTALL):
+        for token in re.findall(r"\\\n|\\.|\[[^\]\s/]*\]|\*\*+|.", value, re.DOTALL):
             if token.startswith("\\"):
                 out.append("" if token == "\\\n" else token[1:])
             elif token in "*?" or len(token) > 1:
-                out.append(STAR)
+                out.append(ANY if token.startswith("**") else STAR)  # `**` crosses folders where globstar is on
             else:
                 out.append({"{": _OPEN, ",": _COMMA, "}": _CLOSE}.get(token, token))
         return "".join(out)
@@ -140,17 +128,9 @@ class Expander:
         return value if value is not None and operator in (":?", "?") else ANY
 
     def _lookup(self, name: str, part: Node) -> str | None:
-        arguments = self.variables.arguments
-        if name == "*" and "IFS" in self.variables.values:
-            return ANY
-        if name in ("@", "*"):
-            return SPLIT.join(arguments) if arguments else None
-        if name.isdecimal() and name != "0":
-            index = int(name) - 1
-            return arguments[index] if index < len(arguments) else None
-        value, item = self.variables.values.get(name), part.get("Index")
+        value, item = self.variables.get(name), part.get("Index")
         whole = not item or (item.get("Parts") or [{}])[0].get("Value", "") in ("@", "*")
-        return value if value is None or whole or SPLIT not in value else ANY
+        return value if value is None or whole or SPLIT not in value else LISTED
 
 
 def _unescape_quoted(value: str) -> str:
@@ -174,7 +154,7 @@ def _expand_braces(text: str) -> list[str]:
         for item in items:
             out += _expand_braces(text[: match.start()] + item + text[match.end() :])
             if len(out) > _MAX_FIELDS:
-                return [ANY]
+                return [LISTED]
         if out:
             return out
     return [text.translate(_BRACE_MARKS)]

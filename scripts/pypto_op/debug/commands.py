@@ -309,12 +309,13 @@ def _checked(op_dir: Path, case: str | None, impl: Path | None, up_to_module: st
 
 
 def _first_failure(ws: OpWorkspace) -> str:
+    from pypto_op.diagnose.sources import first_failure
     from pypto_op.documents.reading import read_json
 
-    failure = read_json(ws.report).get("first_failure") if ws.report.is_file() else None
-    if not failure or not failure.get("case_id"):
+    case = first_failure(read_json(ws.report) if ws.report.is_file() else None).get("case_id")
+    if not case:
         raise ContractError("no case has failed here", file=ws.report, remedy="name one by --case, or verify first")
-    return str(failure["case_id"])
+    return str(case)
 
 
 def _there(path: Path) -> Path:

@@ -128,6 +128,12 @@ def _kernel_of(record: Mapping[str, Any]) -> tuple[Path | None, list[str]]:
     return (Path(impl), []) if same else (None, [f"{impl} has changed since this run: verify again"])
 
 
+def first_failure(report: object) -> Mapping[str, Any]:
+    """Return a report's `first_failure`; {} where nothing failed, or what was read is no report."""
+    found = report.get("first_failure") if isinstance(report, Mapping) else None
+    return found if isinstance(found, dict) else {}
+
+
 def failure_of(operator: OpWorkspace, report: Mapping[str, Any] | None) -> Path | None:
     """Return the failure folder that belongs to a report, or the newest one where there is no report; None for none.
 
@@ -136,7 +142,7 @@ def failure_of(operator: OpWorkspace, report: Mapping[str, Any] | None) -> Path 
     if report is None:
         folders = sorted(operator.failures_dir.glob("*/" + FAILURE_FILES[1]), key=lambda path: path.stat().st_mtime)
         return folders[-1].parent if folders else None
-    case = (report.get("first_failure") or {}).get("case_id")
+    case = first_failure(report).get("case_id")
     folder = operator.failure_dir(case) if isinstance(case, str) else None
     if folder is None or not folder.is_dir():
         return None

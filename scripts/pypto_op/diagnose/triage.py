@@ -15,7 +15,7 @@ from pypto_op.diagnose.kernel_text import read_kernel
 from pypto_op.diagnose.numbers import EMPTY, look_of
 from pypto_op.diagnose.routes import BY_CATEGORY, BY_TEXT, Row, page_of, rows, skill_of, tools_of
 from pypto_op.diagnose.search import SURE, Diagnosis, Hit, asked_rules, diagnose
-from pypto_op.diagnose.sources import failure_of, read_source
+from pypto_op.diagnose.sources import failure_of, first_failure, read_source
 from pypto_op.documents import schema
 from pypto_op.documents.reading import read_json
 from pypto_op.errors import ContractError
@@ -122,7 +122,7 @@ def _report(operator: OpWorkspace) -> tuple[Mapping[str, Any] | None, list[str]]
 
 
 def _signals(operator: OpWorkspace, report: Mapping[str, Any] | None, log: str | None) -> Signals:
-    failure = (report or {}).get("first_failure") or {}
+    failure = first_failure(report)
     checks: Sequence[Mapping[str, Any]] = (report or {}).get("checks", ())
     result: Mapping[str, Any] = next(
         (check["modes"].get(failure.get("mode"), {}) for check in checks if check["id"] == failure.get("case_id")), {}
