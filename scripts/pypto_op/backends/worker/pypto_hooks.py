@@ -22,7 +22,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from pypto_op.backends.worker import askers
+from pypto_op.backends.worker import askers, kernel_lines
 
 
 def load_before_pypto(cost_model_switch: Path | None) -> None:
@@ -95,6 +95,7 @@ def simulate(*, numeric: bool, further: Callable[[], None] | None = None) -> Non
     wrapper._setup_verify_data = staticmethod(hand_over)
     wrapper.__call__ = checked_call
     pypto.cond = _placed(pypto.cond)
+    kernel_lines.follow()
 
 
 def _placed(cond: Callable[..., Any]) -> Callable[..., Any]:
