@@ -28,6 +28,7 @@ _WORDS = """
 rror RROR Err ail AIL atal FATAL xception EXCEPTION SIG egmentation bort dumped ncaught bad_alloc emory exceed verflow ndefined
 undeclared annot nvalid imeout imed.out times.out INTERNAL.BUG illed No.module No.such not.found ot.aligned llegal busy ccupied
 heartbeat conflict -8005 -8020 unset is.used mismatch not.match Traceback not.set TROWEXPAND Algorithm FP8E8M0 PTO_TILE
+bnormal nsupported did.not _ARRAY_API
 lease must OL48 OL04 PX11 pypto_impl
 npu::tile_fwk #0 Loop Cycle overlap requires timed_out
 错误 失败 段错 无法 内存 已杀死 没有 未找到 不兼容 空间 异常 非法 忙 占用 未定义 未设置
