@@ -50,6 +50,16 @@ def test_the_drift_begins_after_the_first_turn(faulty: OpWorkspace) -> None:
     assert report["intermediates"]["entering"]["per_mode"]["sim"]["status"] == "GOLDEN_STUB_UNFILLED"
     assert report["intermediates"]["dstate"]["line"] == line_of(faulty.impl, "# <<< SNAPSHOT:inside_nt_loop")
     assert (faulty.debug_dir / "snapshot_report.json").is_file()
+    no_copy_of_the_golden(faulty)
+
+
+def no_copy_of_the_golden(ws: OpWorkspace) -> None:
+    """Debugger, coder and optimizer read what lies in _debug/; a module's golden is denied to them."""
+    lines = {line.strip() for line in ws.golden.read_text().splitlines() if len(line.strip()) > 40}
+    assert len(lines) > 5
+    for path in ws.debug_dir.rglob("*"):
+        if path.is_file() and path.suffix in (".py", ".sh", ".json"):
+            assert not lines & {line.strip() for line in path.read_text().splitlines()}, path
 
 
 def test_what_is_written_and_what_does_not_fit(faulty: OpWorkspace) -> None:
@@ -60,10 +70,10 @@ def test_what_is_written_and_what_does_not_fit(faulty: OpWorkspace) -> None:
     files = ask("snapshot-generate", manifest, "--json").result("debug_files")["files"]
     assert sorted(Path(name).name for name in files) == [
         "gated_delta_rule_bwd_M2_snapshot.py",
-        "gated_delta_rule_bwd_golden_modular_snapshot.py",
         "run_snapshot_bisect.sh",
     ]
     assert faulty.impl.read_bytes() == kernel
+    no_copy_of_the_golden(faulty)
     for text, problem in (
         (MANIFEST.replace("inside_nt_loop", "nowhere"), "no marker is called nowhere"),
         (MANIFEST.replace("shape: [K, V]", "shape: [K]"), "1 sizes"),

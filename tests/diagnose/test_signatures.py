@@ -137,18 +137,24 @@ def test_a_truncated_log_still_tells(tmp_path: Path) -> None:
 
 
 MEASURED = """
-import re, sys
+import re, sys, time
 from pathlib import Path
 from pypto_op.diagnose.search import explain
+begin = time.process_time()
 found = explain(sys.argv[1])
+seconds = time.process_time() - begin
 peak = re.search("VmHWM: *(\\d+) kB", Path("/proc/self/status").read_text().replace("\\t", " "))
-print(found.hits[0].entry.id, found.hits[0].log[1], int(peak[1]) // 1024)
+print(found.hits[0].entry.id, found.hits[0].log[1], int(peak[1]) // 1024, seconds)
 """
 """Peak memory since the program began; `ru_maxrss` of a child counts the parent's memory too, from which it was started."""
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("noise", [PLAIN, "[ERROR] task {n} failed with code {n}\n"], ids=["plain", "errors"])
+@pytest.mark.parametrize(
+    "noise",
+    [PLAIN, "[ERROR] task {n} failed with code {n}\n", "[INFO] RUNTIME({n},main) at 0x{n:012x}, size {n}\n"],
+    ids=["plain", "errors", "addresses"],
+)
 def test_a_huge_log_is_read_with_bounded_memory(noise: str, tmp_path: Path) -> None:
     """128 MiB here; memory does not depend on the size."""
     block = "".join(noise.format(n=n) for n in range(20000)).encode()
@@ -161,9 +167,10 @@ def test_a_huge_log_is_read_with_bounded_memory(noise: str, tmp_path: Path) -> N
         while file.tell() < 128 * 1024**2:
             file.write(block)
     done = subprocess.run([sys.executable, "-c", MEASURED, path], capture_output=True, text=True, check=True)
-    name, line, megabytes = done.stdout.split()
+    name, line, megabytes, seconds = done.stdout.split()
     assert (name, int(line)) == ("device-out-of-memory", lines + 1)
     assert int(megabytes) < 100, f"{megabytes} MiB"
+    assert float(seconds) < 3, f"{seconds} processor seconds for 128 MiB"
 
 
 def test_one_diagnosis_costs_little() -> None:

@@ -15,6 +15,10 @@ _MEANING = {
     "SIGILL": "illegal instruction",
 }
 _NO_MEMORY = re.compile(r"std::bad_alloc|can't allocate memory|Cannot allocate memory|MemoryError")
+_FRAME_NAME = "kernel at "
+_KERNEL_FRAME = re.compile(
+    rf'(?P<begin>^\s*File )"[^"\n]*", line \d+(?P<comma>,?) in {_FRAME_NAME}(?P<file>[^\n]+):(?P<line>\d+)$', re.MULTILINE
+)
 _WORKER_WORDS = re.compile(r"^pypto-op: (.+)$", re.MULTILINE)
 
 
@@ -46,7 +50,18 @@ def classify(how: dict[str, int], stderr: str, *, when: str, file_name: str, kil
     return Outcome.CRASHED, f"{where}: killed by {name}{meaning} {when}"
 
 
+def frame_name(file: str, line: int) -> str:
+    """Return the name of a frame that stands for a line of a kernel (`worker.kernel_lines`)."""
+    return f"{_FRAME_NAME}{file}:{line}"
+
+
+def with_kernel_frames(text: str) -> str:
+    """Return tracebacks and crash reports with such frames as frames of the kernel's file."""
+    return _KERNEL_FRAME.sub(r'\g<begin>"\g<file>", line \g<line>\g<comma> in kernel', text) if _FRAME_NAME in text else text
+
+
 def crash_line(stderr: str, file_name: str) -> str:
     """Return `file:line` of the innermost frame of `file_name` in a crash report of faulthandler."""
+    stderr = with_kernel_frames(stderr)
     found = re.search(rf'File "[^"]*{re.escape(file_name)}", line (\d+)', stderr)
     return f"{file_name}:{found[1]}" if found else file_name

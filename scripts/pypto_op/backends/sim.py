@@ -114,6 +114,7 @@ class SimTools:
         calculator: the built library, or None.
         numeric: there is one.
         switch: path of the cost model's switch, or None.
+        crash_frames: path of the teller of crashes, or None.
         variables: what the environment of a simulating process needs.
     """
 
@@ -121,10 +122,12 @@ class SimTools:
         self.calculator = calculator_path
         self.numeric = calculator_path is not None
         self.switch = str(tools.cost_model_switch) if tools else None
+        self.crash_frames = str(tools.crash_frames) if tools else None
         self._document = {
             "pypto": True,
             "calculator": str(calculator_path) if calculator_path else None,
             "switch": self.switch,
+            "crash_frames": self.crash_frames,
         }
         # pypto's own log: errors only, to the worker's output instead of files under the home directory.
         self.variables = {
@@ -190,7 +193,7 @@ def simulate_here(further: Callable[[], None] | None = None) -> None:
         InfraError: the calculator cannot be built, or a real torch_npu is installed.
     """
     from pypto_op.backends import hostshim
-    from pypto_op.backends.worker import pypto_hooks
+    from pypto_op.backends.worker import crashes, pypto_hooks
 
     if calculator.find_ingredients() is None:
         hostshim.install()
@@ -209,6 +212,8 @@ def simulate_here(further: Callable[[], None] | None = None) -> None:
         pypto_hooks.load_calculator(tools.calculator)
         pypto_hooks.switch_cost_model(switch, on=False)
     pypto_hooks.simulate(numeric=tools.numeric, further=further)
+    crashes.load(Path(tools.crash_frames) if tools.crash_frames else None)
+    crashes.tell()
 
 
 def _search_path() -> str:

@@ -257,7 +257,7 @@ def environment_setup(log: Path | None, idle: bool, memory: Path | None, as_json
 @click.option("--dry-run", is_flag=True, help="Check everything and write nothing.")
 @_AS_JSON
 def snapshot_generate(manifest: Path, dry_run: bool, as_json: bool) -> int:
-    """Write the probed kernel, the recording golden and run_snapshot_bisect.sh that MANIFEST asks for, into _debug/.
+    """Write the probed kernel and run_snapshot_bisect.sh that MANIFEST asks for into _debug/; check that the golden can record.
 
     Exit status: 0 written, 2 the manifest, a marker pair or the golden does not fit.
     """

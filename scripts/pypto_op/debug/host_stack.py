@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from pypto_op.backends.endings import with_kernel_frames
 from pypto_op.documents import schema
 from pypto_op.errors import ContractError
 
@@ -71,7 +72,7 @@ def _read(log: Path) -> tuple[list[str], list[dict[str, Any]], list[dict[str, An
             for line in iter(lambda: file.readline(_LONGEST_LINE), ""):
                 if not signals and (told := _SIGNAL.search(line)):
                     signals.append(told[1])
-                if (found := _PYTHON.match(line)) and len(python) < _MOST:
+                if (found := _PYTHON.match(with_kernel_frames(line))) and len(python) < _MOST:
                     python.append({"file": found["file"], "line": int(found["line"]), "function": found["name"]})
                 elif len(native) < _MOST and (frame := _native(line)):
                     native.append(frame)
@@ -141,12 +142,11 @@ def _resolve(frames: list[dict[str, Any]], binary: Path | None) -> list[str]:
         told = _told(["addr2line", "-f", "-C", "-e", library, place], "")
         name, _, where = (told or "").strip().partition("\n")
         file, _, number = where.rpartition(":")
-        if name and name != "??":
-            frame["function"] = frame["function"] or name
         if file and file != "??" and number.split(" ")[0].isdigit():
             frame["file"], frame["line"] = file, int(number.split(" ")[0])
-        elif not any(library in one for one in missing):
-            missing.append(f"{library} has no debug information: names, but no lines")
+            frame["function"] = frame["function"] or name
+        elif not any(library in one for one in missing):  # the name that is told then is a neighbour's
+            missing.append(f"{library} has no debug information: no lines, and names only where it exports them")
     return missing
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -60,23 +61,32 @@ class Snapshot:
         }
         stem = f"M{self.manifest.phase}"
         self.kernel = ws.debug_dir / f"{ws.name}_{stem}_snapshot.py"
-        self.golden = ws.debug_dir / f"{ws.name}_golden_modular_snapshot.py"
         self.script = ws.debug_dir / "run_snapshot_bisect.sh"
+
+    def recording_golden(self) -> str:
+        """Return the golden's text with what records the intermediates.
+
+        Raises:
+            ContractError: it has no such function or loop.
+        """
+        golden, function = self.subject.golden, self.subject.golden_function
+        return snapshot_golden.recorded(read_text(golden), golden, function, self.manifest.phase, self.manifest.intermediates)
 
 
 def generate(path: Path, *, dry_run: bool = False) -> dict[str, Any]:
-    """Write the probed kernel, the recording golden and the script; with `dry_run` only say what would be written.
+    """Write the probed kernel and the script; with `dry_run` only say what would be written.
+
+    The recording golden is made to see that it can be made, and is not kept: its text is the golden's, which debugger and
+    coder may not read.
 
     Raises:
         ContractError: see `Snapshot`; a marker is missing, or the golden has no such loop.
     """
     one = Snapshot(path)
     wanted, subject = one.manifest.intermediates, one.subject
+    one.recording_golden()
     texts = {
         one.kernel: snapshot_kernel.probed(read_text(subject.impl), subject.impl, subject.wrapper, wanted, one.sizes),
-        one.golden: snapshot_golden.recorded(
-            read_text(subject.golden), subject.golden, subject.golden_function, one.manifest.phase, wanted
-        ),
         one.script: f'#!/bin/sh\nexec pypto-op debug snapshot-bisect --manifest {shlex.quote(str(one.path.resolve()))} "$@"\n',
     }
     if not dry_run:
@@ -100,10 +110,13 @@ def bisect(path: Path, modes: Sequence[Mode] | None = None) -> dict[str, Any]:
     one = Snapshot(path)
     chosen = tuple(modes or one.manifest.modes)
     rows: dict[str, Any] = {each.name: {"line": _line(one, each), "per_mode": {}} for each in one.manifest.intermediates}
-    with ReferenceSession(one.ws) as references:
+    # Outside of the workspace, readable by this user alone, and gone when the values are there.
+    with tempfile.TemporaryDirectory(prefix="pypto-op-") as private, ReferenceSession(one.ws) as references:
+        golden = Path(private) / "golden_modular_snapshot.py"
+        golden.write_text(one.recording_golden(), encoding="utf-8")
         inputs = references.make_inputs(with_seed(one.case, int(one.case.get("seed", DEFAULT_SEED))))
         for each in one.manifest.intermediates:
-            expected = _expected(one, references, inputs, each)
+            expected = _expected(one, references, inputs, each, golden)
             for mode in chosen:
                 rows[each.name]["per_mode"][str(mode)] = _compared(one, mode, inputs, each, expected)
     per_mode = {str(mode): str(_worst(rows, str(mode))) for mode in chosen}
@@ -131,12 +144,12 @@ def _line(one: Snapshot, each: Intermediate) -> int | None:
 
 
 def _expected(
-    one: Snapshot, references: ReferenceSession, inputs: Sequence[tuple[str, Any]], each: Intermediate
+    one: Snapshot, references: ReferenceSession, inputs: Sequence[tuple[str, Any]], each: Intermediate, golden: Path
 ) -> RunResult | None:
     if each.expression is None:
         return None
     handed = _handed(one, inputs, one.subject.golden, one.subject.golden_function)
-    return references.golden(handed, function=f"module_{one.manifest.phase}_inspect", file=one.golden, probe=each.name)
+    return references.golden(handed, function=f"module_{one.manifest.phase}_inspect", file=golden, probe=each.name)
 
 
 def _handed(one: Snapshot, inputs: Sequence[tuple[str, Any]], file: Path, function: str) -> list[Any]:

@@ -1,7 +1,8 @@
 """Reads a log of any size with bounded memory: a short one whole, of a long one the lines that speak of errors.
 
 A device writes gigabytes, most of it the same few lines. So of a long log the lines with a telling word are kept, with their
-surroundings; a line that differs from an earlier one in its digits only is kept three times.
+surroundings; a line that differs from an earlier one in its numbers only is kept three times. Such lines are known by
+their shape, which is looked up: words are searched in the first line of each shape, so a gigabyte takes seconds.
 """
 
 from __future__ import annotations
@@ -21,18 +22,24 @@ _LONGEST_LINE = 4 * _CHUNK
 _BEFORE, _AFTER = 3, 12
 """Lines kept around a telling one: tracebacks and compilers say the cause some lines below."""
 _SAME = 3
-_MOST_KEYS = 50_000
+_MOST_SHAPES = 100_000
+_MOST_SHAPE_BYTES = 16 * _CHUNK
 _WORDS = """
 rror RROR Err ail AIL atal FATAL xception EXCEPTION SIG egmentation bort dumped ncaught bad_alloc emory exceed verflow ndefined
 undeclared annot nvalid imeout imed.out times.out INTERNAL.BUG illed No.module No.such not.found ot.aligned llegal busy ccupied
 heartbeat conflict -8005 -8020 unset is.used mismatch not.match Traceback not.set TROWEXPAND Algorithm FP8E8M0 PTO_TILE
+bnormal nsupported did.not _ARRAY_API
 lease must OL48 OL04 PX11 pypto_impl
-npu::tile_fwk #0 Loop Cycle overlap requires 5070 5078 1070 2070 timed_out
+npu::tile_fwk #0 Loop Cycle overlap requires timed_out
 错误 失败 段错 无法 内存 已杀死 没有 未找到 不兼容 空间 异常 非法 忙 占用 未定义 未设置
 """
 """Words of lines that may tell something; a dot is a blank."""
 _TELLING = tuple(word.replace(".", " ").encode() for word in _WORDS.split())
-_DIGITS = b"0123456789"
+_PLAIN_TELLING = tuple(word for word in _TELLING if word.isascii())
+_NUMBERS = b"0123456789abcdef"
+"""What a line's shape lacks: digits of any base."""
+_CODES = (b"5070", b"5078", b"1070", b"2070")
+"""How the codes of CANN begin that lines hold without a word."""
 
 
 @dataclass(frozen=True)
@@ -118,7 +125,7 @@ class _Windows:
     def __init__(self, name: str, budget: int) -> None:
         self.name, self.half, self.size, self.whole_lines = name, budget // 2, 0, True
         self._line, self._owed = 1, 0
-        self._seen: dict[int, int] = {}
+        self._shapes = _Shapes()
         self._first: list[Piece] = []
         self._last: deque[Piece] = deque()
         self._first_bytes = self._last_bytes = 0
@@ -143,24 +150,14 @@ class _Windows:
         spans: list[tuple[int, int]] = []
         if self._owed:
             spans.append((0, self._forward(chunk, 0, self._owed)))
-        for first in _telling_lines(chunk):
+        for first in self._shapes.telling(chunk):
             at = chunk.find(b"\n", first) + 1 or len(chunk)
-            if not self._is_new(chunk[first : min(at, first + 400)]):
-                continue
             begin, end = _backward(chunk, first, _BEFORE), self._forward(chunk, at, _AFTER)
             if spans and begin <= spans[-1][1]:
                 spans[-1] = (spans[-1][0], max(end, spans[-1][1]))
             else:
                 spans.append((begin, end))
         return spans
-
-    def _is_new(self, line: bytes) -> bool:
-        if len(self._seen) >= _MOST_KEYS:
-            self._seen.clear()
-        key = hash(line.translate(None, _DIGITS))
-        times = self._seen.get(key, 0)
-        self._seen[key] = times + 1
-        return times < _SAME
 
     def _forward(self, chunk: bytes, at: int, lines: int) -> int:
         """Return where `lines` more lines end; what lies beyond the chunk is owed by the next one."""
@@ -187,15 +184,86 @@ class _Windows:
             self._last_bytes -= len(self._last.popleft().text)
 
 
-def _telling_lines(chunk: bytes) -> list[int]:
-    """Return where lines with a telling word begin. A plain search per word is many times faster than one expression."""
+class _Shapes:
+    """Which lines tell something: those with a word or code of the lists, three of each shape.
+
+    Lines of one shape count as alike. Their numbers may differ, and letters a to f, which could make a word only where the
+    rest of the line is the same.
+    """
+
+    def __init__(self) -> None:
+        self._told: dict[bytes, int] = {}
+        self._done: set[bytes] = set()
+        self._bytes = 0
+
+    def telling(self, chunk: bytes) -> list[int]:
+        """Return where the telling lines of the next chunk begin, in order."""
+        shapes = chunk.translate(None, _NUMBERS).split(b"\n")
+        asked = set(shapes) - self._done
+        coded = _lines_with(chunk, _CODES)
+        if not asked and not coded:
+            return []
+        if len(self._told) + len(self._done) > _MOST_SHAPES or self._bytes > _MOST_SHAPE_BYTES:
+            self._told, self._done, self._bytes = {}, set(), 0
+        if len(asked) > len(shapes) // 2:  # hardly two lines are alike: to look shapes up would cost more than it saves
+            begins = sorted(coded | _lines_with(chunk, _words_for(chunk)))
+            return [begin for begin in begins if self._is_new(_line_at(chunk, begin).translate(None, _NUMBERS))]
+        lines = self._asked(chunk, shapes, asked, coded)
+        self._judge({shape: line for _, shape, line in reversed(lines) if shape not in self._told})
+        return [begin for begin, shape, _ in lines if (begin in coded or shape in self._told) and self._is_new(shape)]
+
+    def _is_new(self, shape: bytes) -> bool:
+        """Count a telling line; say whether it is one of the first of its shape."""
+        times = self._told.get(shape, 0)
+        if not times:
+            self._bytes += len(shape)
+        self._told[shape] = times + 1
+        if times >= _SAME - 1:
+            self._done.add(shape)
+        return times < _SAME
+
+    @staticmethod
+    def _asked(chunk: bytes, shapes: list[bytes], asked: set[bytes], coded: set[int]) -> list[tuple[int, bytes, bytes]]:
+        """Return begin, shape and text of the lines that are worth a look."""
+        found, begin = [], 0
+        for shape, line in zip(shapes, chunk.split(b"\n"), strict=True):
+            if shape in asked or begin in coded:
+                found.append((begin, shape, line))
+            begin += len(line) + 1
+        return found
+
+    def _judge(self, first: dict[bytes, bytes]) -> None:
+        """Look for words in the first line of each new shape."""
+        text = b"\n".join(first.values())
+        telling = _lines_with(text, _words_for(text))
+        begin = 0
+        for shape, line in first.items():
+            if begin in telling:
+                self._told[shape] = 0
+            else:
+                self._done.add(shape)
+                self._bytes += len(shape)
+            begin += len(line) + 1
+
+
+def _words_for(text: bytes) -> tuple[bytes, ...]:
+    return _PLAIN_TELLING if text.isascii() else _TELLING
+
+
+def _line_at(text: bytes, begin: int) -> bytes:
+    end = text.find(b"\n", begin)
+    return text[begin:] if end < 0 else text[begin:end]
+
+
+def _lines_with(text: bytes, words: tuple[bytes, ...]) -> set[int]:
+    """Return where lines with one of the words begin. A plain search per word is many times faster than one expression."""
     begins: set[int] = set()
-    for word in _TELLING:
-        at = chunk.find(word)
+    for word in words:
+        at = text.find(word)
         while at >= 0:
-            begins.add(chunk.rfind(b"\n", 0, at) + 1)
-            at = chunk.find(word, chunk.find(b"\n", at) + 1 or len(chunk))
-    return sorted(begins)
+            begins.add(text.rfind(b"\n", 0, at) + 1)
+            at = text.find(word, text.find(b"\n", at) + 1 or len(text))
+    return begins
 
 
 def _backward(chunk: bytes, at: int, lines: int) -> int:

@@ -10,11 +10,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pypto_op.backends.endings import with_kernel_frames
 from pypto_op.diagnose.log_stream import Piece
 from pypto_op.vocabulary import Status
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _PLACE = re.compile(r"\b(?:ERROR|INTERNAL BUG) (?P<file>\S[^\n:]*\.py):(?P<line>\d+):\d+:")
+_RECORDED = re.compile(
+    r'^stopped at (?P<file>\S[^\n:]*\.py):(?P<line>\d+): |^ *File "(?P<at>[^"\n]+)", line (?P<crashed>\d+) in kernel$', re.MULTILINE
+)
+"""What `backends.worker.kernel_lines` tells of an error and of a crash: a statement."""
 _GRAPH_PLACE = re.compile(r"/\* (?P<file>\S[^\n:]*\.py):(?P<line>\d+) \*/")
 _FRAME = re.compile(r'^\s*File "(?P<file>[^"\n]+\.py)", line (?P<line>\d+)(?:, in | in )', re.MULTILINE)
 _DETAIL = re.compile(r"^\w+: (?P<file>[\w.-]+\.py):(?P<line>\d+): ", re.MULTILINE)
@@ -81,20 +86,21 @@ def _plain(text: str) -> tuple[bool, str]:
     if text.lstrip()[:1] in ("{", "["):
         with contextlib.suppress(ValueError, RecursionError):  # a log may well begin with a bracket
             text, numbered = "\n".join(_texts(_failing(json.loads(text)))), False
-    return numbered, _COLOUR.sub("", text).replace("\r\n", "\n")
+    return numbered, with_kernel_frames(_COLOUR.sub("", text).replace("\r\n", "\n"))
 
 
 def _placed(text: str, starts: tuple[tuple[int, str, int], ...], notes: tuple[str, ...]) -> LogText:
     named = [found for found in _PLACE.finditer(text) if found["line"] != "1"]  # 1:0 stands for "no place known"
     named += _GRAPH_PLACE.finditer(text)
-    own = [found for found in named if "site-packages" not in found["file"]]
+    places = [(found["file"], int(found["line"])) for found in named if "site-packages" not in found["file"]]
+    # pypto's own word, where there is one, is a line of the statement.
+    places += [(found["file"] or found["at"], int(found["line"] or found["crashed"])) for found in _RECORDED.finditer(text)]
     frame = _innermost(text)
-    if not own:
+    if not places:
         return LogText(text, frame=frame, pieces=starts, notes=notes)
-    found = own[0]
-    number = int(found["line"])
+    file, number = places[0]
     shown = [line["code"] for line in _SHOWN_LINE.finditer(text) if int(line["number"]) == number]
-    return LogText(text, found["file"], number, shown[0].strip() if shown else "", frame, starts, notes)
+    return LogText(text, file, number, shown[0].strip() if shown else "", frame, starts, notes)
 
 
 def _innermost(text: str) -> tuple[str, int]:

@@ -1,7 +1,8 @@
-"""C++ helpers that make a simulated case fast: built once, optional, without any part in the numbers.
+"""C++ helpers that make a simulated case fast and a crash tell its place: built once, optional, no part in the numbers.
 
 - `cost_model_switch.cpp`: leaves out pypto's cost model when its figures are not asked for.
 - `compiler_memo.cpp`: a `g++` that remembers, for the control-flow code that pypto compiles at each call.
+- `crash_frames.cpp`: tells a crash's C++ frames.
 
 Beside them lies a `python3` that does nothing: pypto starts its plotting scripts by that name.
 """
@@ -19,8 +20,9 @@ from pypto_op.errors import InfraError
 
 ROOM = "native"
 _HERE = Path(__file__).resolve().parent
-_SOURCES = ("cost_model_switch.cpp", "compiler_memo.cpp")
+_SOURCES = ("cost_model_switch.cpp", "compiler_memo.cpp", "crash_frames.cpp")
 _SWITCH = "libpypto_op_cost_model_switch.so"
+_CRASH_FRAMES = "libpypto_op_crash_frames.so"
 _HEADERS = "".join(f"#include <{name}>\n" for name in ("stdint.h", "cstdint", "atomic", "new", "vector"))
 """The standard headers that pypto's control-flow code includes."""
 
@@ -44,6 +46,11 @@ class NativeTools:
     def cost_model_switch(self) -> Path:
         """The library to load with RTLD_GLOBAL before pypto."""
         return self.folder / _SWITCH
+
+    @property
+    def crash_frames(self) -> Path:
+        """The library that `worker.crashes` loads."""
+        return self.folder / _CRASH_FRAMES
 
     @property
     def bin_dir(self) -> Path:
@@ -70,6 +77,8 @@ def _build(toolchain: Toolchain, folder: Path) -> None:
     plain = [compiler, "-std=c++17", "-O2"]
     switch = [*plain, "-shared", "-fPIC", "-D_GLIBCXX_USE_CXX11_ABI=0", str(_HERE / _SOURCES[0])]
     run_build([*switch, "-o", str(tools.cost_model_switch), "-ldl"], "building the cost model's switch")
+    frames = [*plain, "-shared", "-fPIC", str(_HERE / _SOURCES[2]), "-o", str(tools.crash_frames)]
+    run_build(frames, "building the teller of crashes")
     memo = [*plain, str(_HERE / _SOURCES[1]), "-o", str(tools.bin_dir / "g++")]
     run_build(memo, "building the compiler's memory")
     headers = folder / "headers" / "standard.h"

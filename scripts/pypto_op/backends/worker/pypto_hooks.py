@@ -24,7 +24,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from pypto_op.backends.worker import askers
+from pypto_op.backends.worker import askers, kernel_lines
 
 
 def load_before_pypto(cost_model_switch: Path | None) -> None:
@@ -98,6 +98,7 @@ def simulate(*, numeric: bool, further: Callable[[], None] | None = None) -> Non
     wrapper.__call__ = checked_call
     pypto.cond = _placed(pypto.cond)
     pypto.set_global_config("codegen.parallel_compile", 1)
+    kernel_lines.follow()
 
 
 def _placed(cond: Callable[..., Any]) -> Callable[..., Any]:

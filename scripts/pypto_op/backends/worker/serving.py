@@ -7,7 +7,6 @@ carry. Code that ends the process early, or leaves a result file behind, does no
 from __future__ import annotations
 
 import contextlib
-import faulthandler
 import importlib
 import json
 import os
@@ -18,7 +17,7 @@ from typing import Any, NoReturn, Protocol
 
 from pypto_op.backends.base import COMPILED_DIR
 from pypto_op.backends.wire import write_values
-from pypto_op.backends.worker import isolation, linux
+from pypto_op.backends.worker import crashes, isolation, linux
 from pypto_op.backends.worker.loading import Failure
 from pypto_op.vocabulary import Outcome
 
@@ -89,7 +88,7 @@ def _set_up(document: dict[str, Any]) -> None:
     import tempfile
 
     tempfile.tempdir = None  # it remembers the folder of the process that this one was forked from
-    faulthandler.enable(2)
+    crashes.tell()
     if not document["device"].get("reserves_memory"):
         isolation.limit_memory(int(document["memory_mb"]))
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from pypto_op.backends.processes import children_of, kill, kill_below
-from pypto_op.backends.worker import isolation, linux, pypto_hooks
+from pypto_op.backends.worker import crashes, isolation, linux, pypto_hooks
 from pypto_op.backends.worker.serving import LONGEST_MESSAGE
 from pypto_op.backends.worker.warden import guard_session
 
@@ -62,6 +62,7 @@ def _preload(document: dict[str, Any]) -> dict[str, str]:
     pypto_hooks.load_before_pypto(_path(document["switch"]))
     import torch
 
+    crashes.load(_path(document.get("crash_frames")))
     versions = {"torch": str(torch.__version__)}
     if document["pypto"]:
         import pypto  # noqa: F401
