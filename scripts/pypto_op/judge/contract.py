@@ -209,14 +209,14 @@ def policy_of_case(policy: Policy, case: Mapping[str, Any]) -> Policy:
     if policy.name != "allclose" or not {"atol", "rtol"} <= set(case):
         return policy
     rows = policy.as_dict()["per_dtype"]
-    own = _own_dtypes(case)
+    own = own_dtypes(case)
     pair = {"atol": case["atol"], "rtol": case["rtol"]}
     return get_policy(
         {**policy.as_dict(), "per_dtype": {word: pair if own is None or word in own else rows[word] for word in rows}}
     )
 
 
-def _own_dtypes(case: Mapping[str, Any]) -> set[str] | None:
+def own_dtypes(case: Mapping[str, Any]) -> set[str] | None:
     """Return the dtype that a case is about, all that it names where none is the default; None: whatever its mode makes."""
     words = case.get("dtype")
     if isinstance(words, Mapping):
