@@ -132,7 +132,8 @@ def all_ways() -> tuple[Way, ...]:
 
 @functools.cache
 def _torch_words() -> dict[str, Any]:
-    return read_yaml(TORCH_WORDS)
+    found: dict[str, Any] = read_yaml(TORCH_WORDS)
+    return found
 
 
 def ways(words: str) -> list[Way]:

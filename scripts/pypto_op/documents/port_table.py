@@ -6,6 +6,7 @@ It is written for people, so a cell that says something else than expected is no
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pypto_op.documents import markdown, shape_expr
@@ -56,7 +57,7 @@ def rows(body: str) -> dict[str, Row]:
     return found
 
 
-def dtype_of(name: str, known: dict[str, Row]) -> str:
+def dtype_of(name: str, known: Mapping[str, Row]) -> str:
     """Return the one dtype that the table gives a tensor, by itself or through the tensor that it is like; "" without."""
     seen: set[str] = set()
     while name in known and name not in seen and not known[name].dtype:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pypto_op.documents import default_suite, knobs, ranges, rows, special_values
+from pypto_op.documents import constraints, default_suite, knobs, ranges, rows, special_values
 from pypto_op.documents import interfaces as interfaces_document
 from pypto_op.documents import spec as spec_document
 from pypto_op.documents import suite as suite_document
@@ -126,6 +126,15 @@ class Contract:
                 )
         self._check_dtypes(case, made)
         self._check_values(case, made)
+
+    def whole_ends(self, case: Mapping[str, Any], name: str) -> tuple[int | None, int | None] | None:
+        """Return the least and the greatest value that SPEC.md allows a whole-number input; None for an end that it does not tell.
+
+        Returns:
+            None instead of both where SPEC.md compares the input with more than sizes: nobody can say what is legal then.
+        """
+        sizes = {symbol: size for symbol, size in case["shape"].items() if isinstance(size, int)}
+        return constraints.whole_ends(self.said, name, sizes)
 
     def _check_values(self, case: Mapping[str, Any], made: Sequence[tuple[str, Value]]) -> None:
         """Refuse values and rows outside SPEC.md's ranges, on which a right kernel may answer anything; NaN stands for itself."""
