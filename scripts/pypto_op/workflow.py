@@ -50,14 +50,13 @@ class ActionRow:
 
 @dataclass(frozen=True)
 class Limits:
-    """Where retrying ends, and how much more than SPEC.md a case of the last level may allow."""
+    """Where retrying ends."""
 
     max_stage: int
     max_modules: int
     cycles_per_phase: int
     retries_per_stage: int
     infra_retries_per_attempt: int
-    stress_tolerance_factor: int
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from click.testing import CliRunner
@@ -77,8 +78,44 @@ def test_a_search_by_words_finds_the_operation(words, expected):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
+    ("words", "first"),
+    [
+        ("argmax", "topk"),
+        ("torch.argmin", "topk"),
+        ("softmax", "softmax"),
+        ("layernorm", "sum"),
+        ("nn.LayerNorm", "sum"),
+        ("F.layer_norm", "sum"),
+        ("layer norm backward", "sum"),
+        ("gather", "gather"),
+        ("torch.bmm", "matmul"),
+        ("masked_fill", "where"),
+        ("torch.Tensor.clamp", "clip"),
+        ("cumsum", "cumsum"),
+    ],
+)
+def test_a_word_of_torch_leads_to_the_nearest_call(words, first):
+    answer = json.loads(ask("--search", words, "--json"))
+    assert answer["names"][0]["name"] == f"pypto.{first}"
+    assert first in ("softmax", "gather", "cumsum") or first in " ".join(answer["ways"])
+
+
+@pytest.mark.slow
+def test_words_of_torch_lead_to_calls_that_the_wheel_has(loaded):
+    words = [word for way in index.all_ways() for word in way.words]
+    assert len(set(words)) == len(words) > 80 and all(word.isalnum() and word == word.lower() for word in words)
+    for way in index.all_ways():
+        named = re.findall(r"pypto\.(\w+)", way.how)
+        assert not [call for call in (*way.calls, *named) if f"pypto.{call}" not in loaded.entries], way
+        assert set(way.calls) or "nothing near" in way.how
+    same = [word for word in words if f"pypto.{word}" in loaded.entries]
+    assert not same, "pypto has them by that name"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
     ("name", "near"),
-    [("matmull", "matmul"), ("softmx", "softmax"), ("set_vec_tile", "set_vec_tile_shapes"), ("reduce_sum", "sum")],
+    [("matmull", "matmul"), ("softmx", "softmax"), ("set_vec_tile", "set_vec_tile_shapes"), ("reduce_sum", "sum"), ("argmax", "topk")],
 )
 def test_an_unknown_name_ends_with_exit_code_2_and_the_nearest_names(name, near, capsys, loaded):
     with pytest.raises(SystemExit) as ended:

@@ -213,3 +213,24 @@ def mamba_golden(x, w_in, conv_w, w_dt, w_b, w_c, a_log, d, w_out, norm_w, dt_bi
     out = out.to(x.dtype)
     return out, state
 """
+
+LAYERNORM_BWD = '''
+import torch
+
+
+def layernorm_bwd_golden(dy, x, weight, eps):
+    wide = torch.promote_types(x.dtype, torch.float32)
+    dy32 = dy.to(wide)
+    x32 = x.to(wide)
+    centred = x32 - x32.mean(dim=-1, keepdim=True)
+    variance = centred.square().mean(dim=-1, keepdim=True)
+    rstd = torch.rsqrt(variance + eps)
+    normed = centred * rstd
+    weighted = dy32 * weight.to(wide)
+    along = (weighted * normed).mean(dim=-1, keepdim=True)
+    level = weighted.mean(dim=-1, keepdim=True)
+    dx = (weighted - normed * along - level) * rstd
+    dweight = (dy32 * normed).sum(dim=0)
+    dbias = dy32.sum(dim=0)
+    return dx.to(x.dtype), dweight, dbias
+'''

@@ -147,6 +147,36 @@ def test_interfaces_new_takes_what_golden_spec_and_design_tell(run):
     assert run("interfaces", "new", ws.root)[0] == 2, "an existing contract is never overwritten"
 
 
+TABLE = """| name | kind | shape | dtype | meaning |
+|---|---|---|---|---|
+| `x` | input | [T, H] | float16, bfloat16 | in [-1, 1) |
+| weight | input | `[2*H]` | float32 | any |
+| eps | input | scalar | Python float | > 0 |
+| y, z | output | [T, H] | dtype of x | new tensors |
+"""
+
+
+def test_interfaces_new_takes_names_shapes_and_dtypes_from_the_table_of_section_5(run):
+    ws, _ = new(run, "--dtype", "fp16,bf16", "--p0", "T=128,H=4096")
+    head, tail = ws.spec.read_text().split("| name | kind |")
+    ws.spec.write_text(head.replace("default_params: {}", "default_params: {eps: 1e-6}") + TABLE + tail.split("|\n\n", 1)[1])
+    ws.golden.write_text(GOLDEN)
+    run("interfaces", "new", ws.root)
+    data = parse_yaml(ws.interfaces.read_text())
+    ports = [(p["name"], p["shape"], p["dtype"]) for p in [*data["primary_inputs"], *data["modules"][0]["outputs"]]]
+    assert ports == [
+        ("x", ["T", "H"], "float16"),
+        ("weight", ["2*H"], "float32"),
+        ("eps", [], "float32"),
+        ("y", ["T", "H"], "float16"),
+        ("z", ["T", "H"], "float16"),
+    ]
+    said = 'the range [-1, 1) of x stands in the table alone: write `input_ranges: {x: "[-1, 1)"}`'
+    assert said in run("check", ws.root)[1], "no case would be drawn from it"
+    ws.spec.write_text(ws.spec.read_text().replace("input_ranges: {}", 'input_ranges: {x: "[-1, 1)"}'))
+    assert said not in run("check", ws.root)[1]
+
+
 @pytest.mark.parametrize("count", [1, 2, 5])
 def test_interfaces_new_filled_in_satisfies_every_rule(run, count):
     ws, _ = new(run)

@@ -43,6 +43,7 @@ COUNTED = [
     ("FA fwd", goldens.FA_FWD, (28, 1, 2, 1), 1),
     ("FA bwd", goldens.FA_BWD, (26, 2, 5, 1), 2),
     ("gated delta rule", goldens.GATED_DELTA, (21, 2, 7, 3), 2),
+    ("layernorm bwd", goldens.LAYERNORM_BWD, (14, 0, 0, 4), 1),
     ("mamba ssm", goldens.MAMBA, (33, 2, 6, 2), 3),
 ]
 
@@ -101,6 +102,11 @@ def test_matmuls(tmp_path, expression, count):
         ("m = x.amax(-1)\np = torch.exp(x - m)\nreturn p.sum(-1) + p.sum(0)", 2),
         ("m = x.amax(-1)\np = torch.exp(x - m)\nreturn (p * y).sum(-1)", 2),
         ("return torch.einsum('ij->i', x)", 1),
+        ("return x.sum(-1) + (x * y).sum(-1)", 1),
+        ("a, b = x.sum(-1), (x * y).mean(dim=-1)\nreturn a, b, y.sum(0)", 2),
+        ("m = x.mean(-1)\nreturn ((x - m) ** 2).mean(-1)", 2),
+        ("return (x - x.mean(-1)).square().mean(-1)", 2),
+        ("m = x.sum(-1)\nm += y\nreturn (x * m).sum(-1)", 2),
     ],
 )
 def test_cross_tile_reduces(tmp_path, body, count):

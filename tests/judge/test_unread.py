@@ -79,6 +79,19 @@ def test_zeros_behind_the_lengths_may_be_a_promise(tmp_path):
     assert planted(report) == []
 
 
+@pytest.mark.parametrize(
+    ("loop", "status"), [("pypto.loop(count, ", "PASS"), ("pypto.loop(table.shape[1], ", "FAIL")], ids=["right", "all pages"]
+)
+def test_table_entries_behind_the_lengths_may_name_any_page(tmp_path, loop, status):
+    ws = place("page_max", tmp_path)
+    edit(ws.impl, "pypto.loop(count, ", loop)
+    report = verify(ws.root, "--case", "pages").report
+    assert report["checks"][0]["status"] == status, report["first_failure"]
+    assert "other whole numbers" in planted(report)
+    if status == "FAIL":
+        assert "called with other whole numbers where the golden reads nothing" in report["first_failure"]["summary"]
+
+
 def test_where_the_golden_reads_all_nothing_is_planted(tmp_path):
     report = verify(place("sum_diff", tmp_path).root).report
     assert report["status"] == "PASS", report["first_failure"]["summary"]

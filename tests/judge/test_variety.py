@@ -215,6 +215,16 @@ def test_lengths_that_each_case_chooses_may_not_follow_from_its_sizes(
         check(rows, whole=True)
 
 
+def test_a_table_that_spec_declares_fixed_may_not_change_with_the_seed(tmp_path: Path) -> None:
+    check(seen(lambda size, number: torch.arange(4.0 * size)), whole=True, fixed={"idx"})
+    with pytest.raises(ContractError, match="input idx changes with the seed, and SPEC.md declares it fixed"):
+        check(seen(lambda size, number: torch.rand(size)), whole=True, fixed={"idx"})
+    ws = place("sum_diff", tmp_path, cases=CASES[:1])
+    ws.spec.write_text(ws.spec.read_text().replace("dynamic_axes:", "fixed_inputs: [x, y]\ndynamic_axes:", 1))
+    answer = verify(ws.root)
+    assert answer.code == 2 and "input x changes with the seed" in answer.report["error"]["message"]
+
+
 def test_a_level_of_one_case_may_be_about_still_inputs() -> None:
     (case, varied), (other, _), (_, still) = seen(lambda size, number: torch.randn(size, 4) * (size < 64), zone="shift")
     check([(case, varied), ({**other, "level": "L3"}, still)], whole=True)

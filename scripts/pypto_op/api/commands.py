@@ -31,9 +31,12 @@ def api(name: str | None, search: str | None, list_all: bool, as_json: bool) -> 
     found = index.load()
     rows = list(found.entries.values()) if list_all else found.search(search or "")
     if as_json:
+        told = [way.how for way in index.ways(search or "")]
         kept = [{key: row[key] for key in ("name", "kind", "signature", "summary")} for row in rows]
-        click.echo(json.dumps({"schema_version": 1, "pypto_version": found.version, "names": kept}, indent=2))
+        click.echo(json.dumps({"schema_version": 1, "pypto_version": found.version, "ways": told, "names": kept}, indent=2))
     else:
+        for way in index.ways(search or ""):
+            click.echo(f"{', '.join(way.words)}: {way.how}")
         for row in rows:
             click.echo(f"{row['name'].removeprefix('pypto.'):26} {row['summary'] or row['signature'][:90]}".rstrip())
         if not rows:

@@ -22,7 +22,9 @@ from pypto_op.errors import ContractError, InfraError
 from pypto_op_lint.pypto_names import installed_version
 
 NOTES = Path(__file__).with_name("notes.yaml")
+TORCH_WORDS = Path(__file__).with_name("torch_words.yaml")
 _PROBE_SECONDS = 120
+_TORCH = re.compile(r"\b(torch|nn|functional|F|Tensor)\.(?=\w)")
 _STOP_WORDS = frozenset(("a", "an", "the", "of", "to", "in", "on", "for", "and", "or", "with", "by", "how", "from", "all"))
 
 
@@ -62,11 +64,21 @@ class Index:
         return [by_tail[tail] for tail in tails][:count]
 
     def search(self, words: str, count: int = 10) -> list[Mapping[str, Any]]:
-        """Return the entries that fit `words` best: in the name, the summary, the torch expression, the notes."""
+        """Return the entries that fit `words` best: in the name, the summary, the torch expression, the notes.
+
+        Before them come the calls that stand for words of torch (`ways`); behind an operation of pypto's own of that name.
+        """
+        words = _TORCH.sub("", words)
+        named = self.find(words.strip())
+        told = [f"pypto.{call}" for way in ways(words) for call in way.calls]
+        first = dict.fromkeys([*([named["name"]] if named else []), *told])
+        return [self.entries[path] for path in dict.fromkeys([*first, *self._by_score(words, count)])][:count]
+
+    def _by_score(self, words: str, count: int) -> list[str]:
         tokens = [word for word in re.findall(r"[a-z0-9]+", words.lower()) if word not in _STOP_WORDS]
         scored = [(self._score(entry, tokens), path) for path, entry in self.entries.items()]
         best = sorted((row for row in scored if row[0] > 0), key=lambda row: (-row[0], row[1].count("."), row[1]))
-        return [self.entries[path] for _, path in best[:count]]
+        return [path for _, path in best[:count]]
 
     def _score(self, entry: Mapping[str, Any], tokens: list[str]) -> float:
         tail = entry["name"].rpartition(".")[2].lower()
@@ -95,6 +107,41 @@ def notes() -> dict[str, list[str]]:
     """Return what people learned about an operation, by its name without `pypto.`."""
     found: dict[str, list[str]] = read_yaml(NOTES)["notes"]
     return found
+
+
+@dataclass(frozen=True)
+class Way:
+    """How something of torch is said in pypto.
+
+    Attributes:
+        words: what people type, without prefix, underscores and case.
+        calls: the nearest operations, without `pypto.`; () where there is none.
+        how: one line.
+    """
+
+    words: tuple[str, ...]
+    calls: tuple[str, ...]
+    how: str
+
+
+@functools.cache
+def all_ways() -> tuple[Way, ...]:
+    """Return every way of `torch_words.yaml`."""
+    return tuple(Way(tuple(row["words"]), tuple(row["calls"]), row["how"]) for row in _torch_words()["ways"])
+
+
+@functools.cache
+def _torch_words() -> dict[str, Any]:
+    found: dict[str, Any] = read_yaml(TORCH_WORDS)
+    return found
+
+
+def ways(words: str) -> list[Way]:
+    """Return how pypto says what is asked for: `torch.argmax`, `layer_norm`, `LayerNorm`, or `layer norm` among other words."""
+    parts = [re.sub(r"[^a-z0-9]", "", part.lower()) for part in _TORCH.sub("", words).split()]
+    alone = parts if len(parts) == 1 else [part for part in parts if part not in _torch_words()["plain_english"]]
+    asked = {*alone, *("".join(pair) for pair in zip(parts, parts[1:], strict=False))}
+    return [way for way in all_ways() if asked & set(way.words)]
 
 
 def notes_on(path: str) -> list[str]:
@@ -133,10 +180,9 @@ def describe(name: str) -> dict[str, Any]:
     entry = index.find(name)
     if entry is None:
         near = [path.removeprefix("pypto.") for path in index.nearest(name)]
-        raise ContractError(
-            f"pypto {index.version} has no {name[:60]!r}",
-            remedy=f"nearest: {', '.join(near)}" if near else "search by words with `pypto-op api --search WORDS`",
-        )
+        remedy = f"nearest: {', '.join(near)}" if near else "search by words with `pypto-op api --search WORDS`"
+        told = ways(name)
+        raise ContractError(f"pypto {index.version} has no {name[:60]!r}", remedy=told[0].how if told else remedy)
     twin = index.entries.get(entry["name"].replace("pypto.Tensor.", "pypto.")) or {}
     merged = {
         **entry,

@@ -99,6 +99,24 @@ def limits(constraints: Iterable[str], name: str, symbols: Collection[str]) -> t
     return low, high
 
 
+def whole_ends(
+    constraints: Collection[str], name: str, sizes: Mapping[str, int]
+) -> tuple[int | None, int | None] | None:
+    """Return the least and the greatest value of a whole-number input, None for an end that is not said.
+
+    Returns:
+        None instead of both where a condition compares `name` with something else than sizes, or cannot be read.
+    """
+    for text in constraints:
+        tree = read(text)
+        if tree is None and re.search(rf"\b{re.escape(name)}\b", text):
+            return None
+        if tree is not None and name in _names(tree) and not _names(tree) <= {name, *sizes}:
+            return None
+    low, high = (value_of(read(end) or ast.Constant(""), sizes) if end else None for end in limits(constraints, name, sizes))
+    return low, None if high is None else high - 1
+
+
 def comparisons(constraints: Iterable[str]) -> Iterator[tuple[ast.expr, ast.cmpop, ast.expr]]:
     """Yield left, operator and right of each comparison, of a chain one by one; `and` joins them."""
     for part in parts(constraints):

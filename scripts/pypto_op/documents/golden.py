@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from pypto_op.documents.passes import Passes
 from pypto_op.documents.reading import read_text
 from pypto_op.documents.reductions import MATMULS, REDUCES
 from pypto_op.documents.schema import Finding
@@ -25,7 +26,8 @@ class Signals:
     Attributes:
         effective_lines: statements of the golden and of the helpers that it calls; layout does not matter.
         matmuls: matrix products, a loop's body counted once.
-        cross_tile_reduces: reductions; a whole softmax is one, written out or called.
+        cross_tile_reduces: reductions; those that share a pass are one (`passes`), and so is a whole softmax, written out
+            or called.
         state_groups: groups of variables that a loop carries from one round to the next (m, l, o of an online
             softmax are one).
         function: the function that was analysed.
@@ -89,7 +91,10 @@ def read_signals(path: Path | str) -> Signals:
     functions = functions_in(tree)
     golden = _golden(functions, path)
     counter = _Counter(functions, _from_torch(tree))
-    matmuls, reduces, groups = counter.count(golden, ())
+    try:
+        matmuls, reduces, groups = counter.count(golden, ())
+    except RecursionError:
+        raise ContractError("not valid Python: nested too deeply", file=path) from None
     lines = sum(_statements(function) for function in reachable(golden, functions))
     return Signals(lines, matmuls, reduces, groups, golden.name)
 
@@ -210,10 +215,10 @@ class _Counter:
         return total
 
     def _reduces(self, function: Function) -> int:
-        """Count reductions; the sum that belongs to a written-out softmax is part of its maximum."""
+        """Count passes of reductions; the sum that belongs to a written-out softmax is part of its maximum."""
         maxima = False
         exponentials: set[str] = set()
-        total = 0
+        passes = Passes(lambda call: self._torch_call(call) in REDUCES)
         for statement in _statements_in_order(function):
             calls = [node for node in _expressions(statement) if isinstance(node, ast.Call)]
             names = [self._torch_call(call) for call in calls]
@@ -222,15 +227,16 @@ class _Counter:
                 if name in _ALSO_BINARY and _compares_two(call, self._is_torch_module(call)):
                     continue
                 if name == "einsum" and len(call.args) == 2:
-                    total += 1
+                    passes.add(call, 1)
                 elif name in ("sum", "nansum") and maxima and self._sums_exponential(call, exponentials):
                     exponentials = set()
                     maxima = False
-                else:
-                    total += REDUCES.get(name, 0)
+                elif name in REDUCES:
+                    passes.add(call, REDUCES[name])
+            passes.assigned(statement)
             if isinstance(statement, ast.Assign) and self._is_exponential(statement.value):
                 exponentials |= {target.id for target in statement.targets if isinstance(target, ast.Name)}
-        return total
+        return passes.total
 
     def _torch_call(self, call: ast.Call) -> str:
         """Return the operation that a call names, or "" for calls that are not torch's."""

@@ -16,7 +16,7 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from pypto_op.documents import constraints, design, golden, ragged, spec
+from pypto_op.documents import constraints, design, front_matter, golden, port_table, ragged, spec
 from pypto_op.documents.design import ModuleRow
 from pypto_op.documents.spec import Spec
 from pypto_op.errors import ContractError, InfraError
@@ -116,13 +116,15 @@ def new_interfaces(ws: OpWorkspace, modules: int | None = None) -> str:
         raise ContractError(f"{count} modules", remedy="an operator has 1 to 32")
     if not signature.parameters:
         raise ContractError("the golden has no parameters", file=ws.golden)
-    made, final = _modules(signature, count, _rows(ws, count))
+    table = port_table.rows(front_matter.read(ws.spec).body) if known else {}
+    results = [name for name, row in table.items() if row.is_output]
+    made, final = _modules(signature, count, _rows(ws, count), results)
     atol, rtol = _tolerance(known)
     context = {
         "op": ws.name,
         "golden": ws.golden_name(),
-        "inputs": [_input(name, known) for name in signature.parameters],
-        "modules": made,
+        "inputs": [_input(name, known, table) for name in signature.parameters],
+        "modules": [{**module, "outputs": [_output(name, known, table) for name in module["outputs"]]} for module in made],
         "final": final,
         "heavy": ", ".join(HEAVY_OPS),
         "atol": repr(atol),
@@ -191,14 +193,26 @@ def _tolerance(known: Spec | None) -> tuple[float, float]:
     return pair
 
 
-def _input(name: str, known: Spec | None) -> dict[str, str]:
-    """Describe a primary input as far as SPEC.md tells: default parameters are scalars."""
+def _input(name: str, known: Spec | None, table: Mapping[str, port_table.Row]) -> dict[str, str]:
+    """Describe a primary input as far as SPEC.md tells: its table in section 5, default parameters, and the first dtype."""
     if known is not None and name in known.default_params:
         value = known.default_params[name]
         word = {bool: "bool", int: "int", float: "float32"}.get(type(value), "TODO")
         return {"name": name, "shape": "[]", "dtype": word}
-    dtype = known.supported_dtypes[0] if known else "TODO"
-    return {"name": name, "shape": "[TODO]", "dtype": dtype}
+    dtype = port_table.dtype_of(name, table) or (known.supported_dtypes[0] if known else "TODO")
+    return {"name": name, "shape": _shape(name, table), "dtype": dtype}
+
+
+def _output(name: str, known: Spec | None, table: Mapping[str, port_table.Row]) -> dict[str, str]:
+    """Describe what a module makes as far as the table tells: one that has a tensor's dtype has that of the operator."""
+    dtype = port_table.dtype_of(name, table)
+    if not dtype and known is not None and name in table and table[name].like:
+        dtype = known.supported_dtypes[0]
+    return {"name": name, "shape": _shape(name, table), "dtype": dtype or "TODO"}
+
+
+def _shape(name: str, table: Mapping[str, port_table.Row]) -> str:
+    return (table[name].shape if name in table else "") or "[TODO]"
 
 
 def _rows(ws: OpWorkspace, count: int) -> tuple[ModuleRow, ...]:
@@ -211,12 +225,13 @@ def _rows(ws: OpWorkspace, count: int) -> tuple[ModuleRow, ...]:
 
 
 def _modules(
-    signature: golden.Signature, count: int, rows: Sequence[ModuleRow]
+    signature: golden.Signature, count: int, rows: Sequence[ModuleRow], told: Sequence[str]
 ) -> tuple[list[dict[str, Any]], list[dict[str, str]]]:
-    """Return modules and final outputs: boundaries are called as in DESIGN.md 0.5, and by number where it is silent."""
-    results = signature.returns or 1
+    """Return modules and final outputs: called as in DESIGN.md 0.5, or in SPEC.md's table (`told`), else by number."""
+    results = signature.returns or len(told) or 1
     last = rows[-1].boundary if rows else ()
-    final = list(last) if len(last) == results else [f"out{n}" for n in range(results)] if results > 1 else ["out"]
+    names = next((names for names in (last, told) if len(names) == results), None)
+    final = list(names) if names else [f"out{n}" for n in range(results)] if results > 1 else ["out"]
     maker: dict[str, int] = {}
     modules: list[dict[str, Any]] = []
     for k in range(1, count + 1):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pypto_op.documents import front_matter, markdown, ranges, rows, schema
+from pypto_op.documents import constraints, front_matter, markdown, port_table, ranges, rows, schema
 from pypto_op.documents.schema import Finding
 from pypto_op.documents.tolerance import policy_of
 from pypto_op.errors import ContractError
@@ -92,7 +92,8 @@ def check(path: Path | str) -> list[Finding]:
         return found
     found += _contradictions(document.data)
     try:
-        found += _too_fine(_build(document.data, document.path), document.body)
+        built = _build(document.data, document.path)
+        found += [*_too_fine(built, document.body), *_in_table_only(built, document.body)]
     except ContractError as error:
         found.append(Finding(error.where or "", error.problem))
     if document.data["op_name"] not in document.body:
@@ -106,14 +107,17 @@ def fixed_dtypes(path: Path | str) -> dict[str, str]:
     Raises:
         ContractError: SPEC.md cannot be read.
     """
-    found: dict[str, str] = {}
-    for table in markdown.tables(front_matter.read(path).body):
-        name, dtype = table.column("name"), table.column("dtype")
-        for row in table.rows if name is not None and dtype is not None else ():
-            word = DTYPE_ALIASES.get(row[dtype or 0].strip(" `"), row[dtype or 0].strip(" `"))
-            if word in _STEPS:
-                found.update((one.strip(" `"), word) for one in row[name or 0].split(","))
-    return found
+    told = port_table.rows(front_matter.read(path).body)
+    return {name: row.dtype for name, row in told.items() if row.dtype in _STEPS}
+
+
+def _in_table_only(spec: Spec, body: str) -> Iterator[Finding]:
+    """A range that stands in section 5's table alone: inputs are drawn, and judged, by the front matter's."""
+    for name, row in port_table.rows(body).items():
+        if row.interval and not row.is_output and not constraints.mentioned(spec.shape_constraints, name):
+            if name not in spec.input_ranges:
+                remedy = f'write `input_ranges: {{{name}: "{row.interval}"}}` in the front matter, from which inputs are drawn'
+                yield Finding("section 5", f"the range {row.interval} of {name} stands in the table alone: {remedy}")
 
 
 def _too_fine(spec: Spec, body: str) -> Iterator[Finding]:

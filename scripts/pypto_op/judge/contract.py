@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pypto_op.documents import default_suite, knobs, ranges, rows, special_values
+from pypto_op.documents import constraints, default_suite, knobs, ranges, rows, special_values
 from pypto_op.documents import interfaces as interfaces_document
 from pypto_op.documents import spec as spec_document
 from pypto_op.documents import suite as suite_document
@@ -127,6 +127,15 @@ class Contract:
         self._check_dtypes(case, made)
         self._check_values(case, made)
 
+    def whole_ends(self, case: Mapping[str, Any], name: str) -> tuple[int | None, int | None] | None:
+        """Return the least and the greatest value that SPEC.md allows a whole-number input; None for an end that it does not tell.
+
+        Returns:
+            None instead of both where SPEC.md compares the input with more than sizes: nobody can say what is legal then.
+        """
+        sizes = {symbol: size for symbol, size in case["shape"].items() if isinstance(size, int)}
+        return constraints.whole_ends(self.said, name, sizes)
+
     def _check_values(self, case: Mapping[str, Any], made: Sequence[tuple[str, Value]]) -> None:
         """Refuse values and rows outside SPEC.md's ranges, on which a right kernel may answer anything; NaN stands for itself."""
         sizes = {symbol: size for symbol, size in case["shape"].items() if isinstance(size, int)}
@@ -209,14 +218,14 @@ def policy_of_case(policy: Policy, case: Mapping[str, Any]) -> Policy:
     if policy.name != "allclose" or not {"atol", "rtol"} <= set(case):
         return policy
     rows = policy.as_dict()["per_dtype"]
-    own = _own_dtypes(case)
+    own = own_dtypes(case)
     pair = {"atol": case["atol"], "rtol": case["rtol"]}
     return get_policy(
         {**policy.as_dict(), "per_dtype": {word: pair if own is None or word in own else rows[word] for word in rows}}
     )
 
 
-def _own_dtypes(case: Mapping[str, Any]) -> set[str] | None:
+def own_dtypes(case: Mapping[str, Any]) -> set[str] | None:
     """Return the dtype that a case is about, all that it names where none is the default; None: whatever its mode makes."""
     words = case.get("dtype")
     if isinstance(words, Mapping):

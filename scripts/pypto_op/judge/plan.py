@@ -44,6 +44,7 @@ class Plan:
         probe: compare this inspection buffer in the outputs' place.
         loaded: collects what the processes load beside the named files.
         check_inputs: raises ContractError for inputs that are not those of the contract.
+        whole_ends: least and greatest value of a whole-number input of a case, by its name (`padding.Ends`).
     """
 
     subject: Subject
@@ -64,6 +65,7 @@ class Plan:
     natural_policy_for: Callable[[Mapping[str, Any]], Policy | None] = lambda case: None
     tolerance_behind: Callable[[Mapping[str, Any]], Policy | None] = lambda case: None
     check_inputs: Callable[[Mapping[str, Any], Sequence[tuple[str, Value]]], None] = lambda case, made: None
+    whole_ends: Callable[[Mapping[str, Any], str], tuple[int | None, int | None] | None] = lambda case, name: None
     suite: Sequence[Mapping[str, Any]] | None = None
     further: bool = True
     nan_is_legal: bool = False

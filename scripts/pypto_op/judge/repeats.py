@@ -104,7 +104,8 @@ class Repeats:
         """Call with what no kernel may read, on the smallest case that has room for it."""
         for offer in self._offers:
             base = offer.trials[0]
-            planted = list(plantings(base, self.references, partial(self._check, base), nan=self.plan.nan_is_legal))
+            ends = partial(self._whole_ends, base)
+            planted = list(plantings(base, self.references, partial(self._check, base), ends, nan=self.plan.nan_is_legal))
             for calls in self._calls(offer.record, base, None) if planted else ():
                 calls.note(calls.planted(planted))
             if planted:
@@ -112,6 +113,9 @@ class Repeats:
 
     def _check(self, base: Answered, inputs: Sequence[Value]) -> None:
         self.plan.check_inputs(base.case, list(zip(self.plan.input_names, inputs, strict=True)))
+
+    def _whole_ends(self, base: Answered, place: int) -> tuple[int | None, int | None] | None:
+        return self.plan.whole_ends(base.case, self.plan.input_names[place])
 
     def _calls(self, record: CaseRecord, base: Answered, changes: Changes | None) -> Iterator[_Calls]:
         """Yield, for each mode that has passed so far, what makes further calls in it."""

@@ -148,14 +148,16 @@ def patterns_source() -> str:
 
 
 def _domain(ws: OpWorkspace, case: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what SPEC.md says of floating inputs on a case, their `ranges` and `rows`: a recipe must not leave them."""
+    """Return what SPEC.md says of floating inputs on a case, their `ranges` and `rows`, which a recipe must not leave, and
+    those that are `fixed`."""
     if not (ws.spec.is_file() and ws.interfaces.is_file()):
-        return {"ranges": {}, "rows": {}}
+        return {"ranges": {}, "rows": {}, "fixed": []}
     spec, ports = spec_document.load(ws.spec), interfaces_document.load(ws.interfaces).primary_inputs
     sizes = {symbol: size for symbol, size in case["shape"].items() if isinstance(size, int)}
     found = {port.name: ranges.of(spec.shape_constraints, port.name, sizes) for port in ports if port.shape}
     bounded = {name: kept.ends for name, kept in found.items() if kept != ranges.Range()}
-    return {"ranges": bounded, "rows": {name: rows.plain for name, rows in spec.rows.items()}}
+    told = {name: rows.plain for name, rows in spec.rows.items()}
+    return {"ranges": bounded, "rows": told, "fixed": list(spec.fixed_inputs)}
 
 
 def _named(name: str, *, met: bool) -> str:

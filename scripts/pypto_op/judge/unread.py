@@ -3,7 +3,8 @@
 What lies there on a device is what an earlier kernel left: huge numbers, NaN. A kernel that lets it in is wrong, yet with
 ordinary values it may pass: a product with a mask of zeros hides every number but Inf and NaN. So the wrapper is called again
 with such values planted. The golden decides what is unread: its answer must stay the same to the bit, and what is planted
-must be legal for the input (SPEC.md's ranges; NaN only where SPEC.md speaks of NaN).
+must be legal for the input (SPEC.md's ranges; NaN only where SPEC.md speaks of NaN). A value that the golden multiplies by zero
+is read: NaN there is NaN in its answer. `padding` plants whole numbers.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pypto_op.errors import ContractError
+from pypto_op.judge.padding import Ends, other_numbers
 from pypto_op.judge.references import References
 from pypto_op.judge.staleness import Answered
 from pypto_op.vocabulary import Outcome
@@ -30,21 +32,27 @@ _LONGEST_LENGTHS = 1 << 16
 Check = Callable[[Sequence["Value"]], None]
 
 
-def plantings(base: Answered, references: References, check: Check, *, nan: bool) -> Iterator[tuple[str, Answered]]:
+def plantings(
+    base: Answered, references: References, check: Check, ends: Ends, *, nan: bool
+) -> Iterator[tuple[str, Answered]]:
     """Yield what was planted, in words, and the inputs with it; nothing where the golden reads all, or nobody can tell.
 
     Args:
         base: a case, as a wrapper passed it.
         references: the golden.
         check: raises ContractError for inputs that are not legal.
+        ends: least and greatest value of a whole-number input (`padding.Ends`).
         nan: NaN is a legal value.
     """
+    inputs = other_numbers(base.inputs, lambda one, two: _same(references.golden(one), references.golden(two)), ends)
+    if _differ(inputs, base.inputs) and _legal(check, inputs):
+        yield "other whole numbers", replace(base, inputs=inputs)
     guesses = list(_guesses(base.inputs, references))
     for word, value in (("huge values", HUGE), ("NaN", float("nan"))) if nan else (("huge values", HUGE),):
         made = (_planted(base, references, check, masks, value) for masks in guesses)
-        inputs = next((found for found in made if found is not None), None)
-        if inputs is not None:
-            yield word, replace(base, inputs=inputs)
+        planted = next((found for found in made if found is not None), None)
+        if planted is not None:
+            yield word, replace(base, inputs=planted)
 
 
 def _guesses(inputs: Sequence[Value], references: References) -> Iterator[list[torch.Tensor | None]]:
@@ -102,7 +110,11 @@ def _planted(
         alone = [*inputs[:place], changed, *inputs[place + 1 :]]
         if _legal(check, alone) and _same(references.golden(alone), base.reference.native):
             inputs = alone
-    return inputs if any(new is not old for new, old in zip(inputs, base.inputs, strict=True)) else None
+    return inputs if _differ(inputs, base.inputs) else None
+
+
+def _differ(inputs: Sequence[Value], base: Sequence[Value]) -> bool:
+    return any(new is not old for new, old in zip(inputs, base, strict=True))
 
 
 def _is_plain(old: torch.Tensor, mask: torch.Tensor) -> bool:

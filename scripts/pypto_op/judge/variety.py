@@ -52,6 +52,7 @@ _A_FEW = 3
 _FEW = 8
 _BLOCK = 128
 _FILE = "eval/test_inputs.py"
+_KEEP = "make it without the seed, or take it out of SPEC.md's fixed_inputs"
 _DRAW = 'draw it anew for each seed; a case that wants constant values says so in a knob, such as "draw_zone": "zeros"'
 
 
@@ -123,12 +124,17 @@ def check(seen: Iterable[tuple[Mapping[str, Any], Variety]], *, whole: bool, fix
     Args:
         seen: each precision case with what its two seeds show; cases of which one seed was seen count for nothing.
         whole: these are all precision cases of the suite, so the rules over a whole suite hold as well.
-        fixed: inputs that SPEC.md declares tables (`fixed_inputs`), which need not vary; the golden's answers must all the same.
+        fixed: inputs that SPEC.md declares tables (`fixed_inputs`), which may not vary; the golden's answers must all the same.
 
     Raises:
         ContractError: names eval/test_inputs.py, a case and the input.
     """
     seen = list(seen)
+    for case, variety in seen:
+        for name in fixed:
+            if name in variety.sights and variety.sights[name].moved:
+                problem = f"input {name} changes with the seed, and SPEC.md declares it fixed"
+                raise ContractError(problem, file=_FILE, where=f"case {case['id']}", remedy=_KEEP)
     told = [(case, {name: sight for name, sight in v.sights.items() if name not in fixed}) for case, v in seen]
     rows = [(case, sights) for case, sights in told if sights]
     _check_cases(rows)

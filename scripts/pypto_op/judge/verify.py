@@ -196,6 +196,7 @@ class _Verification:
             natural_policy_for=contract.natural_policy_for,
             tolerance_behind=contract.tolerance_behind,
             check_inputs=contract.check_inputs,
+            whole_ends=contract.whole_ends,
             leaf_names=contract.leaf_names(subject.phase),
             input_names=contract.input_names,
             extra_seed=extra_seed,

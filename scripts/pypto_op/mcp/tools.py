@@ -154,7 +154,8 @@ def pypto_api(name: str | None, search: str | None) -> dict[str, Any]:
     if search:
         rows = index.load().search(search[:200])
         kept = [{"name": row["name"], "summary": row["summary"][:_MAX_TEXT] or row["signature"][:_MAX_TEXT]} for row in rows]
-        return {"ok": bool(kept), "names": kept}
+        told = [way.how for way in index.ways(search[:200])]
+        return {"ok": bool(kept), "ways": told[:3], "names": kept}
     entry = index.describe(name or "")
     return {
         "ok": True,

@@ -51,8 +51,8 @@ def find(golden: Callable[..., Any], make: Make, order: Sequence[str], message: 
         golden: the reference.
         make: `make_inputs` of the operator.
         order: names of the golden's arguments.
-        message: file, case (without `cancellation_stress`), expression, quantile, condition, seed, runs, and the ranges and
-            rows that SPEC.md gives inputs (`patterns.within`).
+        message: file, case (without `cancellation_stress`), expression, quantile, condition, seed, runs, the ranges and rows that
+            SPEC.md gives inputs (`patterns.within`), and the inputs that are `fixed`: no recipe touches them.
     """
     file, case = Path(message["file"]), dict(message["case"])
     expression, quantile = message["expression"], float(message["quantile"])
@@ -74,7 +74,8 @@ def find(golden: Callable[..., Any], make: Make, order: Sequence[str], message: 
             return 0.0
         return strongest(sites, expression, quantile)[1] if is_useful(outputs, plain, limits) else 0.0
 
-    found = search(inputs, score, Goal(float(message["condition"]), seed, int(message["runs"])))
+    free = {name: value for name, value in inputs.items() if name not in message.get("fixed", ())}
+    found = search(free, score, Goal(float(message["condition"]), seed, int(message["runs"])))
     checked = [run(found.recipe, n)[0] for n in range(CHECKED_SEEDS)]
     # Of "whichever is worst", the one that the recipe made so: what cancels worst without it is often another.
     site, _ = strongest(checked[0], expression, quantile)

@@ -1,0 +1,92 @@
+"""The table of SPEC.md's section 5: what goes in and comes out, with shape, dtype and the range that its meaning tells.
+
+It is written for people, so a cell that says something else than expected is no fault: it tells nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pypto_op.documents import markdown, shape_expr
+from pypto_op.errors import ContractError
+from pypto_op.vocabulary import DTYPE_ALIASES, DTYPES
+
+_SHAPE = re.compile(r"\[([^\[\]]*)\]\Z")
+_SAME = re.compile(r"(?:dtype of|as|same as)\s+(\w+)\Z", re.IGNORECASE)
+_PYTHON = re.compile(r"(?:python\s+)?(bool|int|float)\Z", re.IGNORECASE)
+_INTERVAL = re.compile(r"\b(?:in|within)\s+([\[(][^,\[\]()]+,[^,\[\]()]+[\])])")
+_SCALARS = {"bool": "bool", "int": "int", "float": "float32"}
+
+
+@dataclass(frozen=True)
+class Row:
+    """What the table says of one tensor or number.
+
+    Attributes:
+        is_output: it is a result.
+        shape: as module_interfaces.yaml has it, `[B, S]` or `[]`; "" where the cell is no shape.
+        dtype: the one dtype that the cell names; "" where it names none, or several.
+        like: the tensor whose dtype it has; "" for none.
+        interval: the range that its meaning tells as an interval, `[0, 1)`; "" for none.
+    """
+
+    is_output: bool
+    shape: str
+    dtype: str
+    like: str
+    interval: str
+
+
+def rows(body: str) -> dict[str, Row]:
+    """Return what the tables of SPEC.md with the columns name and dtype say, by name, in their order.
+
+    Args:
+        body: SPEC.md without its front matter.
+    """
+    found: dict[str, Row] = {}
+    for table in markdown.tables(body):
+        columns = [table.column(word) for word in ("name", "dtype", "kind", "shape", "meaning")]
+        if columns[0] is None or columns[1] is None:
+            continue
+        for row in table.rows:
+            names, dtype, kind, shape, meaning = ("" if at is None else row[at].replace("`", "").strip() for at in columns)
+            told = _row(dtype, kind, shape, meaning)
+            found.update((name.strip(), told) for name in names.split(",") if name.strip())
+    return found
+
+
+def dtype_of(name: str, known: Mapping[str, Row]) -> str:
+    """Return the one dtype that the table gives a tensor, by itself or through the tensor that it is like; "" without."""
+    seen: set[str] = set()
+    while name in known and name not in seen and not known[name].dtype:
+        seen.add(name)
+        name = known[name].like
+    return known[name].dtype if name in known else ""
+
+
+def _row(dtype: str, kind: str, shape: str, meaning: str) -> Row:
+    same, interval = _SAME.match(dtype), _INTERVAL.search(meaning)
+    return Row("output" in kind.casefold(), _shape(shape), _dtype(dtype), same[1] if same else "", interval[1] if interval else "")
+
+
+def _shape(cell: str) -> str:
+    if cell.casefold() in ("scalar", "number", "[]", "()"):
+        return "[]"
+    match = _SHAPE.match(cell)
+    if match is None:
+        return ""
+    try:
+        sizes = [shape_expr.parse(size.strip()).text for size in match[1].split(",")]
+    except ContractError:
+        return ""
+    return f"[{', '.join(sizes)}]"
+
+
+def _dtype(cell: str) -> str:
+    python = _PYTHON.match(cell)
+    if python:
+        return _SCALARS[python[1].casefold()]
+    word = DTYPE_ALIASES.get(cell, cell)
+    return word if word in DTYPES else ""
