@@ -28,7 +28,7 @@ SHARES = {"softmax": 1, "rmsnorm": 1}
 """Of each operator's wrong numbers every so-manieth is measured; of large kernels fewer."""
 OTHER_SHARE = 5
 NEAR = 3
-SECONDS = 30.0
+SECONDS = 60.0
 """Longest time of a run: what hangs need not hang for the judge's two minutes."""
 _READ = ("debug", "diagnose")
 
@@ -112,7 +112,7 @@ def _said(fault: Fault, root: Path, warm: bool, cpu: dict[str, float]) -> dict[s
     if compare is not None:
         found = _ask([*compare, "--json"], warm, cpu)
         places = [row["line"] for row in found.get("divergences", ())]
-        said |= {"line": places[0] if places else None, "others": places[1:], "blame": (found.get("blame") or {}).get("who")}
+        said |= {"line": places[0] if places else said["line"], "others": places[1:], "blame": (found.get("blame") or {}).get("who")}
         said["compare"] = found.get("error") or [f"{row['kind']} {row['opcode']}" for row in found.get("divergences", ())]
     return said
 
@@ -122,8 +122,8 @@ def _line_of(fault: Fault, hits: Sequence[Mapping[str, Any]], routed: Mapping[st
     import re
 
     for hit in hits[:1]:
-        if hit.get("line"):
-            return int(hit["line"])
+        if hit.get("kernel_line"):
+            return int(hit["kernel_line"])
     words = " ".join(signal["says"] for signal in routed.get("signals", ()))
     found = re.search(rf"{fault.op}_impl\.py:(\d+)", words)
     return int(found[1]) if found else None

@@ -79,14 +79,18 @@ def _places(steps: list[Step], golden: Golden, outputs: Sequence[int], text: Ker
     rows = [_row(found, "computed", text) for found in first if found.sure]
     parts = [_row(found, "computed", text) for found in first if not found.sure]
     moved = [_row(found, "misplaced", text) for found in divergence.misplaced(steps, golden, outputs)]
-    unwritten = []
-    for name, (axis, indices) in divergence.uncovered(steps).items():
-        words = f"no write of any turn reaches the end of axis {axis} of {name}: bound, offset or size is short"
-        for loop in text.innermost(indices, indices[0])[:2]:
+    unwritten, unread = [], []
+    for gap in divergence.uncovered(steps):
+        words = f"no write of any turn reaches the end of axis {gap.axis} of {gap.name}: bound, offset or size is short"
+        for loop in text.holding(gap.indices, gap.graph)[:2]:
             unwritten.append(_place(loop.first, "unwritten", "LOOP", loop.index, words))
+    for gap in divergence.unread(steps, text):
+        words = f"no turn reads all of axis {gap.axis} of an input: bound, offset or valid shape is short"
+        for loop in text.holding(gap.indices, gap.graph)[:1]:
+            unread.append(_place(loop.first, "unread", "LOOP", loop.index, words))
     if not steps:
         unwritten = [_place(loop.first, "unwritten", "LOOP", loop.index, "no turn ran") for loop in text.loops]
-    return _distinct([*unwritten, *rows, *moved, *parts])
+    return _distinct([*unwritten, *unread, *rows, *moved, *parts])
 
 
 def _row(found: divergence.Divergence, kind: str, text: KernelText) -> dict[str, Any]:

@@ -162,8 +162,14 @@ def _hit(found: Entry, row: Evidence, log: LogText, kernel: KernelText | None) -
 
 
 def _place(log: LogText, kernel: KernelText | None, at: int) -> tuple[str, int]:
-    """Return the file and line to blame: what pypto names, else what the kernel shows, else the innermost stack frame."""
+    """Return the file and line to blame: what pypto names, else what the kernel shows, else the innermost stack frame.
+
+    Where the first error was raised in a helper, pypto names the line of the jit function that called it.
+    """
     own = str(kernel.path) if kernel else ""
+    file, number = log.raised
+    if number and kernel and Path(file).name == kernel.path.name and not kernel.in_wrapper(number):
+        return own, number
     if log.line:
         return log.file or own, log.line
     if at:
