@@ -54,19 +54,53 @@ def run(quick: bool) -> list[Table]:
         known = {fault.id for fault in chosen}
         results = {name: row for name, row in results.items() if name in known}
         store(results)
-        PAGE.write_text(faults_page.page(results), encoding="utf-8")
+        write_page()
     return [table(results)]
 
 
 def load() -> dict[str, Any]:
     """Return the rows of every fault that was measured."""
-    return json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.is_file() else {}
+    return _kept()["faults"]
+
+
+def _kept() -> dict[str, Any]:
+    if not RESULTS.is_file():
+        return {"yardstick": {}, "faults": {}}
+    return dict(json.loads(RESULTS.read_text(encoding="utf-8")))
 
 
 def store(results: Mapping[str, Any]) -> None:
     """Keep the rows."""
     RESULTS.parent.mkdir(exist_ok=True)
-    RESULTS.write_text(json.dumps(dict(sorted(results.items())), indent=1) + "\n", encoding="utf-8")
+    kept = {"yardstick": _kept()["yardstick"] or yardstick(), "faults": dict(sorted(results.items()))}
+    RESULTS.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
+
+
+def write_page() -> None:
+    """Write docs/debugger-strength.md from the results."""
+    PAGE.write_text(page(), encoding="utf-8")
+
+
+def page() -> str:
+    """Return docs/debugger-strength.md as the results say it."""
+    kept = _kept()
+    return faults_page.page(kept["faults"], kept["yardstick"])
+
+
+def yardstick() -> dict[str, float]:
+    """Return how long libcst takes over a kernel of 500 lines here, in ms of processor time, and where the targets were set."""
+    import time
+
+    import libcst
+
+    from benchmarks.hooks import LINES, LINES_PER_MILLISECOND, kernel
+
+    text, best = kernel("fa"), float("inf")
+    for _ in range(5):
+        begun = time.process_time()
+        libcst.parse_module(text)
+        best = min(best, time.process_time() - begun)
+    return {"here": best * 1000, "reference": LINES / LINES_PER_MILLISECOND}
 
 
 def digest(fault: Fault) -> str:
@@ -179,11 +213,15 @@ def table(results: Mapping[str, Any]) -> Table:
 @click.argument("chosen", nargs=-1)
 @click.option("--warm", is_flag=True, help="Ask in this process: faster, without processor seconds.")
 @click.option("--to", "to", type=click.Path(path_type=Path), help="Keep the rows there in place of the results.")
+@click.option("--merge", type=click.Path(path_type=Path, exists=True), multiple=True, help="Take over rows that --to kept.")
 @click.option("--page", "page_only", is_flag=True, help="Only write the page from the results that there are.")
-def main(chosen: Sequence[str], warm: bool, to: Path | None, page_only: bool) -> None:
+def main(chosen: Sequence[str], warm: bool, to: Path | None, merge: Sequence[Path], page_only: bool) -> None:
     """Measure operators or single faults, whatever the results hold."""
     results = load() if to is None else {}
-    for fault in () if page_only else all_faults():
+    for path in merge:
+        for name, row in json.loads(path.read_text(encoding="utf-8")).items():
+            results[name] = {**row, "cpu": row["cpu"] or results.get(name, {}).get("cpu", {})}
+    for fault in () if page_only or merge else all_faults():
         if not chosen or fault.op in chosen or fault.id in chosen:
             row = results[fault.id] = measured(fault, warm=warm)
             marks = " ".join(f"{name}={'-' if right is None else 'ok' if right else 'NO'}" for name, right in row["right"].items())
@@ -192,7 +230,7 @@ def main(chosen: Sequence[str], warm: bool, to: Path | None, page_only: bool) ->
                 to.write_text(json.dumps(results, indent=1), encoding="utf-8")
     if to is None:
         store(results)
-        PAGE.write_text(faults_page.page(results), encoding="utf-8")
+        write_page()
 
 
 if __name__ == "__main__":

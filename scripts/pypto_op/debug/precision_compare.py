@@ -60,7 +60,9 @@ def precision_compare(ws: OpWorkspace, request: Request) -> dict[str, Any]:
             "policy": astuple(fixed(contract.policy_for(case))),
         }
         found = desk.trusted("compare", file=subject.impl, what="divergences", **asked)["found"]
-        blame = _blame(desk, asked) if request.blame and found["divergences"] else None
+        blame = None
+        if request.blame:
+            blame = _blame(desk, asked) if found["wrong"] else _pass_fault(desk, [])
     result = {
         "schema_version": 1,
         "op_name": ws.name,
@@ -105,13 +107,24 @@ def _blame(desk: Desk, asked: Mapping[str, Any]) -> dict[str, Any]:
     if fault:
         return {"who": "golden", "why": fault, "line": None, "tried": tried}
     tried.append("the golden's own check and its answer in float64: well")
+    broken = _pass_fault(desk, tried)
+    if broken is not None:
+        return broken
+    words = "the graph that the kernel recorded computes this; what computes it is right"
+    return {"who": "kernel", "why": words, "line": None, "tried": tried}
+
+
+def _pass_fault(desk: Desk, tried: list[str]) -> dict[str, Any] | None:
+    """Return the blame of a pass, None where none is to blame; what was tried is added to `tried`.
+
+    A kernel that agrees is asked, too: `sim` computes the graph as it was recorded, a device what the passes made of it.
+    """
     run = desk.kernel("passes", CHECKED_PASSES)
     broken = _broken_pass(run.folder) if run.ok else None
     if broken:
         return {"who": "pass", "why": broken, "line": None, "tried": tried}
     tried.append("the graph after each pass: as the recorded one" if run.ok else f"passes were not checked: {run.words}")
-    words = "the graph that the kernel recorded computes this; what computes it is right"
-    return {"who": "kernel", "why": words, "line": None, "tried": tried}
+    return None
 
 
 def _golden_fault(desk: Desk, asked: Mapping[str, Any]) -> str:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from pypto_op.diagnose.kernel_text import KernelText
 from pypto_op.diagnose.knowledge import Entry, Evidence, entries
 from pypto_op.diagnose.log_text import LogText
-from pypto_op.diagnose.sources import read_source
+from pypto_op.diagnose.sources import pointer_of, read_source
 
 SURE = 0.8
 """From this confidence on a hit names the mistake; below it names the kind of failure."""
@@ -104,7 +104,9 @@ def explain(error_log: str | Path, kernel_code: str | Path | None = None) -> Dia
 
     source = read_source(error_log)
     given = kernel_code or source.kernel
-    return diagnose(source.log, read_kernel(given, asked_rules()) if given else None)
+    found = diagnose(source.log, read_kernel(given, asked_rules()) if given else None)
+    pointer = "" if found.hits else pointer_of(error_log)
+    return replace(found, notes=(*found.notes, pointer)) if pointer else found
 
 
 def diagnose(log: LogText, kernel: KernelText | None = None) -> Diagnosis:
