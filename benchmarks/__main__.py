@@ -20,8 +20,8 @@ import benchmarks
 from benchmarks import page
 from benchmarks.table import Table
 
-_SUPPORT = {"fresh_kernels", "page", "process", "table", "__main__"}
-_OWN_PAGE = {"fresh", "strength"}
+_SUPPORT = {"faults_page", "fresh_kernels", "page", "planted", "process", "spent", "table", "__main__"}
+_OWN_PAGE = {"faults", "fresh", "strength"}
 
 
 def names() -> list[str]:

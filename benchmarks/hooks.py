@@ -28,7 +28,7 @@ LINES = 500
 _EXAMPLE = ROOT / "examples/ops/flash_attention_fwd/flash_attention_fwd_impl.py"
 _COPIED = ("pypto_load", "pypto_scores", "pypto_weigh", "pypto_first_tile", "pypto_next_tile", "pypto_store")
 _SERVED = ("edit", "found", "new", "bash")
-_LINES_PER_MILLISECOND = 450 / 26
+LINES_PER_MILLISECOND = 450 / 26
 """What libcst parsed on the machine for which the targets were set."""
 _RATIO = "p95 / parse"
 _ONE_SHOT = "import sys; from pypto_op_lint.api import lint_path, block_message; print(block_message(lint_path(sys.argv[1])))"
@@ -138,7 +138,7 @@ def program(*command: str) -> None:
 
 def _beside_parse(milliseconds: float) -> float:
     """Return how many parses of the kernel a time is worth, on the machine that the targets were set for."""
-    return round(milliseconds * _LINES_PER_MILLISECOND / kernel("fa").count("\n"), 2)
+    return round(milliseconds * LINES_PER_MILLISECOND / kernel("fa").count("\n"), 2)
 
 
 def _parse(text: str) -> tuple[float, float]:

@@ -37,12 +37,16 @@ class Done:
         return "\n".join(self.output.strip().splitlines()[-count:])
 
 
-def run(command: Sequence[str], cwd: Path) -> Done:
-    """Run a command to its end in `cwd`; its threads are left to one core, so that workers do not crowd each other."""
+def run(command: Sequence[str], cwd: Path, *, apart: bool = False) -> Done:
+    """Run a command to its end in `cwd`; its threads are left to one core, so that workers do not crowd each other.
+
+    Args:
+        apart: `output` is standard output alone.
+    """
     began = time.monotonic()
     with tempfile.TemporaryFile() as output:
         child = subprocess.Popen(
-            command, cwd=cwd, stdout=output, stderr=subprocess.STDOUT, env={**os.environ, "OMP_NUM_THREADS": "1"}
+            command, cwd=cwd, stdout=output, stderr=subprocess.DEVNULL if apart else subprocess.STDOUT, env={**os.environ, "OMP_NUM_THREADS": "1"}
         )
         _, status, usage = os.wait4(child.pid, 0)
         child.returncode = os.waitstatus_to_exitcode(status)
@@ -57,3 +61,8 @@ def digest_of(*files: Path) -> str:
     for path in files:
         whole.update(hashlib.sha256(path.read_bytes()).digest())
     return whole.hexdigest()
+
+
+def digest_of_text(text: str) -> str:
+    """Return the sha256 of a text."""
+    return hashlib.sha256(text.encode()).hexdigest()

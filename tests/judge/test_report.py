@@ -130,18 +130,18 @@ STRUCTURE = {"id": "form", "level": "L1", "shape": {"N": 16, "D": 32}, "precisio
 PARTS = {
     "a level": (
         ("--levels", "L2"),
-        {"levels": ["L2"], "case": None, "complete": False, "not_judged": 2},
-        "2 of 3 were not judged",
+        {"levels": ["L2"], "case": None, "complete": False, "not_judged": 2, "not_judged_levels": {"L1": 1, "L3": 1}},
+        "2 of 3 were not judged (1 of L1, 1 of L3)",
     ),
     "a case": (
         ("--case", "tile"),
-        {"levels": None, "case": "tile", "complete": False, "not_judged": 2},
-        "2 of 3 were not judged",
+        {"levels": None, "case": "tile", "complete": False, "not_judged": 2, "not_judged_levels": {"L1": 1, "L3": 1}},
+        "2 of 3 were not judged (1 of L1, 1 of L3)",
     ),
     "two levels": (
         ("--levels", "L2,L3"),
-        {"levels": ["L2", "L3"], "case": None, "complete": False, "not_judged": 1},
-        "1 of 3 were not judged",
+        {"levels": ["L2", "L3"], "case": None, "complete": False, "not_judged": 1, "not_judged_levels": {"L1": 1}},
+        "1 of 3 were not judged (1 of L1)",
     ),
     "another tolerance": (
         ("--policy", "mere_mare@1"),

@@ -35,11 +35,12 @@ def write_values(stem: Path, values: Sequence[Value], **extra: Any) -> None:
     Raises:
         TypeError: a value of another type, or a tensor of a layout or dtype that cannot be stored.
     """
-    from safetensors.torch import save_file
-
     tensors: dict[str, torch.Tensor] = {}
     items = [_encode(value, tensors) for value in values]
-    save_file(tensors, str(stem) + _BYTES)
+    if values:  # torch is not imported to say that there are none
+        from safetensors.torch import save_file
+
+        save_file(tensors, str(stem) + _BYTES)
     draft = Path(str(stem) + ".draft")
     draft.write_text(json.dumps({"values": items, **extra}), encoding="utf-8")
     draft.rename(str(stem) + _STRUCTURE)
@@ -51,12 +52,14 @@ def read_values(stem: Path) -> tuple[list[Value], dict[str, Any]]:
     Raises:
         ValueError, OSError: a file is missing or damaged.
     """
-    from safetensors import SafetensorError
-    from safetensors.torch import load
-
     document = json.loads(_read_own(Path(str(stem) + _STRUCTURE), _LONGEST_DOCUMENT))
     if not isinstance(document, dict) or not isinstance(document.get("values"), list):
         raise ValueError("not a list of values")
+    if not document["values"]:
+        return [], document
+    from safetensors import SafetensorError
+    from safetensors.torch import load
+
     try:
         tensors = load(_read_own(Path(str(stem) + _BYTES)))
         return [_decode(item, tensors) for item in document["values"]], document
@@ -87,8 +90,6 @@ def _read_own(path: Path, limit: int | None = None) -> bytes:
 
 
 def _encode(value: Value, tensors: dict[str, torch.Tensor]) -> Any:
-    import torch
-
     if value is None or isinstance(value, (bool, int)):
         return value
     if isinstance(value, float):
@@ -96,6 +97,8 @@ def _encode(value: Value, tensors: dict[str, torch.Tensor]) -> Any:
     if isinstance(value, (list, tuple)):
         kind = "list" if isinstance(value, list) else "tuple"
         return {kind: [_encode(item, tensors) for item in value]}
+    import torch
+
     if isinstance(value, torch.Tensor):
         return _encode_tensor(value, tensors)
     raise TypeError(f"{type(value).__name__} is no tensor, number, None, list or tuple")

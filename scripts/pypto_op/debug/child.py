@@ -1,75 +1,131 @@
-"""`python -m pypto_op.debug.child REQUEST`: a process of its own that runs a kernel with pypto's dumps, or traces a golden.
+"""Workers of the debugger, forked from the simulator's zygote: one runs a kernel with pypto's dumps, one does all the rest.
 
-Like `pypto-op script` it runs the operator's files as they are; it finds causes and gives no verdict.
+Like `pypto-op script` they run the operator's files as they are; they find causes and give no verdict. What they make stays in
+files: the caller needs no torch, whose import would cost as much as everything that is done here.
 """
 
 from __future__ import annotations
 
-import json
+import contextlib
+import io
 import os
-import resource
 import runpy
-import sys
 from pathlib import Path
 from typing import Any
 
 from pypto_op.backends.wire import read_values, write_values
+from pypto_op.backends.worker.loading import Failure, failure_of, load_function
+from pypto_op.backends.worker.reference import Reference
+from pypto_op.errors import PyptoOpError
+from pypto_op.vocabulary import Outcome
 
 _SEED = 42
 
 
-def main() -> None:
-    """Carry out the request that the first argument names; what fails ends the process with the usual traceback."""
-    request = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
-    limit = int(request["memory_mb"]) * 1024 * 1024
-    resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
-    {"kernel": _kernel, "golden": _golden}[request["call"]](request)
+class Kernel:
+    """Runs a wrapper in `sim` and leaves its outputs and pypto's dumps in files.
+
+    Args:
+        document: the session's document; `dumps` has pypto's options (`running`), `folder` takes what pypto writes.
+    """
+
+    def __init__(self, document: dict[str, Any]) -> None:
+        from pypto_op.backends import hostshim
+        from pypto_op.backends.worker import pypto_hooks
+
+        os.environ["TILE_FWK_OUTPUT_DIR"] = document["folder"]
+        hostshim.install()
+        pypto_hooks.switch_cost_model(Path(document["switch"]) if document["switch"] else None, on=False)
+        pypto_hooks.simulate(numeric=True, further=lambda: _set_options(document["dumps"]))
+
+    def handle(self, message: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+        """Call the function of `message` once with the values that lie at `message["values"]`."""
+        import torch
+
+        file = Path(message["file"])
+        try:
+            function = load_function(file, message["function"])
+            values, _ = read_values(Path(message["values"]))
+            torch.manual_seed(_SEED)
+            try:
+                returned = function(*values)
+            except BaseException as error:
+                raise failure_of(error, file, Outcome.EXCEPTION) from None
+        except Failure as failure:
+            return [], {"outcome": str(failure.outcome), "detail": failure.detail}
+        write_values(Path(message["to"]), _leaves(returned))
+        return [], {"outcome": str(Outcome.OK), "detail": ""}
 
 
-def _kernel(request: dict[str, Any]) -> None:
-    from pypto_op.backends.sim import simulate_here
+def _set_options(dumps: dict[str, Any]) -> None:
+    import pypto
 
-    os.environ["TILE_FWK_OUTPUT_DIR"] = request["folder"]
-
-    def further() -> None:
-        import pypto
-
-        if verify := request.get("verify"):
-            pypto.set_verify_options(**verify)
-        if debug := request.get("debug"):
-            pypto.set_debug_options(**debug)
-        if stage := request.get("stage"):
-            pypto.set_host_options(compile_stage=getattr(pypto.CompStage, stage))
-
-    simulate_here(further)
-    import torch
-
-    values, _ = read_values(Path(request["inputs"]))
-    function = _loaded(Path(request["file"]), request["function"])
-    torch.manual_seed(_SEED)
-    returned = function(*values)
-    leaves = list(returned) if isinstance(returned, (list, tuple)) else [returned]
-    write_values(Path(request["outputs"]), leaves)
+    if verify := dumps.get("verify"):
+        pypto.set_verify_options(**verify)
+    if debug := dumps.get("debug"):
+        pypto.set_debug_options(**debug)
+    if stage := dumps.get("stage"):
+        pypto.set_host_options(compile_stage=getattr(pypto.CompStage, stage))
 
 
-def _golden(request: dict[str, Any]) -> None:
-    from pypto_op.backends import hostshim
-    from pypto_op.debug.golden_trace import Trace
+class Trusted(Reference):
+    """Makes inputs, runs the golden in the ways that the debugger wants, and compares what the runs left."""
 
-    hostshim.install()
-    values, _ = read_values(Path(request["inputs"]))
-    function = _loaded(Path(request["file"]), request["function"])
-    trace = Trace(Path(request["file"]))
-    with trace:
-        returned = function(*values)
-    leaves = list(returned) if isinstance(returned, (list, tuple)) else [returned]
-    trace.write(Path(request["outputs"]), values, leaves)
+    def __init__(self, document: dict[str, Any]) -> None:
+        super().__init__(document)
+        self._answers |= {"hand_over": self._hand_over, "trace": self._trace, "check": self._check, "compare": _compare}
+        self._answers["float64"] = self._float64
+
+    def _hand_over(self, message: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+        """Make a case's inputs once; leave the values of each set of `message["sets"]` (names by stem) in files."""
+        made, told = self._make_inputs(Path(message["file"]), message["case"])
+        by_name = dict(zip(told["names"], made, strict=True))
+        for stem, names in message["sets"].items():
+            write_values(Path(stem), [by_name[name] for name in names])
+        return [], {}
+
+    def _trace(self, message: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+        """Run the golden under a trace and write what it computed."""
+        from pypto_op.debug.golden_trace import Trace
+
+        function, file = self._function(message), Path(message["file"])
+        values, _ = read_values(Path(message["values"]))
+        trace = Trace(file)
+        try:
+            with trace:
+                returned = function(*values)
+        except BaseException as error:
+            raise failure_of(error, file, Outcome.EXCEPTION) from None
+        trace.write(Path(message["to"]), values, _leaves(returned))
+        return [], {}
+
+    def _float64(self, message: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+        """Write what the golden gives in float64."""
+        found, told = self._golden({**message, "inputs": message["values"], "float64": True})
+        write_values(Path(message["to"]), found[: len(found) // int(told["ways"])])
+        return [], {}
+
+    def _check(self, message: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+        """Run a golden's own `__main__` check; say in `fault` how it fails."""
+        file, said = Path(message["file"]), io.StringIO()
+        try:
+            with contextlib.redirect_stdout(said):
+                runpy.run_path(str(file), run_name="__main__")
+        except SystemExit as end:
+            return [], {"fault": f"exit status {end.code}" if end.code not in (0, None) else ""}
+        except Exception as error:  # noqa: BLE001  (whatever it raises is what is asked for)
+            return [], {"fault": failure_of(error, file, Outcome.EXCEPTION).detail}
+        return [], {"fault": ""}
 
 
-def _loaded(file: Path, function: str) -> Any:
-    sys.path.insert(0, str(file.parent))
-    return runpy.run_path(str(file), run_name=file.stem)[function]
+def _compare(message: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+    from pypto_op.debug import comparing
+
+    try:
+        return [], {"found": getattr(comparing, message["what"])(message)}
+    except PyptoOpError as error:
+        raise Failure(Outcome.EXCEPTION, error.one_line()) from None
 
 
-if __name__ == "__main__":
-    main()
+def _leaves(returned: Any) -> list[Any]:
+    return list(returned) if isinstance(returned, (list, tuple)) else [returned]

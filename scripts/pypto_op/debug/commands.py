@@ -45,7 +45,8 @@ def precision_compare(
 
     Runs the kernel in `sim` with pypto's dump of every result, and the golden under a trace. Prints no value of either.
 
-    Exit status: 0 a place was found, 1 none was, also where the kernel agrees, 2 kernel or golden do not run, 3 no simulator.
+    Exit status: 0 a place or somebody to blame was found, 1 none was, also where the kernel agrees, 2 kernel or golden do not run,
+    3 no simulator.
     """
     ws, case = _checked(op_dir, case, impl, up_to_module)
     from pypto_op.debug.precision_compare import Request
@@ -61,7 +62,7 @@ def precision_compare(
         lines.append(f"to blame: {blame['who']}: {blame['why']}")
         lines += [f"  tried: {one}" for one in blame["tried"]]
     nothing = "the kernel agrees with the golden" if result["agrees"] else "outputs are wrong, but no operation stands out"
-    return _tell(result, lines, as_json, nothing, found=bool(result["divergences"]))
+    return _tell(result, lines, as_json, nothing, found=bool(result["divergences"] or blame))
 
 
 @debug.command("precision-debug")

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from pypto_op.debug.dump_files import Step
+from pypto_op.debug.dump_files import Step, content
+from pypto_op.debug.kernel_text import KernelText
 from pypto_op.debug.matching import KINDS, Golden, Match, kind_of, says_little
 
 if TYPE_CHECKING:
@@ -92,8 +93,49 @@ def misplaced(steps: Sequence[Step], golden: Golden, outputs: Sequence[int]) -> 
     return found
 
 
-def uncovered(steps: Sequence[Step]) -> dict[str, tuple[int, list[str]]]:
-    """Return the tensors that no write covers: name -> (axis that is left short, names of the loops that move along it).
+@dataclass(frozen=True)
+class Gap:
+    """A tensor of the kernel's arguments of which a loop leaves out a part.
+
+    Attributes:
+        name: of the tensor, "" where pypto tells none.
+        axis: the one that is left short, counted from 0.
+        indices: names of the loops that may move along it.
+        graph: a function of pypto that writes or reads the tensor.
+    """
+
+    name: str
+    axis: int
+    indices: list[str]
+    graph: str
+
+
+def unread(steps: Sequence[Step], text: KernelText) -> list[Gap]:
+    """Return the inputs of which a loop reads a part only: a reduction over tiles that stops short."""
+    import torch
+
+    by_number = {step.number: step for step in steps}
+    groups: dict[tuple[str, bytes], list[Step]] = {}
+    for step in steps:
+        whole = by_number.get(step.parents[0]) if len(step.parents) == 1 else None
+        loop = text.of_graph(step.function)
+        if step.opcode != "VIEW" or whole is None or not whole.given or loop is None or len(step.offset) != len(whole.valid):
+            continue
+        if len(step.valid) == len(whole.valid):
+            groups.setdefault((loop.name, content(whole)), []).append(step)
+    gaps = []
+    for views in groups.values():
+        read = torch.zeros(by_number[views[0].parents[0]].valid, dtype=torch.bool)
+        for step in views:
+            read[tuple(slice(at, at + size) for at, size in zip(step.offset, step.valid, strict=True))] = True
+        if not bool(read.all()) and len({step.offset for step in views}) > 1:
+            axis = _short_axis(read)
+            gaps.append(Gap("", axis, _loops_along(views, axis), views[0].function))
+    return gaps
+
+
+def uncovered(steps: Sequence[Step]) -> list[Gap]:
+    """Return the tensors that no write covers.
 
     Only tensors of the kernel's arguments whose writes were seen; axes are counted from 0.
     """
@@ -106,7 +148,7 @@ def uncovered(steps: Sequence[Step]) -> dict[str, tuple[int, list[str]]]:
         named = step.symbol and not step.symbol.startswith(("View_", "OUTCAST"))
         if step.opcode == "ASSEMBLE" and named and parent is not None and len(step.offset) == len(step.valid):
             groups.setdefault(step.symbol, []).append((step, parent))
-    short = {}
+    short = []
     for name, writes in groups.items():
         whole = torch.zeros(writes[0][0].valid, dtype=torch.bool)
         for step, parent in writes:
@@ -116,7 +158,7 @@ def uncovered(steps: Sequence[Step]) -> dict[str, tuple[int, list[str]]]:
         else:
             if not bool(whole.all()):
                 axis = _short_axis(whole)
-                short[name] = (axis, _loops_along([step for step, _ in writes], axis))
+                short.append(Gap(name, axis, _loops_along([step for step, _ in writes], axis), writes[0][0].function))
     return short
 
 

@@ -78,6 +78,11 @@ class Step:
         return self.opcode in MOVES
 
     @property
+    def given(self) -> bool:
+        """Whether it is a whole argument of the kernel, or a whole tensor that another function of the graph wrote."""
+        return self.opcode == "VIEW" and any("Incast" in name for name in self.inputs)
+
+    @property
     def turn(self) -> str:
         """The turn of the loops as people write it: `r=0, c=1`."""
         return ", ".join(f"{name}={value}" for name, value in reversed(self.loops) if not name.startswith("loop_idx_"))
@@ -182,16 +187,17 @@ def _link(steps: list[Step]) -> None:
         step.parents = sorted(set(known))
         by_name[step.name] = step.number
         if step.opcode == "ASSEMBLE":
-            written[_content(step)] = step.number
+            written[content(step)] = step.number
 
 
 def _writers(step: Step, written: dict[bytes, int]) -> Iterator[int]:
-    number = written.get(_content(step))
+    number = written.get(content(step))
     if number is not None:
         yield number
 
 
-def _content(step: Step) -> bytes:
+def content(step: Step) -> bytes:
+    """Return what tells a result from others: a hash of its bytes."""
     import hashlib
 
     try:

@@ -6,12 +6,9 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from pypto_op.backends.reference import ReferenceSession
-from pypto_op.debug.running import ALL_GRAPHS, GRAPHS, TENSORS, run_child
+from pypto_op.debug.running import ALL_GRAPHS, GRAPHS, TENSORS, Desk, scratch
 from pypto_op.errors import ContractError
-from pypto_op.judge.calling import positions, used_inputs
 from pypto_op.judge.contract import load_contract
-from pypto_op.judge.inputs import DEFAULT_SEED, with_seed
 from pypto_op.judge.subject import resolve
 from pypto_op.workspace import OpWorkspace
 
@@ -33,21 +30,18 @@ def dump(
     contract = load_contract(ws)
     subject = resolve(ws, contract.total_modules, impl=impl, up_to=up_to_module)
     chosen = contract.select(None, case)[0]
-    with ReferenceSession(ws) as session:
-        made = session.make_inputs(with_seed(chosen, int(chosen.get("seed", DEFAULT_SEED))))
-    names = [name for name, _ in made]
-    used = used_inputs(contract.interfaces, subject.phase)
-    inputs = [made[i][1] for i in positions(subject.impl, subject.wrapper, names, used)]
     folder = ws.debug_dir / "dumps"
     shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-    run = run_child("kernel", subject.impl, subject.wrapper, inputs, folder, dumps=WANTED[what])
-    for path in (*folder.glob("inputs.*"), *folder.glob("outputs.*"), folder / "request.json"):
-        path.unlink(missing_ok=True)
-    (folder / "log.txt").write_text(run.text, encoding="utf-8")
+    with scratch(ws, "dump") as values, Desk(contract, subject, values) as desk:
+        desk.make_inputs(chosen)
+        run = desk.kernel("dumps", WANTED[what])
+        (run.folder / "outputs.safetensors").unlink(missing_ok=True)
+        (run.folder / "outputs.json").unlink(missing_ok=True)
+        run.folder.rename(folder)
+    (folder / "log.txt").write_text("\n".join(filter(None, (run.words, run.text))), encoding="utf-8")
     found = sorted(str(one) for one in folder.glob("output_*"))
     if not found:
-        raise ContractError(f"the kernel dumped nothing: {run.last_words}", file=subject.impl)
+        raise ContractError(f"the kernel dumped nothing: {run.words}", file=subject.impl)
     files = [*found, str(folder / "log.txt")]
     result = {"schema_version": 1, "op_name": ws.name, "written": True, "files": files}
-    return result, "" if run.ok else run.last_words
+    return result, run.words

@@ -13,13 +13,16 @@ import torch
 
 from pypto_op.backends.wire import write_values
 from pypto_op.dispatch_mode import DispatchMode
-from pypto_op.twins.decompose import decompositions
+from pypto_op.twins.decompose import HIDING_A_SUM, decompositions
 
 MOST_BYTES = 1 << 30
 """What is kept of a golden's intermediates; beyond it the trace is told to be incomplete."""
 
 _HIDING_STEPS = ("gelu", "silu", "mish", "addcmul", "addcdiv", "rsub", "lerp", "softplus", "hardtanh", "relu6")
 """Operators of several steps, none of which is a sum; those that hide a sum are `twins.decompose`'s."""
+
+_HIDING = frozenset((*_HIDING_STEPS, *HIDING_A_SUM))
+"""Names of operators that are taken apart; without one of them the table, which takes a second, is not made."""
 
 INPUT = "input"
 OUTPUT = "output"
@@ -56,14 +59,15 @@ class Trace(DispatchMode):
         self.complete = True
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        step = _steps().get(func)
+        name = str(func.overloadpacket.__name__)
+        step = _steps().get(func) if name in _HIDING else None
         if step is not None:
             with self:
                 return step(*args, **(kwargs or {}))
         out = func(*args, **(kwargs or {}))
         given = [self._note(value) for value in _tensors_of([args, list((kwargs or {}).values())])]
         for tensor in _tensors_of([out]):
-            self._row(str(func.overloadpacket.__name__), self._line(), self._note(tensor), given)
+            self._row(name, self._line(), self._note(tensor), given)
         return out
 
     def write(self, stem: Path, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,17 +37,31 @@ class KernelText:
         self._tree = ast.parse(path.read_text(encoding="utf-8"))
         self.loops: list[Loop] = []
         self._find(self._tree, ())
+        nodes = list(ast.walk(self._tree))
+        self._functions = [node for node in nodes if isinstance(node, ast.FunctionDef)]
+        self._calls: dict[str, list[int]] = {}
+        for node in nodes:
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                self._calls.setdefault(node.func.id, []).append(node.lineno)
 
     def loop(self, index: str) -> Loop | None:
         """Return the loop with this index, None where there is none."""
         return next((loop for loop in self.loops if loop.index == index), None)
 
-    def innermost(self, indices: list[str], inner: str) -> list[Loop]:
-        """Return those of the loops `indices` that hold the loop `inner` or are it; all of them where none does."""
+    def of_graph(self, graph: str) -> Loop | None:
+        """Return the loop that a graph was recorded in, such as WRITE of TENSOR_WRITE_Unroll1_PATH0_hiddenfunc0_17."""
+        found = [loop for loop in self.loops if loop.name and graph.startswith(f"TENSOR_{loop.name}_")]
+        return max(found, key=lambda loop: len(loop.name), default=None)
+
+    def holding(self, indices: Sequence[str], graph: str) -> list[Loop]:
+        """Return those of the loops `indices` that hold what a graph records, innermost first; all of them where it is unknown."""
         wanted = [loop for index in indices if (loop := self.loop(index)) is not None]
-        own = self.loop(inner)
-        around = {inner, *own.around} if own is not None else set()
-        return [loop for loop in wanted if loop.index in around] or wanted
+        own = self.of_graph(graph)
+        around = {own.index, *own.around} if own is not None else set()
+        kept = [loop for loop in wanted if loop.index in around]
+        if own is not None and not kept:
+            kept = [own]
+        return sorted(kept or wanted, key=lambda loop: -loop.first)
 
     def callers(self, line: int, graph: str) -> list[int]:
         """Return the lines that call the function which holds `line`, those within the loop of a graph where there are some.
@@ -54,18 +69,12 @@ class KernelText:
         Args:
             graph: name of a function of pypto, such as TENSOR_WRITE_Unroll1_PATH0_hiddenfunc0_17, with the loop's name in it.
         """
-        functions = [node for node in ast.walk(self._tree) if isinstance(node, ast.FunctionDef)]
-        holding = [node for node in functions if node.lineno <= line <= (node.end_lineno or node.lineno)]
+        holding = [node for node in self._functions if node.lineno <= line <= (node.end_lineno or node.lineno)]
         if not holding:
             return []
-        name = max(holding, key=lambda node: node.lineno).name
-        calls = [
-            node.lineno
-            for node in ast.walk(self._tree)
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name
-        ]
-        within = [loop for loop in self.loops if loop.name and graph.startswith(f"TENSOR_{loop.name}_")]
-        near = [call for call in calls if any(loop.first <= call <= loop.last for loop in within)]
+        calls = self._calls.get(max(holding, key=lambda node: node.lineno).name, [])
+        within = self.of_graph(graph)
+        near = [call for call in calls if within is not None and within.first <= call <= within.last]
         return sorted(set(near or calls))
 
     def _find(self, node: ast.AST, around: tuple[str, ...]) -> None:

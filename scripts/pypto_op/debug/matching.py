@@ -5,13 +5,14 @@ A kernel works in tiles and in an order of its own, so a result of it may lie an
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
-_MOST_PLACES = 64
+_MOST_PLACES = 16
 _RELATIVE = {torch.float16: 4e-3, torch.bfloat16: 3e-2}
 _RELATIVE_ELSE = 2e-4
 
@@ -111,10 +112,11 @@ class Golden:
         if block.shape[0] != 1:
             return []
         found = []
-        forms = [block[0]] if min(block.shape[1:]) == 1 and block.numel() == 1 else [block[0], block[0].T]
+        one = block.numel() == 1
+        forms = [_Form(form, relative) for form in ([block[0]] if one else [block[0], block[0].T])]
         for number, whole in enumerate(self._wide):
             for form in forms:
-                places = _places(form, whole, relative)
+                places = form.places(whole)
                 if places:
                     found.append(Match(number, self.lines.get(number, 0), places))
                     break
@@ -129,22 +131,53 @@ def _matrices(tensor: torch.Tensor) -> torch.Tensor:
     return wide.reshape(-1, *wide.shape[-2:])
 
 
-def _places(block: torch.Tensor, whole: torch.Tensor, relative: float) -> tuple[tuple[int, int], ...]:
-    rows, columns = block.shape
-    if rows > whole.shape[1] or columns > whole.shape[2]:
-        return ()
-    finite = torch.where(block.isfinite(), block.abs(), torch.zeros_like(block))
-    scale = float(finite.max())
-    allowed = relative * scale
-    at = divmod(int(finite.argmax()), columns)
-    inner = whole[:, at[0] : whole.shape[1] - rows + at[0] + 1, at[1] : whole.shape[2] - columns + at[1] + 1]
-    candidates = (inner - block[at]).abs().le(allowed + relative * abs(float(block[at]))).nonzero()[:_MOST_PLACES]
-    found = []
-    for batch, row, column in candidates.tolist():
-        part = whole[batch, row : row + rows, column : column + columns]
-        near = (part - block).abs() <= allowed + relative * block.abs()
-        if bool((near | (part == block) | (part.isnan() & block.isnan())).all()):
-            found.append((row, column))
-            if len(found) == 4:
-                break
-    return tuple(found)
+class _Form:
+    """A block that is looked for, one way round.
+
+    Args:
+        block: [rows, columns], float64.
+        relative: what counts as rounding.
+    """
+
+    def __init__(self, block: torch.Tensor, relative: float) -> None:
+        self._block, self._relative = block, relative
+        finite = torch.where(block.isfinite(), block.abs(), torch.zeros_like(block))
+        rows, columns = block.shape
+        first = divmod(int(finite.argmax()), columns)
+        self._allowed = relative * float(finite.max())
+        spread = {(0, 0), (0, columns - 1), (rows - 1, 0), (rows - 1, columns - 1), (rows // 2, columns // 3)}
+        spread |= {(rows // 3, columns // 2), divmod(int(block.nan_to_num().argmin()), columns)}
+        values = block.tolist()
+        self._witnesses = [(at, values[at[0]][at[1]]) for at in (first, *sorted(spread - {first}))]
+        self._witnesses = [(at, value) for at, value in self._witnesses if math.isfinite(value)]
+
+    def places(self, whole: torch.Tensor) -> tuple[tuple[int, int], ...]:
+        """Return (row, column) of some places of the block in the matrices `whole`."""
+        rows, columns = self._block.shape
+        if rows > whole.shape[1] or columns > whole.shape[2]:
+            return ()
+        candidates = self._candidates(whole)
+        found = []
+        for batch, row, column in candidates[:_MOST_PLACES].tolist():
+            part = whole[batch, row : row + rows, column : column + columns]
+            near = (part - self._block).abs() <= self._allowed + self._relative * self._block.abs()
+            if bool(near.all()) or bool((near | (part == self._block) | (part.isnan() & self._block.isnan())).all()):
+                found.append((row, column))
+                if len(found) == 4:
+                    break
+        return tuple(found)
+
+    def _candidates(self, whole: torch.Tensor) -> torch.Tensor:
+        """Return [batch, row, column] of the places where a few elements agree, before whole blocks are compared."""
+        down, right = whole.shape[1] - self._block.shape[0] + 1, whole.shape[2] - self._block.shape[1] + 1
+        agree = torch.ones((whole.shape[0], down, right), dtype=torch.bool)
+        candidates = None
+        for (row, column), value in self._witnesses:
+            allowed = self._allowed + self._relative * abs(value)
+            if candidates is None:
+                agree = (whole[:, row : row + down, column : column + right] - value).abs() <= allowed
+                candidates = agree.nonzero()
+            elif len(candidates):
+                there = whole[candidates[:, 0], candidates[:, 1] + row, candidates[:, 2] + column]
+                candidates = candidates[(there - value).abs() <= allowed]
+        return agree.nonzero() if candidates is None else candidates

@@ -50,7 +50,9 @@ def disagreeing(steps: Sequence[Step]) -> Step | None:
 
 def _candidates(step: Step, given: Sequence[torch.Tensor], shape: torch.Size) -> Iterator[torch.Tensor]:
     """Yield what the operation may stand for: operands in either order, products in each transposition."""
-    if len(given) == 1 and step.opcode in _UNARY:
+    if step.opcode == "CAST" and "INT" in step.dtype:  # the dump does not tell which way it rounds
+        yield from (way(given[0]) for way in (torch.trunc, torch.floor, torch.ceil, torch.round))
+    elif len(given) == 1 and step.opcode in _UNARY:
         yield _UNARY[step.opcode](given[0])
     elif len(given) == 2 and step.opcode in _BINARY:
         for one, two in (given, list(reversed(given))):

@@ -1,27 +1,27 @@
-"""Runs an operator's kernel or golden in `child`, where pypto dumps what is asked for."""
+"""Runs an operator's kernel and golden for the debugger, in workers (`child`) that are forked from the simulator's zygote."""
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
-import subprocess
-import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+import threading
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import pypto_op
-from pypto_op.backends.base import Limits
-from pypto_op.backends.wire import read_values, write_values
-from pypto_op.errors import InfraError
+from pypto_op.backends.base import DEFAULT_LIMITS, Limits, RunResult
+from pypto_op.backends.session import Plan, WorkerSession, enclosure_document
+from pypto_op.backends.sim import prepare
+from pypto_op.errors import ContractError, InfraError
+from pypto_op.judge.calling import positions, used_inputs
+from pypto_op.judge.contract import Contract
+from pypto_op.judge.inputs import DEFAULT_SEED, with_seed
+from pypto_op.judge.subject import Subject
+from pypto_op.vocabulary import Outcome
 from pypto_op.workspace import OpWorkspace
-
-if TYPE_CHECKING:
-    from pypto_op.backends.base import Value
 
 TENSORS: Mapping[str, Any] = {
     "verify": {"enable_pass_verify": True, "pass_verify_save_tensor": True, "pass_verify_pass_filter": ["no_verify"]}
@@ -44,36 +44,25 @@ CHECKED_PASSES: Mapping[str, Any] = {"verify": {"enable_pass_verify": True, "pas
 ALL_GRAPHS: Mapping[str, Any] = {"debug": {"compile_debug_mode": 1}}
 """The graph before and after every pass: some 15 MB for a small kernel, hundreds for a large one."""
 
+KERNEL_VALUES, GOLDEN_VALUES = "kernel_values", "golden_values"
+"""Stems, in a desk's folder, of what kernel and golden are called with."""
+
 
 @dataclass(frozen=True)
 class Run:
-    """How a child ended.
+    """How a run ended.
 
     Attributes:
-        code: exit status; negative: the signal; None: it was stopped for time.
-        text: its standard error and output, the last 64 KiB.
-        outputs: the tensors that it returned; [] unless it ended well.
-        facts: further keys that it wrote.
-        folder: where pypto put its dumps.
+        ok: it ended well.
+        words: one line on how it ended, "" where it ended well.
+        text: what it printed, the last 64 KiB of each stream.
+        folder: its dumps, and what it returned under the stem `outputs`.
     """
 
-    code: int | None
+    ok: bool
+    words: str
     text: str
-    outputs: list[Any]
-    facts: dict[str, Any]
     folder: Path
-
-    @property
-    def ok(self) -> bool:
-        """Whether it ended well."""
-        return self.code == 0
-
-    @property
-    def last_words(self) -> str:
-        """The last line that says something, for a message."""
-        lines = [line.strip() for line in self.text.splitlines() if line.strip()]
-        how = "it was stopped for time" if self.code is None else f"exit status {self.code}"
-        return lines[-1][:300] if lines else how
 
 
 @contextmanager
@@ -87,61 +76,107 @@ def scratch(ws: OpWorkspace, name: str) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def run_child(
-    call: str,
-    file: Path,
-    function: str,
-    inputs: Sequence[Value],
-    folder: Path,
-    *,
-    dumps: Mapping[str, Any] | None = None,
-    limits: Limits | None = None,
-) -> Run:
-    """Run `function` of `file` on `inputs`.
+class Desk:
+    """The debugger's workers for one kernel and its golden; a context manager that leaves nothing running.
 
     Args:
-        call: "kernel", with pypto's simulator, or "golden", with a trace of its tensors.
-        folder: an existing folder for what is handed over and dumped.
-        dumps: options of pypto; a constant of this module.
+        contract: of the operator.
+        subject: kernel and golden.
+        folder: where values and dumps go; an existing one.
+        limits: of each run.
 
     Raises:
-        InfraError: the simulator cannot be had here.
+        InfraError: this machine has no simulator with numbers.
     """
-    limits = limits or Limits()
-    if call == "kernel":
-        from pypto_op.backends.sim import prepare
 
-        if not prepare().numeric:
+    def __init__(self, contract: Contract, subject: Subject, folder: Path, limits: Limits = DEFAULT_LIMITS) -> None:
+        self._tools = prepare()
+        if not self._tools.numeric:
             raise InfraError("pypto computes no numbers here: there is no C++ tool chain", remedy="run `pypto-op doctor`")
-    folder.mkdir(parents=True, exist_ok=True)
-    write_values(folder / "inputs", inputs)
-    request = {
-        **(dumps or {}),
-        "call": call,
-        "file": str(file),
-        "function": function,
-        "inputs": str(folder / "inputs"),
-        "outputs": str(folder / "outputs"),
-        "folder": str(folder),
-        "memory_mb": limits.memory_mb,
-    }
-    (folder / "request.json").write_text(json.dumps(request), encoding="utf-8")
-    code, text = _run([sys.executable, "-X", "faulthandler", "-m", "pypto_op.debug.child", str(folder / "request.json")], limits)
-    if code != 0:
-        return Run(code, text, [], {}, folder)
-    values, facts = read_values(folder / "outputs")
-    return Run(code, text, list(values), facts, folder)
+        self.contract, self.subject, self.folder, self._limits = contract, subject, folder, limits
+        self._trusted = self._session("Trusted", subject.golden.name, {})
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> Desk:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._trusted.close()
+
+    def make_inputs(self, case: Mapping[str, Any]) -> None:
+        """Make the inputs of a case, with its own seed, for kernel and golden.
+
+        Raises:
+            ContractError: `eval/test_inputs.py` does not make them.
+        """
+        from pypto_op.backends.reference import check_inputs_there
+
+        ws, subject, interfaces = self.subject.workspace, self.subject, self.contract.interfaces
+        check_inputs_there(ws)
+        names = [port.name for port in interfaces.primary_inputs]
+        used = used_inputs(interfaces, subject.phase)
+
+        def handed(file: Path, function: str) -> list[str]:
+            return [names[i] for i in positions(file, function, names, used)]
+
+        sets = {
+            str(self.folder / KERNEL_VALUES): handed(subject.impl, subject.wrapper),
+            str(self.folder / GOLDEN_VALUES): handed(subject.golden, subject.golden_function),
+        }
+        seeded = with_seed(case, int(case.get("seed", DEFAULT_SEED)))
+        self.trusted("hand_over", file=ws.test_inputs, case=seeded, sets=sets)
+
+    def kernel(self, name: str, dumps: Mapping[str, Any]) -> Run:
+        """Run the kernel in a process of its own.
+
+        Args:
+            name: folder, below the desk's own, for what it dumps.
+            dumps: options of pypto; a constant of this module.
+        """
+        folder = self.folder / name
+        folder.mkdir(exist_ok=True)
+        more = {"folder": str(folder), "dumps": dict(dumps), "switch": self._tools.switch}
+        session = self._session("Kernel", self.subject.impl.name, more)
+        message = {"file": os.path.realpath(self.subject.impl), "function": self.subject.wrapper}
+        try:
+            result, _ = session.ask({**message, **self._places(KERNEL_VALUES, folder / "outputs")}, [])
+        finally:
+            session.close()
+        return _run(result, folder)
+
+    def golden(self, call: str) -> Run:
+        """Run the golden: "trace" writes every tensor of it, "float64" its answer without rounding."""
+        folder = self.folder / call
+        folder.mkdir(exist_ok=True)
+        message = {"function": self.subject.golden_function, **self._places(GOLDEN_VALUES, folder / "outputs")}
+        return _run(self._ask(call, file=self.subject.golden, **message)[0], folder)
+
+    def trusted(self, call: str, *, file: Path, **message: Any) -> dict[str, Any]:
+        """Ask the trusted worker for something; return its facts.
+
+        Raises:
+            ContractError: what it runs of `file` fails, or what it reads is missing.
+        """
+        result, answer = self._ask(call, file=file, **message)
+        if result.outcome is not Outcome.OK:
+            raise ContractError(result.detail or str(result.outcome), file=file, remedy="run the file by itself and mend it")
+        return answer
+
+    def _ask(self, call: str, *, file: Path, **message: Any) -> tuple[RunResult, dict[str, Any]]:
+        with self._lock:
+            return self._trusted.ask({"call": call, "file": os.path.realpath(file), **message}, [])
+
+    def _places(self, values: str, to: Path) -> dict[str, str]:
+        return {"values": str(self.folder / values), "to": str(to)}
+
+    def _session(self, role: str, file_name: str, more: Mapping[str, Any]) -> WorkerSession:
+        document = {"role": f"pypto_op.debug.child:{role}", "enclose": True, "device": {}, **more}
+        session = WorkerSession(Plan(document, self._tools.start), self.subject.workspace, self._limits, file_name)
+        enclosure = enclosure_document(session.scratch, [], trusted=True)
+        session.plan = Plan({**document, "enclosure": enclosure}, self._tools.start)
+        return session
 
 
-def _run(command: list[str], limits: Limits) -> tuple[int | None, str]:
-    package = str(Path(pypto_op.__file__).resolve().parents[1])
-    path = os.environ.get("PYTHONPATH")
-    environment = {**os.environ, "PYTHONPATH": f"{package}:{path}" if path else package, "PYTHONDONTWRITEBYTECODE": "1"}
-    seconds = limits.startup_seconds + limits.case_seconds
-    try:
-        done = subprocess.run(
-            command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=seconds, check=False
-        )
-    except subprocess.TimeoutExpired as error:
-        return None, (error.stdout or b"")[-65536:].decode(errors="replace")
-    return done.returncode, done.stdout[-65536:].decode(errors="replace")
+def _run(result: RunResult, folder: Path) -> Run:
+    ok = result.outcome is Outcome.OK
+    return Run(ok, "" if ok else result.detail or str(result.outcome), f"{result.stdout}{result.stderr}", folder)

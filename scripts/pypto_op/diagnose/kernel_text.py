@@ -36,6 +36,15 @@ class KernelText:
         lines = self.text.splitlines()
         return lines[number - 1].strip() if 1 <= number <= len(lines) else ""
 
+    def in_wrapper(self, number: int) -> bool:
+        """Whether a line stands in a wrapper, where a launch raises what happened in the kernel."""
+        try:
+            tree = ast.parse(self.text)
+        except (SyntaxError, ValueError, RecursionError):
+            return False
+        functions = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name.endswith("_wrapper")]
+        return any(node.lineno <= number <= (node.end_lineno or node.lineno) for node in functions)
+
     def narrow_tile(self, width_bytes: int) -> int:
         """Return the line of a vector tile whose last axis, as float32, is no multiple of `width_bytes`; 0 for none."""
         return next((line for line, last in self.widths if last * _FLOAT32_BYTES % width_bytes), 0)

@@ -39,6 +39,7 @@ class LogText:
         line: the line in it, 0 where the log names none.
         code: that line's text where the log shows it, else "".
         frame: file and line of the user's innermost stack frame; ("", 0) where the log shows none.
+        raised: file's name and line where the first error was raised, as an outcome says it; ("", 0) without one.
         pieces: where each part of `text` begins, its file, and the number of its first line there.
         notes: what a reader must know of the log, one line each.
     """
@@ -48,6 +49,7 @@ class LogText:
     line: int = 0
     code: str = ""
     frame: tuple[str, int] = ("", 0)
+    raised: tuple[str, int] = ("", 0)
     pieces: tuple[tuple[int, str, int], ...] = ((0, "", 1),)
     notes: tuple[str, ...] = ()
 
@@ -95,18 +97,18 @@ def _placed(text: str, starts: tuple[tuple[int, str, int], ...], notes: tuple[st
     places = [(found["file"], int(found["line"])) for found in named if "site-packages" not in found["file"]]
     # pypto's own word, where there is one, is a line of the statement.
     places += [(found["file"] or found["at"], int(found["line"] or found["crashed"])) for found in _RECORDED.finditer(text)]
-    frame = _innermost(text)
+    detail = _DETAIL.search(text)
+    raised = (detail["file"], int(detail["line"])) if detail else ("", 0)
+    frame = raised if detail else _innermost(text)
     if not places:
-        return LogText(text, frame=frame, pieces=starts, notes=notes)
+        return LogText(text, frame=frame, raised=raised, pieces=starts, notes=notes)
     file, number = places[0]
     shown = [line["code"] for line in _SHOWN_LINE.finditer(text) if int(line["number"]) == number]
-    return LogText(text, file, number, shown[0].strip() if shown else "", frame, starts, notes)
+    return LogText(text, file, number, shown[0].strip() if shown else "", frame, raised, starts, notes)
 
 
 def _innermost(text: str) -> tuple[str, int]:
     """Return the user's innermost frame: of a traceback the last, of the fault handler's list the first one."""
-    if detail := _DETAIL.search(text):
-        return detail["file"], int(detail["line"])
     frames = [found for found in _FRAME.finditer(text) if not _NOT_THE_USERS.search(found["file"])]
     if not frames:
         return "", 0

@@ -27,6 +27,7 @@ class Row:
         skill: the sub-skill, `BY_TEXT` or `BY_CATEGORY`; None where a command decides before any skill is loaded.
         page: the page of that skill, "" for its first one.
         why: half a sentence.
+        tools: another sub-skill, whose first tool is named before those of `skill`; "" for none.
     """
 
     id: str
@@ -34,6 +35,7 @@ class Row:
     skill: str | None
     page: str
     why: str
+    tools: str = ""
 
 
 @functools.cache
@@ -45,7 +47,7 @@ def _data() -> Mapping[str, Any]:
 @functools.cache
 def rows() -> tuple[Row, ...]:
     """Return the rows, in the order in which they are tried."""
-    return tuple(Row(row["id"], row["when"], row["skill"], row.get("page", ""), row["why"]) for row in _data()["rows"])
+    return tuple(Row(row["id"], row["when"], row["skill"], row.get("page", ""), row["why"], row.get("tools", "")) for row in _data()["rows"])
 
 
 def skill_of(category: FailureCategory) -> str:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from pypto_op.diagnose.kernel_text import KernelText
 from pypto_op.diagnose.knowledge import Entry, Evidence, entries
 from pypto_op.diagnose.log_text import LogText
-from pypto_op.diagnose.sources import read_source
+from pypto_op.diagnose.sources import pointer_of, read_source
 
 SURE = 0.8
 """From this confidence on a hit names the mistake; below it names the kind of failure."""
@@ -104,7 +104,9 @@ def explain(error_log: str | Path, kernel_code: str | Path | None = None) -> Dia
 
     source = read_source(error_log)
     given = kernel_code or source.kernel
-    return diagnose(source.log, read_kernel(given, asked_rules()) if given else None)
+    found = diagnose(source.log, read_kernel(given, asked_rules()) if given else None)
+    pointer = "" if found.hits else pointer_of(error_log)
+    return replace(found, notes=(*found.notes, pointer)) if pointer else found
 
 
 def diagnose(log: LogText, kernel: KernelText | None = None) -> Diagnosis:
@@ -162,8 +164,14 @@ def _hit(found: Entry, row: Evidence, log: LogText, kernel: KernelText | None) -
 
 
 def _place(log: LogText, kernel: KernelText | None, at: int) -> tuple[str, int]:
-    """Return the file and line to blame: what pypto names, else what the kernel shows, else the innermost stack frame."""
+    """Return the file and line to blame: what pypto names, else what the kernel shows, else the innermost stack frame.
+
+    Where the first error was raised in a helper, pypto names the line of the jit function that called it.
+    """
     own = str(kernel.path) if kernel else ""
+    file, number = log.raised
+    if number and kernel and Path(file).name == kernel.path.name and not kernel.in_wrapper(number):
+        return own, number
     if log.line:
         return log.file or own, log.line
     if at:

@@ -16,6 +16,7 @@ from pypto_op.diagnose.log_text import LogText, compose
 from pypto_op.diagnose.readable import check_readable
 from pypto_op.documents.reading import read_json
 from pypto_op.errors import ContractError, PyptoOpError
+from pypto_op.vocabulary import FailureCategory
 from pypto_op.workspace import FAILURE_FILES, FAILURE_RECORD, OpWorkspace
 
 _LOG_SUFFIXES = (".log", ".txt", ".out", ".err")
@@ -169,6 +170,21 @@ def _operator(operator: OpWorkspace) -> Source:
     if not pieces:
         raise ContractError("no run has failed here", file=operator.root, remedy=f"run `pypto-op verify {operator.root}`")
     return Source(compose(pieces, notes), kernel or _impl_of(operator, report))
+
+
+def pointer_of(given: str | Path) -> str:
+    """Say what goes on from wrong numbers, of which no log speaks; "" where `given` is no operator or report with some."""
+    if isinstance(given, str) and (is_text(given) or given == "-"):
+        return ""
+    path = Path(given).expanduser()
+    operator = OpWorkspace.owning(path if path.is_file() else path / FAILURE_RECORD)
+    if operator is None:
+        return ""
+    with suppress(PyptoOpError):
+        failure = dict(read_json(path if path.is_file() else operator.report)).get("first_failure") or {}
+        if failure.get("failure_category") == FailureCategory.PRECISION:
+            return f"the numbers of case {failure.get('case_id')} are wrong, and no log speaks of that: `pypto-op triage {operator.root}`"
+    return ""
 
 
 def _impl_of(operator: OpWorkspace, report: Mapping[str, Any] | None) -> Path | None:

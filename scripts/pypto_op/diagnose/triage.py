@@ -27,6 +27,11 @@ _BAD = (Status.FAIL, Status.ERROR)
 _ANY_TEXT = frozenset({FailureCategory.RUNTIME, FailureCategory.OTHER, FailureCategory.STRUCTURAL})
 """Categories that a verdict gives to whatever raised: words that name another one refine them and contradict nothing."""
 
+_RAISED = ("exception", "import_error", "syntax_error")
+"""Reasons of a verdict (`judge.reasons`) that say: Python raised, so no process crashed and no number was compared."""
+_NOT_RAISED = (FailureCategory.HOST_CRASH, FailureCategory.PRECISION)
+"""What words of a run that raised do not speak of: pypto prints a C++ stack for everything that it raises."""
+
 
 @dataclass(frozen=True)
 class Signals:
@@ -133,6 +138,8 @@ def _signals(operator: OpWorkspace, report: Mapping[str, Any] | None, log: str |
     source = read_source(log if log is not None else operator.root)
     kernel = read_kernel(source.kernel, asked_rules()) if source.kernel else None
     found = diagnose(source.log, kernel)
+    if log is None and failure.get("reason") in _RAISED:
+        found = Diagnosis(tuple(hit for hit in found.hits if hit.entry.category not in _NOT_RAISED), (), found.notes)
     if mute:
         found = Diagnosis((), (), found.notes)
     elif look:  # what the kernel alone shows is a hint of the linter's, not this run's words
@@ -232,8 +239,10 @@ def _next(
         yield f"pypto-op diagnose {root}"
     elif signals.look and report and 1 < report["total_modules"] == report["up_to_module"]:
         yield f"pypto-op verify {root} --sweep {named}".rstrip()
-        return
-    yield from tools_of(skill or "", op=root, **dict(_known(operator, report, case, named)))
+    known = dict(_known(operator, report, case, named))
+    if row.tools:
+        yield from tools_of(row.tools, op=root, **known)[:1]
+    yield from tools_of(skill or "", op=root, **known)
     if signals.look and not signals.hit:
         yield f"pypto-op verify {root} {named} --error-maps"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -44,6 +45,8 @@ def selection_of(
     left_out = [item for item in own if item not in ran]
     if left_out:
         selection["not_judged"] = len(left_out)
+        counts = Counter(str(item["level"]) for item in left_out)
+        selection["not_judged_levels"] = dict(sorted(counts.items()))
     if suite is not None and (left_out or not own):
         selection["suite"] = "other"
     if contract.other_tolerance:
@@ -100,13 +103,15 @@ def left_out(report: Mapping[str, Any]) -> str:
     """Say in one sentence why a report is PARTIAL; "" for a complete one."""
     selection, total = report.get("selection", {}), report["cases_total"]
     missing = selection.get("not_judged", 0)
+    levels = ", ".join(f"{count} of {level}" for level, count in selection.get("not_judged_levels", {}).items())
+    where = f" ({levels})" if levels else ""
     parts = []
     if "inspect" in selection:
         parts.append(f"the probe {selection['inspect']} was compared, not the outputs")
     if "suite" in selection:
-        parts.append(f"another suite was judged, {missing} cases of the operator's own were not")
+        parts.append(f"another suite was judged, {missing} cases of the operator's own were not{where}")
     elif missing:
-        parts.append(f"{missing} of {total + missing} were not judged")
+        parts.append(f"{missing} of {total + missing} were not judged{where}")
     if "policy" in selection:
         parts.append("another tolerance than SPEC.md's was used")
     return "; ".join(parts)

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-_HIDING_A_SUM = (
+_OF_TORCH = (
     "_softmax",
     "_log_softmax",
     "_scaled_dot_product_flash_attention_for_cpu",
@@ -31,6 +31,11 @@ _HIDING_A_SUM = (
     "norm",
 )
 
+_OF_OURS = ("var", "std", "var_mean", "std_mean")
+
+HIDING_A_SUM = (*_OF_TORCH, *_OF_OURS)
+"""Names of the operators that `decompositions` takes apart."""
+
 
 @lru_cache(maxsize=1)
 def decompositions() -> dict[Any, Callable[..., Any]]:
@@ -38,7 +43,7 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
     from torch._decomp import decomposition_table
 
     table = {}
-    for name in _HIDING_A_SUM:
+    for name in _OF_TORCH:
         packet = getattr(torch.ops.aten, name, None)
         for overload in packet.overloads() if packet is not None else ():
             operator = getattr(packet, overload)
@@ -50,12 +55,8 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
 def _variances() -> dict[Any, Callable[..., Any]]:
     aten = torch.ops.aten
     table: dict[Any, Callable[..., Any]] = {}
-    for name, root, with_mean in (
-        ("var", False, False),
-        ("std", True, False),
-        ("var_mean", False, True),
-        ("std_mean", True, True),
-    ):
+    for name in _OF_OURS:
+        root, with_mean = name.startswith("std"), name.endswith("_mean")
         packet = getattr(aten, name)
         for overload in ("correction", "dim", "default"):
             if overload in packet.overloads():

@@ -18,6 +18,8 @@ from pypto_op.vocabulary import Outcome
 _LONGEST = 400
 _STACK_FRAME = re.compile(r"\S+\.so\S*\(.*\) \[0x|\S*libstdc\S*\(")
 _OPERATION_ERROR = re.compile(r"\b\w+OpError\b")
+_WRAPPED = ("RenderedParserError", "ParserError")
+"""What pypto raises in the place of what failed in a kernel."""
 _SOURCE = re.compile(r", func \w+, file \S+, line \d+$")
 
 
@@ -93,11 +95,27 @@ def failure_of(error: BaseException, path: Path, outcome: Outcome, when: str = "
         when: appended to the words for an exit (" at import").
     """
     where = _innermost_line(error, path)
+    if type(error).__name__ in _WRAPPED:
+        return _wrapped(error, path, outcome)
     if isinstance(error, SystemExit):
         return Failure(Outcome.EXITED, f"{where}: sys.exit({_short(repr(error.code))}){when}")
     if isinstance(error, MemoryError) or _ran_out_of_memory(error):
         return Failure(Outcome.OUT_OF_MEMORY, f"{where}: {_words(error)}{when}")
     return Failure(outcome, f"{where}: {_words(error)}")
+
+
+def _wrapped(error: BaseException, path: Path, outcome: Outcome) -> Failure:
+    """Say what pypto's parser wrapped: it raises at the launch, in the words of what failed last.
+
+    What failed first is the cause, and its line that of the kernel; passes that then ran over the torso speak of other things.
+    """
+    chain = [error]
+    while (further := chain[-1].__cause__ or chain[-1].__context__) is not None and further not in chain:
+        chain.append(further)
+    inner = [_line_of(one, path) for one in chain[:0:-1]]
+    nodes = [getattr(getattr(one, "node", None), "lineno", None) for one in reversed(chain)]
+    line = next(filter(None, [*inner, *nodes, _line_of(error, path)]), None)
+    return Failure(outcome, f"{path.name}:{line}: {_words(chain[-1])}" if line else f"{path.name}: {_words(chain[-1])}")
 
 
 def _ran_out_of_memory(error: BaseException) -> bool:
@@ -138,8 +156,11 @@ def _innermost_line(error: BaseException, path: Path) -> str:
     while cause is not None and cause not in causes:
         causes.append(cause)
         cause = cause.__cause__
-    for cause in reversed(causes):
-        lines = [frame.lineno for frame in traceback.extract_tb(cause.__traceback__) if frame.filename == str(path)]
-        if lines:
-            return f"{path.name}:{lines[-1]}"
-    return path.name
+    line = next(filter(None, (_line_of(cause, path) for cause in reversed(causes))), None)
+    return f"{path.name}:{line}" if line else path.name
+
+
+def _line_of(error: BaseException, path: Path) -> int | None:
+    """Return the innermost line of `path` on the way to an error."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return next((frame.lineno for frame in reversed(frames) if frame.filename == str(path)), None)

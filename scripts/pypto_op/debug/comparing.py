@@ -1,0 +1,112 @@
+"""What the runs of a kernel and its golden say together, computed in the trusted worker (`child`): places, never a value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pypto_op.backends.wire import read_values
+from pypto_op.compare import compare_leaves
+from pypto_op.debug import divergence, dump_files, replay
+from pypto_op.debug.dump_files import Step
+from pypto_op.debug.kernel_text import KernelText
+from pypto_op.debug.matching import Golden
+from pypto_op.policy import Policy, get_policy
+
+_MOST = 5
+
+
+def divergences(message: Mapping[str, Any]) -> dict[str, Any]:
+    """Return whether the outputs agree, which are wrong, and where the kernel leaves the golden, first places first.
+
+    Args:
+        message: `kernel`, `graphs`, `golden`: folders of the three runs; `names` of the outputs; `policy`; `impl`.
+    """
+    traced, told = read_values(Path(message["golden"]) / "outputs")
+    numbers = [int(row["tensor"]) for row in told["rows"] if row["op"] == "output"]
+    wrong = _wrong(message, [traced[number] for number in numbers])
+    answer = {"complete": bool(told["complete"]), "wrong": wrong, "operations": 0, "divergences": []}
+    steps = dump_files.read_steps(Path(message["kernel"]))
+    answer["operations"] = len(steps)
+    if wrong:
+        impl = Path(message["impl"])
+        dump_files.set_lines(steps, Path(message["graphs"]), impl)
+        tensors: list[Any] = list(traced)
+        answer["divergences"] = _places(steps, Golden(tensors, told["rows"]), numbers, KernelText(impl))[:_MOST]
+    return answer
+
+
+def simulator(message: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the first operation of which torch makes something else than the simulator, {} where there is none."""
+    steps = dump_files.read_steps(Path(message["kernel"]))
+    dump_files.set_lines(steps, Path(message["graphs"]), Path(message["impl"]))
+    step = replay.disagreeing(steps)
+    return {"operations": len(steps), "step": None} if step is None else _told(step, len(steps))
+
+
+def _told(step: Step, count: int) -> dict[str, Any]:
+    return {"operations": count, "step": {"opcode": step.opcode, "number": step.number, "line": step.line}}
+
+
+def rounding(message: Mapping[str, Any]) -> dict[str, Any]:
+    """Return whether the golden in float64 gives what the kernel gives, and not what it gives itself."""
+    traced, told = read_values(Path(message["golden"]) / "outputs")
+    expected: list[Any] = [traced[int(row["tensor"])] for row in told["rows"] if row["op"] == "output"]
+    exact: list[Any] = list(read_values(Path(message["exact"]) / "outputs")[0])
+    if len(exact) != len(expected):
+        return {"golden": False}
+    wide = [one.to(two.dtype) for one, two in zip(exact, expected, strict=True)]
+    plain = get_policy("allclose@1")
+    own = compare_leaves(wide, expected, names=message["names"], policy=plain)
+    kernel = compare_leaves(_outputs(message), wide, names=message["names"], policy=plain)
+    return {"golden": bool(not own.all_close and kernel.all_close)}
+
+
+def _outputs(message: Mapping[str, Any]) -> list[Any]:
+    return list(read_values(Path(message["kernel"]) / "outputs")[0])
+
+
+def _wrong(message: Mapping[str, Any], expected: list[Any]) -> list[str]:
+    policy = Policy(*message["policy"])
+    compared = compare_leaves(_outputs(message), expected, names=message["names"], policy=policy)
+    leaves = [leaf.as_dict() for leaf in compared.per_tensor]
+    return [str(leaf["name"]) for leaf in leaves if not leaf["all_close"]]
+
+
+def _places(steps: list[Step], golden: Golden, outputs: Sequence[int], text: KernelText) -> list[dict[str, Any]]:
+    first = divergence.first_divergences(steps, golden)
+    rows = [_row(found, "computed", text) for found in first if found.sure]
+    parts = [_row(found, "computed", text) for found in first if not found.sure]
+    moved = [_row(found, "misplaced", text) for found in divergence.misplaced(steps, golden, outputs)]
+    unwritten, unread = [], []
+    for gap in divergence.uncovered(steps):
+        words = f"no write of any turn reaches the end of axis {gap.axis} of {gap.name}: bound, offset or size is short"
+        for loop in text.holding(gap.indices, gap.graph)[:2]:
+            unwritten.append(_place(loop.first, "unwritten", "LOOP", loop.index, words))
+    for gap in divergence.unread(steps, text):
+        words = f"no turn reads all of axis {gap.axis} of an input: bound, offset or valid shape is short"
+        for loop in text.holding(gap.indices, gap.graph)[:1]:
+            unread.append(_place(loop.first, "unread", "LOOP", loop.index, words))
+    if not steps:
+        unwritten = [_place(loop.first, "unwritten", "LOOP", loop.index, "no turn ran") for loop in text.loops]
+    return _distinct([*unwritten, *unread, *rows, *moved, *parts])
+
+
+def _row(found: divergence.Divergence, kind: str, text: KernelText) -> dict[str, Any]:
+    step = found.step
+    row = _place(step.line, kind, step.opcode, step.turn, found.why)
+    callers = text.callers(step.line, step.function) if step.line else []
+    return {**row, "operation": step.number, "shape": list(step.valid), "called_from": callers[:4]}
+
+
+def _place(line: int | None, kind: str, opcode: str, turn: str, why: str) -> dict[str, Any]:
+    row = {"line": line, "kind": kind, "opcode": opcode, "turn": turn, "why": why}
+    return {**row, "operation": 0, "shape": [], "called_from": []}
+
+
+def _distinct(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    kept: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for row in rows:
+        kept.setdefault((row["line"], row["kind"], row["opcode"]), row)
+    return list(kept.values())
