@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 import yaml
 from click.testing import CliRunner
-from tests.quickly import needs_package
 from tests import calling
+from tests.quickly import needs_package
 
 from pypto_op.bundle.agents import load_agents
 from pypto_op.bundle_files import bundle_root

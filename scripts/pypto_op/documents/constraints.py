@@ -99,9 +99,7 @@ def limits(constraints: Iterable[str], name: str, symbols: Collection[str]) -> t
     return low, high
 
 
-def whole_ends(
-    constraints: Collection[str], name: str, sizes: Mapping[str, int]
-) -> tuple[int | None, int | None] | None:
+def whole_ends(constraints: Collection[str], name: str, sizes: Mapping[str, int]) -> tuple[int | None, int | None] | None:
     """Return the least and the greatest value of a whole-number input, None for an end that is not said.
 
     Returns:
@@ -111,7 +109,7 @@ def whole_ends(
         tree = read(text)
         if tree is None and re.search(rf"\b{re.escape(name)}\b", text):
             return None
-        if tree is not None and name in _names(tree) and not _names(tree) <= {name, *sizes}:
+        if tree is not None and name in names_in(tree) and not names_in(tree) <= {name, *sizes}:
             return None
     low, high = (value_of(read(end) or ast.Constant(""), sizes) if end else None for end in limits(constraints, name, sizes))
     return low, None if high is None else high - 1
