@@ -14,6 +14,7 @@ import yaml
 from click.testing import CliRunner
 from tests import calling
 from tests.quickly import needs_package
+from tests.telling import told_lines
 
 from pypto_op.bundle.agents import load_agents
 from pypto_op.bundle_files import bundle_root
@@ -51,8 +52,8 @@ def refused(place, *words, harness="both", files_only=True):
     """Call the command through `main`; return exit code and its one line."""
     arguments = ["install", "--harness", harness, "--target", str(place), *(["--files-only"] if files_only else []), *words]
     answer = calling.command(*arguments)
-    assert answer.stderr.count("\n") == 1, answer.stderr
-    return answer.code, answer.stderr
+    (line,) = told_lines(answer.stderr)
+    return answer.code, line
 
 
 def tree(root: Path) -> dict[str, bytes]:
