@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 import yaml
 from click.testing import CliRunner
+from tests import calling
 from tests.quickly import needs_package
+from tests.telling import told_lines
 
-from pypto_op import cli
 from pypto_op.bundle.agents import load_agents
 from pypto_op.bundle_files import bundle_root
 from pypto_op.errors import InfraError
@@ -49,15 +50,10 @@ def run(place, *words, harness="both", files_only=True):
 
 def refused(place, *words, harness="both", files_only=True):
     """Call the command through `main`; return exit code and its one line."""
-    import contextlib
-    import io
-
-    arguments = ["install", "--harness", harness, "--target", str(place), *(["--files-only"] if files_only else []), *words]
-    out, err = io.StringIO(), io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), pytest.raises(SystemExit) as ended:
-        cli.main(arguments)
-    assert err.getvalue().count("\n") == 1, err.getvalue()
-    return ended.value.code, err.getvalue()
+    arguments = ["install", "--harness", harness, "--target", place, *(["--files-only"] if files_only else []), *words]
+    answer = calling.command(*arguments)
+    (line,) = told_lines(answer.stderr)
+    return answer.code, line
 
 
 def tree(root: Path) -> dict[str, bytes]:
