@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from linting import lay_out, operator_at
+from tests import calling, program
+from tests.telling import told_lines
 
 from pypto_op.vocabulary import LintEvent, Severity
 from pypto_op_lint import registry
@@ -20,9 +20,12 @@ from pypto_op_lint.rule import Valid
 BAD = impl().replace("pypto.exp(tile)", "pypto.silu(tile)")
 
 
-def run(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "pypto_op.cli", "lint", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, check=False)
+def run(*arguments: object, cwd: Path | None = None) -> calling.Answer:
+    """Run the command in this process, from the folder `cwd`."""
+    with pytest.MonkeyPatch.context() as patch:
+        if cwd is not None:
+            patch.chdir(cwd)
+        return calling.command("lint", *arguments)
 
 
 @pytest.fixture
@@ -36,15 +39,17 @@ def bad(tmp_path: Path) -> Path:
 
 
 def test_a_clean_file_exits_0(good: Path) -> None:
-    done = run(good)
-    assert (done.returncode, done.stderr) == (0, "")
+    done = program.python("-m", "pypto_op.cli", "lint", good)
+    assert (done.returncode, told_lines(done.stderr)) == (0, [])
     assert done.stdout.startswith("clean: ")
+    again = run(good)
+    assert (again.code, again.stdout) == (0, done.stdout)
 
 
 def test_a_blocking_finding_exits_2_and_says_where_and_what_to_do(bad: Path) -> None:
     done = run(bad)
     line = BAD.split("\n").index(next(text for text in BAD.split("\n") if "silu" in text)) + 1
-    assert done.returncode == 2
+    assert done.code == 2
     assert f"custom/demo/demo_impl.py:{line}:" in done.stdout
     assert "[OL55][S0] FAIL" in done.stdout
     assert "fix: " in done.stdout
@@ -53,7 +58,7 @@ def test_a_blocking_finding_exits_2_and_says_where_and_what_to_do(bad: Path) -> 
 def test_a_warning_alone_exits_0(tmp_path: Path) -> None:
     path = lay_out(tmp_path, Valid(impl().replace("import torch_npu\n", "")))
     done = run(path)
-    assert done.returncode == 0
+    assert done.code == 0
     assert "[PX09][S2] WARN" in done.stdout
 
 
@@ -61,7 +66,7 @@ def test_json_has_the_agreed_keys(bad: Path) -> None:
     for flag in (["--json"], ["--format", "json"]):
         done = run(bad, *flag)
         data = json.loads(done.stdout)
-        assert done.returncode == 2
+        assert done.code == 2
         (finding,) = data["findings"]
         assert set(finding) == {"rule_id", "severity", "status", "file", "line", "column", "message", "fix_hint"}
         assert (finding["rule_id"], finding["severity"], finding["status"]) == ("OL55", "S0", "FAIL")
@@ -81,10 +86,10 @@ def test_sarif_points_at_the_place(bad: Path) -> None:
 
 
 def test_only_the_named_rules_run(bad: Path) -> None:
-    assert run(bad, "--rules", "OL01,OL48").returncode == 0
-    assert run(bad, "--rules", "ol55").returncode == 2
+    assert run(bad, "--rules", "OL01,OL48").code == 0
+    assert run(bad, "--rules", "ol55").code == 2
     unknown = run(bad, "--rules", "OL01,OL99")
-    assert unknown.returncode == 2
+    assert unknown.code == 2
     assert "OL99" in unknown.stderr
     assert unknown.stderr.count("\n") == 1
 
@@ -93,9 +98,9 @@ def test_an_operator_is_linted_as_its_gate_does(tmp_path: Path) -> None:
     root = operator_at(tmp_path).root
     lay_out(tmp_path, Valid(BAD))
     done = run("--op-dir", root, "--event", "submit-for-verify", "--phase", "M1", "--stage", "5", "--rules", "OL55", "--json")
-    assert done.returncode == 2
+    assert done.code == 2
     assert json.loads(done.stdout)["summary"]["event"] == "submit-for-verify"
-    assert run("--op-dir", root, "--event", "complete-stage", "--stage", "1", "--rules", "OL55").returncode == 0
+    assert run("--op-dir", root, "--event", "complete-stage", "--stage", "1", "--rules", "OL55").code == 0
 
 
 @pytest.mark.parametrize(
@@ -111,7 +116,7 @@ def test_an_operator_is_linted_as_its_gate_does(tmp_path: Path) -> None:
 )
 def test_wrong_arguments_are_told_without_a_traceback(arguments: list[str], words: str, tmp_path: Path) -> None:
     done = run(*arguments, cwd=operator_at(tmp_path).root)
-    assert done.returncode == 2
+    assert done.code == 2
     assert words in done.stderr
     assert "Traceback" not in done.stderr
 
@@ -121,9 +126,9 @@ def test_fix_repairs_what_is_safe_and_keeps_line_ends(tmp_path: Path) -> None:
     text = "\ufefffrom __future__ import annotations\n" + impl().replace("DT_FP32),\n):", "DT_FP32),\n) -> None:")
     path.write_bytes(text.replace("\n", "\r\n").encode())
     path.chmod(0o640)
-    assert run(path).returncode == 2
+    assert run(path).code == 2
     done = run(path, "--fix")
-    assert done.returncode == 0
+    assert done.code == 0
     assert "2 repaired" in done.stderr
     assert path.read_bytes() == ("\ufeff" + impl()).replace("\n", "\r\n").encode()
     assert path.stat().st_mode & 0o777 == 0o640
@@ -131,25 +136,25 @@ def test_fix_repairs_what_is_safe_and_keeps_line_ends(tmp_path: Path) -> None:
 
 
 def test_fix_leaves_what_it_cannot_repair(bad: Path) -> None:
-    assert run(bad, "--fix").returncode == 2
+    assert run(bad, "--fix").code == 2
     assert bad.read_text(encoding="utf-8") == BAD
 
 
 def test_fix_reaches_every_file_of_an_operator(tmp_path: Path) -> None:
     path = lay_out(tmp_path, Valid("from __future__ import annotations\n" + impl()))
     done = run("--op-dir", path.parent, "--event", "on-write", "--rules", "PX03", "--fix")
-    assert done.returncode == 0
+    assert done.code == 0
     assert path.read_text(encoding="utf-8") == impl()
 
 
 def test_every_rule_explains_itself() -> None:
     done = run("--explain", "ol48")
-    assert done.returncode == 0
+    assert done.code == 0
     for words in ("# OL48 known-tile (S0, blocks)", "## Why", "## Use instead", "Runs: on-write"):
         assert words in done.stdout
     listing = run("--explain", "all").stdout
     assert [line.split()[0] for line in listing.splitlines()] == list(registry.all_rules())
-    assert run("--explain", "OL27").returncode == 2
+    assert run("--explain", "OL27").code == 2
 
 
 def test_an_error_of_the_linter_itself_is_exit_1_and_one_line(
@@ -172,7 +177,7 @@ def test_an_error_of_the_linter_itself_is_exit_1_and_one_line(
 def test_code_hosts_are_told_the_place_in_the_folder_that_ci_runs_in(tmp_path: Path, form: str) -> None:
     path = lay_out(tmp_path / "kernels", Valid(BAD))
     done = run(path.relative_to(tmp_path), "--format", form, cwd=tmp_path)
-    assert done.returncode == 2
+    assert done.code == 2
     assert "kernels/custom/demo/demo_impl.py" in done.stdout
     assert str(tmp_path) not in done.stdout
 

@@ -88,7 +88,7 @@ def _front_matter(path: Path, lines: list[str]) -> tuple[dict[str, Any], int]:
 
 def _mapping(path: Path, line: int, text: str) -> dict[str, Any]:
     try:
-        found = yaml.load(text, Loader=yaml.CSafeLoader)  # noqa: S506 - libyaml's safe loader
+        found = yaml.safe_load(text)
     except yaml.MarkedYAMLError as error:
         offset = error.problem_mark.line if error.problem_mark else 0
         raise PageError(path, line + offset, f"not YAML: {error.problem}") from error
