@@ -40,9 +40,7 @@ def test_a_segmentation_fault_names_line_and_function(
 
 
 @pytest.mark.parametrize(("name", "words"), [("no-vector-tile", "pypto.exp(x)"), ("tile-from-dynamic", "set_vec_tile_shapes")])
-def test_the_statement_that_failed_first_is_told(
-    name: str, words: str, operator: OpWorkspace, run_example: RunExample
-) -> None:
+def test_the_statement_that_failed_first_is_told(name: str, words: str, operator: OpWorkspace, run_example: RunExample) -> None:
     """pypto blames line 1 when its passes fail over the torso that an error left."""
     said, kernel = said_of(name, operator, run_example)
     assert "stopped at " in said

@@ -17,7 +17,8 @@ from pypto_op.vocabulary import Status
 _COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _PLACE = re.compile(r"\b(?:ERROR|INTERNAL BUG) (?P<file>\S[^\n:]*\.py):(?P<line>\d+):\d+:")
 _RECORDED = re.compile(
-    r'^stopped at (?P<file>\S[^\n:]*\.py):(?P<line>\d+): |^ *File "(?P<at>[^"\n]+)", line (?P<crashed>\d+) in kernel$', re.MULTILINE
+    r'^stopped at (?P<file>\S[^\n:]*\.py):(?P<line>\d+): |^ *File "(?P<at>[^"\n]+)", line (?P<crashed>\d+) in kernel$',
+    re.MULTILINE,
 )
 """What `backends.worker.kernel_lines` tells of an error and of a crash: a statement."""
 _GRAPH_PLACE = re.compile(r"/\* (?P<file>\S[^\n:]*\.py):(?P<line>\d+) \*/")
