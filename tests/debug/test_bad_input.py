@@ -1,4 +1,4 @@
-"""Bad input for every tool of the debugger and for `diagnose`: what is missing in one line, a documented exit code, no traceback."""
+"""Bad input for every tool of the debugger and for `diagnose`: one line on what is missing, an exit code, no traceback."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ ON_A_RUN = ("pass-error-locator", "memory-overlap-detector", "machine-workspace"
 ON_AN_OPERATOR = ("precision-compare", "precision-debug", "dump")
 ON_A_MANIFEST = {"snapshot-generate": (), "snapshot-bisect": ("--manifest",)}
 
-CRASH = b'Fatal Python error: Segmentation fault\n  File "/w/soft_impl.py", line 7 in kernel\nlibhccl.so: cannot open shared object file\n'
+CRASH = (
+    b'Fatal Python error: Segmentation fault\n  File "/w/soft_impl.py", line 7 in kernel\n'
+    b"libhccl.so: cannot open shared object file\n"
+)
 LOGS = {
     "empty": b"",
     "binary": b"\x7fELF\x00\xff\xfe" * 20_000,
