@@ -92,3 +92,10 @@ def test_every_room_has_the_tests_that_the_map_promises() -> None:
     elsewhere = {"comparison": "compare", "proof": "state"}
     rooms = [room.name for room in (ROOT / "scripts/pypto_op").iterdir() if room.is_dir() and not room.name.startswith("_")]
     assert [room for room in rooms if not list((ROOT / "tests" / elsewhere.get(room, room)).glob("test_*.py"))] == []
+
+
+def test_each_tool_of_the_debugger_has_a_row() -> None:
+    from pypto_op.debug.commands import debug
+
+    told = " ".join(row[1] for row in ENFORCED)
+    assert set(debug.commands) <= set(re.findall(r"[a-z]+(?:-[a-z]+)*", told))

@@ -92,24 +92,6 @@ def test_the_fault_handlers_frames_lead_to_the_kernels_line(tmp_path: Path) -> N
     assert (told["kernel_frame"]["line"], told["kernel_frame"]["function"]) == (3, "kernel")
 
 
-@pytest.mark.parametrize(
-    "bad", [b"", b"\x00\xff\xfe" * 1000, "日志:错误".encode()[:-1], b"x" * 3_000_000], ids=["empty", "binary", "cut", "long"]
-)
-@pytest.mark.parametrize("tool", ["host-stacktrace-analyzer", "aicore-error-locator", "environment-setup"])
-def test_a_log_that_says_nothing_is_answered_and_never_a_traceback(tmp_path: Path, tool: str, bad: bytes) -> None:
-    log = tmp_path / "log.txt"
-    log.write_bytes(bad)
-    answer = ask(tool, "--log", log, "--json")
-    assert answer.code == 1, answer
-    answer.result("debug_" + tool.replace("-", "_"))
-
-
-@pytest.mark.parametrize("tool", ["host-stacktrace-analyzer", "aicore-error-locator", "environment-setup"])
-def test_a_log_that_is_not_there_is_the_requests_fault(tmp_path: Path, tool: str) -> None:
-    answer = ask(tool, "--log", tmp_path / "none.txt")
-    assert answer.code == 2 and "none.txt" in answer.stderr and len(answer.stderr.strip().splitlines()) == 1
-
-
 @pytest.mark.parametrize("tool", ["pass-error-locator", "memory-overlap-detector", "machine-workspace"])
 def test_a_folder_without_artefacts_is_said_in_one_line(tmp_path: Path, tool: str) -> None:
     answer = ask(tool, tmp_path)

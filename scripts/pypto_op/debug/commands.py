@@ -304,6 +304,9 @@ def _checked(op_dir: Path, case: str | None, impl: Path | None, up_to_module: st
     from pypto_op.judge.precheck import check_request
 
     ws = OpWorkspace.at(op_dir)
+    kernel = impl or (None if up_to_module else ws.impl)
+    if kernel is not None and not kernel.is_file():
+        raise ContractError("there is no kernel", file=kernel, remedy="name the kernel's file by --impl")
     chosen = case or _first_failure(ws)
     check_request(ws, case=chosen, impl=impl, up_to_module=up_to_module)
     return ws, chosen

@@ -1,0 +1,121 @@
+"""Bad input for every tool of the debugger and for `diagnose`: one line on what is missing, an exit code, no traceback."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from tests.calling import Answer, command
+from tests.debug.asking import place
+
+from pypto_op.debug.commands import debug
+
+ON_A_LOG = {
+    "diagnose": ("diagnose",),
+    "host-stacktrace-analyzer": ("debug", "host-stacktrace-analyzer", "--log"),
+    "aicore-error-locator": ("debug", "aicore-error-locator", "--log"),
+    "environment-setup": ("debug", "environment-setup", "--log"),
+}
+ON_A_RUN = ("pass-error-locator", "memory-overlap-detector", "machine-workspace")
+ON_AN_OPERATOR = ("precision-compare", "precision-debug", "dump")
+ON_A_MANIFEST = {"snapshot-generate": (), "snapshot-bisect": ("--manifest",)}
+
+CRASH = (
+    b'Fatal Python error: Segmentation fault\n  File "/w/soft_impl.py", line 7 in kernel\n'
+    b"libhccl.so: cannot open shared object file\n"
+)
+LOGS = {
+    "empty": b"",
+    "binary": b"\x7fELF\x00\xff\xfe" * 20_000,
+    "cut off": b"\xe6\x97\xa5\xe5\xbf\x97: Traceback (most recent call las",
+    "interleaved": b"".join(bytes([byte]) + b"\xff" for byte in CRASH),
+    "huge": b"step 1 of 2\n" * 300_000,
+    "one line": b"x" * 5_000_000,
+}
+
+
+def one_line_each(answer: Answer, codes: set[int]) -> None:
+    assert answer.code in codes, answer
+    assert "Traceback" not in answer.stdout + answer.stderr
+    if answer.code == 2:
+        lines = [line for line in answer.stderr.strip().splitlines() if not line.endswith(" so far")]  # a busy machine's waits
+        assert len(lines) == 1, answer.stderr
+
+
+def test_the_table_has_every_tool() -> None:
+    assert set(debug.commands) == {*ON_A_LOG, *ON_A_RUN, *ON_AN_OPERATOR, *ON_A_MANIFEST} - {"diagnose"}
+
+
+@pytest.mark.parametrize("log", LOGS)
+@pytest.mark.parametrize("tool", ON_A_LOG)
+def test_bad_input_is_said_in_one_line_with_a_documented_exit_code(tool: str, log: str, tmp_path: Path) -> None:
+    path = tmp_path / "run.log"
+    path.write_bytes(LOGS[log])
+    one_line_each(command(*ON_A_LOG[tool], path), {3} if tool == "diagnose" else {1})
+
+
+@pytest.mark.parametrize("tool", ON_A_LOG)
+def test_a_log_that_is_not_there_or_is_a_folder(tool: str, tmp_path: Path) -> None:
+    for wrong in (tmp_path / "no" / "run.log", tmp_path):
+        answer = command(*ON_A_LOG[tool], wrong)
+        one_line_each(answer, {2})
+        assert str(wrong) in answer.stderr
+
+
+@pytest.mark.parametrize("tool", ON_A_LOG)
+def test_without_binutils_what_was_found_is_still_told(tool: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    path = tmp_path / "run.log"
+    path.write_bytes(CRASH + b"/opt/libtile_fwk_interface.so(_ZN3npu8tile_fwk3SubE+0x51)[0x7f1]\n507015 aicore exception\n")
+    answer = command(*ON_A_LOG[tool], path)
+    one_line_each(answer, {0, 1, 3})
+    assert answer.stdout.strip()
+    if tool == "host-stacktrace-analyzer":
+        assert answer.code == 0 and "soft_impl.py:7" in answer.stdout and "c++filt is not installed" in answer.stdout
+
+
+@pytest.mark.parametrize("tool", ON_A_RUN)
+@pytest.mark.parametrize("left", ["nothing", "a file", "empty graphs", "cut graphs", "binary graphs"])
+def test_what_a_run_should_have_left(tool: str, left: str, tmp_path: Path) -> None:
+    run = tmp_path / "output_1"
+    passes = run / "Pass_00_ExpandFunction"
+    if left == "a file":
+        run.write_text("x")
+    elif left != "nothing":
+        passes.mkdir(parents=True)
+        raw = {"empty graphs": b"", "cut graphs": b'{"functions": [{"func_magic', "binary graphs": b"\x00\xff" * 999}[left]
+        for name in ("program.json", "dyn_topo.txt", f"{passes.name}/After_000_ExpandFunction_TENSOR_a_1.json"):
+            (run / name).write_bytes(raw)
+    answer = command("debug", tool, run)
+    one_line_each(answer, {1, 2, 3})
+    assert answer.stderr.strip() or answer.stdout.strip()
+
+
+@pytest.mark.parametrize("tool", ON_AN_OPERATOR)
+def test_an_operator_that_lacks_a_part(tool: str, tmp_path: Path) -> None:
+    one_line_each(command("debug", tool, tmp_path / "none", "--case", "L1"), {2})
+    ws = place(tmp_path, "softmax")
+    answer = command("debug", tool, ws.root)
+    one_line_each(answer, {2})
+    assert "--case" in answer.stderr
+    one_line_each(command("debug", tool, ws.root, "--case", "no_such_case"), {2})
+    for missing in (ws.suite, ws.impl):
+        kept = missing.read_bytes()
+        missing.write_bytes(b"\x00\xff(") if missing == ws.suite else missing.unlink()
+        one_line_each(command("debug", tool, ws.root, "--case", "L2_two_by_two_fp32"), {2})
+        missing.write_bytes(kept)
+
+
+@pytest.mark.parametrize("tool", ON_A_MANIFEST)
+@pytest.mark.parametrize("raw", [None, b"", b"\x00\xff\xfe", b"op: softmax\n", b"- 1\n- 2\n"])
+def test_a_manifest_that_is_none(tool: str, raw: bytes | None, tmp_path: Path) -> None:
+    ws = place(tmp_path, "softmax")
+    ws.debug_dir.mkdir(exist_ok=True)
+    manifest = ws.debug_dir / "snapshot_manifest.yaml"
+    if raw is not None:
+        manifest.write_bytes(raw)
+    answer = command("debug", tool, *ON_A_MANIFEST[tool], manifest)
+    one_line_each(answer, {2})
+    assert "snapshot_manifest.yaml" in answer.stderr
+    shutil.rmtree(ws.debug_dir)
