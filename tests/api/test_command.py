@@ -115,7 +115,13 @@ def test_words_of_torch_lead_to_calls_that_the_wheel_has(loaded):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "near"),
-    [("matmull", "matmul"), ("softmx", "softmax"), ("set_vec_tile", "set_vec_tile_shapes"), ("reduce_sum", "sum"), ("argmax", "topk")],
+    [
+        ("matmull", "matmul"),
+        ("softmx", "softmax"),
+        ("set_vec_tile", "set_vec_tile_shapes"),
+        ("reduce_sum", "sum"),
+        ("argmax", "topk"),
+    ],
 )
 def test_an_unknown_name_ends_with_exit_code_2_and_the_nearest_names(name, near, capsys, loaded):
     with pytest.raises(SystemExit) as ended:

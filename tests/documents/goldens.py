@@ -214,7 +214,7 @@ def mamba_golden(x, w_in, conv_w, w_dt, w_b, w_c, a_log, d, w_out, norm_w, dt_bi
     return out, state
 """
 
-LAYERNORM_BWD = '''
+LAYERNORM_BWD = """
 import torch
 
 
@@ -233,4 +233,4 @@ def layernorm_bwd_golden(dy, x, weight, eps):
     dweight = (dy32 * normed).sum(dim=0)
     dbias = dy32.sum(dim=0)
     return dx.to(x.dtype), dweight, dbias
-'''
+"""

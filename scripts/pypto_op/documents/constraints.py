@@ -97,9 +97,7 @@ def limits(constraints: Iterable[str], name: str, symbols: Collection[str]) -> t
     return low, high
 
 
-def whole_ends(
-    constraints: Collection[str], name: str, sizes: Mapping[str, int]
-) -> tuple[int | None, int | None] | None:
+def whole_ends(constraints: Collection[str], name: str, sizes: Mapping[str, int]) -> tuple[int | None, int | None] | None:
     """Return the least and the greatest value of a whole-number input, None for an end that is not said.
 
     Returns:

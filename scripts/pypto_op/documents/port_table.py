@@ -68,7 +68,9 @@ def dtype_of(name: str, known: Mapping[str, Row]) -> str:
 
 def _row(dtype: str, kind: str, shape: str, meaning: str) -> Row:
     same, interval = _SAME.match(dtype), _INTERVAL.search(meaning)
-    return Row("output" in kind.casefold(), _shape(shape), _dtype(dtype), same[1] if same else "", interval[1] if interval else "")
+    return Row(
+        "output" in kind.casefold(), _shape(shape), _dtype(dtype), same[1] if same else "", interval[1] if interval else ""
+    )
 
 
 def _shape(cell: str) -> str:

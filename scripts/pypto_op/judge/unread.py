@@ -32,9 +32,7 @@ _LONGEST_LENGTHS = 1 << 16
 Check = Callable[[Sequence["Value"]], None]
 
 
-def plantings(
-    base: Answered, references: References, check: Check, ends: Ends, *, nan: bool
-) -> Iterator[tuple[str, Answered]]:
+def plantings(base: Answered, references: References, check: Check, ends: Ends, *, nan: bool) -> Iterator[tuple[str, Answered]]:
     """Yield what was planted, in words, and the inputs with it; nothing where the golden reads all, or nobody can tell.
 
     Args:

@@ -61,7 +61,7 @@ def check_tolerances(ws: OpWorkspace) -> None:
                 f"case {case['id']} allows more (atol {case['atol']:g}, rtol {case['rtol']:g}) than SPEC.md does",
                 file=ws.suite,
                 where="cases",
-                remedy="take SPEC.md's; where honest rounding exceeds it, write \"policy\": \"twin@2\" in the place of both",
+                remedy='take SPEC.md\'s; where honest rounding exceeds it, write "policy": "twin@2" in the place of both',
             )
 
 
