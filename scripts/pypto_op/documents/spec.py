@@ -114,10 +114,10 @@ def fixed_dtypes(path: Path | str) -> dict[str, str]:
 def _in_table_only(spec: Spec, body: str) -> Iterator[Finding]:
     """A range that stands in section 5's table alone: inputs are drawn, and judged, by the front matter's."""
     for name, row in port_table.rows(body).items():
-        if row.interval and not row.is_output and not constraints.mentioned(spec.shape_constraints, name):
-            if name not in spec.input_ranges:
-                remedy = f'write `input_ranges: {{{name}: "{row.interval}"}}` in the front matter, from which inputs are drawn'
-                yield Finding("section 5", f"the range {row.interval} of {name} stands in the table alone: {remedy}")
+        told = name in spec.input_ranges or constraints.mentioned(spec.shape_constraints, name)
+        if row.interval and not row.is_output and not told:
+            remedy = f'write `input_ranges: {{{name}: "{row.interval}"}}` in the front matter, from which inputs are drawn'
+            yield Finding("section 5", f"the range {row.interval} of {name} stands in the table alone: {remedy}")
 
 
 def _too_fine(spec: Spec, body: str) -> Iterator[Finding]:

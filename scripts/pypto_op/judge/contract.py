@@ -128,7 +128,7 @@ class Contract:
         self._check_values(case, made)
 
     def whole_ends(self, case: Mapping[str, Any], name: str) -> tuple[int | None, int | None] | None:
-        """Return the least and the greatest value that SPEC.md allows a whole-number input; None for an end that it does not tell.
+        """Return least and greatest value that SPEC.md allows a whole-number input; None for an end that it does not tell.
 
         Returns:
             None instead of both where SPEC.md compares the input with more than sizes: nobody can say what is legal then.

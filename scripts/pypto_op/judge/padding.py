@@ -101,7 +101,7 @@ def _span(value: torch.Tensor, told: tuple[int | None, int | None] | None) -> tu
 
 
 def _filled(rows: torch.Tensor, mask: torch.Tensor, low: int, high: int, *, distinct: bool) -> torch.Tensor:
-    """Return rows with what is masked replaced: by its own values, moved on by one, or by the two ends, never by what was there."""
+    """Return rows with what is masked replaced: by its own values, moved by one, or by the two ends, never by what was there."""
     import torch
 
     made = rows.clone()

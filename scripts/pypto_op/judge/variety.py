@@ -131,7 +131,7 @@ def check(seen: Iterable[tuple[Mapping[str, Any], Variety]], *, whole: bool, fix
     """
     seen = list(seen)
     for case, variety in seen:
-        for name in fixed:
+        for name in sorted(fixed):
             if name in variety.sights and variety.sights[name].moved:
                 problem = f"input {name} changes with the seed, and SPEC.md declares it fixed"
                 raise ContractError(problem, file=_FILE, where=f"case {case['id']}", remedy=_KEEP)
