@@ -105,7 +105,9 @@ def yardstick() -> dict[str, float]:
 
 def digest(fault: Fault) -> str:
     """Return a hash of the fault and of the debugger's code."""
-    rooms = [path for room in _READ for path in sorted((ROOT / "scripts" / "pypto_op" / room).rglob("*")) if path.suffix in _SOURCES]
+    rooms = [
+        path for room in _READ for path in sorted((ROOT / "scripts" / "pypto_op" / room).rglob("*")) if path.suffix in _SOURCES
+    ]
     told = (fault.case, fault.category, fault.skill, fault.lines, fault.blame, *fault.files.values())
     return process.digest_of(*rooms)[:16] + process.digest_of_text(repr(told))[:16]
 
@@ -146,7 +148,11 @@ def _said(fault: Fault, root: Path, warm: bool, cpu: dict[str, float]) -> dict[s
     if compare is not None:
         found = _ask([*compare, "--json"], warm, cpu)
         places = [row["line"] for row in found.get("divergences", ())]
-        said |= {"line": places[0] if places else said["line"], "others": places[1:], "blame": (found.get("blame") or {}).get("who")}
+        said |= {
+            "line": places[0] if places else said["line"],
+            "others": places[1:],
+            "blame": (found.get("blame") or {}).get("who"),
+        }
         said["compare"] = found.get("error") or [f"{row['kind']} {row['opcode']}" for row in found.get("divergences", ())]
     return said
 
@@ -224,8 +230,12 @@ def main(chosen: Sequence[str], warm: bool, to: Path | None, merge: Sequence[Pat
     for fault in () if page_only or merge else all_faults():
         if not chosen or fault.op in chosen or fault.id in chosen:
             row = results[fault.id] = measured(fault, warm=warm)
-            marks = " ".join(f"{name}={'-' if right is None else 'ok' if right else 'NO'}" for name, right in row["right"].items())
-            click.echo(f"{fault.id} [{row['kind']}] {row['status']} {marks} said={row['said']} wanted={row['wanted']} {row['cpu']}")
+            marks = " ".join(
+                f"{name}={'-' if right is None else 'ok' if right else 'NO'}" for name, right in row["right"].items()
+            )
+            click.echo(
+                f"{fault.id} [{row['kind']}] {row['status']} {marks} said={row['said']} wanted={row['wanted']} {row['cpu']}"
+            )
             if to is not None:
                 to.write_text(json.dumps(results, indent=1), encoding="utf-8")
     if to is None:

@@ -59,7 +59,9 @@ def _summary(results: Mapping[str, Mapping[str, Any]], yardstick: Mapping[str, f
         share = good / asked if asked else 0.0
         lines.append(f"| {name} | {good} | {asked} | {share:.1%} | {target:.0%}: {'met' if share >= target else '**missed**'} |")
     good, asked = count(rows, "line_among")
-    lines.append(f"| line, or one of the next four that precision-compare names | {good} | {asked} | {good / max(asked, 1):.1%} | |")
+    lines.append(
+        f"| line, or one of the next four that precision-compare names | {good} | {asked} | {good / max(asked, 1):.1%} | |"
+    )
     times = [seconds for row in rows if (seconds := spent(row)) is not None]
     if times:
         factor = yardstick["here"] / yardstick["reference"]
@@ -74,7 +76,12 @@ def _summary(results: Mapping[str, Mapping[str, Any]], yardstick: Mapping[str, f
 
 
 def _by_kind(results: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    lines = ["## By class of fault", "", "| class | faults | category | skill | line | blame | seconds |", "|---|---:|---:|---:|---:|---:|---:|"]
+    lines = [
+        "## By class of fault",
+        "",
+        "| class | faults | category | skill | line | blame | seconds |",
+        "|---|---:|---:|---:|---:|---:|---:|",
+    ]
     for kind, (name, _, _) in KINDS.items():
         rows = [row for row in results.values() if row["kind"] == kind]
         if rows:
@@ -90,7 +97,12 @@ def _of(rows: list[Mapping[str, Any]], name: str) -> str:
 
 
 def _seen() -> list[str]:
-    lines = ["## What `sim` sees, and what only a device sees", "", "| class | `sim` sees | only a device sees |", "|---|---|---|"]
+    lines = [
+        "## What `sim` sees, and what only a device sees",
+        "",
+        "| class | `sim` sees | only a device sees |",
+        "|---|---|---|",
+    ]
     return [*lines, *(f"| {name} | {sim} | {device} |" for name, sim, device in KINDS.values())]
 
 

@@ -218,9 +218,7 @@ def _lead_back(steps: Sequence[Step], standing: dict[int, Standing]) -> set[int]
     return cleared
 
 
-def _part_of(
-    step: Step, golden: Golden, matches: dict[int, set[int]], values: dict[int, torch.Tensor], whole: bool
-) -> set[int]:
+def _part_of(step: Step, golden: Golden, matches: dict[int, set[int]], values: dict[int, torch.Tensor], whole: bool) -> set[int]:
     """Return the golden's tensors of which this result may be a part: the same operation, on parts of the same operands.
 
     Where the operands are the golden's own blocks (`whole`), only a sum or a largest one over less than the golden's is a part.

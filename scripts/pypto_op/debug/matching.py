@@ -105,8 +105,7 @@ class Golden:
         if value.numel() == 0:
             return []
         key = (
-            bytes(f"{relative}{value.dtype}{tuple(value.shape)}", "ascii")
-            + value.reshape(-1).view(torch.uint8).numpy().tobytes()
+            bytes(f"{relative}{value.dtype}{tuple(value.shape)}", "ascii") + value.reshape(-1).view(torch.uint8).numpy().tobytes()
         )
         if key not in self._found:
             self._found[key] = self._search(value, relative)

@@ -47,7 +47,10 @@ def _data() -> Mapping[str, Any]:
 @functools.cache
 def rows() -> tuple[Row, ...]:
     """Return the rows, in the order in which they are tried."""
-    return tuple(Row(row["id"], row["when"], row["skill"], row.get("page", ""), row["why"], row.get("tools", "")) for row in _data()["rows"])
+    return tuple(
+        Row(row["id"], row["when"], row["skill"], row.get("page", ""), row["why"], row.get("tools", ""))
+        for row in _data()["rows"]
+    )
 
 
 def skill_of(category: FailureCategory) -> str:
