@@ -17,7 +17,11 @@ NUMBERS = "numbers"
 KINDS: Mapping[str, tuple[str, str, str]] = {
     "compile": ("front-end errors", "all that pypto's front end refuses", "nothing more"),
     "tile": ("tile shapes", "missing, misaligned and misfitting tiles that front end and passes refuse", "what a tile costs"),
-    "memory": ("memory", "a tile over UB, L0 or L1 by its size (computed beside sim); host memory", "workspace and HBM at run time"),
+    "memory": (
+        "memory",
+        "a tile over UB, L0 or L1 by its size (computed beside sim); host memory",
+        "workspace and HBM at run time",
+    ),
     "bounds": ("out of bounds", "views, writes and loops past a tensor's end", "reads past the end inside one allocation"),
     "crash": ("crashes and exits", "crashes of pypto's host code", "exceptions on a core"),
     "hang": ("hangs", "a host that waits", "a core or a scheduler that waits"),
@@ -25,7 +29,11 @@ KINDS: Mapping[str, tuple[str, str, str]] = {
     "environment": ("environment", "missing libraries and names, the device's number", "drivers, chips that are busy or lost"),
     "wrapper": ("wrapper", "wrong outputs, work on the host, changed inputs", "nothing more"),
     "unwritten": ("unwritten outputs", "elements that no write reaches", "nothing more"),
-    "overlap": ("overlapping memory", "writes of one kernel over one another", "races, and buffers that passes lay over one another"),
+    "overlap": (
+        "overlapping memory",
+        "writes of one kernel over one another",
+        "races, and buffers that passes lay over one another",
+    ),
     NUMBERS: ("wrong numbers", "wrong mathematics of the tensor graph", "the device's own rounding, missing synchronisation"),
     "golden": ("the golden is wrong", "its own check fails, or its answer in float64 is another", "nothing more"),
     "framework": ("pypto is wrong", "the simulator's operations and the checked passes", "code generation, the device's library"),

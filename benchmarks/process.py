@@ -46,7 +46,11 @@ def run(command: Sequence[str], cwd: Path, *, apart: bool = False) -> Done:
     began = time.monotonic()
     with tempfile.TemporaryFile() as output:
         child = subprocess.Popen(
-            command, cwd=cwd, stdout=output, stderr=subprocess.DEVNULL if apart else subprocess.STDOUT, env={**os.environ, "OMP_NUM_THREADS": "1"}
+            command,
+            cwd=cwd,
+            stdout=output,
+            stderr=subprocess.DEVNULL if apart else subprocess.STDOUT,
+            env={**os.environ, "OMP_NUM_THREADS": "1"},
         )
         _, status, usage = os.wait4(child.pid, 0)
         child.returncode = os.waitstatus_to_exitcode(status)

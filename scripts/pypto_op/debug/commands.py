@@ -45,8 +45,8 @@ def precision_compare(
 
     Runs the kernel in `sim` with pypto's dump of every result, and the golden under a trace. Prints no value of either.
 
-    Exit status: 0 a place or somebody to blame was found, 1 none was, also where the kernel agrees, 2 kernel or golden do not run,
-    3 no simulator.
+    Exit status: 0 a place or somebody to blame was found, 1 none was, also where the kernel agrees, 2 kernel or golden do
+    not run, 3 no simulator.
     """
     ws, case = _checked(op_dir, case, impl, up_to_module)
     from pypto_op.debug.precision_compare import Request

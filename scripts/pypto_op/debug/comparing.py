@@ -97,6 +97,8 @@ def _row(found: divergence.Divergence, kind: str, text: KernelText) -> dict[str,
     step = found.step
     row = _place(step.line, kind, step.opcode, step.turn, found.why)
     callers = text.callers(step.line, step.function) if step.line else []
+    if callers and found.again:  # the helper was well before; this call of it hands over something else
+        row["line"], callers = callers[min(found.again, len(callers) - 1)], callers[:1]
     return {**row, "operation": step.number, "shape": list(step.valid), "called_from": callers[:4]}
 
 

@@ -8,14 +8,14 @@ what the golden does to the whole. What is left, and depends on nothing that is 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pypto_op.debug.dump_files import Step, content
 from pypto_op.debug.kernel_text import KernelText
-from pypto_op.debug.matching import KINDS, Golden, Match, kind_of, says_little
+from pypto_op.debug.matching import KINDS, Golden, Match, kind_of, rounding_of, says_little
 
 if TYPE_CHECKING:
     import torch
@@ -41,11 +41,13 @@ class Divergence:
         step: the operation.
         why: one sentence.
         sure: the result is none of the golden's, not only a part of one that never becomes whole.
+        again: how often the same operation of the same line was well before, in the same turn: its helper's call is at fault.
     """
 
     step: Step
     why: str
     sure: bool = True
+    again: int = 0
 
 
 def first_divergences(steps: Sequence[Step], golden: Golden) -> list[Divergence]:
@@ -165,16 +167,18 @@ def uncovered(steps: Sequence[Step]) -> list[Gap]:
 def _at(steps: Sequence[Step], golden: Golden, values: dict[int, torch.Tensor], tightness: float) -> list[Divergence]:
     standing: dict[int, Standing] = {}
     matches: dict[int, set[int]] = {}
+    rounding = _rounding(steps, values)
     for step in steps:
         value = values[step.number]
-        found: list[Match] = golden.matches(value, tightness)
+        found: list[Match] = golden.matches(value, rounding[step.number] * tightness)
         matches[step.number] = {match.tensor for match in found}
         if says_little(value):
             standing[step.number] = Standing.SILENT
         elif found:
             standing[step.number] = Standing.AGREES
         else:
-            matches[step.number] = _part_of(step, golden, matches, values)
+            whole = not step.moves and bool(step.parents) and all(standing[one] is Standing.AGREES for one in step.parents)
+            matches[step.number] = _part_of(step, golden, matches, values, whole)
             standing[step.number] = Standing.PART if matches[step.number] else Standing.OFF
     cleared = _lead_back(steps, standing)
     left = {step.number for step in steps if standing[step.number] is Standing.OFF and step.number not in cleared}
@@ -184,7 +188,25 @@ def _at(steps: Sequence[Step], golden: Golden, values: dict[int, torch.Tensor], 
     first = [step for step in steps if step.number in left and not left & set(step.parents)]
     # Where a state is moved from turn to turn its contents are off because of what was computed before.
     computed = [step for step in first if not step.moves] or first
-    return [Divergence(step, _why(step, golden, matches), sure) for step in computed if step.line is not None]
+    well = [step for step in steps if standing[step.number] is Standing.AGREES]
+    return [
+        Divergence(step, _why(step, golden, matches), sure, sum(_same(one, step) for one in well if one.number < step.number))
+        for step in computed
+        if step.line is not None
+    ]
+
+
+def _same(one: Step, other: Step) -> bool:
+    return (one.line, one.opcode, one.loops, one.function) == (other.line, other.opcode, other.loops, other.function)
+
+
+def _rounding(steps: Sequence[Step], values: dict[int, torch.Tensor]) -> dict[int, float]:
+    """Return what counts as rounding for each result: 16 bits excuse something only where the kernel's inputs have no more."""
+    own = {step.number: rounding_of(values[step.number].dtype) for step in steps}
+    least = min(own.values(), default=0.0)
+    if not any(step.given and own[step.number] > least for step in steps):
+        return dict.fromkeys(own, least)
+    return {step.number: max(own[one] for one in (step.number, *step.parents)) for step in steps}
 
 
 def _lead_back(steps: Sequence[Step], standing: dict[int, Standing]) -> set[int]:
@@ -196,8 +218,11 @@ def _lead_back(steps: Sequence[Step], standing: dict[int, Standing]) -> set[int]
     return cleared
 
 
-def _part_of(step: Step, golden: Golden, matches: dict[int, set[int]], values: dict[int, torch.Tensor]) -> set[int]:
-    """Return the golden's tensors of which this result may be a part: the same operation, on parts of the same operands."""
+def _part_of(step: Step, golden: Golden, matches: dict[int, set[int]], values: dict[int, torch.Tensor], whole: bool) -> set[int]:
+    """Return the golden's tensors of which this result may be a part: the same operation, on parts of the same operands.
+
+    Where the operands are the golden's own blocks (`whole`), only a sum or a largest one over less than the golden's is a part.
+    """
     if step.moves and step.parents:
         return set.intersection(*(matches[parent] for parent in step.parents))
     wanted = KINDS.get(kind_of(step.opcode))
@@ -205,6 +230,10 @@ def _part_of(step: Step, golden: Golden, matches: dict[int, set[int]], values: d
         return set()
     given = [matches[parent] for parent in step.parents]
     same = {int(row["tensor"]) for row in golden.rows if row["op"] in wanted and all(g & set(row["inputs"]) for g in given)}
+    if whole:
+        terms = _terms([values[one].shape for one in step.parents], values[step.number].shape)
+        rows = [row for row in golden.rows if int(row["tensor"]) in same]
+        same = {int(row["tensor"]) for row in rows if terms < _terms_of(row, golden)}
     if len(given) == 1 and kind_of(step.opcode) in ("amax", "amin") and not step.opcode.startswith("ROW"):
         parent = step.parents[0]  # a bound: well where it moves nothing
         return matches[parent] if values[parent].equal(values[step.number]) else set()
@@ -213,6 +242,19 @@ def _part_of(step: Step, golden: Golden, matches: dict[int, set[int]], values: d
         together = set.intersection(*given)
         same |= {one for one in together if any(row["op"] in KINDS[makers] for row in golden.made_by.get(one, ()))}
     return same
+
+
+def _terms(given: Sequence[Sequence[int]], made: Sequence[int]) -> float:
+    """Return how many elements enter one element of a result; of a product of matrices the inner size."""
+    sizes = [math.prod(shape[-2:]) for shape in given]
+    out = max(math.prod(made[-2:]), 1)
+    if len(sizes) == 2 and len(made) >= 2 and sizes[0] * sizes[1] > out * max(sizes):
+        return math.sqrt(sizes[0] * sizes[1] / out)
+    return max(sizes) / out
+
+
+def _terms_of(row: Mapping[str, Any], golden: Golden) -> float:
+    return _terms([golden.shapes[int(one)] for one in row["inputs"]], golden.shapes[int(row["tensor"])])
 
 
 def _why(step: Step, golden: Golden, matches: dict[int, set[int]]) -> str:

@@ -54,7 +54,7 @@ class KernelText:
         return max(found, key=lambda loop: len(loop.name), default=None)
 
     def holding(self, indices: Sequence[str], graph: str) -> list[Loop]:
-        """Return those of the loops `indices` that hold what a graph records, innermost first; all of them where it is unknown."""
+        """Return those of the loops `indices` that hold what a graph records, innermost first; all where it is unknown."""
         wanted = [loop for index in indices if (loop := self.loop(index)) is not None]
         own = self.of_graph(graph)
         around = {own.index, *own.around} if own is not None else set()

@@ -52,6 +52,11 @@ def says_little(value: torch.Tensor) -> bool:
     return value.numel() < 4 or bool((value == value.reshape(-1)[0]).all())
 
 
+def rounding_of(dtype: torch.dtype) -> float:
+    """Return the relative error that counts as rounding in a dtype."""
+    return _RELATIVE.get(dtype, _RELATIVE_ELSE)
+
+
 @dataclass(frozen=True)
 class Match:
     """A result that is a block of a tensor of the golden.
@@ -90,24 +95,23 @@ class Golden:
         self._wide = [_matrices(tensor) for tensor in tensors]
         self._found: dict[bytes, list[Match]] = {}
 
-    def matches(self, value: torch.Tensor, tightness: float = 1.0) -> list[Match]:
+    def matches(self, value: torch.Tensor, relative: float | None = None) -> list[Match]:
         """Return where `value` stands among the golden's tensors; [] for nowhere.
 
         Args:
-            tightness: factor on the relative error that counts as rounding.
+            relative: the relative error that counts as rounding; default: that of the value's dtype.
         """
+        relative = rounding_of(value.dtype) if relative is None else relative
         if value.numel() == 0:
             return []
         key = (
-            bytes(f"{tightness}{value.dtype}{tuple(value.shape)}", "ascii")
-            + value.reshape(-1).view(torch.uint8).numpy().tobytes()
+            bytes(f"{relative}{value.dtype}{tuple(value.shape)}", "ascii") + value.reshape(-1).view(torch.uint8).numpy().tobytes()
         )
         if key not in self._found:
-            self._found[key] = self._search(value, tightness)
+            self._found[key] = self._search(value, relative)
         return self._found[key]
 
-    def _search(self, value: torch.Tensor, tightness: float) -> list[Match]:
-        relative = _RELATIVE.get(value.dtype, _RELATIVE_ELSE) * tightness
+    def _search(self, value: torch.Tensor, relative: float) -> list[Match]:
         block = _matrices(value)
         if block.shape[0] != 1:
             return []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -35,6 +36,18 @@ class KernelText:
         """Return a line, "" where there is none."""
         lines = self.text.splitlines()
         return lines[number - 1].strip() if 1 <= number <= len(lines) else ""
+
+    def tile_line(self, words: str) -> int:
+        """Return the line of the tile call that `words` of pypto speak of, 0 where several may be meant.
+
+        Words of L0, L1 or a cube speak of cube tiles; where there are several calls, the sizes in the words decide.
+        """
+        kind = "set_cube_tile_shapes" if re.search(r"\bL[01][ABC]?\b|[kmn]L0|[Cc]ube", words) else "set_vec_tile_shapes"
+        calls = [(number, line) for number, line in enumerate(self.text.splitlines(), 1) if f"pypto.{kind}(" in line]
+        sizes = set(re.findall(r"\d+", words))
+        named = [number for number, line in calls if set(re.findall(r"\d+", line.partition("(")[2])) <= sizes]
+        lines = [number for number, _ in calls]
+        return named[0] if len(named) == 1 else lines[0] if len(lines) == 1 else 0
 
     def in_wrapper(self, number: int) -> bool:
         """Whether a line stands in a wrapper, where a launch raises what happened in the kernel."""

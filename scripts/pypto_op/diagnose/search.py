@@ -11,6 +11,7 @@ from pypto_op.diagnose.kernel_text import KernelText
 from pypto_op.diagnose.knowledge import Entry, Evidence, entries
 from pypto_op.diagnose.log_text import LogText
 from pypto_op.diagnose.sources import pointer_of, read_source
+from pypto_op.vocabulary import FailureCategory
 
 SURE = 0.8
 """From this confidence on a hit names the mistake; below it names the kind of failure."""
@@ -152,6 +153,10 @@ def _hit(found: Entry, row: Evidence, log: LogText, kernel: KernelText | None) -
             return None
         at = shown
     file, line = _place(log, kernel, at)
+    if words and kernel and found.category is FailureCategory.TILE_SHAPE and (not line or kernel.in_wrapper(line)):
+        said = log.text[words.start() : words.end() + _SHOWN]
+        line = kernel.tile_line(said) or line
+        file = file or str(kernel.path)
     code = (log.code if line == log.line else "") or (kernel.line(line) if kernel and line else "")
     if row.code and not row.code.search(code):
         return None

@@ -183,7 +183,8 @@ def pointer_of(given: str | Path) -> str:
     with suppress(PyptoOpError):
         failure = dict(read_json(path if path.is_file() else operator.report)).get("first_failure") or {}
         if failure.get("failure_category") == FailureCategory.PRECISION:
-            return f"the numbers of case {failure.get('case_id')} are wrong, and no log speaks of that: `pypto-op triage {operator.root}`"
+            case = failure.get("case_id")
+            return f"the numbers of case {case} are wrong, and no log speaks of that: `pypto-op triage {operator.root}`"
     return ""
 
 

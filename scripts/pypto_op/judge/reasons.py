@@ -179,11 +179,6 @@ def category_of(reason: Reason, run: RunResult | None = None) -> FailureCategory
     return _TABLE[reason][1]
 
 
-def of_a_crash(category: FailureCategory) -> bool:
-    """Whether words of this category are told of crashes only; pypto prints a stack for what it merely raises, too."""
-    return category is FailureCategory.HOST_CRASH
-
-
 def place_in(detail: str) -> str:
     """Return of the words of a file that failed only what can hold no value: its line, and the module that is missing.
 
