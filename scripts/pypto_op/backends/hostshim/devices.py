@@ -17,6 +17,9 @@ _RealGenerator = torch.Generator
 
 def to_host(value: Any) -> Any:
     """Return the CPU device for anything that names a device that is away; everything else unchanged."""
+    kind = type(value)
+    if kind is torch.Tensor or kind is int:  # nearly every argument
+        return value
     if isinstance(value, torch.device):
         return _CPU if value.type in AWAY else value
     if isinstance(value, str) and value.partition(":")[0] in AWAY:
@@ -37,9 +40,10 @@ class HostDevices(TorchFunctionMode):
         """Call `func` with each NPU among its arguments replaced."""
         if func is torch.device and args and to_host(args[0]) is _CPU:
             return _CPU
-        args = tuple(to_host(argument) for argument in args)
-        kwargs = {name: to_host(value) for name, value in (kwargs or {}).items()}
-        return func(*args, **kwargs)
+        args = tuple(map(to_host, args))
+        if not kwargs:
+            return func(*args)
+        return func(*args, **{name: to_host(value) for name, value in kwargs.items()})
 
 
 class _GeneratorKind(type):
