@@ -56,10 +56,8 @@ class Maker:
     def searched(self) -> Sizes:
         """The same with one tile and a rest of each long axis: a search runs the golden some hundred times."""
         shorter = self.sources.fitted(self.small_ragged, walks.one_tile(self), up=True)
-        legal = self.sources.legal(shorter) and walks.product(self.sources, shorter) < walks.product(
-            self.sources, self.small_ragged
-        )
-        return shorter if legal else self.small_ragged
+        sizes = [walks.product(self.sources, found) for found in (shorter, self.small_ragged)]
+        return shorter if self.sources.legal(shorter) and sizes[0] < sizes[1] else self.small_ragged
 
     def fitted(self, wanted: Mapping[str, int], *, up: bool = False) -> Sizes:
         """Return the base shape with some axes as near to what is wanted as SPEC.md allows (`Sources.fitted`)."""
