@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
-from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack, _pop_mode_temporarily
+from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack, _pop_mode, _push_mode
 
 _CPU = torch.device("cpu")
 AWAY = {"npu"}
@@ -86,10 +85,22 @@ def needs_no_host(source: str) -> bool:
     return {name.partition(".")[0] for name in named} <= _IMPORTS and not any(word in source for word in _HIDES)
 
 
-def stepped_aside() -> AbstractContextManager[Any]:
-    """Return a context in which nothing is rewritten; for calls of a file that `needs_no_host`."""
-    installed = _MODE in _get_current_function_mode_stack()[-1:]  # type: ignore[no-untyped-call]
-    return _pop_mode_temporarily() if installed else nullcontext()
+class SteppedAside:
+    """While entered, nothing is rewritten; for calls of a file that `needs_no_host`. Harmless where no shim is installed.
+
+    A class of its own, since `contextlib` writes into each exception that passes, and some of ours are frozen.
+    """
+
+    def __enter__(self) -> None:
+        """Take the rewriting away, where it is the innermost one."""
+        self._installed = _MODE in _get_current_function_mode_stack()[-1:]  # type: ignore[no-untyped-call]
+        if self._installed:
+            _pop_mode()  # type: ignore[no-untyped-call]
+
+    def __exit__(self, *raised: object) -> None:
+        """Put it back."""
+        if self._installed:
+            _push_mode(_MODE)  # type: ignore[no-untyped-call]
 
 
 def install() -> None:

@@ -213,7 +213,7 @@ class Reference:
     def _shim(self, file: Path) -> AbstractContextManager[Any]:
         """Leave the host shim out of the calls of a golden that cannot name a device."""
         self._module(file)
-        return devices.stepped_aside() if self._no_device[str(file)] else nullcontext()
+        return devices.SteppedAside() if self._no_device[str(file)] else nullcontext()
 
     def _watched(self) -> AbstractContextManager[None]:
         return nullcontext() if self._alone is None else self._alone.watched()
