@@ -2,7 +2,8 @@
 
 `python -m benchmarks strength` measures every operator whose files changed since its last measurement, keeps the result in
 benchmarks/results/strength.json, and writes the page from it. `python -m benchmarks.strength rmsnorm ...` measures these
-operators, changed or not; `--report FILE` takes over what `pypto-op mutate --json` wrote.
+operators, changed or not, and tries mutants that earlier sittings had no time for; `--report FILE` takes over what
+`pypto-op mutate --json` wrote.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ PAGE = ROOT / "docs" / "strength.md"
 TARGET = 0.98
 QUICK_MUTANTS = 40
 SECONDS = 900.0
-"""After so long no further mutant of an operator is begun; a large kernel has 800, and a survivor takes a minute."""
+"""After so long no further mutant of an operator is begun; a large kernel has 800, and a survivor takes a minute. The next
+measurement of the same files goes on from there."""
 FATES = ("killed", "survived", "equivalent", "invalid")
 BOUND_TO = ("impl", "golden", "suite", "inputs")
 """Files whose change makes a measurement stale."""
@@ -103,7 +105,7 @@ def _measured(op: str, limit: int | None) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder) / "custom" / op
         shutil.copytree(ROOT / "examples" / "ops" / op, root)
-        wish = Wish(limit=limit, jobs=os.cpu_count() or 1, seconds=SECONDS)
+        wish = Wish(limit=limit, jobs=os.cpu_count() or 1, seconds=SECONDS, resume=True)
         return {**condensed(measure(OpWorkspace.at(root), wish)), "variants": _variants(op, root)}
 
 

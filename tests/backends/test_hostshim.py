@@ -135,3 +135,21 @@ def test_usage_without_a_script() -> None:
     done = subprocess.run([sys.executable, "-m", "pypto_op.backends.hostshim"], capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert done.stderr.startswith("usage:")
+
+
+@pytest.mark.parametrize(
+    ("source", "aside"),
+    [
+        ("import math\n\nimport torch\n\n\ndef f(x):\n    return x.to(x.device) * math.pi\n", True),
+        ("from torch.nn import functional\n", True),
+        ("import torch\nDEVICE = 'npu:0'\n", False),
+        ("import helper\n", False),
+        ("from . import helper\n", False),
+        ("import torch\nhelper = __import__('helper')\n", False),
+        ("def broken(:\n", False),
+    ],
+)
+def test_only_a_file_that_cannot_name_a_device_runs_without_the_rewriting(source: str, aside: bool) -> None:
+    from pypto_op.backends.hostshim import devices
+
+    assert devices.needs_no_host(source) is aside

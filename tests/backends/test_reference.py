@@ -138,3 +138,16 @@ def test_missing_input_maker(operator: OpWorkspace) -> None:
     message = r"test_inputs.py: is missing.*pypto-op harness new"
     with ReferenceSession(operator) as session, pytest.raises(ContractError, match=message):
         session.make_inputs(CASE)
+
+
+@pytest.mark.parametrize("source", ["return x.topk(2).indices", "return (x + 1.0).sum(-1)"])
+def test_several_ways_in_one_message_answer_as_each_alone(operator: OpWorkspace, source: str) -> None:
+    operator.golden.write_text("import torch\n\n\ndef double_golden(x):\n    " + source)
+    x, ways = torch.ones(3, 8, dtype=torch.float16), [{"twin": "tiled"}, {"twin": "rounded_operands"}, {"twin": "other_ties"}]
+    asked = {"function": "double_golden", "file": operator.golden}
+    with ReferenceSession(operator) as session:
+        alone = [session.golden([x], **asked, **way).outputs[0] for way in ways]  # type: ignore[arg-type]
+        together = [result.outputs[0] for result in session.goldens([x], ways, **asked)]  # type: ignore[arg-type]
+        plain = session.golden([x], **asked).outputs[0]  # type: ignore[arg-type]
+    assert all(torch.equal(one, two) for one, two in zip(alone, together, strict=True))
+    assert torch.equal(together[2], plain) is ("topk" not in source), "equal values have two orders"

@@ -17,9 +17,11 @@ from pypto_op.backends.reference import ReferenceSession
 from pypto_op.documents import suite as suite_document
 from pypto_op.generators import suite as suite_cases
 from pypto_op.generators.evaluation import inputs_text
+from pypto_op.generators.first_candidate import Draw, FirstCandidate
 from pypto_op.generators.rehearsal import rehearse
 from pypto_op.generators.sources import gather
 from pypto_op.judge.adversarial import runner_text
+from pypto_op.twins.reordering import HONEST
 from pypto_op.workspace import OpWorkspace
 
 pytestmark = pytest.mark.sim
@@ -85,6 +87,23 @@ def test_a_golden_that_overflows_gets_smaller_inputs_and_one_that_raises_drops_t
     with ReferenceSession(bare) as session:
         values = [value for _, value in session.make_inputs(huge)]
         assert session.golden(values, function="chain_golden", file=bare.golden).outputs[0].isfinite().all()
+
+
+@pytest.mark.parametrize(
+    ("changes", "near"),
+    [({"atol": 1.0, "rtol": 1.0}, ()), ({"atol": 1e-8, "rtol": 1e-7}, "some"), ({"policy": "twin@2"}, HONEST)],
+)
+def test_another_seed_asks_the_orders_that_came_near_the_tolerance(bare: OpWorkspace, changes: dict, near: object) -> None:
+    bare.golden.write_text("import torch\n\n\ndef chain_golden(x, y):\n    return (x * x + y).cumsum(-1)\n")
+    sources = gather(bare)
+    bare.test_inputs.write_text(inputs_text(sources))
+    plain = next(case for case in suite_cases.cases(sources) if case["level"] == "L2")
+    case = {key: value for key, value in plain.items() if key not in ("atol", "rtol")} | changes
+    with ReferenceSession(bare) as session:
+        inputs = dict(session.make_inputs(case))
+        first = FirstCandidate(session, bare, sources.spec.policy())
+        found = Draw(first, case, inputs, first.golden(list(inputs.values()))).near()
+    assert len(found) > 0 if near == "some" else found == near
 
 
 LIMITED = """import torch

@@ -12,6 +12,7 @@ from tests.judge.judging import CASES, OPERATORS, REPOSITORY, files_below, left_
 from tests.telling import told_lines
 
 from pypto_op.judge.verify import verify_operator
+from pypto_op.mutation import sittings
 from pypto_op.vocabulary import Mode
 from pypto_op.workspace import OpWorkspace
 
@@ -202,4 +203,16 @@ def test_the_time_budget_covers_the_kernels_own_run_but_for_one_mutant_of_each_j
     ws = place("sum_diff", tmp_path, cases=CASES)
     answer = mutate(ws.root, "--seconds", "0.01", "--no-likeness")
     report = answer.report
-    assert len(report["mutants"]) == 2 == report["limit"], answer
+    assert report is not None and len(report["mutants"]) == 2 == report["limit"], answer
+
+
+def test_a_second_sitting_tries_only_what_the_first_had_no_time_for(tmp_path, monkeypatch):
+    monkeypatch.setattr(sittings, "cache_root", lambda: tmp_path / "cache")
+    ws = place("sum_diff", tmp_path, cases=CASES[:1])
+    words = ("--operators", "operand_order,dropped_tail", "--no-likeness")
+    first = mutate(ws.root, *words, "--seconds", "0.01", jobs=1).report
+    assert len(first["mutants"]) == 1 < first["made"] and first["resumed"] == 0
+    second = mutate(ws.root, *words, "--resume", jobs=1).report
+    assert second["resumed"] == 1 and second["sittings"] == 2 and len(second["mutants"]) == second["made"]
+    assert first["mutants"][0] in second["mutants"]
+    assert second["seconds"] > first["seconds"]

@@ -6,6 +6,7 @@ import importlib.util
 import sys
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 import torch
@@ -128,3 +129,31 @@ def test_of_whichever_cancels_worst_the_recipe_s_own_site_is_named(tmp_path: Pat
     assert max(measured(module, *made.values()).values(), key=lambda site: site.condition(0.5)).expression == "y - 0.9 * y"
     found = find(module.golden, lambda case: dict(made), ["x", "y"], message)
     assert found["expression"] == "x.sum(-1)" and found["reached"] >= 1e4
+
+
+def test_searches_on_one_case_share_their_runs_and_a_smaller_shape_finds_what_the_case_needs(
+    golden: ModuleType,
+) -> None:
+    calls: list[tuple[int, ...]] = []
+
+    def counted(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        calls.append(tuple(x.shape))
+        return golden.golden(x, y)  # type: ignore[no-any-return]
+
+    def make(case: dict[str, Any]) -> dict[str, Any]:
+        draw = torch.Generator().manual_seed(case["seed"])
+        return {name: torch.randn(case["shape"]["N"], 12, generator=draw) for name in ("x", "y")}
+
+    case = {"id": "a", "level": "L5", "shape": {"N": 40}}
+    plain = {"file": golden.__file__, "quantile": 0.5, "condition": 1e4, "seed": 1, "runs": 60, "case": case}
+    kept: dict[str, Any] = {}
+    asked = [find(counted, make, ["x", "y"], {**plain, "expression": "x - y"}, kept) for _ in range(2)]
+    assert asked[0] == asked[1] and asked[0]["reached"] >= 1e4
+    first = len(calls)
+    assert first <= asked[0]["runs"] + 4, "the second search of the same cost nothing"
+    find(counted, make, ["x", "y"], {**plain, "expression": "1.0 - x"}, kept)
+    assert len(calls) < 2 * first, "another expression takes over what is known of the same inputs"
+    calls.clear()
+    small = find(counted, make, ["x", "y"], {**plain, "expression": "x - y", "searched_shape": {"N": 5}})
+    assert small["reached"] >= 1e4 and small["recipe"]
+    assert calls.count((40, 12)) < calls.count((5, 12)), "most runs were of the small shape"

@@ -137,3 +137,21 @@ def test_empty_and_scalar_tensors_pass_through() -> None:
             assert torch.tensor(2.5).sum() == 2.5
             assert torch.equal(torch.zeros(4, 0) @ torch.zeros(0, 2), torch.zeros(4, 2))
             assert torch.zeros(2, 0).sum(-1).shape == (2,)
+
+
+def test_the_sequential_order_is_a_loop_over_the_terms_bit_for_bit() -> None:
+    terms = torch.randn(3, 1031, generator=torch.Generator().manual_seed(5)) * 10.0 ** torch.arange(-40, 1023 - 32).clamp(max=3)
+    running, told = torch.zeros(3), []
+    for term in terms.unbind(-1):
+        running = running + term
+        told.append(running)
+    assert torch.equal(total(terms, ORDERS["sequential"]), running)
+    assert torch.equal(scan(terms, ORDERS["sequential"]), torch.stack(told, -1))
+
+
+def test_a_twin_says_whether_the_golden_ordered_values() -> None:
+    x = torch.randn(4, 9)
+    for function, ordered in ((torch.argsort, True), (torch.topk, True), (torch.sum, False)):
+        with torch.no_grad(), Reordered("tiled") as mode:
+            function(x, 2, -1) if function is torch.topk else function(x, -1)
+        assert mode.orders_values is ordered

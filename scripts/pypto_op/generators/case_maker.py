@@ -49,8 +49,15 @@ class Maker:
 
     @cached_property
     def small_ragged(self) -> Sizes:
-        """The same with fewer elements, where a search for inputs runs the golden some hundred times."""
+        """The same with fewer elements, for inputs that are searched for."""
         return walks.walked(self, most=_MOST_SEARCHED)
+
+    @cached_property
+    def searched(self) -> Sizes:
+        """The same with one tile and a rest of each long axis: a search runs the golden some hundred times."""
+        shorter = self.sources.fitted(self.small_ragged, walks.one_tile(self), up=True)
+        sizes = [walks.product(self.sources, found) for found in (shorter, self.small_ragged)]
+        return shorter if self.sources.legal(shorter) and sizes[0] < sizes[1] else self.small_ragged
 
     def fitted(self, wanted: Mapping[str, int], *, up: bool = False) -> Sizes:
         """Return the base shape with some axes as near to what is wanted as SPEC.md allows (`Sources.fitted`)."""

@@ -17,9 +17,8 @@ from pypto_op.documents import interfaces as interfaces_document
 from pypto_op.generators.power import Power, power
 from pypto_op.judge.contract import policy_of_case
 from pypto_op.judge.expectation import Expectation, Reference
-from pypto_op.judge.golden_candidate import Refusal, judged, refusal
-from pypto_op.judge.inputs import checks_precision
-from pypto_op.judge.natural import natural_share
+from pypto_op.judge.golden_candidate import Refusal, judged, refused, verdicts
+from pypto_op.judge.natural import WORST, natural_share
 from pypto_op.judge.records import TrialVerdict
 from pypto_op.judge.redaction import Redactor
 from pypto_op.judge.references import answered
@@ -33,8 +32,9 @@ if TYPE_CHECKING:
 
     from pypto_op.backends.base import Value
 
-_WAYS: Sequence[Mapping[str, Any]] = ({"float64": True}, *({"twin": name} for name in HONEST if name != GOLDEN))
-"""Every way in which a case may ask the golden: in one message."""
+_NEAR = 0.125
+"""Share of what is allowed from which on an order's error may exceed it on another seed: the greatest of many rounding errors
+varies by a factor of 2 to 3 (`judge.natural.MOST`)."""
 
 
 class FirstCandidate:
@@ -60,19 +60,6 @@ class FirstCandidate:
         names = list(dict.fromkeys(output.name for output in interfaces_document.load(self.ws.interfaces).final_outputs))
         return names if len(names) == count else [f"output {number}" for number in range(1, count + 1)]
 
-    def natural_share(self, case: Mapping[str, Any], inputs: Sequence[Value], native: RunResult) -> float:
-        """Return how much of a case's tolerance honest rounding takes.
-
-        Args:
-            case: of the suite.
-            inputs: of its own seed, or of another.
-            native: what the golden answers on them.
-        """
-        if not checks_precision(case):
-            return 0.0
-        self.answers.prepare(inputs, _WAYS)
-        return natural_share(lambda **how: self.golden(inputs, **how), native, policy_of_case(self.policy, case))
-
 
 class Draw:
     """One case on its own inputs, ready to judge whatever is taken for a kernel's outputs.
@@ -82,17 +69,47 @@ class Draw:
         case: of the suite.
         inputs: of its seed, by name, in order.
         native: what the golden answers on them.
+        orders: the honest orders that are judged.
     """
 
-    def __init__(self, first: FirstCandidate, case: Mapping[str, Any], inputs: Mapping[str, Value], native: RunResult) -> None:
-        self._first, self._inputs, self._native = first, inputs, native
+    def __init__(
+        self,
+        first: FirstCandidate,
+        case: Mapping[str, Any],
+        inputs: Mapping[str, Value],
+        native: RunResult,
+        orders: Sequence[str] = HONEST,
+    ) -> None:
+        self._first, self._inputs, self._native, self._orders = first, inputs, native, orders
         self._policy = policy_of_case(first.policy, case)
         self._names = first.output_names(len(native.outputs))
         self._expectation = Expectation(self._names, [], self._policy, precision=True)
 
     def refusal(self) -> Refusal | None:
         """Return which honest order of the golden the case refuses on these inputs; None where it takes each."""
-        return refusal(lambda name: self._run(twin=name), self._reference, self._expectation, self._first.redactor)
+        return refused(self._verdicts, self._reference, self._expectation)
+
+    def share(self) -> float:
+        """Return how much of the case's tolerance honest rounding takes on these inputs."""
+        asked = dict.fromkeys((WORST, *self._orders))
+        ways: list[dict[str, Any]] = [{"float64": True}, *({"twin": name} for name in asked if name != GOLDEN)]
+        self._first.answers.prepare(list(self._inputs.values()), ways)
+        return natural_share(self._run, self._native, self._policy)
+
+    def near(self) -> tuple[str, ...]:
+        """Return the honest orders that another seed may refuse: what lies far below the tolerance here lies below it there.
+
+        Every one where whole numbers come out, which differ or do not, and where the policy measures in honest orders.
+        """
+        if self._policy.needs_twins or not all(output.is_floating_point() for output in self._native.outputs):
+            return tuple(HONEST)
+        worst = {name: max(leaf["max_violation"] or 0.0 for leaf in told.per_tensor) for name, told in self._verdicts}
+        return tuple(name for name, share in worst.items() if share > _NEAR)
+
+    @cached_property
+    def _verdicts(self) -> list[tuple[str, TrialVerdict]]:
+        ask = self._reference, self._expectation, self._first.redactor
+        return list(verdicts(lambda name: self._run(twin=name), *ask, orders=self._orders))
 
     def power(self) -> Power:
         """Return what the case can tell apart."""

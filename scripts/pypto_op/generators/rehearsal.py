@@ -21,7 +21,7 @@ from pypto_op.documents.suite import LEAST_PER_LEVEL
 from pypto_op.errors import ContractError
 from pypto_op.generators.first_candidate import Draw, FirstCandidate
 from pypto_op.generators.indices import same
-from pypto_op.generators.values import WORST_SUM, varied_integer
+from pypto_op.generators.values import SEARCHED, WORST_SUM, varied_integer
 from pypto_op.judge.inputs import DEFAULT_SEED, checks_precision, tensors_in, with_seed
 from pypto_op.judge.natural import MOST, NATURAL
 from pypto_op.judge.raises import faulty
@@ -41,7 +41,7 @@ _MOST_CROWDED = 10.0
 _SCALES = (1.0, 1e-1, 1e-2, 3e-3)
 """What the `draw_scale` of a case is multiplied with until the golden stays finite."""
 _FURTHER_SEEDS, _STRIDE = 2, 1_000_033
-"""How many other seeds a case is tried on, and how far apart."""
+"""How many other seeds a case is tried on at most, and how far apart."""
 _VALUES = 2
 """Other values of a whole number that a suite has: a kernel can know one by heart."""
 _MOST_SPARES = 12
@@ -200,21 +200,24 @@ def _fitted(first: FirstCandidate, tried: _Tried) -> _Fit | str:
     """Return the case under the policy that fits it, or why there is none."""
     if not checks_precision(tried.case):
         return _Fit(tried.case)
-    draws = [tried]
-    for further in _further(first, tried.case):
+    draw = Draw(first, tried.case, tried.inputs, tried.native)
+    share, near = draw.share(), draw.near()
+    judged = [draw]
+    # Where honest rounding takes next to nothing of the tolerance, a second further seed has nothing more to say.
+    seeds = _FURTHER_SEEDS if near or share > MOST / 8 else 1
+    for further in itertools.islice(_further(first, tried.case), seeds):
         if isinstance(further, str):
             return further
-        draws.append(further)
-    share = max(first.natural_share(each.case, list(each.inputs.values()), each.native) for each in draws)
+        judged.append(Draw(first, further.case, further.inputs, further.native, near))
+        share = max(share, judged[-1].share())
     if math.isinf(share):
         return "other orders of summation are not finite at the same places"
-    judged = [Draw(first, each.case, each.inputs, each.native) for each in draws]
     refusal = next((found for draw in judged if (found := draw.refusal()) is not None), None)
     if refusal is not None and refusal.of_whole_numbers:
         return refusal.sentence
     blind: tuple[str, ...] = ()
     if refusal is None and share <= MOST:
-        power = judged[0].power()
+        power = draw.power()
         if not power.blind:
             return _Fit({**tried.case, POWER: _short(power.margin)})
         blind = power.blind
@@ -247,10 +250,12 @@ def _by_nature(case: Case) -> Case:
 
 def _stressed(first: FirstCandidate, case: Case) -> _Tried | str:
     """Search for inputs on which the case's expression cancels; without such the case would be an ordinary one."""
+    case, shape = {key: value for key, value in case.items() if key != SEARCHED}, case.get(SEARCHED)
     stress = case[KEY]
     expression = None if stress["expression"] == WORST_SUM else stress["expression"]
     try:
-        found = stress_case(first.ws, first.session, case, expression=expression, target=stress["target"])
+        wanted = {"expression": expression, "target": stress["target"], "searched_shape": shape}
+        found = stress_case(first.ws, first.session, case, **wanted)
     except ContractError as error:
         return error.problem
     if found is None:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 SEED = 42
 WORST_SUM = "*"
 """Stands for the expression of a cancellation case that is about whichever sum of the golden cancels worst."""
+SEARCHED = "searched_shape"
+"""Key of a cancellation case until the rehearsal has found its recipe: the smaller shape that it is searched on."""
 ZONES: tuple[tuple[Level, str, Knobs], ...] = (
     (Level.L3, "last_spike", {ZONE: "last_spike"}),
     (Level.L3, "positions", {ZONE: "positions"}),
@@ -158,5 +160,5 @@ def cancellation(maker: Maker) -> None:
             f"cancellation_stress_{number}",
             maker.small_ragged,
             dtype=dtypes[0] if dtypes else "",
-            knobs={"cancellation_stress": stress},
+            knobs={"cancellation_stress": stress, SEARCHED: maker.searched},
         )

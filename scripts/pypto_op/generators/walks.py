@@ -110,6 +110,11 @@ def fewer_tiles(grid: Grid) -> Iterator[Sizes]:
             yield grid.fitted(dict.fromkeys(batches, count), up=True)
 
 
+def one_tile(grid: Grid) -> Sizes:
+    """Return sizes of one tile and a rest of each long axis."""
+    return _several(1, {axis: _walked_in(grid.sources, axis) for axis in grid.long})
+
+
 def _walked_in(sources: Sources, axis: str) -> int:
     """Return the step that decides how many tiles an axis has: the longest of its own."""
     return sources.steps_along(axis)[-1]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -56,10 +56,14 @@ def judged(outputs: Sequence[torch.Tensor], reference: Reference, expectation: E
     return judge_run(run, reference, expectation, seed=0, redactor=redactor, secrets=())
 
 
-def refusal(
-    reordered: Callable[[str], RunResult], reference: Reference, expectation: Expectation, redactor: Redactor
-) -> Refusal | None:
-    """Return the first honest order of the golden that a case refuses; None where it takes each.
+def verdicts(
+    reordered: Callable[[str], RunResult],
+    reference: Reference,
+    expectation: Expectation,
+    redactor: Redactor,
+    orders: Sequence[str] = HONEST,
+) -> Iterator[tuple[str, TrialVerdict]]:
+    """Yield the judge's verdict on each honest order of the golden, by name.
 
     An order in which the golden does not end is left out: the twin policies tell that themselves.
 
@@ -68,13 +72,28 @@ def refusal(
         reference: the golden's answer on the same inputs.
         expectation: of the case.
         redactor: cleans words.
+        orders: only these.
     """
-    native = reference.native.outputs
-    for name in HONEST:
+    for name in orders:
         run = reference.native if name == GOLDEN else reference.twins.get(name) or reordered(name)
-        if run.outcome is not Outcome.OK:
-            continue
-        verdict = judged(run.outputs, reference, expectation, redactor)
+        if run.outcome is Outcome.OK:
+            yield name, judged(run.outputs, reference, expectation, redactor)
+
+
+def refusal(
+    reordered: Callable[[str], RunResult],
+    reference: Reference,
+    expectation: Expectation,
+    redactor: Redactor,
+) -> Refusal | None:
+    """Return the first honest order of the golden that a case refuses; None where it takes each. Arguments: see `verdicts`."""
+    return refused(verdicts(reordered, reference, expectation, redactor), reference, expectation)
+
+
+def refused(told: Iterable[tuple[str, TrialVerdict]], reference: Reference, expectation: Expectation) -> Refusal | None:
+    """Return what `refusal` does, of verdicts that `verdicts` has told."""
+    native = reference.native.outputs
+    for name, verdict in told:
         if verdict.status is not Status.PASS:
             named = zip(expectation.names, native, strict=True)
             whole = any(not leaf.is_floating_point() for own, leaf in named if own in verdict.bad_outputs)

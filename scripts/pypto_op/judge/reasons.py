@@ -169,9 +169,9 @@ def category_of(reason: Reason, run: RunResult | None = None) -> FailureCategory
     """
     if run is not None and reason in _TEXT_DECIDES:
         hits = diagnose(parse_log("\n".join((run.detail, run.stdout, run.stderr)))).hits
-        category = next(
-            (hit.entry.category for hit in hits if reason is Reason.CRASHED or not of_a_crash(hit.entry.category)), None
-        )
+        crashed = reason is Reason.CRASHED  # pypto prints a C++ stack for what it merely raises, too
+        found = [hit.entry.category for hit in hits if crashed or hit.entry.category is not FailureCategory.HOST_CRASH]
+        category = next(iter(found), None)
         if category is FailureCategory.PRECISION:  # on a device; here it raised, and no number was compared
             return FailureCategory.RUNTIME
         if category is not None:

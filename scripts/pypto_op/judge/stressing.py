@@ -96,6 +96,7 @@ def stress_case(
     quantile: float = QUANTILE,
     seed: int = SEED,
     runs: int = RUNS,
+    searched_shape: Mapping[str, int] | None = None,
 ) -> StressCase | None:
     """Search for inputs on which an expression of the golden cancels.
 
@@ -108,7 +109,8 @@ def stress_case(
         relative_gap: |A - B| / max(|A|, |B|) that is wanted; the wanted condition number is its inverse.
         quantile: the share of the cells that must reach it.
         seed: of the search and of the case.
-        runs: most runs of the golden.
+        runs: most runs of the golden; one that calls thousands of operators of torch gets fewer (`worker.cancellation`).
+        searched_shape: a smaller legal shape of the case, on which the recipe is searched.
 
     Returns:
         The case; its id ends in `_bestfound` when the best recipe misses the wanted condition number. None when no
@@ -121,6 +123,7 @@ def stress_case(
     wanted = 1.0 / relative_gap
     named = normalised(expression) if expression is not None else None
     sought = {"expression": named, "quantile": quantile, "condition": wanted, "seed": seed, "runs": runs}
+    sought["searched_shape"] = dict(searched_shape or {})
     told = session.stress(base, function=ws.golden_name(), file=ws.golden, **sought, **_domain(ws, case))
     if not told["recipe"]:
         return None

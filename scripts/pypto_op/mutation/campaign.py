@@ -32,6 +32,7 @@ from pypto_op.mutation.mutants import Mutant, in_turns, make_mutants
 from pypto_op.mutation.operators.registry import select
 from pypto_op.mutation.program import Program
 from pypto_op.mutation.score import CONFIDENCE, lower_bound
+from pypto_op.mutation.sittings import Sittings, Spent, digest
 from pypto_op.mutation.trials import Order, make_trials
 from pypto_op.proof import evidence
 from pypto_op.vocabulary import Outcome, Status
@@ -64,6 +65,7 @@ class Wish:
         seconds: begin no further mutant so long after the beginning, the kernel's own run included, but for the first one of
             each job; those that were tried are a random sample. None: try all.
         all_cases: ask every case about each mutant that one has killed.
+        resume: take over what earlier sittings on this machine found of the same mutants (`mutation.sittings`).
     """
 
     operators: Sequence[str] | None = None
@@ -77,6 +79,12 @@ class Wish:
     likeness: bool = True
     seconds: float | None = None
     all_cases: bool = False
+    resume: bool = False
+
+    def asked(self) -> dict[str, Any]:
+        """Return, for `Sittings`, all that a mutant's fate depends on."""
+        names = ("seed", "levels", "case", "timeout", "likeness", "all_cases")
+        return {name: getattr(self, name) for name in names}
 
 
 def measure(
@@ -149,29 +157,36 @@ class _Campaign:
         self._cases = cases
         self._prober = Prober(plan, contract.cases, references, self._redactor)
         self._stopped = False
+        self._sittings = Sittings(evidence.file_hashes(workspace), wish.asked())
+        self._before = self._sittings.spent() if wish.resume else Spent()
+        fates = self._sittings.fates() if wish.resume else {}
+        self._known = {mutant.id: fates[digest(mutant)] for mutant in self._mutants if digest(mutant) in fates}
 
     def run(self, progress: Progress | None) -> dict[str, Any]:
         self._baseline()
         self._note("a kernel that computes nothing runs")
         sabotaged = [self._sabotage(kind) for kind in sabotage.KINDS]
         self._note(f"{len(self._mutants)} mutants")
-        found: dict[str, tuple[Result, Likeness | None, float]] = {}
+        found = dict(self._known)
+        left = [mutant for mutant in self._mutants if mutant.id not in found]
         executor = ThreadPoolExecutor(max_workers=self._wish.jobs, thread_name_prefix="mutant")
         try:
-            first = {mutant.id for mutant in self._mutants[: self._wish.jobs]}
-            futures = {executor.submit(self._one, mutant, mutant.id in first): mutant for mutant in self._mutants}
+            first = {mutant.id for mutant in left[: self._wish.jobs]}
+            futures = {executor.submit(self._one, mutant, mutant.id in first): mutant for mutant in left}
             for future in as_completed(futures):
                 mutant = futures[future]
                 outcome = future.result()
                 if outcome is None:
                     continue
                 found[mutant.id] = outcome
+                self._sittings.keep(mutant, outcome)
                 if progress is not None:
                     progress(mutant, outcome[0], len(self._mutants))
         finally:
             self._stopped = True  # an interrupt must not wait for the mutants that are under way
             executor.shutdown(wait=True, cancel_futures=True)
             keep(self._workspace, self._order.seen())
+            self._sittings.end(time.monotonic() - self._started, cpu_seconds() - self._cpu)
         return self._report(found, sabotaged)
 
     def _baseline(self) -> None:
@@ -202,7 +217,7 @@ class _Campaign:
             return None
         likeness = None
         with self._range.open(mutant.id, mutant.source) as session:
-            pursuit = Hunt(session, self._order, self._redactor, lambda: self._stopped)
+            pursuit = Hunt(session, self._order, self._redactor, lambda: self._stopped, mutant.operator)
             result = pursuit.run(spare=self._wish.likeness)
             if result.fate is Fate.SURVIVED and result.differing:
                 result = pursuit.run()
@@ -267,9 +282,11 @@ class _Campaign:
             "trials": len(trials),
             "seed": self._wish.seed,
             "jobs": self._wish.jobs,
-            "seconds": round(time.monotonic() - self._started, 3),
+            "resumed": len(self._known),
+            "sittings": self._before.count + 1,
+            "seconds": round(self._before.seconds + time.monotonic() - self._started, 3),
             "load": round(os.getloadavg()[0], 1),
-            "cpu_seconds": round(cpu_seconds() - self._cpu, 1),
+            "cpu_seconds": round(self._before.cpu_seconds + cpu_seconds() - self._cpu, 1),
             "mutants": [
                 _entry(mutant, *found[mutant.id]) for mutant in sorted(self._mutants, key=lambda m: m.id) if mutant.id in found
             ],

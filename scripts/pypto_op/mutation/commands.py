@@ -35,6 +35,9 @@ def _names(context: click.Context, option: click.Parameter, text: str | None) ->
     help="Begin no mutant N seconds after the start; default 360; 0: try all.",
 )
 @click.option("--all-cases", is_flag=True, help="Ask every case about each mutant: how many kill it, not only the first.")
+@click.option(
+    "--resume", is_flag=True, help="Take over what earlier runs found of the same mutants; each run tries further ones."
+)
 @click.option("--no-likeness", is_flag=True, help="Do not compare survivors with the kernel, bit by bit.")
 @click.option("--list", "list_only", is_flag=True, help="Print the mutation operators and stop.")
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
@@ -75,6 +78,7 @@ def mutate(op_dir: Path, as_json: bool, list_only: bool, **wanted: Any) -> int:
         timeout=wanted["timeout"],
         likeness=not wanted["no_likeness"],
         all_cases=wanted["all_cases"],
+        resume=wanted["resume"],
         seconds=(DEFAULT_SECONDS if wanted["seconds"] is None else wanted["seconds"]) or None,
     )
     console = Console(stderr=as_json, highlight=False)

@@ -146,8 +146,10 @@ class Hunt:
     altogether says nothing about the suite.
     """
 
-    def __init__(self, session: Session, order: Order, redactor: Redactor, stopped: Callable[[], bool] = lambda: False) -> None:
-        self._session, self._order, self._redactor, self._stopped = session, order, redactor, stopped
+    def __init__(
+        self, session: Session, order: Order, redactor: Redactor, stopped: Callable[[], bool] = lambda: False, kind: str = ""
+    ) -> None:
+        self._session, self._order, self._redactor, self._stopped, self._kind = session, order, redactor, stopped, kind
         self._tried: set[int] = set()
         self._failed: list[tuple[int, TrialVerdict]] = []
         self._earlier: dict[str, list[TrialVerdict]] = defaultdict(list)
@@ -171,7 +173,7 @@ class Hunt:
             self._ran = True
             if self._failed:
                 break
-            order.learn(index, killed=verdict.status is Status.FAIL)
+            order.learn(index, verdict.status is Status.FAIL, self._kind)
             if verdict.status is Status.FAIL:
                 return _killed(order, index, verdict, len(self._tried))
             if same(run, trial.outputs):
@@ -206,7 +208,7 @@ class Hunt:
             return Result(Fate.SURVIVED, trials=len(self._tried), differing=self._differing)
         index, verdict = self._failed[0]
         if self._ran:
-            self._order.learn(index, killed=True)
+            self._order.learn(index, True, self._kind)
             return _killed(self._order, index, verdict, len(self._tried))
         return Result(Fate.INVALID, _class_of(verdict), verdict.summary, trials=len(self._tried))
 
@@ -215,7 +217,7 @@ class Hunt:
         trials = self._order.trials
         if not self._failed:
             spared = {i for i, trial in enumerate(trials) if trial.case in self._alike} if spare else set()
-            return self._order.next(self._tried | spared)
+            return self._order.next(self._tried | spared, self._kind)
         cases = {trials[i].case for i in self._tried}
         left = [i for i, trial in enumerate(trials) if trial.case not in cases]
         return left[(len(self._failed) * len(left)) // (PROBES + 1)] if left else None

@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 MOST_ELEMENTS = 2**18
 """Cases with larger inputs are left out: they cost time and differ from smaller ones in size only."""
 
+MOST_PROBES = 32
+"""Inputs beside the suite: each special value, the longest axes, other shapes. Each costs a compilation."""
+
 MOST_SECONDS = 60.0
 LEAST_PROBES = 24
 """A kernel that takes longer for all probes gets fewer, never below the least; the report says how many."""
@@ -118,7 +121,8 @@ class Prober:
         with self._lock:
             if self._probes is None:
                 with open_kernel() as kernel:
-                    self._probes = list(self._made(kernel))
+                    # The smallest first: a mutant that differs is shown to on the cheapest input.
+                    self._probes = sorted(self._made(kernel), key=lambda probe: _size(probe.inputs))
         worst, probes = 0.0, trials + len(self._probes)
         for probe in self._probes:
             run = mutant.run("likeness", probe.inputs)
@@ -133,11 +137,9 @@ class Prober:
 
     def _made(self, kernel: Session) -> Iterator[Probe]:
         seen: set[str] = set()
-        recipes = list(_recipes(self._cases, self._plan.extra_seed))
-        random.Random(self._plan.extra_seed).shuffle(recipes)  # so that a slow kernel meets some of each kind
         begun, made = time.monotonic(), 0
-        for name, case, change in recipes:
-            if made >= LEAST_PROBES and time.monotonic() - begun > MOST_SECONDS:
+        for name, case, change in _recipes(self._cases, self._plan.extra_seed):
+            if made == MOST_PROBES or (made >= LEAST_PROBES and time.monotonic() - begun > MOST_SECONDS):
                 return
             try:
                 inputs = change(self._references.inputs(case))
@@ -173,24 +175,41 @@ class Prober:
         return probe.trial.judge(run, self._redactor).status is Status.PASS
 
 
-def _recipes(cases: Sequence[Mapping[str, Any]], seed: int) -> Iterator[tuple[str, dict[str, Any], Any]]:
-    """Yield (name, case, change of its inputs): other shapes, other scalars, special values."""
-    order = random.Random(seed)
+Recipe = tuple[str, dict[str, Any], Callable[[list["Value"]], list["Value"]]]
+"""What an input is, in words; its case; the change of that case's inputs."""
+
+
+def _recipes(cases: Sequence[Mapping[str, Any]], seed: int) -> Iterator[Recipe]:
+    """Yield inputs, the most telling first: each special value, axes longer than the suite's, other shapes, then each special
+    value in the other dtypes. A slow kernel meets the first ones only."""
     small = sorted(cases, key=lambda c: _volume(c["shape"]))
     chosen = _one_per_kind(small)
+    shapes = list(_other_shapes(chosen, seed))
+    random.Random(seed).shuffle(shapes)
+    turns = len(chosen)
+    yield from (_with_special(chosen[n % turns], name, seed) for n, name in enumerate(SPECIAL))
+    for symbol, size in small[0]["shape"].items():  # a fault may begin behind the longest axis of the suite
+        most = max([size, *(case["shape"].get(symbol, 0) for case in cases)])
+        changed = {**small[0], "shape": {**small[0]["shape"], symbol: most + most // 4 + 3}}
+        yield f"case {small[0]['id']} with {symbol}={most + most // 4 + 3}", with_seed(changed, seed + 104), _unchanged
+    yield from shapes
+    yield from (
+        _with_special(chosen[(n + turn) % turns], name, seed) for turn in range(1, turns) for n, name in enumerate(SPECIAL)
+    )
+
+
+def _with_special(case: Mapping[str, Any], name: str, seed: int) -> Recipe:
+    return f"case {case['id']} with {name}", with_seed(case, seed + 103), _special(name, seed)
+
+
+def _other_shapes(chosen: Sequence[Mapping[str, Any]], seed: int) -> Iterator[Recipe]:
+    order = random.Random(seed)
     for case in chosen:
         for symbol, size in case["shape"].items():
-            for other in sorted({size + 1, size - 1, size + 16, 2 * size + 1, 3 * size + 16, order.randrange(1, 3 * size + 2)}):
+            for other in sorted({size + 1, size - 1, size + 16, 2 * size + 1, order.randrange(1, 2 * size + 2)}):
                 if other > 0 and other != size:
                     changed = {**case, "shape": {**case["shape"], symbol: other}}
                     yield f"case {case['id']} with {symbol}={other}", with_seed(changed, seed + 102), _unchanged
-    for symbol, size in small[0]["shape"].items():  # a fault may begin behind the longest axis of the suite
-        longest = 2 * max([size, *(case["shape"].get(symbol, 0) for case in cases)]) + 3
-        changed = {**small[0], "shape": {**small[0]["shape"], symbol: longest}}
-        yield f"case {small[0]['id']} with {symbol}={longest}", with_seed(changed, seed + 104), _unchanged
-    for case in chosen:
-        for name in SPECIAL:
-            yield f"case {case['id']} with {name}", with_seed(case, seed + 103), _special(name, seed)
 
 
 def _unchanged(inputs: list[Value]) -> list[Value]:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
     from pypto_op.backends.base import RunResult, Value
 
+_OWN_KIND = 4
+"""By how much a mutant of the same kind of fault counts more than another."""
 _MOST_REMEMBERED = 8
 """Mutants that an earlier campaign counts for: enough to begin with, few enough to be overruled."""
 
@@ -44,6 +46,7 @@ class Trial:
         seconds: how long it takes.
         kills: mutants that it has killed so far.
         runs: mutants that it was tried on so far.
+        by_kind: kind of fault -> the same two numbers, of this campaign.
     """
 
     case: str
@@ -55,11 +58,13 @@ class Trial:
     seconds: float = 1.0
     kills: int = 0
     runs: int = 0
+    by_kind: dict[str, tuple[int, int]] = field(default_factory=dict)
 
-    @property
-    def worth(self) -> float:
-        """Kills to expect for a second of work."""
-        return (self.kills + 1) / (self.runs + 2) / max(self.seconds, 0.01)
+    def worth(self, kind: str = "") -> float:
+        """Return the kills to expect for a second of work; what it did to mutants of the same kind counts more."""
+        kills, runs = self.by_kind.get(kind, (0, 0))
+        likely = (self.kills + 1 + _OWN_KIND * kills) / (self.runs + 2 + _OWN_KIND * runs)
+        return likely / max(self.seconds, 0.01)
 
     def judge(self, run: RunResult, redactor: Redactor) -> TrialVerdict:
         """Return the judge's verdict on a run of this trial."""
@@ -73,11 +78,11 @@ class Order:
     trials: Sequence[Trial]
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def next(self, tried: set[int]) -> int | None:
-        """Return the index of the trial that promises most among those not in `tried`."""
+    def next(self, tried: set[int], kind: str = "") -> int | None:
+        """Return the index of the trial that promises most among those not in `tried`, for a mutant of some kind."""
         with self._lock:
             left = [i for i in range(len(self.trials)) if i not in tried]
-            return max(left, key=lambda i: self.trials[i].worth, default=None)
+            return max(left, key=lambda i: self.trials[i].worth(kind), default=None)
 
     def remember(self, kills: Mapping[str, Sequence[int]]) -> None:
         """Begin with what earlier campaigns saw: case -> (mutants that it killed, mutants that it was tried on)."""
@@ -95,11 +100,14 @@ class Order:
             found[trial.case] = (kills + trial.kills, runs + trial.runs)
         return found
 
-    def learn(self, index: int, killed: bool) -> None:
-        """Remember how a trial went."""
+    def learn(self, index: int, killed: bool, kind: str = "") -> None:
+        """Remember how a trial went with a mutant of some kind."""
         with self._lock:
-            self.trials[index].runs += 1
-            self.trials[index].kills += killed
+            trial = self.trials[index]
+            trial.runs += 1
+            trial.kills += killed
+            kills, runs = trial.by_kind.get(kind, (0, 0))
+            trial.by_kind[kind] = (kills + killed, runs + 1)
 
 
 def make_trials(plan: Plan, references: References) -> list[Trial]:

@@ -47,7 +47,11 @@ class Site:
         if not cells.numel():
             return 0.0
         rank = min(cells.numel() - 1, int((1.0 - quantile) * cells.numel()))
-        return float(cells.sort().values[rank])
+        return float(cells.kthvalue(rank + 1).values)
+
+    def settled(self, quantile: float) -> Site:
+        """Return the site with nothing kept but its condition number."""
+        return Site(self.expression, self.kind, [torch.tensor([self.condition(quantile)], dtype=torch.float64)])
 
 
 class Conditions(DispatchMode):
@@ -58,12 +62,21 @@ class Conditions(DispatchMode):
 
     Args:
         file: the golden's file; its expressions name the sites.
+
+    Attributes:
+        calls: operators that ran.
     """
 
     def __init__(self, file: Path) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._file = file
         self._sites: dict[tuple[str, str], Site] = {}
+        self.calls = 0
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Nothing here is compiled; torch's wrapper against that costs as much as a small operator."""
+        return False
 
     def sites(self) -> list[Site]:
         """Return every site, in the order of first use."""
@@ -73,7 +86,8 @@ class Conditions(DispatchMode):
         self, func: Any, types: Sequence[type], args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
         """Run one operator, and measure it when it adds up."""
-        kwargs = dict(kwargs or {})
+        kwargs = kwargs or {}
+        self.calls += 1
         finer = decompositions().get(func)
         if finer is not None:
             with self:
@@ -147,5 +161,6 @@ _MEASURES: dict[str, tuple[str, Callable[..., torch.Tensor]]] = {
 def strongest(sites: Sequence[Site], expression: str | None, quantile: float) -> tuple[Site | None, float]:
     """Return the site that `expression` names, and its condition number; the worst one when it names none of them."""
     named = [site for site in sites if expression is not None and site.expression == expression]
-    found = max(named or sites, key=lambda site: site.condition(quantile), default=None)
-    return found, found.condition(quantile) if found is not None else 0.0
+    reached = [(site.condition(quantile), site) for site in named or sites]
+    condition, found = max(reached, key=lambda pair: pair[0], default=(0.0, None))
+    return found, condition

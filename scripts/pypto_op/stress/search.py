@@ -87,6 +87,16 @@ def search(inputs: Mapping[str, Any], score: Score, goal: Goal) -> Found:
     return _Search(inputs, score, goal).run()
 
 
+def tuned(inputs: Mapping[str, Any], score: Score, goal: Goal, recipe: Recipe) -> Found:
+    """Return a recipe that was found on other shapes, with the gap that these inputs need; no recipe where it does nothing here.
+
+    Args:
+        inputs, score, goal: as in `search`.
+        recipe: what a search found.
+    """
+    return _Search(inputs, score, goal).only_tune(recipe)
+
+
 class _Search:
     def __init__(self, inputs: Mapping[str, Any], score: Score, goal: Goal) -> None:
         self._score, self._goal = score, goal
@@ -111,6 +121,16 @@ class _Search:
         with contextlib.suppress(_Spent):
             self._prune()
             self._tune()
+        return self._found(plain)
+
+    def only_tune(self, recipe: Recipe) -> Found:
+        plain = self._value([])
+        with contextlib.suppress(_Spent):
+            self._best = (self._value(recipe), recipe)
+            self._tune()
+        return self._found(plain)
+
+    def _found(self, plain: float) -> Found:
         reached, recipe = self._best
         if reached <= 2.0 * plain or not recipe:
             return Found([], plain, plain, self._runs)

@@ -48,10 +48,15 @@ def _one_by_one(terms: torch.Tensor) -> torch.Tensor:
     count = terms.shape[-1]
     if count > _MOST_STEPS:
         terms = _tile_sums(terms, -(-count // _MOST_STEPS))
-    total = terms[..., 0]
-    for i in range(1, terms.shape[-1]):
-        total = total + terms[..., i]
-    return total.clone()
+    return _accumulated(terms)[..., -1].clone()
+
+
+def _accumulated(terms: torch.Tensor) -> torch.Tensor:
+    """Return every total on the way of a loop over the last axis, rounded to the terms' own dtype after each step.
+
+    NumPy's running sum is that loop, bit for bit, without a call of torch for each term. torch's own keeps a float64 total.
+    """
+    return torch.from_numpy(terms.detach().numpy().cumsum(axis=-1))
 
 
 def _tile_sums(terms: torch.Tensor, tile: int) -> torch.Tensor:
@@ -122,20 +127,8 @@ def contract(left: torch.Tensor, right: torch.Tensor, order: Order) -> torch.Ten
 
 
 def scan(terms: torch.Tensor, order: Order) -> torch.Tensor:
-    """Return the running sums along the last axis, accumulated in the terms' own dtype.
-
-    torch's own cumsum keeps a float64 total on the CPU, which no kernel does.
-    """
-    if order.combine is _as_tree:
-        return _doubling_scan(terms)
-    sums, count = [], terms.shape[-1]
-    if count > _MOST_STEPS:
-        return terms.cumsum(dim=-1)
-    running = torch.zeros_like(terms[..., 0])
-    for i in range(count):
-        running = running + terms[..., i]
-        sums.append(running)
-    return torch.stack(sums, dim=-1)
+    """Return the running sums along the last axis, accumulated in the terms' own dtype."""
+    return _doubling_scan(terms) if order.combine is _as_tree else _accumulated(terms)
 
 
 def _doubling_scan(terms: torch.Tensor) -> torch.Tensor:

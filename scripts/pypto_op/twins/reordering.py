@@ -38,6 +38,9 @@ class Reordered(DispatchMode):
     Args:
         twin: one of `HONEST`.
         storage: the dtype that `rounded_operands` rounds to; None or a wide one: nothing is rounded.
+
+    Attributes:
+        orders_values: an operator ran whose ties the twin `other_ties` resolves otherwise.
     """
 
     def __init__(self, twin: str, storage: torch.dtype | None = None) -> None:
@@ -48,6 +51,12 @@ class Reordered(DispatchMode):
         self._rewrites = _OTHER_TIES if twin == OTHER_TIES else _REWRITES
         narrow = storage in (torch.float16, torch.bfloat16)
         self._storage = storage if twin == ROUNDED_OPERANDS and narrow else None
+        self.orders_values = False
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Nothing here is compiled; torch's wrapper against that costs as much as a small operator."""
+        return False
 
     @property
     def changes_nothing(self) -> bool:
@@ -58,7 +67,9 @@ class Reordered(DispatchMode):
         self, func: Any, types: Sequence[type], args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
         """Run one operator."""
-        kwargs = dict(kwargs or {})
+        kwargs = kwargs or {}
+        if func in _OTHER_TIES:
+            self.orders_values = True
         if self.changes_nothing or not _narrow_float(args):
             return func(*args, **kwargs)
         rewrite = self._rewrites.get(func)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from torch.overrides import TorchFunctionMode
+from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack, _pop_mode, _push_mode
 
 _CPU = torch.device("cpu")
 AWAY = {"npu"}
@@ -17,6 +18,9 @@ _RealGenerator = torch.Generator
 
 def to_host(value: Any) -> Any:
     """Return the CPU device for anything that names a device that is away; everything else unchanged."""
+    kind = type(value)
+    if kind is torch.Tensor or kind is int:  # nearly every argument
+        return value
     if isinstance(value, torch.device):
         return _CPU if value.type in AWAY else value
     if isinstance(value, str) and value.partition(":")[0] in AWAY:
@@ -37,9 +41,10 @@ class HostDevices(TorchFunctionMode):
         """Call `func` with each NPU among its arguments replaced."""
         if func is torch.device and args and to_host(args[0]) is _CPU:
             return _CPU
-        args = tuple(to_host(argument) for argument in args)
-        kwargs = {name: to_host(value) for name, value in (kwargs or {}).items()}
-        return func(*args, **kwargs)
+        args = tuple(map(to_host, args))
+        if not kwargs:
+            return func(*args)
+        return func(*args, **{name: to_host(value) for name, value in kwargs.items()})
 
 
 class _GeneratorKind(type):
@@ -61,6 +66,41 @@ def _stay(self: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 _MODE = HostDevices()
+_IMPORTS = frozenset({"__future__", "collections", "dataclasses", "functools", "itertools", "math", "torch", "typing"})
+"""What a file may import without getting a device's name from elsewhere."""
+_HIDES = ("npu", "__import__", "exec", "eval", "compile")
+
+
+def needs_no_host(source: str) -> bool:
+    """Whether a file's text cannot ask for an NPU: it names none, and takes no other file along. One that does is refused aloud.
+
+    Its tensors are on the CPU then, and half of the time of a small operator would go to looking at its arguments.
+    """
+    try:
+        nodes = list(ast.walk(ast.parse(source)))
+    except (SyntaxError, ValueError):
+        return False
+    named = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
+    named += ["." if node.level else str(node.module) for node in nodes if isinstance(node, ast.ImportFrom)]
+    return {name.partition(".")[0] for name in named} <= _IMPORTS and not any(word in source for word in _HIDES)
+
+
+class SteppedAside:
+    """While entered, nothing is rewritten; for calls of a file that `needs_no_host`. Harmless where no shim is installed.
+
+    A class of its own, since `contextlib` writes into each exception that passes, and some of ours are frozen.
+    """
+
+    def __enter__(self) -> None:
+        """Take the rewriting away, where it is the innermost one."""
+        self._installed = _MODE in _get_current_function_mode_stack()[-1:]  # type: ignore[no-untyped-call]
+        if self._installed:
+            _pop_mode()  # type: ignore[no-untyped-call]
+
+    def __exit__(self, *raised: object) -> None:
+        """Put it back."""
+        if self._installed:
+            _push_mode(_MODE)  # type: ignore[no-untyped-call]
 
 
 def install() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,27 +13,31 @@ from pypto_op.backends.worker.doubling import Doubled, widened
 from pypto_op.backends.worker.outputs import leaves_of
 from pypto_op.stress.conditioning import Conditions, Site, strongest
 from pypto_op.stress.patterns import stressed
-from pypto_op.stress.search import Goal, Recipe, is_useful, search
+from pypto_op.stress.search import Goal, Recipe, is_useful, search, tuned
 
 CHECKED_SEEDS = 3
 """A recipe must hold for the case's seed and the next ones, since the judge also uses seeds that nobody knows."""
 
 _MOST_SITES = 40
+_MOST_CALLS = 1 << 20
+"""Operators of torch that a search may cost; a golden that walks token by token has thousands a run."""
+_LEAST_RUNS = 100
+"""Runs that a search has all the same: each step alone, and some pairs."""
 
 Make = Callable[[dict[str, Any]], dict[str, Any]]
 
 
-def measured(golden: Callable[..., Any], file: Path, values: Sequence[Any]) -> tuple[list[Site], list[torch.Tensor]]:
-    """Run a golden in float64 and return its sites and its outputs."""
+def measured(golden: Callable[..., Any], file: Path, values: Sequence[Any]) -> tuple[Conditions, list[torch.Tensor]]:
+    """Run a golden in float64 and return what its sums did, and its outputs."""
     probe = Conditions(file)
     with Doubled(), probe, torch.no_grad():
         returned = golden(*(widened(value) for value in values))
-    return probe.sites(), leaves_of(returned)
+    return probe, leaves_of(returned)
 
 
 def conditions(golden: Callable[..., Any], message: Mapping[str, Any], values: Sequence[Any]) -> dict[str, Any]:
     """Answer the message `conditions`: how badly the golden's sums cancel on these inputs."""
-    sites, _ = measured(golden, Path(message["file"]), values)
+    sites = measured(golden, Path(message["file"]), values)[0].sites()
     quantile = float(message["quantile"])
     site, reached = strongest(sites, message["expression"], quantile)
     return {
@@ -44,7 +49,65 @@ def conditions(golden: Callable[..., Any], message: Mapping[str, Any], values: S
     }
 
 
-def find(golden: Callable[..., Any], make: Make, order: Sequence[str], message: Mapping[str, Any]) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Reading:
+    """What one run of a golden says of every expression.
+
+    Attributes:
+        sites: what cancels; of each only its condition number is kept.
+        useful: its answer still tells right from wrong.
+    """
+
+    sites: list[Site]
+    useful: bool
+
+
+class Readings:
+    """The runs of a golden on one case with its recipes. Each says something of every expression, so searches share them.
+
+    Args:
+        golden, make, order: the reference, `make_inputs` of the operator, the names of the golden's arguments.
+        message: of `find`; what one search wants of it does not matter.
+
+    Attributes:
+        inputs: of the case without a recipe.
+        calls: operators of torch in one run.
+    """
+
+    def __init__(self, golden: Callable[..., Any], make: Make, order: Sequence[str], message: Mapping[str, Any]) -> None:
+        self._golden, self._make, self._order, self._message = golden, make, order, message
+        self._known: dict[str, Reading] = {}
+        self.inputs = self._made([], 0)
+        probe, self._plain = measured(golden, Path(message["file"]), [self.inputs[name] for name in order])
+        self._limits = [_limit(leaf, self.inputs) for leaf in self._plain]
+        self.calls = probe.calls
+
+    def of(self, recipe: Recipe, offset: int = 0) -> Reading:
+        """Return what a recipe does, on the case's seed or one after it."""
+        key = f"{offset}{recipe!r}"
+        if key not in self._known:
+            self._known[key] = self._run(recipe, offset)
+        return self._known[key]
+
+    def _run(self, recipe: Recipe, offset: int) -> Reading:
+        made, quantile = self._made(recipe, offset), float(self._message["quantile"])
+        probe, outputs = measured(self._golden, Path(self._message["file"]), [made[name] for name in self._order])
+        sites = [site.settled(quantile) for site in probe.sites()]
+        return Reading(sites, is_useful(outputs, self._plain, self._limits))
+
+    def _made(self, recipe: Recipe, offset: int) -> dict[str, Any]:
+        message = self._message
+        base = self._make({**message["case"], "seed": int(message["seed"]) + offset})
+        return stressed(base, recipe, message.get("ranges"), message.get("rows"))  # type: ignore[no-untyped-call,no-any-return]
+
+
+Kept = dict[str, Readings]
+"""What a process has read so far, by golden, case and range."""
+
+
+def find(
+    golden: Callable[..., Any], make: Make, order: Sequence[str], message: Mapping[str, Any], kept: Kept | None = None
+) -> dict[str, Any]:
     """Answer the message `stress`: search for a recipe on which one expression of the golden cancels.
 
     Args:
@@ -52,31 +115,43 @@ def find(golden: Callable[..., Any], make: Make, order: Sequence[str], message: 
         make: `make_inputs` of the operator.
         order: names of the golden's arguments.
         message: file, case (without `cancellation_stress`), expression, quantile, condition, seed, runs, the ranges and rows that
-            SPEC.md gives inputs (`patterns.within`), and the inputs that are `fixed`: no recipe touches them.
+            SPEC.md gives inputs (`patterns.within`), and the inputs that are `fixed`: no recipe touches them. `searched_shape`,
+            where there is one: a smaller shape, on which the recipe is searched; on the case's own its gap is tuned then.
+        kept: of earlier searches, which this one adds to.
     """
-    file, case = Path(message["file"]), dict(message["case"])
-    expression, quantile = message["expression"], float(message["quantile"])
-    seed = int(message["seed"])
+    kept = {} if kept is None else kept
+    expression, quantile, seed = message["expression"], float(message["quantile"]), int(message["seed"])
 
-    def run(recipe: Recipe, offset: int = 0) -> tuple[list[Site], list[torch.Tensor]]:
-        base = make({**case, "seed": seed + offset})
-        made = stressed(base, recipe, message.get("ranges"), message.get("rows"))  # type: ignore[no-untyped-call]
-        return measured(golden, file, [made[name] for name in order])
+    def readings(case: Mapping[str, Any]) -> Readings:
+        telling = {name: value for name, value in case.items() if name not in _SAYS_NOTHING}
+        key = repr((id(golden), id(make), telling, *(message.get(name) for name in ("quantile", "seed", "ranges", "rows"))))
+        if key not in kept:
+            kept[key] = Readings(golden, make, order, {**message, "case": case})
+        return kept[key]
 
-    inputs = make({**case, "seed": seed})
-    _, plain = run([])
-    limits = [_limit(leaf, inputs) for leaf in plain]
+    def score(of: Readings) -> Callable[[Recipe], float]:
+        def reached(recipe: Recipe) -> float:
+            try:
+                found = of.of(recipe)
+            except (RuntimeError, ValueError, IndexError):
+                return 0.0
+            return strongest(found.sites, expression, quantile)[1] if found.useful else 0.0
 
-    def score(recipe: Recipe) -> float:
-        try:
-            sites, outputs = run(recipe)
-        except (RuntimeError, ValueError, IndexError):
-            return 0.0
-        return strongest(sites, expression, quantile)[1] if is_useful(outputs, plain, limits) else 0.0
+        return reached
 
-    free = {name: value for name, value in inputs.items() if name not in message.get("fixed", ())}
-    found = search(free, score, Goal(float(message["condition"]), seed, int(message["runs"])))
-    checked = [run(found.recipe, n)[0] for n in range(CHECKED_SEEDS)]
+    def free(of: Readings) -> dict[str, Any]:
+        return {name: value for name, value in of.inputs.items() if name not in message.get("fixed", ())}
+
+    whole = readings(message["case"])
+    small = readings({**message["case"], "shape": message["searched_shape"]}) if message.get("searched_shape") else whole
+    runs = min(int(message["runs"]), max(_LEAST_RUNS, _MOST_CALLS // max(small.calls, 1)))
+    goal = Goal(float(message["condition"]), seed, runs)
+    found = search(free(small), score(small), goal)
+    if small is not whole:
+        searched = found.runs
+        found = tuned(free(whole), score(whole), goal, found.recipe)
+        found.runs += searched
+    checked = [whole.of(found.recipe, n).sites for n in range(CHECKED_SEEDS)]
     # Of "whichever is worst", the one that the recipe made so: what cancels worst without it is often another.
     site, _ = strongest(checked[0], expression, quantile)
     again = [strongest(sites, site.expression if site is not None else None, quantile)[1] for sites in checked]
@@ -87,6 +162,10 @@ def find(golden: Callable[..., Any], make: Make, order: Sequence[str], message: 
         "expression": site.expression if site is not None else "",
         "runs": found.runs,
     }
+
+
+_SAYS_NOTHING = ("id", "level")
+"""Keys of a case that its inputs do not depend on."""
 
 
 def _limit(leaf: torch.Tensor, inputs: Mapping[str, Any]) -> float:

@@ -103,9 +103,11 @@ class Recorder(TorchFunctionMode):
 
     def _note_use(self, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
         """Mark the roundings whose result is read here; what is only written into is not read."""
+        if not self._rounded or name in _FACTS:
+            return
         read = args[1:] if name in WRITES else args
         for value in _tensors((read, tuple(kwargs.values()))):
-            for step in self._rounded.get(_storage(value), ()) if name not in _FACTS else ():
+            for step in self._rounded.get(_storage(value), ()):
                 step.used = True
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import torch
 
 from pypto_op.backends import cores
+from pypto_op.backends.hostshim import devices
 from pypto_op.backends.wire import read_values
 from pypto_op.backends.worker.alone import Alone
 from pypto_op.backends.worker.closure import Closure
@@ -23,6 +24,7 @@ from pypto_op.backends.worker.doubling import Doubled, widened
 from pypto_op.backends.worker.loading import Failure, failure_of, load_module
 from pypto_op.backends.worker.on_device import MadeOnDevice
 from pypto_op.backends.worker.outputs import leaves_of, structure_of
+from pypto_op.twins.reordering import OTHER_TIES, Reordered, storage_of
 from pypto_op.vocabulary import Loader, Outcome
 
 
@@ -39,6 +41,8 @@ class Reference:
         self._loaded_by: dict[Loader, dict[str, str]] = {loader: {} for loader in (Loader.GOLDEN, Loader.INPUTS)}
         cores.share_among_references()
         self._loaded: dict[tuple[str, str], ModuleType] = {}
+        self._readings: dict[str, Any] = {}
+        self._no_device: dict[str, bool] = {}
         alone = document.get("alone")
         self._alone = Alone(alone, document["enclosure"]["scratch"]) if alone else None
         self._answers = {
@@ -126,7 +130,7 @@ class Reference:
         golden = self._function(message)
         make, order = self._maker(Path(message["inputs_file"]))
         try:
-            return [], {"stress": cancellation.find(golden, make, order, message)}
+            return [], {"stress": cancellation.find(golden, make, order, message, self._readings)}
         except Exception as error:
             raise failure_of(error, Path(message["file"]), Outcome.EXCEPTION) from None
 
@@ -157,15 +161,13 @@ class Reference:
         values, _ = read_values(Path(message["inputs"]))
         function = self._function(message)
         if message["float64"]:
-            return truths(function, values, file)
-        mode: AbstractContextManager[Any] = nullcontext()
-        if message.get("twin"):
-            from pypto_op.twins.reordering import Reordered, storage_of
-
-            mode = Reordered(message["twin"], storage_of(values))
+            with self._shim(file):
+                return truths(function, values, file)
+        twin = _twin(message.get("twin"), values)
+        mode: AbstractContextManager[Any] = nullcontext() if twin is None else twin
         before = [_version(value) for value in values]
         try:
-            with self._watched(), mode, torch.no_grad():
+            with self._watched(), self._shim(file), mode, torch.no_grad():
                 returned = function(*values)
         except Failure:
             raise
@@ -175,13 +177,17 @@ class Reference:
             returned = _probe(returned, message["probe"], name)
         structure, leaves = structure_of(returned), _leaves(returned, name, file)
         mutated = [i for i, value in enumerate(values) if _version(value) != before[i]]
-        return [leaf.detach().contiguous() for leaf in leaves], {"structure": structure, "mutated_inputs": mutated}
+        facts = {"structure": structure, "mutated_inputs": mutated, "orders_values": twin is None or twin.orders_values}
+        return [leaf.detach().contiguous() for leaf in leaves], facts
 
     def _goldens(self, message: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
         """Call a golden in several ways; `told` has the facts of each, and how many of the values are its own."""
         values: list[Any] = []
         told: list[dict[str, Any]] = []
         for way in message["ways"]:
+            # Where the other twins ordered nothing, no tie can be broken otherwise: the golden as it stands is as good.
+            if way["twin"] == OTHER_TIES and any(not earlier.get("orders_values", True) for earlier in told):
+                way = {**way, "twin": None}
             try:
                 found, facts = self._golden({**message, **way})
                 facts = {"outcome": str(Outcome.OK), "detail": "", **facts}
@@ -201,10 +207,22 @@ class Reference:
         if key not in self._loaded:
             with self._watched():
                 self._loaded[key] = load_module(file, beside=self._alone is None)
+            self._no_device[str(file)] = devices.needs_no_host(file.read_text(encoding="utf-8"))
         return self._loaded[key]
+
+    def _shim(self, file: Path) -> AbstractContextManager[Any]:
+        """Leave the host shim out of the calls of a golden that cannot name a device."""
+        self._module(file)
+        return devices.SteppedAside() if self._no_device[str(file)] else nullcontext()
 
     def _watched(self) -> AbstractContextManager[None]:
         return nullcontext() if self._alone is None else self._alone.watched()
+
+
+def _twin(name: str | None, values: list[Any]) -> Reordered | None:
+    """Return what makes a golden one of its twins; None where that would change nothing, and only cost time."""
+    twin = Reordered(name, storage_of(values)) if name else None
+    return None if twin is None or twin.changes_nothing else twin
 
 
 def truths(function: Callable[..., Any], values: list[Any], file: Path) -> tuple[list[Any], dict[str, Any]]:
