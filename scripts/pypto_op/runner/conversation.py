@@ -207,10 +207,14 @@ class Conversation:
             return Result(f"There is no tool {name[:80]!r}. You have {', '.join(self._tools)}.", True)
         if key in self._past.begun and tool.effects:
             return Result(_INTERRUPTED, True)
+        try:
+            tool.check(given)
+        except CallFailed as error:
+            return Result(str(error), True)
         self.office.journal.write("call", conversation=self.name, id=key, tool=name, input=given, effects=tool.effects)
         self.office.screen.call(self.agent.name, name, given)
         if name == DISPATCH:
-            return self._dispatch(key, tool, given)
+            return self._dispatch(key, given)
         return self._guarded(tool, given)
 
     def _guarded(self, tool: Tool, given: dict[str, Any]) -> Result:
@@ -233,11 +237,7 @@ class Conversation:
         said = "\n\n".join(filter(None, [result.content, after.text]))
         return Result(said, result.is_error or after.refused)
 
-    def _dispatch(self, key: str, tool: Tool, given: dict[str, Any]) -> Result:
-        try:
-            tool.call(self.office.place, given)  # checks the input
-        except CallFailed as error:
-            return Result(str(error), True)
+    def _dispatch(self, key: str, given: dict[str, Any]) -> Result:
         agent = self.office.team.named(given["subagent_type"])
         if agent is None or agent.mode != "subagent":
             known = ", ".join(name for name, one in self.office.team.agents.items() if one.mode == "subagent")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from rich.console import Console
@@ -37,12 +38,13 @@ class Screen:
     Args:
         console: where to print.
         budget: what the run has spent.
+        hide: takes secrets out of a text.
     """
 
     console: Console
     budget: Budget
+    hide: Callable[[str], str]
     stage: str = "-"
-    gates: list[str] = field(default_factory=list)
 
     def turn(self, agent: str, text: str) -> None:
         """Show what an agent says."""
@@ -74,8 +76,9 @@ class Screen:
         self._line("service", f"[yellow]{escape(_short(line))}[/]")
 
     def _line(self, agent: str, text: str) -> None:
+        speaking.heard()
         self.console.print(
-            f"[dim]\\[{self.stage}] {self.spent():>15}[/] [bold]{escape(agent.removeprefix('pypto-op-'))}[/] {text}"
+            f"[dim]\\[{self.stage}] {self.spent():>15}[/] [bold]{escape(agent.removeprefix('pypto-op-'))}[/] {self.hide(text)}"
         )
 
     def spent(self) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import time
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -89,12 +90,14 @@ class Service:
         model: the model's name.
         budget: what may be spent.
         tell: called with one line when the service makes the run wait.
+        hide: takes secrets out of what the service says.
     """
 
     client: anthropic.Anthropic
     model: str
     budget: Budget
     tell: Callable[[str], None]
+    hide: Callable[[str], str]
 
     def converse(self, question: Question, history: list[Message], take: Callable[[Reply], list[dict[str, Any]] | None]) -> None:
         """Ask until `take`, which gets each reply, answers None; `history` grows with every message.
@@ -112,7 +115,9 @@ class Service:
                 room = reserved.output
                 runner = self._runner(question, history, room)
             try:
-                reply = _received(next(runner), reserved)
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")  # of unknown tools, which the conversation answers, and of old models
+                    reply = _received(next(runner))
             except (anthropic.APIError, httpx2.HTTPError, _Cut) as error:
                 self.budget.settle(reserved, getattr(error, "usage", Usage()), question.agent)
                 runner, tries = None, tries + 1
@@ -147,7 +152,7 @@ class Service:
     def _wait(self, error: Exception, tries: int) -> None:
         """Wait before the next try, or say why there is none."""
         status = error.status_code if isinstance(error, anthropic.APIStatusError) else None
-        said = _told(error)
+        said = self.hide(_told(error))
         if status in (401, 403):
             raise InfraError(f"the service refuses the key ({said})", remedy="set ANTHROPIC_API_KEY to a valid one")
         if status is not None and status != 200 and status not in _BUSY:
@@ -165,7 +170,7 @@ class Service:
         time.sleep(seconds)
 
 
-def _received(stream: Any, reserved: Usage) -> Reply:
+def _received(stream: Any) -> Reply:
     """Read a stream to its end.
 
     Raises:

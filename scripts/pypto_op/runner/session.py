@@ -27,7 +27,7 @@ from pypto_op.runner.team import LEADER, Team
 from pypto_op.runner.tools.table import Place
 from pypto_op.vocabulary import ExitCode
 
-DEFAULT_MODEL = "claude-sonnet-4-5"
+DEFAULT_MODEL = "claude-sonnet-5-5"
 _GRACE_SECONDS = 15.0
 _INTERRUPTED = 130
 
@@ -131,9 +131,9 @@ class Session:
         for agent, usage in spent_before(self._journal):
             budget.count(usage, agent)
         self._begin(order, earlier)
-        screen = Screen(console, budget)
+        screen = Screen(console, budget, vault.hide)
         place = Place(workspace, agents_environment(), time.monotonic() + budget.seconds_left)
-        service = Service(client, self.model, budget, screen.wait)
+        service = Service(client, self.model, budget, screen.wait, vault.hide)
         hooks = Hooks(workspace, folder.name, agents_environment())
         self._office = Office(Team(workspace), service, hooks, self._journal, vault, place, screen)
 
@@ -157,6 +157,12 @@ class Session:
         Raises:
             InfraError, ContractError: as `Service.converse`; the run can go on with --resume.
         """
+        try:
+            return self._run()
+        finally:
+            self._journal.close()
+
+    def _run(self) -> Ended:
         leader = self._office.team.agents[LEADER]
         insistence = Insistence(self._workspace, self._op, self._since)
         why = text = ""
@@ -171,7 +177,6 @@ class Session:
         code = int(ExitCode.OK if found.finished else ExitCode.FAIL)
         ended = Ended(code, "" if found.finished else why, text, found, self._summary(found, why))
         self._journal.write("ended", code=code, why=ended.why)
-        self._journal.close()
         return ended
 
     def _summary(self, found: Standing, why: str) -> dict[str, Any]:

@@ -11,9 +11,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pypto_op.bundle.agents import MCP_PREFIX
 from pypto_op.errors import ContractError
 from pypto_op.runner import journal
 from pypto_op.runner.team import DISPATCH, LEADER
+
+_BUNDLE_TOOLS = {"state_transition", "verify", "lint", "diagnose_error", "pypto_api"}
+"""Tools of the bundle's server, which people write without its prefix."""
 
 _VOLATILE = ("attempt",)
 """Values under these keys differ from run to run; later turns name them as `{{attempt}}`."""
@@ -159,7 +163,8 @@ def _turn(name: str, turn: dict[str, Any], files: Path) -> Turn:
         tool = next(iter(call))
         given = {key: _filled(value, files) for key, value in call[tool].items()}
         mark = re.sub(r"\W", "_", f"{name}_{index}")
-        content.append({"type": "tool_use", "id": f"toolu_{mark}", "name": tool, "input": given})
+        name_told = MCP_PREFIX + tool if tool in _BUNDLE_TOOLS else tool
+        content.append({"type": "tool_use", "id": f"toolu_{mark}", "name": name_told, "input": given})
         told = call.get("told", ())
         expected.append(Expected(call.get("refused", False), tuple([told] if isinstance(told, str) else told)))
     return Turn(content, expected)

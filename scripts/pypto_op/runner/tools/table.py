@@ -57,17 +57,16 @@ class Tool:
         """What the Messages API takes."""
         return {"name": self.name, "description": self.description, "input_schema": self.schema}
 
-    def call(self, place: Place, given: dict[str, Any]) -> str:
-        """Check the input and do the work.
-
-        Raises:
-            CallFailed: the input is not what the tool takes, or the work failed.
-        """
+    def check(self, given: object) -> None:
+        """Raise CallFailed when the input is not what the tool takes."""
         import jsonschema
 
         for error in jsonschema.Draft202012Validator(self.schema).iter_errors(given):
             where = ".".join(str(part) for part in error.path)
             raise CallFailed(f"{self.name}: {where + ': ' if where else ''}{error.message[:300]}")
+
+    def call(self, place: Place, given: dict[str, Any]) -> str:
+        """Do the work; raise CallFailed when it cannot be done."""
         try:
             return clipped(self.work(place, given))
         except PyptoOpError as error:
