@@ -36,13 +36,16 @@ class Replay:
         self._script, self._workspace = script, str(workspace)
         self._lock = threading.Lock()
         self._values: dict[str, str] = {}
+        self._met: set[str] = set()
         self._played = dict.fromkeys(script.conversations, 0)
         self.left = ""
 
     def __call__(self, body: Body, headers: Mapping[str, str]) -> Answer:
         """Answer one request."""
         with self._lock:
-            self._remember(body["messages"])
+            new = headers.get("x-pypto-op-conversation", "?") not in self._met  # a resumed run brings its past along
+            self._met.add(headers.get("x-pypto-op-conversation", "?"))
+            self._remember(body["messages"] if new else body["messages"][-1:])
             left, answer = self._answer(body, headers)
             if left:
                 self.left = self.left or left
@@ -109,7 +112,7 @@ class Replay:
 
     def _remember(self, messages: list[dict[str, Any]]) -> None:
         """Keep the newest value of every key that a result named; later turns ask for it as `{{key}}`."""
-        for text in _texts(messages[-1]["content"]):
+        for text in _texts([message["content"] for message in messages]):
             for key, value in re.findall(r'"(\w+)":\s*"([^"]+)"', text.replace("\\", "")):
                 self._values[key] = value
 
