@@ -31,6 +31,13 @@ if TYPE_CHECKING:
 @click.option(
     "--replay", type=click.Path(path_type=Path, dir_okay=False), help="Play a transcript's words; all else is real. Needs no key."
 )
+@click.option(
+    "--runner",
+    type=click.Choice(["headless", "claude", "opencode"]),
+    default="headless",
+    show_default=True,
+    help="Who leads: this program, or a client that `pypto-op install` has set up here.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print how it ended as JSON, and nothing else.")
 def run(
     request: str,
@@ -41,6 +48,7 @@ def run(
     max_minutes: float | None,
     resume: bool,
     replay: Path | None,
+    runner: str,
     as_json: bool,
 ) -> int:
     """Let the team work on REQUEST without a terminal, in the current folder.
@@ -55,6 +63,8 @@ def run(
     limits = replace(parse_budget(budget) if budget else Limits(), minutes=max_minutes)
     if resume and request:
         raise ContractError("--resume takes no request", remedy="leave the request out: the run knows its own")
+    if replay and runner != "headless":
+        raise ContractError(f"{runner} plays no transcript", remedy="leave --runner out")
     secrets = enter()
 
     from rich.console import Console
@@ -67,7 +77,7 @@ def run(
     order = Order(request, op, target_us, model, limits)
     console = Console(highlight=False, soft_wrap=True, quiet=as_json)
     with _model(secrets, replay, order, workspace) as (order, access):
-        ended = _session(workspace, order, access, resume, secrets, console)
+        ended = _run(runner, workspace, order, access, resume, secrets, console)
     _tell(ended, console, as_json=as_json)
     return ended.code
 
@@ -97,15 +107,25 @@ def _model(secrets: Mapping[str, str], replay: Path | None, order: Order, worksp
         model.check_end()
 
 
-def _session(workspace: Path, order: Order, access: Access, resume: bool, secrets: Mapping[str, str], console: Console) -> Ended:
+def _run(
+    runner: str, workspace: Path, order: Order, access: Access, resume: bool, secrets: Mapping[str, str], console: Console
+) -> Ended:
     from pypto_op.runner import journal
-    from pypto_op.runner.session import Session
+    from pypto_op.runner.session import Run, Session
 
     folder = journal.latest_session(workspace) if resume else journal.new_session(workspace)
     vault = journal.Vault(folder / journal.SECRETS, secrets)
-    session = Session(workspace, order, access, folder, console, vault)
-    console.print(f"model {session.model}; transcript {folder / journal.TRANSCRIPT}")
-    return session.run()
+    work: Run
+    if runner == "headless":
+        work = Session(workspace, order, access, folder, console, vault)
+        leads = f"model {work.model}"
+    else:
+        from pypto_op.runner.clients import ClientRun
+
+        work = ClientRun(runner, secrets, workspace, order, folder, console, vault)
+        leads = f"{runner} leads"
+    console.print(f"{leads}; transcript {folder / journal.TRANSCRIPT}")
+    return work.run()
 
 
 def _tell(ended: Ended, console: Console, *, as_json: bool) -> None:

@@ -262,7 +262,7 @@ class Conversation:
 
 def spent_before(journal: Journal) -> list[tuple[str, Usage]]:
     """Return what the earlier part of a resumed run has cost, by agent."""
-    return [(line["agent"], Usage(**line["usage"])) for line in journal.lines if line["kind"] == "reply"]
+    return [(line["agent"], Usage(**line["usage"])) for line in journal.lines if "usage" in line]
 
 
 def _with_absolute_path(given: dict[str, Any], place: Place) -> dict[str, Any]:

@@ -6,6 +6,8 @@ import os
 import signal
 import threading
 import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -105,37 +107,38 @@ class Ended:
     summary: dict[str, Any]
 
 
-class Session:
-    """A run in its folder.
+class Run(ABC):
+    """A run in its folder, whoever leads the conversation.
 
     Args:
         workspace: the folder that holds `custom/`; the process stands in it.
         order: what is asked for.
-        access: how the model is reached.
         folder: the run's folder, of an earlier part or new.
         console: where to print.
         vault: knows the secrets that must not be written.
 
     Raises:
         ContractError: another process is at this run, or money is limited and the model has no price.
-        InfraError: there is no key.
     """
 
-    def __init__(self, workspace: Path, order: Order, access: Access, folder: Path, console: Console, vault: Vault) -> None:
-        self._console, self._workspace = console, workspace
-        client = access.client()
+    def __init__(self, workspace: Path, order: Order, folder: Path, console: Console, vault: Vault) -> None:
+        self._workspace = workspace
         self._journal = Journal(folder, vault)
         earlier = next((line for line in self._journal.lines if line["kind"] == "run"), None)
         self.model = order.model or (earlier or {}).get("model") or os.environ.get("ANTHROPIC_MODEL") or DEFAULT_MODEL
-        budget = Budget(order.limits, self.model)
+        self._budget = Budget(order.limits, self.model)
         for agent, usage in spent_before(self._journal):
-            budget.count(usage, agent)
+            self._budget.count(usage, agent)
         self._begin(order, earlier)
-        screen = Screen(console, budget, vault.hide)
-        place = Place(workspace, agents_environment(), time.monotonic() + budget.seconds_left)
-        service = Service(client, self.model, budget, screen.wait, vault.hide)
-        hooks = Hooks(workspace, folder.name, agents_environment())
-        self._office = Office(Team(workspace), service, hooks, self._journal, vault, place, screen)
+        self._screen = Screen(console, self._budget, vault.hide)
+
+    @abstractmethod
+    def _work(self, more: Callable[[str], str | None]) -> str:
+        """Lead the conversation to its end and return its last text; `more` says what keeps the orchestrator from ending."""
+
+    @abstractmethod
+    def _close(self) -> None:
+        """Let go of what was opened for the work."""
 
     def _begin(self, order: Order, earlier: Line | None) -> None:
         """Note what is asked for, or read what was."""
@@ -161,14 +164,14 @@ class Session:
             return self._run()
         finally:
             self._journal.close()
+            self._close()
 
     def _run(self) -> Ended:
-        leader = self._office.team.agents[LEADER]
         insistence = Insistence(self._workspace, self._op, self._since)
         why = text = ""
-        with _ends_at_once(self._console, self._office.service.budget):
+        with _ends_at_once(self._budget):
             try:
-                text = Conversation(self._office, leader, "main", self._prompt, insistence.more).run()
+                text = self._work(insistence.more)
             except LimitReached as limit:
                 why = str(limit)
         found = standing(self._workspace, self._op, self._since)
@@ -180,7 +183,7 @@ class Session:
         return ended
 
     def _summary(self, found: Standing, why: str) -> dict[str, Any]:
-        budget = self._office.service.budget
+        budget = self._budget
         return {
             "finished": found.finished,
             "why": "" if found.finished else why,
@@ -194,11 +197,33 @@ class Session:
         }
 
 
+class Session(Run):
+    """A run on the Messages API; the arguments are those of `Run`, and how the model is reached.
+
+    Raises:
+        InfraError: there is no key.
+    """
+
+    def __init__(self, workspace: Path, order: Order, access: Access, folder: Path, console: Console, vault: Vault) -> None:
+        client = access.client()
+        super().__init__(workspace, order, folder, console, vault)
+        place = Place(workspace, agents_environment(), time.monotonic() + self._budget.seconds_left)
+        service = Service(client, self.model, self._budget, self._screen.wait, vault.hide)
+        hooks = Hooks(workspace, folder.name, agents_environment())
+        self._office = Office(Team(workspace), service, hooks, self._journal, vault, place, self._screen)
+
+    def _work(self, more: Callable[[str], str | None]) -> str:
+        leader = self._office.team.agents[LEADER]
+        return Conversation(self._office, leader, "main", self._prompt, more).run()
+
+    def _close(self) -> None:
+        self._office.service.client.close()
+
+
 class _ends_at_once:  # noqa: N801
     """While it lasts, Ctrl-C, SIGTERM and the end of the time end everything within seconds: the journal is always whole."""
 
-    def __init__(self, console: Console, budget: Budget) -> None:
-        self._console = console
+    def __init__(self, budget: Budget) -> None:
         self._timer: threading.Timer | None = None
         if budget.seconds_left != float("inf"):
             self._timer = threading.Timer(budget.seconds_left + _GRACE_SECONDS, self._time_over)
