@@ -20,7 +20,7 @@ from pypto_op.bundle_files import bundle_root
 from pypto_op.errors import InfraError
 
 _PLUGIN = "pypto-op"
-_TIMEOUT_SECONDS = 60
+_TIMEOUT_SECONDS = 120
 
 
 @dataclass(frozen=True)
@@ -107,16 +107,21 @@ class Hooks:
             "CLAUDE_PROJECT_DIR": str(self.workspace),
             "PYPTO_OP_PYTHON": sys.executable,  # an installed wheel has no .venv beside its hooks
         }
-        done = subprocess.run(
-            ["sh", "-c", command],  # as a client does: the commands are words for a shell
-            input=payload,
-            capture_output=True,
-            text=True,
-            cwd=self.workspace,
-            env=environment,
-            timeout=_TIMEOUT_SECONDS,
-            check=False,
-        )
+        try:
+            done = subprocess.run(
+                ["sh", "-c", command],  # as a client does: the commands are words for a shell
+                input=payload,
+                capture_output=True,
+                text=True,
+                cwd=self.workspace,
+                env=environment,
+                timeout=_TIMEOUT_SECONDS,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            raise InfraError(
+                f"a hook gave no answer within {_TIMEOUT_SECONDS} s", file="hooks/hooks.json", remedy="run `pypto-op doctor`"
+            ) from None
         if done.returncode == 2:
             return Reply(True, done.stderr.strip())
         if done.returncode != 0:
