@@ -16,6 +16,7 @@ def running(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Running
     pytest.importorskip("mcp")
     harness = Harness(tmp_path / "work", tmp_path / "cache")
     harness.workspace.mkdir()
+    harness.cache.mkdir()
     monkeypatch.chdir(harness.workspace)
     for name, value in {KEY_ENV: str(tmp_path / "keys" / "seal.key"), "XDG_CACHE_HOME": str(harness.cache)}.items():
         monkeypatch.setenv(name, value)

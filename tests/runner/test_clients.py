@@ -42,6 +42,7 @@ def test_a_client_leads_and_the_state_decides(running: Running, client: str) -> 
             running.patch.setenv("OPENCODE_CONFIG", str(config))
         run_install(running.workspace, client, env=environment)
         done = running.call("an operator", "--runner", client, "--json")
+    assert done.stdout, done
     summary: dict[str, Any] = json.loads(done.stdout)
     assert done.code == 1 and "no operator was begun" in summary["why"], (done, summary)
     assert summary["requests"] >= 2 and KEY not in json.dumps(running.lines)

@@ -57,7 +57,7 @@ class ClientRun(Run):
         self._session = next((line["session"] for line in reversed(self._journal.lines) if line["kind"] == "client"), "")
         self._agents: dict[str, str] = {}
         self._counted: set[str] = set()
-        self._text = ""
+        self._text = self._talk = ""
 
     def _work(self, more: Callable[[str], str | None]) -> str:
         said: str | None = more("") if self._session else self._prompt
@@ -78,7 +78,7 @@ class ClientRun(Run):
                 stdout=subprocess.PIPE, stderr=errors, start_new_session=True,
             )  # fmt: skip
             try:
-                for event in _events(child):
+                for event in self._events(child):
                     self._note(event)
                 code = child.wait()
             finally:
@@ -91,6 +91,20 @@ class ClientRun(Run):
             raise InfraError(
                 f"{self._client} ended with exit code {code}: {last or self._text[-200:]}", remedy="go on with --resume"
             )
+
+    def _events(self, child: subprocess.Popen[bytes]) -> Iterator[Event]:
+        """Yield what the client prints; of lines that are no JSON object the last one is kept for an error's text."""
+        assert child.stdout is not None
+        for line in child.stdout:
+            try:
+                event = json.loads(line)
+            except ValueError:
+                self._talk = line.decode("utf-8", errors="replace").strip()[-400:] or self._talk
+                continue
+            if isinstance(event, dict):
+                if event.get("type") == "error":
+                    self._talk = json.dumps(event.get("error"))[:400]
+                yield event
 
     def _command(self, prompt: str) -> list[str]:
         model = ["--model", self._asked_model] if self._asked_model else []
@@ -173,15 +187,3 @@ class ClientRun(Run):
             raise LimitReached(f"the budget of {limits.tokens} tokens is spent")
         if limits.dollars is not None and dollars is not None and dollars >= limits.dollars:
             raise LimitReached(f"the budget of ${limits.dollars:g} is spent")
-
-
-def _events(child: subprocess.Popen[bytes]) -> Iterator[Event]:
-    """Yield what the client prints; lines that are no JSON object are its own talk."""
-    assert child.stdout is not None
-    for line in child.stdout:
-        try:
-            event = json.loads(line)
-        except ValueError:
-            continue
-        if isinstance(event, dict):
-            yield event
