@@ -27,6 +27,7 @@ clients: $(CLIENTS)/.installed
 
 demo: $(STAMP)
 	@$(BIN)/pypto-op demo
+	@cd $$(mktemp -d demo-out/team-XXXX) && pypto-op run --replay ../../examples/transcripts/rmsnorm.yaml
 
 test: $(STAMP) clients
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal

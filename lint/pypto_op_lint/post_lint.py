@@ -103,6 +103,7 @@ class PostLint:
         unseen changes to files that it may write.
         """
         changes = list(self.index.changes(self.around)) if self.index.begun else []
+        self.commands = _TOOLS_WORK
         for change in changes:
             self._must_not(change)
         changed = [change.path for change in changes if not change.deleted]
@@ -170,6 +171,10 @@ class PostLint:
             more = [f"  ... and {len(shown) - _MAX_NOTES} more"] if len(shown) > _MAX_NOTES else []
             head = f"[pypto-op-lint] {at.path}: nothing blocks; worth knowing:"
             self.found.notes.append("\n".join([head, *shown[:_MAX_NOTES], *more]))
+
+
+_TOOLS_WORK = {"verify"}
+"""What the server's tools write is seen at the end of a turn first: no hook runs after a tool that only looks."""
 
 
 def _lexical(around: Surroundings, path: Path) -> Located:

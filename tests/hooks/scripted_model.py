@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import json
 import re
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from pypto_op.runner.loopback import Answer, served
 
 Step = dict[str, Any]
 Script = dict[str, list[Step]]
@@ -72,22 +72,10 @@ def _texts(node: Any) -> Iterator[str]:
         yield node
 
 
-def _events(step: Step, name: str) -> Iterator[dict[str, Any]]:
-    """Yield the stream of one answer: text first, then the tool calls."""
-    message = {"id": f"msg_{name}", "type": "message", "role": "assistant", "model": "scripted", "content": []}
-    usage = {"input_tokens": 1, "output_tokens": 1}
-    yield {"type": "message_start", "message": {**message, "stop_reason": None, "stop_sequence": None, "usage": usage}}
-    blocks = [({"type": "text", "text": ""}, {"type": "text_delta", "text": step.get("text", "next")})]
-    for index, call in enumerate(step.get("tools", [])):
-        start = {"type": "tool_use", "id": f"toolu_{name}_{index}", "name": call["name"], "input": {}}
-        blocks.append((start, {"type": "input_json_delta", "partial_json": json.dumps(call["input"])}))
-    for index, (start, delta) in enumerate(blocks):
-        yield {"type": "content_block_start", "index": index, "content_block": start}
-        yield {"type": "content_block_delta", "index": index, "delta": delta}
-        yield {"type": "content_block_stop", "index": index}
-    reason = "tool_use" if step.get("tools") else "end_turn"
-    yield {"type": "message_delta", "delta": {"stop_reason": reason, "stop_sequence": None}, "usage": usage}
-    yield {"type": "message_stop"}
+def answer(step: Step, name: str) -> Answer:
+    """Return a step as the model's message: text first, then the tool calls."""
+    calls = [{"type": "tool_use", "id": f"toolu_{name}_{index}", **call} for index, call in enumerate(step.get("tools", []))]
+    return Answer([{"type": "text", "text": step.get("text", "next")}, *calls])
 
 
 @contextmanager
@@ -95,41 +83,10 @@ def scripted_model(script: Script) -> Iterator[ScriptedModel]:
     """Serve `script` on a port of the loopback interface while the context lasts."""
     model = ScriptedModel(script)
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
+    def said(body: dict[str, Any], headers: object) -> Answer:
+        model.requests.append(body)
+        actor, turn, step = model.step(body)
+        return answer(step, f"{actor}_{turn}")
 
-        def log_message(self, format: str, *args: object) -> None:
-            pass
-
-        def _plain(self, body: bytes = b"") -> None:
-            self.send_response(200)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        do_HEAD = do_GET = _plain
-
-        def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers.get("Content-Length") or 0)) or b"{}")
-            if "count_tokens" in self.path:
-                self._plain(b'{"input_tokens": 1}')
-                return
-            model.requests.append(body)
-            actor, turn, step = model.step(body)
-            self.send_response(200)
-            self.send_header("Content-Type", "text/event-stream")
-            self.send_header("Connection", "close")
-            self.end_headers()
-            for event in _events(step, f"{actor}_{turn}"):
-                self.wfile.write(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode())
-            self.close_connection = True
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    model.port = server.server_port
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
+    with served(said) as model.port:
         yield model
-    finally:
-        server.shutdown()
-        server.server_close()

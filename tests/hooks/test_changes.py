@@ -5,12 +5,16 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from pathlib import Path
 from typing import Any
 
 from tests.hooks.conftest import BAD_IMPL, GOOD_IMPL, STATE, Harness
 
+from pypto_op.documents import scaffold
+
 OP = "custom/soft"
 BANNER = "[pypto-op-lint]"
+ORCHESTRATOR, VERIFIER = "pypto-op:pypto-op-orchestrator", "pypto-op:pypto-op-verifier"
 
 
 def _bash(harness: Harness, command: str = "python3 something.py", agent: str | None = None) -> str:
@@ -144,6 +148,25 @@ def test_a_frozen_file_that_changed_unseen_is_named_at_the_end_of_the_turn(harne
     harness.before("Bash", command="sleep 9 &")
     (op / "SPEC.md").write_text("# another spec\n")
     assert "was changed though it is frozen" in harness.event("Stop", stop_hook_active=False).blocked
+
+
+def test_a_report_of_the_servers_verify_is_nobodys_fault(harness: Harness) -> None:
+    """No hook runs after a tool that only looks, so the end of the turn sees first what the judge wrote."""
+    harness.before("mcp__plugin_pypto-op_pypto-op__verify", VERIFIER, op_dir=OP)
+    (harness.workspace / OP / "eval/evaluation_report.json").write_text("{}")
+    assert harness.event("SubagentStop", agent_type=VERIFIER, stop_hook_active=False).out == ""
+    (harness.workspace / OP / "eval/test_inputs_2.py").write_text("x = 1\n")
+    assert "does not own it" in harness.event("SubagentStop", agent_type=VERIFIER, stop_hook_active=False).blocked
+
+
+def test_what_pypto_op_new_makes_is_nobodys_fault(harness: Harness) -> None:
+    command = "pypto-op new fresh --dtype float32 --p0 N=4"
+    harness.before("Bash", ORCHESTRATOR, command=command)
+    for name in (Path("SPEC.md"), Path("fresh_golden.py"), scaffold._COMPARE):
+        path = harness.workspace / "custom/fresh" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("x = 1\n")
+    assert harness.after("Bash", ORCHESTRATOR, command=command).blocked == ""
 
 
 def test_scratch_and_the_state_machine_are_not_linted(harness: Harness) -> None:

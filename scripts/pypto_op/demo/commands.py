@@ -30,13 +30,13 @@ def demo(out: Path) -> int:
     from rich.console import Console
 
     from pypto_op.backends.registry import get_backend
-    from pypto_op.demo.harness import Harness
     from pypto_op.demo.screen import Screen
     from pypto_op.demo.story import Telling, open_scratch
     from pypto_op.demo.tools import Tools
     from pypto_op.documents.writing import write_atomically
     from pypto_op.report import timeline
     from pypto_op.report.page import render
+    from pypto_op.runner.hooks import Hooks
 
     available = get_backend(Mode.SIM).availability()
     if not available.ok:
@@ -45,7 +45,7 @@ def demo(out: Path) -> int:
     out = out.resolve()
     example, ws = open_scratch(out, bundle_root() / "examples" / "ops" / _EXAMPLE)
     events: list[timeline.Event] = []
-    telling = Telling(example, ws, Harness(out), Tools(out, ws.root), Screen(console, events.append))
+    telling = Telling(example, ws, Hooks(out), Tools(out, ws.root), Screen(console, events.append))
     try:
         telling.tell()
     finally:

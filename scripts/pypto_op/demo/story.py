@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from pypto_op.demo import planted
-from pypto_op.demo.harness import Harness
 from pypto_op.demo.screen import Screen
 from pypto_op.demo.tools import Tools
 from pypto_op.errors import ContractError, PyptoOpError
@@ -17,6 +16,7 @@ from pypto_op.proof import evidence
 from pypto_op.report import sources
 from pypto_op.report.page import Story
 from pypto_op.report.timeline import Kind
+from pypto_op.runner.hooks import Hooks
 from pypto_op.vocabulary import ExitCode, Role
 from pypto_op.workspace import OpWorkspace
 
@@ -44,7 +44,7 @@ class Telling:
 
     example: OpWorkspace
     ws: OpWorkspace
-    harness: Harness
+    harness: Hooks
     tools: Tools
     screen: Screen
     story: Story = field(init=False)

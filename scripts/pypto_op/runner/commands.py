@@ -1,0 +1,144 @@
+"""`pypto-op run`."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from pypto_op.errors import ContractError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from pypto_op.runner.session import Access, Ended, Order
+
+
+@click.command()
+@click.argument("request", required=False, default="")
+@click.option("--op", help="The operator's name; default: the team chooses one.")
+@click.option("--target-us", type=click.FloatRange(min=0, min_open=True), help="How long the kernel may take, in microseconds.")
+@click.option("--model", help="The model; default: ANTHROPIC_MODEL, or the one named in docs/running.md.")
+@click.option("--budget", metavar="TOKENS|USD", help="What may be spent: 200000, 200k, 1.5M, or 3.50USD.")
+@click.option("--max-minutes", type=click.FloatRange(min=0, min_open=True), help="How long the run may take.")
+@click.option("--resume", is_flag=True, help="Go on with the last run in this folder, where it stopped.")
+@click.option(
+    "--replay", type=click.Path(path_type=Path, dir_okay=False), help="Play a transcript's words; all else is real. Needs no key."
+)
+@click.option(
+    "--runner",
+    type=click.Choice(["headless", "claude", "opencode"]),
+    default="headless",
+    show_default=True,
+    help="Who leads: this program, or a client that `pypto-op install` has set up here.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print how it ended as JSON, and nothing else.")
+def run(
+    request: str,
+    op: str | None,
+    target_us: float | None,
+    model: str | None,
+    budget: str | None,
+    max_minutes: float | None,
+    resume: bool,
+    replay: Path | None,
+    runner: str,
+    as_json: bool,
+) -> int:
+    """Let the team work on REQUEST without a terminal, in the current folder.
+
+    Exit status: 0 the state machine says that the operator is finished, 1 it is not (or the replay left its path), 2 the
+    call or the request to the service is wrong, 3 the service or the machine cannot do it (key, overload, tools), 130
+    interrupted. After 1, 3, 130 and any kill, --resume goes on.
+    """
+    from pypto_op.runner.budget import Limits, parse_budget
+    from pypto_op.runner.surroundings import enter
+
+    limits = replace(parse_budget(budget) if budget else Limits(), minutes=max_minutes)
+    if resume and request:
+        raise ContractError("--resume takes no request", remedy="leave the request out: the run knows its own")
+    if replay and runner != "headless":
+        raise ContractError(f"{runner} plays no transcript", remedy="leave --runner out")
+    secrets = enter()
+
+    from rich.console import Console
+
+    from pypto_op.runner.session import Order
+    from pypto_op.workspace import check_runnable
+
+    workspace = Path.cwd().resolve()
+    check_runnable(workspace)
+    order = Order(request, op, target_us, model, limits)
+    console = Console(highlight=False, soft_wrap=True, quiet=as_json)
+    with _model(secrets, replay, order, workspace) as (order, access):
+        ended = _run(runner, workspace, order, access, resume, secrets, console)
+    _tell(ended, console, as_json=as_json)
+    return ended.code
+
+
+@contextmanager
+def _model(secrets: Mapping[str, str], replay: Path | None, order: Order, workspace: Path) -> Iterator[tuple[Order, Access]]:
+    """Give the way to the model: the service, or the loopback server that plays a transcript."""
+    from pypto_op.runner.session import Access
+
+    if replay is None:
+        key, bearer = (secrets.get(name) for name in ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"))
+        yield order, Access(key, bearer, os.environ.get("ANTHROPIC_BASE_URL") or None)
+        return
+    from pypto_op.runner.loopback import served
+    from pypto_op.runner.replay import Replay
+    from pypto_op.runner.transcript import load
+
+    script = load(replay)
+    model = Replay(script, workspace)
+    with served(model) as port:
+        own = replace(order, request=order.request or script.prompt, op=order.op or script.op)
+        try:
+            yield own, Access("replay", None, f"http://127.0.0.1:{port}")
+        except ContractError:
+            model.check_end()
+            raise
+        model.check_end()
+
+
+def _run(
+    runner: str, workspace: Path, order: Order, access: Access, resume: bool, secrets: Mapping[str, str], console: Console
+) -> Ended:
+    from pypto_op.runner import journal
+    from pypto_op.runner.session import Run, Session
+
+    folder = journal.latest_session(workspace) if resume else journal.new_session(workspace)
+    vault = journal.Vault(folder / journal.SECRETS, secrets)
+    work: Run
+    if runner == "headless":
+        work = Session(workspace, order, access, folder, console, vault)
+        leads = f"model {work.model}"
+    else:
+        from pypto_op.runner.clients import ClientRun
+
+        work = ClientRun(runner, secrets, workspace, order, folder, console, vault)
+        leads = f"{runner} leads"
+    console.print(f"{leads}; transcript {folder / journal.TRANSCRIPT}")
+    return work.run()
+
+
+def _tell(ended: Ended, console: Console, *, as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps(ended.summary, indent=2))
+        return
+    summary = ended.summary
+    if ended.text.strip():
+        console.print(f"\n{ended.text.strip()}", markup=False)
+    money = "" if summary["dollars"] is None else f", ${summary['dollars']:.2f}"
+    counted = "{input} tokens in, {cache_write} into and {cache_read} from the cache, {output} out".format(**summary["tokens"])
+    console.print(f"\n{summary['requests']} requests, {counted}{money}")
+    if ended.code:
+        click.echo(f"pypto-op: not finished: {ended.why}; `pypto-op run --resume` goes on", err=True)
+    else:
+        console.print(f"finished: {ended.standing.said}")

@@ -1,0 +1,203 @@
+"""What a run has done, line by line: written through to the disk before anything acts upon it, read when it goes on.
+
+The same file is the transcript that people read and that `--replay` plays back. It holds no secret: keys and tokens are
+replaced by a name, and what a name stands for lies in a file of its own (0600).
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import re
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pypto_op.errors import ContractError
+from pypto_op.proof.key import key_file
+
+Line = dict[str, Any]
+TRANSCRIPT = "transcript.jsonl"
+SECRETS = "secrets.json"
+SCHEMA_VERSION = 1
+_LEAST_SECRET = 6
+"""Shorter texts than this are nobody's secret; hiding them would garble everything."""
+
+
+def sessions_folder(workspace: Path) -> Path:
+    """Return the folder of a workspace's runs: beside the account's key, where the guard lets no agent look."""
+    mark = hashlib.sha256(str(workspace.resolve()).encode()).hexdigest()[:12]
+    return key_file().parent / "sessions" / f"{workspace.name}-{mark}"
+
+
+def latest_session(workspace: Path) -> Path:
+    """Return the folder of the workspace's last run.
+
+    Raises:
+        ContractError: there is none.
+    """
+    found = sorted(path.parent for path in sessions_folder(workspace).glob(f"*/{TRANSCRIPT}"))
+    if not found:
+        raise ContractError("no run was begun in this folder", file=workspace, remedy='begin one: `pypto-op run "REQUEST"`')
+    return found[-1]
+
+
+def new_session(workspace: Path) -> Path:
+    """Make and return the folder of a new run."""
+    name = f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{time.time_ns() % 10**9:09d}"
+    folder = sessions_folder(workspace) / name
+    folder.mkdir(parents=True, mode=0o700)
+    return folder
+
+
+class Vault:
+    """Keeps secrets out of every log and out of the model's sight: a name goes where the secret would.
+
+    Args:
+        file: where names and secrets are kept for `--resume`.
+        secrets: by name, what must be hidden besides.
+    """
+
+    def __init__(self, file: Path, secrets: Mapping[str, str]) -> None:
+        self._file = file
+        self._lock = threading.Lock()
+        self._names: dict[str, str] = {}
+        if file.is_file():
+            self._names = json.loads(file.read_text(encoding="utf-8"))
+        self._foreign = {value: f"<{name}>" for name, value in secrets.items() if len(value) >= _LEAST_SECRET}
+
+    def hide(self, text: str) -> str:
+        """Return `text` with each secret replaced by its name; a state token that it shows for the first time gets one."""
+        for token in re.findall(r'\\?"token\\?":\s*\\?"([^"\\{}]+)\\?"', text):
+            self._keep(token)
+        for secret, name in {**self._foreign, **self._names}.items():
+            text = text.replace(secret, name)
+        return text
+
+    def fill(self, value: Any) -> Any:
+        """Return a tool's input with each name of a token replaced by the token."""
+        text = json.dumps(value)
+        if "{{token." not in text:
+            return value
+        for secret, name in self._names.items():
+            text = text.replace(name, json.dumps(secret)[1:-1])
+        return json.loads(text)
+
+    def _keep(self, token: str) -> None:
+        with self._lock:
+            if token in self._names or len(token) < _LEAST_SECRET:
+                return
+            self._names[token] = f"{{{{token.{len(self._names) + 1}}}}}"
+            descriptor = os.open(self._file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+                json.dump(self._names, file)
+                file.flush()
+                os.fsync(file.fileno())
+
+
+@dataclass
+class Past:
+    """What the journal says of one conversation: enough to go on where it stopped.
+
+    Attributes:
+        replies: each message of the model, `content` and `stop_reason`.
+        results: by call, what it answered.
+        begun: calls that were begun, finished or not.
+        notes: what the user's side said after a reply, by that reply's number (a stop hook, the state's answer).
+        ended: the last text, once the conversation is over.
+    """
+
+    replies: list[Line] = field(default_factory=list)
+    results: dict[str, Line] = field(default_factory=dict)
+    begun: set[str] = field(default_factory=set)
+    notes: dict[int, str] = field(default_factory=dict)
+    ended: Line | None = None
+
+
+class Journal:
+    """The run's file, open for appending; one process at a time.
+
+    Args:
+        folder: the run's folder.
+        vault: hides secrets in every line.
+
+    Raises:
+        ContractError: another process is at this run.
+    """
+
+    def __init__(self, folder: Path, vault: Vault) -> None:
+        self.path = folder / TRANSCRIPT
+        self.lines = read(self.path) if self.path.is_file() else []
+        self._vault = vault
+        self._lock = threading.Lock()
+        self._file = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise ContractError("another process is at this run", file=self.path, remedy="let it end, or end it") from None
+        _cut_off_half_line(self.path)
+
+    def write(self, kind: str, **fields: Any) -> None:
+        """Append one line, through to the disk."""
+        line = {"kind": kind, "at": round(time.time(), 3), **fields}
+        text = self._vault.hide(json.dumps(line, ensure_ascii=False))
+        with self._lock:
+            os.write(self._file, (text + "\n").encode("utf-8", "surrogateescape"))
+            os.fdatasync(self._file)
+
+    def past(self, conversation: str) -> Past:
+        """Return what was written of a conversation before this process began."""
+        found = Past()
+        for line in self.lines:
+            if line.get("conversation") != conversation:
+                continue
+            kind = line["kind"]
+            if kind == "reply":
+                found.replies.append(line)
+            elif kind == "call":
+                found.begun.add(line["id"])
+            elif kind == "result":
+                found.results[line["id"]] = line
+            elif kind == "note":
+                found.notes[line["after"]] = line["text"]
+            elif kind == "end":
+                found.ended = line
+        return found
+
+    def close(self) -> None:
+        """Let go of the file and its lock."""
+        os.close(self._file)
+
+
+def read(path: Path) -> list[Line]:
+    """Return the lines of a transcript; a last one that was cut by a kill is left out.
+
+    Raises:
+        ContractError: it cannot be read, or another line is no JSON object.
+    """
+    try:
+        texts = path.read_text(encoding="utf-8", errors="surrogateescape").split("\n")
+    except OSError as error:
+        raise ContractError(f"cannot be read ({error.strerror})", file=path, remedy="name a transcript") from None
+    found = []
+    for number, text in enumerate(texts[:-1], 1):
+        try:
+            line = json.loads(text)
+            if not isinstance(line, dict) or "kind" not in line:
+                raise ValueError
+        except ValueError:
+            raise ContractError("no line of a transcript", file=path, where=f"line {number}", remedy="restore it") from None
+        found.append(line)
+    return found
+
+
+def _cut_off_half_line(path: Path) -> None:
+    """Take away what a kill left of a line that was never finished, so that the next one stands alone."""
+    with path.open("rb+") as file:
+        content = file.read()
+        file.truncate(content.rfind(b"\n") + 1)

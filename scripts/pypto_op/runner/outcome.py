@@ -1,0 +1,94 @@
+"""How far a run came: what the state machine says, never what an agent says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pypto_op.errors import ContractError
+from pypto_op.workspace import OpWorkspace
+
+_REMINDERS = 2
+"""How often an agent that ends too early is told so without a step of the state in between."""
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Where an operator stands.
+
+    Attributes:
+        op_dir: its folder; None where the run made no operator.
+        finished: every stage that was asked for is complete, and every frozen file is as it was.
+        said: the same in words, with what could come next.
+        steps: how many steps the state has taken.
+    """
+
+    op_dir: Path | None
+    finished: bool
+    said: str
+    steps: int = 0
+
+
+def standing(workspace: Path, op: str | None, since: float) -> Standing:
+    """Ask the state machine.
+
+    Args:
+        workspace: the folder that holds `custom/`.
+        op: the operator's name; None takes the one whose state moved last.
+        since: a state file that is older (seconds since the epoch) is none of this run's.
+    """
+    root = workspace / "custom" / op if op else _moved_last(workspace, since)
+    if root is None or not root.is_dir():
+        return Standing(None, False, "no operator was begun")
+    from pypto_op.state import service
+
+    try:
+        status = service.status(root)
+    except ContractError as error:
+        return Standing(root, False, error.one_line())
+    if status["current_stage"] is None:
+        return Standing(root, False, f"{root.name}: no stage was begun")
+    stages = {int(number): word for number, word in status["stage_status"].items() if int(number) <= status["max_stage"]}
+    missing = [f"stage {number} is {word}" for number, word in stages.items() if word != "completed"]
+    problems = [*status["problems"], *missing[:1]]
+    if not problems:
+        return Standing(root, True, f"{root.name}: every stage is complete", status["sequence"])
+    following = "; ".join(_action(row) for row in status["next"][:4])
+    return Standing(root, False, f"{root.name}: {'; '.join(problems)}; next: {following}", status["sequence"])
+
+
+def _action(row: Any) -> str:
+    return str(row.get("call") or row.get("action") or row) if isinstance(row, dict) else str(row)
+
+
+def _moved_last(workspace: Path, since: float) -> Path | None:
+    found = [OpWorkspace.at(path.parent) for path in (workspace / "custom").glob("*/.orchestrator_state.json")]
+    moved = [(ws.state.stat().st_mtime, ws.root) for ws in found if ws.state.stat().st_mtime >= since]
+    return max(moved, default=(0.0, None))[1]
+
+
+@dataclass
+class Insistence:
+    """Tells the orchestrator, when it ends its turn, what the state says; lets it end when it moves nothing any more."""
+
+    workspace: Path
+    op: str | None
+    since: float
+    _steps: int = -1
+    _told: int = 0
+
+    def more(self, text: str) -> str | None:
+        """Return what to say to an orchestrator that ends too early, or None to let it end."""
+        now = standing(self.workspace, self.op, self.since)
+        if now.finished:
+            return None
+        if now.steps != self._steps:
+            self._steps, self._told = now.steps, 0
+        if self._told >= _REMINDERS:
+            return None
+        self._told += 1
+        return (
+            f"The operator is not finished. The state machine says: {now.said}. Only its records count. "
+            "Go on with the next step; if only a person can go on, say in one line what is missing, and end."
+        )

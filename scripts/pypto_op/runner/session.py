@@ -1,0 +1,258 @@
+"""One run: a request, the team, and what comes of it. Begun anew or gone on with, on the real service or on a replay."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import anthropic
+from rich.console import Console
+
+from pypto_op.errors import ContractError, InfraError
+from pypto_op.runner import journal as journals
+from pypto_op.runner.budget import Budget, LimitReached, Limits
+from pypto_op.runner.conversation import Conversation, Office, spent_before
+from pypto_op.runner.hooks import Hooks
+from pypto_op.runner.journal import Journal, Line, Vault
+from pypto_op.runner.outcome import Insistence, Standing, standing
+from pypto_op.runner.screen import Screen
+from pypto_op.runner.service import Service
+from pypto_op.runner.surroundings import agents_environment
+from pypto_op.runner.team import LEADER, Team
+from pypto_op.runner.tools.table import Place
+from pypto_op.vocabulary import ExitCode
+
+DEFAULT_MODEL = "claude-sonnet-5-5"
+_GRACE_SECONDS = 15.0
+_INTERRUPTED = 130
+
+
+@dataclass(frozen=True)
+class Order:
+    """What the user asks for.
+
+    Attributes:
+        request: the sentence; empty with `resume`.
+        op: the operator's name, where the user fixed it.
+        target_us: the time that the kernel should take, in microseconds.
+        model: the model's name; None takes the earlier part's, ANTHROPIC_MODEL, or the default.
+        limits: what may be spent.
+    """
+
+    request: str = ""
+    op: str | None = None
+    target_us: float | None = None
+    model: str | None = None
+    limits: Limits = Limits()
+
+    def prompt(self) -> str:
+        """Return the first message to the orchestrator."""
+        lines = [self.request]
+        if self.op:
+            lines.append(f"Name of the operator: {self.op}")
+        target = f"target {self.target_us:g} us" if self.target_us else "none: leave stage 7 out"
+        return "\n".join([*lines, f"Speed target: {target}"])
+
+
+@dataclass(frozen=True)
+class Access:
+    """How the service is reached.
+
+    Attributes:
+        key: for `x-api-key`; None where a bearer token is used.
+        bearer: for `Authorization`.
+        base_url: None is the SDK's own.
+    """
+
+    key: str | None = None
+    bearer: str | None = None
+    base_url: str | None = None
+
+    def client(self) -> anthropic.Anthropic:
+        """Return the SDK's client.
+
+        Raises:
+            InfraError: there is no key.
+        """
+        if not (self.key or self.bearer):
+            raise InfraError(
+                "there is no key for the model", remedy="set ANTHROPIC_API_KEY, or replay a transcript with --replay"
+            )
+        return anthropic.Anthropic(api_key=self.key, auth_token=self.bearer, base_url=self.base_url, max_retries=0, timeout=600.0)
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a run ended.
+
+    Attributes:
+        code: the exit code.
+        why: one line; empty when the operator is finished.
+        text: the orchestrator's last message.
+        standing: what the state says.
+        summary: for `--json`.
+    """
+
+    code: int
+    why: str
+    text: str
+    standing: Standing
+    summary: dict[str, Any]
+
+
+class Run(ABC):
+    """A run in its folder, whoever leads the conversation.
+
+    Args:
+        workspace: the folder that holds `custom/`; the process stands in it.
+        order: what is asked for.
+        folder: the run's folder, of an earlier part or new.
+        console: where to print.
+        vault: knows the secrets that must not be written.
+
+    Raises:
+        ContractError: another process is at this run, or money is limited and the model has no price.
+    """
+
+    def __init__(self, workspace: Path, order: Order, folder: Path, console: Console, vault: Vault) -> None:
+        self._workspace = workspace
+        self._journal = Journal(folder, vault)
+        earlier = next((line for line in self._journal.lines if line["kind"] == "run"), None)
+        self.model = order.model or (earlier or {}).get("model") or os.environ.get("ANTHROPIC_MODEL") or DEFAULT_MODEL
+        self._budget = Budget(order.limits, self.model)
+        for agent, usage in spent_before(self._journal):
+            self._budget.count(usage, agent)
+        self._begin(order, earlier)
+        self._screen = Screen(console, self._budget, vault.hide)
+
+    @abstractmethod
+    def _work(self, more: Callable[[str], str | None]) -> str:
+        """Lead the conversation to its end and return its last text; `more` says what keeps the orchestrator from ending."""
+
+    @abstractmethod
+    def _close(self) -> None:
+        """Let go of what was opened for the work."""
+
+    def _begin(self, order: Order, earlier: Line | None) -> None:
+        """Note what is asked for, or read what was."""
+        if earlier is None:
+            if not order.request.strip():
+                raise ContractError("there is no request", remedy="say in a sentence what the operator computes")
+            self._prompt, self._op, self._since = order.prompt(), order.op, time.time()
+            self._journal.write(
+                "run", schema_version=journals.SCHEMA_VERSION, prompt=self._prompt, op=order.op, model=self.model,
+                workspace=str(self._workspace),
+            )  # fmt: skip
+            return
+        self._prompt, self._op, self._since = earlier["prompt"], earlier["op"], earlier["at"]
+        self._journal.write("resumed", model=self.model)
+
+    def run(self) -> Ended:
+        """Work until the orchestrator ends or a limit is met; what the operator is worth, the state says.
+
+        Raises:
+            InfraError, ContractError: as `Service.converse`; the run can go on with --resume.
+        """
+        try:
+            return self._run()
+        finally:
+            self._journal.close()
+            self._close()
+
+    def _run(self) -> Ended:
+        insistence = Insistence(self._workspace, self._op, self._since)
+        why = text = ""
+        with _ends_at_once(self._budget):
+            try:
+                text = self._work(insistence.more)
+            except LimitReached as limit:
+                why = str(limit)
+        found = standing(self._workspace, self._op, self._since)
+        if not found.finished:
+            why = f"{why or 'the orchestrator ended'}; {found.said}"
+        code = int(ExitCode.OK if found.finished else ExitCode.FAIL)
+        ended = Ended(code, "" if found.finished else why, text, found, self._summary(found, why))
+        self._journal.write("ended", code=code, why=ended.why)
+        return ended
+
+    def _summary(self, found: Standing, why: str) -> dict[str, Any]:
+        budget = self._budget
+        return {
+            "finished": found.finished,
+            "why": "" if found.finished else why,
+            "op_dir": str(found.op_dir) if found.op_dir else None,
+            "model": self.model,
+            "requests": budget.requests,
+            "tokens": vars(budget.spent),
+            "dollars": budget.dollars if budget.dollars is None else round(budget.dollars, 4),
+            "by_agent": {agent: vars(usage) for agent, usage in sorted(budget.by_agent.items())},
+            "transcript": str(self._journal.path),
+        }
+
+
+class Session(Run):
+    """A run on the Messages API; the arguments are those of `Run`, and how the model is reached.
+
+    Raises:
+        InfraError: there is no key.
+    """
+
+    def __init__(self, workspace: Path, order: Order, access: Access, folder: Path, console: Console, vault: Vault) -> None:
+        client = access.client()
+        super().__init__(workspace, order, folder, console, vault)
+        place = Place(workspace, agents_environment(), time.monotonic() + self._budget.seconds_left)
+        service = Service(client, self.model, self._budget, self._screen.wait, vault.hide)
+        hooks = Hooks(workspace, folder.name, agents_environment())
+        self._office = Office(Team(workspace), service, hooks, self._journal, vault, place, self._screen)
+
+    def _work(self, more: Callable[[str], str | None]) -> str:
+        leader = self._office.team.agents[LEADER]
+        return Conversation(self._office, leader, "main", self._prompt, more).run()
+
+    def _close(self) -> None:
+        self._office.service.client.close()
+
+
+class _ends_at_once:  # noqa: N801
+    """While it lasts, Ctrl-C, SIGTERM and the end of the time end everything within seconds: the journal is always whole."""
+
+    def __init__(self, budget: Budget) -> None:
+        self._timer: threading.Timer | None = None
+        if budget.seconds_left != float("inf"):
+            self._timer = threading.Timer(budget.seconds_left + _GRACE_SECONDS, self._time_over)
+            self._timer.daemon = True
+
+    def __enter__(self) -> None:
+        self._before = {number: signal.signal(number, self._signalled) for number in (signal.SIGINT, signal.SIGTERM)}
+        if self._timer:
+            self._timer.start()
+
+    def __exit__(self, *_: object) -> None:
+        if self._timer:
+            self._timer.cancel()
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _signalled(self, number: int, frame: object) -> None:
+        self._end("interrupted", _INTERRUPTED)
+
+    def _time_over(self) -> None:
+        self._end("the time is over, and a call was still at work", int(ExitCode.FAIL))
+
+    def _end(self, why: str, code: int) -> None:
+        import psutil
+
+        for child in psutil.Process().children(recursive=True):
+            try:
+                child.kill()
+            except psutil.Error:
+                continue
+        os.write(2, f"pypto-op: {why}; `pypto-op run --resume` goes on\n".encode())
+        os._exit(code)

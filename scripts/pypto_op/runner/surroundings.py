@@ -1,0 +1,49 @@
+"""What surrounds the agents: the environment of what they start, and a process that does not show them the key."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+SECRETS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
+MARK = "AI_AGENT"
+"""The state tool takes what runs below a process with this mark for an agent (`state/callers.py`)."""
+
+_PIPE = "PYPTO_OP_RUN_PIPE"
+
+
+def enter() -> Mapping[str, str]:
+    """Return the secrets of the environment; from here on no environment of this process, first or later, shows them.
+
+    The process begins once more, marked, and gets the secrets through a pipe: an agent's command could read
+    the first environment of the processes above it.
+    """
+    if _PIPE not in os.environ:
+        _begin_again()
+    with os.fdopen(int(os.environ.pop(_PIPE)), encoding="utf-8") as pipe:
+        found: Mapping[str, str] = json.load(pipe)
+    return found
+
+
+def _begin_again() -> None:
+    secrets = {name: os.environ[name] for name in SECRETS if os.environ.get(name)}
+    ours, theirs = os.pipe()
+    os.write(theirs, json.dumps(secrets).encode())  # far less than a pipe holds
+    os.close(theirs)
+    os.set_inheritable(ours, True)
+    environment = {name: value for name, value in os.environ.items() if name not in SECRETS}
+    environment |= {MARK: "pypto-op run", _PIPE: str(ours)}
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os.execve(sys.executable, [sys.executable, "-m", "pypto_op.cli", *sys.argv[1:]], environment)
+
+
+def agents_environment() -> dict[str, str]:
+    """Return the environment of commands and hooks: this one, with this installation's `pypto-op` first on PATH."""
+    own = str(Path(sys.executable).parent)
+    left_out = (*SECRETS, "PYPTO_OP_TOKEN")
+    kept = {name: value for name, value in os.environ.items() if name not in left_out}
+    return {**kept, "PATH": os.pathsep.join([own, kept.get("PATH", os.defpath)]), "PYPTO_OP_PYTHON": sys.executable}

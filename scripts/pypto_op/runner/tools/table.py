@@ -1,0 +1,98 @@
+"""One table of the tools: what the model is told of each, what it does, and whether a repetition would do harm."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pypto_op.errors import PyptoOpError
+
+MOST_CHARACTERS = 30_000
+
+
+class CallFailed(Exception):
+    """The tool could not do what was asked; the text tells the model why."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where tools work: the workspace, what its shell gets, and until when a call may last."""
+
+    workspace: Path
+    environment: Mapping[str, str]
+    ends_at: float = float("inf")
+
+    def path(self, text: str) -> Path:
+        """Return the absolute path of a file that a call names."""
+        return (self.workspace / Path(text).expanduser()).absolute()
+
+    def seconds(self, wanted: float) -> float:
+        """Return how long a call may take that wants `wanted` seconds."""
+        return max(0.1, min(wanted, self.ends_at - time.monotonic()))
+
+
+@dataclass(frozen=True)
+class Tool:
+    """One tool.
+
+    Attributes:
+        name: its name on the agents' pages.
+        description: what the model is told.
+        schema: JSON Schema of its input.
+        work: takes the place and the input, returns the text of the result.
+        effects: whether a call changes something, so that it must not be repeated unseen.
+    """
+
+    name: str
+    description: str
+    schema: dict[str, Any]
+    work: Callable[[Place, dict[str, Any]], str]
+    effects: bool
+
+    @property
+    def definition(self) -> dict[str, Any]:
+        """What the Messages API takes."""
+        return {"name": self.name, "description": self.description, "input_schema": self.schema}
+
+    def check(self, given: object) -> None:
+        """Raise CallFailed when the input is not what the tool takes."""
+        import jsonschema
+
+        for error in jsonschema.Draft202012Validator(self.schema).iter_errors(given):
+            where = ".".join(str(part) for part in error.path)
+            raise CallFailed(f"{self.name}: {where + ': ' if where else ''}{error.message[:300]}")
+
+    def call(self, place: Place, given: dict[str, Any]) -> str:
+        """Do the work; raise CallFailed when it cannot be done."""
+        try:
+            return clipped(self.work(place, given))
+        except PyptoOpError as error:
+            raise CallFailed(error.one_line()) from None
+        except (OSError, ValueError) as error:  # an unreadable file, a NUL in a path
+            raise CallFailed(f"{type(error).__name__}: {error}"[:500]) from None
+
+
+def object_of(required: str, **properties: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of an object with these properties; `required` names some of them."""
+    return {"type": "object", "properties": properties, "required": required.split(), "additionalProperties": False}
+
+
+def text(description: str) -> dict[str, Any]:
+    """Return the schema of a text."""
+    return {"type": "string", "description": description}
+
+
+def number(description: str, least: int = 0) -> dict[str, Any]:
+    """Return the schema of a whole number."""
+    return {"type": "integer", "minimum": least, "description": description}
+
+
+def clipped(said: str) -> str:
+    """Return a text with its middle left out where it is too long for a conversation."""
+    if len(said) <= MOST_CHARACTERS:
+        return said
+    half = MOST_CHARACTERS // 2
+    return f"{said[:half]}\n... [{len(said) - 2 * half} characters left out] ...\n{said[-half:]}"

@@ -1,0 +1,186 @@
+"""Transcripts that can be played back: the ones that runs record (JSON Lines), and ones that people write (YAML).
+
+Both become the same: for each conversation its turns, each with the model's blocks and what is expected of their results.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pypto_op.bundle.agents import MCP_PREFIX
+from pypto_op.errors import ContractError
+from pypto_op.runner import journal
+from pypto_op.runner.team import DISPATCH, LEADER
+
+_BUNDLE_TOOLS = {"state_transition", "verify", "lint", "diagnose_error", "pypto_api"}
+"""Tools of the bundle's server, which people write without its prefix."""
+
+_VOLATILE = ("attempt",)
+"""Values under these keys differ from run to run; later turns name them as `{{attempt}}`."""
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What a call's result must be like.
+
+    Attributes:
+        refused: whether it is an error; None does not care.
+        told: texts that it must hold.
+        whole: all of it, compared without numbers and places; None does not care.
+    """
+
+    refused: bool | None = None
+    told: tuple[str, ...] = ()
+    whole: str | None = None
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One message of the model."""
+
+    content: list[dict[str, Any]]
+    expected: list[Expected]
+
+
+@dataclass
+class Script:
+    """A whole transcript.
+
+    Attributes:
+        path: its file.
+        prompt: the first message to the orchestrator.
+        op: the operator's name, where the run fixed it.
+        workspace: where it was recorded; empty where people wrote it.
+        conversations: by name, who speaks and each turn.
+    """
+
+    path: Path
+    prompt: str
+    op: str | None
+    workspace: str = ""
+    conversations: dict[str, tuple[str, list[Turn]]] = field(default_factory=dict)
+
+
+def load(path: Path) -> Script:
+    """Read a transcript.
+
+    Raises:
+        ContractError: it cannot be read, or is none.
+    """
+    script = _written(path) if path.suffix in (".yaml", ".yml") else _recorded(path)
+    if "main" not in script.conversations:
+        raise ContractError("the transcript holds no message of the model", file=path, remedy="name another one")
+    return script
+
+
+# -- recorded ------------------------------------------------------------------------------------------------------
+
+
+def _recorded(path: Path) -> Script:
+    lines = journal.read(path)
+    head = next((line for line in lines if line["kind"] == "run"), None)
+    if head is None:
+        raise ContractError("it does not begin with a run", file=path, remedy="name a transcript of `pypto-op run`")
+    script = Script(path, head["prompt"], head.get("op"), head.get("workspace", ""))
+    results = {(line["conversation"], line["id"]): line for line in lines if line["kind"] == "result"}
+    volatile: dict[str, str] = {}
+    for line in lines:
+        if line["kind"] == "result":
+            for key in _VOLATILE:
+                values = re.findall(rf'"{key}":\s*"([^"]+)"', line["content"])
+                volatile.update(dict.fromkeys(values, f"{{{{{key}}}}}"))
+        elif line["kind"] == "reply":
+            name, content = line["conversation"], _without(line["content"], volatile)
+            expected = [
+                _expected(results.get((name, f"{line['turn']}.{index}")), block["name"])
+                for index, block in enumerate(line["content"])
+                if block["type"] == "tool_use"
+            ]
+            script.conversations.setdefault(name, (line["agent"], []))[1].append(Turn(content, expected))
+    return script
+
+
+def _without(content: list[dict[str, Any]], volatile: dict[str, str]) -> list[dict[str, Any]]:
+    def walk(node: Any) -> Any:
+        if isinstance(node, str):
+            for value, name in volatile.items():
+                node = node.replace(value, name)
+            return node
+        if isinstance(node, dict):
+            return {key: walk(value) for key, value in node.items()}
+        return [walk(item) for item in node] if isinstance(node, list) else node
+
+    return [{**block, **{key: walk(block[key]) for key in ("text", "input") if key in block}} for block in content]
+
+
+def _expected(line: journal.Line | None, tool: str) -> Expected:
+    if line is None:
+        return Expected()
+    return Expected(line["is_error"], whole=None if tool == DISPATCH else line["content"])
+
+
+# -- written -------------------------------------------------------------------------------------------------------
+
+
+def _written(path: Path) -> Script:
+    import yaml
+
+    try:
+        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+        script = Script(path, str(document["request"]), document.get("op"))
+        files = path.parent / document.get("files", ".")
+        for name, agent, turns in _conversations("main", LEADER, document["turns"]):
+            made = [_turn(f"{name}.{number}", turn, files) for number, turn in enumerate(turns)]
+            script.conversations[name] = (agent, made)
+    except OSError as error:
+        raise ContractError(
+            f"cannot be read ({error.strerror})", file=error.filename or path, remedy="name a transcript"
+        ) from None
+    except (yaml.YAMLError, KeyError, TypeError, ValueError, AttributeError) as error:
+        said = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+        raise ContractError(f"no transcript ({said})", file=path, remedy="see examples/transcripts") from None
+    return script
+
+
+def _conversations(name: str, agent: str, turns: list[dict[str, Any]]) -> Iterator[tuple[str, str, list[dict[str, Any]]]]:
+    """Yield a conversation and every one that it dispatches; a dispatch holds the turns of its agent."""
+    yield name, agent, turns
+    for number, turn in enumerate(turns):
+        for index, call in enumerate(turn.get("do", [])):
+            if DISPATCH in call:
+                inner = f"{name}/{number}.{index + ('say' in turn)}"
+                yield from _conversations(inner, call[DISPATCH]["subagent_type"], call["turns"])
+
+
+def _turn(name: str, turn: dict[str, Any], files: Path) -> Turn:
+    content: list[dict[str, Any]] = [{"type": "text", "text": turn["say"]}] if "say" in turn else []
+    expected = []
+    for index, call in enumerate(turn.get("do", [])):
+        tool = next(iter(call))
+        given = {key: _filled(value, files) for key, value in call[tool].items()}
+        mark = re.sub(r"\W", "_", f"{name}_{index}")
+        name_told = MCP_PREFIX + tool if tool in _BUNDLE_TOOLS else tool
+        content.append({"type": "tool_use", "id": f"toolu_{mark}", "name": name_told, "input": given})
+        told = call.get("told", ())
+        expected.append(Expected(call.get("refused", False), tuple([told] if isinstance(told, str) else told)))
+    return Turn(content, expected)
+
+
+def _filled(value: Any, files: Path) -> Any:
+    """Return a call's argument; `{file: NAME}` stands for a file's text, `{..., replace: {OLD: NEW}}` for that with changes.
+
+    Raises:
+        ValueError: an OLD text does not occur exactly once, so the file has changed since.
+    """
+    if not (isinstance(value, dict) and "file" in value):
+        return value
+    content = (files / value["file"]).read_text(encoding="utf-8")
+    for old, new in value.get("replace", {}).items():
+        if content.count(old) != 1:
+            raise ValueError(f"{value['file']}: {old!r} does not occur exactly once")
+        content = content.replace(old, new)
+    return content

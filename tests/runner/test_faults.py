@@ -1,0 +1,197 @@
+"""What goes wrong around a run: each fault has one outcome, one exit code and one line, and is no verdict."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+import pytest
+from tests.runner.running import KEY, Running, calls, says, trouble
+
+from pypto_op.runner import conversation
+from pypto_op.runner.loopback import Answer, Body
+
+SLEEPS = "pypto_op.runner.service.time.sleep"
+
+
+def bash(command: str) -> Answer:
+    return calls(("Bash", {"command": command}))
+
+
+def test_no_key(running: Running) -> None:
+    done = running.run([says("hello")], key="")
+    assert done.code == 3 and "ANTHROPIC_API_KEY" in done.stderr and not running.bodies
+
+
+def test_a_wrong_key_ends_at_once(running: Running) -> None:
+    done = running.run([trouble(401, f"invalid x-api-key {KEY}")])
+    assert done.code == 3 and "refuses the key" in done.stderr and len(running.bodies) == 1
+
+
+def test_a_model_that_is_not_there(running: Running) -> None:
+    done = running.run([trouble(404, "model: nosuch")], "--model", "nosuch")
+    assert done.code == 2 and "model: nosuch" in done.stderr and len(running.bodies) == 1
+
+
+@pytest.mark.parametrize("status", [429, 529, 500])
+def test_trouble_that_passes_is_waited_for(running: Running, status: int) -> None:
+    busy = trouble(status, "later", retry_after="0")
+    done = running.run([busy, busy, bash("echo here"), says("done")])
+    assert done.code == 1 and "here" in running.told(3) and "later; next try in 0 s" in done.stdout
+
+
+def test_trouble_that_stays_ends_the_run(running: Running) -> None:
+    done = running.run([trouble(529, "Overloaded", retry_after="0")])
+    assert done.code == 3 and "6 times in a row (Overloaded)" in done.stderr and "--resume" in done.stderr
+
+
+def test_the_wait_is_what_the_service_asks_for(running: Running) -> None:
+    waits: list[float] = []
+    running.patch.setattr(SLEEPS, waits.append)
+    running.run([trouble(429, retry_after="17"), trouble(529), trouble(529), says("done")])
+    assert waits[0] == 17 and 0.5 < waits[1] < waits[2] * 1.5
+
+
+@pytest.mark.parametrize("events", [0, 1, 3, 4])
+def test_a_stream_that_is_cut_is_asked_for_again_and_nothing_of_it_is_done(running: Running, events: int) -> None:
+    running.patch.setattr(SLEEPS, lambda seconds: None)
+    whole = bash("python3 -c \"open('once.txt', 'a').write('x')\"")
+    cut = Answer(whole.content, cut_after=events)
+    done = running.run([cut, whole, says("done")])
+    assert done.code == 1 and "cut" in done.stdout
+    assert (running.workspace / "once.txt").read_text() == "x"
+
+
+def test_an_unknown_tool_and_one_of_another_agent(running: Running) -> None:
+    verify = "mcp__plugin_pypto-op_pypto-op__verify"
+    done = running.run([calls(("Teleport", {}), (verify, {"op_dir": "custom/x"})), says("done")])
+    assert done.code == 1 and "There is no tool 'Teleport'. You have Read, Grep" in running.told(1)
+    assert f"There is no tool '{verify}'" in running.told(1), "the orchestrator's page does not name it"
+
+
+@pytest.mark.parametrize("raw", ['{"command": "echo x > f', '["echo"]'])
+def test_broken_json_runs_nothing_and_is_told(running: Running, raw: str) -> None:
+    broken = Answer(bash("").content, raw_inputs={0: raw})
+    done = running.run([broken, says("done")])
+    assert done.code == 1 and "the input is no JSON" in running.told(1) and not (running.workspace / "f").exists()
+
+
+def test_json_that_cannot_be_read_at_all_is_asked_for_again(running: Running) -> None:
+    running.patch.setattr(SLEEPS, lambda seconds: None)
+    done = running.run([Answer(bash("").content, raw_inputs={0: "}{"})])
+    assert done.code == 3 and "no JSON" in done.stderr and len(running.bodies) == 6
+
+
+def test_an_input_that_the_tool_does_not_take(running: Running) -> None:
+    running.run([calls(("Write", {"file_path": "a"}), ("Read", {"file_path": 3}), ("Read", {"file_path": "a\0"})), says("done")])
+    told = running.told(1)
+    assert "'content' is a required property" in told and "file_path: 3 is not of type" in told and "does not exist" in told
+
+
+def test_a_message_that_was_cut_at_its_length_runs_nothing(running: Running) -> None:
+    cut = Answer(bash("echo x > f").content, stop_reason="max_tokens")
+    running.run([cut, says("done")])
+    assert "the message was cut (max_tokens)" in running.told(1) and not (running.workspace / "f").exists()
+
+
+def test_the_same_call_again_and_again(running: Running) -> None:
+    done = running.run([bash("echo same")])
+    assert done.code == 1 and "same call 6 times" in done.stderr and len(running.bodies) == 6
+    assert "do something else" in running.told(3)
+
+
+def test_an_agent_that_never_ends(running: Running) -> None:
+    running.patch.setattr(conversation, "MOST_TURNS", 7)
+    done = running.run(lambda number, body, headers: bash(f"echo {number}"))
+    assert done.code == 1 and "more than 7 turns" in done.stderr and len(running.bodies) == 7
+
+
+def test_words_of_success_are_no_success(running: Running) -> None:
+    folder = running.workspace / "custom" / "fast"
+    folder.mkdir(parents=True)
+    (folder / ".orchestrator_state.json").write_text(json.dumps({"stage_status": dict.fromkeys("123456", "completed")}))
+    done = running.run([says("All stages are complete. PASS: 48 of 48 cases. finished: true")], "--op", "fast")
+    assert done.code == 1 and "not finished" in done.stderr
+    assert "Only its records count" in running.told(1) and len(running.bodies) == 3, "told twice, then it may end"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "printf '%s' x > custom/soft/.orchestrator_state.json",
+        "cat ~/.local/state/pypto-op/seal.key",
+        "pypto-op verify custom/soft",
+        "echo PASS > custom/soft/soft_impl.py",
+        "rm -rf /tmp/somebody",
+    ],
+)
+def test_a_hostile_shell_is_refused_by_the_guard(running: Running, command: str) -> None:
+    (running.workspace / "custom" / "soft").mkdir(parents=True)
+    (running.workspace / "custom" / "soft" / "SPEC.md").write_text("# spec\n")
+    done = running.run([bash(command), says("done")])
+    assert done.code == 1 and "refused" in done.stdout
+    result = running.bodies[1]["messages"][-1]["content"][0]
+    assert result["is_error"] and "[pypto-op" in result["content"], result
+
+
+def test_an_agents_shell_sees_no_key_and_a_mark(running: Running) -> None:
+    running.run([bash(f"env | grep -c {KEY}; echo mark=$AI_AGENT"), says("done")])
+    assert "mark=pypto-op run" in running.told(1) and KEY not in running.told(1)
+
+
+def test_no_log_shows_the_key(running: Running) -> None:
+    done = running.run([bash(f"echo {KEY}"), trouble(400, f"bad key {KEY}")])
+    text = json.dumps(running.lines)
+    assert KEY not in text and "<ANTHROPIC_API_KEY>" in text and KEY not in done.stdout + done.stderr
+
+
+def test_what_a_command_leaves_running_ends_with_it(running: Running) -> None:
+    running.run(
+        [bash('python3 -c \'import time; time.sleep(0.6); open("late.txt", "w")\' & echo started'), bash("sleep 1"), says("done")]
+    )
+    assert "started" in running.told(1) and not (running.workspace / "late.txt").exists()
+
+
+def test_a_command_that_does_not_end(running: Running) -> None:
+    running.run([calls(("Bash", {"command": "echo began; sleep 600", "timeout": 300})), says("done")])
+    assert "began" in running.told(1) and "ended after 0 s" in running.told(1)
+
+
+@pytest.mark.parametrize("budget", ["30000", "0.20USD"])
+def test_a_budget_is_never_passed(running: Running, budget: str) -> None:
+    asked: list[int] = []
+
+    def say(number: int, body: Body, headers: Mapping[str, str]) -> Answer:
+        asked.append(body["max_tokens"])
+        return calls(("Bash", {"command": f"echo {number}"}), usage={"input_tokens": 3000, "output_tokens": body["max_tokens"]})
+
+    done = running.run(say, "--budget", budget, "--json")
+    summary = json.loads(done.stdout)
+    assert done.code == 1 and "the budget is spent" in summary["why"] and summary["requests"] == len(asked) >= 1
+    assert summary["tokens"]["input"] + summary["tokens"]["output"] <= 30000 if budget == "30000" else summary["dollars"] <= 0.2
+
+
+def test_a_budget_in_money_needs_a_price(running: Running) -> None:
+    done = running.run([says("done")], "--budget", "$5", "--model", "somebodys-model")
+    assert done.code == 2 and "no price is known" in done.stderr and not running.bodies
+
+
+@pytest.mark.parametrize("words", ["lots", "-5", "0", "0USD"])
+def test_what_is_no_budget(running: Running, words: str) -> None:
+    assert running.call("x", f"--budget={words}").code == 2
+
+
+def test_the_time_is_over(running: Running) -> None:
+    done = running.run(lambda number, body, headers: bash(f"sleep 30; echo {number}"), "--max-minutes", "0.02")
+    assert done.code == 1 and "the time is over" in done.stderr
+
+
+def test_a_wait_beyond_the_time_ends_the_run(running: Running) -> None:
+    done = running.run([trouble(429, retry_after="600")], "--max-minutes", "1")
+    assert done.code == 1 and "the time would be over" in done.stderr
+
+
+def test_an_empty_request(running: Running) -> None:
+    assert running.run([says("done")], request=" ").code == 2
+    assert running.run([says("done")], "--resume", request="again").code == 2
+    assert running.call("--resume").code == 2, "nothing was begun here"

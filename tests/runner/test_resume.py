@@ -1,0 +1,178 @@
+"""A run that was killed at any moment goes on where it stopped, and repeats no step that was finished."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.runner.running import KEY, Running, calls, says, trouble
+
+from pypto_op.runner import journal
+from pypto_op.runner.loopback import Answer, Body, served
+
+PLANNER = {"subagent_type": "pypto-op-planner", "prompt": "task: plan", "description": "plan"}
+CODER = {"subagent_type": "pypto-op:pypto-op-coder", "prompt": "task: kernel", "description": "kernel"}
+
+
+def count(name: str) -> tuple[str, dict[str, Any]]:
+    """A call whose number of runs can be seen."""
+    return "Bash", {"command": f"python3 -c \"open('{name}', 'a').write('x')\"; echo {name}"}
+
+
+def turns(body: Body) -> int:
+    return sum(1 for message in body["messages"] if message["role"] == "assistant")
+
+
+def test_a_run_goes_on_after_each_end_without_repeating_a_step(running: Running) -> None:
+    """Two dispatches side by side; the service fails at one place after the other, and each time the run goes on."""
+    scripts = {
+        "pypto-op-orchestrator": [calls(count("first")), calls(("Agent", PLANNER), ("Agent", CODER)), calls(count("last"))],
+        "pypto-op-planner": [calls(count("plan-1")), calls(count("plan-2")), says("planner plan: DONE")],
+        "pypto-op-coder": [calls(count("code-1")), says("coder kernel M1: DONE")],
+    }
+    said: set[tuple[str, int]] = set()
+    fails_at = {("pypto-op-planner", 1), ("pypto-op-coder", 1), ("pypto-op-orchestrator", 2)}
+
+    def say(number: int, body: Body, headers: Mapping[str, str]) -> Answer:
+        agent, turn = headers["x-pypto-op-agent"], turns(body)
+        if (agent, turn) in fails_at:
+            fails_at.discard((agent, turn))
+            return trouble(401)
+        script = scripts[agent]
+        if turn < len(script):
+            assert (agent, turn) not in said, "a turn that was answered is not asked for again"
+            said.add((agent, turn))
+        return script[turn] if turn < len(script) else says("done")
+
+    codes, request = [], "an operator"
+    for _ in range(5):
+        done = running.run(say, *([] if request else ["--resume"]), "--json", request=request)
+        codes.append(done.code)
+        request = ""
+        if done.code == 1:
+            break
+    assert codes[0] == 3 and codes[-1] == 1 and 3 <= len(codes) <= 4, codes
+    for name in ("first", "plan-1", "plan-2", "code-1", "last"):
+        assert (running.workspace / name).read_text() == "x", name
+    results = {(line["conversation"], line["id"]): line["content"] for line in running.lines if line["kind"] == "result"}
+    assert results[("main", "1.0")] == "planner plan: DONE" and results[("main", "1.1")] == "coder kernel M1: DONE"
+    assert json.loads(done.stdout)["requests"] == sum(line["kind"] == "reply" for line in running.lines)
+
+
+def test_dispatches_run_side_by_side(running: Running) -> None:
+    """Each agent waits for the other's file: one after the other they would wait for ever."""
+    wait = "for i in $(seq 600); do [ -e {0} ] && break; sleep 0.05; done; [ -e {0} ] && echo met"
+
+    def meet(own: str, other: str) -> Answer:
+        return calls(("Bash", {"command": f"python3 -c \"open('{own}', 'w')\"; {wait.format(other)}"}))
+
+    def say(number: int, body: Body, headers: Mapping[str, str]) -> Answer:
+        if headers["x-pypto-op-agent"].endswith("orchestrator"):
+            return calls(("Agent", PLANNER), ("Agent", CODER)) if turns(body) == 0 else says("done")
+        own, other = ("p", "c") if headers["x-pypto-op-agent"].endswith("planner") else ("c", "p")
+        return meet(own, other) if turns(body) == 0 else says(json.dumps(body["messages"][-1]["content"]))
+
+    running.run(say)
+    results = [line["content"] for line in running.lines if line["kind"] == "result" and line["conversation"] == "main"]
+    assert len(results) == 2 and all("met" in text for text in results)
+
+
+def test_each_agent_has_its_own_tools_and_files(running: Running) -> None:
+    write = ("Write", {"file_path": "custom/soft/soft_impl.py", "content": "import pypto\n"})
+
+    def say(number: int, body: Body, headers: Mapping[str, str]) -> Answer:
+        if headers["x-pypto-op-agent"].endswith("orchestrator"):
+            return (
+                calls(("Agent", PLANNER), ("Agent", {**PLANNER, "subagent_type": "nobody"})) if turns(body) == 0 else says("done")
+            )
+        return calls(write, ("Agent", CODER)) if turns(body) == 0 else says("planner plan: DONE")
+
+    (running.workspace / "custom/soft").mkdir(parents=True)
+    (running.workspace / "custom/soft/SPEC.md").write_text("# spec\n")
+    running.run(say)
+    planner = running.bodies[running.agents.index("pypto-op-planner")]
+    assert {tool["name"] for tool in planner["tools"]} >= {"Read", "Write"}
+    assert not {tool["name"] for tool in planner["tools"]} & {"Agent", "mcp__plugin_pypto-op_pypto-op__state_transition"}
+    assert "# Planner" in planner["system"][0]["text"] and "# Skill pypto-op-plan" in planner["system"][0]["text"]
+    assert planner["system"][0]["cache_control"] == {"type": "ephemeral"} == planner["cache_control"]
+    told = {line["id"]: line for line in running.lines if line["kind"] == "result" and line["conversation"] == "main/0.0"}
+    assert "pypto-op-planner does not own it" in told["0.0"]["content"] and "no tool 'Agent'" in told["0.1"]["content"]
+    assert not (running.workspace / "custom/soft/soft_impl.py").exists()
+    assert any("no agent 'nobody'" in line["content"] for line in running.lines if line["kind"] == "result")
+
+
+@pytest.mark.slow
+def test_kill_in_the_middle_of_a_call(running: Running) -> None:
+    """The command as a user starts it, killed while a call with effects is at work: what the call did is not repeated."""
+    slow = calls(("Bash", {"command": "python3 -c \"open('began', 'a').write('x')\"; sleep 600"}))
+
+    def say(body: Body, headers: Mapping[str, str]) -> Answer:
+        running.bodies.append(body)
+        return slow if turns(body) == 0 else says("done")
+
+    with served(say) as port:
+        environment = {**os.environ, "ANTHROPIC_BASE_URL": f"http://127.0.0.1:{port}", "ANTHROPIC_API_KEY": KEY}
+        command = [sys.executable, "-m", "pypto_op.cli", "run"]
+        child = subprocess.Popen([*command, "an operator"], cwd=running.workspace, env=environment, start_new_session=True)
+        began = running.workspace / "began"
+        while not began.exists():
+            time.sleep(0.05)
+            assert child.poll() is None
+        assert KEY.encode() not in Path(f"/proc/{child.pid}/environ").read_bytes(), "an agent could read it there"
+        sleeping = [p for p in Path("/proc").glob("[0-9]*") if _command(p) == "sleep 600" and _group_of(p) != child.pid]
+        os.kill(child.pid, signal.SIGKILL)
+        child.wait()
+        running.bodies.clear()
+        done = subprocess.run(
+            [*command, "--resume"], cwd=running.workspace, env=environment, capture_output=True, text=True, check=False
+        )
+    assert done.returncode == 1 and began.read_text() == "x"
+    assert "may have taken effect" in running.told(0)
+    assert sleeping and not any(_command(path) == "sleep 600" for path in sleeping), "what a call started dies with the run"
+
+
+def _command(process: Path) -> str:
+    try:
+        return (process / "cmdline").read_bytes().replace(b"\0", b" ").decode().strip()
+    except OSError:
+        return ""
+
+
+def _group_of(process: Path) -> int:
+    try:
+        return os.getpgid(int(process.name))
+    except OSError:
+        return 0
+
+
+def test_a_line_that_a_kill_cut_is_left_out(running: Running) -> None:
+    running.run([calls(count("once")), says("done")])
+    path = journal.latest_session(running.workspace) / journal.TRANSCRIPT
+    path.write_bytes(path.read_bytes() + b'{"kind": "reply", "conv')
+    assert running.run([says("done")], "--resume", request="").code == 1
+    assert (running.workspace / "once").read_text() == "x" and all("kind" in line for line in running.lines)
+
+
+def test_a_transcript_that_somebody_broke(running: Running) -> None:
+    running.run([says("done")])
+    path = journal.latest_session(running.workspace) / journal.TRANSCRIPT
+    path.write_text("no json\n" + path.read_text())
+    done = running.run([says("done")], "--resume", request="")
+    assert done.code == 2 and "line 1" in done.stderr
+
+
+def test_two_processes_are_not_at_one_run(running: Running) -> None:
+    running.run([says("done")])
+    folder = journal.latest_session(running.workspace)
+    held = journal.Journal(folder, journal.Vault(folder / journal.SECRETS, {}))
+    done = running.run([says("done")], "--resume", request="")
+    held.close()
+    assert done.code == 2 and "another process" in done.stderr
