@@ -148,7 +148,7 @@ def test_forms_and_budgets_are_held(copy):
     assert "which role.runs does not list" in problems(coder, lambda t: t + "\nRun `pypto-op state status`.\n")
     assert "there is no command fly" in problems(coder, lambda t: t.replace("runs: [", "runs: [fly, "))
     assert "guard/roles.yaml: is out of date; run `pypto-op bundle write`" in problems(
-        coder, lambda t: t.replace('reads_denied: ["modules/*_golden.py", ', "reads_denied: [")
+        coder, lambda t: t.replace('reads_denied: ["modules/*_golden.py"]', "reads_denied: []")
     )
     optimizer = ".agents/pypto-op-optimizer.md"
     assert "skills/pypto-op-perf-tune: no agent names it" in problems(
