@@ -128,3 +128,19 @@ def test_of_whichever_cancels_worst_the_recipe_s_own_site_is_named(tmp_path: Pat
     assert max(measured(module, *made.values()).values(), key=lambda site: site.condition(0.5)).expression == "y - 0.9 * y"
     found = find(module.golden, lambda case: dict(made), ["x", "y"], message)
     assert found["expression"] == "x.sum(-1)" and found["reached"] >= 1e4
+
+
+def test_no_recipe_touches_an_input_that_is_fixed(tmp_path: Path) -> None:
+    path = tmp_path / "d_golden.py"
+    path.write_text("def golden(table, x):\n    return table - x\n")
+    spec = importlib.util.spec_from_file_location("d_golden", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    made = {name: torch.randn(8, 16, generator=torch.Generator().manual_seed(n)) for n, name in enumerate(("table", "x"))}
+    message = {"file": str(path), "case": {}, "expression": None, "quantile": 0.5, "condition": 1e4, "seed": 1, "runs": 60}
+    touched = []
+    for fixed in (["x"], ["table"], ["table", "x"]):
+        recipe = find(module.golden, lambda case: dict(made), ["table", "x"], {**message, "fixed": fixed})["recipe"]
+        touched.append({step["input"] for step in recipe})
+    assert touched == [{"table"}, {"x"}, set()]

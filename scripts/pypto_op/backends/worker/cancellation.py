@@ -74,8 +74,8 @@ def find(golden: Callable[..., Any], make: Make, order: Sequence[str], message: 
             return 0.0
         return strongest(sites, expression, quantile)[1] if is_useful(outputs, plain, limits) else 0.0
 
-    free = {name: value for name, value in inputs.items() if name not in message.get("fixed", ())}
-    found = search(free, score, Goal(float(message["condition"]), seed, int(message["runs"])))
+    goal = Goal(float(message["condition"]), seed, int(message["runs"]))
+    found = search(inputs, score, goal, message.get("fixed", ()))
     checked = [run(found.recipe, n)[0] for n in range(CHECKED_SEEDS)]
     # Of "whichever is worst", the one that the recipe made so: what cancels worst without it is often another.
     site, _ = strongest(checked[0], expression, quantile)
