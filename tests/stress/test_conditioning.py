@@ -157,3 +157,19 @@ def test_searches_on_one_case_share_their_runs_and_a_smaller_shape_finds_what_th
     small = find(counted, make, ["x", "y"], {**plain, "expression": "x - y", "searched_shape": {"N": 5}})
     assert small["reached"] >= 1e4 and small["recipe"]
     assert calls.count((40, 12)) < calls.count((5, 12)), "most runs were of the small shape"
+
+
+def test_no_recipe_touches_an_input_that_is_fixed(tmp_path: Path) -> None:
+    path = tmp_path / "d_golden.py"
+    path.write_text("def golden(table, x):\n    return table - x\n")
+    spec = importlib.util.spec_from_file_location("d_golden", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    made = {name: torch.randn(8, 16, generator=torch.Generator().manual_seed(n)) for n, name in enumerate(("table", "x"))}
+    message = {"file": str(path), "case": {}, "expression": None, "quantile": 0.5, "condition": 1e4, "seed": 1, "runs": 60}
+    touched = []
+    for fixed in (["x"], ["table"], ["table", "x"]):
+        recipe = find(module.golden, lambda case: dict(made), ["table", "x"], {**message, "fixed": fixed})["recipe"]
+        touched.append({step["input"] for step in recipe})
+    assert touched == [{"table"}, {"x"}, set()]

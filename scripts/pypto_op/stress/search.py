@@ -13,7 +13,7 @@ from __future__ import annotations
 import contextlib
 import math
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -76,15 +76,16 @@ class _Spent(Exception):
     """The budget is used up."""
 
 
-def search(inputs: Mapping[str, Any], score: Score, goal: Goal) -> Found:
+def search(inputs: Mapping[str, Any], score: Score, goal: Goal, fixed: Collection[str] = ()) -> Found:
     """Return the simplest recipe that reaches the goal, or the best one found.
 
     Args:
         inputs: the case's inputs without a recipe, by name; only shapes and dtypes are looked at.
         score: runs the golden.
         goal: when to stop.
+        fixed: inputs that no step may change; others may follow them.
     """
-    return _Search(inputs, score, goal).run()
+    return _Search(inputs, score, goal, fixed).run()
 
 
 def tuned(inputs: Mapping[str, Any], score: Score, goal: Goal, recipe: Recipe) -> Found:
@@ -98,7 +99,7 @@ def tuned(inputs: Mapping[str, Any], score: Score, goal: Goal, recipe: Recipe) -
 
 
 class _Search:
-    def __init__(self, inputs: Mapping[str, Any], score: Score, goal: Goal) -> None:
+    def __init__(self, inputs: Mapping[str, Any], score: Score, goal: Goal, fixed: Collection[str] = ()) -> None:
         self._score, self._goal = score, goal
         self._random = random.Random(goal.seed)
         self._narrowest = max((torch.finfo(t.dtype).eps for t in _floats(inputs).values()), default=2.0**-23)
@@ -107,7 +108,8 @@ class _Search:
         self._budget = goal.runs
         # Below a few steps of the dtype mirrored values become exact negatives, which cancel without a rest.
         self._gap = max(1.0 / goal.condition, 4.0 * self._narrowest)
-        self._choices = _choices(_floats(inputs), self._gap)
+        every = _choices(_floats(inputs), self._gap)
+        self._choices = {name: steps for name, steps in every.items() if name not in fixed}
         self._known: dict[str, float] = {}
         self._runs = 0
         self._best: tuple[float, Recipe] = (0.0, [])

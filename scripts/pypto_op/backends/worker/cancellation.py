@@ -139,17 +139,14 @@ def find(
 
         return reached
 
-    def free(of: Readings) -> dict[str, Any]:
-        return {name: value for name, value in of.inputs.items() if name not in message.get("fixed", ())}
-
     whole = readings(message["case"])
     small = readings({**message["case"], "shape": message["searched_shape"]}) if message.get("searched_shape") else whole
     runs = min(int(message["runs"]), max(_LEAST_RUNS, _MOST_CALLS // max(small.calls, 1)))
     goal = Goal(float(message["condition"]), seed, runs)
-    found = search(free(small), score(small), goal)
+    found = search(small.inputs, score(small), goal, message.get("fixed", ()))
     if small is not whole:
         searched = found.runs
-        found = tuned(free(whole), score(whole), goal, found.recipe)
+        found = tuned(whole.inputs, score(whole), goal, found.recipe)
         found.runs += searched
     checked = [whole.of(found.recipe, n).sites for n in range(CHECKED_SEEDS)]
     # Of "whichever is worst", the one that the recipe made so: what cancels worst without it is often another.
