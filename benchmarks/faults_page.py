@@ -70,7 +70,8 @@ def _summary(results: Mapping[str, Mapping[str, Any]], yardstick: Mapping[str, f
             "",
             f"Processor seconds of {len(times)} faults: median {statistics.median(times):.1f}, most {max(times):.1f}, on a"
             f" machine that parses a kernel of 500 lines in {yardstick['here']:.0f} ms. The targets are for one that takes"
-            f" {yardstick['reference']:.0f} ms; there the most is {scaled:.1f} ({MOST_SECONDS:.0f}: {'met' if scaled <= MOST_SECONDS else '**missed**'}).",
+            f" {yardstick['reference']:.0f} ms; there the median is {statistics.median(times) / factor:.1f} and the most"
+            f" {scaled:.1f} ({MOST_SECONDS:.0f}: {'met' if scaled <= MOST_SECONDS else '**missed**'}).",
         ]
     return lines
 

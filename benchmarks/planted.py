@@ -113,6 +113,8 @@ def wrong_numbers(op: str, share: int = 1) -> Iterator[Fault]:
     plain = {"kind": NUMBERS, "category": "precision", "skill": "pypto-precision-debug", "line": "", "blame": "kernel"}
     for case in found.cases[::share]:
         skill = {"kind": "unwritten", "skill": "pypto-general-debug"} if f"{op}/{case.name}" in EMPTY else {}
+        if f"{op}/{case.name}" == "flash_attention_fwd/swapped_outputs":  # other shapes, which is seen before numbers are
+            skill = {"kind": "wrapper", "category": "structural", "skill": "pypto-general-debug", "line": "none", "blame": ""}
         yield _fault(op, case, files, {**plain, **skill, "case": str(case.keys["case"])})
 
 
