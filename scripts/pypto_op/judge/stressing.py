@@ -122,7 +122,7 @@ def stress_case(
     base = {key: value for key, value in case.items() if key != KEY}
     wanted = 1.0 / relative_gap
     named = normalised(expression) if expression is not None else None
-    sought = {"expression": named, "quantile": quantile, "condition": wanted, "seed": seed, "runs": runs}
+    sought: dict[str, Any] = {"expression": named, "quantile": quantile, "condition": wanted, "seed": seed, "runs": runs}
     sought["searched_shape"] = dict(searched_shape or {})
     told = session.stress(base, function=ws.golden_name(), file=ws.golden, **sought, **_domain(ws, case))
     if not told["recipe"]:
