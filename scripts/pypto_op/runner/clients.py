@@ -52,7 +52,7 @@ class ClientRun(Run):
             remedy = f"run `pypto-op install --harness {client} --target .`"
             raise ContractError(f"{client} is not set up here", file=workspace, remedy=remedy)
         super().__init__(workspace, order, folder, console, vault)
-        self._environment = {**os.environ, **secrets}
+        self._environment = {**os.environ, **secrets, "PWD": str(workspace)}  # OpenCode believes PWD more than where it stands
         self._asked_model = order.model
         self._session = next((line["session"] for line in reversed(self._journal.lines) if line["kind"] == "client"), "")
         self._agents: dict[str, str] = {}
