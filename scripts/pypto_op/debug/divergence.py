@@ -14,8 +14,8 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from pypto_op.debug.dump_files import Step, content
-from pypto_op.debug.kernel_text import KernelText
 from pypto_op.debug.matching import KINDS, Golden, Match, kind_of, rounding_of, says_little
+from pypto_op.diagnose.kernel_loops import KernelLoops
 
 if TYPE_CHECKING:
     import torch
@@ -112,7 +112,7 @@ class Gap:
     graph: str
 
 
-def unread(steps: Sequence[Step], text: KernelText) -> list[Gap]:
+def unread(steps: Sequence[Step], text: KernelLoops) -> list[Gap]:
     """Return the inputs of which a loop reads a part only: a reduction over tiles that stops short."""
     import torch
 
