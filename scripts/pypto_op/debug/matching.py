@@ -197,7 +197,7 @@ class _Form:
             return {}
         found: dict[int, list[tuple[int, int]]] = {}
         candidates = self._few_of_each(self._candidates(group), group)
-        for some in candidates.split(max(1, _MOST_ELEMENTS // (rows * columns))):
+        for some in torch.split(candidates, max(1, _MOST_ELEMENTS // (rows * columns))):
             for batch, row, column in some[self._stands_at(some, group.whole)].tolist():
                 known = found.setdefault(int(group.owners[batch]), [])
                 if len(known) < _TOLD_PLACES:
