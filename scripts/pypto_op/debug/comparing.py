@@ -10,8 +10,8 @@ from pypto_op.backends.wire import read_values
 from pypto_op.compare import compare_leaves
 from pypto_op.debug import divergence, dump_files, replay
 from pypto_op.debug.dump_files import Step
-from pypto_op.debug.kernel_text import KernelText
 from pypto_op.debug.matching import Golden
+from pypto_op.diagnose.kernel_loops import KernelLoops
 from pypto_op.policy import Policy, get_policy
 
 _MOST = 5
@@ -33,7 +33,9 @@ def divergences(message: Mapping[str, Any]) -> dict[str, Any]:
         impl = Path(message["impl"])
         dump_files.set_lines(steps, Path(message["graphs"]), impl)
         tensors: list[Any] = list(traced)
-        answer["divergences"] = _places(steps, Golden(tensors, told["rows"]), numbers, KernelText(impl))[:_MOST]
+        text = KernelLoops(impl.read_text(encoding="utf-8"))
+        missing = _never_written(steps, wrong, message["names"], text)
+        answer["divergences"] = _distinct([*missing, *_places(steps, Golden(tensors, told["rows"]), numbers, text)])[:_MOST]
     return answer
 
 
@@ -74,7 +76,7 @@ def _wrong(message: Mapping[str, Any], expected: list[Any]) -> list[str]:
     return [str(leaf["name"]) for leaf in leaves if not leaf["all_close"]]
 
 
-def _places(steps: list[Step], golden: Golden, outputs: Sequence[int], text: KernelText) -> list[dict[str, Any]]:
+def _places(steps: list[Step], golden: Golden, outputs: Sequence[int], text: KernelLoops) -> list[dict[str, Any]]:
     first = divergence.first_divergences(steps, golden)
     rows = [_row(found, "computed", text) for found in first if found.sure]
     parts = [_row(found, "computed", text) for found in first if not found.sure]
@@ -93,7 +95,16 @@ def _places(steps: list[Step], golden: Golden, outputs: Sequence[int], text: Ker
     return _distinct([*unwritten, *unread, *rows, *moved, *parts])
 
 
-def _row(found: divergence.Divergence, kind: str, text: KernelText) -> dict[str, Any]:
+def _never_written(steps: list[Step], wrong: list[str], names: Sequence[str], text: KernelLoops) -> list[dict[str, Any]]:
+    """Return the last write of the file for outputs that no write names, where other outputs are written by their name."""
+    written = {step.symbol for step in steps if step.opcode == "ASSEMBLE"}
+    if not written & set(names) or not text.writes:
+        return []
+    words = "nothing is ever written to {}; this is the last write of the kernel"
+    return [_place(max(text.writes), "unwritten", "ASSEMBLE", "", words.format(name)) for name in wrong if name not in written]
+
+
+def _row(found: divergence.Divergence, kind: str, text: KernelLoops) -> dict[str, Any]:
     step = found.step
     row = _place(step.line, kind, step.opcode, step.turn, found.why)
     callers = text.callers(step.line, step.function) if step.line else []

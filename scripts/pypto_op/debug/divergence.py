@@ -14,8 +14,8 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from pypto_op.debug.dump_files import Step, content
-from pypto_op.debug.kernel_text import KernelText
 from pypto_op.debug.matching import KINDS, Golden, Match, kind_of, rounding_of, says_little
+from pypto_op.diagnose.kernel_loops import KernelLoops
 
 if TYPE_CHECKING:
     import torch
@@ -112,7 +112,7 @@ class Gap:
     graph: str
 
 
-def unread(steps: Sequence[Step], text: KernelText) -> list[Gap]:
+def unread(steps: Sequence[Step], text: KernelLoops) -> list[Gap]:
     """Return the inputs of which a loop reads a part only: a reduction over tiles that stops short."""
     import torch
 
@@ -229,11 +229,13 @@ def _part_of(step: Step, golden: Golden, matches: dict[int, set[int]], values: d
     if not wanted or not step.parents:
         return set()
     given = [matches[parent] for parent in step.parents]
-    same = {int(row["tensor"]) for row in golden.rows if row["op"] in wanted and all(g & set(row["inputs"]) for g in given)}
+    fewest = min(given, key=len)  # what is made of it, not every row of the golden, is looked through
+    rows = {id(row): row for one in fewest for row in golden.used_by.get(one, ()) if row["op"] in wanted}.values()
+    same = {int(row["tensor"]) for row in rows if all(g & set(row["inputs"]) for g in given)}
     if whole:
         terms = _terms([values[one].shape for one in step.parents], values[step.number].shape)
-        rows = [row for row in golden.rows if int(row["tensor"]) in same]
-        same = {int(row["tensor"]) for row in rows if terms < _terms_of(row, golden)}
+        made = [row for one in same for row in golden.made_by.get(one, ())]
+        same = {int(row["tensor"]) for row in made if terms < _terms_of(row, golden)}
     if len(given) == 1 and kind_of(step.opcode) in ("amax", "amin") and not step.opcode.startswith("ROW"):
         parent = step.parents[0]  # a bound: well where it moves nothing
         return matches[parent] if values[parent].equal(values[step.number]) else set()

@@ -13,6 +13,15 @@ from typing import Any
 import torch
 
 _MOST_PLACES = 16
+"""Candidates of each tensor that are compared whole."""
+
+_TOLD_PLACES = 4
+_MOST_ELEMENTS = 1 << 20
+"""Elements that are compared at once."""
+
+_MOST_SORTED = 1 << 25
+"""Elements of a group that is sorted, which takes twice its memory once more; a larger one is searched as it stands."""
+
 _RELATIVE = {torch.float16: 4e-3, torch.bfloat16: 3e-2}
 _RELATIVE_ELSE = 2e-4
 
@@ -92,7 +101,11 @@ class Golden:
             for given in row["inputs"]:
                 self.used_by.setdefault(int(given), []).append(row)
         self.shapes = [tuple(tensor.shape) for tensor in tensors]
-        self._wide = [_matrices(tensor) for tensor in tensors]
+        sizes: dict[tuple[int, ...], list[tuple[int, torch.Tensor]]] = {}
+        for number, tensor in enumerate(tensors):
+            matrices = _matrices(tensor)
+            sizes.setdefault(tuple(matrices.shape[1:]), []).append((number, matrices))
+        self._groups = [_Group(members) for members in sizes.values()]
         self._found: dict[bytes, list[Match]] = {}
 
     def matches(self, value: torch.Tensor, relative: float | None = None) -> list[Match]:
@@ -115,16 +128,13 @@ class Golden:
         block = _matrices(value)
         if block.shape[0] != 1:
             return []
-        found = []
         one = block.numel() == 1
         forms = [_Form(form, relative) for form in ([block[0]] if one else [block[0], block[0].T])]
-        for number, whole in enumerate(self._wide):
-            for form in forms:
-                places = form.places(whole)
-                if places:
-                    found.append(Match(number, self.lines.get(number, 0), places))
-                    break
-        return found
+        found: dict[int, list[tuple[int, int]]] = {}
+        for group in self._groups:
+            for form in reversed(forms):  # as it stands goes before transposed
+                found |= form.places(group)
+        return [Match(number, self.lines.get(number, 0), tuple(places)) for number, places in sorted(found.items())]
 
 
 def _matrices(tensor: torch.Tensor) -> torch.Tensor:
@@ -133,6 +143,32 @@ def _matrices(tensor: torch.Tensor) -> torch.Tensor:
     while wide.dim() < 2:
         wide = wide.unsqueeze(-1)
     return wide.reshape(-1, *wide.shape[-2:])
+
+
+class _Group:
+    """Tensors whose matrices have one size, put together: a golden that walks over tokens has thousands of them.
+
+    Args:
+        members: (number, [batch, rows, columns]).
+    """
+
+    def __init__(self, members: Sequence[tuple[int, torch.Tensor]]) -> None:
+        self.whole = torch.cat([matrices for _, matrices in members])
+        self.owners = torch.tensor([number for number, matrices in members for _ in range(len(matrices))])
+        self._sorted: tuple[torch.Tensor, torch.Tensor] | None = None
+
+    def near(self, value: float, allowed: float) -> torch.Tensor:
+        """Return the flat indices of the elements within `allowed` of `value`, in order."""
+        flat = self.whole.reshape(-1)
+        if flat.numel() > _MOST_SORTED:
+            return ((flat - value).abs() <= allowed).nonzero().squeeze(1)
+        if self._sorted is None:
+            values, order = flat.sort()
+            self._sorted = values, order
+        values, order = self._sorted
+        first, last = torch.searchsorted(values, torch.tensor([value - allowed, value + allowed], dtype=values.dtype)).tolist()
+        last += int((values[last : last + 1] == value + allowed).sum())
+        return order[first:last].sort().values
 
 
 class _Form:
@@ -151,37 +187,51 @@ class _Form:
         self._allowed = relative * float(finite.max())
         spread = {(0, 0), (0, columns - 1), (rows - 1, 0), (rows - 1, columns - 1), (rows // 2, columns // 3)}
         spread |= {(rows // 3, columns // 2), divmod(int(block.nan_to_num().argmin()), columns)}
-        values = block.tolist()
-        self._witnesses = [(at, values[at[0]][at[1]]) for at in (first, *sorted(spread - {first}))]
-        self._witnesses = [(at, value) for at, value in self._witnesses if math.isfinite(value)]
+        places = [first, *sorted(spread - {first})]
+        self._witnesses = [(at, value) for at in places if math.isfinite(value := float(block[at]))]
 
-    def places(self, whole: torch.Tensor) -> tuple[tuple[int, int], ...]:
-        """Return (row, column) of some places of the block in the matrices `whole`."""
+    def places(self, group: _Group) -> dict[int, list[tuple[int, int]]]:
+        """Return (row, column) of some places of the block, by the number of the tensor that holds it."""
         rows, columns = self._block.shape
-        if rows > whole.shape[1] or columns > whole.shape[2]:
-            return ()
-        candidates = self._candidates(whole)
-        found = []
-        for batch, row, column in candidates[:_MOST_PLACES].tolist():
-            part = whole[batch, row : row + rows, column : column + columns]
-            near = (part - self._block).abs() <= self._allowed + self._relative * self._block.abs()
-            if bool(near.all()) or bool((near | (part == self._block) | (part.isnan() & self._block.isnan())).all()):
-                found.append((row, column))
-                if len(found) == 4:
-                    break
-        return tuple(found)
+        if rows > group.whole.shape[1] or columns > group.whole.shape[2]:
+            return {}
+        found: dict[int, list[tuple[int, int]]] = {}
+        candidates = self._few_of_each(self._candidates(group), group)
+        for some in torch.split(candidates, max(1, _MOST_ELEMENTS // (rows * columns))):
+            for batch, row, column in some[self._stands_at(some, group.whole)].tolist():
+                known = found.setdefault(int(group.owners[batch]), [])
+                if len(known) < _TOLD_PLACES:
+                    known.append((row, column))
+        return found
 
-    def _candidates(self, whole: torch.Tensor) -> torch.Tensor:
+    def _candidates(self, group: _Group) -> torch.Tensor:
         """Return [batch, row, column] of the places where a few elements agree, before whole blocks are compared."""
-        down, right = whole.shape[1] - self._block.shape[0] + 1, whole.shape[2] - self._block.shape[1] + 1
-        agree = torch.ones((whole.shape[0], down, right), dtype=torch.bool)
-        candidates = None
-        for (row, column), value in self._witnesses:
-            allowed = self._allowed + self._relative * abs(value)
-            if candidates is None:
-                agree = (whole[:, row : row + down, column : column + right] - value).abs() <= allowed
-                candidates = agree.nonzero()
-            elif len(candidates):
-                there = whole[candidates[:, 0], candidates[:, 1] + row, candidates[:, 2] + column]
-                candidates = candidates[(there - value).abs() <= allowed]
-        return agree.nonzero() if candidates is None else candidates
+        _, height, width = group.whole.shape
+        down, right = height - self._block.shape[0] + 1, width - self._block.shape[1] + 1
+        if not self._witnesses:
+            return torch.ones((len(group.whole), down, right), dtype=torch.bool).nonzero()
+        (row, column), value = self._witnesses[0]
+        at = group.near(value, self._allowed + self._relative * abs(value))
+        places = torch.stack([at // (height * width), at // width % height - row, at % width - column], 1)
+        places = places[(places[:, 1:] >= 0).all(1) & (places[:, 1] < down) & (places[:, 2] < right)]
+        for (row, column), value in self._witnesses[1:]:
+            if not len(places):
+                break
+            there = group.whole[places[:, 0], places[:, 1] + row, places[:, 2] + column]
+            places = places[(there - value).abs() <= self._allowed + self._relative * abs(value)]
+        return places
+
+    @staticmethod
+    def _few_of_each(candidates: torch.Tensor, group: _Group) -> torch.Tensor:
+        owners = group.owners[candidates[:, 0]]
+        rank = torch.arange(len(owners)) - torch.searchsorted(owners, owners)
+        return candidates[rank < _MOST_PLACES]
+
+    def _stands_at(self, candidates: torch.Tensor, whole: torch.Tensor) -> torch.Tensor:
+        """Return for each candidate whether the whole block stands there."""
+        rows, columns = (torch.arange(size) for size in self._block.shape)
+        batch, row, column = candidates.T.reshape(3, -1, 1, 1)
+        parts = whole[batch, row + rows.reshape(1, -1, 1), column + columns]
+        near = (parts - self._block).abs() <= self._allowed + self._relative * self._block.abs()
+        near |= (parts == self._block) | (parts.isnan() & self._block.isnan())
+        return near.flatten(1).all(1)

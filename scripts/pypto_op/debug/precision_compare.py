@@ -1,7 +1,8 @@
 """`pypto-op debug precision-compare`: the first operation of a kernel that leaves the golden, and who is to blame.
 
 The kernel runs once in `sim` with pypto's dump of every operation's result; the golden runs once under a trace. Blame is shown
-by runs that differ in one thing: torch in the simulator's place, the golden's own check, the graph after each pass.
+by runs that differ in one thing: torch in the simulator's place, the golden's own check; where the kernel agrees with its golden,
+the graph after each pass.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ def precision_compare(ws: OpWorkspace, request: Request) -> dict[str, Any]:
         found = desk.trusted("compare", file=subject.impl, what="divergences", **asked)["found"]
         blame = None
         if request.blame:
-            blame = _blame(desk, asked) if found["wrong"] else _pass_fault(desk, [])
+            blame = _blame(desk, asked) if found["wrong"] else _pass_fault(desk)
     result = {
         "schema_version": 1,
         "op_name": ws.name,
@@ -95,7 +96,7 @@ def _runs(desk: Desk) -> dict[str, Run]:
 
 
 def _blame(desk: Desk, asked: Mapping[str, Any]) -> dict[str, Any]:
-    """Return who is to blame: the first of simulator, golden and pass that a differing run incriminates, else the kernel."""
+    """Return who is to blame for wrong numbers: simulator or golden, where a differing run incriminates it, else the kernel."""
     tried = []
     told = desk.trusted("compare", file=desk.subject.impl, what="simulator", **asked)["found"]
     step = told["step"]
@@ -107,24 +108,19 @@ def _blame(desk: Desk, asked: Mapping[str, Any]) -> dict[str, Any]:
     if fault:
         return {"who": "golden", "why": fault, "line": None, "tried": tried}
     tried.append("the golden's own check and its answer in float64: well")
-    broken = _pass_fault(desk, tried)
-    if broken is not None:
-        return broken
+    tried.append("the passes: they have no part in these numbers, which `sim` computes from the graph as it was recorded")
     words = "the graph that the kernel recorded computes this; what computes it is right"
     return {"who": "kernel", "why": words, "line": None, "tried": tried}
 
 
-def _pass_fault(desk: Desk, tried: list[str]) -> dict[str, Any] | None:
-    """Return the blame of a pass, None where none is to blame; what was tried is added to `tried`.
+def _pass_fault(desk: Desk) -> dict[str, Any] | None:
+    """Return the blame of a pass, None where none is to blame.
 
-    A kernel that agrees is asked, too: `sim` computes the graph as it was recorded, a device what the passes made of it.
+    Only of a kernel that agrees: `sim` computes the graph as it was recorded, a device what the passes made of it.
     """
     run = desk.kernel("passes", CHECKED_PASSES)
     broken = _broken_pass(run.folder) if run.ok else None
-    if broken:
-        return {"who": "pass", "why": broken, "line": None, "tried": tried}
-    tried.append("the graph after each pass: as the recorded one" if run.ok else f"passes were not checked: {run.words}")
-    return None
+    return {"who": "pass", "why": broken, "line": None, "tried": []} if broken else None
 
 
 def _golden_fault(desk: Desk, asked: Mapping[str, Any]) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from pypto_op.diagnose.graph_place import line_of_graph
 from pypto_op.diagnose.kernel_text import KernelText
 from pypto_op.diagnose.knowledge import Entry, Evidence, entries
 from pypto_op.diagnose.log_text import LogText
@@ -157,6 +158,8 @@ def _hit(found: Entry, row: Evidence, log: LogText, kernel: KernelText | None) -
         said = log.text[words.start() : words.end() + _SHOWN]
         line = kernel.tile_line(said) or line
         file = file or str(kernel.path)
+    if words and kernel and (named := line_of_graph(log.text, kernel.text)):
+        file, line = str(kernel.path), named
     code = (log.code if line == log.line else "") or (kernel.line(line) if kernel and line else "")
     if row.code and not row.code.search(code):
         return None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 
 @dataclass(frozen=True)
@@ -26,21 +25,28 @@ class Loop:
     around: tuple[str, ...]
 
 
-class KernelText:
-    """A kernel's file, read once.
+class KernelLoops:
+    """The loops and calls of a kernel's file.
 
     Args:
-        path: the file; it must parse.
+        text: of the file; it must parse.
+
+    Attributes:
+        loops: every `pypto.loop`.
+        writes: lines of the calls of `pypto.assemble`.
     """
 
-    def __init__(self, path: Path) -> None:
-        self._tree = ast.parse(path.read_text(encoding="utf-8"))
+    def __init__(self, text: str) -> None:
+        self._tree = ast.parse(text)
         self.loops: list[Loop] = []
         self._find(self._tree, ())
         nodes = list(ast.walk(self._tree))
         self._functions = [node for node in nodes if isinstance(node, ast.FunctionDef)]
         self._calls: dict[str, list[int]] = {}
+        self.writes: list[int] = []
         for node in nodes:
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "assemble":
+                self.writes.append(node.lineno)
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
                 self._calls.setdefault(node.func.id, []).append(node.lineno)
 

@@ -1,0 +1,60 @@
+"""Which line is named where pypto names none, or a helper's; and that many small tensors are searched in little time."""
+
+from __future__ import annotations
+
+import time
+
+import torch
+
+from pypto_op.debug.matching import Golden
+from pypto_op.diagnose.graph_place import line_of_graph
+
+KERNEL = """import pypto
+
+
+def kernel(x, out):
+    for r in pypto.loop(4, name="ROWS", idx_name="r"):
+        rows = 1
+        for w in pypto.loop(5, name="WRITE", idx_name="w"):
+            tile = load(x, r, w)
+
+            pypto.assemble(tile, [r, w], out)
+"""
+_HEAD = "[VERIFY] tensor_graph, TENSOR_WRITE_Unroll1_PATH0_hiddenfunc0_17, w=2@r=0@loop_idx_0=0, 84, 117, 10000, {}\n"
+_VIEW = (
+    _HEAD.format("VIEW")
+    + "dynvalidshape:[RUNTIME_Min((RUNTIME_GetInputShapeDim(ARG_x,0)-(r*16)), 16),RUNTIME_Min((7-(w*128)), 128)]\n"
+    + "Storage size calculation overflowed with sizes=[{}] and strides=[128, 1]\n"
+)
+_WRITE = _HEAD.format("ASSEMBLE") + "storage offset 2193, and itemsize 2 are out of bounds for storage of size 4386\n"
+
+
+def test_a_view_of_negative_size_leads_to_the_loop_that_moves_along_its_axis() -> None:
+    assert line_of_graph(_VIEW.format("16, -127"), KERNEL) == 7
+    assert line_of_graph(_VIEW.format("-15, 128"), KERNEL) == 5
+    assert line_of_graph(_VIEW.format("16, 128"), KERNEL) == 0, "nothing is negative"
+
+
+def test_a_write_past_the_end_leads_to_the_write_in_the_loop_of_its_graph() -> None:
+    assert line_of_graph(_WRITE, KERNEL) == 10
+    assert line_of_graph(_WRITE, KERNEL.replace('name="WRITE"', 'name="OTHER"')) == 0
+    assert line_of_graph(_WRITE, KERNEL + "            pypto.assemble(tile, [r, 0], out)\n") == 7
+    assert line_of_graph(_WRITE, "def broken(") == 0 and line_of_graph("no graph", KERNEL) == 0
+
+
+def test_a_block_is_found_among_thousands_of_tensors_as_it_stands_and_transposed() -> None:
+    torch.manual_seed(0)
+    tensors = [torch.randn(2, 16, 32) for _ in range(1500)]
+    rows = [{"op": "mul", "line": 3, "tensor": number, "inputs": []} for number in range(len(tensors))]
+    golden = Golden(tensors, rows)
+    begun = time.process_time()
+    for number in range(0, 1500, 100):
+        found = golden.matches(tensors[number][1, 4:12, 8:24].contiguous())
+        assert [(one.tensor, one.places) for one in found] == [(number, ((4, 8),))]
+        assert [one.tensor for one in golden.matches(tensors[number][0].T.contiguous())] == [number]
+        assert not golden.matches(torch.randn(8, 16))
+    assert time.process_time() - begun < 3.0
+    nothing = torch.full((4, 4), float("nan"))
+    assert not golden.matches(nothing)
+    tensors[7][0, :4, :4] = nothing
+    assert [one.tensor for one in Golden(tensors[:9], rows[:9]).matches(nothing)] == [7]
