@@ -95,8 +95,8 @@ class Expressions:
                 items.append(Host(data=option.data))
             elif isinstance(option, (Tensor, Unknown)):
                 items.append(option)
-            elif isinstance(option, Instance) and option.cls.find("__iter__"):
-                items.append(Unknown("an iterator of the file"))
+            elif isinstance(option, Instance) and self.m.records.as_tuple(option) is not option:
+                items.append(self.item_of(self.m.records.as_tuple(option)))
             else:
                 items.append(Unknown(f"an element of {type(option).__name__}"))
         return union(items)
@@ -132,8 +132,10 @@ class Expressions:
 
     def _special(self, node: cst.CSTNode, source: SourceFile, left: Value, right: Value, name: str) -> Value | None:
         method = _SPECIAL_METHODS.get(name.removesuffix("Assign"))
-        if isinstance(left, Instance) and method and left.cls.find(method):
-            return self.m.calls.call(self.m.members.get(left, method, node, source), [right], {}, node, source)
+        reflected = f"__r{method[2:]}" if method else None
+        for owner, other, called in ((left, right, method), (right, left, reflected)):
+            if isinstance(owner, Instance) and called and owner.cls.find(called):
+                return self.m.calls.call(self.m.members.get(owner, called, node, source), [other], {}, node, source)
         return None
 
     def index(self, slices: Any, scope: Scope) -> Value:
@@ -163,6 +165,8 @@ class Expressions:
                 self.m.deny(node, source, "indexing with a tensor or a list gathers in PyTorch; load it in a kernel")
                 return self.m.computed()
             return owner
+        if isinstance(owner, Instance) and owner.cls.extends(*TUPLES):
+            owner = self.m.records.as_tuple(owner)
         if isinstance(owner, Container):
             return self._element(owner, key)
         if isinstance(owner, Host):
@@ -186,6 +190,8 @@ class Expressions:
         const = key.const if isinstance(key, Host) else NOTHING
         if const is not NOTHING and not isinstance(const, (list, dict, set)) and const in owner.keyed:
             return owner.keyed[const]
+        if owner.kind == "arguments" and const is not NOTHING:
+            return Host()
         if isinstance(const, int) and owner.complete and owner.kind != "dict" and -len(owner.items) <= const < len(owner.items):
             return owner.items[const]
         if isinstance(key, Host) and const is NOTHING and owner.kind in ("list", "tuple") and owner.complete and owner.items:
@@ -228,6 +234,7 @@ class Expressions:
         for element in node.elements:
             value = self.evaluate(element.value, scope)
             if isinstance(element, cst.StarredElement):
+                value = self.m.records.as_tuple(value)
                 known = isinstance(value, Container) and value.complete and not value.keyed
                 container.items += value.members() if isinstance(value, Container) else [self.item_of(value)]
                 container.complete = container.complete and known
@@ -311,10 +318,9 @@ class Expressions:
         return value
 
     def _yield(self, node: cst.Yield, scope: Scope) -> Value:
-        value = node.value
-        if isinstance(value, cst.From):
-            value = value.item
+        value = node.value.item if isinstance(node.value, cst.From) else node.value
         result = Host(None) if value is None else self.evaluate(value, scope)
+        result = self.item_of(result) if isinstance(node.value, cst.From) else result
         if self.m.frames:
             self.m.frames[-1].returns.append((result, dict(self.m.heap), node, True))
         return Host()
@@ -336,6 +342,7 @@ class Expressions:
             return Container("list", [self.evaluate(node.elt, inner)], complete=False)
 
 
+TUPLES = ("typing.NamedTuple", "builtins.tuple")
 _SPECIAL_METHODS = {
     "Add": "__add__", "Subtract": "__sub__", "Multiply": "__mul__", "MatrixMultiply": "__matmul__", "Divide": "__truediv__",
     "Power": "__pow__", "RightShift": "__rshift__", "LeftShift": "__lshift__", "BitOr": "__or__", "BitAnd": "__and__",

@@ -130,9 +130,10 @@ class KernelFacts:
 
 @dataclass(eq=False)
 class Kernel(Value):
-    """A function under `triton.jit`."""
+    """A function under `triton.jit`; `hooks` are functions that each launch of it calls on the host."""
 
     facts: KernelFacts
+    hooks: tuple[Value, ...] = ()
 
 
 @dataclass(eq=False)
