@@ -7,6 +7,7 @@ import libcst as cst
 from pypto_op.triton.static.kernels import Kernel
 from pypto_op.triton.static.machine import Machine
 from pypto_op.triton.static.source import SourceFile
+from pypto_op.triton.static.suspects import SUSPECT
 from pypto_op.triton.static.values import (
     ClassValue,
     Container,
@@ -71,6 +72,7 @@ class Builtins:
             "builtins.map": self._map,
             "builtins.filter": self._map,
             "builtins.type": self._type,
+            "builtins.isinstance": _isinstance,
             "functools.partial": self._partial,
             "functools.reduce": self._reduce,
             "functools.wraps": lambda args, *_: Wrapping(),
@@ -335,6 +337,16 @@ class Builtins:
         item = self.m.expressions.item_of(args[1])
         with self.m.around(loops=1):
             return self.m.calls.call(args[0], [item, item], {}, node, source)
+
+
+def _isinstance(args: list[Value], kwargs: dict[str, Value], node: cst.CSTNode, source: SourceFile) -> Value:
+    """Return whether a value is a tensor, where that is known; anything else that isinstance is asked is not."""
+    if len(args) == 2 and isinstance(args[1], Ext) and args[1].name == "torch.Tensor":
+        kinds = {isinstance(option, Tensor) for option in options(args[0])}
+        sure = all(isinstance(option, (Tensor, Ext, Container, Function, Kernel)) for option in options(args[0]))
+        doubtful = any(buffer.origin == SUSPECT for tensor in tensors_in(args[0]) for buffer in tensor.buffers)
+        return Host(kinds.pop()) if sure and len(kinds) == 1 and not doubtful else Host()
+    return Host()
 
 
 def _plumbed(name: str, args: list[Value], called: list[Value]) -> Value:

@@ -305,6 +305,8 @@ class Calls:
         if self.m.loops and not self.m.policy.allows("in_loops"):
             self.m.deny(node, source, "a launch inside a loop; one launch covers the whole tensor through its grid")
         for name, value in given.items():
+            if name in facts.parameters and not facts.takes(name, value):
+                self.m.deny(node, source, f"the kernel's `{name}` is a Python function or object, which no device can execute")
             if name in facts.pointers:
                 self.m.suspects.as_tensor([value], node, source)
             else:

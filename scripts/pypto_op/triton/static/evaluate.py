@@ -326,7 +326,10 @@ class Expressions:
         return Host()
 
     def _comprehension(self, node: Any, scope: Scope) -> Value:
-        inner = Scope({}, scope, scope.source)
+        exact = self._exact_comprehension(node, scope)
+        if exact is not None:
+            return exact
+        inner = Scope({}, scope, scope.source, fleeting=scope.fleeting)
         clause, depth = node.for_in, 0
         while clause is not None:
             item = self.item_of(self.evaluate(clause.iter, inner))
@@ -340,6 +343,28 @@ class Expressions:
                 self.evaluate(node.key, inner)
                 return Container("dict", [self.evaluate(node.value, inner)], complete=False)
             return Container("list", [self.evaluate(node.elt, inner)], complete=False)
+
+    def _exact_comprehension(self, node: Any, scope: Scope) -> Value | None:
+        """Return what a comprehension over a few known elements yields, one by one; None for any other."""
+        iterated = self.m.records.as_tuple(self.evaluate(node.for_in.iter, scope))
+        if node.for_in.ifs or node.for_in.inner_for_in is not None or not isinstance(iterated, Container):
+            return None
+        if not iterated.complete or iterated.keyed or not 0 < len(iterated.items) <= 8:
+            return None
+        result = Container("dict" if isinstance(node, cst.DictComp) else "list")
+        for item in iterated.items:
+            inner = Scope({}, scope, scope.source, fleeting=scope.fleeting)
+            self.m.statements.assign(node.for_in.target, item, inner)
+            with self.m.around(loops=1):
+                if not isinstance(node, cst.DictComp):
+                    result.items.append(self.evaluate(node.elt, inner))
+                    continue
+                key, value = self.evaluate(node.key, inner), self.evaluate(node.value, inner)
+                if isinstance(key, Host) and isinstance(key.const, (str, int)):
+                    result.keyed[key.const] = value
+                else:
+                    result.items.append(value)
+        return result
 
 
 TUPLES = ("typing.NamedTuple", "builtins.tuple")
