@@ -119,12 +119,16 @@ class KernelFacts:
         return frozenset(name for call in _live_calls(self.node.body) for name in names_in(call.func)) & set(self.parameters)
 
     def _callees(self, call: cst.Call) -> tuple[Value, ...]:
-        """Return what a call may call; for something out of a container, what that holds."""
-        node = call.func
-        if not isinstance(node, cst.Subscript):
-            return _options(self.resolve(node))
-        held = _options(self.resolve(node.value))
-        return tuple(member for value in held if isinstance(value, Container) for member in value.members())
+        """Return what a call may call; for something out of a container or an object, what that holds or is."""
+        node: cst.BaseExpression = call.func
+        found = self.resolve(node)
+        while found is None and isinstance(node, (cst.Subscript, cst.Attribute)):
+            node = node.value
+            found = self.resolve(node)
+        if node is call.func:
+            return _options(found)
+        held = [member for value in _options(found) for member in (value.members() if isinstance(value, Container) else [value])]
+        return tuple(Host() if isinstance(value, ClassValue) else value for value in held if not isinstance(value, (Ext, Kernel)))
 
     def _find_stored(self) -> frozenset[str]:
         origins = self._origins()
