@@ -70,9 +70,13 @@ def judged(
         right = rights[position] if position < len(rights) and rights[position].shape == want.shape else None
         passes = [word for word, guess in answers if _close(_sample(want) if word == ANOTHER else want, guess, None)]
         if passes:
-            lines.append(f"output {position}: {' and '.join(passes)} would pass too, so this task cannot tell a right kernel from that")
+            lines.append(
+                f"output {position}: {' and '.join(passes)} would pass too, so this task cannot tell a right kernel from that"
+            )
         if not _close(want, got, right):
-            words = f"output {position} is far below the policy's floor, where {answers[0][0]} passes; without the floor it is wrong"
+            words = (
+                f"output {position} is far below the policy's floor, where {answers[0][0]} passes; without the floor it is wrong"
+            )
             return Judgement("PrecisionError", words), lines
     return None, lines
 

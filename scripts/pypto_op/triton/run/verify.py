@@ -303,7 +303,9 @@ class _Run:
         for case in self.cases:
             for line in case.caveats:
                 said.setdefault(line, []).append(case.index + 1)
-        return [f"case {', '.join(map(str, cases[:8]))}{' ...' if len(cases) > 8 else ''}: {line}" for line, cases in said.items()]
+        return [
+            f"case {', '.join(map(str, cases[:8]))}{' ...' if len(cases) > 8 else ''}: {line}" for line, cases in said.items()
+        ]
 
     def result(self, status: str, error: str | None) -> dict[str, Any]:
         """Return the result, sealed."""

@@ -50,9 +50,12 @@ class Following:
         """Return the functions and callable objects of the file that a value is or holds."""
         found: list[Value] = []
         for option in options(value):
-            if isinstance(option, (Function, TensorMethod)) or (isinstance(option, Member) and isinstance(option.owner, ClassValue)):
-                found.append(option)
-            elif isinstance(option, Instance) and option.cls.find("__call__"):
+            if (
+                isinstance(option, (Function, TensorMethod))
+                or (isinstance(option, Member) and isinstance(option.owner, ClassValue))
+                or isinstance(option, Instance)
+                and option.cls.find("__call__")
+            ):
                 found.append(option)
             elif isinstance(option, ExtInstance):
                 found += option.hooks
@@ -78,7 +81,9 @@ class Following:
         if name.startswith(_TAKES_FUNCTIONS):
             found += [option for value in given for option in options(value) if isinstance(option, (Ext, ClassValue))]
         if self.m.phase != "forward":  # it may be kept and called while forward runs (a filter of a logger)
-            self.m.handed += [called for called in found if isinstance(called, (Function, Instance))] if name[:6] != "torch." else []
+            self.m.handed += (
+                [called for called in found if isinstance(called, (Function, Instance))] if name[:6] != "torch." else []
+            )
             return [self._call(f, [Host()], node, source) for f in found] if name == "collections.defaultdict" else []
         pool = union(_pool(given))
         return [self._call(called, [pool], node, source) for called in found]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import libcst as cst
 
-from pypto_op.triton.static.kernels import Kernel, Launcher
 from pypto_op.triton.static.evaluate import TUPLES
+from pypto_op.triton.static.kernels import Kernel, Launcher
 from pypto_op.triton.static.machine import Machine
 from pypto_op.triton.static.records import TUPLE_METHODS
 from pypto_op.triton.static.source import SourceFile
