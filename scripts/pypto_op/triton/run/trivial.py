@@ -43,9 +43,9 @@ def passing(outputs: Any, inputs: Any, others: list[torch.Tensor], policy: Polic
         for word, answer in _answers(want, inputs, others[position] if position < len(others) else None):
             few = _sample(want)
             guess = answer if word == ANOTHER else _sample(answer)
-            if few.numel() and guess.shape == few.shape and compare([few], [guess], policy).ok:
-                if word == ANOTHER or compare([want], [answer], policy).ok:
-                    found.setdefault(position, []).append((word, answer))
+            passes = few.numel() and guess.shape == few.shape and compare([few], [guess], policy).ok
+            if passes and (word == ANOTHER or compare([want], [answer], policy).ok):
+                found.setdefault(position, []).append((word, answer))
     return found
 
 
@@ -70,15 +70,22 @@ def judged(
         right = rights[position] if position < len(rights) and rights[position].shape == want.shape else None
         passes = [word for word, guess in answers if _close(_sample(want) if word == ANOTHER else want, guess, None)]
         if passes:
-            lines.append(
-                f"output {position}: {' and '.join(passes)} would pass too, so this task cannot tell a right kernel from that"
-            )
+            lines.append(_line(position, passes))
         if not _close(want, got, right):
             words = (
                 f"output {position} is far below the policy's floor, where {answers[0][0]} passes; without the floor it is wrong"
             )
             return Judgement("PrecisionError", words), lines
     return None, lines
+
+
+def told(trivial: dict[int, list[tuple[str, torch.Tensor]]]) -> list[str]:
+    """Return one line for each output for which a trivial answer passes."""
+    return [_line(position, [word for word, _ in answers]) for position, answers in trivial.items()]
+
+
+def _line(position: int, words: list[str]) -> str:
+    return f"output {position}: {' and '.join(words)} would pass too, so this task cannot tell a right kernel from that"
 
 
 def _answers(want: torch.Tensor, inputs: Any, other: torch.Tensor | None) -> Iterator[tuple[str, torch.Tensor]]:
@@ -107,7 +114,11 @@ def _close(want: torch.Tensor, got: torch.Tensor, truth: torch.Tensor | None) ->
         both &= torch.isfinite(true)
         if _rms(right[both] - true[both]) <= FACTOR * _rms(left[both] - true[both]):
             return True
-    return _rms(right[both] - left[both]) <= get_policy("mere_mare@1").for_dtype(str(want.dtype))["mare"] * _rms(left[both])
+    return _rms(right[both] - left[both]) <= _limit(want) * _rms(left[both])
+
+
+def _limit(want: torch.Tensor) -> float:
+    return float(get_policy("mere_mare@1").for_dtype(str(want.dtype))["mare"])
 
 
 def _rms(values: torch.Tensor) -> float:
