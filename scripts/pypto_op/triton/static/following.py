@@ -50,12 +50,9 @@ class Following:
         """Return the functions and callable objects of the file that a value is or holds."""
         found: list[Value] = []
         for option in options(value):
-            if (
-                isinstance(option, (Function, TensorMethod))
-                or (isinstance(option, Member) and isinstance(option.owner, ClassValue))
-                or isinstance(option, Instance)
-                and option.cls.find("__call__")
-            ):
+            of_class = isinstance(option, Member) and isinstance(option.owner, ClassValue)
+            callable_object = isinstance(option, Instance) and option.cls.find("__call__") is not None
+            if isinstance(option, (Function, TensorMethod)) or of_class or callable_object:
                 found.append(option)
             elif isinstance(option, ExtInstance):
                 found += option.hooks
