@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import math
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -188,3 +190,33 @@ def test_floor_is_bytes_over_bandwidth_and_unknown_devices_have_none() -> None:
     x = torch.zeros(1200, dtype=torch.float32)
     assert roofline.floor_ms([x], x, "NVIDIA H200") == pytest.approx(9600 / 4.8e12 * 1e3)
     assert roofline.floor_ms([x], x, "something else") is None
+
+
+def test_without_implementation_and_verdict_the_gate_is_what_is_told(place: Path) -> None:
+    lab.folder(place, SAME, GOOD)
+    (place / "expo_triton_ascend_impl.py").unlink()
+
+    done = lab.script("benchmark", "--op_name", "expo", "--verify_dir", str(place))
+
+    assert done.returncode == 2
+    assert "there is no verdict" in done.stderr
+
+
+def test_a_reference_that_is_skipped_has_no_latency_from_anyone(verified: Project) -> None:
+    result = bench(verified, skip_framework=True)
+
+    assert result["per_shape_results"][0]["framework"]["source"] == "not measured"
+    assert "--skip_framework: the reference was not timed, so there is no ratio" in result["notes"]
+    assert not any("given by the caller" in note for note in result["notes"])
+
+
+def test_a_python_without_torch_gets_one_line(place: Path) -> None:
+    lab.folder(place, SAME, GOOD)
+    code = "import sys; sys.modules['torch'] = None; sys.argv[0] = 'verify'; from _launch import run; run('verify')"
+    words = [sys.executable, "-c", code, "--op_name", "expo", "--verify_dir", str(place)]
+
+    done = subprocess.run(words, cwd=lab.SCRIPTS, capture_output=True, text=True, check=False)
+
+    assert done.returncode == 3
+    (line,) = done.stderr.splitlines()
+    assert "has no torch" in line

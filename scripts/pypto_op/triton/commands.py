@@ -178,6 +178,10 @@ def run_script(name: str) -> None:
     """Run one of the three commands as a script of the skill: bad usage is exit 1 there, except for the benchmark."""
     try:
         code = triton.commands[name].main(args=sys.argv[1:], prog_name=name, standalone_mode=False)
+    except ModuleNotFoundError as error:
+        lacking = error.name or "a module"
+        click.echo(f"{name}: {sys.executable} has no {lacking}; run this with the Python that `pypto-op doctor` names", err=True)
+        code = int(ExitCode.INFRA)
     except click.ClickException as error:
         error.show()
         code = 1

@@ -95,6 +95,8 @@ def benchmark_triton(
     path = request.output or project.perf_result
     results.check_target(path, "benchmark result", "per_shape_results", own=project.perf_result)
     project.perf_result.unlink(missing_ok=True)
+    if not request.verify_not_required:
+        gate.exists(project)  # before anything else is missed: without a verdict nothing is timed
     project.check()
     place = choose(request.target)
     verdict = None if request.verify_not_required else gate.check(project, str(place.target))
@@ -216,7 +218,7 @@ class _Bench:
         framework: dict[str, Any] | None
         if self.given:
             latency = float(self.request.framework_latency_ms or 0.0)
-            framework = {"avg_latency_ms": latency, "peak_memory_mb": None, "source": "given by the caller, not measured"}
+            framework = {"avg_latency_ms": latency, "peak_memory_mb": None, "source": self._source()}
         else:
             both = [t for part in (*times.first, *times.second) for t in part]
             framework = self._side(times, "framework", both)
@@ -231,6 +233,10 @@ class _Bench:
             row["floor_ms"] = floor
             row["below_floor"] = bool(floor is not None and own < 0.9 * floor)
         return row
+
+    def _source(self) -> str:
+        """Return where the reference's time comes from when it is not measured here."""
+        return "not measured" if self.request.framework_latency_ms is None else "given by the caller, not measured"
 
     @staticmethod
     def _side(times: _Times, side: str, values: list[float]) -> dict[str, Any]:
@@ -265,7 +271,11 @@ class _Bench:
         if self.request.verify_not_required:
             notes.append("--verify_not_required: it was timed without a verdict for these bytes")
         if self.given:
-            notes.append("the reference was not timed here: its latency was given by the caller, so the ratio is no measurement")
+            notes.append(
+                "--skip_framework: the reference was not timed, so there is no ratio"
+                if self.request.framework_latency_ms is None
+                else "the reference was not timed here: its latency was given by the caller, so the ratio is no measurement"
+            )
         return {
             "schema_version": 1,
             "op_name": self.project.op_name,
@@ -279,7 +289,7 @@ class _Bench:
             "backend": str(self.place.target),
             "device": self.device,
             "method": {
-                "framework": "given by the caller" if self.given else _METHODS[self.place.target],
+                "framework": self._source() if self.given else _METHODS[self.place.target],
                 "implementation": _METHODS[self.place.target],
                 "values": "new for every call: rolled along the first axis and scaled by 1, 7/8 or 3/4, in the same memory",
                 "cache": "a 256 MiB write before every call" if not on_cpu else "as it is",

@@ -23,6 +23,7 @@ def check(project: Project, target: str) -> dict[str, Any]:
     Raises:
         GateClosed: it is missing, unreadable, not a full pass, not this tool's, or about other bytes or another target.
     """
+    exists(project)
     path = project.verify_result
     verdict = _read(path)
     total, passed = verdict.get("total_cases"), verdict.get("passed_cases")
@@ -45,9 +46,13 @@ def check(project: Project, target: str) -> dict[str, Any]:
     return verdict
 
 
+def exists(project: Project) -> None:
+    """Raise GateClosed where there is no verdict at all."""
+    if not project.verify_result.is_file():
+        raise GateClosed("there is no verdict", file=project.verify_result, remedy="run verify.py first")
+
+
 def _read(path: Path) -> dict[str, Any]:
-    if not path.is_file():
-        raise GateClosed("there is no verdict", file=path, remedy="run verify.py first")
     try:
         if path.stat().st_size > _MOST_BYTES:
             raise ValueError("too long")

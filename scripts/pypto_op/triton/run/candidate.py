@@ -133,10 +133,12 @@ class Candidate:
         self._inputs = models.placed(given["inputs"], self._device)
         self._sentinel.active, self._launches.recording, self._gate.denied = True, False, []
         self._reads.found = []
+        first: Any = None
         if message["warmed"] is not None:
             others = map_tensors(self._inputs, same_layout)
             refresh(others, self._inputs, message["warmed"])
-            self._loose(lambda: self._forward(others, seed))
+            first = self._loose(lambda: self._forward(others, seed))
+        kept = models.marks(first)
         inputs = map_tensors(self._inputs, same_layout)
         before = models.marks(inputs)
         self._launches.recording = True
@@ -147,6 +149,7 @@ class Candidate:
         # Copies, taken before their origin is looked at: a thread may still write to the originals.
         copies = map_tensors(returned, lambda leaf: leaf.detach().clone())
         mutated = models.changed(inputs, before)
+        facts |= {"overwritten": bool(models.changed(first, kept))}
         facts |= {"numbers": sorted({digest_of(word) for word in map(spelled, numbers) if word is not None})}
         return {"outputs": copies, "mutated": mutated}, {**facts, **self._facts(leaves, tensors_of(inputs), mutated)}
 

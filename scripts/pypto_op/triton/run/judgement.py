@@ -115,6 +115,10 @@ def _origin(
         return Judgement(
             "NotFromKernel", "an output does not lie in memory that a launched kernel got, or was changed afterwards"
         )
+    if facts.get("overwritten") and not reference.get("overwritten"):
+        return Judgement(
+            "OutputOverwritten", "an output changes when forward is called again: it lies in memory that the implementation keeps"
+        )
     if any(facts.get("sentinel_left", ())):
         return Judgement("UnwrittenOutput", f"{sum(facts['sentinel_left'])} element(s) of the output were never written")
     return None

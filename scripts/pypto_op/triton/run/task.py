@@ -40,6 +40,7 @@ class Task:
         self._init: tuple[list[Any], dict[str, Any]] = ([], {})
         self._inputs: Any = None
         self._warmed: int | None = None
+        self._first: Any = None  # what the call before the judged one returned
 
     def handle(self, message: dict[str, Any]) -> tuple[list[torch.Tensor], dict[str, Any]]:
         """Answer one message."""
@@ -100,8 +101,11 @@ class Task:
         weights = {name: value.detach().clone() for name, value in models.weights_of(self._model).items()}
         self._inputs = models.placed(models.checked(inputs, f"{self._path.name}: an input"), self._device)
         answer = {"init": list(self._init), "weights": weights, "inputs": self._inputs}
+        self._first = None
         self._warmed = self._warm(seed) if message["used"] else None
+        kept = models.marks(self._first)
         golden, facts = self._golden(map_tensors(self._inputs, same_layout), seed)
+        facts["overwritten"] = bool(models.changed(self._first, kept))
         return {**answer, **golden, "warmed": self._warmed}, facts
 
     def _build(self, seed: int) -> Any:
@@ -112,7 +116,7 @@ class Task:
         floats = any(tensor.is_floating_point() for tensor in tensors_of(self._inputs))
         for shift in (1, 0) if floats else (0,):  # other integers may be no valid ones
             try:
-                self._golden(self._rolled(shift), seed)
+                self._first = self._golden(self._rolled(shift), seed)[0]["outputs"]
             except Failure:
                 self._model = self._build(seed)
             else:

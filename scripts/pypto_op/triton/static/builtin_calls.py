@@ -7,6 +7,7 @@ import libcst as cst
 from pypto_op.triton.static.kernels import Kernel
 from pypto_op.triton.static.machine import Machine
 from pypto_op.triton.static.source import SourceFile
+from pypto_op.triton.static.suspects import SUSPECT
 from pypto_op.triton.static.values import (
     ClassValue,
     Container,
@@ -20,6 +21,7 @@ from pypto_op.triton.static.values import (
     TensorMethod,
     Unknown,
     Value,
+    Wrapping,
     holds_data,
     options,
     tensors_in,
@@ -35,6 +37,14 @@ _BLIND = frozenset(
 
 _KEEPS = frozenset({"builtins.list", "builtins.tuple", "builtins.set", "builtins.reversed", "builtins.iter", "builtins.dict",
                     "copy.copy", "typing.cast", "builtins.next"})  # fmt: skip
+
+_TUPLED = ("product", "zip_longest", "combinations", "permutations", "pairwise", "batched", "combinations_with_replacement")
+_PLUMBING = frozenset(
+    f"itertools.{name}"
+    for name in ("chain", "chain.from_iterable", "islice", "repeat", "cycle", "starmap", "filterfalse", "takewhile", "dropwhile",
+                 "tee", "compress", *_TUPLED)
+) | {"collections.defaultdict"}  # fmt: skip
+"""What passes values on without computing on them."""
 
 _CHANGES = frozenset({"append", "add", "extend", "insert", "appendleft", "update", "setdefault", "pop", "popitem", "popleft",
                       "remove", "discard", "clear", "sort", "reverse", "rotate"})  # fmt: skip
@@ -62,8 +72,11 @@ class Builtins:
             "builtins.map": self._map,
             "builtins.filter": self._map,
             "builtins.type": self._type,
+            "builtins.isinstance": _isinstance,
             "functools.partial": self._partial,
             "functools.reduce": self._reduce,
+            "functools.wraps": lambda args, *_: Wrapping(),
+            "functools.update_wrapper": lambda args, *_: args[0] if args else Wrapping(),
         }
 
     def call(self, name: str, args: list[Value], kwargs: dict[str, Value], node: cst.CSTNode, source: SourceFile) -> Value:
@@ -74,9 +87,16 @@ class Builtins:
             return Unknown(f"`{name}`")
         if name in self._special:
             return self._special[name](args, kwargs, node, source)
-        wrapped = self._kernel_maker(name, args, node, source)
+        wrapped = self._kernel_maker(name, args, kwargs, node, source)
+        if wrapped is None:
+            wrapped = self.m.records.call(name, args, kwargs, node, source)
         if wrapped is not None:
             return wrapped
+        called = self.m.following.hand_over(name, [*args, *kwargs.values()], node, source) if name not in _BLIND else []
+        if name in ("triton.Config", "triton.runtime.autotuner.Config"):
+            return ExtInstance(name, tuple(h for value in (*args, *kwargs.values()) for h in self.m.following.callables(value)))
+        if name in _PLUMBING or (name == "builtins.iter" and len(args) == 2):
+            return _plumbed(name, args, called)
         if name in _KEEPS:
             return self._kept(name, args)
         if name.endswith("__setattr__") and args:
@@ -85,11 +105,17 @@ class Builtins:
             return self._outside_forward(name, args)
         return self._in_forward(name, args, kwargs, node, source)
 
-    def _kernel_maker(self, name: str, args: list[Value], node: cst.CSTNode, source: SourceFile) -> Value | None:
+    def _kernel_maker(
+        self, name: str, args: list[Value], kwargs: dict[str, Value], node: cst.CSTNode, source: SourceFile
+    ) -> Value | None:
         """`triton.jit(f)`, `triton.jit(...)`, `autotune(...)`: as decorators, or called."""
         wrapping = self.m.calls.wrapping(name)
         if wrapping is None:
             return None
+        if name.startswith("triton."):
+            first = 1 if args and isinstance(args[0], (Function, Kernel)) else 0
+            given = [*args[first:], *kwargs.values()]
+            wrapping.hooks = tuple(hook for value in given for hook in self.m.following.callables(value))
         if args and isinstance(args[0], (Function, Kernel)):
             return self.m.calls.decorate(wrapping, args[0], node, source)
         return wrapping
@@ -215,6 +241,8 @@ class Builtins:
         self, owner: Container, name: str, args: list[Value], kwargs: dict[str, Value], node: cst.CSTNode, source: SourceFile
     ) -> Value:
         """Call a method of a list, tuple or dict."""
+        if name == "send":
+            return self.m.expressions.item_of(owner)
         if self.m.phase == "forward" and name in _CHANGES and not self._is_own(owner):
             self.m.changed_containers.append(owner)
         if name in ("append", "add", "extend", "insert", "appendleft", "update", "setdefault"):
@@ -246,7 +274,7 @@ class Builtins:
 
     def _is_own(self, owner: Container) -> bool:
         """Whether a container was made in forward: those that live longer are reached from a module, a class or self."""
-        return id(owner) not in self.m.calls_lasting
+        return id(owner) not in self.m.lasting
 
     def _kept(self, name: str, args: list[Value]) -> Value:
         if not args:
@@ -254,6 +282,7 @@ class Builtins:
         first = args[-1] if name == "typing.cast" else args[0]
         if name == "builtins.next":
             return self.m.expressions.item_of(first)
+        first = self.m.records.as_tuple(first)
         if isinstance(first, Container):
             return Container(first.kind, list(first.items), dict(first.keyed), first.complete)
         if any(isinstance(option, (Tensor, Unknown, ClassValue)) for option in options(first)):
@@ -308,6 +337,29 @@ class Builtins:
         item = self.m.expressions.item_of(args[1])
         with self.m.around(loops=1):
             return self.m.calls.call(args[0], [item, item], {}, node, source)
+
+
+def _isinstance(args: list[Value], kwargs: dict[str, Value], node: cst.CSTNode, source: SourceFile) -> Value:
+    """Return whether a value is a tensor, where that is known; anything else that isinstance is asked is not."""
+    if len(args) == 2 and isinstance(args[1], Ext) and args[1].name == "torch.Tensor":
+        kinds = {isinstance(option, Tensor) for option in options(args[0])}
+        sure = all(isinstance(option, (Tensor, Ext, Container, Function, Kernel)) for option in options(args[0]))
+        doubtful = any(buffer.origin == SUSPECT for tensor in tensors_in(args[0]) for buffer in tensor.buffers)
+        return Host(kinds.pop()) if sure and len(kinds) == 1 and not doubtful else Host()
+    return Host()
+
+
+def _plumbed(name: str, args: list[Value], called: list[Value]) -> Value:
+    """Return what `itertools` and the like hand on: what they were given, and what the functions returned."""
+    if name == "builtins.iter":
+        return Container("list", called, complete=False)
+    inner = [item for value in args for item in _flat(value) if not isinstance(item, (Container, Function, Ext))]
+    if name.endswith("defaultdict"):
+        keyed = dict(args[1].keyed) if len(args) > 1 and isinstance(args[1], Container) else {}
+        return Container("dict", called or [Host()], keyed, complete=False)
+    if name.endswith(_TUPLED):
+        return Container("list", [Container("tuple", inner, complete=False)], complete=False)
+    return Container("list", [*inner, *called], complete=False)
 
 
 def _flat(value: Value, depth: int = 4) -> list[Value]:

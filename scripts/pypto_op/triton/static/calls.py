@@ -7,6 +7,7 @@ import libcst as cst
 from pypto_op.triton.static.builtin_calls import Builtins
 from pypto_op.triton.static.kernels import Kernel, KernelFacts, Launcher
 from pypto_op.triton.static.machine import MAYBE, YES, Frame, Launch, Machine, join
+from pypto_op.triton.static.persistent import reached
 from pypto_op.triton.static.source import SourceFile
 from pypto_op.triton.static.values import (
     ClassValue,
@@ -37,9 +38,10 @@ _KINDS = {
     "functools.cached_property": "property",
     "functools.lru_cache": "cached",
     "functools.cache": "cached",
+    "contextlib.contextmanager": "context",
 }
 _TRANSPARENT = (
-    "functools.wraps", "torch.no_grad", "torch.inference_mode", "torch.enable_grad", "contextlib.contextmanager", "typing.",
+    "torch.no_grad", "torch.inference_mode", "torch.enable_grad", "typing.",
     "dataclasses.dataclass", "torch.library.triton_op", "torch.library.wrap_triton", "torch.amp.custom_",
     "torch.cuda.amp.custom_",
     "abc.", "torch.autograd.function.once_differentiable", "torch.compiler.disable", "torch.jit.ignore",
@@ -64,6 +66,7 @@ class Calls:
         for argument in node.args:
             value = evaluate(argument.value, scope)
             if argument.star == "*":
+                value = self.m.records.as_tuple(value)
                 known = isinstance(value, Container)
                 arguments += value.members() if isinstance(value, Container) and known else [self.m.expressions.item_of(value)]
             elif argument.star == "**":
@@ -92,7 +95,7 @@ class Calls:
         if isinstance(callee, ExtInstance):
             return self.builtins.ext_instance(callee, args, kwargs, node, source)
         if isinstance(callee, ClassValue):
-            return self._instantiate(callee, args, kwargs, node, source)
+            return self.m.records.make(callee, args, kwargs, node, source)
         if isinstance(callee, Instance):
             return self._call_instance(callee, args, kwargs, node, source)
         if isinstance(callee, Member):
@@ -114,14 +117,8 @@ class Calls:
             why = callee.why if isinstance(callee, Unknown) else "a value that is not known"
             self.m.deny(node, source, f"a tensor goes into {why}, so it is denied")
             return self.m.computed()
-        for value in given:  # it may call back
-            self._call_back(value, node, source)
+        self.m.following.hand_over("", given, node, source)
         return Host() if isinstance(callee, Host) else Unknown("what an unknown call returned")
-
-    def _call_back(self, value: Value, node: cst.CSTNode, source: SourceFile) -> None:
-        for option in options(value):
-            if isinstance(option, Function):
-                self._function(option, [Host()] * 2, {}, node, source)
 
     # -- functions -------------------------------------------------------------------------------------------------
 
@@ -146,7 +143,9 @@ class Calls:
             decorator = self.wrapping(decorator.name) or decorator
         if isinstance(decorator, Wrapping):
             if decorator.makes_kernel:
-                return self._kernel(value)
+                return self._kernel(value, decorator.hooks)
+            if isinstance(value, Kernel):
+                value.hooks += decorator.hooks
             if decorator.kind and isinstance(value, Function):
                 value.kind = decorator.kind
             return value
@@ -172,7 +171,7 @@ class Calls:
             return Wrapping()
         return None
 
-    def _kernel(self, value: Value) -> Value:
+    def _kernel(self, value: Value, hooks: tuple[Value, ...]) -> Value:
         if not isinstance(value, Function) or not isinstance(value.node, cst.FunctionDef):
             return Unknown("a kernel whose code is not in the file")
         scope = value.scope
@@ -181,7 +180,7 @@ class Calls:
             return _resolve(expression, scope)
 
         facts = KernelFacts(value.name, scope.source, value.node, resolve, self.m.policy.stores)
-        kernel = Kernel(facts)
+        kernel = Kernel(facts, hooks)
         self.m.late_kernels.append(kernel)
         return kernel
 
@@ -195,17 +194,20 @@ class Calls:
         keywords = {**function.keywords, **kwargs}
         if function.kind == "cached" and self.m.phase == "forward" and any(tensors_in(v) for v in (*args, *kwargs.values())):
             self.m.deny(node, source, "a cached function would return the results of an earlier call")
-        scope = Scope({}, function.scope, function.scope.source)
+        scope = Scope({}, function.scope, function.scope.source, fleeting=self.m.phase == "forward")
         self._bind(function, scope, given, keywords)
         self.m.active.append(body)
         try:
             if isinstance(body, cst.Lambda):
                 return self.m.expressions.evaluate(body.body, scope)
-            return self._run(body, scope)
+            result = self._run(body, scope, generates=function.kind != "context")
         finally:
             self.m.active.pop()
+        if function.kind == "cached":
+            self.m.lasting |= reached([result])
+        return result
 
-    def _run(self, node: cst.FunctionDef, scope: Scope) -> Value:
+    def _run(self, node: cst.FunctionDef, scope: Scope, *, generates: bool) -> Value:
         frame = Frame()
         self.m.frames.append(frame)
         outside, self.m.branches = self.m.branches, 0
@@ -221,6 +223,8 @@ class Calls:
             merged = join(merged, heap)
         self.m.heap = merged
         values = [value for value, _, _, _ in frame.returns] + ([Host(None)] if reached and not frame.returns else [])
+        if generates and any(isinstance(where, cst.Yield) for _, _, where, _ in frame.returns):
+            return Container("generator", [union(values)], complete=False)
         return union(values)
 
     def _bind(self, function: Function, scope: Scope, args: list[Value], kwargs: dict[str, Value]) -> None:
@@ -241,21 +245,6 @@ class Calls:
             scope.names[params.star_kwarg.name.value] = Container("dict", keyed=dict(kwargs))
 
     # -- classes ---------------------------------------------------------------------------------------------------
-
-    def _instantiate(
-        self, cls: ClassValue, args: list[Value], kwargs: dict[str, Value], node: cst.CSTNode, source: SourceFile
-    ) -> Value:
-        instance = Instance(cls)
-        init = self.m.members.find(instance, "__init__")
-        if init is not None:
-            self.call(init, args, kwargs, node, source)
-        elif args or kwargs:
-            fields = [name for name in cls.names if not name.startswith("_")]
-            instance.attributes.update(zip(fields, args, strict=False))
-            instance.attributes.update(kwargs)
-            for position, value in enumerate(args):
-                instance.attributes.setdefault(f"#{position}", value)
-        return instance
 
     def _call_instance(
         self, instance: Instance, args: list[Value], kwargs: dict[str, Value], node: cst.CSTNode, source: SourceFile
@@ -279,6 +268,8 @@ class Calls:
                 return self.call(forward[0], [*context, *args], kwargs, node, source)
         if isinstance(owner, Container):
             return self.builtins.container(owner, callee.name, args, kwargs, node, source)
+        if isinstance(owner, Instance):
+            return self.m.records.method(owner, callee.name, kwargs)
         if isinstance(owner, Kernel):
             return Host()
         return self._unknown(Unknown(f"`{callee.name}`"), args, kwargs, node, source)
@@ -302,10 +293,10 @@ class Calls:
         if self.m.phase != "forward":
             return Host()
         facts = launcher.kernel.facts
-        grid = launcher.grid or kwargs.get("grid")
-        for option in options(grid) if grid is not None else ():
-            if isinstance(option, Function):
-                self.call(option, [Host()], {}, node, source)
+        given = dict(zip(facts.parameters, [*launcher.arguments, *args], strict=False))
+        given |= {**launcher.keywords, **kwargs}
+        grid = launcher.grid or kwargs.get("grid") or Host()
+        self.m.following.launch([*self.m.following.callables(grid), *launcher.kernel.hooks], given, node, source)
         if self.m.dead:
             return Host()
         self.m.launches.append(Launch(facts.name, node, source))
@@ -313,9 +304,9 @@ class Calls:
             self.m.deny(where, facts.source, f"the kernel uses {what}, which no device can execute", call=what)
         if self.m.loops and not self.m.policy.allows("in_loops"):
             self.m.deny(node, source, "a launch inside a loop; one launch covers the whole tensor through its grid")
-        given = dict(zip(facts.parameters, [*launcher.arguments, *args], strict=False))
-        given |= {**launcher.keywords, **kwargs}
         for name, value in given.items():
+            if name in facts.parameters and not facts.takes(name, value):
+                self.m.deny(node, source, f"the kernel's `{name}` is a Python function or object, which no device can execute")
             if name in facts.pointers:
                 self.m.suspects.as_tensor([value], node, source)
             else:

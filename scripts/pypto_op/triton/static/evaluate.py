@@ -95,8 +95,8 @@ class Expressions:
                 items.append(Host(data=option.data))
             elif isinstance(option, (Tensor, Unknown)):
                 items.append(option)
-            elif isinstance(option, Instance) and option.cls.find("__iter__"):
-                items.append(Unknown("an iterator of the file"))
+            elif isinstance(option, Instance) and self.m.records.as_tuple(option) is not option:
+                items.append(self.item_of(self.m.records.as_tuple(option)))
             else:
                 items.append(Unknown(f"an element of {type(option).__name__}"))
         return union(items)
@@ -132,8 +132,10 @@ class Expressions:
 
     def _special(self, node: cst.CSTNode, source: SourceFile, left: Value, right: Value, name: str) -> Value | None:
         method = _SPECIAL_METHODS.get(name.removesuffix("Assign"))
-        if isinstance(left, Instance) and method and left.cls.find(method):
-            return self.m.calls.call(self.m.members.get(left, method, node, source), [right], {}, node, source)
+        reflected = f"__r{method[2:]}" if method else None
+        for owner, other, called in ((left, right, method), (right, left, reflected)):
+            if isinstance(owner, Instance) and called and owner.cls.find(called):
+                return self.m.calls.call(self.m.members.get(owner, called, node, source), [other], {}, node, source)
         return None
 
     def index(self, slices: Any, scope: Scope) -> Value:
@@ -163,6 +165,8 @@ class Expressions:
                 self.m.deny(node, source, "indexing with a tensor or a list gathers in PyTorch; load it in a kernel")
                 return self.m.computed()
             return owner
+        if isinstance(owner, Instance) and owner.cls.extends(*TUPLES):
+            owner = self.m.records.as_tuple(owner)
         if isinstance(owner, Container):
             return self._element(owner, key)
         if isinstance(owner, Host):
@@ -186,6 +190,8 @@ class Expressions:
         const = key.const if isinstance(key, Host) else NOTHING
         if const is not NOTHING and not isinstance(const, (list, dict, set)) and const in owner.keyed:
             return owner.keyed[const]
+        if owner.kind == "arguments" and const is not NOTHING:
+            return Host()
         if isinstance(const, int) and owner.complete and owner.kind != "dict" and -len(owner.items) <= const < len(owner.items):
             return owner.items[const]
         if isinstance(key, Host) and const is NOTHING and owner.kind in ("list", "tuple") and owner.complete and owner.items:
@@ -228,6 +234,7 @@ class Expressions:
         for element in node.elements:
             value = self.evaluate(element.value, scope)
             if isinstance(element, cst.StarredElement):
+                value = self.m.records.as_tuple(value)
                 known = isinstance(value, Container) and value.complete and not value.keyed
                 container.items += value.members() if isinstance(value, Container) else [self.item_of(value)]
                 container.complete = container.complete and known
@@ -311,16 +318,18 @@ class Expressions:
         return value
 
     def _yield(self, node: cst.Yield, scope: Scope) -> Value:
-        value = node.value
-        if isinstance(value, cst.From):
-            value = value.item
+        value = node.value.item if isinstance(node.value, cst.From) else node.value
         result = Host(None) if value is None else self.evaluate(value, scope)
+        result = self.item_of(result) if isinstance(node.value, cst.From) else result
         if self.m.frames:
             self.m.frames[-1].returns.append((result, dict(self.m.heap), node, True))
         return Host()
 
     def _comprehension(self, node: Any, scope: Scope) -> Value:
-        inner = Scope({}, scope, scope.source)
+        exact = self._exact_comprehension(node, scope)
+        if exact is not None:
+            return exact
+        inner = Scope({}, scope, scope.source, fleeting=scope.fleeting)
         clause, depth = node.for_in, 0
         while clause is not None:
             item = self.item_of(self.evaluate(clause.iter, inner))
@@ -335,7 +344,30 @@ class Expressions:
                 return Container("dict", [self.evaluate(node.value, inner)], complete=False)
             return Container("list", [self.evaluate(node.elt, inner)], complete=False)
 
+    def _exact_comprehension(self, node: Any, scope: Scope) -> Value | None:
+        """Return what a comprehension over a few known elements yields, one by one; None for any other."""
+        iterated = self.m.records.as_tuple(self.evaluate(node.for_in.iter, scope))
+        if node.for_in.ifs or node.for_in.inner_for_in is not None or not isinstance(iterated, Container):
+            return None
+        if not iterated.complete or iterated.keyed or not 0 < len(iterated.items) <= 8:
+            return None
+        result = Container("dict" if isinstance(node, cst.DictComp) else "list")
+        for item in iterated.items:
+            inner = Scope({}, scope, scope.source, fleeting=scope.fleeting)
+            self.m.statements.assign(node.for_in.target, item, inner)
+            with self.m.around(loops=1):
+                if not isinstance(node, cst.DictComp):
+                    result.items.append(self.evaluate(node.elt, inner))
+                    continue
+                key, value = self.evaluate(node.key, inner), self.evaluate(node.value, inner)
+                if isinstance(key, Host) and isinstance(key.const, (str, int)):
+                    result.keyed[key.const] = value
+                else:
+                    result.items.append(value)
+        return result
 
+
+TUPLES = ("typing.NamedTuple", "builtins.tuple")
 _SPECIAL_METHODS = {
     "Add": "__add__", "Subtract": "__sub__", "Multiply": "__mul__", "MatrixMultiply": "__matmul__", "Divide": "__truediv__",
     "Power": "__pow__", "RightShift": "__rshift__", "LeftShift": "__lshift__", "BitOr": "__or__", "BitAnd": "__and__",

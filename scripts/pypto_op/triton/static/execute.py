@@ -8,6 +8,7 @@ import libcst as cst
 
 from pypto_op.triton.static.kernels import Kernel, Launcher
 from pypto_op.triton.static.machine import YES, Machine, join
+from pypto_op.triton.static.persistent import reached
 from pypto_op.triton.static.source import SourceFile
 from pypto_op.triton.static.values import (
     ClassValue,
@@ -18,7 +19,6 @@ from pypto_op.triton.static.values import (
     Instance,
     Scope,
     Tensor,
-    Union,
     Unknown,
     Value,
     holds_data,
@@ -29,6 +29,8 @@ from pypto_op.triton.static.values import (
 from pypto_op_lint.constants import NOTHING
 
 _TRY = (cst.Try, cst.TryStar)
+_DESCRIPTOR_SIZES = frozenset({"block_shape", "shape", "strides"})
+"""What an autotuner's hook sets on a tensor descriptor; a tensor itself refuses it."""
 
 
 class Statements:
@@ -73,6 +75,8 @@ class Statements:
             for target in node.targets:
                 self.assign(target.target, value, scope)
         elif isinstance(node, cst.AnnAssign):
+            if scope.is_class and isinstance(node.target, cst.Name) and not _is_class_variable(node.annotation.annotation):
+                scope.fields.append(node.target.value)
             if node.value is not None:
                 self.assign(node.target, evaluate(node.value, scope), scope)
         elif isinstance(node, cst.AugAssign):
@@ -227,7 +231,7 @@ class Statements:
                 scope.names[name] = union([value, after_names.get(name, value)])
             self.m.heap = dict(heap)
             if handler.name is not None:
-                self.assign(handler.name.name, Host(), scope)
+                self.assign(handler.name.name, Unknown("an exception"), scope)
             with self.m.around(dead=1, branches=1):
                 handled = self.body(handler.body, scope)
             if handled and not reached:
@@ -247,7 +251,7 @@ class Statements:
         """Bind a target: a name, an attribute, an element, or several at once."""
         if isinstance(target, cst.Name):
             home = scope.home(target.value)
-            if home is not scope and self.m.phase == "forward":
+            if home is not scope and self.m.phase == "forward" and not home.fleeting:
                 self.deny_keeping(target, value, scope)
                 self._note_change(target.value, home.names.get(target.value))
             home.names[target.value] = value
@@ -262,6 +266,7 @@ class Statements:
 
     def _unpack(self, target: cst.Tuple | cst.List, value: Value, scope: Scope) -> None:
         elements = target.elements
+        value = self.m.records.as_tuple(value)
         plain = not any(isinstance(element, cst.StarredElement) for element in elements)
         exact = isinstance(value, Container) and value.complete and not value.keyed and len(value.items) == len(elements)
         for position, element in enumerate(elements):
@@ -282,22 +287,25 @@ class Statements:
         for option in options(owner):
             if isinstance(option, Instance):
                 known = option.attributes.get(name)
-                if self.m.phase == "forward":
+                option.past.setdefault(name, []).append(value)
+                if self.m.phase == "forward" and id(option) in self.m.lasting:
                     self._note_change(name, known or option.cls.names.get(name))
                     if not self._next_state(known, value):
                         self.deny_keeping(node, value, scope)
                 keep = known is not None and (self.m.branches or self.m.loops)
                 option.attributes[name] = union([known, value]) if keep and known is not None else value
             elif isinstance(option, ClassValue):
-                if self.m.phase == "forward":
+                if self.m.phase == "forward" and id(option) in self.m.lasting:
                     self._note_change(name, option.names.get(name))
+                    self.deny_keeping(node, value, scope)
                 option.names[name] = value
             elif isinstance(option, (Ext, Kernel, Launcher)):
                 what = option.name if isinstance(option, Ext) else "a kernel"
                 if what != "torch.autograd.function.ctx":
                     self.m.deny(node, scope.source, f"it replaces `{name}` of {what}, so later code is not what it says")
             elif isinstance(option, Tensor):
-                self.m.deny(node, scope.source, f"it replaces `{name}` of a tensor")
+                if name not in _DESCRIPTOR_SIZES:
+                    self.m.deny(node, scope.source, f"it replaces `{name}` of a tensor")
             elif isinstance(option, Function) and tensors_in(value):
                 self.deny_keeping(node, value, scope)
 
@@ -309,9 +317,8 @@ class Statements:
                 if self.m.phase == "forward" and (holds_data(value) or holds_data(key)):
                     self.m.deny(target, scope.source, "PyTorch moves the data of this assignment; store it in a kernel")
             elif isinstance(option, Container):
-                if self.m.phase == "forward" and not _is_local(option, scope):
+                if self.m.phase == "forward" and id(option) in self.m.lasting:
                     self.deny_keeping(target, value, scope)
-                if self.m.phase == "forward" and id(option) in self.m.calls_lasting:
                     self.m.changed_containers.append(option)
                 if isinstance(key, Host) and key.const is not NOTHING and not isinstance(key.const, (list, dict, set)):
                     option.keyed[key.const] = value
@@ -322,6 +329,10 @@ class Statements:
                 self.deny_keeping(target, value, scope)
             elif isinstance(option, Ext) and option.name.startswith(("sys.modules", "builtins", "torch")):
                 self.m.deny(target, scope.source, f"it changes {option.name}")
+            elif isinstance(option, Instance):
+                setter = self.m.members.find(option, "__setitem__")
+                if setter is not None:
+                    self.m.calls.call(setter, [key, value], {}, target, scope.source)
 
     def _next_state(self, known: Value | None, value: Value) -> bool:
         """Whether every call replaces a tensor of the constructor by what a launch wrote: the state of a recurrent model.
@@ -343,13 +354,12 @@ class Statements:
 
     def deny_keeping(self, node: cst.CSTNode, value: Value, scope: Scope) -> None:
         """Deny that forward keeps results, or inputs, for another call; scratch memory and rearranged weights may be kept."""
+        self.m.lasting |= reached([value])
         for tensor in tensors_in(value):
             if any(buffer.origin not in ("fresh", "weight") or self.m.heap.get(buffer) for buffer in tensor.buffers):
                 self.m.deny(node, scope.source, "forward keeps a tensor for later calls, which must compute their own")
                 return
             self.m.kept |= tensor.buffers
-        if isinstance(value, Union) and any(isinstance(option, Unknown) for option in value.options):
-            return
 
     # -- classes and imports -------------------------------------------------------------------------------------------
 
@@ -362,7 +372,7 @@ class Statements:
             if not (isinstance(made_by, Ext) and self.m.policy.computes_on_host(made_by.name)):
                 self.m.deny(keyword, scope.source, "a metaclass or class argument runs code that the class does not show")
         inner = Scope({}, scope, scope.source, is_class=True)
-        value = ClassValue(node.name.value, bases, inner.names, scope)
+        value = ClassValue(node.name.value, bases, inner.names, scope, inner.fields)
         self.body(node.body, inner)
         for function in inner.names.values():
             if isinstance(function, Function) and function.owner is None:
@@ -375,6 +385,6 @@ class Statements:
         return result
 
 
-def _is_local(container: Container, scope: Scope) -> bool:
-    """Whether a container was made in the function that changes it."""
-    return any(value is container for value in scope.names.values())
+def _is_class_variable(annotation: cst.BaseExpression) -> bool:
+    named = annotation.value if isinstance(annotation, cst.Subscript) else annotation
+    return (named.attr if isinstance(named, cst.Attribute) else named).deep_equals(cst.Name("ClassVar"))

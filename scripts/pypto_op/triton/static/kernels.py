@@ -9,7 +9,20 @@ from dataclasses import dataclass, field
 import libcst as cst
 
 from pypto_op.triton.static.source import SourceFile
-from pypto_op.triton.static.values import Container, Ext, Function, Value
+from pypto_op.triton.static.values import (
+    ClassValue,
+    Container,
+    Ext,
+    ExtInstance,
+    Function,
+    Host,
+    Instance,
+    Tensor,
+    TensorMethod,
+    Unknown,
+    Value,
+    options,
+)
 from pypto_op_lint.liveness import constant_truth, live_statements
 from pypto_op_lint.nodes import children, inside, names_in
 
@@ -70,22 +83,52 @@ class KernelFacts:
 
     def outside(self) -> Iterator[tuple[cst.CSTNode, str]]:
         """Yield what the body uses that a device cannot: other libraries, Python functions, lists. The interpreter can."""
+        bound = {name for target, _ in _flows(self.node.body) for name in names_in(target)} | set(self.parameters)
         for call in _live_calls(self.node.body):
-            callee = self.resolve(call.func)
-            if isinstance(callee, Ext) and callee.name.startswith(_LIBRARIES):
-                yield call, f"`{callee.name}`"
-            elif isinstance(callee, Function):
-                yield call, f"the Python function {callee.name}"
+            for callee in self._callees(call):
+                told = _no_device_function(callee)
+                if told:
+                    yield call, told
+            if isinstance(call.func, cst.Name) and call.func.value not in bound | _BUILTINS and not list(self._callees(call)):
+                yield call, f"`{call.func.value}`"
+            elif isinstance(call.func, cst.Name) and call.func.value == "getattr" and not _plain_attribute(call):
+                yield call, "an attribute whose name is computed, or the interpreter's"
         for node in inside(self.node.body):
             if isinstance(node, _NO_KERNEL_CODE):
                 yield node, f"`{type(node).__name__}`"
             elif isinstance(node, cst.Attribute) and node.attr.value in _INTERPRETERS:
                 yield node, f"the interpreter's `{node.attr.value}`"
-        bound = {name for target, _ in _flows(self.node.body) for name in names_in(target)} | set(self.parameters)
-        for name in sorted(names_in(self.node.body) - bound):
-            value = self.resolve(cst.Name(name))
-            if isinstance(value, Container) and value.kind in ("list", "dict", "set"):
-                yield self.node, f"the {value.kind} `{name}` of the module"
+        for name in sorted((names_in(self.node.body) | names_in(self.node.params)) - bound):
+            for value in _options(self.resolve(cst.Name(name))):
+                if isinstance(value, Container) and value.kind in ("list", "dict", "set"):
+                    yield self.node, f"the {value.kind} `{name}` of the module"
+                elif isinstance(value, (Instance, ExtInstance, Tensor, Function)) or _python_in(value):
+                    yield self.node, f"the Python object `{name}` of the module"
+                elif isinstance(value, Ext) and f"{value.name}.".startswith(_NUMERIC):
+                    yield self.node, f"`{value.name}`"
+
+    def takes(self, name: str, value: Value) -> bool:
+        """Whether a device can take a value for a parameter: no Python function, no object with operators."""
+        if name in self._called and any(isinstance(o, Ext) and not o.name.startswith("triton.") for o in _options(value)):
+            return False
+        return not _python_in(value)
+
+    @functools.cached_property
+    def _called(self) -> frozenset[str]:
+        """Parameters that the body calls, or looks up what it calls in."""
+        return frozenset(name for call in _live_calls(self.node.body) for name in names_in(call.func)) & set(self.parameters)
+
+    def _callees(self, call: cst.Call) -> tuple[Value, ...]:
+        """Return what a call may call; for something out of a container or an object, what that holds or is."""
+        node: cst.BaseExpression = call.func
+        found = self.resolve(node)
+        while found is None and isinstance(node, (cst.Subscript, cst.Attribute)):
+            node = node.value
+            found = self.resolve(node)
+        if node is call.func:
+            return _options(found)
+        held = [member for value in _options(found) for member in (value.members() if isinstance(value, Container) else [value])]
+        return tuple(Host() if isinstance(value, ClassValue) else value for value in held if not isinstance(value, (Ext, Kernel)))
 
     def _find_stored(self) -> frozenset[str]:
         origins = self._origins()
@@ -130,9 +173,10 @@ class KernelFacts:
 
 @dataclass(eq=False)
 class Kernel(Value):
-    """A function under `triton.jit`."""
+    """A function under `triton.jit`; `hooks` are functions that each launch of it calls on the host."""
 
     facts: KernelFacts
+    hooks: tuple[Value, ...] = ()
 
 
 @dataclass(eq=False)
@@ -168,6 +212,55 @@ _INTERPRETERS = frozenset({"handle", "data", "__class__", "__dict__", "__globals
 
 _ADDRESSED = ("load", "store", "atomic_", "make_block_ptr", "make_tensor_descriptor", "advance", "experimental", "_experimental")
 """Operations whose first argument is an address, by the beginning of their names."""
+
+_HELD = frozenset({"__init__", "__post_init__", "__repr__", "__hash__", "__eq__", "__str__"})
+"""Methods of an object that a kernel may be given as a constant: none that a kernel's expression would call."""
+
+
+_BUILTINS = frozenset({"len", "list", "range", "float", "int", "isinstance", "getattr", "hasattr", "min", "max", "print", "abs",
+                       "bool", "tuple", "str", "zip", "enumerate", "reversed"})  # fmt: skip
+"""Builtins that Triton's compiler knows, or that do no harm."""
+
+_NUMERIC = ("numpy.", "scipy.", "cupy.", "torch_npu.", "os.", "sys.", "ctypes.")
+
+
+def _options(value: Value | None) -> tuple[Value, ...]:
+    return () if value is None else options(value)
+
+
+def _no_device_function(callee: Value) -> str:
+    """Return what a kernel's callee is that no device can execute; "" for a function of Triton's."""
+    if isinstance(callee, Ext) and callee.name.startswith(_LIBRARIES):
+        return f"`{callee.name}`"
+    if isinstance(callee, Function):
+        return f"the Python function {callee.name}"
+    if isinstance(callee, (Host, Instance, ExtInstance, TensorMethod)):
+        return "what is no function of Triton's"
+    return f"{callee.why}" if isinstance(callee, Unknown) and callee.why.startswith("what forward puts") else ""
+
+
+def _plain_attribute(call: cst.Call) -> bool:
+    """Whether a call of getattr names an attribute that does not lead behind the kernel's value."""
+    name = call.args[1].value if len(call.args) > 1 else None
+    return isinstance(name, cst.SimpleString) and name.evaluated_value not in _INTERPRETERS
+
+
+def _python_in(value: Value | None) -> bool:
+    """Whether a value is or holds a Python function, or an object whose operators are Python functions."""
+    for option in _options(value):
+        if isinstance(option, (Function, TensorMethod)):
+            return True
+        if isinstance(option, Container) and any(map(_python_in, option.members())):
+            return True
+        if isinstance(option, Instance) and any(
+            isinstance(method, Function) and name.startswith("__") and name not in _HELD
+            for owner in option.cls.lineage()
+            if isinstance(owner, ClassValue)
+            for name, method in owner.names.items()
+        ):
+            return True
+    return False
+
 
 _METHODS = frozenset({"store", "scatter", "atomic_add", "atomic_max", "atomic_min", "atomic_and", "atomic_or", "atomic_xor"})
 

@@ -11,10 +11,19 @@ from typing import TypeAlias
 import libcst as cst
 
 from pypto_op.triton.static.kernels import Kernel
-from pypto_op.triton.static.parts import Calls, Expressions, Imports, Members, Statements, Suspects
+from pypto_op.triton.static.parts import (
+    Calls,
+    Expressions,
+    Following,
+    Imports,
+    Members,
+    Records,
+    Statements,
+    Suspects,
+)
 from pypto_op.triton.static.policy import StaticPolicy
 from pypto_op.triton.static.source import SourceFile
-from pypto_op.triton.static.values import Buffer, Container, Scope, Tensor, Value
+from pypto_op.triton.static.values import Buffer, Container, Instance, Scope, Tensor, Value
 
 _MOST_STEPS = 60_000
 NO, MAYBE, YES = 0, 1, 2
@@ -69,7 +78,9 @@ class Machine:
     Attributes:
         phase: "import", "init" or "forward": outside forward only what is forbidden everywhere is denied.
         heap: how surely a launch has written a buffer.
-        calls_lasting: identities of the containers that outlive a call of forward.
+        lasting: identities of the containers, objects and classes that outlive a call of forward.
+        instances: objects of the file's classes, in the order in which they were made.
+        handed: functions and objects that went to code which is not followed.
         late_kernels: kernels that were made inside functions.
         changed: names of attributes and variables that forward changes and that outlive it.
         changed_containers: containers that outlive forward and that it changes.
@@ -91,7 +102,9 @@ class Machine:
     active: list[cst.CSTNode] = field(default_factory=list)
     modules: dict[Path, Scope] = field(default_factory=dict)
     kept: set[Buffer] = field(default_factory=set)
-    calls_lasting: set[int] = field(default_factory=set)
+    lasting: set[int] = field(default_factory=set)
+    instances: list[Instance] = field(default_factory=list)
+    handed: list[Value] = field(default_factory=list)
     late_kernels: list[Kernel] = field(default_factory=list)
     changed: set[str] = field(default_factory=set)
     changed_containers: list[Container] = field(default_factory=list)
@@ -103,6 +116,8 @@ class Machine:
     members: Members = field(init=False)
     imports: Imports = field(init=False)
     suspects: Suspects = field(init=False)
+    following: Following = field(init=False)
+    records: Records = field(init=False)
 
     def step(self) -> None:
         """Count one step; raise TooComplex beyond the limit."""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import libcst as cst
 
+from pypto_op.triton.static.evaluate import TUPLES
 from pypto_op.triton.static.kernels import Kernel, Launcher
 from pypto_op.triton.static.machine import Machine
+from pypto_op.triton.static.records import TUPLE_METHODS
 from pypto_op.triton.static.source import SourceFile
 from pypto_op.triton.static.values import (
     ClassValue,
@@ -55,6 +57,8 @@ class Members:
             return self._of_tensor(owner, name)
         if isinstance(owner, Instance):
             found = self.find(owner, name, node, source)
+            if isinstance(found, Instance) and name in owner.cls.names and found.cls.find("__get__"):
+                return self.m.calls.call(self._of_object(found, "__get__"), [owner, owner.cls], {}, node, source)
             return found if found is not None else self._missing(owner, name, node, source)
         if isinstance(owner, ClassValue):
             self.check(f"own.{name}", node, source)
@@ -63,7 +67,7 @@ class Members:
             if name in _PARAMETERS and owner.name.startswith("torch.nn."):
                 return self.m.fresh("weight")
             self.check(f"{owner.name}.{name}", node, source)
-            return ExtInstance(f"{owner.name}.{name}")
+            return ExtInstance(f"{owner.name}.{name}", owner.hooks)
         if isinstance(owner, Kernel):
             return self._of_kernel(owner, name, node, source)
         if isinstance(owner, Super):
@@ -94,6 +98,9 @@ class Members:
             return None
         return union([self._bound(option, owner, node, source) for option in options(found[0])])
 
+    def _of_object(self, owner: Instance, name: str) -> Value:
+        return self.find(owner, name) or Unknown(f"`{name}`")
+
     def _bound(self, value: Value, owner: Instance | ClassValue, node: cst.CSTNode | None, source: SourceFile | None) -> Value:
         if not isinstance(value, Function) or value.bound is not None or value.kind == "static":
             return value
@@ -110,7 +117,9 @@ class Members:
             return Host()
         getter = owner.cls.find("__getattr__")
         if getter is not None:
-            return Unknown(f"`{name}`, which `__getattr__` makes up")
+            return self.m.calls.call(self._of_object(owner, "__getattr__"), [Host(name)], {}, node, source)
+        if name in TUPLE_METHODS and owner.cls.extends(*TUPLES):
+            return Member(owner, name)
         for base in owner.cls.lineage():
             if isinstance(base, Ext):
                 if name in _PARAMETERS and base.name != "torch.nn.Module":

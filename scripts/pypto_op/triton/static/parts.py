@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import libcst as cst
 
 from pypto_op.triton.static.source import SourceFile
-from pypto_op.triton.static.values import Buffer, Instance, Scope, Value, Wrapping
+from pypto_op.triton.static.values import Buffer, ClassValue, Instance, Scope, Value, Wrapping
 
 
 class Expressions(Protocol):
@@ -124,6 +124,48 @@ class Imports(Protocol):
 
     def chosen(self, node: cst.ImportFrom, scope: Scope) -> None:
         """Bind `from name import ...`."""
+        ...
+
+
+class Following(Protocol):
+    """Executes what the file hands to code that is not followed (`following`)."""
+
+    def callables(self, value: Value) -> list[Value]:
+        """Return the functions and callable objects of the file in a value."""
+        ...
+
+    def hand_over(self, name: str, given: list[Value], node: cst.CSTNode, source: SourceFile) -> list[Value]:
+        """Execute what a call of `name` may call back; return what comes back."""
+        ...
+
+    def launch(self, hooks: Iterable[Value], given: dict[str, Value], node: cst.CSTNode, source: SourceFile) -> None:
+        """Execute what a launch calls on the host."""
+        ...
+
+    def rest(self) -> None:
+        """Execute what Python and others may call unseen."""
+        ...
+
+
+class Records(Protocol):
+    """Makes objects of the file's classes (`records`)."""
+
+    def make(
+        self, cls: ClassValue, args: list[Value], kwargs: dict[str, Value], node: cst.CSTNode, source: SourceFile
+    ) -> Instance:
+        """Return a new object."""
+        ...
+
+    def call(self, name: str, args: list[Value], kwargs: dict[str, Value], node: cst.CSTNode, source: SourceFile) -> Value | None:
+        """Return the result of `namedtuple`, `SimpleNamespace`, `dataclasses.replace` and the like; None for another name."""
+        ...
+
+    def method(self, owner: Instance, name: str, kwargs: dict[str, Value]) -> Value:
+        """Return the result of `_asdict` and the like."""
+        ...
+
+    def as_tuple(self, value: Value) -> Value:
+        """Return a named tuple as a tuple, an object that can be iterated as a list, anything else as it is."""
         ...
 
 

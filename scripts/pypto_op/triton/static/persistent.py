@@ -52,15 +52,18 @@ def holders(roots: Iterable[Scope | Value]) -> Iterator[MutableMapping[str, Valu
             waiting += names.values()
 
 
-def containers(roots: Iterable[Scope | Value]) -> set[int]:
-    """Return the identities of the containers that have a name there."""
-    return {
-        id(option)
-        for names in holders(roots)
-        for value in names.values()
-        for option in options(value)
-        if isinstance(option, Container)
-    }
+def reached(roots: Iterable[Scope | Value]) -> set[int]:
+    """Return the identities of the containers, objects and classes that can be reached."""
+    roots = list(roots)
+    values = [root for root in roots if isinstance(root, Value)]
+    values += [value for names in holders(roots) for value in names.values()]
+    found: set[int] = set()
+    while values:
+        for option in options(values.pop()):
+            if id(option) not in found and isinstance(option, (Container, Instance, ClassValue)):
+                found.add(id(option))
+                values += option.members() if isinstance(option, Container) else []
+    return found
 
 
 def names_of(changed: Iterable[Value], roots: Iterable[Scope | Value]) -> set[str]:

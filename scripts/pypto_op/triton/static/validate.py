@@ -11,7 +11,7 @@ import libcst as cst
 from pypto_op.triton.static.interpreter import new_machine
 from pypto_op.triton.static.kernels import Kernel
 from pypto_op.triton.static.machine import MAYBE, Finding, Machine, TooComplex
-from pypto_op.triton.static.persistent import containers, forget, names_of
+from pypto_op.triton.static.persistent import forget, names_of, reached
 from pypto_op.triton.static.policy import StaticPolicy, load_policy
 from pypto_op.triton.static.source import SourceFile, load
 from pypto_op.triton.static.suspects import SUSPECT
@@ -137,13 +137,14 @@ class _Verdict:
             self._lost(self.source.module, f"the file defines no class {ENTRY_CLASS}", ENTRY_CLASS)
             return
         instance = Instance(found)
+        self.m.instances.append(instance)
         init = self.m.members.find(instance, "__init__")
         self.m.phase = "init"
         if isinstance(init, Function):
             self.m.calls.call(init, [Host() for _ in range(_positional(init))], {}, init.node, self.source)
         self.roots = [instance, *self.m.modules.values()]
         forget(self.changing, self.roots)
-        self.m.calls_lasting = containers(self.roots)
+        self.m.lasting = reached(self.roots)
         self.m.phase = "forward"
         for name in _CALL_PROTOCOL:
             overridden = found.find(name)
@@ -166,6 +167,7 @@ class _Verdict:
         result = self.m.calls.call(forward, args, kwargs, node, self.source)
         if isinstance(node, cst.Lambda):
             frames.append((result, dict(self.m.heap), node, False))
+        self.m.following.rest()
         if not self.m.launches:
             self._lost(node, "forward reaches no launch of a kernel that counts", "forward")
             return

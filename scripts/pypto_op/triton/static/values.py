@@ -40,9 +40,15 @@ class Ext(Value):
 
 @dataclass(eq=False)
 class ExtInstance(Value):
-    """What calling a class of such a module returned: `torch.nn.Linear(...)`, `pathlib.Path(...)`."""
+    """What calling a class of such a module returned: `torch.nn.Linear(...)`, `pathlib.Path(...)`.
+
+    Attributes:
+        name: the class, dotted.
+        hooks: functions of the file that it holds and somebody calls later (`Config(pre_hook=...)`).
+    """
 
     name: str
+    hooks: tuple[Value, ...] = ()
 
 
 @dataclass(eq=False)
@@ -74,13 +80,21 @@ class TensorMethod(Value):
 
 @dataclass(eq=False)
 class Scope:
-    """Names of a function, class or module, and where to look further."""
+    """Names of a function, class or module, and where to look further.
+
+    Attributes:
+        outer: names that are declared global or nonlocal.
+        fields: names that a class's body annotates, in order.
+        fleeting: it belongs to a call that forward makes, so it ends with it.
+    """
 
     names: dict[str, Value]
     parent: Scope | None
     source: SourceFile
     is_class: bool = False
-    outer: set[str] = field(default_factory=set)  # declared global or nonlocal
+    outer: set[str] = field(default_factory=set)
+    fields: list[str] = field(default_factory=list)
+    fleeting: bool = False
 
     def lookup(self, name: str) -> Value | None:
         """Return what `name` stands for here; None when nothing binds it."""
@@ -110,7 +124,7 @@ class Function(Value):
     node: cst.FunctionDef | cst.Lambda
     scope: Scope
     name: str
-    kind: str = "plain"  # or static, class, property, cached
+    kind: str = "plain"  # or static, class, property, cached, context
     bound: Value | None = None
     owner: ClassValue | None = None
     arguments: tuple[Value, ...] = ()
@@ -120,12 +134,13 @@ class Function(Value):
 
 @dataclass(eq=False)
 class ClassValue(Value):
-    """A class of an analysed file."""
+    """A class of an analysed file; `fields` are the names that its body annotates."""
 
     name: str
     bases: list[Value]
     names: dict[str, Value]
     scope: Scope
+    fields: list[str] = field(default_factory=list)
 
     def lineage(self) -> Iterator[ClassValue | Ext]:
         """Yield the class and its bases, depth first; bases that are not analysed as Ext."""
@@ -150,10 +165,11 @@ class ClassValue(Value):
 
 @dataclass(eq=False)
 class Instance(Value):
-    """An object of an analysed class."""
+    """An object of an analysed class; `past` holds what its attributes were before."""
 
     cls: ClassValue
     attributes: dict[str, Value] = field(default_factory=dict)
+    past: dict[str, list[Value]] = field(default_factory=dict)
 
 
 @dataclass(eq=False)
@@ -188,10 +204,15 @@ class Member(Value):
 
 @dataclass(eq=False)
 class Wrapping(Value):
-    """A decorator that leaves what it decorates as it is (`autotune(...)`), or makes a kernel of it (`jit`)."""
+    """A decorator that leaves what it decorates as it is (`autotune(...)`), or makes a kernel of it (`jit`).
+
+    Attributes:
+        hooks: functions of the file that a launch of the kernel calls (`heuristics`, `pre_hook`).
+    """
 
     makes_kernel: bool = False
     kind: str | None = None
+    hooks: tuple[Value, ...] = ()
 
 
 @dataclass(eq=False)
@@ -247,6 +268,8 @@ def tensors_in(value: Value, depth: int = 6) -> list[Tensor]:
         parts = value.members()
     elif isinstance(value, TensorMethod):
         parts = [value.tensor]
+    elif isinstance(value, Instance) and not value.cls.extends("torch.nn."):
+        parts = list(value.attributes.values())
     return [tensor for part in parts for tensor in tensors_in(part, depth - 1)]
 
 
