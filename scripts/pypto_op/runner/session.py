@@ -24,7 +24,7 @@ from pypto_op.runner.journal import Journal, Line, Vault
 from pypto_op.runner.outcome import Insistence, Standing, standing
 from pypto_op.runner.screen import Screen
 from pypto_op.runner.service import Service
-from pypto_op.runner.surroundings import agents_environment
+from pypto_op.runner.surroundings import agents_environment, hooks_environment
 from pypto_op.runner.team import LEADER, Team
 from pypto_op.runner.tools.table import Place
 from pypto_op.vocabulary import ExitCode
@@ -209,7 +209,7 @@ class Session(Run):
         super().__init__(workspace, order, folder, console, vault)
         place = Place(workspace, agents_environment(), time.monotonic() + self._budget.seconds_left)
         service = Service(client, self.model, self._budget, self._screen.wait, vault.hide)
-        hooks = Hooks(workspace, folder.name, agents_environment())
+        hooks = Hooks(workspace, folder.name, hooks_environment())
         self._office = Office(Team(workspace), service, hooks, self._journal, vault, place, self._screen)
 
     def _work(self, more: Callable[[str], str | None]) -> str:
