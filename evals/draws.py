@@ -15,6 +15,8 @@ _OPERATORS = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.m
 
 def _size(text, symbols):
     """Return a size: a number, a symbol, or + - * // of those."""
+    if isinstance(text, int):
+        return text
 
     def value(node):
         if isinstance(node, ast.Constant):

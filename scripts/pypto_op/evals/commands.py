@@ -22,7 +22,9 @@ from pypto_op.vocabulary import ExitCode
     show_default=True,
     help="Who leads the team; replay plays transcripts and needs no key.",
 )
-@click.option("--arm", type=click.Choice(["team", "bare"]), default="team", show_default=True, help="The team, or the model alone.")
+@click.option(
+    "--arm", type=click.Choice(["team", "bare"]), default="team", show_default=True, help="The team, or the model alone."
+)
 @click.option("--repeat", type=click.IntRange(1, 100), default=1, show_default=True, help="Trials of each request.")
 @click.option("--model", help="The model; default: that of `pypto-op run`.")
 @click.option("--budget", metavar="TOKENS|USD", help="What one trial may spend.")
@@ -32,7 +34,13 @@ from pypto_op.vocabulary import ExitCode
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="A new folder; default: eval-<time>.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON, and nothing else.")
 def evaluate(
-    names: str | None, repeat: int, max_minutes: float | None, compare: Path | None, out: Path | None, as_json: bool, **wanted: Any
+    names: str | None,
+    repeat: int,
+    max_minutes: float | None,
+    compare: Path | None,
+    out: Path | None,
+    as_json: bool,
+    **wanted: Any,
 ) -> int:
     """Let the team work on requests whose goldens it cannot see, and grade what it leaves behind.
 
@@ -79,5 +87,7 @@ def _told(found: dict[str, Any], folder: Path) -> str:
     lines = [f"solved {share['hits']} of {share['total']} (95 %: {share['low']:.2f} to {share['high']:.2f}); {folder}/index.html"]
     if (other := found["compared"]) and other["solved"]:
         gap, low, high = other["solved"]
-        lines.append(f"against the base: {gap:+.2f} ({low:+.2f} to {high:+.2f}){'' if other['sure'] else ', which may be chance'}")
+        lines.append(
+            f"against the base: {gap:+.2f} ({low:+.2f} to {high:+.2f}){'' if other['sure'] else ', which may be chance'}"
+        )
     return "\n".join(lines)

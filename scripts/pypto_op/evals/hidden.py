@@ -64,9 +64,8 @@ def _timed(root: Path) -> dict[str, Any]:
 
 
 def _row(status: str, passed: int = 0, total: int = 0, *, reading: str = "", said: str = "") -> dict[str, Any]:
-    return {
-        "status": status, "cases_passed": passed, "cases_total": total, "reading": reading, "said": said, "time": None, "unit": None,
-    }  # fmt: skip
+    found = {"status": status, "cases_passed": passed, "cases_total": total, "reading": reading, "said": said}
+    return {**found, "time": None, "unit": None}
 
 
 def _run(words: list[str], cwd: Path) -> tuple[int, str]:

@@ -56,8 +56,8 @@ class Request:
             names = ", ".join(entry["name"] for entry in self.data["inputs"])
             lines.append(f"The wrapper is {self.op}_wrapper({names}) in custom/{self.op}/{self.op}_impl.py.")
         lines.append(
-            f"If only a person can settle something without which no right kernel is possible, write the question into {QUESTION} "
-            "in this folder, and end without a kernel."
+            f"If only a person can settle something without which no right kernel is possible, write the question into "
+            f"{QUESTION} in this folder, and end without a kernel."
         )
         return "\n".join(lines)
 

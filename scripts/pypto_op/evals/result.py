@@ -107,11 +107,7 @@ def compared(ours: Row, base: Row) -> dict[str, Any]:
 
     mine, theirs = shares(ours), shares(base)
     gap = difference(_sum(mine), _sum(theirs))
-    changed = {
-        name: [mine[name].as_dict(), theirs[name].as_dict()]
-        for name in common
-        if mine[name].value != theirs[name].value
-    }
+    changed = {name: [mine[name].as_dict(), theirs[name].as_dict()] for name in common if mine[name].value != theirs[name].value}
     return {
         "base": {"version": base.get("version"), "plan": base["plan"]},
         "requests": len(common),

@@ -87,7 +87,12 @@ def run(request: Request, plan: Plan, number: int, out: Path) -> dict[str, Any]:
         return {**row, "void": void or "there is no transcript"}
     finished = bool((summary or {}).get("finished")) if plan.arm == "team" else _has_kernel(workspace, request)
     graded = grade(
-        request, workspace, lines, finished=finished, mutants=plan.mutants if plan.arm == "team" else 0, seconds=plan.mutant_seconds
+        request,
+        workspace,
+        lines,
+        finished=finished,
+        mutants=plan.mutants if plan.arm == "team" else 0,
+        seconds=plan.mutant_seconds,
     )
     return {**row, "void": "", **graded}
 

@@ -17,7 +17,7 @@ from pypto_op.runner.surroundings import agents_environment
 from pypto_op.runner.team import Team
 
 _PAGE = """
-You write kernels for Ascend NPUs with pypto (`import pypto`, a package of this machine's Python; read its docstrings and examples).
+You write kernels for Ascend NPUs with pypto (`import pypto`, a package of this machine's Python; read its docstrings).
 Write the operator to custom/<name>/<name>_impl.py: one file with a pypto kernel and a function <name>_wrapper, which takes torch
 tensors and returns new ones. `python FILE` runs plain Python; `probe FILE` runs a file in pypto's simulator on the CPU, with
 numbers: `import torch_npu` works there, and tensors live on the device "npu:0". Test your kernel against torch. There is no
