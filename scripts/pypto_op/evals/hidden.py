@@ -28,7 +28,7 @@ def judge(request: Request, op_dir: Path) -> dict[str, Any]:
         `status`, `cases_passed`, `cases_total`, `reading` (the golden that it agrees with, or the first), `said` (why not),
         and where it passed `time`, `unit` of the timed case; None where nothing was timed.
     """
-    kernel = OpWorkspace.at(op_dir).impl
+    kernel = OpWorkspace(op_dir, request.op).impl
     if not kernel.is_file():
         return _row(str(Status.FAIL), said="there is no kernel")
     found: dict[str, Any] = {}
