@@ -20,7 +20,7 @@ INDEPENDENT_TOLERANCE = 1e-9
 def module(text: str) -> dict[str, Any]:
     """Run a golden or the draws, on the CPU."""
     made = types.ModuleType("made")
-    exec(compile(text.replace("torch.device(f\"npu:", "torch.device(f\"cpu:"), "made", "exec"), made.__dict__)  # noqa: S102
+    exec(compile(text.replace('torch.device(f"npu:', 'torch.device(f"cpu:'), "made", "exec"), made.__dict__)  # noqa: S102
     return vars(made)
 
 
@@ -88,5 +88,3 @@ def test_an_unknown_request_is_refused() -> None:
     assert done.code == 2 and "there is no request 'nonsense'" in done.stderr and "rmsnorm" in done.stderr
     assert command("eval", "--arm", "bare", "--runner", "replay").code == 2
     assert command("eval", "--runner", "replay", "--requests", "swiglu").code == 2
-
-
