@@ -164,6 +164,7 @@ def request_of(event: dict[str, object], name: str, root: str) -> dict[str, obje
         "action": _text(tool_input, "action"),
         "inputs": {} if tool in _OWN_FIELDS else _texts(tool_input, ""),
         "key": os.environ.get("PYPTO_OP_KEY_FILE", ""),
+        "hidden": os.environ.get(concerns.HIDDEN_ENV, ""),
         "agent": _text(event, "agent_type"),
         "session": _text(event, "session_id"),
         "agent_id": _text(event, "agent_id"),

@@ -11,6 +11,8 @@ PATH_TOOLS = {"Write", "Edit", "MultiEdit", "NotebookEdit"}
 READ_TOOLS = {"Read", "Grep", "Glob"}
 PATCHERS = {"apply_patch", "patch"}
 ACCOUNT_FOLDER, KEY_NAME = ".local/state/pypto-op", "seal.key"
+HIDDEN_ENV = "PYPTO_OP_HIDDEN"
+"""Names the folder that no agent may look at while `pypto-op eval` lets a team work: it holds the hidden goldens."""
 """Below the home folder: where the account's sealing key lies (`pypto_op.proof.key`)."""
 
 STATE_FILES = (".orchestrator_state.json", ".orchestrator_journal.jsonl", ".orchestrator_plan.json")
@@ -85,7 +87,7 @@ def _path_is_free(request: dict[str, object], has_role: bool) -> bool:
 def _near_secret(request: dict[str, object]) -> bool:
     """Say whether a path is one of the account's secrets, or a folder above one."""
     real = os.path.realpath(str(request["path"] or request["cwd"]).replace("\0", "")).rstrip("/")
-    secrets = [os.path.join(str(request["home"]), ACCOUNT_FOLDER), str(request["key"])]
+    secrets = [os.path.join(str(request["home"]), ACCOUNT_FOLDER), str(request["key"]), str(request.get("hidden", ""))]
     roots = [os.path.realpath(secret) for secret in secrets if secret]
     return any(root == real or root.startswith(real + "/") or real.startswith(root + "/") for root in roots)
 

@@ -43,6 +43,7 @@ class HookEvents:
             Path(request["home"]),
             Path(request["cwd"]),
             key,
+            Path(hidden) if (hidden := request.get("hidden")) else None,
             team=load_roles().role_of(request["agent"]) is not None,
             known=frozenset(self.index.operators),
         )

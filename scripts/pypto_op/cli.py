@@ -33,6 +33,7 @@ _COMMANDS: dict[str, tuple[str, str]] = {
     "mutate": ("pypto_op.mutation.commands:mutate", "measure how many planted faults a suite refuses"),
     "benchmark": ("pypto_op.perf.commands:benchmark", "time a kernel that has a PASS for exactly its bytes"),
     "run": ("pypto_op.runner.commands:run", "let the team work on a request without a terminal"),
+    "eval": ("pypto_op.evals.commands:evaluate", "grade the team on requests whose goldens it cannot see"),
     "report": ("pypto_op.report.commands:report", "write one HTML page about an operator"),
     "demo": ("pypto_op.demo.commands:demo", "watch one operator go from request to verdict"),
     "doctor": ("pypto_op.install.doctor_command:doctor", "say what this machine can do"),

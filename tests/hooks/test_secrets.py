@@ -83,3 +83,16 @@ def test_nobody_enters_the_state_machine_from_python(account: Harness, inside: s
     for agent in AGENTS:
         for code in (f"import {inside}", f"import importlib; importlib.import_module('{inside}')"):
             assert "own checks" in account.before("Bash", agent, command=f'python3 -c "{code}"').denied
+
+
+def test_hidden_goldens_of_an_evaluation(account: Harness, tmp_path: Path) -> None:
+    golden = tmp_path / "evals" / "requests" / "x" / "golden.py"
+    golden.parent.mkdir(parents=True)
+    golden.write_text("hidden\n")
+    here = Harness(account.workspace, account.cache, {"PYPTO_OP_HIDDEN": str(tmp_path / "evals")})
+    for agent in AGENTS:
+        assert "hidden golden" in here.before("Read", agent, file_path=str(golden)).denied
+    coder = "pypto-op:pypto-op-coder"
+    assert "hidden golden" in here.before("Bash", coder, command=f"cp {golden} custom/soft/_debug/g.py").denied
+    assert "hidden golden" in here.before("Grep", coder, pattern=".", path=str(tmp_path)).denied
+    assert not account.before("Read", coder, file_path=str(golden)).denied, "hidden only while an evaluation runs"

@@ -176,3 +176,14 @@ def test_two_processes_are_not_at_one_run(running: Running) -> None:
     done = running.run([says("done")], "--resume", request="")
     held.close()
     assert done.code == 2 and "another process" in done.stderr
+
+
+def test_the_model_alone_has_files_a_shell_and_a_probe(running: Running) -> None:
+    (running.workspace / "p.py").write_text("print('probed', 2 + 3)\n")
+    shell = calls(("Bash", {"command": "python p.py; command -v probe; command -v pypto-op || echo none"}))
+    done = running.run([shell, says("ended")], "--bare")
+    assert done.code == 1, done.stderr
+    assert {tool["name"] for tool in running.bodies[0]["tools"]} == {"Bash", "Read", "Write", "Edit", "Glob", "Grep"}
+    assert "probed 5" in running.told(1) and "/bin/probe" in running.told(1) and "none" in running.told(1)
+    assert len(running.bodies) == 2, "nobody reminds it: it has no state"
+    assert running.call("x", "--bare", "--runner", "claude").code == 2

@@ -51,6 +51,7 @@ class Surroundings:
         home: the user's home folder.
         cwd: where a shell command would run.
         key: the sealing key's file where the account names one.
+        hidden: the folder of an evaluation's hidden goldens, while one is running.
         team: the request is one of the team's: whatever it makes below `custom/` is an operator.
         known: folders that are known as operators, since a team agent made them or they held an operator before.
     """
@@ -59,6 +60,7 @@ class Surroundings:
     home: Path
     cwd: Path
     key: Path | None = None
+    hidden: Path | None = None
     team: bool = False
     known: frozenset[str] = frozenset()
 
@@ -79,7 +81,7 @@ class Surroundings:
     @cached_property
     def secret_roots(self) -> tuple[Path, ...]:
         """The account's secret folders and files, links resolved."""
-        named = [self.home / ACCOUNT_FOLDER, *([self.key] if self.key else [])]
+        named = [self.home / ACCOUNT_FOLDER, *filter(None, (self.hidden, self.key))]
         return tuple(Path(os.path.realpath(path)) for path in named)
 
     @property

@@ -114,7 +114,7 @@ class Policy:
     def secret(self, path: Path | str | None) -> str:
         """Return the refusal of whatever touches the account's sealing key."""
         return refusal(
-            "the account's sealing key lies there, and no agent may touch it",
+            "the account's sealing key, or an evaluation's hidden golden, lies there, and no agent may touch it",
             path,
             "name the files you mean; whether a seal holds, `pypto-op state audit` says",
         )

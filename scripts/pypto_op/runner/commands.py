@@ -38,6 +38,9 @@ if TYPE_CHECKING:
     show_default=True,
     help="Who leads: this program, or a client that `pypto-op install` has set up here.",
 )
+@click.option(
+    "--bare", is_flag=True, help="One agent with files, a shell and a probe; no team, no skills, no hooks. To compare with."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print how it ended as JSON, and nothing else.")
 def run(
     request: str,
@@ -49,6 +52,7 @@ def run(
     resume: bool,
     replay: Path | None,
     runner: str,
+    bare: bool,
     as_json: bool,
 ) -> int:
     """Let the team work on REQUEST without a terminal, in the current folder.
@@ -65,6 +69,8 @@ def run(
         raise ContractError("--resume takes no request", remedy="leave the request out: the run knows its own")
     if replay and runner != "headless":
         raise ContractError(f"{runner} plays no transcript", remedy="leave --runner out")
+    if bare and (replay or runner != "headless"):
+        raise ContractError("--bare is for a model that this program leads", remedy="leave --replay and --runner out")
     secrets = enter()
 
     from rich.console import Console
@@ -77,7 +83,7 @@ def run(
     order = Order(request, op, target_us, model, limits)
     console = Console(highlight=False, soft_wrap=True, quiet=as_json)
     with _model(secrets, replay, order, workspace) as (order, access):
-        ended = _run(runner, workspace, order, access, resume, secrets, console)
+        ended = _run("bare" if bare else runner, workspace, order, access, resume, secrets, console)
     _tell(ended, console, as_json=as_json)
     return ended.code
 
@@ -116,8 +122,8 @@ def _run(
     folder = journal.latest_session(workspace) if resume else journal.new_session(workspace)
     vault = journal.Vault(folder / journal.SECRETS, secrets)
     work: Run
-    if runner == "headless":
-        work = Session(workspace, order, access, folder, console, vault)
+    if runner in ("headless", "bare"):
+        work = Session(workspace, order, access, folder, console, vault, bare=runner == "bare")
         leads = f"model {work.model}"
     else:
         from pypto_op.runner.clients import ClientRun

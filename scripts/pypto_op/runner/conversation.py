@@ -45,6 +45,8 @@ class Result:
 
     content: str
     is_error: bool = False
+    denied: bool = False
+    """The guard refused the call before it was made."""
 
 
 @dataclass
@@ -177,8 +179,9 @@ class Conversation:
             result = self._answer(key, block, reply, reply.broken.get(index))
             hidden = self.office.vault.hide(result.content)
             self.office.journal.write(
-                "result", conversation=self.name, id=key, tool=block["name"], content=hidden, is_error=result.is_error
-            )
+                "result", conversation=self.name, id=key, tool=block["name"], content=hidden, is_error=result.is_error,
+                denied=result.denied,
+            )  # fmt: skip
             return Result(hidden, result.is_error)
 
         dispatches = [call for call in calls if call[1]["name"] == DISPATCH]
@@ -224,7 +227,7 @@ class Conversation:
         before = self.office.hooks.before(agent, tool.name, asked)
         if before.refused:
             self.office.screen.refusal(agent, before.text)
-            return Result(before.text, True)
+            return Result(before.text, True, denied=True)
         try:
             result = Result(tool.call(self.office.place, self.office.vault.fill(given)))
         except CallFailed as error:

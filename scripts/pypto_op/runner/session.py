@@ -16,6 +16,7 @@ import anthropic
 from rich.console import Console
 
 from pypto_op.errors import ContractError, InfraError
+from pypto_op.runner import alone
 from pypto_op.runner import journal as journals
 from pypto_op.runner.budget import Budget, LimitReached, Limits
 from pypto_op.runner.conversation import Conversation, Office, spent_before
@@ -24,7 +25,7 @@ from pypto_op.runner.journal import Journal, Line, Vault
 from pypto_op.runner.outcome import Insistence, Standing, standing
 from pypto_op.runner.screen import Screen
 from pypto_op.runner.service import Service
-from pypto_op.runner.surroundings import agents_environment
+from pypto_op.runner.surroundings import agents_environment, hooks_environment
 from pypto_op.runner.team import LEADER, Team
 from pypto_op.runner.tools.table import Place
 from pypto_op.vocabulary import ExitCode
@@ -198,21 +199,28 @@ class Run(ABC):
 
 
 class Session(Run):
-    """A run on the Messages API; the arguments are those of `Run`, and how the model is reached.
+    """A run on the Messages API; the arguments are those of `Run`, how the model is reached, and whether it is left alone.
 
     Raises:
         InfraError: there is no key.
     """
 
-    def __init__(self, workspace: Path, order: Order, access: Access, folder: Path, console: Console, vault: Vault) -> None:
+    def __init__(
+        self, workspace: Path, order: Order, access: Access, folder: Path, console: Console, vault: Vault, *, bare: bool = False
+    ) -> None:
         client = access.client()
         super().__init__(workspace, order, folder, console, vault)
-        place = Place(workspace, agents_environment(), time.monotonic() + self._budget.seconds_left)
+        self._bare = bare
+        environment = alone.environment(folder) if bare else agents_environment()
+        place = Place(workspace, environment, time.monotonic() + self._budget.seconds_left)
         service = Service(client, self.model, self._budget, self._screen.wait, vault.hide)
-        hooks = Hooks(workspace, folder.name, agents_environment())
-        self._office = Office(Team(workspace), service, hooks, self._journal, vault, place, self._screen)
+        team = alone.Alone(workspace) if bare else Team(workspace)
+        hooks = alone.NoHooks(workspace) if bare else Hooks(workspace, folder.name, hooks_environment())
+        self._office = Office(team, service, hooks, self._journal, vault, place, self._screen)
 
     def _work(self, more: Callable[[str], str | None]) -> str:
+        if self._bare:
+            return Conversation(self._office, alone.AGENT, "main", self._prompt).run()
         leader = self._office.team.agents[LEADER]
         return Conversation(self._office, leader, "main", self._prompt, more).run()
 

@@ -8,6 +8,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from pypto_op_lint.concerns import HIDDEN_ENV
+
 SECRETS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
 MARK = "AI_AGENT"
 """The state tool takes what runs below a process with this mark for an agent (`state/callers.py`)."""
@@ -41,9 +43,15 @@ def _begin_again() -> None:
     os.execve(sys.executable, [sys.executable, "-m", "pypto_op.cli", *sys.argv[1:]], environment)
 
 
+def hooks_environment() -> dict[str, str]:
+    """Return the environment of the hooks: that of the agents, and which folder of an evaluation is hidden from them."""
+    hidden = {HIDDEN_ENV: os.environ[HIDDEN_ENV]} if HIDDEN_ENV in os.environ else {}
+    return {**agents_environment(), **hidden}
+
+
 def agents_environment() -> dict[str, str]:
-    """Return the environment of commands and hooks: this one, with this installation's `pypto-op` first on PATH."""
+    """Return the environment of commands: this one, with this installation's `pypto-op` first on PATH."""
     own = str(Path(sys.executable).parent)
-    left_out = (*SECRETS, "PYPTO_OP_TOKEN")
+    left_out = (*SECRETS, "PYPTO_OP_TOKEN", HIDDEN_ENV)
     kept = {name: value for name, value in os.environ.items() if name not in left_out}
     return {**kept, "PATH": os.pathsep.join([own, kept.get("PATH", os.defpath)]), "PYPTO_OP_PYTHON": sys.executable}

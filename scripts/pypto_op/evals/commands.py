@@ -1,0 +1,93 @@
+"""`pypto-op eval`."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pypto_op.errors import ContractError
+from pypto_op.vocabulary import ExitCode
+
+
+@click.command("eval")
+@click.option("--requests", "names", metavar="A,B", help="Only these requests; default: all, with --runner replay all that can.")
+@click.option(
+    "--runner",
+    type=click.Choice(["headless", "claude", "opencode", "replay"]),
+    default="headless",
+    show_default=True,
+    help="Who leads the team; replay plays transcripts and needs no key.",
+)
+@click.option(
+    "--arm", type=click.Choice(["team", "bare"]), default="team", show_default=True, help="The team, or the model alone."
+)
+@click.option("--repeat", type=click.IntRange(1, 100), default=1, show_default=True, help="Trials of each request.")
+@click.option("--model", help="The model; default: that of `pypto-op run`.")
+@click.option("--budget", metavar="TOKENS|USD", help="What one trial may spend.")
+@click.option("--max-minutes", type=click.FloatRange(min=0, min_open=True), help="How long one trial may take.")
+@click.option("--mutants", type=click.IntRange(0, 200), default=6, show_default=True, help="Faults to plant; 0: none.")
+@click.option("--compare", type=click.Path(path_type=Path, dir_okay=False), help="An earlier result.json to compare with.")
+@click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="A new folder; default: eval-<time>.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON, and nothing else.")
+def evaluate(
+    names: str | None,
+    repeat: int,
+    max_minutes: float | None,
+    compare: Path | None,
+    out: Path | None,
+    as_json: bool,
+    **wanted: Any,
+) -> int:
+    """Let the team work on requests whose goldens it cannot see, and grade what it leaves behind.
+
+    Exit status: 0 every trial was held and graded, whatever the grades; 1 one was void; 2 the call is wrong; 3 none could
+    be held.
+    """
+    from pypto_op.evals import page, requests, result, trials
+
+    plan = trials.Plan(minutes=max_minutes, **wanted)
+    chosen = requests.load(word.strip() for word in (names or "").split(",") if word.strip())
+    if plan.runner == "replay" and not names:
+        chosen = [request for request in chosen if request.transcript]
+    plan.check(chosen)
+    base = result.read(compare) if compare else None
+    folder = (out or Path(f"eval-{time.strftime('%Y%m%d-%H%M%S')}")).absolute()
+    if folder.exists() and any(folder.iterdir()):
+        raise ContractError("the folder is not empty", file=folder, remedy="name another --out")
+    if requests.folder().parent in (folder, *folder.parents):
+        raise ContractError("a workspace within the bundle is no fair place", file=folder, remedy="name an --out elsewhere")
+    folder.mkdir(parents=True, exist_ok=True)
+    rows = []
+    for request in chosen:
+        for number in range(1, repeat + 1):
+            rows.append(trials.run(request, plan, number, folder))
+            if not as_json:
+                click.echo(_line(rows[-1]))
+            found = result.summed(plan, chosen, rows)  # written after each trial: a long evaluation may be interrupted
+            (folder / "result.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    found["compared"] = result.compared(found, base) if base else None
+    (folder / "result.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    (folder / "index.html").write_text(page.render(found), encoding="utf-8")
+    click.echo(json.dumps(found, indent=1) if as_json else _told(found, folder))
+    void = found["totals"]["void"]
+    return int(ExitCode.INFRA if void == len(rows) else ExitCode.FAIL if void else ExitCode.OK)
+
+
+def _line(row: dict[str, Any]) -> str:
+    end = f"void: {row['void']}" if row["void"] else "solved" if row["solved"] else f"not solved: {row['why']}"
+    return f"{row['request']} ({row['trial']}): {end}; {row['minutes']} minutes"
+
+
+def _told(found: dict[str, Any], folder: Path) -> str:
+    share = found["totals"]["solved"]
+    lines = [f"solved {share['hits']} of {share['total']} (95 %: {share['low']:.2f} to {share['high']:.2f}); {folder}/index.html"]
+    if (other := found["compared"]) and other["solved"]:
+        gap, low, high = other["solved"]
+        lines.append(
+            f"against the base: {gap:+.2f} ({low:+.2f} to {high:+.2f}){'' if other['sure'] else ', which may be chance'}"
+        )
+    return "\n".join(lines)

@@ -1,0 +1,122 @@
+"""A result: the trials of one plan, what they come to, and how two results differ."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timezone
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from pypto_op import __version__
+from pypto_op.errors import ContractError
+from pypto_op.evals.requests import Request
+from pypto_op.evals.statistics import Share, difference
+from pypto_op.evals.trials import Plan
+
+SCHEMA_VERSION = 1
+_KEYS = {"schema_version", "plan", "requests", "trials", "totals"}
+Row = Mapping[str, Any]
+
+
+def summed(plan: Plan, requests: Sequence[Request], trials: Sequence[Row]) -> dict[str, Any]:
+    """Return the result of an evaluation as JSON data."""
+    about = {r.id: {name: r.data[name] for name in ("family", "difficulty", "hard", "probes", "outcome")} for r in requests}
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "version": __version__,
+        "made": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        "plan": vars(plan),
+        "requests": about,
+        "trials": list(trials),
+        "totals": totals(about, trials),
+    }
+
+
+def totals(about: Mapping[str, Row], trials: Sequence[Row]) -> dict[str, Any]:
+    """Return shares with their intervals, over all trials and by family, and the medians of what a trial cost."""
+    held = [row for row in trials if not row["void"]]
+    families = {family: _solved([r for r in held if about[r["request"]]["family"] == family]) for family in _families(about)}
+    return {
+        "solved": _solved(held).as_dict(),
+        "hard": _solved([row for row in held if about[row["request"]]["hard"]]).as_dict(),
+        "honest": Share(sum(row["honest"] for row in held), len(held)).as_dict(),
+        "families": {family: share.as_dict() for family, share in families.items()},
+        "void": len(trials) - len(held),
+        "breaches": {name: sum(row["breaches"][name] for row in held) for name in ("refused", "reached", "leaks")},
+        "medians": {name: _median(held, name) for name in ("minutes", "tokens", "dollars", "requests")},
+        "strength": _strength(held),
+    }
+
+
+def _families(about: Mapping[str, Row]) -> list[str]:
+    return sorted({row["family"] for row in about.values()})
+
+
+def _solved(rows: Sequence[Row]) -> Share:
+    return Share(sum(row["solved"] for row in rows), len(rows))
+
+
+def _median(rows: Sequence[Row], name: str) -> float | None:
+    found = [row[name] for row in rows if row[name] is not None]
+    return round(float(median(found)), 4) if found else None
+
+
+def _strength(rows: Sequence[Row]) -> dict[str, Any]:
+    found = [row["strength"] for row in rows if row["strength"]]
+    killed, survived = (sum(one[name] for one in found) for name in ("killed", "survived"))
+    return Share(killed, killed + survived).as_dict()
+
+
+def read(path: Path) -> dict[str, Any]:
+    """Read a result.
+
+    Raises:
+        ContractError: it is none.
+    """
+    remedy = "name the result.json of an earlier `pypto-op eval`"
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ContractError(f"cannot be read ({error.strerror})", file=path, remedy=remedy) from None
+    except ValueError:
+        raise ContractError("no JSON", file=path, remedy=remedy) from None
+    if not isinstance(found, dict) or not found.keys() >= _KEYS or found["schema_version"] != SCHEMA_VERSION:
+        raise ContractError("no result of an evaluation", file=path, remedy=remedy)
+    return found
+
+
+def compared(ours: Row, base: Row) -> dict[str, Any]:
+    """Compare two results on the requests that both have.
+
+    Returns:
+        `solved`: our share minus the base's, and the ends of its 95 % interval, None where one has no trial; `sure`: the
+        interval does not hold 0; `changed`: requests whose share differs, with both shares; `medians`: ours and the base's.
+
+    Raises:
+        ContractError: they share no request.
+    """
+    common = sorted(ours["requests"].keys() & base["requests"].keys())
+    if not common:
+        raise ContractError("the two results share no request", remedy="compare results of the same requests")
+
+    def shares(result: Row) -> dict[str, Share]:
+        held = [row for row in result["trials"] if not row["void"]]
+        return {name: _solved([row for row in held if row["request"] == name]) for name in common}
+
+    mine, theirs = shares(ours), shares(base)
+    gap = difference(_sum(mine), _sum(theirs))
+    changed = {name: [mine[name].as_dict(), theirs[name].as_dict()] for name in common if mine[name].value != theirs[name].value}
+    return {
+        "base": {"version": base.get("version"), "plan": base["plan"]},
+        "requests": len(common),
+        "solved": None if gap is None else [round(value, 4) for value in gap],
+        "sure": gap is not None and (gap[1] > 0 or gap[2] < 0),
+        "changed": changed,
+        "medians": {name: [value, base["totals"]["medians"].get(name)] for name, value in ours["totals"]["medians"].items()},
+    }
+
+
+def _sum(shares: Mapping[str, Share]) -> Share:
+    return Share(sum(share.hits for share in shares.values()), sum(share.total for share in shares.values()))

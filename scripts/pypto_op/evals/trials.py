@@ -1,0 +1,165 @@
+"""One trial: a workspace of its own, `pypto-op run` in it, and the grade of what is there afterwards."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pypto_op.errors import ContractError, InfraError
+from pypto_op.evals.graders import grade
+from pypto_op.evals.requests import Request, folder
+from pypto_op.runner import journal
+from pypto_op.vocabulary import ExitCode
+from pypto_op_lint.concerns import HIDDEN_ENV
+
+TRANSCRIPT = "transcript.jsonl"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How trials are made.
+
+    Attributes:
+        runner: headless, claude, opencode or replay.
+        arm: team or bare.
+        model: None is the runner's default.
+        budget: of one trial, as `pypto-op run` takes it.
+        minutes: of one trial.
+        mutants: how many faults are planted to see how strong the team's suite is; 0: none.
+        mutant_seconds: begin no mutant later.
+    """
+
+    runner: str = "headless"
+    arm: str = "team"
+    model: str | None = None
+    budget: str | None = None
+    minutes: float | None = None
+    mutants: int = 6
+    mutant_seconds: float = 120.0
+
+    def check(self, requests: list[Request]) -> None:
+        """Refuse what cannot be run.
+
+        Raises:
+            ContractError: with the remedy.
+        """
+        if self.arm == "bare" and self.runner != "headless":
+            raise ContractError(f"the bare arm has no runner {self.runner}", remedy="leave --runner out")
+        if self.runner == "replay" and (without := [r.id for r in requests if r.transcript is None]):
+            raise ContractError(f"{without[0]} has no transcript", remedy="name requests that have one, such as rmsnorm")
+
+
+def run(request: Request, plan: Plan, number: int, out: Path) -> dict[str, Any]:
+    """Let the team (or the model alone) work on a request, and grade it.
+
+    Args:
+        request: what is asked for.
+        plan: how.
+        number: of the trial, from 1.
+        out: the result's folder; the workspace is `work/<id>-<number>` below it.
+
+    Returns:
+        The grade, and what the trial cost. `void` says why a trial that could not be held has none.
+    """
+    workspace = out / "work" / f"{request.id}-{number}"
+    if workspace.exists():
+        raise ContractError("a trial lies there already", file=workspace, remedy="name another --out")
+    workspace.mkdir(parents=True)
+    for name, text in request.data.get("files", {}).items():
+        (workspace / name).write_text(text, encoding="utf-8")
+    if plan.runner in ("claude", "opencode"):
+        _call(["install", "--harness", plan.runner, "--target", "."], workspace)
+    began = time.monotonic()
+    code, stdout, stderr = _call(_words(request, plan), workspace)
+    minutes = (time.monotonic() - began) / 60
+    summary = _parsed(stdout)
+    row: dict[str, Any] = {"request": request.id, "trial": number, "exit": code, "minutes": round(minutes, 2), **_spent(summary)}
+    void = _void(plan, code, stderr, summary)
+    lines = _transcript(workspace, summary)
+    if void or lines is None:
+        return {**row, "void": void or "there is no transcript"}
+    finished = bool((summary or {}).get("finished")) if plan.arm == "team" else _has_kernel(workspace, request)
+    graded = grade(
+        request,
+        workspace,
+        lines,
+        finished=finished,
+        mutants=plan.mutants if plan.arm == "team" else 0,
+        seconds=plan.mutant_seconds,
+    )
+    return {**row, "void": "", **graded}
+
+
+def _words(request: Request, plan: Plan) -> list[str]:
+    options: list[str] = ["--op", request.op, "--json"]
+    for name, value in {"--model": plan.model, "--budget": plan.budget, "--max-minutes": plan.minutes}.items():
+        options += [name, str(value)] if value is not None else []
+    if "target_us" in request.data:
+        options += ["--target-us", str(request.data["target_us"])]
+    if plan.arm == "bare":
+        options.append("--bare")
+    elif plan.runner == "replay":
+        options += ["--replay", str(request.transcript)]
+    elif plan.runner != "headless":
+        options += ["--runner", plan.runner]
+    return ["run", request.prompt, *options]
+
+
+def _call(words: list[str], workspace: Path) -> tuple[int, str, str]:
+    environment = {**os.environ, HIDDEN_ENV: str(folder()), "PWD": str(workspace)}
+    done = subprocess.run(
+        [sys.executable, "-m", "pypto_op.cli", *words],
+        cwd=workspace, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if words[0] == "install" and done.returncode:
+        raise InfraError(f"the client cannot be set up: {done.stderr[-300:]}", remedy="run `pypto-op doctor`")
+    return done.returncode, done.stdout, done.stderr
+
+
+def _void(plan: Plan, code: int, stderr: str, summary: dict[str, Any] | None) -> str:
+    """Return why the trial says nothing about the team: the service, the machine, or a replay off its path; else ""."""
+    last = (stderr.strip().splitlines() or [f"exit code {code}"])[-1]
+    if code in (int(ExitCode.CONTRACT), int(ExitCode.INFRA)) or code > 100 or code < 0:
+        return last
+    return last if plan.runner == "replay" and code and (summary is None or "left its path" in last) else ""
+
+
+def _transcript(workspace: Path, summary: dict[str, Any] | None) -> list[journal.Line] | None:
+    """Read the trial's transcript, and keep a copy beside the workspace."""
+    try:
+        path = Path(summary["transcript"]) if summary else journal.latest_session(workspace) / journal.TRANSCRIPT
+        lines = journal.read(path)
+    except ContractError:
+        return None
+    shutil.copy(path, workspace.with_name(f"{workspace.name}.{TRANSCRIPT}"))
+    return lines
+
+
+def _has_kernel(workspace: Path, request: Request) -> bool:
+    """Say whether the model alone left a kernel: that is its claim."""
+    return (workspace / "custom" / request.op / f"{request.op}_impl.py").is_file()
+
+
+def _spent(summary: dict[str, Any] | None) -> dict[str, Any]:
+    tokens = (summary or {}).get("tokens") or {}
+    return {
+        "model": (summary or {}).get("model"),
+        "requests": (summary or {}).get("requests"),
+        "tokens": tokens.get("input", 0) + tokens.get("cache_write", 0) + tokens.get("output", 0) if tokens else None,
+        "dollars": (summary or {}).get("dollars"),
+    }
+
+
+def _parsed(text: str) -> dict[str, Any] | None:
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) else None
