@@ -18,6 +18,7 @@ NAMES = sorted(path.name.removesuffix(".schema.json") for path in (ROOT / "schem
 DATA_OF_THE_BUNDLE = {
     "common",
     "environment_symptoms",
+    "eval_request",
     "lint_events",
     "programs",
     "roles",

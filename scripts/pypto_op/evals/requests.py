@@ -81,10 +81,11 @@ def load(names: Iterable[str] = ()) -> list[Request]:
         ContractError: one is unknown, or its data break the schema.
     """
     paths = {path.parent.name: path for path in sorted((folder() / "requests").glob("*/request.yaml"))}
-    unknown = sorted(set(names) - set(paths))
+    wanted = set(names)
+    unknown = sorted(wanted - set(paths))
     if unknown:
         raise ContractError(f"there is no request {unknown[0][:60]!r}", remedy=f"choose from {', '.join(paths)}")
-    return [_load(paths[name]) for name in sorted(set(names) or paths)]
+    return [_load(paths[name]) for name in sorted(wanted or paths)]
 
 
 def _load(path: Path) -> Request:
