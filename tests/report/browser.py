@@ -14,6 +14,7 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 _FLAGS = [
@@ -67,7 +68,8 @@ class Browser:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
         self._profile = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
-        self._driver = subprocess.Popen([driver, f"--port={port}"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        self._driver = subprocess.Popen([driver, f"--port={port}"], **quiet)
         self._base = f"http://127.0.0.1:{port}"
         options = {"binary": chromium, "args": [*_FLAGS, f"--user-data-dir={self._profile.name}"]}
         wanted = {"capabilities": {"alwaysMatch": {"goog:chromeOptions": options}}}
@@ -83,8 +85,10 @@ class Browser:
                 time.sleep(0.2)
 
     def close(self) -> None:
-        """End the browser and its driver."""
-        self._driver.terminate()
+        """End the driver and the browser, which would live on without it."""
+        for process in psutil.Process(self._driver.pid).children(recursive=True):
+            process.kill()
+        self._driver.kill()
         self._driver.wait(20)
         self._profile.cleanup()
 
