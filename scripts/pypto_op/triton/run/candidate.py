@@ -20,7 +20,7 @@ from pypto_op.triton.run.clock import Clock, refresh
 from pypto_op.triton.run.dispatch import Denied, Gate, mode_is_active
 from pypto_op.triton.run.fence import TritonFence, TritonGuard
 from pypto_op.triton.run.launches import Launches, digest_of, spelled
-from pypto_op.triton.run.memory import Memory, address
+from pypto_op.triton.run.memory import Memory, address, bytes_of
 from pypto_op.triton.run.packing import map_tensors, same_layout, tensors_of
 from pypto_op.triton.run.reads import Reads
 from pypto_op.vocabulary import Outcome
@@ -59,7 +59,7 @@ def _level(tensor: Any) -> None:
     if marked and tensor.is_contiguous():
         return
     kept = tensor.detach().clone() if marked else None
-    torch.tensor([], dtype=torch.uint8, device=tensor.device).set_(tensor.untyped_storage()).fill_(0xA5)
+    bytes_of(tensor).fill_(0xA5)
     if kept is not None:
         tensor.detach().copy_(kept)
 

@@ -162,7 +162,7 @@ class Launches:
         if known is None or known[0] is not kernel:
             function = getattr(kernel, "fn", None)
             code = getattr(function, "__code__", None)
-            name = str(getattr(function, "__name__", "a kernel"))
+            name = _name_of(kernel)
             own = code is not None and str(Path(code.co_filename).resolve()) in self._own
             known = self._kernels[id(kernel)] = (kernel, name, own)
         _, name, own = known

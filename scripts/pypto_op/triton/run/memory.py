@@ -70,7 +70,7 @@ class Memory:
         """Note what a launch left in its arguments."""
         for tensor in tensors:
             place = self._places.get(address(tensor)) or self._keep(tensor)
-            now = _bytes(tensor)
+            now = bytes_of(tensor)
             if not place.data or not torch.equal(now, place.left):
                 place.kernel.fill_(True)
             place.left = now.clone()
@@ -79,12 +79,11 @@ class Memory:
         """Note that PyTorch copied `source` into `target`, element by element, perhaps to another dtype."""
         origin = self._places.get(address(source))
         place = self._places.get(address(target)) or self._keep(target)
-        place.left = _bytes(target).clone()
+        place.left = bytes_of(target).clone()
         if target.numel() and origin is not None:
             place.data |= origin.data
-            made = _elements(source, origin.kernel)[..., :1]
-            marks = _elements(target, place.kernel)
-            marks.copy_(made.expand_as(marks) if source.shape == target.shape else torch.broadcast_to(made, marks.shape))
+            # Broadcast: over the shape as `copy_` does, and over the bytes of an element, of which there may be more or fewer.
+            _elements(target, place.kernel).copy_(_elements(source, origin.kernel)[..., :1])
 
     def overwrite(self, user: str, target: torch.Tensor) -> None:
         """Note what the host wrote into memory that `user` is about to write a part of."""
@@ -97,7 +96,7 @@ class Memory:
         place = self._places.get(address(target))
         if place is None:
             return
-        place.left = _bytes(target).clone()
+        place.left = bytes_of(target).clone()
         if target.numel():
             _elements(target, place.kernel).fill_(False)
 
@@ -108,7 +107,7 @@ class Memory:
         place = self._places.get(address(tensor))
         if place is None or not bool(_elements(tensor, place.kernel).all()):
             return False
-        return torch.equal(_elements(tensor, _bytes(tensor)), _elements(tensor, place.left))
+        return torch.equal(_elements(tensor, bytes_of(tensor)), _elements(tensor, place.left))
 
     def used(self) -> dict[str, list[str | None]]:
         """Return "kernel.parameter" -> per launch a digest of what the host wrote into that argument; None for nothing."""
@@ -118,8 +117,8 @@ class Memory:
         place = self._places.get(address(tensor))
         if place is None:
             self._keep(tensor)
-            return _digest(_bytes(tensor))
-        now = _bytes(tensor)
+            return _digest(bytes_of(tensor))
+        now = bytes_of(tensor)
         if torch.equal(now, place.left):
             return None
         changed = now != place.left
@@ -128,7 +127,7 @@ class Memory:
         return _digest(now)
 
     def _keep(self, tensor: torch.Tensor) -> _Place:
-        now = _bytes(tensor).clone()
+        now = bytes_of(tensor).clone()
         place = _Place(tensor.untyped_storage(), now, torch.zeros_like(now, dtype=torch.bool))
         self._places[address(tensor)] = place
         return place
@@ -148,7 +147,7 @@ def _digest(data: torch.Tensor) -> str:
     return blake2b(data.cpu().numpy().data, digest_size=12).hexdigest()
 
 
-def _bytes(tensor: torch.Tensor) -> torch.Tensor:
+def bytes_of(tensor: torch.Tensor) -> torch.Tensor:
     """Return the whole storage behind a tensor as bytes, without a copy."""
     return torch.tensor([], dtype=torch.uint8, device=tensor.device).set_(tensor.untyped_storage())
 

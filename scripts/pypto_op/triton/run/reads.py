@@ -7,7 +7,6 @@ through `__array__`, DLPack, or the candidate itself. What PyTorch's own functio
 from __future__ import annotations
 
 import functools
-import inspect
 import os
 import sys
 from collections.abc import Callable, Mapping
@@ -90,7 +89,3 @@ class Reads(TorchFunctionMode):
                 return None
             frame = frame.f_back
         return None
-
-
-# torch wraps the method so that its first call imports torch._dynamo: seconds, and it replaces functions of torch.
-Reads.__torch_function__ = inspect.unwrap(vars(Reads)["__torch_function__"])  # type: ignore[method-assign]
