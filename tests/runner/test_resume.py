@@ -18,6 +18,9 @@ from tests.runner.running import KEY, Running, calls, says, trouble
 from pypto_op.runner import journal
 from pypto_op.runner.loopback import Answer, Body, served
 
+SLEEPS = "sleep 617"
+"""No other test sleeps that long, so its process is found by its command."""
+
 PLANNER = {"subagent_type": "pypto-op-planner", "prompt": "task: plan", "description": "plan"}
 CODER = {"subagent_type": "pypto-op:pypto-op-coder", "prompt": "task: kernel", "description": "kernel"}
 
@@ -112,7 +115,7 @@ def test_each_agent_has_its_own_tools_and_files(running: Running) -> None:
 @pytest.mark.slow
 def test_kill_in_the_middle_of_a_call(running: Running) -> None:
     """The command as a user starts it, killed while a call with effects is at work: what the call did is not repeated."""
-    slow = calls(("Bash", {"command": "python3 -c \"open('began', 'a').write('x')\"; sleep 600"}))
+    slow = calls(("Bash", {"command": f"python3 -c \"open('began', 'a').write('x')\"; {SLEEPS}"}))
 
     def say(body: Body, headers: Mapping[str, str]) -> Answer:
         running.bodies.append(body)
@@ -123,11 +126,12 @@ def test_kill_in_the_middle_of_a_call(running: Running) -> None:
         command = [sys.executable, "-m", "pypto_op.cli", "run"]
         child = subprocess.Popen([*command, "an operator"], cwd=running.workspace, env=environment, start_new_session=True)
         began = running.workspace / "began"
-        while not began.exists():
+        sleeping: list[Path] = []
+        while not sleeping:
             time.sleep(0.05)
             assert child.poll() is None
+            sleeping = [p for p in Path("/proc").glob("[0-9]*") if _command(p) == SLEEPS and _group_of(p) != child.pid]
         assert KEY.encode() not in Path(f"/proc/{child.pid}/environ").read_bytes(), "an agent could read it there"
-        sleeping = [p for p in Path("/proc").glob("[0-9]*") if _command(p) == "sleep 600" and _group_of(p) != child.pid]
         os.kill(child.pid, signal.SIGKILL)
         child.wait()
         running.bodies.clear()
@@ -136,7 +140,7 @@ def test_kill_in_the_middle_of_a_call(running: Running) -> None:
         )
     assert done.returncode == 1 and began.read_text() == "x"
     assert "may have taken effect" in running.told(0)
-    assert sleeping and not any(_command(path) == "sleep 600" for path in sleeping), "what a call started dies with the run"
+    assert not any(_command(path) == SLEEPS for path in sleeping), "what a call started dies with the run"
 
 
 def _command(process: Path) -> str:
