@@ -84,6 +84,7 @@ class WorkerSession:
         self.scratch = _make_scratch(workspace)
         self._numbers = itertools.count()
         self._conversation: Conversation | None = None
+        self._waking: Conversation | None = None  # of a worker that nobody has waited for yet
         self._never_loads: RunResult | None = None
         self._closed = False
         self._worn = False
@@ -173,10 +174,18 @@ class WorkerSession:
             self._never_loads = result
         return result
 
+    def wake(self) -> None:
+        """Start the worker and do not wait for it; the first message does."""
+        if self._waking is None and self._conversation is None and self._never_loads is None and not self._closed:
+            self._waking = self._launch()
+
+    def _launch(self) -> Conversation:
+        return Conversation(self.plan.launch({**self.plan.document, "memory_mb": self.limits.memory_mb}), self.limits)
+
     def _start_worker(self) -> RunResult | None:
         kills = processes.kills_for_memory()
-        launched = self.plan.launch({**self.plan.document, "memory_mb": self.limits.memory_mb})
-        conversation = self._conversation = Conversation(launched, self.limits)
+        waking, self._waking = self._waking, None
+        conversation = self._conversation = waking or self._launch()
         try:
             event = conversation.hear(conversation.begin(self.limits.startup_seconds))
         except (Ended, Overdue, OverMemory) as loss:
@@ -224,8 +233,9 @@ class WorkerSession:
 
     def _drop_worker(self) -> None:
         self._worn = False
-        conversation, self._conversation = self._conversation, None
-        if conversation is not None:
+        conversations = (self._waking, self._conversation)
+        self._waking = self._conversation = None
+        for conversation in filter(None, conversations):
             conversation.end()
 
 

@@ -12,12 +12,14 @@ from typing import Any
 
 from pypto_op import __version__
 from pypto_op.backends.base import Limits
+from pypto_op.backends.cores import borrowed
 from pypto_op.errors import PyptoOpError
 from pypto_op.policy import Policy
 from pypto_op.triton.bench import figures, gate, roofline
 from pypto_op.triton.run import results
 from pypto_op.triton.run.describe import describe
 from pypto_op.triton.run.judgement import Judgement, compare, judge, policy_of, second_look
+from pypto_op.triton.run.packing import tensors_of
 from pypto_op.triton.run.project import Project
 from pypto_op.triton.run.sessions import CandidateSession, TaskSession, Told
 from pypto_op.triton.run.targets import Place, Target, choose, versions
@@ -124,6 +126,8 @@ class _Bench:
         candidate = CandidateSession(self.project, self.place, limits)
         rows: list[dict[str, Any]] = []
         try:
+            task.wake()
+            candidate.wake()
             total = task.open(self.seed)
             while total is None or len(rows) < total:
                 row = self._row(len(rows), task, candidate)
@@ -153,7 +157,8 @@ class _Bench:
         described = describe(given["inputs"])
         try:
             answer, run, more = candidate.run(given, self.seed)
-            judgement = judge(given, facts, answer, run, more, self.policy)
+            with borrowed(sum(tensor.numel() for tensor in tensors_of(given["outputs"]))):
+                judgement = judge(given, facts, answer, run, more, self.policy)
             if self._looks_twice(judgement) and not given["mutated"]:
                 judgement = second_look(judgement, given["outputs"], answer["outputs"], task.truth(0, self.seed))
             if not judgement.ok:
@@ -195,6 +200,10 @@ class _Bench:
 
     def _check(self, task: TaskSession, shift: int, returned: Any) -> None:
         golden = task.again(shift, self.seed)
+        with borrowed(sum(tensor.numel() for tensor in tensors_of(golden["outputs"]))):
+            self._compare(task, shift, golden, returned)
+
+    def _compare(self, task: TaskSession, shift: int, golden: dict[str, Any], returned: Any) -> None:
         found = compare(golden["outputs"], returned, self.policy)
         if self._looks_twice(found):
             found = second_look(found, golden["outputs"], returned, task.truth(shift, self.seed))

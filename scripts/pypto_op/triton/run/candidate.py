@@ -84,8 +84,6 @@ class Candidate:
         self._clock = Clock(self._device)
         self._guard = TritonGuard(_fence(document))
         if self._device.type != "cpu":
-            import torch._dynamo  # it replaces functions of torch, and somebody may import it later
-
             torch.zeros(1, device=self._device)  # the driver is loaded before anything is refused
         if self._device.type == "cpu":
             bfloat16.mend()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
 import platform
@@ -12,7 +13,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from pypto_op.backends.launcher import Launched, shared_zygote, start_alone
+from pypto_op.backends.launcher import Launched, Zygote, shared_zygote, start_alone
 from pypto_op.bundle_files import extra_remedy
 from pypto_op.errors import ContractError, InfraError
 from pypto_op.vocabulary import Word
@@ -31,6 +32,8 @@ class Target(Word):
         return "cpu" if self is Target.INTERPRET else self.value
 
 
+_OF_DRIVERS = ("CUDA_VISIBLE_DEVICES", "ASCEND_RT_VISIBLE_DEVICES", "ASCEND_HOME_PATH", "ASCEND_TOOLKIT_HOME", "CUDA_HOME", "CC")
+"""Variables by which a device, its driver and its compiler are found."""
 _CAVEAT = (
     "the interpreter checks the mathematics: races, alignment, register and shared-memory limits are not seen, times mean nothing"
 )
@@ -43,6 +46,7 @@ class Place:
     Attributes:
         target: which.
         start: starts a process there, from a session's document.
+        warm: begins to load what such a process needs, and does not wait for it.
         device: what the document says about the device.
         caveats: what a verdict from there cannot see.
     """
@@ -51,6 +55,16 @@ class Place:
     start: Callable[[dict[str, Any]], Launched]
     device: dict[str, Any]
     caveats: tuple[str, ...]
+    warm: Callable[[], object] = lambda: None
+
+
+def warm(word: str | None) -> None:
+    """Begin to load torch and Triton for the processes of a target, while the caller loads them for itself.
+
+    Where there is no such target nothing happens: `choose` says so to whoever asks next.
+    """
+    with contextlib.suppress(ContractError, InfraError):
+        choose(word).warm()
 
 
 def choose(word: str | None) -> Place:
@@ -83,24 +97,26 @@ def _place(target: Target) -> Place:
     device: dict[str, Any] = {"target": str(target)}
     if target is Target.INTERPRET:
         variables["TRITON_INTERPRET"] = "1"
-        document = {"pypto": False, "calculator": None, "switch": None, "preload": ["triton", "pypto_op.triton.run.candidate"]}
-
-        def start(session: dict[str, Any]) -> Launched:
-            return shared_zygote(document, variables).start({**session, "enclose": True})
-
-        return Place(target, start, device, (_CAVEAT,))
+        return _forked(target, variables, device, (_CAVEAT,))
     device["reserves_memory"] = True  # a driver maps far more than it uses
-    for name in (
-        "CUDA_VISIBLE_DEVICES",
-        "ASCEND_RT_VISIBLE_DEVICES",
-        "ASCEND_HOME_PATH",
-        "ASCEND_TOOLKIT_HOME",
-        "CUDA_HOME",
-        "CC",
-    ):
-        if name in os.environ:
-            variables[name] = os.environ[name]
+    variables |= {name: os.environ[name] for name in _OF_DRIVERS if name in os.environ}
+    if target is Target.CUDA:  # its driver is loaded after the fork, by the process that uses it
+        return _forked(target, variables, device, ())
     return Place(target, lambda session: start_alone(session, variables), device, ())
+
+
+def _forked(target: Target, variables: dict[str, str], device: dict[str, Any], caveats: tuple[str, ...]) -> Place:
+    """Return a place whose processes are forks of one that has loaded torch and Triton; a device's name spaces stay ours."""
+    preload = ["triton", "pypto_op.triton.run.candidate", "pypto_op.triton.run.task"]
+    document = {"pypto": False, "calculator": None, "switch": None, "preload": preload}
+
+    def zygote() -> Zygote:
+        return shared_zygote(document, variables)
+
+    def start(session: dict[str, Any]) -> Launched:
+        return zygote().start({**session, "enclose": target is Target.INTERPRET})
+
+    return Place(target, start, device, caveats, zygote)
 
 
 def _has_cuda() -> bool:

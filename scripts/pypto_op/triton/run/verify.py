@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from pypto_op import __version__
-from pypto_op.backends.base import Limits
+from pypto_op.backends.base import Limits, RunResult
+from pypto_op.backends.cores import borrowed
 from pypto_op.errors import ContractError, PyptoOpError
 from pypto_op.policy import Policy
 from pypto_op.triton.run import results, trivial
@@ -170,6 +171,8 @@ class _Run:
         task = TaskSession(self.project, self.place, limits)
         candidate = CandidateSession(self.project, self.place, limits)
         try:
+            task.wake()
+            candidate.wake()
             for number, seed in enumerate(self.seeds):
                 self._pass(number, seed, task, candidate)
         finally:
@@ -245,18 +248,33 @@ class _Run:
         except Told as told:
             self._keep(case, number, Judgement(told.error_type, told.message), begin)
             return True
-        assert self.policy is not None
-        judgement = judge(given, reference, answer, run, facts, self.policy)
-        if judgement.error_type == "PrecisionError" and self.request.policy is None and not given["mutated"]:
-            judgement = second_look(judgement, given["outputs"], answer["outputs"], task.truth(0, seed))
-        if judgement.ok:
-            judgement = self._trivial(case, given, answer["outputs"], seed, task, judgement)
+        with borrowed(sum(tensor.numel() for tensor in tensors_of(given["outputs"]))):
+            judgement = self._judged(case, given, reference, (answer, run, facts), seed, task)
         made = Provenance.of(facts, numbers_of([given["inputs"], given["init"]]))
         judgement = judgement if not judgement.ok else _host_computed(case.made if number else None, made) or judgement
         case.made, case.launches = made, run.launches
         case.weights, case.kernels = str(facts.get("weights", "none")), [str(name) for name in facts.get("kernels", ())]
         self._keep(case, number, judgement, begin)
         return True
+
+    def _judged(
+        self,
+        case: Case,
+        given: dict[str, Any],
+        reference: dict[str, Any],
+        found: tuple[dict[str, Any], RunResult, dict[str, Any]],
+        seed: int,
+        task: TaskSession,
+    ) -> Judgement:
+        """Return the verdict on what the candidate answered (`CandidateSession.run`)."""
+        assert self.policy is not None
+        answer, run, facts = found
+        judgement = judge(given, reference, answer, run, facts, self.policy)
+        if judgement.error_type == "PrecisionError" and self.request.policy is None and not given["mutated"]:
+            judgement = second_look(judgement, given["outputs"], answer["outputs"], task.truth(0, seed))
+        if judgement.ok:
+            judgement = self._trivial(case, given, answer["outputs"], seed, task, judgement)
+        return judgement
 
     def _trivial(
         self, case: Case, given: dict[str, Any], answer: Any, seed: int, task: TaskSession, found: Judgement

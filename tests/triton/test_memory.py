@@ -1,0 +1,54 @@
+"""The hash of bytes that lie on a device; it is computed with torch, so the CPU shows what it can tell."""
+
+from __future__ import annotations
+
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pypto_op.triton.run import memory
+from pypto_op.triton.run.memory import keyed_sums
+
+
+def tensor(data: bytes) -> torch.Tensor:
+    return torch.tensor(list(data), dtype=torch.uint8)
+
+
+@given(st.binary(max_size=200), st.integers(0, 7))
+def test_equal_bytes_have_equal_hashes_wherever_they_lie(data, offset):
+    moved = tensor(bytes(offset) + data)[offset:]
+    assert keyed_sums(moved) == keyed_sums(tensor(data))
+
+
+@given(st.binary(min_size=1, max_size=200), st.integers(0, 199), st.integers(1, 255))
+def test_one_byte_makes_another_hash(data, position, change):
+    other = bytearray(data)
+    other[position % len(data)] ^= change
+    assert keyed_sums(tensor(bytes(other))) != keyed_sums(tensor(data))
+
+
+@given(st.permutations(list(range(40))))
+def test_the_order_counts(order):
+    plain = list(range(40))
+    same = keyed_sums(tensor(bytes(order))) == keyed_sums(tensor(bytes(plain)))
+    assert same == (order == plain)
+
+
+@given(st.binary(min_size=8, max_size=200), st.integers(1, 12))
+def test_pieces_add_up(data, words):
+    whole = keyed_sums(tensor(data))
+    kept, memory._WORDS_AT_ONCE = memory._WORDS_AT_ONCE, words
+    try:
+        assert keyed_sums(tensor(data)) == whole
+    finally:
+        memory._WORDS_AT_ONCE = kept
+
+
+def test_the_length_counts():
+    assert len({keyed_sums(tensor(bytes(n))) for n in range(20)}) == 20
+
+
+def test_another_key_makes_another_hash(monkeypatch):
+    before = keyed_sums(tensor(b"some bytes"))
+    monkeypatch.setattr(memory, "_KEYS", (1, 2))
+    assert keyed_sums(tensor(b"some bytes")) != before
