@@ -56,6 +56,26 @@ def test_honest_kernel_is_timed_and_claims_no_speed_up_on_a_cpu(verified: Projec
     assert lab.read(verified.perf_result) == result
 
 
+def test_a_place_without_a_profiler_says_so(verified: Project) -> None:
+    unasked, asked = bench(verified), bench(verified, operators=True)
+    assert unasked["implementation"]["operators"] == asked["implementation"]["operators"] == {}
+    assert "operators is empty: --operators asks torch's profiler on a GPU" in unasked["notes"]
+    assert any("on a GPU only, and this ran on interpret" in note for note in asked["notes"])
+
+
+def test_the_operators_of_a_result_are_the_mean_over_its_shapes() -> None:
+    def row(status: str, **operators: float) -> dict[str, Any]:
+        return {"status": status, "implementation": {"operators": operators}}
+
+    rows = [
+        row("pass", copy=4.0, add=1.0),
+        row("pass", copy=2.0),
+        row("fail", copy=100.0),
+        {"status": "pass", "implementation": {}},
+    ]
+    assert figures.operators_of(rows, "implementation") == {"copy": 3.0, "add": 0.5}
+
+
 def test_flags_are_written_into_the_result(verified: Project) -> None:
     result = bench(verified, framework_latency_ms=1000.0, verify_not_required=True)
     assert result["per_shape_results"][0]["framework"]["source"] == "given by the caller, not measured"

@@ -117,6 +117,7 @@ def _tell_failure(case: Any) -> None:
 )
 @click.option("--verify_not_required", is_flag=True, help="Time what was not verified; the result says so.")
 @click.option("--do_bench", is_flag=True, help="Also measure with triton.testing.do_bench, for comparison.")
+@click.option("--operators", is_flag=True, help="Also ask torch's profiler which kernels a call runs; on a GPU.")
 @click.option("--case_timeout", type=click.FloatRange(min=1), default=300.0, help="Seconds for one step of a shape.")
 def benchmark(op_name: str, verify_dir: Path, triton_impl_name: str, as_json: bool, **wanted: Any) -> int:
     """Time an implementation whose every case is right; exit 2 when there is no such verdict for exactly these bytes."""

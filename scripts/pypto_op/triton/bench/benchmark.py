@@ -45,6 +45,7 @@ class Request:
         skip_framework, framework_latency_ms: take the caller's number for the reference's time.
         verify_not_required: time what was not verified; the result says so.
         do_bench: also ask Triton's own do_bench, in the same process right after.
+        operators: also ask torch's profiler which kernels a call runs, in the same process right after (CUDA).
         case_timeout: seconds for each message to a process.
         memory_mb: resident memory of each process.
         checked: how many timed calls of a shape, drawn at random, have their outputs compared with the reference's.
@@ -59,6 +60,7 @@ class Request:
     framework_latency_ms: float | None = None
     verify_not_required: bool = False
     do_bench: bool = False
+    operators: bool = False
     case_timeout: float = 300.0
     memory_mb: int = 65536
     checked: int = 4
@@ -74,6 +76,7 @@ class _Times:
     second: list[list[float]] = field(default_factory=list)
     peaks: dict[str, float] = field(default_factory=dict)
     do_bench: dict[str, float] = field(default_factory=dict)
+    operators: dict[str, dict[str, float]] = field(default_factory=dict)
     checked: int = 0
 
 
@@ -179,15 +182,15 @@ class _Bench:
             calls = self.request.repeats // rounds + (number < self.request.repeats % rounds)
             shifts = [1 + secrets.randbelow(_LONGEST_SHIFT) for _ in range(calls)]
             keep = [secrets.randbelow(calls)] if number in checked else []
-            last = self.request.do_bench and number == rounds - 1
+            asked = {"do_bench": self.request.do_bench, "operators": self.request.operators} if number == rounds - 1 else {}
             message = {
                 "shifts": shifts,
                 "warmup": self.request.warmup if number == 0 else min(2, self.request.warmup),
                 "keep": [],
             }
             if not self.given:
-                times.first.append(self._keep(times, "framework", task.time({**message, "do_bench": last})))
-            kept, facts = candidate.time({**message, "keep": keep, "watch": secrets.randbelow(calls), "do_bench": last})
+                times.first.append(self._keep(times, "framework", task.time({**message, **asked})))
+            kept, facts = candidate.time({**message, "keep": keep, "watch": secrets.randbelow(calls), **asked})
             if not int(facts.get("launches", 0)):
                 raise _WrongWhileTimed("no kernel was launched while it was timed")
             times.candidate.append(self._keep(times, "implementation", facts))
@@ -220,6 +223,8 @@ class _Bench:
         times.peaks[side] = max(times.peaks.get(side, 0.0), float(facts["peak_memory_mb"]))
         if facts.get("do_bench") is not None:
             times.do_bench[side] = float(facts["do_bench"])
+        if facts.get("operators"):
+            times.operators[side] = {str(name): float(value) for name, value in facts["operators"].items()}
         return [float(value) for value in facts["milliseconds"]]
 
     def _timed(self, index: int, described: list[dict[str, Any]], times: _Times, floor: float | None) -> dict[str, Any]:
@@ -253,6 +258,8 @@ class _Bench:
         entry: dict[str, Any] = {"avg_latency_ms": numbers["median_ms"], "peak_memory_mb": times.peaks.get(side), **numbers}
         if side in times.do_bench:
             entry["do_bench_ms"] = times.do_bench[side]
+        if side in times.operators:
+            entry["operators"] = times.operators[side]
         return entry
 
     def _failed(self, index: int, described: list[dict[str, Any]], error_type: str, message: str) -> dict[str, Any]:
@@ -275,6 +282,10 @@ class _Bench:
         summed = figures.overall(rows)
         on_cpu = self.place.target is Target.INTERPRET
         notes = list(self.place.caveats)
+        if not self.request.operators:
+            notes.append("operators is empty: --operators asks torch's profiler on a GPU")
+        elif self.place.target is not Target.CUDA:
+            notes.append(f"operators is empty: torch's profiler is asked on a GPU only, and this ran on {self.place.target}")
         if on_cpu:
             notes.append("no speed-up is claimed: Triton's interpreter is not a device")
         if self.request.verify_not_required:
@@ -319,7 +330,7 @@ class _Bench:
         return {
             "avg_latency_ms": figures.mean_of(rows, side, "avg_latency_ms"),
             "peak_memory_mb": figures.mean_of(rows, side, "peak_memory_mb"),
-            "operators": {},
+            "operators": figures.operators_of(rows, side),
         }
 
 

@@ -48,6 +48,13 @@ def ratio_interval(rounds: Sequence[tuple[Sequence[float], Sequence[float]]], le
     return {"ratio": statistics.median(ratios), "low": low, "high": high}
 
 
+def operators_of(rows: Sequence[dict[str, Any]], side: str) -> dict[str, float]:
+    """Return the microseconds of the device by kernel: the mean over shapes that passed; absent is 0."""
+    found = [row[side]["operators"] for row in rows if row["status"] == "pass" and (row[side] or {}).get("operators")]
+    names = dict.fromkeys(name for one in found for name in one)
+    return {name: sum(one.get(name, 0.0) for one in found) / len(found) for name in names}
+
+
 def classify(speedup: Any) -> str:
     """Return the class of a speed-up: none, nan, inf, negative, zero or valid."""
     if speedup is None or isinstance(speedup, (str, bytes, list, dict)):

@@ -17,6 +17,8 @@ from pypto_op.triton.run.packing import map_tensors, same_layout, tensors_of
 _FLUSH_BYTES = 256 * 1024 * 1024
 _KEPT_BYTES = 2 * 1024**3
 _MB = 1024 * 1024
+_PROFILED = 3
+_MOST_OPERATORS = 50
 _FACTORS = (1.0, 0.875, 0.75)
 _SCALED = frozenset({torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.complex64, torch.complex128})
 
@@ -29,10 +31,12 @@ class Timing:
     peak_memory_mb: float
     kept: dict[int, Any] = field(default_factory=dict)
     do_bench: float | None = None
+    operators: dict[str, float] = field(default_factory=dict)
 
     def facts(self) -> dict[str, Any]:
         """Return what goes into an answer; the outputs go beside it."""
-        return {"milliseconds": self.milliseconds, "peak_memory_mb": self.peak_memory_mb, "do_bench": self.do_bench}
+        others = {"do_bench": self.do_bench, "operators": self.operators}
+        return {"milliseconds": self.milliseconds, "peak_memory_mb": self.peak_memory_mb, **others}
 
 
 class Clock:
@@ -60,8 +64,8 @@ class Clock:
             model: what is called.
             base: its arguments; they are not changed.
             message: `shifts` (how far the values are rolled for each call), `warmup` (calls before that), `keep` (which
-                calls' outputs are wanted), `do_bench` (also ask Triton's own do_bench), `watch` (before which call `watched`
-                is called, untimed).
+                calls' outputs are wanted), `watch` (before which call `watched` is called, untimed), `do_bench` (also ask
+                Triton's own do_bench), `operators` (also ask torch's profiler).
             watched: calls the model with the arguments it gets, under watch.
         """
         working = map_tensors(base, same_layout)
@@ -75,6 +79,8 @@ class Clock:
             timing = self._calls(model, working, base, message, watched)
             if message.get("do_bench") and self._event is not None:
                 timing.do_bench = self._ask_triton(model, working)
+            if message.get("operators") and self._device.type == "cuda":
+                timing.operators = self._profiled(model, working)
         return timing
 
     def _calls(
@@ -123,6 +129,17 @@ class Clock:
         from triton.testing import do_bench
 
         return float(do_bench(lambda: model(*working), warmup=25, rep=200, return_mode="median"))
+
+    def _profiled(self, model: Any, working: Any) -> dict[str, float]:
+        """Return the microseconds of the device in one call, by kernel: the mean of three calls under torch's profiler."""
+        from torch.profiler import ProfilerActivity, profile
+
+        with profile(activities=[ProfilerActivity.CUDA]) as seen:
+            for _ in range(_PROFILED):
+                model(*working)
+            self._wait()
+        found = {row.key: row.self_device_time_total / _PROFILED for row in seen.key_averages() if row.self_device_time_total}
+        return dict(sorted(found.items(), key=lambda pair: -pair[1])[:_MOST_OPERATORS])
 
     def _cold(self) -> None:
         """Fill the second-level cache with something else, twice.
