@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
@@ -45,7 +46,7 @@ class Request:
         skip_framework, framework_latency_ms: take the caller's number for the reference's time.
         verify_not_required: time what was not verified; the result says so.
         do_bench: also ask Triton's own do_bench, in the same process right after.
-        operators: also ask torch's profiler which kernels a call runs, in the same process right after (CUDA).
+        operators: also ask torch's profiler which kernels a call runs (CUDA).
         case_timeout: seconds for each message to a process.
         memory_mb: resident memory of each process.
         checked: how many timed calls of a shape, drawn at random, have their outputs compared with the reference's.
@@ -76,7 +77,6 @@ class _Times:
     second: list[list[float]] = field(default_factory=list)
     peaks: dict[str, float] = field(default_factory=dict)
     do_bench: dict[str, float] = field(default_factory=dict)
-    operators: dict[str, dict[str, float]] = field(default_factory=dict)
     checked: int = 0
 
 
@@ -124,13 +124,8 @@ class _Bench:
     def run(self, progress: Callable[[dict[str, Any]], None] | None) -> dict[str, Any]:
         """Time every shape and return the result."""
         begin = time.monotonic()
-        limits = Limits(self.request.memory_mb, self.request.case_timeout, min(300.0, self.request.case_timeout))
-        task = TaskSession(self.project, self.place, limits)
-        candidate = CandidateSession(self.project, self.place, limits)
         rows: list[dict[str, Any]] = []
-        try:
-            task.wake()
-            candidate.wake()
+        with self._sessions() as (task, candidate):
             total = task.open(self.seed)
             while total is None or len(rows) < total:
                 row = self._row(len(rows), task, candidate)
@@ -139,14 +134,40 @@ class _Bench:
                 rows.append(row)
                 if progress is not None:
                     progress(row)
+        if self.request.operators and self.place.target is Target.CUDA:
+            self._profile(rows)
+        if self.project.hashes() != self.hashes:
+            raise PyptoOpError("a file changed while it was timed", file=self.project.folder, remedy="verify and time it again")
+        return results.sealed(self._result(rows, time.monotonic() - begin))
+
+    @contextlib.contextmanager
+    def _sessions(self) -> Iterator[tuple[TaskSession, CandidateSession]]:
+        limits = Limits(self.request.memory_mb, self.request.case_timeout, min(300.0, self.request.case_timeout))
+        task = TaskSession(self.project, self.place, limits)
+        candidate = CandidateSession(self.project, self.place, limits)
+        try:
+            task.wake()
+            candidate.wake()
+            yield task, candidate
         except Told as told:
             raise PyptoOpError(f"the task: {told.message}", file=self.project.task) from None
         finally:
             candidate.close()
             task.close()
-        if self.project.hashes() != self.hashes:
-            raise PyptoOpError("a file changed while it was timed", file=self.project.folder, remedy="verify and time it again")
-        return results.sealed(self._result(rows, time.monotonic() - begin))
+
+    def _profile(self, rows: list[dict[str, Any]]) -> None:
+        """Note the kernels of each shape, in other processes: where the profiler ran once, each later launch takes longer."""
+        message = {"shifts": [1], "warmup": 1, "keep": [], "operators": True}
+        with self._sessions() as (task, candidate):
+            task.open(self.seed)
+            for index, row in enumerate(rows):
+                found = task.case(index, self.seed) if row["status"] == "pass" else None
+                if found is None:
+                    continue
+                candidate.run(found[0], self.seed)
+                row["implementation"]["operators"] = candidate.time(message)[1]["operators"]
+                if not self.given:
+                    row["framework"]["operators"] = task.time(message)["operators"]
 
     def _row(self, index: int, task: TaskSession, candidate: CandidateSession) -> dict[str, Any] | None:
         try:
@@ -182,15 +203,15 @@ class _Bench:
             calls = self.request.repeats // rounds + (number < self.request.repeats % rounds)
             shifts = [1 + secrets.randbelow(_LONGEST_SHIFT) for _ in range(calls)]
             keep = [secrets.randbelow(calls)] if number in checked else []
-            asked = {"do_bench": self.request.do_bench, "operators": self.request.operators} if number == rounds - 1 else {}
+            last = self.request.do_bench and number == rounds - 1
             message = {
                 "shifts": shifts,
                 "warmup": self.request.warmup if number == 0 else min(2, self.request.warmup),
                 "keep": [],
             }
             if not self.given:
-                times.first.append(self._keep(times, "framework", task.time({**message, **asked})))
-            kept, facts = candidate.time({**message, "keep": keep, "watch": secrets.randbelow(calls), **asked})
+                times.first.append(self._keep(times, "framework", task.time({**message, "do_bench": last})))
+            kept, facts = candidate.time({**message, "keep": keep, "watch": secrets.randbelow(calls), "do_bench": last})
             if not int(facts.get("launches", 0)):
                 raise _WrongWhileTimed("no kernel was launched while it was timed")
             times.candidate.append(self._keep(times, "implementation", facts))
@@ -223,8 +244,6 @@ class _Bench:
         times.peaks[side] = max(times.peaks.get(side, 0.0), float(facts["peak_memory_mb"]))
         if facts.get("do_bench") is not None:
             times.do_bench[side] = float(facts["do_bench"])
-        if facts.get("operators"):
-            times.operators[side] = {str(name): float(value) for name, value in facts["operators"].items()}
         return [float(value) for value in facts["milliseconds"]]
 
     def _timed(self, index: int, described: list[dict[str, Any]], times: _Times, floor: float | None) -> dict[str, Any]:
@@ -258,8 +277,6 @@ class _Bench:
         entry: dict[str, Any] = {"avg_latency_ms": numbers["median_ms"], "peak_memory_mb": times.peaks.get(side), **numbers}
         if side in times.do_bench:
             entry["do_bench_ms"] = times.do_bench[side]
-        if side in times.operators:
-            entry["operators"] = times.operators[side]
         return entry
 
     def _failed(self, index: int, described: list[dict[str, Any]], error_type: str, message: str) -> dict[str, Any]:
