@@ -171,3 +171,88 @@ def test_an_interpreter_error_names_the_kernels_line(place: Path) -> None:
     line = next(number for number, words in enumerate(text.splitlines(), 1) if "tl.dot" in words)
     assert failure["error_type"] == "InterpreterError"
     assert failure["error_msg"].startswith(f"expo_triton_ascend_impl.py:{line}: ")
+
+
+GRADIENTS = """
+    import torch
+    import torch.nn as nn
+
+
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("calls", torch.zeros(1))
+
+        def forward(self, x, grad):
+            self.calls += 1
+            return self.calls * torch.autograd.grad(torch.tanh(x), x, grad)[0]
+
+
+    def get_inputs():
+        return [torch.randn(8, 64, requires_grad=True), torch.randn(8, 64)]
+
+
+    def get_init_inputs():
+        return []
+"""
+
+BACKWARD = """
+@triton.jit
+def backward_kernel(x_ptr, grad_ptr, out_ptr, calls_ptr, n, BLOCK: tl.constexpr):
+    calls = tl.load(calls_ptr) + 1
+    tl.store(calls_ptr, calls)
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offsets < n
+    y = 1 - 2 / (tl.exp(2 * tl.load(x_ptr + offsets, mask=mask)) + 1)
+    tl.store(out_ptr + offsets, calls * tl.load(grad_ptr + offsets, mask=mask) * FACTOR, mask=mask)
+
+
+class ModelNew(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("calls", torch.zeros(1))
+
+    def forward(self, x, grad):
+        out = torch.empty_like(x)
+        backward_kernel[(triton.cdiv(x.numel(), 512),)](x, grad, out, self.calls, x.numel(), BLOCK=512)
+        return out
+"""
+
+
+@pytest.mark.parametrize(("factor", "status"), [("(1 - y * y)", "PASS"), ("(1 - y)", "FAIL")])
+def test_a_task_that_differentiates_is_judged(factor: str, status: str, place: Path) -> None:
+    """Its forward asks torch for gradients; the calls it counts are those that count."""
+    project = lab.folder(place, GRADIENTS, lab.HEAD + BACKWARD.replace("FACTOR", factor))
+    result = lab.verify(project)
+    assert result["status"] == status, result["failures"]
+    if status == "FAIL":
+        assert lab.first_error(result) == "PrecisionError"
+
+
+def test_gradients_of_weights_are_outputs_as_others_are(place: Path) -> None:
+    task = lab.EXPO.replace(
+        "return torch.exp(x)", "return torch.autograd.grad(self.scale(x).sum(), self.scale.weight)[0]"
+    ).replace(
+        "def forward",
+        "def __init__(self):\n            super().__init__()\n            self.scale = nn.Linear(64, 1)\n\n        def forward",
+        1,
+    )
+    body = """
+@triton.jit
+def columns_kernel(x_ptr, out_ptr, ROWS: tl.constexpr, WIDTH: tl.constexpr):
+    rows, columns = tl.arange(0, ROWS), tl.arange(0, WIDTH)
+    tl.store(out_ptr + columns, tl.sum(tl.load(x_ptr + rows[:, None] * WIDTH + columns[None, :]), axis=0))
+
+
+class ModelNew(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Linear(64, 1)
+
+    def forward(self, x):
+        out = torch.empty(1, 64, device=x.device)
+        columns_kernel[(1,)](x, out, ROWS=8, WIDTH=64)
+        return out
+"""
+    result = lab.verify(lab.folder(place, task, lab.HEAD + body))
+    assert result["status"] == "PASS", result["failures"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from pypto_op.triton.run.packing import map_tensors, same_layout, tensors_of
 from pypto_op.vocabulary import Outcome
 
 _END = object()
+_NEEDS_GRADIENTS = re.compile("does not require grad|does not have a grad_fn")
 
 
 class Task:
@@ -37,10 +39,13 @@ class Task:
         self._position = 0
         self._seed = 0
         self._model: Any = None
+        self._model_seed = 0
         self._init: tuple[list[Any], dict[str, Any]] = ([], {})
         self._inputs: Any = None
         self._warmed: int | None = None
         self._first: Any = None  # what the call before the judged one returned
+        self._differentiates = False  # forward asks for gradients, so it must run with them
+        self._wanted: list[bool] = []  # which tensors of the arguments were drawn with `requires_grad`
 
     def handle(self, message: dict[str, Any]) -> tuple[list[torch.Tensor], dict[str, Any]]:
         """Answer one message."""
@@ -98,6 +103,8 @@ class Task:
         self._init = arguments.of_constructor(self._ask("get_init_inputs"), self._needed("Model"))
         self._model = self._build(seed)
         inputs = arguments.of_case(group, getattr(self._model, "forward", self._model), self._path)
+        self._wanted = [tensor.requires_grad for tensor in tensors_of(inputs)]
+        inputs = map_tensors(inputs, torch.Tensor.detach)
         weights = {name: value.detach().clone() for name, value in models.weights_of(self._model).items()}
         self._inputs = models.placed(models.checked(inputs, f"{self._path.name}: an input"), self._device)
         answer = {"init": list(self._init), "weights": weights, "inputs": self._inputs}
@@ -109,6 +116,7 @@ class Task:
         return {**answer, **golden, "warmed": self._warmed}, facts
 
     def _build(self, seed: int) -> Any:
+        self._model_seed = seed
         return models.build(self._needed("Model"), self._init, seed, self._device, self._path)
 
     def _warm(self, seed: int) -> int:
@@ -139,18 +147,31 @@ class Task:
             models.widen(model)
             for shift in ([] if self._warmed is None else [self._warmed]) + [message["shift"]]:
                 torch.manual_seed(seed)
-                with torch.no_grad():
-                    outputs = model(*map_tensors(self._rolled(shift), models.wide))
+                outputs = self._called(model, map_tensors(self._rolled(shift), models.wide))
         except BaseException as error:
             raise failure_of(error, self._path, Outcome.EXCEPTION, " in the reference's forward in float64") from None
         return {"outputs": outputs}, {}
+
+    def _called(self, model: Any, inputs: Any) -> Any:
+        """Call a model, with gradients where its forward asks for them (`torch.autograd.grad`), which an error of torch tells."""
+        with torch.set_grad_enabled(self._differentiates):
+            for tensor, wanted in zip(tensors_of(inputs), self._wanted, strict=True):
+                tensor.requires_grad_(wanted and self._differentiates)
+            try:
+                return map_tensors(model(*inputs), torch.Tensor.detach)
+            except RuntimeError as error:
+                if self._differentiates or not _NEEDS_GRADIENTS.search(str(error)):
+                    raise
+        self._differentiates = True
+        if model is self._model:  # the call that failed may have changed what it holds
+            model = self._model = self._build(self._model_seed)
+        return self._called(model, inputs)
 
     def _golden(self, inputs: Any, seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
         before = models.marks(inputs)
         torch.manual_seed(seed)
         try:
-            with torch.no_grad():
-                outputs = self._model(*inputs)
+            outputs = self._called(self._model, inputs)
             models.synchronize(self._device)
         except BaseException as error:
             raise failure_of(error, self._path, Outcome.EXCEPTION, " in the reference's forward") from None
@@ -162,6 +183,7 @@ class Task:
 
     def _time(self, message: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         try:
-            return None, self._clock.time(self._model, self._inputs, message).facts()
+            model = self._model if not self._differentiates else lambda *inputs: self._called(self._model, inputs)
+            return None, self._clock.time(model, self._inputs, message).facts()
         except BaseException as error:
             raise failure_of(error, self._path, Outcome.EXCEPTION, " while it was timed") from None
