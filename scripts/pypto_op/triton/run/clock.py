@@ -5,7 +5,10 @@ Everything that measures is taken hold of before the candidate's file is loaded.
 
 from __future__ import annotations
 
+import math
+import statistics
 import time
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,6 +20,7 @@ from pypto_op.triton.run.packing import map_tensors, same_layout, tensors_of
 _FLUSH_BYTES = 256 * 1024 * 1024
 _KEPT_BYTES = 2 * 1024**3
 _MB = 1024 * 1024
+_MOST_FILLS, _MEASURED_FILLS, _REMEMBERED = 40, 8, 15
 _PROFILED = 3
 _MOST_OPERATORS = 50
 _FACTORS = (1.0, 0.875, 0.75)
@@ -48,6 +52,8 @@ class Clock:
         self._backend = None if device.type == "cpu" else getattr(torch, device.type)
         self._event = None if self._backend is None else self._backend.Event
         self._flush: torch.Tensor | None = None
+        self._fill_ms = 1.0
+        self._queueing: deque[float] = deque(maxlen=_REMEMBERED)  # what the host took for the last calls, in milliseconds
         self._own = self._identities()
 
     def replaced(self) -> str | None:
@@ -71,10 +77,10 @@ class Clock:
         working = map_tensors(base, same_layout)
         self._reset_memory()
         with torch.no_grad():
-            for number in range(message["warmup"]):
+            for number, events in enumerate(self._events(message["warmup"])):
                 refresh(working, base, number)
                 self._cold()
-                model(*working)
+                self._one(model, working, events)
             self._wait()
             timing = self._calls(model, working, base, message, watched)
             if message.get("do_bench") and self._event is not None:
@@ -120,9 +126,11 @@ class Clock:
             returned = model(*working)
             return (self._now() - begin) * 1e3, returned
         start, end = events
+        begin = self._now()
         start.record()
         returned = model(*working)
         end.record()
+        self._queueing.append((self._now() - begin) * 1e3)
         return events, returned
 
     def _ask_triton(self, model: Any, working: Any) -> float:
@@ -142,17 +150,33 @@ class Clock:
         return dict(sorted(found.items(), key=lambda pair: -pair[1])[:_MOST_OPERATORS])
 
     def _cold(self) -> None:
-        """Fill the second-level cache with something else, twice.
+        """Fill the second-level cache with something else, at least twice, and as often as keeps the device busy.
 
-        The device is busy for some 0.1 ms with it: time in which the host queues the events and the launch, or a small kernel
-        would be timed together with the host's own work between them.
+        The host queues the events and the launch meanwhile. A device that has nothing left to do waits between the first event
+        and the launch, and a small kernel would be timed together with the host's own work: a softmax of 7 us was once
+        measured at 57 us where the host was slow. So the fills take twice as long as the host took of late.
         """
         if self._backend is None:
             return
         if self._flush is None:
             self._flush = torch.empty(_FLUSH_BYTES // 4, dtype=torch.int32, device=self._device)
-        for _ in range(2):
+            self._fill_ms = self._time_of_a_fill()
+        host = statistics.median(self._queueing) if self._queueing else 0.0
+        for _ in range(max(2, min(_MOST_FILLS, math.ceil(2 * host / self._fill_ms)))):
             self._flush.zero_()
+
+    def _time_of_a_fill(self) -> float:
+        """Return the milliseconds that the device takes for one."""
+        assert self._flush is not None
+        ((start, end),) = self._events(1)
+        self._flush.zero_()
+        self._wait()
+        start.record()
+        for _ in range(_MEASURED_FILLS):
+            self._flush.zero_()
+        end.record()
+        self._wait()
+        return max(1e-3, float(start.elapsed_time(end)) / _MEASURED_FILLS)
 
     def _wait(self) -> None:
         if self._backend is not None:
