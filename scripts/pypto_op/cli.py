@@ -10,7 +10,7 @@ from typing import NoReturn
 
 import click
 
-from pypto_op import __version__, speaking
+from pypto_op import __version__, resident, speaking
 from pypto_op.errors import PyptoOpError
 from pypto_op.vocabulary import ExitCode
 
@@ -82,6 +82,9 @@ def root() -> None:
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Run `pypto-op`; a user's mistake ends in one line on stderr and its documented exit code."""
+    served = resident.ask(sys.argv[1:]) if argv is None else None
+    if served is not None:
+        sys.exit(served)
     try:
         with speaking.aloud("at work"):
             result = root.main(args=list(argv) if argv is not None else None, prog_name="pypto-op", standalone_mode=False)
