@@ -26,7 +26,7 @@ server = MCPServer(name="pypto-op", version=__version__, log_level="WARNING")
 
 @server.tool()
 def state_transition(
-    action: Annotated[str, Field(description="init, complete_stage, start_phase, ...; `status` lists what is next.")],
+    action: Annotated[str, Field(description="init, advance, rollback_to_stage, ...; `status` lists what is next.")],
     op_dir: OpDir,
     stage: int | None = None,
     phase: Phase = None,
