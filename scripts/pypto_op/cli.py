@@ -42,6 +42,7 @@ _COMMANDS: dict[str, tuple[str, str]] = {
         "pypto_op.review.commands:extract_pypto_calls",
         "list the pypto calls of a file in order",
     ),
+    "fill-memory": ("pypto_op.review.commands:fill_memory", "write into MEMORY.md what a kernel's file shows of itself"),
     "api": ("pypto_op.api.commands:api", "say what the installed pypto offers: signature, constraints, example"),
     "bundle": ("pypto_op.bundle.commands:bundle", "check the bundle itself: agents, skills, budgets"),
     "diagnose": ("pypto_op.diagnose.commands:diagnose", "name the known mistake that a failed run shows"),
