@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pypto_op.bundle.budgets import tokens
+from pypto_op.bundle_files import bundle_root
 from pypto_op.errors import PyptoOpError
 from pypto_op.runner.loopback import Answer, Body
 from pypto_op.runner.transcript import Expected, Script, Turn
@@ -36,7 +37,7 @@ class Replay:
     def __init__(self, script: Script, workspace: Path) -> None:
         self._script, self._workspace = script, str(workspace)
         self._lock = threading.Lock()
-        self._values: dict[str, str] = {}
+        self._values: dict[str, str] = {"bundle": str(bundle_root())}
         self._met: set[str] = set()
         self._played = dict.fromkeys(script.conversations, 0)
         self._asked: list[list[str]] = []
