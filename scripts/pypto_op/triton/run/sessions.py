@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from pypto_op.backends.base import Limits, RunResult
-from pypto_op.backends.session import Plan, WorkerSession, enclosure_document
+from pypto_op.backends.enclosed import enclosure_document
+from pypto_op.backends.session import Plan, WorkerSession
 from pypto_op.hashing import sha256_file
 from pypto_op.proof.key import key_file
 from pypto_op.triton.run.packing import pack, unpack
