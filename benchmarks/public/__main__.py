@@ -55,6 +55,25 @@ def tasks(given: tuple[str, ...], keep: bool, only: str, levels: str) -> None:
     click.echo(public.table(rows))
 
 
+@main.command()
+@_SOURCE
+@_KEEP
+@_ONLY
+@click.option("--target", default="interpret", help="interpret or cuda.")
+def kernels(given: tuple[str, ...], keep: bool, only: str, target: str) -> None:
+    """Verify the kernels of kernels.yaml."""
+    from benchmarks.public import kernels as public
+
+    folders, rows = sources(given), []
+    for entry in public.entries():
+        if entry["source"] in folders and only in f"{entry['source']}/{entry['file']}":
+            rows.append(public.row(entry, folders[entry["source"]], target))
+            click.echo(json.dumps(rows[-1]))
+            if keep:
+                _write("triton_public_kernels.json", rows)
+    click.echo(public.table(rows))
+
+
 def _write(name: str, rows: Any) -> None:
     (RESULTS / name).write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
 

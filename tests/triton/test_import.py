@@ -179,3 +179,18 @@ def test_a_task_that_does_not_run_is_told_in_one_line(text: str, words: list[str
     more = ["--timeout", "4"] if text == ENDLESS else ["--memory_mb", "1024"]
     refused(command("triton", "import", written(tmp_path, text), "--dir", tmp_path / "op", *more), 1, *words)
     assert not (tmp_path / "op").exists()
+
+
+@pytest.mark.slow
+def test_a_number_that_is_set_helps_where_the_public_one_does_not_run(tmp_path: Path) -> None:
+    file = written(tmp_path, lab.task("return x + 1", "[bytearray(room) and torch.zeros(2)]", more="\nroom = 3 << 30\n"))
+    found = command("triton", "import", file, "--dir", tmp_path / "op", "--set", "room=8", "--memory_mb", "1024", "--json").report
+    assert found["numbers"] == [{"name": "room", "public": 3 << 30, "here": 8}]
+
+
+@pytest.mark.slow
+def test_a_number_stays_where_the_task_does_not_run_with_half_of_it(tmp_path: Path) -> None:
+    text = lab.task("return x + torch.zeros(4096, 1 if len(x) else 9).T", "[torch.rand(rows, 4096)]", more="\nrows = 2048\n")
+    found = command("triton", "import", written(tmp_path, text), "--dir", tmp_path / "op", "--json").report
+    assert found["arguments"][0]["here"]["shape"] == [2, 4096] and not found["small_enough"]
+    assert any("as small as wished" in line for line in found["untested"])

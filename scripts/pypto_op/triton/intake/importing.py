@@ -154,7 +154,7 @@ def _whole(tree: ast.Module, text: str) -> str:
 
 
 def _surveyed(project: Project, place: Place, sites: list[Site], fixed: dict[Site, int], request: Request) -> dict[str, Any]:
-    session = SurveySession(project, place, Limits(request.memory_mb, request.timeout, request.timeout))
+    """Let the task's process look for sizes; a task whose numbers are set need not run with the public ones."""
     message = {
         "sites": [asdict(site) for site in sites],
         "fixed": {str(sites.index(site)): value for site, value in fixed.items()},
@@ -162,12 +162,15 @@ def _surveyed(project: Project, place: Place, sites: list[Site], fixed: dict[Sit
         "flops": request.flops,
         "keep": request.gpu,
     }
-    try:
-        return session.survey(message)
-    except Told as told:
-        raise _fails(told, project) from None
-    finally:
-        session.close()
+    for public in (True, False) if fixed else (True,):
+        session = SurveySession(project, place, Limits(request.memory_mb, request.timeout, request.timeout))
+        try:
+            return session.survey({**message, "public": public})
+        except Told as told:
+            told_last = told
+        finally:
+            session.close()
+    raise _fails(told_last, project)
 
 
 def _drawn(project: Project, place: Place, left: float, request: Request) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from pypto_op.vocabulary import Outcome
 
 _RUN_FOR_REAL = 1 << 20
 """Elements; tasks of at most so many run on the CPU too, and not only without memory (PyTorch's device `meta`)."""
+_FLOPS_FOR_REAL = 1 << 32
 
 
 @dataclass
@@ -39,6 +40,7 @@ class Survey:
     def __init__(self, document: dict[str, Any]) -> None:
         self._device = models.prepare(document)
         self._path = Path(document["file"])
+        self._runs_on_meta = False
         sys.path.insert(0, str(self._path.parent))
 
     def handle(self, message: dict[str, Any]) -> tuple[list[torch.Tensor], dict[str, Any]]:
@@ -53,9 +55,9 @@ class Survey:
     def _survey(self, message: dict[str, Any]) -> dict[str, Any]:
         text = self._path.read_text(encoding="utf-8")
         sites = [Site(**site) for site in message["sites"]]
-        natural = self._seen(replaced(text, {}))
         budget = Budget(message["elements"], message["flops"])
         fixed = {sites[int(key)]: value for key, value in message["fixed"].items()}
+        natural = self._seen(text if message["public"] else replaced(text, fixed))
 
         def tried(changes: dict[Site, int]) -> Size | None:
             try:
@@ -85,6 +87,8 @@ class Survey:
             return self._run(text, "meta")
         except _WithoutMemory as other:
             elements, given = other.elements, other.inputs
+            if self._runs_on_meta:  # with the public numbers it did
+                raise other.failure from None
         if elements is not None and elements > _RUN_FOR_REAL:
             return _Seen(Size(elements, 0, known=False), given)
         return self._run(text, "cpu")
@@ -111,11 +115,13 @@ class Survey:
         except BaseException as error:
             failure = failure_of(error, self._path, Outcome.EXCEPTION)
             if device == "meta":
-                raise _WithoutMemory(elements, given) from None
+                raise _WithoutMemory(elements, failure, given) from None
             raise failure from None
-        if device == "meta" and elements <= _RUN_FOR_REAL:  # what meta cannot know: an index out of range, say
+        size = Size(max([elements, *(leaf.numel() for leaf in tensors_of(outputs))]), flops)
+        if device == "meta" and size.elements <= _RUN_FOR_REAL and flops <= _FLOPS_FOR_REAL:  # an index out of range, say
             return self._run(text, "cpu")
-        return _Seen(Size(max([elements, *(leaf.numel() for leaf in tensors_of(outputs))]), flops), given)
+        self._runs_on_meta |= device == "meta"
+        return _Seen(size, given)
 
     def _module(self, text: str) -> types.ModuleType:
         module = types.ModuleType(self._path.stem)
@@ -136,9 +142,9 @@ class Survey:
 class _WithoutMemory(Exception):
     """The task does not run on the device that has no memory."""
 
-    def __init__(self, elements: int | None, inputs: list[dict[str, Any]]) -> None:
-        super().__init__()
-        self.elements, self.inputs = elements, inputs
+    def __init__(self, elements: int | None, failure: Failure, inputs: list[dict[str, Any]]) -> None:
+        super().__init__(failure.detail)
+        self.elements, self.failure, self.inputs = elements, failure, inputs
 
 
 def _counted(model: Any, inputs: list[Any]) -> tuple[Any, int]:
