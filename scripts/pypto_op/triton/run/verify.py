@@ -16,6 +16,7 @@ from pypto_op.backends.cores import borrowed
 from pypto_op.errors import ContractError, PyptoOpError
 from pypto_op.policy import Policy
 from pypto_op.triton.run import results, trivial
+from pypto_op.triton.run.deadline import Deadline, TimeIsUp
 from pypto_op.triton.run.describe import describe
 from pypto_op.triton.run.judgement import Judgement, judge, policy_of, second_look
 from pypto_op.triton.run.model import numbers_of
@@ -102,10 +103,6 @@ class Case:
         }
 
 
-class TimeIsUp(Exception):
-    """The time for everything is used up."""
-
-
 def verify_triton(
     project: Project, request: Request = Request(), progress: Callable[[Case], None] | None = None
 ) -> dict[str, Any]:  # noqa: B008
@@ -171,16 +168,21 @@ class _Run:
         task = TaskSession(self.project, self.place, limits)
         candidate = CandidateSession(self.project, self.place, limits)
         try:
-            task.wake()
-            candidate.wake()
-            for number, seed in enumerate(self.seeds):
-                self._pass(number, seed, task, candidate)
+            with self._deadline():
+                task.wake()
+                candidate.wake()
+                for number, seed in enumerate(self.seeds):
+                    self._pass(number, seed, task, candidate)
         finally:
             candidate.close()
             task.close()
-        self._static()
+        with self._deadline():
+            self._static()
         if self.project.hashes() != self.hashes:
             raise ContractError("a file changed while it was verified", file=self.project.folder, remedy="verify again")
+
+    def _deadline(self) -> Deadline:
+        return Deadline(self.started + self.request.timeout)
 
     def _static(self) -> None:
         """Let no case pass whose source computes outside kernels in a way that no run shows (NumPy in a kernel, say)."""
@@ -271,10 +273,14 @@ class _Run:
         answer, run, facts = found
         judgement = judge(given, reference, answer, run, facts, self.policy)
         if judgement.error_type == "PrecisionError" and self.request.policy is None and not given["mutated"]:
-            judgement = second_look(judgement, given["outputs"], answer["outputs"], task.truth(0, seed))
+            judgement = second_look(judgement, given["outputs"], answer["outputs"], self._truth(task, seed))
         if judgement.ok:
             judgement = self._trivial(case, given, answer["outputs"], seed, task, judgement)
         return judgement
+
+    def _truth(self, task: TaskSession, seed: int) -> Any:
+        self._tighten(task)
+        return task.truth(0, seed)
 
     def _trivial(
         self, case: Case, given: dict[str, Any], answer: Any, seed: int, task: TaskSession, found: Judgement
@@ -288,7 +294,7 @@ class _Run:
         if self.request.policy is not None:  # a named policy is applied alone
             case.caveats = trivial.told(passing)
             return found
-        wrong, case.caveats = trivial.judged(passing, given["outputs"], answer, task.truth(0, seed))
+        wrong, case.caveats = trivial.judged(passing, given["outputs"], answer, self._truth(task, seed))
         return found if wrong is None else Judgement(wrong.error_type, wrong.message, found.metrics)
 
     def _reopen(self, task: TaskSession, seed: int) -> None:
