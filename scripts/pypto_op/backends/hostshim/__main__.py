@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.abc
 import importlib.machinery
+import os
 import runpy
 import sys
 from collections.abc import Sequence
@@ -16,6 +17,10 @@ from types import ModuleType
 
 from pypto_op import speaking
 from pypto_op.errors import PyptoOpError
+
+
+DEVICE_ENV = "TILE_FWK_DEVICE_ID"
+"""By this name pypto's own scripts ask which device is theirs; without it they end at once, as if all were well."""
 
 
 class _Simulator(importlib.abc.MetaPathFinder, importlib.abc.Loader):
@@ -56,12 +61,17 @@ def main() -> None:
     if not script.is_file():
         sys.exit(f"pypto-op: {sys.argv[0]}: no such file")
     from pypto_op.backends import hostshim
+    from pypto_op.backends.hostshim import graphs
 
     try:
         hostshim.install()
+        graphs.install()
     except PyptoOpError as error:
         _end(error)
     sys.meta_path.insert(0, _Simulator())
+    if DEVICE_ENV not in os.environ and DEVICE_ENV in script.read_text(encoding="utf-8", errors="replace"):
+        os.environ[DEVICE_ENV] = "0"
+        print(f"pypto-op: {DEVICE_ENV} is not set; it is 0 for {script.name}", file=sys.stderr)
     sys.path.insert(0, str(script.parent))
     runpy.run_path(str(script), run_name="__main__")
 

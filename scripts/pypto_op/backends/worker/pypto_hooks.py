@@ -22,6 +22,7 @@ import ctypes
 import functools
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from pypto_op.backends.worker import askers, kernel_lines
@@ -89,7 +90,7 @@ def simulate(*, numeric: bool, further: Callable[[], None] | None = None) -> Non
 
     def checked_call(self: Any, *args: Any, **kwargs: Any) -> Any:
         tensors, _, declared = self._parse_call_args(args, kwargs)
-        self._check_input_defs_match_tensors(tensors, declared)
+        self._check_input_defs_match_tensors(tensors, [_without_ellipsis(one) for one in declared])
         return call(self, *args, **kwargs)
 
     wrapper._set_run_mode = run_in_sim
@@ -99,6 +100,15 @@ def simulate(*, numeric: bool, further: Callable[[], None] | None = None) -> Non
     pypto.cond = _placed(pypto.cond)
     pypto.set_global_config("codegen.parallel_compile", 1)
     kernel_lines.follow()
+
+
+def _without_ellipsis(declared: Any) -> Any:
+    """Return a declared tensor for pypto's check; `[DYNAMIC, ...]` without its dots, which that check takes for an axis."""
+    if not declared.status_shape or declared.status_shape[-1] is not ...:
+        return declared
+    names = ("dtype", "status_dtype", "format")
+    kept = {name: getattr(declared, name) for name in names}
+    return SimpleNamespace(shape=declared.status_shape[:-1], status_shape=declared.status_shape[:-1], **kept)
 
 
 def _placed(cond: Callable[..., Any]) -> Callable[..., Any]:
