@@ -146,6 +146,18 @@ def test_a_graph_is_replayed_on_what_its_tensors_hold_now(tmp_path: Path) -> Non
     assert printed == "True False [3.0, 3.0, 3.0]\n[11.0, 11.0, 11.0]\na graph is being captured already\n"
 
 
+def test_a_compiled_model_runs(tmp_path: Path) -> None:
+    printed = run_under_shim(
+        tmp_path,
+        """
+        import torch
+        model = torch.compile(lambda x: x * 2, backend="eager")
+        print(model(torch.ones(2, device="npu:0")).tolist())
+        """,
+    )
+    assert printed == "[2.0, 2.0]\n"
+
+
 @pytest.mark.sim
 def test_a_graph_keeps_the_launches_of_kernels(tmp_path: Path) -> None:
     code = """

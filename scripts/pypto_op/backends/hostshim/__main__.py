@@ -18,7 +18,6 @@ from types import ModuleType
 from pypto_op import speaking
 from pypto_op.errors import PyptoOpError
 
-
 DEVICE_ENV = "TILE_FWK_DEVICE_ID"
 """By this name pypto's own scripts ask which device is theirs; without it they end at once, as if all were well."""
 
@@ -66,6 +65,7 @@ def main() -> None:
     try:
         hostshim.install()
         graphs.install()
+        _without_accelerator()
     except PyptoOpError as error:
         _end(error)
     sys.meta_path.insert(0, _Simulator())
@@ -74,6 +74,13 @@ def main() -> None:
         print(f"pypto-op: {DEVICE_ENV} is not set; it is 0 for {script.name}", file=sys.stderr)
     sys.path.insert(0, str(script.parent))
     runpy.run_path(str(script), run_name="__main__")
+
+
+def _without_accelerator() -> None:
+    """Have torch's compiler look at the CPU: it would ask the NPU for its streams in C++, where nothing stands in for it."""
+    import torch
+
+    torch.accelerator.is_available = lambda: False
 
 
 def _end(error: PyptoOpError) -> None:

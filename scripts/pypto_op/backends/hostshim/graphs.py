@@ -19,11 +19,11 @@ _capturing: list[NPUGraph] = []
 _followed = False
 
 
-class _Operators(TorchDispatchMode):
+class _Operators(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Keeps every operator of torch that runs."""
 
     def __init__(self, graph: NPUGraph) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self._graph = graph
 
     def __torch_dispatch__(
@@ -54,12 +54,12 @@ class NPUGraph:
         self.steps.clear()
         _capturing.append(self)
         self._mode = _Operators(self)
-        self._mode.__enter__()
+        self._mode.__enter__()  # type: ignore[no-untyped-call]
 
     def capture_end(self) -> None:
         """Keep nothing from now on."""
         if self._mode is not None:
-            self._mode.__exit__(None, None, None)
+            self._mode.__exit__(None, None, None)  # type: ignore[no-untyped-call]
             self._mode = None
             _capturing.remove(self)
 
