@@ -191,9 +191,13 @@ def test_the_device_of_a_script_that_asks_for_it(tmp_path: Path, monkeypatch: py
 def test_declared_dots_stand_for_any_further_axes(tmp_path: Path) -> None:
     declared = kernels.GOOD.replace("pypto.Tensor([pypto.DYNAMIC, 32]", "pypto.Tensor([pypto.DYNAMIC, ...]")
     assert declared != kernels.GOOD
-    printed = run_under_shim(tmp_path, declared + textwrap.dedent("""
+    printed = run_under_shim(
+        tmp_path,
+        declared
+        + textwrap.dedent("""
         print(double_wrapper(torch.ones(20, 32, device="npu:0")).shape)
-    """))
+    """),
+    )
     assert printed == "torch.Size([20, 32])\n"
 
 
