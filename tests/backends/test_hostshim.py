@@ -42,7 +42,8 @@ def test_every_way_to_name_the_device(tmp_path: Path) -> None:
             torch.empty_like(torch.ones(2), device=D), torch.ones(2).new_empty(3, device=D),
             torch.ones(2).npu(), torch.ones(2).npu(0), torch.ones(2).to(D), torch.ones(2).to("npu:0"),
             torch.ones(2).to(D, torch.float16), torch.ones(2).to(device=D, dtype=torch.int8),
-            torch.ones(2).to(torch.device("npu", 3)), torch.from_numpy(numpy.ones(2)).npu(),
+            torch.ones(2).to(torch.device("npu", 3)), torch.randn(2, device=0), torch.ones(2).to(1), torch.ones(2).to(device=0),
+            torch.ones(2, device=torch.device(0)), torch.from_numpy(numpy.ones(2)).npu(),
             torch.nn.Linear(2, 2).to(D).weight, torch.nn.Linear(2, 2, device=D).npu().bias,
         ]
         assert all(t.device.type == "cpu" for t in made)
@@ -199,6 +200,25 @@ def test_declared_dots_stand_for_any_further_axes(tmp_path: Path) -> None:
     """),
     )
     assert printed == "torch.Size([20, 32])\n"
+
+
+@pytest.mark.sim
+def test_a_script_may_hand_over_what_a_device_would_take(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        kernels.GOOD
+        + textwrap.dedent("""
+        x = torch.randn(32, 20, device="npu:0").t()
+        out = torch.empty(32, 20).t()
+        double_kernel(x, out)
+        print(torch.equal(out, x * 2))
+        """)
+    )
+    done = program.python("-m", "pypto_op.backends.hostshim", script)
+    from pypto_op.backends import sim
+
+    assert done.stdout.split()[-1:] == [str(sim.SimBackend().availability().numeric)], done.stderr
+    assert "argument 1 is not contiguous" in done.stderr and "argument 2 is not contiguous" in done.stderr
 
 
 def test_it_does_not_hide_a_real_torch_npu(tmp_path: Path) -> None:

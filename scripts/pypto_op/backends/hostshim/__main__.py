@@ -22,8 +22,19 @@ DEVICE_ENV = "TILE_FWK_DEVICE_ID"
 """By this name pypto's own scripts ask which device is theirs; without it they end at once, as if all were well."""
 
 
+_COST_MODEL = "CostModelSimulationOutput"
+"""The folder of pypto's cost model; a script that names it wants to read what is in it."""
+
+
 class _Simulator(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Makes this process a simulator when pypto is imported: a script that only needs torch never builds the calculator."""
+    """Makes this process a simulator when pypto is imported: a script that only needs torch never builds the calculator.
+
+    Args:
+        cost_model: run pypto's cost model beside the numbers.
+    """
+
+    def __init__(self, cost_model: bool) -> None:
+        self._cost_model = cost_model
 
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -35,7 +46,7 @@ class _Simulator(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
         try:
             with speaking.aloud("getting the simulator ready"):
-                simulate_here()
+                simulate_here(cost_model=self._cost_model)
         except PyptoOpError as error:
             _end(error)
         self._loaded = sys.modules.get(name)
@@ -68,8 +79,9 @@ def main() -> None:
         _without_accelerator()
     except PyptoOpError as error:
         _end(error)
-    sys.meta_path.insert(0, _Simulator())
-    if DEVICE_ENV not in os.environ and DEVICE_ENV in script.read_text(encoding="utf-8", errors="replace"):
+    text = script.read_text(encoding="utf-8", errors="replace")
+    sys.meta_path.insert(0, _Simulator(_COST_MODEL in text))
+    if DEVICE_ENV not in os.environ and DEVICE_ENV in text:
         os.environ[DEVICE_ENV] = "0"
         print(f"pypto-op: {DEVICE_ENV} is not set; it is 0 for {script.name}", file=sys.stderr)
     sys.path.insert(0, str(script.parent))

@@ -39,10 +39,14 @@ class HostDevices(TorchFunctionMode):
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
         """Call `func` with each NPU among its arguments replaced."""
-        if func is torch.device and args and to_host(args[0]) is _CPU:
+        if func is torch.device and args and (to_host(args[0]) is _CPU or type(args[0]) is int):
             return _CPU
+        if func is torch.Tensor.to and len(args) > 1 and type(args[1]) is int:  # a device's number alone is an NPU's
+            args = (args[0], _CPU, *args[2:])
         args = tuple(map(to_host, args))
         kwargs = {name: to_host(value) for name, value in kwargs.items()} if kwargs else {}
+        if type(kwargs.get("device")) is int:
+            kwargs["device"] = _CPU
         if func in _UNIFORM and (kind := _integer_kind(func, args, kwargs)) is not None:
             return _whole_numbers(func, kind, args, kwargs)
         return func(*args, **kwargs)

@@ -32,7 +32,7 @@ def npu_format_cast(tensor: torch.Tensor, layout: Any) -> torch.Tensor:
     wanted = _number(layout)
     if get_npu_format(tensor) == wanted:
         return tensor
-    return npu_format_cast_(tensor.view_as(tensor), wanted)  # a copy on a device; nothing here tells the two apart but a write
+    return npu_format_cast_(tensor.contiguous().view_as(tensor), wanted)  # a copy on a device; a write alone tells the two apart
 
 
 def npu_format_cast_(tensor: torch.Tensor, layout: Any) -> torch.Tensor:
