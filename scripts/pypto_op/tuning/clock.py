@@ -10,10 +10,12 @@ import statistics
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from pypto_op.backends.base import Limits
 from pypto_op.backends.registry import get_backend
+from pypto_op.backends.sim import SimBackend
 from pypto_op.judge import fresh
 from pypto_op.judge.contract import Contract
 from pypto_op.judge.inputs import checks_precision, tensors_in
@@ -75,12 +77,16 @@ class Clock:
         subject: its integrated implementation.
         mode: where kernels run.
         limits: what a candidate may use.
+        traces: a folder that keeps what the cost model wrote of each call; None: nothing is kept.
+        few: prepare the few cases of `check` too.
 
     Raises:
         ContractError: inputs or golden of a case cannot be had.
     """
 
-    def __init__(self, contract: Contract, subject: Subject, mode: Mode, limits: Limits) -> None:
+    def __init__(
+        self, contract: Contract, subject: Subject, mode: Mode, limits: Limits, *, traces: Path | None = None, few: bool = True
+    ) -> None:
         self.contract, self.mode = contract, mode
         self.cases = shapes.p0_cases(contract)
         self._stack = ExitStack()
@@ -90,13 +96,11 @@ class Clock:
         own = ScratchWorkspace.of(contract.workspace, scratch)
         self._subject = replace(subject, workspace=own)
         self._redactor = Redactor(subject.golden, subject.impl)
-        backend: Any = get_backend(mode)
+        backend: Any = get_backend(mode) if traces is None else SimBackend(traces=traces)
         self._range = Range(subject, own, backend, limits, self._redactor)
         self._numbers = itertools.count()
         self._timing = self._trials(self.cases)
-        few = shapes.few_cases(contract)
-        self.few = [str(case["id"]) for case in few]
-        self._few = self._trials(few)
+        self._few = self._trials(shapes.few_cases(contract)) if few else []
 
     def __enter__(self) -> Clock:
         return self
@@ -138,14 +142,21 @@ class Clock:
         order.remember(earlier(self.contract.workspace))
         return order
 
-    def hunt(self, mutant: Mutant, order: Order) -> Fate:
-        """Return what the trials of the suite make of a mutant."""
+    def hunt(self, mutant: Mutant, order: Order, trials: int | None = None) -> Fate:
+        """Return what the trials of the suite make of a mutant, or so many of them, those that promise most."""
+        asked = itertools.count()
+        stopped = (lambda: False) if trials is None else (lambda: next(asked) >= trials)
         with self._range.open(f"m{next(self._numbers)}", mutant.source) as session:
-            return Hunt(session, order, self._redactor, kind=mutant.operator).run().fate
+            return Hunt(session, order, self._redactor, stopped, mutant.operator).run().fate
 
     def labels(self) -> dict[str, str]:
         """Return case -> shape and dtype in words, the largest first."""
         return {str(case["id"]): shapes.label(case) for case in self.cases}
+
+    @property
+    def timing(self) -> Sequence[Trial]:
+        """The trials of the P0 shapes, the largest first."""
+        return self._timing
 
     def work(self, trial: Trial | None = None) -> Work:
         """Return what a P0 shape, the largest where none is named, has to move; its arithmetic is not counted."""

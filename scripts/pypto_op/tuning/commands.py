@@ -39,7 +39,7 @@ def tune(op_dir: Path, as_json: bool, dry_run: bool, mode: str | None, jobs: int
     ws = OpWorkspace.at(op_dir)
     need(ws, ws.spec, ws.interfaces, ws.golden, ws.test_inputs, ws.impl)
     from pypto_op import speaking
-    from pypto_op.tuning import report
+    from pypto_op.tuning import pages, report
     from pypto_op.tuning.tune import Request, default_jobs, tune_operator
 
     request = Request(mode=None if mode is None else Mode(mode), jobs=jobs or default_jobs(), write=not dry_run, **wanted)
@@ -49,18 +49,18 @@ def tune(op_dir: Path, as_json: bool, dry_run: bool, mode: str | None, jobs: int
         click.echo(words, err=True)
 
     tuned = tune_operator(ws, request, note)
-    pages = report.write(tuned)
+    written = [*report.write(tuned), pages.write_tuning(tuned)]
     if as_json:
         click.echo(json.dumps(report.summary(tuned), indent=1))
     else:
-        _show(tuned, pages)
+        _show(tuned, written)
     return int(ExitCode.OK if tuned.met else ExitCode.FAIL)
 
 
-def _show(tuned: Tuned, pages: list[Path]) -> None:
+def _show(tuned: Tuned, written: list[Path]) -> None:
     from pypto_op.tuning import report
 
     for line in report.sentences(tuned):
         click.echo(line)
-    for page in pages:
+    for page in written:
         click.echo(f"written: {page}")

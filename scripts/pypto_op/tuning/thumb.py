@@ -26,6 +26,9 @@ def rules(choices: Mapping[str, Choice]) -> Iterator[dict[str, str]]:
     yield {choice.key: size for choice, size in zip(cube, _cube(cube), strict=False) if size in choice.options}
     for factor in (2.0, 0.5, 4.0, 0.25):
         yield _scaled(rows, factor)
+    for one in rows if len(rows) > 1 else []:
+        for factor in (2.0, 4.0, 0.5):
+            yield _scaled([one], factor)
     for factor in (0.5, 0.25):
         yield {**_scaled(rows, factor), **_scaled(lead, factor), **_scaled(wide, 1 / factor)}
     yield {choice.key: choice.options[1] for choice in _of(choices, Kind.HOIST, Kind.CAST) if not choice.under}
