@@ -32,6 +32,8 @@ _COMMANDS: dict[str, tuple[str, str]] = {
     "reproduce": ("pypto_op.reproduce.commands:reproduce", "say whether a kernel or its case is to blame for a near miss"),
     "mutate": ("pypto_op.mutation.commands:mutate", "measure how many planted faults a suite refuses"),
     "benchmark": ("pypto_op.perf.commands:benchmark", "time a kernel that has a PASS for exactly its bytes"),
+    "tune": ("pypto_op.tuning.commands:tune", "search a faster kernel and keep it only if it is right"),
+    "perf": ("pypto_op.tuning.perf_command:perf", "say what bounds a kernel, where the gap is, and what to try next"),
     "run": ("pypto_op.runner.commands:run", "let the team work on a request without a terminal"),
     "eval": ("pypto_op.evals.commands:evaluate", "grade the team on requests whose goldens it cannot see"),
     "report": ("pypto_op.report.commands:report", "write one HTML page about an operator"),

@@ -17,7 +17,7 @@ from typing import Any
 from pypto_op.backends import calculator, native
 from pypto_op.backends.base import DEFAULT_LIMITS, Availability, Limits
 from pypto_op.backends.calculator import Ingredients
-from pypto_op.backends.cost import read_cost
+from pypto_op.backends.cost import keep_launches, read_cost
 from pypto_op.backends.launcher import Launched, Zygote, shared_zygote
 from pypto_op.backends.session import CandidateSession, Plan
 from pypto_op.backends.worker.trusted import is_trusted
@@ -42,12 +42,13 @@ class SimBackend:
     Args:
         enclose: put each session into name spaces where the machine allows them.
         silent: kernels are compiled and compute nothing; outputs keep what their memory held.
+        traces: a folder that keeps what the cost model wrote, call by call (`cost.keep_launches`); None: nothing is kept.
     """
 
     mode = Mode.SIM
 
-    def __init__(self, *, enclose: bool = True, silent: bool = False) -> None:
-        self._enclose, self._silent = enclose, silent
+    def __init__(self, *, enclose: bool = True, silent: bool = False, traces: Path | None = None) -> None:
+        self._enclose, self._silent, self._traces = enclose, silent, traces
 
     def sabotaged(self) -> SimBackend:
         """Return this backend with kernels that compute nothing."""
@@ -87,8 +88,14 @@ class SimBackend:
             "cost_model": cost_model,
         }
         plan = Plan({"enclose": self._enclose, "device": device}, tools.start, tools.numeric)
-        reader = read_cost if cost_model and tools.numeric else None
+        reader = self._read if cost_model and tools.numeric else None
         return CandidateSession(Path(impl), wrapper, workspace, plan, limits, reader)
+
+    def _read(self, pypto_dir: Path, launches: int) -> dict[str, float | int] | None:
+        """Return the cost model's figures of a call, and keep what they come from where that is wanted."""
+        if self._traces is not None:
+            keep_launches(pypto_dir, self._traces, launches)
+        return read_cost(pypto_dir, launches)
 
 
 def misplaced() -> str:
