@@ -30,7 +30,8 @@ PLAYERS: dict[str, str] = {
         (f"tritonbench/{name}" for name in (
             "sin_kernel", "l2_norm_triton1", "kldiv_compute", "chunk_cumsum_kernel", "matrix_vector_multip", "rms_norm_triton",
             "rowwise_quantization_triton", "mean_reduction", "swiglu_fwd", "dequantize_rowwise", "reversed_cumsum_scalar",
-            "square_matrix", "vector_addition_custom", "add_example", "cosine_compute", "triton_softmax", "softmax_triton1", "rmsnorm_fused",
+            "square_matrix", "vector_addition_custom", "add_example", "cosine_compute",
+            "triton_softmax", "softmax_triton1", "rmsnorm_fused",
             "l2_norm_bwd", "layernorm_fwd_triton", "max_reduction", "matmul_leakyrelu")), ""),
     "attorch/softmax_layers": "tests/test_softmax_layers.py",
     "attorch/glu_layer": "tests/test_glu_layer.py",
@@ -46,7 +47,10 @@ PLAYERS: dict[str, str] = {
 _SKIP = {"tritonbench/l2_norm_bwd": (), "tritonbench/max_reduction": ("kernel_1", "kernel_2", "backward")}
 _BACK = ("backward", "bwd")
 """Functions that the task, which looks at forward alone, does not reach."""
-_PACKAGES = {"attorch": ["attorch", "tests"], "liger": ["src/liger_kernel", "test/__init__.py", "test/utils.py", "test/transformers"]}
+_PACKAGES = {
+    "attorch": ["attorch", "tests"],
+    "liger": ["src/liger_kernel", "test/__init__.py", "test/utils.py", "test/transformers"],
+}
 
 
 def prepare(sources: dict[str, Path], out: Path, most: int) -> int:
@@ -206,13 +210,14 @@ def summary(rows: list[dict[str, Any]]) -> str:
     """Return the kill rates in Markdown: by collection and in all, with Wilson's 95 % intervals."""
     sound = sorted({row["kernel"] for row in rows if row["number"] < 0 and row["own"]["ok"] and row["judge"]["ok"]})
     played = [row for row in rows if row["number"] >= 0]
-    lines = ["| collection | kernels | faults | own test refuses | triton verify refuses | only own test | only triton verify | neither |"]
-    lines.append("|---|---|---|---|---|---|---|---|")
+    heads = ["collection", "kernels", "faults", "own test refuses", "triton verify refuses", "only own", "only verify", "neither"]
+    lines = ["| " + " | ".join(heads) + " |", "|---" * len(heads) + "|"]
     for collection in (*sorted({name.split("/")[0] for name in sound}), ""):
         some = [row for row in played if row["kernel"].startswith(collection)]
         names = [name for name in sound if name.startswith(collection)]
         own, judge = (sum(not row[side]["ok"] for row in some) for side in ("own", "judge"))
-        only = [sum((row["own"]["ok"], row["judge"]["ok"]) == pair for row in some) for pair in ((False, True), (True, False), (True, True))]
+        pairs = [(row["own"]["ok"], row["judge"]["ok"]) for row in some]
+        only = [pairs.count(pair) for pair in ((False, True), (True, False), (True, True))]
         cells = [collection or "all", len(names), len(some), _rate(own, len(some)), _rate(judge, len(some)), *only]
         lines.append("| " + " | ".join(map(str, cells)) + " |")
     excluded = [row for row in rows if row["number"] < 0 and row["kernel"] not in sound]

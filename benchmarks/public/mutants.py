@@ -7,11 +7,13 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-_BINARY: dict[type[ast.operator], str] = {ast.Add: "-", ast.Sub: "+", ast.Mult: "+", ast.Div: "*", ast.FloorDiv: "*", ast.Mod: "//"}
+_BINARY: dict[type[ast.operator], str] = {
+    ast.Add: "-", ast.Sub: "+", ast.Mult: "+", ast.Div: "*", ast.FloorDiv: "*", ast.Mod: "//",
+}  # fmt: skip
 _COMPARED: dict[type[ast.cmpop], str] = {ast.Lt: "<=", ast.LtE: "<", ast.Gt: ">=", ast.GtE: ">", ast.Eq: "!=", ast.NotEq: "=="}
 _CALLED = {"max": "min", "min": "max", "sum": "max", "exp": "exp2", "maximum": "minimum", "minimum": "maximum", "sqrt": "exp",
-           "rsqrt": "sqrt", "log": "log2", "sigmoid": "exp", "abs": "exp", "sin": "cos", "cos": "sin", "cdiv": "max", "cumsum": "exp",
-           "argmax": "argmin"}  # fmt: skip
+           "rsqrt": "sqrt", "log": "log2", "sigmoid": "exp", "abs": "exp", "sin": "cos", "cos": "sin", "cdiv": "max",
+           "cumsum": "exp", "argmax": "argmin"}  # fmt: skip
 
 
 @dataclass(frozen=True)

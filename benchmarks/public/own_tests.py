@@ -8,6 +8,8 @@ parametrisations per test function), `limit` in seconds. The answer is a line wi
 from __future__ import annotations
 
 import contextlib
+import importlib.abc
+import importlib.machinery
 import io
 import json
 import math
@@ -33,7 +35,7 @@ def main() -> None:
     torch.set_num_threads(1)
     if interpreted:
         _pretend_device()
-    sys.modules["transformers"] = _Absent("transformers")
+    sys.meta_path.append(_Absences())
     for line in sys.stdin:
         print(json.dumps(_forked(json.loads(line))), flush=True)
 
@@ -57,11 +59,32 @@ class _Absent(types.ModuleType):
     """Stands for a package that tests import and these do not call."""
 
     __path__: list[str] = []
+    __version__ = "0"
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
         return type(name, (), {})
+
+
+class _Absences(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Finds such packages where they are not installed."""
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+        """Answer for packages that tests import at their top."""
+        top = name.partition(".")[0]
+        return (
+            importlib.machinery.ModuleSpec(name, self, is_package=True)
+            if top in ("transformers", "tokenizers", "datasets")
+            else None
+        )
+
+    def create_module(self, spec: Any) -> types.ModuleType:
+        """Return the module that stands there."""
+        return _Absent(spec.name)
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        """Do nothing."""
 
 
 def _forked(request: dict[str, Any]) -> dict[str, Any]:
@@ -71,7 +94,7 @@ def _forked(request: dict[str, Any]) -> dict[str, Any]:
         os.setsid()
         answer: dict[str, Any] = {"ok": False, "why": "nothing was said"}
         try:
-            with open(os.devnull, "w") as silent, contextlib.redirect_stdout(silent), contextlib.redirect_stderr(silent):
+            with Path(os.devnull).open("w") as silent, contextlib.redirect_stdout(silent), contextlib.redirect_stderr(silent):
                 answer = _script(request) if request["kind"] == "script" else _pytest(request)
         except BaseException as error:
             answer = {"ok": False, "why": f"{type(error).__name__}: {error}"[:300]}
@@ -148,8 +171,8 @@ class _Smallest:
 
 
 def _size(item: Any) -> float:
-    numbers = [number for value in getattr(item, "callspec", types.SimpleNamespace(params={})).params.values() for number in _numbers(value)]
-    return math.prod(max(1, number) for number in numbers)
+    given = getattr(item, "callspec", types.SimpleNamespace(params={})).params.values()
+    return math.prod(max(1, number) for value in given for number in _numbers(value))
 
 
 def _numbers(value: Any) -> list[int]:
@@ -166,7 +189,8 @@ def _pytest(request: dict[str, Any]) -> dict[str, Any]:
     sys.path[:0] = [root, f"{root}/src"]
     plugin = _Smallest(request["most"])
     more = ["-k", request["select"]] if request.get("select") else []
-    words = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-o", "addopts=", *request.get("words", []), *more, request["file"]]
+    usual = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-o", "addopts="]
+    words = [*usual, *request.get("words", []), *more, request["file"]]
     with contextlib.redirect_stdout(io.StringIO()) as said:
         code = pytest.main([f"--rootdir={root}", *words], plugins=[plugin])
     if code == 0 and plugin.passed:

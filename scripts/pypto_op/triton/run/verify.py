@@ -187,7 +187,7 @@ class _Run:
             raise ContractError("a file changed while it was verified", file=self.project.folder, remedy="verify again")
 
     def _replay(self, task: TaskSession) -> None:
-        """Let those cases pass whose host gave other numbers in the second pass because it was the second, and for nothing else."""
+        """Let those cases pass whose host gave other numbers because the pass was the second, and for nothing else."""
         doubted = {case.index for case in self.cases if case.judgement.error_type == HOST and not case.made.reads}
         if not doubted or self.place is None:
             return
