@@ -20,7 +20,7 @@ import benchmarks
 from benchmarks import page
 from benchmarks.table import Table
 
-_SUPPORT = {"faults_page", "fresh_kernels", "page", "planted", "process", "spent", "table", "__main__"}
+_SUPPORT = {"faults_page", "fresh_kernels", "page", "planted", "process", "tune_planted", "spent", "table", "__main__"}
 _OWN_PAGE = {"faults", "fresh", "strength"}
 
 

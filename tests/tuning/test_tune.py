@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -130,3 +133,25 @@ def test_a_faster_kernel_takes_the_place_of_the_first(ws: OpWorkspace) -> None:
     ws.impl.write_text(tuned.replace("x_tile - y_tile", "y_tile - x_tile"), encoding="utf-8")
     wrong = command("regress", ws.root, "--base", base)
     assert wrong.code == 1 and "FAIL precision" in wrong.stdout and "FAIL suite" in wrong.stdout and "debugger" in wrong.stdout
+
+
+@pytest.mark.slow
+def test_a_search_that_is_killed_goes_on(ws: OpWorkspace) -> None:
+    """kill -9 in mid-search: what was tried is known, and is not tried again."""
+    assert verify(ws.root).code == 0
+    words = [sys.executable, "-m", "pypto_op.cli", "tune", str(ws.root), "--mode", "sim", "--jobs", "1", "--trials", "60"]
+    with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        while process.poll() is None and len(_tried(ws)) < 3:
+            time.sleep(0.05)
+        process.kill()
+    known = len(_tried(ws))
+    assert known >= 3 and not ws.tuning_report.exists()
+    answer = tune(ws, "--resume", "--jobs", "1", "--trials", str(known), "--mutants", "0", "--dry-run", "--json")
+    assert answer.code == 0, answer.stderr
+    assert (answer.report["resumed"], answer.report["tried"]) == (known - 1, 1), "the baseline is one of the lines"
+
+
+def _tried(ws: OpWorkspace) -> list[str]:
+    """Whole lines of the ledger, the baseline's among them."""
+    files = list((ws.debug_dir / "tuning").glob("*/candidates.jsonl"))
+    return [line for file in files for line in file.read_text(encoding="utf-8").split("\n")[:-1]]
