@@ -34,6 +34,7 @@ _COMMANDS: dict[str, tuple[str, str]] = {
     "benchmark": ("pypto_op.perf.commands:benchmark", "time a kernel that has a PASS for exactly its bytes"),
     "tune": ("pypto_op.tuning.commands:tune", "search a faster kernel and keep it only if it is right"),
     "perf": ("pypto_op.tuning.perf_command:perf", "say what bounds a kernel, where the gap is, and what to try next"),
+    "regress": ("pypto_op.tuning.regress:regress", "check a kernel after a change of speed: precision, suite, layout, time"),
     "run": ("pypto_op.runner.commands:run", "let the team work on a request without a terminal"),
     "eval": ("pypto_op.evals.commands:evaluate", "grade the team on requests whose goldens it cannot see"),
     "report": ("pypto_op.report.commands:report", "write one HTML page about an operator"),

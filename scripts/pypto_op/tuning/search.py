@@ -161,19 +161,22 @@ class Search:
         known = self._ledger.known(digest)
         if known is not None:
             return replace(known, number=number, origin=proposal.origin, assignment=dict(proposal.assignment))
+        self._tried += 1
+        return self.filtered(text, number, proposal.origin, proposal.assignment)
+
+    def filtered(self, text: str, number: int = 0, origin: str = "", assignment: Mapping[str, str] | None = None) -> Candidate:
+        """Return what the cheap filters make of a text: time and numbers on P0 shapes, then a few cases."""
         begun = time.monotonic()
-        candidate = Candidate(
-            number, proposal.origin, dict(proposal.assignment), digest, difference(self._kernel.source, text), Fate.SURVIVED
-        )
+        diff = difference(self._kernel.source, text)
+        candidate = Candidate(number, origin, dict(assignment or {}), digest_of(text), diff, Fate.SURVIVED)
         self._filtered(candidate, text)
         candidate.seconds = round(time.monotonic() - begun, 3)
-        self._tried += 1
         return candidate
 
     def _filtered(self, candidate: Candidate, text: str) -> None:
         """Time a text, then compare it on a few cases if it is worth that; write what became of it."""
         base = self.baseline().times
-        timed = self._clock.time(text, base=self._best_times, slower=_SLOWER)
+        timed = self._clock.time(text, base=self._best_times or base, slower=_SLOWER)
         candidate.times = timed.times
         candidate.ratio = round(ratio(timed.times, base), 6) if timed.times and not timed.fault else None
         if not timed.fault and len(timed.times) == len(base) and (candidate.ratio or 1.0) < self._best * (1.0 - GAIN / 2):

@@ -24,6 +24,7 @@ from pypto_op.tuning.acceptance import Gatekeeper, Verdict
 from pypto_op.tuning.clock import Clock
 from pypto_op.tuning.kernel import Kernel
 from pypto_op.tuning.ledger import Candidate, Fate, Ledger
+from pypto_op.tuning.regress import BEFORE
 from pypto_op.tuning.search import Outcome, Search, Wish
 from pypto_op.vocabulary import Mode, Status
 from pypto_op.workspace import OpWorkspace
@@ -119,7 +120,7 @@ def tune_operator(ws: OpWorkspace, request: Request, note: Note = lambda words: 
     if request.seconds <= 0 or request.trials <= 0:
         raise ContractError("a search without time or trials finds nothing", remedy="give --budget and --trials more than 0")
     contract = load_contract(ws)
-    mode = _mode(request.mode)
+    mode = usable_mode(request.mode)
     require_pass(ws, contract, mode)
     _require_stage(ws)
     subject = resolve(ws, contract.total_modules)
@@ -167,6 +168,7 @@ def _put(tuned: Tuned, text: str, before: str, jobs: int) -> None:
     ws = tuned.ws
     if ws.impl.read_text(encoding="utf-8") != before:
         raise ContractError("changed while it was tuned", file=ws.impl, remedy="let nothing write it, then tune again")
+    write_atomically(ws.debug_dir / ledgers.ROOM / BEFORE, before)
     write_atomically(ws.impl, text)
     try:
         report = verify_operator(ws, modes=(tuned.mode,), jobs=jobs)
@@ -199,7 +201,7 @@ def require_pass(ws: OpWorkspace, contract: Contract, mode: Mode) -> Mapping[str
     raise ContractError(f"there is no sealed PASS in {mode} for exactly these bytes", file=ws.impl, remedy=remedy)
 
 
-def _mode(wanted: Mode | None) -> Mode:
+def usable_mode(wanted: Mode | None) -> Mode:
     """Return the mode to tune in.
 
     Raises:
