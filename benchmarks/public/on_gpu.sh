@@ -20,14 +20,16 @@ python=${PYTHON:-python3}
 out=$(mkdir -p "${OUT:-gpu-out}" && cd "${OUT:-gpu-out}" && pwd)
 extra=$(mktemp -d)
 trap 'rm -rf "$extra"' EXIT
-"$python" -m pip install --quiet --no-index --no-deps --no-compile --upgrade --target "$extra" \
+# A virtual environment, not a folder on PYTHONPATH: the judge trusts packages in an environment's own folders alone.
+"$python" -m venv --system-site-packages "$extra/venv" && python=$extra/venv/bin/python
+"$python" -m pip install --quiet --no-index --no-deps --no-compile --upgrade \
   $("$python" - "$wheels" <<'PY'
 import pathlib, sys
 tag = f"cp{sys.version_info[0]}{sys.version_info[1]}"
 print(*(p for p in sorted(pathlib.Path(sys.argv[1]).glob("*.whl")) if tag in p.name or "abi3" in p.name or "-none-" in p.name))
 PY
 ) 2>&1 | tail -3
-export PYTHONPATH="$PWD/scripts:$PWD/lint:$PWD:$extra" PYPTO_OP_KEY_FILE="$extra/seal.key"
+export PYTHONPATH="$PWD/scripts:$PWD/lint:$PWD" PYPTO_OP_KEY_FILE="$extra/seal.key"
 "$python" -m benchmarks.public league --from .league --target cuda --lanes "${LEAGUE_LANES:-16}" \
   --seconds "${LEAGUE_SECONDS:-170}" --limit 40 --tests 24 --out "$out" 2>&1 | tee "$out/league.txt"
 exit "${PIPESTATUS[0]}"

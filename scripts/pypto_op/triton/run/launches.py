@@ -225,8 +225,12 @@ class Launches:
     def _around_tuning(self, original: Any) -> Any:
         @functools.wraps(original)
         def tuned(*args: Any, **kwargs: Any) -> Any:
+            tensors = _leaves([*args, *kwargs.values()], torch.Tensor) if self.recording else []
             with self._gate.opened(), self._tuned():
-                return original(*args, **kwargs)
+                self._memory.timed(tensors)
+                found = original(*args, **kwargs)
+                self._memory.launched(tensors)
+            return found
 
         return tuned
 

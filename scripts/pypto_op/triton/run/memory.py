@@ -33,12 +33,14 @@ class _Place:
         left: its bytes after the last launch, copy or constant.
         kernel: per byte: a kernel wrote it, or it is a copy of such a byte.
         data: it holds input values, so a launch that leaves it as it is did not write it.
+        pending: a digest of what the host wrote, seen while configurations were timed; the launch that was asked for notes it.
     """
 
     storage: Any
     left: torch.Tensor
     kernel: torch.Tensor
     data: bool = False
+    pending: str | None = None
 
 
 class Memory:
@@ -77,7 +79,17 @@ class Memory:
 
     def use(self, user: str, tensor: torch.Tensor) -> None:
         """Note that `user` reads a tensor's memory: with a digest if the host wrote any of it."""
-        self._used.setdefault(user, []).append(self._host_wrote(tensor))
+        digest = self._host_wrote(tensor)
+        place = self._places[address(tensor)]
+        self._used.setdefault(user, []).append(digest or place.pending)
+        place.pending = None
+
+    def timed(self, tensors: Sequence[torch.Tensor]) -> None:
+        """Look at the memory of a launch before its configurations are timed: these runs write there, as the launch itself will."""
+        for tensor in tensors:
+            digest = self._host_wrote(tensor)
+            place = self._places[address(tensor)]
+            place.pending = digest or place.pending
 
     def recheck(self, user: str, tensor: torch.Tensor) -> None:
         """Look again, after code of the candidate ran between `use` and the launch (the grid's function)."""
