@@ -133,6 +133,18 @@ class TaskSession(_Session):
         return self._tell({"call": "time", **message})[2]
 
 
+class SurveySession(_Session):
+    """The process that runs a public task while its sizes are looked for (`triton.intake.survey`)."""
+
+    def __init__(self, project: Project, place: Place, limits: Limits) -> None:
+        super().__init__(project, place, limits, project.task, "pypto_op.triton.intake.survey:Survey", {})
+        self.plan = Plan({**self._wanted, "enclosure": enclosure_document(self.scratch, [], trusted=True)}, place.start)
+
+    def survey(self, message: dict[str, Any]) -> dict[str, Any]:
+        """Return what the survey found (`Survey`)."""
+        return self._tell({"call": "survey", **message})[2]
+
+
 class CandidateSession(_Session):
     """The process that runs the implementation."""
 
