@@ -86,6 +86,7 @@ class SimBackend:
             "numeric": tools.numeric and not self._silent,
             "switch": tools.switch,
             "cost_model": cost_model,
+            "silent": self._silent,
         }
         plan = Plan({"enclose": self._enclose, "device": device}, tools.start, tools.numeric)
         reader = self._read if cost_model and tools.numeric else None

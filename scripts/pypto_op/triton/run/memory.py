@@ -85,7 +85,7 @@ class Memory:
         place.pending = None
 
     def timed(self, tensors: Sequence[torch.Tensor]) -> None:
-        """Look at the memory of a launch before its configurations are timed: these runs write there, as the launch itself will."""
+        """Look at the memory of a launch before its configurations are timed; these runs write there, as the launch will."""
         for tensor in tensors:
             digest = self._host_wrote(tensor)
             place = self._places[address(tensor)]
