@@ -6,10 +6,11 @@ import json
 from pathlib import Path
 
 import pytest
+import torch
 
 from pypto_op.judge.reasons import Reason
 from pypto_op.judge.records import TrialVerdict
-from pypto_op.judge.redraw import MOST_DRAWS, draws, may_be_redrawn
+from pypto_op.judge.redraw import FEW, MOST_DRAWS, apart, draws, may_be_redrawn
 from pypto_op.policy import get_policy
 from pypto_op.vocabulary import Status
 
@@ -32,6 +33,41 @@ def test_only_a_second_trial_that_misses_by_its_numbers_is_left(reasons: tuple[R
 
 def test_the_next_seeds_follow_from_the_first_and_end() -> None:
     assert list(draws(5)) == list(draws(5)) and len(set(draws(5))) == MOST_DRAWS == len(list(draws(2**31 - 2)))
+
+
+ALIKE = 216
+"""On this seed ragged_mean draws the lengths of its case's own seed, 42."""
+
+
+@pytest.mark.sim
+@pytest.mark.usefixtures("numeric")
+@pytest.mark.parametrize("varies", [True, False])
+def test_lengths_that_both_seeds_draw_alike_are_drawn_anew_and_lengths_that_never_vary_refused(
+    clean_workspace: Path, varies: bool
+) -> None:
+    ws = place("ragged_mean", clean_workspace)
+    if not varies:
+        edit(ws.test_inputs, "lengths[-1] = size", "lengths[:] = size - 3")
+    answer = verify(ws.root, "--seed", str(ALIKE))
+    if varies:
+        check = answer.report["checks"][0]
+        assert answer.report["status"] == "PASS", answer.report["error"]
+        assert check["alike_draws"] == [ALIKE] and check["modes"]["sim"]["seeds"] == [42, next(draws(ALIKE))]
+        return
+    assert answer.code == 2 and "input lengths is the same for every seed" in answer.report["error"]["message"]
+    [row] = [row for row in verify(ws.root, "--self-test").report["checks"] if row["name"] == "inputs"]
+    assert row["status"] == "FAIL" and "input lengths is the same for every seed" in row["detail"]
+
+
+def test_a_draw_that_repeats_fewest_small_inputs_is_taken() -> None:
+    held, big = torch.arange(3), torch.zeros(FEW + 1)
+    seeds = [5, *draws(5)]
+    made = {seed: [held, torch.tensor([number // 2]), big] for number, seed in enumerate(seeds)}
+    first = [held, torch.tensor([0]), big]
+    assert apart(first, 5, made.__getitem__) == seeds[:3], "the second draw is alike too, the third is not"
+    assert apart(first, 5, made.__getitem__, fixed={0}) == seeds[:3]
+    assert apart([held, torch.tensor([7]), big], 5, made.__getitem__) == [5], "no draw moves what never varies"
+    assert apart([big], 5, {}.__getitem__) == [5], "what is large is not asked about"
 
 
 ROUNDED = "pypto.cast(pypto.cast({0}, pypto.DT_BF16), pypto.DT_FP32)"

@@ -186,8 +186,8 @@ def prepare() -> SimTools:
     return SimTools(library, tools, ingredients.toolchain.paths["g++"])
 
 
-def simulate_here(further: Callable[[], None] | None = None) -> None:
-    """Make this very process a simulator: host shim, calculator, kernels in SIM, no cost model and no plots.
+def simulate_here(further: Callable[[], None] | None = None, *, cost_model: bool = False) -> None:
+    """Make this very process a simulator: host shim, calculator, kernels in SIM.
 
     For running a trusted script (`test_<op>.py`) as it is; a candidate is judged through `SimBackend`. What pypto
     writes goes to a folder that is removed at exit, unless TILE_FWK_OUTPUT_DIR names one. Must be called before
@@ -195,6 +195,7 @@ def simulate_here(further: Callable[[], None] | None = None) -> None:
 
     Args:
         further: sets more of pypto's options before each compilation: what a debugger wants dumped.
+        cost_model: run it too, with its plots, and let pypto write where it does by itself: `output/` beside the process.
 
     Raises:
         InfraError: the calculator cannot be built, or a real torch_npu is installed.
@@ -212,13 +213,16 @@ def simulate_here(further: Callable[[], None] | None = None) -> None:
     os.environ.update(tools.variables)
     os.environ.pop("ASCEND_SLOG_PRINT_TO_STDOUT", None)  # the output is the script's own
     os.environ["ASCEND_PROCESS_LOG_PATH"] = folder
-    os.environ.setdefault("TILE_FWK_OUTPUT_DIR", folder)
+    if cost_model:  # its plots are drawn by a `python3` that has this process's packages, not by the one that draws nothing
+        os.environ["PATH"] = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    else:
+        os.environ.setdefault("TILE_FWK_OUTPUT_DIR", folder)
     pypto_hooks.load_before_pypto(switch)
     hostshim.install()
     if tools.calculator is not None:
         pypto_hooks.load_calculator(tools.calculator)
-        pypto_hooks.switch_cost_model(switch, on=False)
-    pypto_hooks.simulate(numeric=tools.numeric, further=further)
+        pypto_hooks.switch_cost_model(switch, on=cost_model)
+    pypto_hooks.simulate(numeric=tools.numeric, further=further, lenient=True)
     crashes.load(Path(tools.crash_frames) if tools.crash_frames else None)
     crashes.tell()
 

@@ -140,6 +140,9 @@ def _show_fresh(console: Console, report: Mapping[str, Any]) -> None:
     for check in report["checks"]:
         if seeds := ", ".join(map(str, check.get("left_draws", []))):
             console.print(f"[dim]{escape(check['id'])} was judged on another draw: sums cancel with seed {seeds}.[/dim]")
+        if seeds := ", ".join(map(str, check.get("alike_draws", []))):
+            words = f"was judged on another draw: seed {seeds} repeats an input of the case's own seed by chance"
+            console.print(f"[dim]{escape(check['id'])} {words}.[/dim]")
     told = report.get("fresh_shapes")
     if told is None:
         return

@@ -140,15 +140,28 @@ class LaneWorker:
         seeds = seeds_of(case, self._plan.extra_seed)
         record = CaseRecord(case, seeds, {mode: ModeRecord(mode) for mode in self._plan.backends})
         seen: set[str] = set()
-        for seed in seeds:
+        seed = seeds[-1]
+        for place, own in enumerate(seeds):
             waiting = [mode for mode, m in record.modes.items() if m.status in (Status.PASS, Status.SKIPPED)]
             waiting = [mode for mode in waiting if not (record.modes[mode].trials and mode in self._broken)]
             if not waiting:
                 break
+            seed = self._apart(record, answered[0].inputs, own) if place and answered else own
             answered += self._trial(record, seed, waiting, seen, again=again and bool(answered))
-        answered = self._redrawn(record, answered, seeds[-1], seen)
+        answered = self._redrawn(record, answered, seed, seen)
         record.seconds = time.monotonic() - started
         return record, answered
+
+    def _apart(self, record: CaseRecord, first: Sequence[Value], seed: int) -> int:
+        """Return the fresh seed, or one in its place where it draws a small input as the case's own seed did (`redraw`)."""
+        names = self._plan.input_names
+        fixed = {place for place, name in enumerate(names) if name in self._plan.fixed_inputs}
+        try:
+            *left, used = redraw.apart(first, seed, lambda s: self._references.inputs(with_seed(record.case, s)), fixed)
+        except ContractError:
+            return seed  # the trial will tell
+        record.alike_draws += left
+        return used
 
     def _redrawn(self, record: CaseRecord, answered: list[Answered], seed: int, seen: set[str]) -> list[Answered]:
         """Try other draws in the place of the fresh one, where a mode failed on sums that happen to cancel (`redraw`).

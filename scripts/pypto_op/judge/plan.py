@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +40,7 @@ class Plan:
         jobs: how many lanes of cases run at once.
         cost_model: ask the backends for cost figures.
         error_maps: keeps where outputs are off.
+        fixed_inputs: names of the primary inputs that SPEC.md declares tables.
         used_inputs: names of the primary inputs that the modules up to the boundary read; None: all of them.
         probe: compare this inspection buffer in the outputs' place.
         loaded: collects what the processes load beside the named files.
@@ -66,6 +67,7 @@ class Plan:
     tolerance_behind: Callable[[Mapping[str, Any]], Policy | None] = lambda case: None
     check_inputs: Callable[[Mapping[str, Any], Sequence[tuple[str, Value]]], None] = lambda case, made: None
     whole_ends: Callable[[Mapping[str, Any], str], tuple[int | None, int | None] | None] = lambda case, name: None
+    fixed_inputs: Collection[str] = ()
     suite: Sequence[Mapping[str, Any]] | None = None
     further: bool = True
     nan_is_legal: bool = False

@@ -119,6 +119,8 @@ class CaseRecord:
     """What the inputs of its seeds have in common."""
     left_draws: list[int] = field(default_factory=list)
     """Seeds in whose place another was drawn, since sums happened to cancel there (`redraw`)."""
+    alike_draws: list[int] = field(default_factory=list)
+    """Seeds in whose place another was drawn, since a small input was by chance that of the case's own seed (`redraw`)."""
     further: dict[Mode, Further] = field(default_factory=dict)
     """The further calls, for the case of its lane that they are made on."""
 

@@ -66,6 +66,7 @@ def check_entry(record: CaseRecord, policy: str) -> dict[str, Any]:
         "modes": results,
         "seconds": round(record.seconds, 3),
         **({"left_draws": list(record.left_draws)} if record.left_draws else {}),
+        **({"alike_draws": list(record.alike_draws)} if record.alike_draws else {}),
         **_stress_entry(record),
         **_inspection_entry(record),
         **_further_entry(record),

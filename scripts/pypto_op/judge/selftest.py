@@ -7,11 +7,8 @@ cumulative golden of the last phase exists, the composition is verified too.
 
 from __future__ import annotations
 
-import json
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
@@ -19,18 +16,21 @@ from pypto_op.backends.base import Limits
 from pypto_op.backends.reference import ReferenceSession
 from pypto_op.documents import interfaces as interfaces_document
 from pypto_op.documents import suite as suite_document
-from pypto_op.errors import ContractError, PyptoOpError
+from pypto_op.errors import ContractError
 from pypto_op.judge import adversarial, cancellation, golden_candidate, planted_faults, variety
 from pypto_op.judge.calling import positions, used_inputs
 from pypto_op.judge.compose import compose
 from pypto_op.judge.contract import Contract, load_contract
-from pypto_op.judge.expectation import Reference, expectation_of
-from pypto_op.judge.inputs import checks_precision, digest, fresh_seed
+from pypto_op.judge.expectation import expectation_of
+from pypto_op.judge.inputs import checks_precision, digest
+from pypto_op.judge.known import Known
 from pypto_op.judge.natural import MOST, NATURAL, natural_share
 from pypto_op.judge.reasons import place_in
 from pypto_op.judge.redaction import Redactor
 from pypto_op.judge.references import answered
 from pypto_op.judge.variety import Variety
+from pypto_op.proof import records
+from pypto_op.proof.closure import Loaded
 from pypto_op.proof.evidence import harness_hashes
 from pypto_op.twins.reordering import HONEST
 from pypto_op.vocabulary import ExitCode, Outcome, Status
@@ -41,49 +41,19 @@ if TYPE_CHECKING:
 
     import torch
 
-    from pypto_op.backends.base import RunResult, Value
+    from pypto_op.backends.base import RunResult
 
 
-@dataclass
-class _Known:
-    """What earlier checks found out."""
-
-    ws: OpWorkspace
-    session: ReferenceSession
-    suite: Path | None
-    limits: Limits
-    contract: Contract | None = None
-    inputs: dict[str, list[Value]] = field(default_factory=dict)
-    answers: dict[str, RunResult] = field(default_factory=dict)
-    references: dict[str, Reference] = field(default_factory=dict)
-    fresh: int = field(default_factory=fresh_seed)
-    """A second seed that nobody can have written inputs for."""
-
-    @property
-    def sound(self) -> Contract:
-        """The contract.
-
-        Raises:
-            ContractError: it could not be read, as its own check has told.
-        """
-        if self.contract is None:
-            raise ContractError("not checked, since the documents are broken")
-        return self.contract
+Check = Callable[[Known], str]
 
 
-Check = Callable[[_Known], str]
-
-
-def self_test(
-    ws: OpWorkspace, *, suite: Path | None = None, limits: Limits | None = None, warnings: bool = True
-) -> tuple[dict[str, Any], ExitCode]:
+def self_test(ws: OpWorkspace, *, suite: Path | None = None, limits: Limits | None = None) -> tuple[dict[str, Any], ExitCode]:
     """Exercise everything that a verdict on this operator will rest on, but the kernel.
 
     Args:
         ws: the operator.
         suite: another suite than its own.
         limits: of each run of the golden and of the inputs file.
-        warnings: also run the checks that never fail; a gate has no use for them.
 
     Returns:
         schema_version, op_name, status (PASS or FAIL), hashes of the files that were tested (`harness_hashes`), checks:
@@ -96,13 +66,14 @@ def self_test(
     started = time.monotonic()
     rows = []
     limits = limits or Limits()
+    own = suite is None and limits == Limits()
     hashes = harness_hashes(ws)
     with ReferenceSession(ws, limits=limits) as session:
-        known = _Known(ws, session, suite, limits)
+        known = Known(ws, session, suite, limits)
         for name, check in CHECKS.items():
-            if check is _natural and not warnings:
-                continue
             rows.append({"name": name, **_outcome(check, known)})
+        loaded = Loaded()
+        loaded.note_all(session.loaded())
     status = Status.FAIL if any(row["status"] == Status.FAIL for row in rows) else Status.PASS
     result = {
         "schema_version": 1,
@@ -112,10 +83,12 @@ def self_test(
         "checks": rows,
         "seconds": round(time.monotonic() - started, 3),
     }
+    if own and status is Status.PASS:
+        records.keep_self_test(ws, result, loaded)
     return result, ExitCode.OK if status is Status.PASS else ExitCode.CONTRACT
 
 
-def _outcome(check: Check, known: _Known) -> dict[str, Any]:
+def _outcome(check: Check, known: Known) -> dict[str, Any]:
     try:
         return {"status": str(Status.PASS), "detail": check(known)}
     except _NotYet as later:
@@ -136,14 +109,14 @@ class _NotYet(Exception):
 # -- the checks, in order ------------------------------------------------------------------------------------------
 
 
-def _runner(known: _Known) -> str:
+def _runner(known: Known) -> str:
     if not known.ws.runner.exists() and interfaces_document.load(known.ws.interfaces).total_modules == 1:
         raise _NotYet("one module: `pypto-op verify` needs no runner file")
     adversarial.check_runner(known.ws.runner)
     return "eval/adversarial_runner.py is what pypto-op generates"
 
 
-def _documents(known: _Known) -> str:
+def _documents(known: Known) -> str:
     known.contract = contract = load_contract(known.ws, suite=known.suite)
     if contract.suite_source != "file" and contract.total_modules > 1:
         raise ContractError("is missing", file=known.ws.suite, remedy="run `pypto-op harness new`")
@@ -158,17 +131,17 @@ def _documents(known: _Known) -> str:
     return f"{len(contract.cases)} cases, two or more per level; {contract.total_modules} module(s)"
 
 
-def _inputs(known: _Known) -> str:
+def _inputs(known: Known) -> str:
     contract = known.sound
     seeded, looks = 0, []
     for case in contract.cases:
-        made = _made(known, case)
+        made = known.made(case)
         values = [value for _, value in made]
         contract.check_inputs(case, made)
-        again = [value for _, value in _made(known, case)]
+        again = [value for _, value in known.made(case)]
         if digest(values) != digest(again):
             raise ContractError("the same seed makes other inputs", file=known.ws.test_inputs, where=f"case {case['id']}")
-        other = [value for _, value in _made(known, {**case, "seed": known.fresh})]
+        other = known.values(case, known.second(case, values))
         seeded += digest(values) != digest(other)
         if checks_precision(case):
             looks.append((case, Variety()))
@@ -181,11 +154,7 @@ def _inputs(known: _Known) -> str:
     return f"{len(contract.cases)} cases build, the same for the same seed; {seeded} of them differ with another"
 
 
-def _made(known: _Known, case: Mapping[str, Any]) -> list[tuple[str, Value]]:
-    return known.session.make_inputs(dict(case))
-
-
-def _golden(known: _Known) -> str:
+def _golden(known: Known) -> str:
     contract, ws = known.sound, known.ws
     names, used = contract.input_names, used_inputs(contract.interfaces, None)
     taken = positions(ws.golden, ws.golden_name(), names, used)
@@ -211,10 +180,10 @@ def _golden(known: _Known) -> str:
     return f"{ws.golden_name()} answers all {len(contract.cases)} cases, with the outputs of the contract"
 
 
-def _second_look(known: _Known, case: Mapping[str, Any], answer: RunResult, taken: Sequence[int]) -> Variety:
+def _second_look(known: Known, case: Mapping[str, Any], answer: RunResult, taken: Sequence[int]) -> Variety:
     """Return what the golden's answers for two seeds have in common."""
     contract, ws = known.sound, known.ws
-    inputs = [value for _, value in _made(known, {**case, "seed": known.fresh})]
+    inputs = known.values(case, known.seconds.get(case["id"], known.fresh))
     second = known.session.golden([inputs[i] for i in taken], function=ws.golden_name(), file=ws.golden)
     look, tolerance = Variety(), contract.tolerance_behind(case) or contract.policy_for(case)
     for outputs in (answer.outputs, second.outputs):
@@ -238,7 +207,7 @@ def _returns_contract(contract: Contract, case: Mapping[str, Any], answer: RunRe
             )
 
 
-def _honest(known: _Known) -> str:
+def _honest(known: Known) -> str:
     """Judge the golden in the candidate's place, under each case's real policies, on its seed and on a fresh one."""
     contract, suite = known.sound, known.suite or known.ws.suite
     redactor, count = Redactor(known.ws.golden, known.ws.golden), 0
@@ -263,19 +232,19 @@ def _honest(known: _Known) -> str:
     return f"{count} precision cases take the golden in each of {len(HONEST)} honest orders, on two seeds"
 
 
-def _asked(known: _Known, case: Mapping[str, Any], seed: int | None) -> tuple[Callable[..., RunResult], RunResult]:
+def _asked(known: Known, case: Mapping[str, Any], seed: int | None) -> tuple[Callable[..., RunResult], RunResult]:
     """Return what runs the golden on a case, once for each way to ask, and its plain answer."""
     contract, ws = known.sound, known.ws
     taken = positions(ws.golden, ws.golden_name(), contract.input_names, used_inputs(contract.interfaces, None))
     inputs = known.inputs[case["id"]]
     if seed is not None:
-        inputs = [value for _, value in _made(known, {**case, "seed": seed})]
+        inputs = known.values(case, seed)
     handed = [inputs[i] for i in taken]
     golden = cache(partial(known.session.golden, handed, function=ws.golden_name(), file=ws.golden))
     return golden, known.answers[case["id"]] if seed is None else golden()
 
 
-def _faults(known: _Known) -> str:
+def _faults(known: Known) -> str:
     contract, suite = known.sound, known.suite or known.ws.suite
     told: set[tuple[str, int]] = set()
     redactor = Redactor(known.ws.golden, known.ws.golden)
@@ -302,7 +271,7 @@ def _faults(known: _Known) -> str:
     return f"{len(told)} kinds of fault, planted in {len(cases)} precision cases, were all seen"
 
 
-def _blind(known: _Known, told: set[tuple[str, int]]) -> Iterator[str]:
+def _blind(known: Known, told: set[tuple[str, int]]) -> Iterator[str]:
     """Yield the faults that every precision case of the suite is blind to, for an output that could have them."""
     answers = [known.answers[case["id"]] for case in known.sound.cases if case.get("precision", True)]
     for i, port in enumerate(known.sound.interfaces.final_outputs):
@@ -313,7 +282,7 @@ def _blind(known: _Known, told: set[tuple[str, int]]) -> Iterator[str]:
                 yield f"{port.name} from one that is wrong like this: {fault}"
 
 
-def _natural(known: _Known) -> str:
+def _natural(known: Known) -> str:
     """Never a FAIL: what is too tight for honest rounding may still be what somebody wants, and kernels can be lucky."""
     contract, ws = known.sound, known.ws
     taken = positions(ws.golden, ws.golden_name(), contract.input_names, used_inputs(contract.interfaces, None))
@@ -341,11 +310,11 @@ def _natural(known: _Known) -> str:
     )
 
 
-def _cancellation(known: _Known) -> str:
+def _cancellation(known: Known) -> str:
     return cancellation.check(known.sound, known.ws, known.session, known.inputs, known.suite or known.ws.suite)
 
 
-def _sanitiser(known: _Known) -> str:
+def _sanitiser(known: Known) -> str:
     answer = next(iter(known.answers.values()), None)
     if answer is None:
         raise ContractError("not tried, since the golden is broken")
@@ -355,7 +324,7 @@ def _sanitiser(known: _Known) -> str:
     return "golden values, golden source and forbidden keys are removed from reports and from what a candidate prints"
 
 
-def _composition(known: _Known) -> str:
+def _composition(known: Known) -> str:
     n = known.sound.total_modules
     if n == 1:
         raise _NotYet("one module: there is nothing to compose")
@@ -381,18 +350,3 @@ CHECKS: dict[str, Check] = {
     "sanitiser": _sanitiser,
     "composition": _composition,
 }
-
-
-def main(argv: list[str]) -> int:
-    """Print, as JSON, what a gate asks of the operator's directory `argv[0]`, or one line why there is no answer."""
-    try:
-        result, code = self_test(OpWorkspace.at(argv[0]), warnings=False)
-    except PyptoOpError as error:
-        print(error.one_line(), file=sys.stderr)
-        return int(error.exit_code)
-    print(json.dumps(result))
-    return int(code)
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -199,6 +199,7 @@ class _Verification:
             whole_ends=contract.whole_ends,
             leaf_names=contract.leaf_names(subject.phase),
             input_names=contract.input_names,
+            fixed_inputs=contract.fixed_inputs,
             extra_seed=extra_seed,
             limits=request.limits,
             suite=contract.cases,

@@ -18,7 +18,7 @@ from pypto_op.judge.redaction import Redactor
 from pypto_op.judge.subject import Subject
 from pypto_op.judge.verdict import with_earlier
 from pypto_op.mutation.bits import same
-from pypto_op.mutation.trials import Order
+from pypto_op.mutation.trials import Order, run_once
 from pypto_op.vocabulary import Artifact, Status, Word
 from pypto_op.workspace import OpWorkspace
 
@@ -162,7 +162,7 @@ class Hunt:
         while not self._stopped() and (index := self._next(spare)) is not None:
             self._tried.add(index)
             trial = order.trials[index]
-            run = self._session.run(trial.case, trial.inputs)
+            run = run_once(self._session, trial.case, trial.inputs)
             verdict = with_earlier(trial.judge(run, self._redactor), self._earlier[trial.case])
             self._earlier[trial.case].append(verdict)
             if verdict.status is Status.ERROR:
@@ -195,7 +195,7 @@ class Hunt:
                 continue
             if self._stopped() or lost == _MOST_LOSSES:
                 break
-            verdict = trial.judge(self._session.run(trial.case, trial.inputs), self._redactor)
+            verdict = trial.judge(run_once(self._session, trial.case, trial.inputs), self._redactor)
             asked.add(trial.case)
             lost += verdict.status is Status.ERROR and verdict.reasons[0] in PROCESS_LOSSES
             if verdict.status is not Status.PASS:

@@ -15,6 +15,7 @@ from pypto_op.perf.lever import place
 from pypto_op.report import words
 from pypto_op.report.page import fill
 from pypto_op.tuning.ledger import Fate
+from pypto_op.tuning.perf_words import sentences as told
 from pypto_op.tuning.report import CANNOT_SAY, sentences
 from pypto_op.workspace import OpWorkspace
 
@@ -122,8 +123,6 @@ def write_perf(ws: OpWorkspace, rows: Sequence[Shape]) -> Path:
 
 def perf(ws: OpWorkspace, rows: Sequence[Shape]) -> str:
     """Return the page of what bounds a kernel."""
-    from pypto_op.tuning.perf_command import sentences as told
-
     shapes = []
     for row in rows:
         lanes = [_swimlane(row, number) for number in range(len(row.launches))]
