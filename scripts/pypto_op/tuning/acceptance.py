@@ -139,8 +139,10 @@ class Gatekeeper:
                 break
             if self._fate(before, _TRIALS) is not Fate.KILLED:
                 continue
-            verdict.mutants += 1
             fate = self._fate(after)
+            if fate is Fate.INVALID:
+                continue  # pypto refuses it there: no suite is asked
+            verdict.mutants += 1
             verdict.killed = (killed[0] + 1, killed[1] + (fate is Fate.KILLED))
             killed = list(verdict.killed)
             if fate is not Fate.KILLED:

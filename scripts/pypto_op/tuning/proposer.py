@@ -6,10 +6,9 @@ import random
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-from pypto_op.tuning.choice import Choice
-from pypto_op.tuning.kernel import Kernel
+from pypto_op.tuning.choice import Assignment, Choice
 
 if TYPE_CHECKING:
     import optuna
@@ -23,6 +22,24 @@ _FAILED = 8.0
 """What the model is told of a candidate that is no right kernel, in the place of its ratio."""
 _FAR = 0.2
 """Share of steps that jump to any option, not to the next one."""
+
+
+class Space(Protocol):
+    """What a proposer asks of a kernel."""
+
+    choices: dict[str, Choice]
+
+    def essence(self, assignment: Assignment) -> dict[str, str]:
+        """Return what of an assignment differs from the kernel and counts."""
+        ...
+
+    def counts(self, key: str, assignment: Assignment) -> bool:
+        """Say whether a choice matters under an assignment."""
+        ...
+
+    def faults(self, assignment: Assignment) -> list[str]:
+        """Return what the limits do not allow."""
+        ...
 
 
 @dataclass
@@ -49,7 +66,7 @@ class Proposer:
         thumb: assignments that come first.
     """
 
-    def __init__(self, kernel: Kernel, seed: int, thumb: Iterator[dict[str, str]]) -> None:
+    def __init__(self, kernel: Space, seed: int, thumb: Iterator[dict[str, str]]) -> None:
         import optuna
 
         optuna.logging.set_verbosity(optuna.logging.ERROR)
