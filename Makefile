@@ -30,10 +30,10 @@ demo: $(STAMP)
 	@cd $$(mktemp -d demo-out/team-XXXX) && pypto-op run --replay ../../examples/transcripts/rmsnorm.yaml
 
 test: $(STAMP) clients
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+	@bash scripts/test.sh $(WORKERS)
 
 test-all: $(STAMP) clients
-	@PYPTO_OP_ALL_CASES=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+	@PYPTO_OP_ALL_CASES=1 bash scripts/test.sh $(WORKERS)
 
 test-quick: $(STAMP)
 	@$(BIN)/python -m pytest -n $(WORKERS) -m "not sim and not slow and not client"

@@ -20,8 +20,10 @@ import benchmarks
 from benchmarks import page
 from benchmarks.table import Table
 
-_SUPPORT = {"faults_page", "fresh_kernels", "page", "planted", "process", "spent", "table", "__main__"}
-_OWN_PAGE = {"faults", "fresh", "strength"}
+_SUPPORT = {
+    "faults_page", "fresh_kernels", "page", "planted", "process", "public", "spent", "table", "tune_planted", "__main__",
+}  # fmt: skip
+_OWN_PAGE = {"faults", "framework", "fresh", "strength"}
 
 
 def names() -> list[str]:
@@ -52,8 +54,9 @@ def show(table: Table, console: Console) -> None:
 @click.argument("chosen", nargs=-1, metavar="[NAME]...")
 @click.option("--quick", is_flag=True, help="Fewer repetitions.")
 @click.option("--keep", is_flag=True, help="Put the figures into docs/speed.md.")
+@click.option("--source", type=click.Path(exists=True, path_type=Path), help="A checkout of the framework, for `framework`.")
 @click.option("--json", "json_file", type=click.Path(path_type=Path), default=Path("bench-out/bench.json"))
-def main(chosen: tuple[str, ...], quick: bool, keep: bool, json_file: Path) -> None:
+def main(chosen: tuple[str, ...], quick: bool, keep: bool, source: Path | None, json_file: Path) -> None:
     """Run all benchmarks, or the named ones; after `fresh`, the names are those of operators."""
     further: dict[str, tuple[str, ...]] = {}
     if chosen[:1] == ("fresh",):
@@ -63,7 +66,8 @@ def main(chosen: tuple[str, ...], quick: bool, keep: bool, json_file: Path) -> N
         raise click.UsageError(f"no benchmark {', '.join(sorted(unknown))}; there are {', '.join(names())}")
     console, results = Console(), {}
     for name in chosen or names():
-        tables = importlib.import_module(f"benchmarks.{name}").run(quick, **further)
+        more = {"source": source} if name == "framework" else further
+        tables = importlib.import_module(f"benchmarks.{name}").run(quick, **more)
         for table in tables:
             show(table, console)
         load = os.getloadavg()[0]

@@ -34,6 +34,7 @@ FOR_CODE_HOSTS = ("sarif", "github")
 @click.option("--format", "form", type=click.Choice(FORMATS), help="Default: text. github: annotations of a pull request.")
 @click.option("--fix", is_flag=True, help="Apply the repairs that cannot change what the code means.")
 @click.option("--explain", metavar="OL48|all", help="Print what a rule checks, or the list of all rules, and stop.")
+@click.option("--pypto", "release", metavar="VERSION", help="Check against the names of this pypto instead of the installed one.")
 def lint(
     paths: tuple[Path, ...],
     op_dir: Path | None,
@@ -45,6 +46,7 @@ def lint(
     form: str | None,
     fix: bool,
     explain: str | None,
+    release: str | None,
 ) -> int:
     """Check files, or a whole operator, against the OL and PX rules.
 
@@ -62,8 +64,11 @@ def lint(
         wanted = form or ("json" if as_json else "text")
         # A code host knows files by their place in the repository, which CI commands are started from.
         root = Path.cwd() if wanted in FOR_CODE_HOSTS else None
-        result = _run(targets, event, stage, k, chosen, fix, root)
+        from pypto_op_lint.pypto_names import asked_for
         from pypto_op_lint.reporters import render
+
+        with asked_for(release):
+            result = _run(targets, event, stage, k, chosen, fix, root)
 
         click.echo(render(result, wanted))
         return int(result.exit_code)

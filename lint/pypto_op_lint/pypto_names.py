@@ -1,7 +1,8 @@
 """What pypto offers: names, members, parameters. Read from a data file, because importing pypto takes seconds.
 
-The shipped file was made from the pypto release that the bundle pins. When another release is installed, the same table is
-made from that one, once, in a process of its own, and kept in the user's cache.
+The shipped files were made from the release that the bundle pins (`pypto_probe`) and from the sources of the next
+(`pypto_sources`). When another release is installed, the same table is made from that one, once, in a process of its own, and
+kept in the user's cache. A command may ask for a shipped release that is not installed.
 """
 
 from __future__ import annotations
@@ -9,15 +10,22 @@ from __future__ import annotations
 import functools
 import json
 import os
+import re
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-_SHIPPED = Path(__file__).with_name("data") / "pypto_names.json"
+from pypto_op.errors import ContractError
+
+_DATA = Path(__file__).with_name("data")
+_PINNED = _DATA / "pypto_names.json"
 _PROBE_SECONDS = 60
 _notes: list[str] = []
+_asked: list[str] = []
 
 
 @dataclass(frozen=True)
@@ -31,6 +39,7 @@ class PyptoNames:
         parameters: dotted name of a function -> names of its parameters; "*" and "**" mark catch-alls.
         positional: dotted name of a function -> how many arguments it takes by position; absent when any number.
         leaked: names that `dir(pypto)` shows although they belong to other packages.
+        aliases: dotted names that stand for another, as `pypto.jit` for `pypto.frontend.jit`.
     """
 
     version: str
@@ -39,6 +48,11 @@ class PyptoNames:
     parameters: dict[str, tuple[str, ...]]
     positional: dict[str, int]
     leaked: frozenset[str]
+    aliases: dict[str, str]
+
+    def can(self, what: str) -> bool:
+        """Whether this release does what `data/releases.json` names with the release that brought it."""
+        return _numbers(self.version) >= _numbers(_since()[what])
 
     def first_unknown(self, path: str) -> str | None:
         """Return the shortest prefix of a dotted `path` under `pypto` that names nothing public; None if all exist."""
@@ -55,8 +69,36 @@ class PyptoNames:
 
 
 def names() -> PyptoNames:
-    """Return the table for the installed pypto; the shipped one when none is installed."""
-    return _load(installed_version())
+    """Return the table for the pypto that was asked for, else the installed one; the pinned one when none is installed."""
+    return _load(_asked[-1] if _asked else installed_version())
+
+
+@contextmanager
+def asked_for(version: str | None) -> Iterator[None]:
+    """Have `names` answer for a release, installed or not, while entered; None changes nothing.
+
+    Raises:
+        ContractError: no table of it is there.
+    """
+    if version is None:
+        yield
+        return
+    if version != installed_version() and version not in shipped():
+        known = ", ".join(sorted({*shipped(), *filter(None, [installed_version()])}))
+        raise ContractError(f"the names of pypto {version} are not known", remedy=f"ask for one of {known}, or install it")
+    _asked.append(version)
+    try:
+        yield
+    finally:
+        _asked.pop()
+
+
+@functools.cache
+def shipped() -> dict[str, Path]:
+    """Return the shipped tables by release."""
+    pinned: str = json.loads(_PINNED.read_text(encoding="utf-8"))["pypto_version"]
+    further = {path.stem.partition("-")[2]: path for path in _DATA.glob("pypto_names-*.json")}
+    return {pinned: _PINNED, **further}
 
 
 def notes() -> list[str]:
@@ -82,10 +124,22 @@ def installed_version() -> str | None:
 
 
 @functools.cache
+def _since() -> dict[str, str]:
+    return dict(json.loads((_DATA / "releases.json").read_text(encoding="utf-8"))["since"])
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    """Return the numbers of a release for comparison: (0, 2, 1) for `0.2.1rc1`."""
+    return tuple(int(number) for number in re.findall(r"\d+", version)[:3])
+
+
+@functools.cache
 def _load(version: str | None) -> PyptoNames:
-    shipped = json.loads(_SHIPPED.read_text(encoding="utf-8"))
-    if version in (None, shipped["pypto_version"]):
-        return _table(shipped)
+    pinned = json.loads(_PINNED.read_text(encoding="utf-8"))
+    if version in (None, pinned["pypto_version"]):
+        return _table(pinned)
+    if version in shipped():
+        return _table(json.loads(shipped()[version].read_text(encoding="utf-8")))
     cached = _cache_file(str(version))
     try:
         data = json.loads(cached.read_text(encoding="utf-8"))
@@ -93,10 +147,9 @@ def _load(version: str | None) -> PyptoNames:
         data = _probe_in_process(cached)
     if data is None:
         _notes.append(
-            f"pypto {version} is installed but its names could not be read; "
-            f"the table of pypto {shipped['pypto_version']} was used"
+            f"pypto {version} is installed but its names could not be read; the table of pypto {pinned['pypto_version']} was used"
         )
-        return _table(shipped)
+        return _table(pinned)
     _notes.append(f"names of pypto {version} read from {cached}")
     return _table(data)
 
@@ -125,4 +178,5 @@ def _table(data: dict[str, Any]) -> PyptoNames:
         parameters={name: tuple(found) for name, found in data["parameters"].items()},
         positional=dict(data["positional"]),
         leaked=frozenset(data["leaked"]),
+        aliases=dict(data["aliases"]),
     )

@@ -17,21 +17,28 @@ _INTERNAL = {"pypto.pypto_impl"}
 """Modules of which only the names are listed: nobody writes kernels with them."""
 
 
-def collect() -> dict[str, Any]:
-    """Return the table for the installed pypto."""
+def collect(version: str | None = None) -> dict[str, Any]:
+    """Return the table for the pypto that `import pypto` finds; `version`: its release, else that of its metadata."""
     import pypto
 
     found: dict[str, Any] = {"members": {}, "returns_tensor": set(), "parameters": {}, "positional": {}, "leaked": []}
     _module(pypto, "pypto", found, 0)
     found["leaked"] = sorted(n for n in dir(pypto) if not n.startswith("_") and not _own(getattr(pypto, n), n))
     return {
-        "pypto_version": metadata.version("pypto"),
+        "pypto_version": version or metadata.version("pypto"),
+        "aliases": _aliases(pypto),
         "members": {owner: sorted(public) for owner, public in sorted(found["members"].items())},
         "returns_tensor": sorted(found["returns_tensor"]),
         "parameters": dict(sorted(found["parameters"].items())),
         "positional": dict(sorted(found["positional"].items())),
         "leaked": found["leaked"],
     }
+
+
+def _aliases(pypto: Any) -> dict[str, str]:
+    """Return the names that `pypto` itself has for functions of its frontend, as `pypto.jit` in 0.2.1."""
+    functions = {name: value for name, value in vars(pypto.frontend).items() if inspect.isfunction(value)}
+    return {f"pypto.{name}": f"pypto.frontend.{name}" for name, value in functions.items() if vars(pypto).get(name) is value}
 
 
 def _module(owner: types.ModuleType, path: str, found: dict[str, Any], depth: int) -> None:
@@ -93,13 +100,12 @@ def _own(value: Any, name: str) -> bool:
     return home.split(".")[0] in ("pypto", "builtins") or type(value).__module__.split(".")[0] == "pypto"
 
 
-def main(target: str) -> None:
-    """Write the table to `target`, all at once."""
-    path = Path(target)
+def write(table: dict[str, Any], path: Path) -> None:
+    """Write a table, all at once."""
     partial = path.with_name(f"{path.name}.{os.getpid()}")
-    partial.write_text(json.dumps(collect(), indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    partial.write_text(json.dumps(table, indent=1, sort_keys=True) + "\n", encoding="utf-8")
     partial.replace(path)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    write(collect(), Path(sys.argv[1]))

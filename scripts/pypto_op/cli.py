@@ -10,7 +10,7 @@ from typing import NoReturn
 
 import click
 
-from pypto_op import __version__, speaking
+from pypto_op import __version__, resident, speaking
 from pypto_op.errors import PyptoOpError
 from pypto_op.vocabulary import ExitCode
 
@@ -32,6 +32,9 @@ _COMMANDS: dict[str, tuple[str, str]] = {
     "reproduce": ("pypto_op.reproduce.commands:reproduce", "say whether a kernel or its case is to blame for a near miss"),
     "mutate": ("pypto_op.mutation.commands:mutate", "measure how many planted faults a suite refuses"),
     "benchmark": ("pypto_op.perf.commands:benchmark", "time a kernel that has a PASS for exactly its bytes"),
+    "tune": ("pypto_op.tuning.commands:tune", "search a faster kernel and keep it only if it is right"),
+    "perf": ("pypto_op.tuning.perf_command:perf", "say what bounds a kernel, where the gap is, and what to try next"),
+    "regress": ("pypto_op.tuning.regress:regress", "check a kernel after a change of speed: precision, suite, layout, time"),
     "run": ("pypto_op.runner.commands:run", "let the team work on a request without a terminal"),
     "eval": ("pypto_op.evals.commands:evaluate", "grade the team on requests whose goldens it cannot see"),
     "report": ("pypto_op.report.commands:report", "write one HTML page about an operator"),
@@ -42,6 +45,7 @@ _COMMANDS: dict[str, tuple[str, str]] = {
         "pypto_op.review.commands:extract_pypto_calls",
         "list the pypto calls of a file in order",
     ),
+    "fill-memory": ("pypto_op.review.commands:fill_memory", "write into MEMORY.md what a kernel's file shows of itself"),
     "api": ("pypto_op.api.commands:api", "say what the installed pypto offers: signature, constraints, example"),
     "bundle": ("pypto_op.bundle.commands:bundle", "check the bundle itself: agents, skills, budgets"),
     "diagnose": ("pypto_op.diagnose.commands:diagnose", "name the known mistake that a failed run shows"),
@@ -82,6 +86,9 @@ def root() -> None:
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Run `pypto-op`; a user's mistake ends in one line on stderr and its documented exit code."""
+    served = resident.ask(sys.argv[1:]) if argv is None else None
+    if served is not None:
+        sys.exit(served)
     try:
         with speaking.aloud("at work"):
             result = root.main(args=list(argv) if argv is not None else None, prog_name="pypto-op", standalone_mode=False)

@@ -68,6 +68,15 @@ class DispatchRow:
 
 
 @dataclass(frozen=True)
+class WayRow:
+    """One step of an operator of one module: who works on which task, and the transitions that follow."""
+
+    agent: str
+    task: str
+    then: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Workflow:
     """The whole table."""
 
@@ -77,6 +86,7 @@ class Workflow:
     actions: dict[str, ActionRow]
     dispatch: dict[str, DispatchRow]
     phase_levels: tuple[str, ...]
+    way: tuple[WayRow, ...]
 
 
 def _tuples(row: dict[str, Any]) -> dict[str, Any]:
@@ -94,4 +104,5 @@ def workflow() -> Workflow:
         actions={name: ActionRow(name, **_tuples(row)) for name, row in raw["actions"].items()},
         dispatch={role: DispatchRow(**_tuples(row)) for role, row in raw["dispatch"].items()},
         phase_levels=tuple(raw["phase_levels"]),
+        way=tuple(WayRow(**_tuples(row)) for row in raw["way"]),
     )

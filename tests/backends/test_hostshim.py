@@ -42,7 +42,8 @@ def test_every_way_to_name_the_device(tmp_path: Path) -> None:
             torch.empty_like(torch.ones(2), device=D), torch.ones(2).new_empty(3, device=D),
             torch.ones(2).npu(), torch.ones(2).npu(0), torch.ones(2).to(D), torch.ones(2).to("npu:0"),
             torch.ones(2).to(D, torch.float16), torch.ones(2).to(device=D, dtype=torch.int8),
-            torch.ones(2).to(torch.device("npu", 3)), torch.from_numpy(numpy.ones(2)).npu(),
+            torch.ones(2).to(torch.device("npu", 3)), torch.randn(2, device=0), torch.ones(2).to(1), torch.ones(2).to(device=0),
+            torch.ones(2, device=torch.device(0)), torch.from_numpy(numpy.ones(2)).npu(),
             torch.nn.Linear(2, 2).to(D).weight, torch.nn.Linear(2, 2, device=D).npu().bias,
         ]
         assert all(t.device.type == "cpu" for t in made)
@@ -78,7 +79,8 @@ def test_the_functions_of_torch_npu(tmp_path: Path) -> None:
         begin.synchronize()
         assert begin.elapsed_time(end) >= 0
         x = torch.ones(2)
-        assert torch_npu.get_npu_format(x) == 2 and torch_npu.npu_format_cast(x, 29) is x
+        assert torch_npu.get_npu_format(x) == 2 and torch_npu.npu_format_cast(x, 2) is x
+        assert torch.npu.get_soc_version() == 221
         for call in (lambda: torch.npu.no_such_thing, lambda: torch_npu.npu_rms_norm, lambda: torch.npu.set_device("x")):
             try:
                 call()
@@ -89,6 +91,134 @@ def test_the_functions_of_torch_npu(tmp_path: Path) -> None:
     assert "torch.npu.no_such_thing does not exist on a machine without NPU" in printed[0]
     assert "torch_npu.npu_rms_norm" in printed[1]
     assert "Invalid device" in printed[2]
+
+
+def test_a_layout_is_a_tag_and_the_numbers_stay(tmp_path: Path) -> None:
+    printed = run_under_shim(
+        tmp_path,
+        """
+        import torch, torch_npu
+        x = torch.arange(6.0, device="npu:0").reshape(2, 3)
+        nz = torch_npu.npu_format_cast(x, torch_npu.Format.FRACTAL_NZ)
+        print(torch_npu.get_npu_format(nz), torch_npu.get_npu_format(x), torch.equal(nz, x))
+        print(torch_npu.get_npu_format(torch_npu.npu_format_cast(nz, 2)), torch_npu.npu_format_cast(nz, 29) is nz)
+        torch_npu.npu_format_cast_(x, nz)
+        print(torch_npu.get_npu_format(x))
+        """,
+    )
+    assert printed == "29 2 True\n2 True\n29\n"
+
+
+def test_whole_numbers_are_drawn_as_a_device_draws_them(tmp_path: Path) -> None:
+    printed = run_under_shim(
+        tmp_path,
+        """
+        import torch
+        x = torch.empty(1000, dtype=torch.int32, device="npu:0")
+        assert x.uniform_(-3, 4) is x
+        print(sorted(set(x.tolist())), torch.rand(2, 2, dtype=torch.int8, device="npu:0").tolist(), torch.rand(2).dtype)
+        """,
+    )
+    assert printed == "[-2, -1, 0, 1, 2, 3] [[0, 0], [0, 0]] torch.float32\n"
+
+
+def test_a_graph_is_replayed_on_what_its_tensors_hold_now(tmp_path: Path) -> None:
+    printed = run_under_shim(
+        tmp_path,
+        """
+        import torch
+        x = torch.ones(3, device="npu:0")
+        g = torch.npu.NPUGraph()
+        with torch.npu.graph(g):
+            inside = torch.npu.is_current_stream_capturing()
+            y = (x * 2).view(3, 1) + 1
+        print(inside, torch.npu.is_current_stream_capturing(), y.flatten().tolist())
+        x.fill_(5)
+        g.replay()
+        print(y.flatten().tolist())
+        try:
+            with torch.npu.graph(g), torch.npu.graph(torch.npu.NPUGraph()):
+                pass
+        except RuntimeError as error:
+            print(error)
+        g.replay()
+        """,
+    )
+    assert printed == "True False [3.0, 3.0, 3.0]\n[11.0, 11.0, 11.0]\na graph is being captured already\n"
+
+
+def test_a_compiled_model_runs(tmp_path: Path) -> None:
+    printed = run_under_shim(
+        tmp_path,
+        """
+        import torch
+        model = torch.compile(lambda x: x * 2, backend="eager")
+        print(model(torch.ones(2, device="npu:0")).tolist())
+        """,
+    )
+    assert printed == "[2.0, 2.0]\n"
+
+
+@pytest.mark.sim
+def test_a_graph_keeps_the_launches_of_kernels(tmp_path: Path) -> None:
+    code = """
+        x = torch.randn(20, 32, device="npu:0")
+        g = torch.npu.NPUGraph()
+        with torch.npu.graph(g):
+            y = double_wrapper(x)
+        x.fill_(3.0)
+        g.replay()
+        print(torch.equal(y, x * 2))
+        """
+    printed = run_under_shim(tmp_path, kernels.GOOD + textwrap.dedent(code))
+    from pypto_op.backends import sim
+
+    assert printed.split()[-1] == str(sim.SimBackend().availability().numeric)
+
+
+@pytest.mark.parametrize(("text", "said"), [('print(os.environ["TILE_FWK_DEVICE_ID"])', "0\n"), ("print(3)", "3\n")])
+def test_the_device_of_a_script_that_asks_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, said: str) -> None:
+    monkeypatch.delenv("TILE_FWK_DEVICE_ID", raising=False)
+    script = tmp_path / "script.py"
+    script.write_text(f"import os\n{text}\n")
+    done = program.python("-m", "pypto_op.backends.hostshim", script)
+    assert done.stdout == said
+    assert done.stderr == ("pypto-op: TILE_FWK_DEVICE_ID is not set; it is 0 for script.py\n" if said == "0\n" else "")
+    monkeypatch.setenv("TILE_FWK_DEVICE_ID", "5")
+    assert program.python("-m", "pypto_op.backends.hostshim", script).stderr == ""
+
+
+@pytest.mark.sim
+def test_declared_dots_stand_for_any_further_axes(tmp_path: Path) -> None:
+    declared = kernels.GOOD.replace("pypto.Tensor([pypto.DYNAMIC, 32]", "pypto.Tensor([pypto.DYNAMIC, ...]")
+    assert declared != kernels.GOOD
+    printed = run_under_shim(
+        tmp_path,
+        declared
+        + textwrap.dedent("""
+        print(double_wrapper(torch.ones(20, 32, device="npu:0")).shape)
+    """),
+    )
+    assert printed == "torch.Size([20, 32])\n"
+
+
+@pytest.mark.sim
+def test_a_script_may_hand_over_what_a_device_would_take(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        kernels.GOOD
+        + textwrap.dedent("""
+        x = torch.randn(32, 20, device="npu:0").t()
+        out = torch.empty(32, 20).t()
+        double_kernel(x, out)
+        print(torch.equal(out, x * 2))
+        """)
+    )
+    done = program.python("-m", "pypto_op.backends.hostshim", script)
+    from pypto_op.backends import sim
+
+    assert done.stdout.split()[-1:] == [str(sim.SimBackend().availability().numeric)], done.stderr
+    assert "argument 1 is not contiguous" in done.stderr and "argument 2 is not contiguous" in done.stderr
 
 
 def test_it_does_not_hide_a_real_torch_npu(tmp_path: Path) -> None:

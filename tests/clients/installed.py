@@ -37,6 +37,8 @@ def claude_environment(base: dict[str, str], port: int) -> dict[str, str]:
         "CLAUDE_CODE_DISABLE_OFFICIAL_MARKETPLACE_AUTOINSTALL": "1",
         "MCP_CONNECTION_NONBLOCKING": "0",
         "MCP_TIMEOUT": "120000",
+        # Its first request waits 5 s for the server by default; a busy machine takes longer.
+        "MCP_CONNECT_TIMEOUT_MS": "120000",
         "ANTHROPIC_BASE_URL": f"http://127.0.0.1:{port}",
         "ANTHROPIC_API_KEY": "dummy",
     }

@@ -120,11 +120,12 @@ def test_what_pypto_refuses_is_invalid_and_counts_for_nobody(measured):
 
 def test_a_mutant_that_never_ends_is_ended(tmp_path):
     ws = place("sum_diff", tmp_path, cases=CASES[:1])
-    loop = "    left = 3\n    while left > 0:\n        left = left - 1\n    return total, diff"
+    # It sleeps instead of counting, so that a limit long enough for a busy machine costs no processor time.
+    loop = "    left = 3\n    while left > 0:\n        left = left - 1\n        time.sleep(0.05)\n    return total, diff"
     text = ws.impl.read_text()
     assert text.count("    return total, diff") == 1
-    ws.impl.write_text(text.replace("    return total, diff", loop))
-    report = mutate(ws.root, "--operators", "wrong_operation", "--timeout", "8", "--no-likeness").report
+    ws.impl.write_text("import time\n" + text.replace("    return total, diff", loop))
+    report = mutate(ws.root, "--operators", "wrong_operation", "--timeout", "60", "--no-likeness").report
     endless = [mutant for mutant in report["mutants"] if "left + 1" in mutant["diff"]]
     assert [(mutant["status"], mutant["reason"]) for mutant in endless] == [("invalid", "timed_out")]
 

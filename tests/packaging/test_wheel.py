@@ -15,9 +15,11 @@ from email.parser import Parser
 from pathlib import Path
 
 import pytest
+from tests.demo.outcome import assert_demo_refuses_and_passes
 from tests.packaging.conftest import CHECKOUT, Installed, run
 
 from pypto_op import __version__
+from pypto_op.backends.build_cache import cache_root
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 PIPX = "pipx==1.18.4"
@@ -49,7 +51,7 @@ def test_the_metadata_is_complete(wheel: Path) -> None:
     assert (about["Name"], about["Version"], about["License-Expression"]) == ("pypto-op", __version__, "Apache-2.0")
     assert about["Requires-Python"] and about["Summary"] and about["Author"] and about["Description-Content-Type"]
     assert "Private :: Do Not Upload" in about.get_all("Classifier", [])
-    assert {"sim", "triton", "mcp", "run", "lsp", "npu"} <= set(about.get_all("Provides-Extra", []))
+    assert {"sim", "triton", "mcp", "run", "lsp", "tune", "npu"} <= set(about.get_all("Provides-Extra", []))
     assert any(n.endswith("/licenses/LICENSE") for n in archive.namelist())
 
 
@@ -134,7 +136,10 @@ def test_pipx_installs_it_and_its_remedy_names_pipx(uv: str, uv_env: dict[str, s
 
 @pytest.mark.sim
 def test_the_demo_runs_from_the_wheel(uv: str, uv_env: dict[str, str], wheel: Path, tmp_path: Path) -> None:
-    """The wheel's own code with this environment's torch and pypto: installing them again would cost a gigabyte."""
+    """The demo as a user sees it: the wheel's own code with this environment's torch and pypto.
+
+    Installing those again would cost a gigabyte.
+    """
     place = tmp_path / "venv"
     assert run(uv, "venv", place, env=uv_env).returncode == 0
     python = place / "bin" / "python"
@@ -144,9 +149,10 @@ def test_the_demo_runs_from_the_wheel(uv: str, uv_env: dict[str, str], wheel: Pa
     program = "import pypto_op, pypto_op_lint, torch; print(pypto_op.__file__, pypto_op_lint.__file__)"
     asked = run(python, "-c", program, env=uv_env)
     assert asked.stdout.count(str(own)) == 2, asked.stdout + asked.stderr
-    done = run(place / "bin" / "pypto-op", "demo", "--out", tmp_path / "out", env=uv_env, cwd=tmp_path)
+    built = {"PYPTO_OP_CACHE": str(cache_root())}  # the calculator that other tests have built
+    done = run(place / "bin" / "pypto-op", "demo", "--out", tmp_path / "out", env=uv_env | built, cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert (tmp_path / "out" / "report.html").is_file()
+    assert_demo_refuses_and_passes(tmp_path / "out")
 
 
 def _lend_packages(own: Path) -> None:
@@ -162,7 +168,7 @@ def _lend_packages(own: Path) -> None:
         if "pypto_op" in entry.name or entry.suffix == ".pth" or (own / entry.name).exists():
             continue
         if entry.is_dir():
-            shutil.copytree(entry, own / entry.name, copy_function=link, ignore=shutil.ignore_patterns("__pycache__"))
+            shutil.copytree(entry, own / entry.name, copy_function=link)
         else:
             link(str(entry), str(own / entry.name))
     link(str(Path(sys.executable).with_name("shfmt")), str(own.parents[2] / "bin" / "shfmt"))

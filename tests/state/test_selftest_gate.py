@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from tests.calling import command
 from tests.state.operators import Operator
 
 from pypto_op.errors import Refused
@@ -64,6 +65,19 @@ def test_what_the_self_test_sees_does_not_freeze_and_an_honest_harness_does(tmp_
         assert words in told and str(ws.test_inputs) in told and "the self-test of the harness fails (inputs" in told, told
         assert "--self-test` shows all" in told
         ws.test_inputs.write_text(sound)
+    assert transition(ws.root, "complete_stage", stage=4)["current_stage"] == 5
+
+
+def test_the_gate_takes_what_the_self_test_said_of_these_bytes(tmp_path, monkeypatch):
+    """Nothing can be run any more: the answer is the one that was kept, and other bytes have none."""
+    ws = at_stage_4(tmp_path)
+    assert command("verify", ws.root, "--self-test", "--quiet").code == 0
+    monkeypatch.setattr("sys.executable", str(tmp_path / "nobody"))
+    sound = ws.suite.read_text()
+    ws.suite.write_text(sound + "\n")
+    with pytest.raises(FileNotFoundError):
+        transition(ws.root, "complete_stage", stage=4)
+    ws.suite.write_text(sound)
     assert transition(ws.root, "complete_stage", stage=4)["current_stage"] == 5
 
 

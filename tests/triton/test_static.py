@@ -130,3 +130,60 @@ def test_a_file_nested_too_deeply_is_refused_in_one_line(tmp_path: Path) -> None
     path.write_text("x = " + "-" * 100_000 + "1\n")
     result = validate_file(path)
     assert not result["valid"] and "nested too deeply" in result["error"]
+
+
+PACKAGED = """
+import torch
+from pack.ops.act import Act
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        return Act.apply(x)
+"""
+ACT = """
+import torch
+import triton
+import triton.language as tl
+from pack.ops.tools import contiguous
+
+
+@triton.jit
+def kernel(x_ptr, out_ptr, n, B: tl.constexpr):
+    i = tl.program_id(0) * B + tl.arange(0, B)
+    tl.store(out_ptr + i, tl.exp(tl.load(x_ptr + i, mask=i < n)), mask=i < n)
+
+
+class Act(torch.autograd.Function):
+    @staticmethod
+    @contiguous
+    def forward(ctx, x):
+        out = torch.empty_like(x)
+        kernel[(triton.cdiv(x.numel(), 256),)](x, out, x.numel(), B=256)
+        return out
+"""
+TOOLS = """
+import functools
+import torch
+
+
+def contiguous(fn):
+    @functools.wraps(fn)
+    def wrapper(ctx, *args):
+        return fn(ctx, *[a.contiguous() if isinstance(a, torch.Tensor) else a for a in args])
+    return wrapper
+"""
+
+
+@pytest.mark.parametrize(("tools", "valid"), [(TOOLS, True), (TOOLS.replace("a.contiguous()", "torch.exp(a)"), False)])
+def test_a_file_of_a_package_imports_others_from_the_implementations_folder(tools: str, valid: bool, tmp_path: Path) -> None:
+    ops = tmp_path / "pack" / "ops"
+    ops.mkdir(parents=True)
+    (ops / "act.py").write_text(ACT)
+    (ops / "tools.py").write_text(tools)
+    impl = tmp_path / "x_triton_ascend_impl.py"
+    impl.write_text(PACKAGED)
+    found = validate_file(impl)
+    assert found["valid"] is valid, found
+    if not valid:
+        assert found["checks"]["no_forbidden_torch_ops"]["violations"][0]["file"] == "tools.py"

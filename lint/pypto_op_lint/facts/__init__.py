@@ -48,7 +48,7 @@ class JitEntry:
     Attributes:
         function: the kernel.
         node: the decorator expression, or the call `pypto.frontend.jit(f)`.
-        literal: it is a decorator and reads `@pypto.frontend.jit` or `@pypto.frontend.jit(...)`.
+        literal: it is a decorator and reads `@pypto.frontend.jit` or `@pypto.frontend.jit(...)`, or as pypto's alias of it.
         arguments: the arguments of the decorator's call.
     """
 
@@ -100,9 +100,10 @@ class Facts:
         for function in self.tree.functions:
             for decorator in function.decorators:
                 target = decorator.func if isinstance(decorator, cst.Call) else decorator
-                if JIT in self.ev.paths(target) or dotted(target) == JIT:
+                literal = Path.of(dotted(target)).name == JIT
+                if literal or JIT in self.ev.paths(target):
                     arguments = tuple(decorator.args) if isinstance(decorator, cst.Call) else ()
-                    found.append(JitEntry(function, decorator, dotted(target) == JIT, arguments))
+                    found.append(JitEntry(function, decorator, literal, arguments))
         for site in self.tree.sites(cst.Call):
             if site.role == "decorators" or (site.parent is not None and site.parent.role == "decorators"):
                 continue

@@ -134,7 +134,7 @@ class Evaluator:
                 return (Path(f"builtins.{name}"),)
             if name in _TAKEN_AS_IMPORTED and not stars:
                 return (Path(name),)
-            return tuple(Path(f"{star.target}.{name}") for star in stars) or NOTHING_KNOWN
+            return tuple(Path.of(f"{star.target}.{name}") for star in stars) or NOTHING_KNOWN
         home, bindings = found
         if use is not None:
             bindings = visible(home, bindings, use)
@@ -151,7 +151,7 @@ class Evaluator:
     def bound(self, binding: Binding, home: Scope) -> Iterable[Value]:
         """Return what one binding binds."""
         if binding.kind == "import":
-            return (Path(binding.target),)
+            return (Path.of(binding.target),)
         if binding.kind == "function" and binding.function is not None:
             return self._definition(binding.function)
         if binding.kind == "class":

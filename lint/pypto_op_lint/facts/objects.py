@@ -121,7 +121,7 @@ def attribute(ev: Evaluator, base: Value, name: str) -> Iterable[Value]:
             own = custom_ops.registered(ev).get(f"{base.name.removeprefix(_OPERATORS)}.{name}")
             if own:
                 return list(own)
-        return (Path(f"{base.name}.{name}"),)
+        return (Path.of(f"{base.name}.{name}"),)
     if isinstance(base, Func) and name == "default":
         return (base,)  # the one overload of an operator that the file registered
     if isinstance(base, Table):

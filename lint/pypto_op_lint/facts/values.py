@@ -8,6 +8,7 @@ from typing import Any
 
 import libcst as cst
 
+from pypto_op_lint.pypto_names import names
 from pypto_op_lint.tree import Function, Parameter, Scope
 
 
@@ -16,6 +17,11 @@ class Path:
     """Something that other code defines: `pypto.loop`, `torch.empty`, `builtins.min`."""
 
     name: str
+
+    @staticmethod
+    def of(name: str) -> Path:
+        """Return what a dotted name stands for, where pypto has it under another name too under that one."""
+        return Path(names().aliases.get(name, name) if name.startswith("pypto.") else name)
 
 
 @dataclass(frozen=True)

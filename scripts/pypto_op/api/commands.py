@@ -13,7 +13,8 @@ import click
 @click.option("--search", metavar="WORDS", help="Find operations by what they do.")
 @click.option("--list", "list_all", is_flag=True, help="List every public name.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON (schemas/api_entry.schema.json).")
-def api(name: str | None, search: str | None, list_all: bool, as_json: bool) -> int:
+@click.option("--pypto", "release", metavar="VERSION", help="Ask this pypto instead of the installed one: names and parameters.")
+def api(name: str | None, search: str | None, list_all: bool, as_json: bool, release: str | None) -> int:
     """Describe NAME: signature, constraints, dtypes and an example that runs.
 
     NAME is `exp`, `pypto.exp`, `Tensor.view`, `frontend.jit`, ... Exit status: 0 done, 2 no such name (the nearest
@@ -25,10 +26,10 @@ def api(name: str | None, search: str | None, list_all: bool, as_json: bool) -> 
     if sum((bool(name), bool(search), list_all)) != 1:
         raise ContractError("say one of NAME, --search WORDS, --list", remedy="for example `pypto-op api matmul`")
     if name:
-        entry = index.describe(name)
+        entry = index.describe(name, release)
         click.echo(json.dumps(entry, indent=2) if as_json else _page(entry))
         return 0
-    found = index.load()
+    found = index.load(release)
     rows = list(found.entries.values()) if list_all else found.search(search or "")
     if as_json:
         told = [way.how for way in index.ways(search or "")]

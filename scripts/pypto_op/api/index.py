@@ -19,7 +19,7 @@ from pypto_op.backends.build_cache import cache_root
 from pypto_op.bundle_files import extra_remedy
 from pypto_op.documents.reading import read_yaml
 from pypto_op.errors import ContractError, InfraError
-from pypto_op_lint.pypto_names import installed_version
+from pypto_op_lint.pypto_names import asked_for, installed_version, names
 
 NOTES = Path(__file__).with_name("notes.yaml")
 TORCH_WORDS = Path(__file__).with_name("torch_words.yaml")
@@ -150,13 +150,19 @@ def notes_on(path: str) -> list[str]:
 
 
 @functools.cache
-def load() -> Index:
+def load(release: str | None = None) -> Index:
     """Return the index of the installed pypto; built in a process of its own when this version has none yet.
 
+    Args:
+        release: another release, of which names and parameters are known.
+
     Raises:
+        ContractError: nothing is known of that release.
         InfraError: pypto is not installed, or it cannot be imported.
     """
     version = installed_version()
+    if release not in (None, version):
+        return _from_names(str(release))
     if version is None:
         raise InfraError("pypto is not installed", remedy=extra_remedy("sim"))
     path = cache_root() / "api" / f"pypto-{version}-{FORMAT}.json"
@@ -169,14 +175,37 @@ def load() -> Index:
     return Index(data["pypto_version"], data["entries"])
 
 
-def describe(name: str) -> dict[str, Any]:
+def _from_names(release: str) -> Index:
+    """Return what a release's table of names tells: functions with their parameters, classes with their members."""
+    with asked_for(release):
+        table = names()
+    entries: dict[str, dict[str, Any]] = {}
+    for owner, public in table.members.items():
+        for name in public:
+            path = f"{owner}.{name}"
+            parameters = table.parameters.get(path)
+            inner = sorted(table.members.get(path, ()))
+            kind = "method" if owner == "pypto.Tensor" and parameters else "function" if parameters is not None else ""
+            entries[path] = {
+                "name": path,
+                "kind": kind or ("class" if inner else "value"),
+                "signature": f"{name}({', '.join(parameters)})" if parameters is not None else "",
+                "summary": f"known by its name alone: pypto {release} is not installed",
+                **{key: [] for key in ("parameters", "raises", "constraints", "dtypes")},
+                "returns": "",
+                "members": inner,
+            }
+    return Index(release, entries)
+
+
+def describe(name: str, release: str | None = None) -> dict[str, Any]:
     """Return everything about one name, as `schemas/api_entry.schema.json` describes it.
 
     Raises:
         ContractError: pypto has no such name; the message lists the nearest ones.
         InfraError: as `load`.
     """
-    index = load()
+    index = load(release)
     entry = index.find(name)
     if entry is None:
         near = [path.removeprefix("pypto.") for path in index.nearest(name)]

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pypto_op
+from pypto_op import resident
 from pypto_op.backends import processes
 from pypto_op.errors import InfraError
 
@@ -107,6 +108,21 @@ class Zygote:
         far.close()
         self._answer: dict[str, Any] | None = None
 
+    def connect(self) -> socket.socket:
+        """Return a further judge's connection; what it starts ends with it.
+
+        Raises:
+            OSError: the process is gone.
+        """
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            socket.send_fds(self._control, [json.dumps({"judge": True}).encode()], [theirs.fileno()])
+        return ours
+
+    def forget(self) -> None:
+        """Let go of the connection in a fork: it is the parent's."""
+        self._control.close()
+
     @property
     def namespaces(self) -> bool:
         """Whether sessions are enclosed in name spaces here; waits until the zygote is warm."""
@@ -176,6 +192,37 @@ class Zygote:
         return lines[-1][:300] if lines else f"exit code {self._process.poll()}"
 
 
+class KeptZygote(Zygote):
+    """One that a resident judge keeps, behind a connection of this process's own.
+
+    Args:
+        pid: its process id.
+        control: the connection.
+    """
+
+    def __init__(self, pid: int, control: socket.socket) -> None:
+        self._lock = threading.Lock()
+        self._owner, self._pid, self._control = os.getpid(), pid, control
+        self._answer = None
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        return self._pid
+
+    @property
+    def alive(self) -> bool:
+        """Whether it can still be used by this process."""
+        return self._owner == os.getpid() and not processes.is_gone(self._pid)
+
+    def close(self) -> None:
+        """Let go of it; what this process started there ends."""
+        self._control.close()
+
+    def _last_words(self) -> str:
+        return "it was kept by the resident judge"
+
+
 _spent: list[float] = []
 """Processor time of each session that has ended."""
 
@@ -190,8 +237,9 @@ def shared_zygote(document: dict[str, Any], variables: dict[str, str]) -> Zygote
         zygote = _shared.get(key)
         if zygote is None or not zygote.alive:
             if zygote is None and not _shared:
-                atexit.register(_close_shared)
-            zygote = _shared[key] = Zygote(document, variables)
+                atexit.register(close_shared)
+            kept = resident.zygote(document, variables)
+            zygote = _shared[key] = KeptZygote(*kept) if kept else Zygote(document, variables)
         return zygote
 
 
@@ -256,7 +304,15 @@ def _ask_then_kill(warden: int) -> None:
     processes.kill_tree(warden)
 
 
-def _close_shared() -> None:
+def close_shared() -> None:
+    """End the zygotes of this process."""
     for zygote in _shared.values():
         zygote.close()
+    _shared.clear()
+
+
+def forget_shared() -> None:
+    """In a fork: let go of the parent's zygotes."""
+    for zygote in _shared.values():
+        zygote.forget()
     _shared.clear()

@@ -19,6 +19,7 @@ from pypto_op.backends import debris, processes, pypto_log
 from pypto_op.backends.base import Buffer, Limits, RunResult
 from pypto_op.backends.conversation import Conversation, Ended, Overdue, OverMemory
 from pypto_op.backends.cores import leave_to_workers
+from pypto_op.backends.enclosed import enclosure_document, hidden_from_candidates
 from pypto_op.backends.endings import classify
 from pypto_op.backends.launcher import Launched
 from pypto_op.backends.wire import read_values, remove_values, write_values
@@ -314,28 +315,6 @@ def _hand_over(stem: Path, inputs: Sequence[Value]) -> None:
         raise ContractError(
             f"an input cannot be handed over: {error}", remedy="make_inputs returns dense tensors and numbers"
         ) from None
-
-
-def enclosure_document(scratch: Path, hidden: Sequence[Path], *, trusted: bool = False) -> dict[str, Any]:
-    """Return the document of an `isolation.Enclosure`; trusted code may write where it likes."""
-    return {
-        "scratch": str(scratch),
-        "hidden": [str(path) for path in hidden],
-        "read_only": not trusted,
-        "offline": not trusted,
-    }
-
-
-def hidden_from_candidates(workspace: OpWorkspace) -> list[Path]:
-    """Return what a candidate finds empty: goldens, tests, `eval/`, and the sealing key."""
-    from pypto_op.proof.key import key_file
-
-    phases = workspace.existing_module_phases()
-    files = [workspace.golden, workspace.test]
-    files += [workspace.module_golden(k) for k in phases] + [workspace.module_test(k) for k in phases]
-    files += sorted(workspace.modules_dir.glob("*_golden.py")) + sorted(workspace.modules_dir.glob("test_*.py"))
-    folders = [workspace.eval_dir, workspace.root / "__pycache__", workspace.modules_dir / "__pycache__"]
-    return [path for path in dict.fromkeys([*folders, *files, key_file()]) if path.exists()]
 
 
 def _make_scratch(workspace: OpWorkspace) -> Path:

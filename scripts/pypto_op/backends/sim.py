@@ -17,7 +17,7 @@ from typing import Any
 from pypto_op.backends import calculator, native
 from pypto_op.backends.base import DEFAULT_LIMITS, Availability, Limits
 from pypto_op.backends.calculator import Ingredients
-from pypto_op.backends.cost import read_cost
+from pypto_op.backends.cost import keep_launches, read_cost
 from pypto_op.backends.launcher import Launched, Zygote, shared_zygote
 from pypto_op.backends.session import CandidateSession, Plan
 from pypto_op.backends.worker.trusted import is_trusted
@@ -42,12 +42,13 @@ class SimBackend:
     Args:
         enclose: put each session into name spaces where the machine allows them.
         silent: kernels are compiled and compute nothing; outputs keep what their memory held.
+        traces: a folder that keeps what the cost model wrote, call by call (`cost.keep_launches`); None: nothing is kept.
     """
 
     mode = Mode.SIM
 
-    def __init__(self, *, enclose: bool = True, silent: bool = False) -> None:
-        self._enclose, self._silent = enclose, silent
+    def __init__(self, *, enclose: bool = True, silent: bool = False, traces: Path | None = None) -> None:
+        self._enclose, self._silent, self._traces = enclose, silent, traces
 
     def sabotaged(self) -> SimBackend:
         """Return this backend with kernels that compute nothing."""
@@ -88,8 +89,14 @@ class SimBackend:
             "silent": self._silent,
         }
         plan = Plan({"enclose": self._enclose, "device": device}, tools.start, tools.numeric)
-        reader = read_cost if cost_model and tools.numeric else None
+        reader = self._read if cost_model and tools.numeric else None
         return CandidateSession(Path(impl), wrapper, workspace, plan, limits, reader)
+
+    def _read(self, pypto_dir: Path, launches: int) -> dict[str, float | int] | None:
+        """Return the cost model's figures of a call, and keep what they come from where that is wanted."""
+        if self._traces is not None:
+            keep_launches(pypto_dir, self._traces, launches)
+        return read_cost(pypto_dir, launches)
 
 
 def misplaced() -> str:
@@ -180,8 +187,8 @@ def prepare() -> SimTools:
     return SimTools(library, tools, ingredients.toolchain.paths["g++"])
 
 
-def simulate_here(further: Callable[[], None] | None = None) -> None:
-    """Make this very process a simulator: host shim, calculator, kernels in SIM, no cost model and no plots.
+def simulate_here(further: Callable[[], None] | None = None, *, cost_model: bool = False) -> None:
+    """Make this very process a simulator: host shim, calculator, kernels in SIM.
 
     For running a trusted script (`test_<op>.py`) as it is; a candidate is judged through `SimBackend`. What pypto
     writes goes to a folder that is removed at exit, unless TILE_FWK_OUTPUT_DIR names one. Must be called before
@@ -189,6 +196,7 @@ def simulate_here(further: Callable[[], None] | None = None) -> None:
 
     Args:
         further: sets more of pypto's options before each compilation: what a debugger wants dumped.
+        cost_model: run it too, with its plots, and let pypto write where it does by itself: `output/` beside the process.
 
     Raises:
         InfraError: the calculator cannot be built, or a real torch_npu is installed.
@@ -206,13 +214,16 @@ def simulate_here(further: Callable[[], None] | None = None) -> None:
     os.environ.update(tools.variables)
     os.environ.pop("ASCEND_SLOG_PRINT_TO_STDOUT", None)  # the output is the script's own
     os.environ["ASCEND_PROCESS_LOG_PATH"] = folder
-    os.environ.setdefault("TILE_FWK_OUTPUT_DIR", folder)
+    if cost_model:  # its plots are drawn by a `python3` that has this process's packages, not by the one that draws nothing
+        os.environ["PATH"] = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    else:
+        os.environ.setdefault("TILE_FWK_OUTPUT_DIR", folder)
     pypto_hooks.load_before_pypto(switch)
     hostshim.install()
     if tools.calculator is not None:
         pypto_hooks.load_calculator(tools.calculator)
-        pypto_hooks.switch_cost_model(switch, on=False)
-    pypto_hooks.simulate(numeric=tools.numeric, further=further)
+        pypto_hooks.switch_cost_model(switch, on=cost_model)
+    pypto_hooks.simulate(numeric=tools.numeric, further=further, lenient=True)
     crashes.load(Path(tools.crash_frames) if tools.crash_frames else None)
     crashes.tell()
 

@@ -42,7 +42,7 @@ def check(root: Path | None, as_json: bool) -> int:
 @_ROOT
 @_AS_JSON
 def write(root: Path | None, as_json: bool) -> int:
-    """Write what is made from agents, skills and commands: the guards' role table, the plugin's list of agents, two pages.
+    """Write what is made from agents, skills and commands: the guards' roles, the plugin's agents, tables of steps, two pages.
 
     Exit status: 0 written, 2 no bundle there.
     """
@@ -51,9 +51,10 @@ def write(root: Path | None, as_json: bool) -> int:
     from pypto_op.bundle.made import made
 
     base = _checkout(root)
-    files = made(base, load_agents(base), read_skills(base)[0])
-    for path, text in files.items():
-        (base / path).write_text(text, encoding="utf-8")
+    for _ in range(2):  # the budgets count the pages, and some pages hold a table that is made
+        files = made(base, load_agents(base), read_skills(base)[0])
+        for path, text in files.items():
+            (base / path).write_text(text, encoding="utf-8")
     written = [str(base / path) for path in files]
     click.echo(json.dumps({"written": written}) if as_json else "\n".join(written))
     return int(ExitCode.OK)

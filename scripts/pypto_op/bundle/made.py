@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from pypto_op.bundle import budgets, command_page, role_table
+from pypto_op.bundle import budgets, command_page, role_table, way_table
 from pypto_op.bundle.agents import Agent
 from pypto_op.bundle.checks.skills import Skill
 from pypto_op.bundle.finding import Finding
@@ -19,7 +19,9 @@ def made(root: Path, agents: list[Agent], skills: list[Skill]) -> dict[Path, str
     manifest = json.loads((root / MANIFEST).read_text(encoding="utf-8"))
     manifest["agents"] = [f"./{agent.path.relative_to(root).as_posix()}" for agent in agents]
     table = (root / role_table.TABLE).read_text(encoding="utf-8")
+    pages = [path for path in (way_table.LEADER, way_table.MANUAL) if (root / path).is_file()]
     return {
+        **{path: way_table.render(path, (root / path).read_text(encoding="utf-8")) for path in pages},
         role_table.TABLE: role_table.render(agents, table),
         MANIFEST: json.dumps(manifest, indent=2, ensure_ascii=False) + "\n",
         budgets.PAGE: budgets.render(agents, skills),

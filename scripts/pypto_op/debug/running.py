@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from pypto_op.backends.base import DEFAULT_LIMITS, Limits, RunResult
-from pypto_op.backends.session import Plan, WorkerSession, enclosure_document
+from pypto_op.backends.enclosed import enclosure_document
+from pypto_op.backends.session import Plan, WorkerSession
 from pypto_op.backends.sim import prepare
 from pypto_op.errors import ContractError, InfraError
 from pypto_op.judge.calling import positions, used_inputs

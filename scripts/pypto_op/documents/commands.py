@@ -148,7 +148,8 @@ def interfaces_new(op_dir: Path, modules: int | None, to_stdout: bool, as_json: 
         raise ContractError("already exists", file=ws.interfaces, remedy="edit it, or use --stdout")
     ws.eval_dir.mkdir(exist_ok=True)
     write_atomically(ws.interfaces, text)
-    told = f"{ws.interfaces}: fill in the TODOs, then run `pypto-op interfaces check {op_dir}`"
+    first = "fill in the TODOs, then run" if "TODO" in text else "run"
+    told = f"{ws.interfaces}: {first} `pypto-op interfaces check {op_dir}`"
     click.echo(json.dumps({"written": str(ws.interfaces)}) if as_json else told)
     return ExitCode.OK
 

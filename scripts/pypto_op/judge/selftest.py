@@ -7,8 +7,6 @@ cumulative golden of the last phase exists, the composition is verified too.
 
 from __future__ import annotations
 
-import json
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, partial
@@ -18,7 +16,7 @@ from pypto_op.backends.base import Limits
 from pypto_op.backends.reference import ReferenceSession
 from pypto_op.documents import interfaces as interfaces_document
 from pypto_op.documents import suite as suite_document
-from pypto_op.errors import ContractError, PyptoOpError
+from pypto_op.errors import ContractError
 from pypto_op.judge import adversarial, cancellation, golden_candidate, planted_faults, variety
 from pypto_op.judge.calling import positions, used_inputs
 from pypto_op.judge.compose import compose
@@ -31,6 +29,8 @@ from pypto_op.judge.reasons import place_in
 from pypto_op.judge.redaction import Redactor
 from pypto_op.judge.references import answered
 from pypto_op.judge.variety import Variety
+from pypto_op.proof import records
+from pypto_op.proof.closure import Loaded
 from pypto_op.proof.evidence import harness_hashes
 from pypto_op.twins.reordering import HONEST
 from pypto_op.vocabulary import ExitCode, Outcome, Status
@@ -47,16 +47,13 @@ if TYPE_CHECKING:
 Check = Callable[[Known], str]
 
 
-def self_test(
-    ws: OpWorkspace, *, suite: Path | None = None, limits: Limits | None = None, warnings: bool = True
-) -> tuple[dict[str, Any], ExitCode]:
+def self_test(ws: OpWorkspace, *, suite: Path | None = None, limits: Limits | None = None) -> tuple[dict[str, Any], ExitCode]:
     """Exercise everything that a verdict on this operator will rest on, but the kernel.
 
     Args:
         ws: the operator.
         suite: another suite than its own.
         limits: of each run of the golden and of the inputs file.
-        warnings: also run the checks that never fail; a gate has no use for them.
 
     Returns:
         schema_version, op_name, status (PASS or FAIL), hashes of the files that were tested (`harness_hashes`), checks:
@@ -69,13 +66,14 @@ def self_test(
     started = time.monotonic()
     rows = []
     limits = limits or Limits()
+    own = suite is None and limits == Limits()
     hashes = harness_hashes(ws)
     with ReferenceSession(ws, limits=limits) as session:
         known = Known(ws, session, suite, limits)
         for name, check in CHECKS.items():
-            if check is _natural and not warnings:
-                continue
             rows.append({"name": name, **_outcome(check, known)})
+        loaded = Loaded()
+        loaded.note_all(session.loaded())
     status = Status.FAIL if any(row["status"] == Status.FAIL for row in rows) else Status.PASS
     result = {
         "schema_version": 1,
@@ -85,6 +83,8 @@ def self_test(
         "checks": rows,
         "seconds": round(time.monotonic() - started, 3),
     }
+    if own and status is Status.PASS:
+        records.keep_self_test(ws, result, loaded)
     return result, ExitCode.OK if status is Status.PASS else ExitCode.CONTRACT
 
 
@@ -350,18 +350,3 @@ CHECKS: dict[str, Check] = {
     "sanitiser": _sanitiser,
     "composition": _composition,
 }
-
-
-def main(argv: list[str]) -> int:
-    """Print, as JSON, what a gate asks of the operator's directory `argv[0]`, or one line why there is no answer."""
-    try:
-        result, code = self_test(OpWorkspace.at(argv[0]), warnings=False)
-    except PyptoOpError as error:
-        print(error.one_line(), file=sys.stderr)
-        return int(error.exit_code)
-    print(json.dumps(result))
-    return int(code)
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

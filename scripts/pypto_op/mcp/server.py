@@ -7,13 +7,14 @@ imported when it is first called, so that the harness does not wait for it at st
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Annotated, Any
 
 from mcp.server.mcpserver import MCPServer
 from pydantic import Field
 
-from pypto_op import __version__
+from pypto_op import __version__, resident
 from pypto_op.errors import InfraError, PyptoOpError
 from pypto_op.modes import WORDS
 
@@ -25,7 +26,7 @@ server = MCPServer(name="pypto-op", version=__version__, log_level="WARNING")
 
 @server.tool()
 def state_transition(
-    action: Annotated[str, Field(description="init, complete_stage, start_phase, ...; `status` lists what is next.")],
+    action: Annotated[str, Field(description="init, advance, rollback_to_stage, ...; `status` lists what is next.")],
     op_dir: OpDir,
     stage: int | None = None,
     phase: Phase = None,
@@ -121,5 +122,6 @@ def _answer(tool: str, work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Serve until the harness closes stdin."""
+    """Serve until the harness closes stdin; so long the commands that it starts share one process that has torch loaded."""
+    resident.want(os.getpid())
     server.run("stdio")

@@ -37,7 +37,7 @@ def state_transition(action: str, op_dir: str, token: str | None, given: Mapping
     Raises:
         Refused, ContractError, InfraError: as `state.service.transition`.
     """
-    from pypto_op.state import audit, service
+    from pypto_op.state import advancing, audit, service
 
     if action == "status":
         return service.status(op_dir)
@@ -46,6 +46,8 @@ def state_transition(action: str, op_dir: str, token: str | None, given: Mapping
         return {**result, "history": result["history"][-_MAX_HISTORY:]}
     if action == "replay":
         return audit.replay(op_dir)
+    if action == advancing.ADVANCE:
+        return advancing.advance(op_dir, modes=given["modes"], token=token or os.environ.get(TOKEN_ENV))
     return service.transition(
         op_dir,
         action,

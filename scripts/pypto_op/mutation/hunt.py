@@ -115,11 +115,11 @@ class Range:
         """Keep what a session has compiled for those that are opened later."""
         shutil.copytree(session.scratch / COMPILED_DIR, self.compiled)
 
-    def open(self, name: str, source: str) -> CandidateSession:
+    def open(self, name: str, source: str, *, cost_model: bool = False) -> CandidateSession:
         """Open a session on a file with this text."""
         impl = self._beside_the_same(self.workspace.scratch / "impls" / name)
         impl.write_text(source, encoding="utf-8")
-        session = self.backend.open(impl, self.subject.wrapper, self.workspace, limits=self.limits)
+        session = self.backend.open(impl, self.subject.wrapper, self.workspace, limits=self.limits, cost_model=cost_model)
         if self.compiled.is_dir():  # as links: the compiler's memory replaces its files and never writes into them
             shutil.copytree(self.compiled, session.scratch / COMPILED_DIR, copy_function=os.link)
         return session

@@ -1,12 +1,17 @@
-"""`pypto-op extract-pypto-calls`: list the pypto calls of a file."""
+"""`pypto-op extract-pypto-calls` and `pypto-op fill-memory`."""
 
 from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
+
+from pypto_op.options import op_dir_argument
+from pypto_op.vocabulary import ExitCode
+from pypto_op.workspace import OpWorkspace
 
 
 @click.command("extract-pypto-calls")
@@ -34,3 +39,31 @@ def extract_pypto_calls(path: Path, as_json: bool) -> int:
         for site in sites:
             click.echo(f"{site.line:>5}:{site.col:<4} {site.kind:<13} {site.call}")
     return 0
+
+
+@click.command("fill-memory")
+@op_dir_argument()
+@click.option("--up-to-module", "phase", metavar="K", help="The staged file of M_1..M_K; default: the integrated kernel.")
+@click.option("--audit", metavar="TEXT", help="Which tensors are ragged, and why no write reads their padding.")
+@click.option("--preflight", metavar="TEXT", multiple=True, help="A known pitfall that was thought of; several times.")
+@click.option("--log", metavar="TEXT", help="How the work went, for the development log.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+def fill_memory(
+    op_dir: Path, phase: str | None, audit: str | None, preflight: Sequence[str], log: str | None, as_json: bool
+) -> int:
+    """Write inventory, API map, tiles and self-review of OP_DIR/MEMORY.md from the kernel's file, with its lines.
+
+    A line of the kernel says which steps of the golden's inventory it does: `# golden 2, 3`. Run it again after each change.
+
+    Exit status: 0 all is filled in, 1 something is not shown by the file and stays open, 2 a file is missing or malformed.
+    """
+    from pypto_op.review.filling import fill
+    from pypto_op.workspace import parse_phase
+
+    k = None if phase is None else parse_phase(phase)
+    filled = fill(OpWorkspace.at(op_dir), k, audit=audit, preflight=preflight, log=log)
+    if as_json:
+        click.echo(json.dumps({"file": str(filled.path), "open": filled.open}, ensure_ascii=False))
+    else:
+        click.echo("\n".join([f"{filled.path}: filled in", *(f"open: {text}" for text in filled.open)]))
+    return int(ExitCode.FAIL if filled.open else ExitCode.OK)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pypto_op import resident
 from pypto_op.errors import ContractError
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ def run(
     interrupted. After 1, 3, 130 and any kill, --resume goes on.
     """
     from pypto_op.runner.budget import Limits, parse_budget
-    from pypto_op.runner.surroundings import enter
+    from pypto_op.runner.surroundings import agents_environment, enter
 
     limits = replace(parse_budget(budget) if budget else Limits(), minutes=max_minutes)
     if resume and request:
@@ -72,6 +73,8 @@ def run(
     if bare and (replay or runner != "headless"):
         raise ContractError("--bare is for a model that this program leads", remedy="leave --replay and --runner out")
     secrets = enter()
+    resident.want(os.getpid())
+    os.environ["PATH"] = agents_environment()["PATH"]  # so that gates and agents' commands share one resident judge
 
     from rich.console import Console
 
@@ -82,8 +85,11 @@ def run(
     check_runnable(workspace)
     order = Order(request, op, target_us, model, limits)
     console = Console(highlight=False, soft_wrap=True, quiet=as_json)
-    with _model(secrets, replay, order, workspace) as (order, access):
-        ended = _run("bare" if bare else runner, workspace, order, access, resume, secrets, console)
+    try:
+        with _model(secrets, replay, order, workspace) as (order, access):
+            ended = _run("bare" if bare else runner, workspace, order, access, resume, secrets, console)
+    finally:
+        resident.end(workspace)
     _tell(ended, console, as_json=as_json)
     return ended.code
 

@@ -9,6 +9,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from pypto_op.bundle.budgets import tokens
+from pypto_op.bundle_files import bundle_root
 from pypto_op.errors import PyptoOpError
 from pypto_op.runner.loopback import Answer, Body
 from pypto_op.runner.transcript import Expected, Script, Turn
@@ -35,9 +37,10 @@ class Replay:
     def __init__(self, script: Script, workspace: Path) -> None:
         self._script, self._workspace = script, str(workspace)
         self._lock = threading.Lock()
-        self._values: dict[str, str] = {}
+        self._values: dict[str, str] = {"bundle": str(bundle_root())}
         self._met: set[str] = set()
         self._played = dict.fromkeys(script.conversations, 0)
+        self._asked: list[list[str]] = []
         self.left = ""
 
     def __call__(self, body: Body, headers: Mapping[str, str]) -> Answer:
@@ -75,7 +78,21 @@ class Replay:
         if number >= len(turns):
             return f"{place}: the transcript has {len(turns)} turns there", Answer()
         self._played[name] = max(self._played[name], number + 1)
-        return "", Answer(self._filled(turns[number].content))
+        content = self._filled(turns[number].content)
+        return "", Answer(content, usage=self._usage(body, content))
+
+    def _usage(self, body: Body, content: list[dict[str, Any]]) -> dict[str, int]:
+        """Return an estimate of what a service would count: it caches what an earlier request of the run began with."""
+        parts = [json.dumps(part) for part in (body.get("tools"), body.get("system"), *body["messages"])]
+        cached = max((_same(parts, earlier) for earlier in self._asked), default=0)
+        self._asked.append(parts)
+        counts = [tokens(part) for part in parts]
+        return {
+            "input_tokens": 0,
+            "cache_creation_input_tokens": sum(counts[cached:]),
+            "cache_read_input_tokens": sum(counts[:cached]),
+            "output_tokens": sum(tokens(json.dumps(block)) for block in content),
+        }
 
     def _difference(self, turn: Turn, message: dict[str, Any]) -> str:
         """Return how the results of a turn's calls differ from what is expected, or an empty text."""
@@ -124,6 +141,12 @@ class Replay:
             re.sub(r"\{\{(\w+)\}\}", lambda found: json.dumps(self._values.get(found[1], found[0]))[1:-1], text)
         )
         return filled
+
+
+def _same(parts: list[str], earlier: list[str]) -> int:
+    """Return how many parts two requests have in common at their beginning."""
+    pairs = zip(parts, earlier, strict=False)
+    return next((count for count, (one, other) in enumerate(pairs) if one != other), min(len(parts), len(earlier)))
 
 
 def _place(number: int, agent: str, name: str) -> str:

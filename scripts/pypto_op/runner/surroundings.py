@@ -54,4 +54,5 @@ def agents_environment() -> dict[str, str]:
     own = str(Path(sys.executable).parent)
     left_out = (*SECRETS, "PYPTO_OP_TOKEN", HIDDEN_ENV)
     kept = {name: value for name, value in os.environ.items() if name not in left_out}
-    return {**kept, "PATH": os.pathsep.join([own, kept.get("PATH", os.defpath)]), "PYPTO_OP_PYTHON": sys.executable}
+    paths = [own, *(path for path in kept.get("PATH", os.defpath).split(os.pathsep) if path != own)]
+    return {**kept, "PATH": os.pathsep.join(paths), "PYPTO_OP_PYTHON": sys.executable}

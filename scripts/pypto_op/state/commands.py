@@ -43,6 +43,7 @@ _READERS = {
     "audit": "whether journal, state and frozen files agree",
     "replay": "rebuild the state file from the journal",
 }
+_ADVANCE = {"advance": "take every step that is due and needs nobody's work, and say who is due"}
 _MIGRATE = {"migrate": "take over a state file of version 2.0"}
 
 
@@ -69,19 +70,20 @@ class _Actions(click.Group):
     """One sub-command per action; each takes that action's own arguments, as workflow.json lists them."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return [*workflow().actions, *_READERS, *_MIGRATE]
+        return [*_ADVANCE, *workflow().actions, *_READERS, *_MIGRATE]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self.list_commands(ctx):
             return None
         row = workflow().actions.get(cmd_name)
-        summary = row.summary if row else (_READERS | _MIGRATE)[cmd_name]
+        summary = row.summary if row else (_READERS | _MIGRATE | _ADVANCE)[cmd_name]
         parameters: list[click.Parameter] = [
             click.Option(
                 ["--op-dir"], required=True, type=click.Path(path_type=Path), help="The operator's directory, custom/<op>."
             )
         ]
-        for name, need in (row.args if row else {}).items():
+        taken = row.args if row else {"modes": "optional"} if cmd_name in _ADVANCE else {}
+        for name, need in taken.items():
             flag = f"--{name.replace('_', '-')}"
             parameters.append(click.Option([flag, name], help=_OPTIONS[name] + (" Required." if need == "required" else "")))
         if cmd_name not in _READERS:
@@ -122,7 +124,7 @@ def _run(action: str, op_dir: Path, options: dict[str, Any]) -> dict[str, Any]:
     if action in _READERS:
         return _reader(action)(op_dir)
     declared = options.pop("declared")
-    owner_only = action != "migrate" and action_row(action).owner_only
+    owner_only = action not in _MIGRATE | _ADVANCE and action_row(action).owner_only
     person = owner_only or declared == OWNER
     if person:
         _confirm(action, op_dir)
@@ -131,6 +133,10 @@ def _run(action: str, op_dir: Path, options: dict[str, Any]) -> dict[str, Any]:
         from pypto_op.state.migrate import migrate
 
         return migrate(op_dir, declared=declared, person=person)
+    if action in _ADVANCE:
+        from pypto_op.state.advancing import advance
+
+        return advance(op_dir, declared=declared, person=person, **options)
     from pypto_op.state.service import transition
 
     return transition(op_dir, action, declared=declared, person=person, **options)
@@ -179,7 +185,7 @@ def _text(action: str, result: dict[str, Any]) -> str:
         stopped = f"\n  stopped by {result['stopped_by']}" if result["stopped_by"] else ""
         token = f"\n  token: {result['token']}" if result.get("token") else ""
         return f"migrated; stages {result['completed']} hold, stage {result['current_stage']} is next{stopped}{token}"
-    lines = [] if action in _READERS else [f"done: {action}"]
+    lines = [] if action in _READERS else [f"done: {', '.join(result.get('done', [action]))}"]
     lines.append(_stage_line(result))
     for name, phase in result.get("phases", {}).items():
         attempt = f", attempt {phase['attempt']}" if phase["attempt"] else ""
@@ -197,6 +203,8 @@ def _text(action: str, result: dict[str, Any]) -> str:
         lines.append(f"  MEMORY.md was not brought up to date: {result['memory']}")
     if result.get("token"):
         lines.append(f"  token: {result['token']}")
+    if result.get("due"):
+        lines.append(f"  due: {result['due']['subagent_type']}, {result['due']['prompt'].splitlines()[0]}")
     if result["next"]:
         lines.append(f"  next: {'; '.join(result['next'])}")
     return "\n".join(lines)

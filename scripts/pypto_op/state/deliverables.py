@@ -231,11 +231,17 @@ def compose(ws: OpWorkspace) -> dict[str, Any]:
 def self_test(ws: OpWorkspace) -> dict[str, Any]:
     """Return what `pypto-op verify --self-test` says: is the harness fit to judge a kernel that does not exist yet?
 
+    What it said of these very bytes is not asked again (`proof.records`).
+
     Raises:
         ContractError: the question makes no sense for this operator.
         InfraError: there is no answer at all.
     """
-    words = ["pypto_op.judge.selftest", str(ws.root)]
+    from pypto_op.proof import records
+
+    if (kept := records.found_self_test(ws)) is not None:
+        return dict(kept)
+    words = ["pypto_op.cli", "verify", str(ws.root), "--self-test", "--json", "--quiet"]
     return _in_own_process(ws, words, remedy="run `pypto-op verify --self-test` by hand")
 
 

@@ -47,6 +47,43 @@ def _told(path: Path, result: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
+@triton.command("import")
+@click.argument("task", type=click.Path(path_type=Path))
+@click.option("--op_name", default=None, help="Name of the operator; default: made of the file's name.")
+@click.option("--dir", "folder", type=click.Path(path_type=Path), default=None, help="Where the task goes; default: ./OP_NAME.")
+@click.option("--gpu", is_flag=True, help="Keep the public sizes, for a device.")
+@click.option("--set", "fixed", multiple=True, metavar="NAME=N", help="Give a number of the task this value, and keep it.")
+@click.option("--elements", type=click.IntRange(16), default=4096, help="Elements of the largest tensor, at most.")
+@click.option("--timeout", type=click.FloatRange(min=1), default=120.0, help="Seconds for what the task's own code does.")
+@click.option("--memory_mb", type=click.IntRange(256), default=4096, help="Memory of the task's process.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+def import_(task: Path, folder: Path | None, as_json: bool, fixed: tuple[str, ...], **wanted: Any) -> int:
+    """Make a folder for `verify` of a public task's file (Model, get_inputs, get_init_inputs), small enough for the interpreter.
+
+    Exit status: 0 done, 1 the task does not run (it raises, never ends, or wants too much memory), 2 the file is no task or the
+    folder is taken, 3 Triton is missing.
+    """
+    from pypto_op.triton.run.targets import warm
+
+    warm("interpret")  # before the next line brings torch
+    from pypto_op.triton.intake import page
+    from pypto_op.triton.intake.importing import Request, import_task
+
+    result = import_task(task, Request(folder=folder, fixed=_numbers(fixed), **wanted))
+    click.echo(json.dumps(result, indent=2, ensure_ascii=False) if as_json else "\n".join(page.told(result)))
+    return int(ExitCode.OK)
+
+
+def _numbers(words: tuple[str, ...]) -> dict[str, int]:
+    found = {}
+    for word in words:
+        name, _, value = word.partition("=")
+        if not name or not value.isdigit() or int(value) < 1:
+            raise click.BadParameter(f"{word!r} is no NAME=N", param_hint="--set")
+        found[name.strip()] = int(value)
+    return found
+
+
 def _project_options(command: Any) -> Any:
     for option in (
         click.option("--op_name", required=True, help="Name of the operator: {op_name}_torch.py is the task."),

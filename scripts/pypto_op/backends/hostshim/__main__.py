@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.abc
 import importlib.machinery
+import os
 import runpy
 import sys
 from collections.abc import Sequence
@@ -17,9 +18,23 @@ from types import ModuleType
 from pypto_op import speaking
 from pypto_op.errors import PyptoOpError
 
+DEVICE_ENV = "TILE_FWK_DEVICE_ID"
+"""By this name pypto's own scripts ask which device is theirs; without it they end at once, as if all were well."""
+
+
+_COST_MODEL = "CostModelSimulationOutput"
+"""The folder of pypto's cost model; a script that names it wants to read what is in it."""
+
 
 class _Simulator(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Makes this process a simulator when pypto is imported: a script that only needs torch never builds the calculator."""
+    """Makes this process a simulator when pypto is imported: a script that only needs torch never builds the calculator.
+
+    Args:
+        cost_model: run pypto's cost model beside the numbers.
+    """
+
+    def __init__(self, cost_model: bool) -> None:
+        self._cost_model = cost_model
 
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -31,7 +46,7 @@ class _Simulator(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
         try:
             with speaking.aloud("getting the simulator ready"):
-                simulate_here()
+                simulate_here(cost_model=self._cost_model)
         except PyptoOpError as error:
             _end(error)
         self._loaded = sys.modules.get(name)
@@ -56,14 +71,28 @@ def main() -> None:
     if not script.is_file():
         sys.exit(f"pypto-op: {sys.argv[0]}: no such file")
     from pypto_op.backends import hostshim
+    from pypto_op.backends.hostshim import graphs
 
     try:
         hostshim.install()
+        graphs.install()
+        _without_accelerator()
     except PyptoOpError as error:
         _end(error)
-    sys.meta_path.insert(0, _Simulator())
+    text = script.read_text(encoding="utf-8", errors="replace")
+    sys.meta_path.insert(0, _Simulator(_COST_MODEL in text))
+    if DEVICE_ENV not in os.environ and DEVICE_ENV in text:
+        os.environ[DEVICE_ENV] = "0"
+        print(f"pypto-op: {DEVICE_ENV} is not set; it is 0 for {script.name}", file=sys.stderr)
     sys.path.insert(0, str(script.parent))
     runpy.run_path(str(script), run_name="__main__")
+
+
+def _without_accelerator() -> None:
+    """Have torch's compiler look at the CPU: it would ask the NPU for its streams in C++, where nothing stands in for it."""
+    import torch
+
+    torch.accelerator.is_available = lambda: False
 
 
 def _end(error: PyptoOpError) -> None:

@@ -39,12 +39,34 @@ class HostDevices(TorchFunctionMode):
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
         """Call `func` with each NPU among its arguments replaced."""
-        if func is torch.device and args and to_host(args[0]) is _CPU:
+        if func is torch.device and args and (to_host(args[0]) is _CPU or type(args[0]) is int):
             return _CPU
+        if func is torch.Tensor.to and len(args) > 1 and type(args[1]) is int:  # a device's number alone is an NPU's
+            args = (args[0], _CPU, *args[2:])
         args = tuple(map(to_host, args))
-        if not kwargs:
-            return func(*args)
-        return func(*args, **{name: to_host(value) for name, value in kwargs.items()})
+        kwargs = {name: to_host(value) for name, value in kwargs.items()} if kwargs else {}
+        if type(kwargs.get("device")) is int:
+            kwargs["device"] = _CPU
+        if func in _UNIFORM and (kind := _integer_kind(func, args, kwargs)) is not None:
+            return _whole_numbers(func, kind, args, kwargs)
+        return func(*args, **kwargs)
+
+
+_UNIFORM = {torch.rand, torch.Tensor.uniform_}
+"""A device draws these for whole numbers too, and cuts off what is behind the point; torch refuses it on the CPU."""
+
+
+def _integer_kind(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.dtype | None:
+    """Return the dtype that is asked for, None for a floating one."""
+    kind = kwargs.get("dtype") if func is torch.rand else args[0].dtype
+    return None if kind is None or kind.is_floating_point or kind.is_complex else kind
+
+
+def _whole_numbers(func: Callable[..., Any], kind: torch.dtype, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.Tensor:
+    if func is torch.rand:
+        return torch.rand(*args, **{**kwargs, "dtype": torch.float32}).to(kind)
+    filled: torch.Tensor = args[0]
+    return filled.copy_(torch.empty(filled.shape).uniform_(*args[1:], **kwargs))
 
 
 class _GeneratorKind(type):

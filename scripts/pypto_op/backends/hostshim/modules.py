@@ -8,8 +8,10 @@ from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
-_ND = 2
-"""The number that torch_npu gives the plain (ND) memory layout; CPU tensors have no other."""
+from pypto_op.backends.hostshim import formats
+
+_ASCEND_910B2 = 221
+"""What `get_soc_version` says on the chip that pypto simulates."""
 
 
 class Stream:
@@ -84,10 +86,6 @@ def _zero(*args: Any, **kwargs: Any) -> int:
     return 0
 
 
-def _same(tensor: Any, *args: Any, **kwargs: Any) -> Any:
-    return tensor
-
-
 @contextlib.contextmanager
 def _inside(*args: Any, **kwargs: Any) -> Iterator[None]:
     yield
@@ -129,9 +127,11 @@ def build() -> tuple[ModuleType, ModuleType]:
         "stream": _inside,
         "device": _inside,
         "config": _Config(),
+        "get_soc_version": lambda: _ASCEND_910B2,
     }
     functions |= dict.fromkeys(
         ("init", "synchronize", "set_stream", "empty_cache", "set_compile_mode", "set_option", "ipc_collect")
+        + ("set_device_limit", "set_stream_limit")
         + ("reset_peak_memory_stats", "reset_max_memory_allocated", "manual_seed", "manual_seed_all", "seed_all"),
         _nothing,
     )
@@ -142,7 +142,7 @@ def build() -> tuple[ModuleType, ModuleType]:
 
     torch_npu = ModuleType("torch_npu", "torch_npu on a machine without NPU: everything lands on the CPU.")
     contents = {"npu": npu, "is_host_shim": True, "__version__": "0+host.shim", "__path__": []}
-    contents |= {"get_npu_format": lambda tensor: _ND, "npu_format_cast": _same, "npu_format_cast_": _same}
+    contents |= {name: getattr(formats, name) for name in ("Format", "get_npu_format", "npu_format_cast", "npu_format_cast_")}
     for name, value in contents.items():
         setattr(torch_npu, name, value)
     torch_npu.__getattr__ = _no_attribute("torch_npu")  # type: ignore[method-assign]

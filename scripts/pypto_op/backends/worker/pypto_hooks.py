@@ -20,8 +20,10 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from pypto_op.backends.worker import askers, kernel_lines
@@ -55,12 +57,13 @@ def switch_cost_model(switch: Path | None, on: bool) -> None:
         raise RuntimeError("pypto has not loaded its simulation library")
 
 
-def simulate(*, numeric: bool, further: Callable[[], None] | None = None) -> None:
+def simulate(*, numeric: bool, further: Callable[[], None] | None = None, lenient: bool = False) -> None:
     """Make every kernel of this process run in SIM, with numbers or for its structure only.
 
     Args:
         numeric: evaluate the tensor graph.
         further: sets more of pypto's options, after ours, before each compilation.
+        lenient: an argument with other axes than declared, or with gaps in its memory, is told of and not refused, for scripts.
     """
     import pypto
     from pypto import pypto_impl
@@ -89,8 +92,13 @@ def simulate(*, numeric: bool, further: Callable[[], None] | None = None) -> Non
 
     def checked_call(self: Any, *args: Any, **kwargs: Any) -> Any:
         tensors, _, declared = self._parse_call_args(args, kwargs)
-        self._check_input_defs_match_tensors(tensors, declared)
-        return call(self, *args, **kwargs)
+        try:
+            self._check_input_defs_match_tensors(tensors, [_without_ellipsis(one) for one in declared])
+        except ValueError as error:
+            if not lenient or "number of dimensions" not in str(error):
+                raise
+            print(f"pypto-op: {' '.join(str(error).split())} A device does not look, so the run goes on.", file=sys.stderr)
+        return _in_order(call, self, args, kwargs) if lenient else call(self, *args, **kwargs)
 
     wrapper._set_run_mode = run_in_sim
     wrapper._set_config_option = set_options_then_ours
@@ -106,6 +114,37 @@ def leave_passes_out() -> None:
     import pypto
 
     pypto.set_host_options(compile_stage=pypto.CompStage.TENSOR_GRAPH)
+
+
+def _without_ellipsis(declared: Any) -> Any:
+    """Return a declared tensor for pypto's check; `[DYNAMIC, ...]` without its dots, which that check takes for an axis."""
+    if not declared.status_shape or declared.status_shape[-1] is not ...:
+        return declared
+    names = ("dtype", "status_dtype", "format")
+    kept = {name: getattr(declared, name) for name in names}
+    return SimpleNamespace(shape=declared.status_shape[:-1], status_shape=declared.status_shape[:-1], **kept)
+
+
+def _in_order(call: Callable[..., Any], kernel: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Call a kernel with tensors that lie in memory in the order of their elements; what it wrote is copied back."""
+    import torch
+
+    def is_apart(value: Any) -> bool:
+        return isinstance(value, torch.Tensor) and not value.is_contiguous()
+
+    apart = {place: value for place, value in enumerate(args) if is_apart(value)}
+    if not apart:
+        return call(kernel, *args, **kwargs)
+    for place in apart:
+        print(
+            f"pypto-op: argument {place + 1} is not contiguous; the kernel gets its values in order, a device reads its memory",
+            file=sys.stderr,
+        )
+    handed = [value.contiguous() if place in apart else value for place, value in enumerate(args)]
+    result = call(kernel, *handed, **kwargs)
+    for place, value in apart.items():
+        value.copy_(handed[place])
+    return result
 
 
 def _placed(cond: Callable[..., Any]) -> Callable[..., Any]:

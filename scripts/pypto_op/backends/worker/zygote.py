@@ -2,7 +2,8 @@
 
 It runs no code of an operator and has a single thread, so a fork of it is a fresh, warm process: ten
 milliseconds instead of two seconds. It ends when the judge's end of the control socket closes, whatever the
-reason, and everything below it ends with it.
+reason, and everything below it ends with it. That judge may bring others, each with a socket of its own: what one
+of them started ends when its socket closes.
 """
 
 from __future__ import annotations
@@ -26,6 +27,9 @@ from pypto_op.backends.worker.warden import guard_session
 _POLL_SECONDS = 0.2
 _DESCRIPTORS = 4
 
+Judges = dict[socket.socket, set[int]]
+"""The wardens that each judge's sessions have, by that judge's socket."""
+
 
 def main(document: dict[str, Any], control: int) -> None:
     """Serve the control socket until it closes.
@@ -46,14 +50,19 @@ def main(document: dict[str, Any], control: int) -> None:
     answer = {"versions": versions, "namespaces": isolation.allowed()}
     gc.freeze()  # what is loaded by now is never garbage; counting it would copy its pages in every fork
     gc.enable()
-    channel.send(json.dumps(answer).encode())
-    wardens: set[int] = set()
+    greeting = json.dumps(answer).encode()
+    channel.send(greeting)
+    judges: Judges = {channel: set()}
     try:
-        while _serve_once(channel, wardens):
-            _reap(wardens)
+        while channel in judges:
+            for ready in select.select(list(judges), [], [], _POLL_SECONDS)[0]:
+                if not _serve_once(ready, judges, greeting if ready is channel else b""):
+                    _part(judges.pop(ready))
+                    ready.close()
+            _reap(judges)
     finally:
-        for warden in wardens:
-            kill(warden, signal.SIGTERM)
+        for wardens in judges.values():
+            _part(wardens)
         kill_below()
         os._exit(0)  # nothing here needs the second that tearing down torch takes
 
@@ -84,36 +93,51 @@ def _path(text: str | None) -> Path | None:
     return Path(text) if text else None
 
 
-def _serve_once(channel: socket.socket, wardens: set[int]) -> bool:
-    """Wait a moment for a request and answer it; False when the judge is gone."""
-    if not select.select([channel], [], [], _POLL_SECONDS)[0]:
-        return True
+def _serve_once(channel: socket.socket, judges: Judges, greeting: bytes) -> bool:
+    """Answer one request of a judge; False when that judge is gone. Only a judge that is greeted may bring others."""
     try:
         data, descriptors, _, _ = socket.recv_fds(channel, LONGEST_MESSAGE, _DESCRIPTORS)
     except ConnectionError:
         return False
     if not data:
         return False
+    document = json.loads(data)
+    if greeting and document.get("judge"):
+        further = socket.socket(fileno=descriptors[0])
+        judges[further] = set()
+        with contextlib.suppress(OSError):
+            further.send(greeting)
+        return True
     session, out, err, report = descriptors
     warden = os.fork()
     if warden == 0:
-        channel.close()
+        for judge in judges:
+            judge.close()
         try:
-            guard_session(json.loads(data), session, (out, err), report, forked=True)
+            guard_session(document, session, (out, err), report, forked=True)
         finally:
             os._exit(1)
-    wardens.add(warden)
+    judges[channel].add(warden)
     for descriptor in descriptors:
         os.close(descriptor)
-    channel.send(json.dumps({"warden": warden}).encode())
+    with contextlib.suppress(OSError):
+        channel.send(json.dumps({"warden": warden}).encode())
     return True
 
 
-def _reap(wardens: set[int]) -> None:
+def _part(wardens: set[int]) -> None:
+    """End what a judge that is gone had started; what was below comes here and is reaped."""
+    for warden in wardens:
+        kill(warden, signal.SIGTERM)
+
+
+def _reap(judges: Judges) -> None:
     """Forget wardens that ended; end every process that came here because its warden died."""
     with contextlib.suppress(ChildProcessError):
         while (pid := os.waitpid(-1, os.WNOHANG)[0]) != 0:
-            wardens.discard(pid)
+            for wardens in judges.values():
+                wardens.discard(pid)
+    known = set().union(*judges.values())
     for child in children_of(os.getpid()):
-        if child not in wardens:
+        if child not in known:
             kill(child)

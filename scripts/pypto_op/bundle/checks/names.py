@@ -23,7 +23,7 @@ _PYPTO = re.compile(r"\bpypto\.[a-zA-Z_][\w.]*(?!\w*[*{<])")
 _OTHERS = frozenset({"pypto-op", "pypto-op-lint", "pypto-op-guard"})
 """Names that are neither agent nor skill: the bundle, and the tags that its refusals begin with."""
 
-_READ_ACTIONS = frozenset({"status", "audit", "replay", "migrate"})
+_READ_ACTIONS = frozenset({"advance", "status", "audit", "replay", "migrate"})
 
 
 @dataclass(frozen=True)

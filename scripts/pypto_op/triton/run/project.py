@@ -124,7 +124,7 @@ class Project:
         staged = folder / self.task.name
         shutil.copyfile(self.task, staged)
         data = self.data_files()
-        asked = set(_DATA_NAME.findall(staged.read_text(encoding="utf-8", errors="replace")))
+        asked = data_names(staged.read_text(encoding="utf-8", errors="replace"))
         asked |= {f"{self.task.stem}.json", f"{self.op_name}.json"}
         usual = [path for path in data if "all_case" not in path.stem] or data
         if len(usual) == 1:
@@ -132,6 +132,11 @@ class Project:
                 if not (folder / name).exists():
                     (folder / name).symlink_to(usual[0])
         return staged
+
+
+def data_names(text: str) -> set[str]:
+    """Return the names of data files that a task's text has in quotes."""
+    return set(_DATA_NAME.findall(text))
 
 
 def _is_result(path: Path) -> bool:

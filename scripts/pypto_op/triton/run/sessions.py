@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from pypto_op.backends.base import Limits, RunResult
-from pypto_op.backends.session import Plan, WorkerSession, enclosure_document
+from pypto_op.backends.enclosed import enclosure_document
+from pypto_op.backends.session import Plan, WorkerSession
 from pypto_op.hashing import sha256_file
 from pypto_op.proof.key import key_file
 from pypto_op.triton.run.packing import pack, unpack
@@ -130,6 +131,18 @@ class TaskSession(_Session):
     def time(self, message: dict[str, Any]) -> dict[str, Any]:
         """Time the present case (`clock.Clock.time`)."""
         return self._tell({"call": "time", **message})[2]
+
+
+class SurveySession(_Session):
+    """The process that runs a public task while its sizes are looked for (`triton.intake.survey`)."""
+
+    def __init__(self, project: Project, place: Place, limits: Limits) -> None:
+        super().__init__(project, place, limits, project.task, "pypto_op.triton.intake.survey:Survey", {})
+        self.plan = Plan({**self._wanted, "enclosure": enclosure_document(self.scratch, [], trusted=True)}, place.start)
+
+    def survey(self, message: dict[str, Any]) -> dict[str, Any]:
+        """Return what the survey found (`Survey`)."""
+        return self._tell({"call": "survey", **message})[2]
 
 
 class CandidateSession(_Session):

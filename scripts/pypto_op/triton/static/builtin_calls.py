@@ -74,6 +74,7 @@ class Builtins:
             "builtins.type": self._type,
             "builtins.isinstance": _isinstance,
             "functools.partial": self._partial,
+            "importlib.import_module": self._import,
             "functools.reduce": self._reduce,
             "functools.wraps": lambda args, *_: Wrapping(),
             "functools.update_wrapper": lambda args, *_: args[0] if args else Wrapping(),
@@ -104,6 +105,14 @@ class Builtins:
         if self.m.phase != "forward":
             return self._outside_forward(name, args)
         return self._in_forward(name, args, kwargs, node, source)
+
+    def _import(self, args: list[Value], kwargs: dict[str, Value], node: cst.CSTNode, source: SourceFile) -> Value:
+        """`importlib.import_module("triton")`: as the statement, where the name is known."""
+        name = next((value.const for value in [*args, *kwargs.values()] if isinstance(value, Host)), None)
+        if isinstance(name, str) and name and not name.startswith("."):
+            return self.m.imports.module(name, node, source)
+        self.m.deny(node, source, "code that is not in the file cannot be checked")
+        return Unknown("a module whose name is not known")
 
     def _kernel_maker(
         self, name: str, args: list[Value], kwargs: dict[str, Value], node: cst.CSTNode, source: SourceFile

@@ -5,7 +5,7 @@ from __future__ import annotations
 import libcst as cst
 
 from pypto_op.triton.static.machine import Machine
-from pypto_op.triton.static.source import load, sibling
+from pypto_op.triton.static.source import SourceFile, load, sibling
 from pypto_op.triton.static.values import ClassValue, Ext, Scope, Unknown, Value
 from pypto_op_lint.import_statements import dotted
 from pypto_op_lint.source import UnreadableSource
@@ -20,17 +20,17 @@ class Imports:
     def plain(self, alias: cst.ImportAlias, scope: Scope) -> None:
         """Execute one name of `import a.b as c`."""
         module = alias.evaluated_name
-        value = self._module(module, 0, alias, scope)
+        value = self._module(module, 0, alias, scope.source)
         if alias.asname is not None:
             self.m.statements.assign(alias.asname.name, value, scope)
             return
         top = module.partition(".")[0]
-        scope.home(top).names[top] = value if top == module else self._module(top, 0, alias, scope)
+        scope.home(top).names[top] = value if top == module else self._module(top, 0, alias, scope.source)
 
     def chosen(self, node: cst.ImportFrom, scope: Scope) -> None:
         """Execute `from a import b`."""
         module, level = dotted(node.module), len(node.relative)
-        origin = self._module(module, level, node, scope)
+        origin = self._module(module, level, node, scope.source)
         if isinstance(node.names, cst.ImportStar):
             if isinstance(origin, ClassValue):
                 scope.names.update({k: v for k, v in origin.names.items() if not k.startswith("_")})
@@ -39,27 +39,31 @@ class Imports:
             name = alias.evaluated_name
             value = self.m.members.get(origin, name, alias, scope.source)
             if isinstance(origin, ClassValue) and name not in origin.names:
-                value = self._module(f"{module}.{name}" if module else name, level, alias, scope)
+                value = self._module(f"{module}.{name}" if module else name, level, alias, scope.source)
             self.m.statements.assign(alias.asname.name if alias.asname else cst.Name(name), value, scope)
 
-    def _module(self, module: str, level: int, node: cst.CSTNode, scope: Scope) -> Value:
+    def module(self, name: str, node: cst.CSTNode, source: SourceFile) -> Value:
+        """Return what `importlib.import_module(name)` yields, for a name without leading dots."""
+        return self._module(name, 0, node, source)
+
+    def _module(self, module: str, level: int, node: cst.CSTNode, source: SourceFile) -> Value:
         """Return what `import module` yields: the names of a file beside this one, or an outer module."""
-        path = sibling(scope.source, module, level) if module.partition(".")[0] not in _OUTSIDE else None
+        path = sibling(source, module, level) if module.partition(".")[0] not in _OUTSIDE else None
         if path is None:
             reason = self.m.policy.forbidden(module)
             if reason:
-                self.m.deny(node, scope.source, reason, call=f"import {module}")
+                self.m.deny(node, source, reason, call=f"import {module}")
             return Ext(module)
         if path.stem.endswith("_torch"):
-            self.m.deny(node, scope.source, "the implementation may not use the reference", call=f"import {module}")
+            self.m.deny(node, source, "the implementation may not use the reference", call=f"import {module}")
             return Unknown("the reference")
         try:
-            loaded = self.m.statements.module(load(path, path.name))
+            loaded = self.m.statements.module(load(path, path.name, source.root))
         except UnreadableSource as error:
-            self.m.deny(node, scope.source, f"the file beside it cannot be read: {error.told}", call=f"import {module}")
+            self.m.deny(node, source, f"the file beside it cannot be read: {error.told}", call=f"import {module}")
             return Unknown(module)
         if {"get_inputs", "get_input_groups"} & set(loaded.names):
-            self.m.deny(node, scope.source, "the implementation may not use the reference", call=f"import {module}")
+            self.m.deny(node, source, "the implementation may not use the reference", call=f"import {module}")
         return ClassValue(path.stem, [], loaded.names, loaded)
 
 

@@ -118,6 +118,10 @@ class Members(Protocol):
 class Imports(Protocol):
     """Executes imports (`imports`)."""
 
+    def module(self, name: str, node: cst.CSTNode, source: SourceFile) -> Value:
+        """See `imports.Imports`."""
+        ...
+
     def plain(self, alias: cst.ImportAlias, scope: Scope) -> None:
         """Bind `import name`."""
         ...

@@ -20,11 +20,13 @@ class SourceFile:
         path: where it lies.
         module: its tree.
         name: what messages call it; "" for the file that the user named.
+        root: the folder of the file that the user named, which absolute imports begin at.
     """
 
     path: Path
     module: cst.Module
     name: str = ""
+    root: Path | None = None
     _lines: dict[cst.CSTNode, int] = field(default_factory=dict)
     _located: bool = False
 
@@ -42,13 +44,13 @@ class SourceFile:
         return text if len(text) <= 120 else text[:117] + "..."
 
 
-def load(path: Path, name: str = "") -> SourceFile:
-    """Parse a file.
+def load(path: Path, name: str = "", root: Path | None = None) -> SourceFile:
+    """Parse a file; `root` is that of the file that imports it.
 
     Raises:
         UnreadableSource: it is missing, too long, no text, or no Python.
     """
-    return SourceFile(path, parse_file(read_source(path).text), name)
+    return SourceFile(path, parse_file(read_source(path).text), name, root or path.resolve().parent)
 
 
 def sibling(source: SourceFile, dotted: str, level: int) -> Path | None:
@@ -59,9 +61,14 @@ def sibling(source: SourceFile, dotted: str, level: int) -> Path | None:
         dotted: the module's name, "" for `from . import x`.
         level: number of leading dots.
     """
-    folder = source.path.resolve().parent
-    for _ in range(max(0, level - 1)):
-        folder = folder.parent
+    own = source.path.resolve().parent
+    if level:
+        return _module_at(own.joinpath(*[".."] * (level - 1)).resolve(), dotted)
+    roots = [own, *(folder for folder in own.parents if source.root is not None and folder.is_relative_to(source.root))]
+    return next(filter(None, (_module_at(folder, dotted) for folder in reversed(roots))), None)
+
+
+def _module_at(folder: Path, dotted: str) -> Path | None:
     stem = folder.joinpath(*dotted.split(".")) if dotted else folder
     for path in (stem.with_name(stem.name + ".py"), stem / "__init__.py"):
         if path.is_file():

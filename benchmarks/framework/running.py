@@ -1,0 +1,145 @@
+"""Runs one script, or one file of tests, of a checkout: each in processes of its own, with a limit of time and memory."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+from typing import Any
+
+TESTS = "python/tests/st"
+SECONDS = 600
+MEMORY = 20 << 30
+_WRONG = re.compile(r"AssertionError|Not equal to tolerance|not close|mismatch", re.IGNORECASE)
+_ERROR = re.compile(r"^(?:E\s+)?((?:\w+\.)*\w*(?:Error|Exception|Exit)\b.*)$", re.MULTILINE)
+
+
+def script(source: Path, name: str) -> dict[str, Any]:
+    """Return the row of a script: how it ended, kernels launched, processor seconds, and its last error."""
+    with tempfile.TemporaryDirectory() as folder:
+        place = _copied(source, Path(folder), name)
+        done = _run([name], place, Path(folder) / "launches.json")
+    row = {"seconds": done["cpu"], "launches": done["launches"]}
+    if done["code"] == 0:
+        return row | {"end": "right" if done["launches"] else "no kernel", "why": ""}
+    return row | {"end": "wrong" if _WRONG.search(done["said"]) else "cannot", "why": _why(done)}
+
+
+def tests(source: Path, name: str) -> dict[str, Any]:
+    """Return the row of a file of tests, with one entry for each test."""
+    with tempfile.TemporaryDirectory() as folder:
+        place = _copied(source, Path(folder), name)
+        found, seconds = _tests(place, [name], Path(folder))
+        for test, end in found.items():
+            if end["end"] == "unknown":  # the process died before this one was done
+                alone, more = _tests(place, [f"{name}::{test}"], Path(folder))
+                seconds += more
+                found[test] = alone.get(test, end) if alone.get(test, end)["end"] != "unknown" else {**end, "end": "cannot"}
+    return {"seconds": round(seconds, 1), "tests": found}
+
+
+def _tests(place: Path, words: list[str], folder: Path) -> tuple[dict[str, Any], float]:
+    """Return how each test ended, `unknown` for those that were never told of, and the processor seconds."""
+    runner = folder / "run_pytest.py"
+    runner.write_text("import sys, pytest\nsys.exit(pytest.main(sys.argv[1:]))\n", encoding="utf-8")
+    line = [str(runner), "-q", "-p", "no:cacheprovider", "-p", "no:randomly", "--rootdir", str(place)]
+    listed = _run([*line, "--collect-only", *words], place, folder / "launches.json")
+    names = re.findall(r"^\S+?\.py::(.+)$", listed["said"], re.MULTILINE)
+    xml = folder / "junit.xml"
+    xml.unlink(missing_ok=True)
+    done = _run([*line, f"--junitxml={xml}", *words], place, folder / "launches.json")
+    ends = {test: {"end": "unknown", "why": _why(done)} for test in names}
+    if not names:
+        ends = {"(collection)": {"end": "cannot", "why": _why(listed)}} if listed["code"] not in (0, 5) else {}
+    if xml.is_file():
+        for case in ElementTree.parse(xml).iter("testcase"):
+            bad = case.find("failure") if case.find("failure") is not None else case.find("error")
+            test = case.get("name", "")
+            if case.find("skipped") is not None:
+                ends[test] = {"end": "skipped", "why": (case.find("skipped").get("message") or "")[:200]}  # type: ignore[union-attr]
+            elif bad is None:
+                ends[test] = {"end": "right", "why": ""}
+            else:
+                text = (bad.get("message") or "") + (bad.text or "")
+                ends[test] = {"end": "wrong" if _WRONG.search(text) else "cannot", "why": _last_error(text)}
+    return ends, listed["cpu"] + done["cpu"]
+
+
+def _copied(source: Path, folder: Path, name: str) -> Path:
+    """Return a copy of the part of a checkout that a file may need: scripts write beside themselves."""
+    place = folder / "checkout"
+    top = name.partition("/")[0]
+    shutil.copytree(source / top, place / top, ignore=shutil.ignore_patterns("__pycache__", "src"))
+    for one in ("conftest.py", "pytest.ini"):
+        if (source / one).is_file():
+            shutil.copy(source / one, place / one)
+    return place
+
+
+def _run(words: list[str], place: Path, counted: Path) -> dict[str, Any]:
+    """Run a script with its launches counted; return exit code, output, launches and processor seconds."""
+    counted.unlink(missing_ok=True)
+    line = [sys.executable, "-m", "benchmarks.framework.counting", str(counted), str(place / words[0]), *words[1:]]
+    root = Path(__file__).parents[2]
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(root), os.environ.get("PYTHONPATH", "")]), "OMP_NUM_THREADS": "2"}
+    env.pop("TILE_FWK_DEVICE_ID", None)
+    cwd = place if words[0].endswith("run_pytest.py") else (place / words[0]).parent
+    with tempfile.TemporaryFile() as output:
+        child = subprocess.Popen(
+            line, cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
+            start_new_session=True, preexec_fn=_limited,
+        )  # fmt: skip
+        status, usage = _waited(child)
+        output.seek(0)
+        said = output.read().decode(errors="replace")
+    launches = json.loads(counted.read_text()) if counted.is_file() else 0
+    return {"code": status, "said": said, "launches": launches, "cpu": round(usage.ru_utime + usage.ru_stime, 1)}
+
+
+def _limited() -> None:
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+
+
+def _waited(child: subprocess.Popen[bytes]) -> tuple[int, resource.struct_rusage]:
+    """Wait for a process with its group, no longer than SECONDS of processor time, or six times as long on the clock."""
+    began = time.monotonic()
+    while True:
+        pid, status, usage = os.wait4(child.pid, os.WNOHANG)
+        if pid:
+            child.returncode = os.waitstatus_to_exitcode(status)
+            return child.returncode, usage
+        if time.monotonic() - began > 6 * SECONDS or _cpu_of(child.pid) > SECONDS:
+            os.killpg(child.pid, 9)
+            _, status, usage = os.wait4(child.pid, 0)
+            child.returncode = -9
+            return -1000, usage
+        time.sleep(0.2)
+
+
+def _cpu_of(pid: int) -> float:
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _why(done: dict[str, Any]) -> str:
+    if done["code"] == -1000:
+        return f"not done after {SECONDS} s of processor time"
+    if done["code"] < 0:
+        return f"killed by signal {-done['code']}"
+    return _last_error(done["said"]) or f"exit code {done['code']}"
+
+
+def _last_error(said: str) -> str:
+    found = _ERROR.findall(said)
+    return re.sub(r"/\S*/", "", found[-1])[:200] if found else ""

@@ -1,0 +1,28 @@
+"""The output has the dtype that autocast asks for."""
+
+import torch
+import torch.nn as nn
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def k(x_ptr, o_ptr, n, B: tl.constexpr):
+    i = tl.program_id(0) * B + tl.arange(0, B)
+    m = i < n
+    tl.store(o_ptr + i, tl.exp(tl.load(x_ptr + i, mask=m)), mask=m)
+
+
+def run(x):
+    o = torch.empty_like(x)
+    k[(triton.cdiv(x.numel(), 256),)](x, o, x.numel(), B=256)
+    return o
+
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        dtype = torch.get_autocast_dtype("cuda") if torch.is_autocast_enabled("cuda") else x.dtype
+        o = torch.empty_like(x, dtype=dtype)
+        k[(triton.cdiv(x.numel(), 256),)](x, o, x.numel(), B=256)
+        return o
