@@ -7,6 +7,7 @@ import contextlib
 import os
 import platform
 import shutil
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
@@ -209,8 +210,7 @@ def simulate_here(further: Callable[[], None] | None = None, *, cost_model: bool
         return
     tools = prepare()
     switch = Path(tools.switch) if tools.switch else None
-    folder = tempfile.mkdtemp(prefix="pypto-op-")
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    folder = _folder_of_this_process()
     os.environ.update(tools.variables)
     os.environ.pop("ASCEND_SLOG_PRINT_TO_STDOUT", None)  # the output is the script's own
     os.environ["ASCEND_PROCESS_LOG_PATH"] = folder
@@ -226,6 +226,27 @@ def simulate_here(further: Callable[[], None] | None = None, *, cost_model: bool
     pypto_hooks.simulate(numeric=tools.numeric, further=further, lenient=True)
     crashes.load(Path(tools.crash_frames) if tools.crash_frames else None)
     crashes.tell()
+
+
+def _folder_of_this_process() -> str:
+    """Return a new folder that goes when this process ends, also by a crash or a signal.
+
+    At an ordinary end this process removes it. Otherwise a shell does, which waits for the end of a pipe that only this
+    process can write to.
+    """
+    folder = tempfile.mkdtemp(prefix="pypto-op-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    waits = ["/bin/sh", "-c", 'trap "" HUP INT TERM; read -r _; rm -rf -- "$1"', "sh", folder]
+    silent = subprocess.DEVNULL
+    with contextlib.suppress(OSError):  # no shell: then only an ordinary end tidies up
+        keeper = subprocess.Popen(waits, stdin=subprocess.PIPE, stdout=silent, stderr=silent, cwd="/", start_new_session=True)
+        keeper.returncode = 0  # nobody waits for it: it outlives this process
+        _KEEPERS.append(keeper)
+    return folder
+
+
+_KEEPERS: list[subprocess.Popen[bytes]] = []
+"""Their pipes stay open as long as this process lives."""
 
 
 def _search_path() -> str:
