@@ -161,7 +161,14 @@ class _Lane:
 
 
 def play(
-    prepared: Path, target: str, lanes: int, seconds: float, most: int, limit: float, told: Callable[[dict[str, Any]], None]
+    prepared: Path,
+    target: str,
+    lanes: int,
+    seconds: float,
+    most: int,
+    limit: float,
+    told: Callable[[dict[str, Any]], None],
+    only: str = "",
 ) -> list[dict[str, Any]]:
     """Play until everything is done or the time is up; return a row for each kernel with a fault, and without.
 
@@ -173,8 +180,10 @@ def play(
         most: parametrisations of each test function of a package, the smallest.
         limit: seconds for an own test, and for a verdict.
         told: called with each row.
+        only: what the names of the kernels have in them.
     """
-    documents = {name: json.loads((prepared / name.replace("/", "_") / "mutants.json").read_text()) for name in PLAYERS}
+    names = [name for name in PLAYERS if only in name]
+    documents = {name: json.loads((prepared / name.replace("/", "_") / "mutants.json").read_text()) for name in names}
     rows: list[dict[str, Any]] = []
     left: queue.Queue[_Lane] = queue.Queue()
     for _ in range(lanes):

@@ -29,6 +29,10 @@ def test_a_fresh_honest_file_passes(name: str, place: Path) -> None:
     entry = TABLE["honest"][name]
     task = lab.task(f"return {entry['want']}", f"[{entry['inputs']}]", init=entry.get("model", ""))
     task = task.replace("\n\ndef get_inputs", f"\n{entry['reference']}\n\n\ndef get_inputs") if "reference" in entry else task
-    text = lab.impl(entry["forward"], init=entry.get("init", ""), kernels=KERNELS) + "\n" + textwrap.indent(entry.get("more", ""), "")
+    text = (
+        lab.impl(entry["forward"], init=entry.get("init", ""), kernels=KERNELS)
+        + "\n"
+        + textwrap.indent(entry.get("more", ""), "")
+    )
     result = lab.verify(lab.folder(place, task, text))
     assert result["status"] == "PASS", result["failures"] or result["error"]
