@@ -230,7 +230,13 @@ def summary(rows: list[dict[str, Any]]) -> str:
         cells = [collection or "all", len(names), len(some), _rate(own, len(some)), _rate(judge, len(some)), *only]
         lines.append("| " + " | ".join(map(str, cells)) + " |")
     excluded = [row for row in rows if row["number"] < 0 and row["kernel"] not in sound]
-    lines += ["", *(f"Not played: {row['kernel']}: {(row['own']['why'] or row['judge']['why'])[:120]}" for row in excluded)]
+    lines += [
+        "",
+        *(
+            f"- not played: {row['kernel']}: {' '.join((row['own']['why'] or row['judge']['why']).split())[:80]}"
+            for row in excluded
+        ),
+    ]
     return "\n".join(lines) + "\n"
 
 
