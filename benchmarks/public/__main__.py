@@ -93,7 +93,10 @@ def prepare(given: tuple[str, ...], out: Path, most: int) -> None:
 @click.option("--tests", default=6, help="Parametrisations of each test function of a package, the smallest.")
 @click.option("--limit", default=90.0, help="Seconds for an own test, and for a verdict.")
 @click.option("--out", type=click.Path(path_type=Path), default=RESULTS, help="Folder for triton_league_TARGET.json.")
-def league(prepared: Path, target: str, lanes: int | None, seconds: float, tests: int, limit: float, out: Path) -> None:
+@_ONLY
+def league(
+    prepared: Path, target: str, lanes: int | None, seconds: float, tests: int, limit: float, out: Path, only: str
+) -> None:
     """Let own tests and `triton verify` look at every fault; print kill rates."""
     from benchmarks.public import league as public
 
@@ -105,7 +108,7 @@ def league(prepared: Path, target: str, lanes: int | None, seconds: float, tests
         click.echo(f"{row['kernel']} {row['number']} {row['kind']} {row['seconds']} {' | '.join(sides)}")
         (out / f"triton_league_{target}.json").write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
 
-    public.play(prepared.resolve(), target, lanes or public.lanes_here(), seconds, tests, limit, told)
+    public.play(prepared.resolve(), target, lanes or public.lanes_here(), seconds, tests, limit, told, only)
     click.echo(public.summary(rows))
 
 

@@ -161,7 +161,14 @@ class _Lane:
 
 
 def play(
-    prepared: Path, target: str, lanes: int, seconds: float, most: int, limit: float, told: Callable[[dict[str, Any]], None]
+    prepared: Path,
+    target: str,
+    lanes: int,
+    seconds: float,
+    most: int,
+    limit: float,
+    told: Callable[[dict[str, Any]], None],
+    only: str = "",
 ) -> list[dict[str, Any]]:
     """Play until everything is done or the time is up; return a row for each kernel with a fault, and without.
 
@@ -173,8 +180,10 @@ def play(
         most: parametrisations of each test function of a package, the smallest.
         limit: seconds for an own test, and for a verdict.
         told: called with each row.
+        only: what the names of the kernels have in them.
     """
-    documents = {name: json.loads((prepared / name.replace("/", "_") / "mutants.json").read_text()) for name in PLAYERS}
+    names = [name for name in PLAYERS if only in name]
+    documents = {name: json.loads((prepared / name.replace("/", "_") / "mutants.json").read_text()) for name in names}
     rows: list[dict[str, Any]] = []
     left: queue.Queue[_Lane] = queue.Queue()
     for _ in range(lanes):
@@ -221,7 +230,13 @@ def summary(rows: list[dict[str, Any]]) -> str:
         cells = [collection or "all", len(names), len(some), _rate(own, len(some)), _rate(judge, len(some)), *only]
         lines.append("| " + " | ".join(map(str, cells)) + " |")
     excluded = [row for row in rows if row["number"] < 0 and row["kernel"] not in sound]
-    lines += ["", *(f"Not played: {row['kernel']}: {(row['own']['why'] or row['judge']['why'])[:120]}" for row in excluded)]
+    lines += [
+        "",
+        *(
+            f"- not played: {row['kernel']}: {' '.join((row['own']['why'] or row['judge']['why']).split())[:80]}"
+            for row in excluded
+        ),
+    ]
     return "\n".join(lines) + "\n"
 
 

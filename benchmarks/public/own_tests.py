@@ -64,7 +64,7 @@ class _Absent(types.ModuleType):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        return type(name, (), {})
+        return type(name, (), {"__bool__": lambda self: False})  # `is_torch_npu_available()` says no
 
 
 class _Absences(importlib.abc.MetaPathFinder, importlib.abc.Loader):
