@@ -72,4 +72,4 @@ def counts(choices: Mapping[str, Choice], choice: Choice, assignment: Assignment
 
 
 def _second(choice: Choice, assignment: Assignment) -> bool:
-    return choice.taken(assignment) == choice.options[1]
+    return choice.taken(assignment) in choice.options[1:2]

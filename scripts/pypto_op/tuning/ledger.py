@@ -22,6 +22,8 @@ from pypto_op.vocabulary import Mode, Word
 from pypto_op.workspace import OpWorkspace
 
 ROOM = "tuning"
+BEFORE = "before_impl.py"
+"""In the room: the kernel that the latest tuned one took the place of."""
 _FILE = "candidates.jsonl"
 
 

@@ -14,8 +14,6 @@ from pypto_op.options import op_dir_argument
 from pypto_op.vocabulary import ExitCode, LintEvent, Mode, Status
 from pypto_op.workspace import OpWorkspace
 
-BEFORE = "before_impl.py"
-"""In `_debug/tuning/`: the kernel that the latest tuned one took the place of."""
 _DEBUGGER, _ROLL_BACK = "send it to the debugger", "take the change back"
 _TUNING_STAGE = 7
 Note = Callable[[str], None]
@@ -133,7 +131,9 @@ def regress(op_dir: Path, base: Path | None, mode: str, as_json: bool) -> int:
 
     ws = OpWorkspace.at(op_dir)
     need(ws, ws.spec, ws.interfaces, ws.golden, ws.test_inputs, ws.impl)
-    earlier = base or ws.debug_dir / "tuning" / BEFORE
+    from pypto_op.tuning.ledger import BEFORE, ROOM
+
+    earlier = base or ws.debug_dir / ROOM / BEFORE
     if not earlier.is_file():
         raise ContractError("there is no earlier kernel to compare with", file=earlier, remedy="name it with --base FILE")
     from pypto_op.tuning.tune import usable_mode

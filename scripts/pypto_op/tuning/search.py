@@ -188,6 +188,8 @@ class Search:
             candidate.reason = f"{timed.failed}: {timed.fault}"[:600]
         elif (candidate.ratio or 1.0) > 1.0 - GAIN or len(timed.times) < len(base):
             candidate.fate, candidate.reason = Fate.SLOWER, "not faster than the kernel, or far behind the best"
+        elif lost := [case for case, took in timed.times.items() if took > base[case] * (1.0 + GAIN)]:
+            candidate.fate, candidate.reason = Fate.SLOWER, f"{lost[0]} loses"
 
 
 def _merit(candidate: Candidate) -> tuple[float, int, int]:

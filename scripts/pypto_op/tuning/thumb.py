@@ -31,11 +31,11 @@ def rules(choices: Mapping[str, Choice]) -> Iterator[dict[str, str]]:
             yield _scaled([one], factor)
     for factor in (0.5, 0.25):
         yield {**_scaled(rows, factor), **_scaled(lead, factor), **_scaled(wide, 1 / factor)}
-    yield {choice.key: choice.options[1] for choice in _of(choices, Kind.HOIST, Kind.CAST) if not choice.under}
+    yield {choice.key: choice.options[-1] for choice in _of(choices, Kind.HOIST, Kind.CAST) if not choice.under}
     yield {choice.key: _UNROLL for choice in _of(choices, Kind.UNROLL) if _UNROLL in choice.options}
     yield {choice.key: _MERGE for choice in _of(choices, Kind.PASS_OPTION) if _MERGE in choice.options}
     for choice in _of(choices, Kind.LOOP_ORDER):
-        yield {choice.key: choice.options[1]}
+        yield {choice.key: choice.options[-1]}
 
 
 def _of(choices: Mapping[str, Choice], *kinds: Kind) -> list[Choice]:

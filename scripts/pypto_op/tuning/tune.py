@@ -24,7 +24,6 @@ from pypto_op.tuning.acceptance import Gatekeeper, Verdict
 from pypto_op.tuning.clock import Clock
 from pypto_op.tuning.kernel import Kernel
 from pypto_op.tuning.ledger import Candidate, Fate, Ledger
-from pypto_op.tuning.regress import BEFORE
 from pypto_op.tuning.search import Outcome, Search, Wish
 from pypto_op.vocabulary import Mode, Status
 from pypto_op.workspace import OpWorkspace
@@ -168,7 +167,7 @@ def _put(tuned: Tuned, text: str, before: str, jobs: int) -> None:
     ws = tuned.ws
     if ws.impl.read_text(encoding="utf-8") != before:
         raise ContractError("changed while it was tuned", file=ws.impl, remedy="let nothing write it, then tune again")
-    write_atomically(ws.debug_dir / ledgers.ROOM / BEFORE, before)
+    write_atomically(ws.debug_dir / ledgers.ROOM / ledgers.BEFORE, before)
     write_atomically(ws.impl, text)
     try:
         report = verify_operator(ws, modes=(tuned.mode,), jobs=jobs)
