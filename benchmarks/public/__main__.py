@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sysconfig
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,14 @@ from typing import Any
 import click
 
 RESULTS = Path(__file__).parents[1] / "results"
+
+
+def told(rows: Any) -> str:
+    """Return results as JSON that names no folder of this machine."""
+    text = json.dumps(rows, indent=1) + "\n"
+    for folder, name in ((sysconfig.get_paths()["purelib"], "site-packages"), (tempfile.gettempdir(), "tmp")):
+        text = text.replace(folder, name)
+    return text
 
 
 @click.group()
@@ -106,14 +115,14 @@ def league(
         rows.append(row)
         sides = [f"{side}: {'accepts' if row[side]['ok'] else row[side]['why'][:60]}" for side in ("own", "judge")]
         click.echo(f"{row['kernel']} {row['number']} {row['kind']} {row['seconds']} {' | '.join(sides)}")
-        (out / f"triton_league_{target}.json").write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+        (out / f"triton_league_{target}.json").write_text(told(rows), encoding="utf-8")
 
     public.play(prepared.resolve(), target, lanes or public.lanes_here(), seconds, tests, limit, told, only)
     click.echo(public.summary(rows))
 
 
 def _write(name: str, rows: Any) -> None:
-    (RESULTS / name).write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+    (RESULTS / name).write_text(told(rows), encoding="utf-8")
 
 
 if __name__ == "__main__":
