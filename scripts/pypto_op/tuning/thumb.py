@@ -23,14 +23,14 @@ def rules(choices: Mapping[str, Choice]) -> Iterator[dict[str, str]]:
         yield _scaled(lead, factor)
     for lead_factor, wide_factor in ((0.5, 2.0), (0.25, 4.0), (1.0, 2.0)):
         yield {**_scaled(lead, lead_factor), **_scaled(wide, wide_factor)}
+    for factor in (0.5, 0.25):
+        yield {**_scaled(rows, factor), **_scaled(lead, factor), **_scaled(wide, 1 / factor)}
     yield {choice.key: size for choice, size in zip(cube, _cube(cube), strict=False) if size in choice.options}
     for factor in (2.0, 0.5, 4.0, 0.25):
         yield _scaled(rows, factor)
     for one in rows if len(rows) > 1 else []:
         for factor in (2.0, 4.0, 0.5):
             yield _scaled([one], factor)
-    for factor in (0.5, 0.25):
-        yield {**_scaled(rows, factor), **_scaled(lead, factor), **_scaled(wide, 1 / factor)}
     yield {choice.key: choice.options[-1] for choice in _of(choices, Kind.HOIST, Kind.CAST) if not choice.under}
     yield {choice.key: _UNROLL for choice in _of(choices, Kind.UNROLL) if _UNROLL in choice.options}
     yield {choice.key: _MERGE for choice in _of(choices, Kind.PASS_OPTION) if _MERGE in choice.options}
