@@ -102,11 +102,12 @@ def test_a_layout_is_a_tag_and_the_numbers_stay(tmp_path: Path) -> None:
         nz = torch_npu.npu_format_cast(x, torch_npu.Format.FRACTAL_NZ)
         print(torch_npu.get_npu_format(nz), torch_npu.get_npu_format(x), torch.equal(nz, x))
         print(torch_npu.get_npu_format(torch_npu.npu_format_cast(nz, 2)), torch_npu.npu_format_cast(nz, 29) is nz)
+        print(nz.device, x.device, torch.empty_like(nz).device, torch.ones(1, device=nz.device).device, nz.cpu().device)
         torch_npu.npu_format_cast_(x, nz)
         print(torch_npu.get_npu_format(x))
         """,
     )
-    assert printed == "29 2 True\n2 True\n29\n"
+    assert printed == "29 2 True\n2 True\nnpu:0 cpu cpu cpu cpu\n29\n"
 
 
 def test_whole_numbers_are_drawn_as_a_device_draws_them(tmp_path: Path) -> None:
