@@ -20,7 +20,9 @@ import benchmarks
 from benchmarks import page
 from benchmarks.table import Table
 
-_SUPPORT = {"faults_page", "fresh_kernels", "page", "planted", "process", "public", "spent", "table", "__main__"}
+_SUPPORT = {
+    "faults_page", "fresh_kernels", "page", "planted", "process", "public", "spent", "table", "tune_planted", "__main__",
+}  # fmt: skip
 _OWN_PAGE = {"faults", "framework", "fresh", "strength"}
 
 

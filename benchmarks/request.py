@@ -7,6 +7,7 @@ of the team's way of working, without the model's own time.
 from __future__ import annotations
 
 import bisect
+import json
 import os
 import re
 import subprocess
@@ -26,6 +27,7 @@ from pypto_op.proof.key import KEY_ENV
 from pypto_op.runner.journal import TRANSCRIPT, read
 
 _TRANSCRIPT = Path(__file__).resolve().parents[1] / "examples" / "transcripts" / "rmsnorm.yaml"
+_BEFORE = Path(__file__).with_name("results") / "request_before.json"
 _LOOK_SECONDS = 0.05
 _WAITED, _WHOLE, _CALLS, _TOKENS = 50.0, 60.0, 18.0, 150.0
 
@@ -42,7 +44,7 @@ class _Spent:
         """Add what there is now; a resident process that left the tree is known by `mark` in its environment."""
         for process in psutil.process_iter():
             try:
-                if process.pid not in self.own and not _belongs(process, root, mark):
+                if process.pid not in self.own and not self._belongs(process, root, mark):
                     continue
                 used = process.cpu_times()
                 self.own[process.pid] = max(self.own.get(process.pid, 0.0), used.user + used.system)
@@ -51,18 +53,18 @@ class _Spent:
         self.times.append(time.time())
         self.sums.append(sum(self.own.values()))
 
+    def _belongs(self, process: psutil.Process, root: psutil.Process, mark: str) -> bool:
+        above = {parent.pid for parent in process.parents()}
+        if process.pid == root.pid or root.pid in above or above & self.own.keys():
+            return True
+        return process.environ().get(KEY_ENV, "") == mark
+
     def between(self, begun: float, ended: float) -> float:
         """Return what was spent between two moments."""
         if not self.times:
             return 0.0
         first, last = (min(bisect.bisect_left(self.times, at), len(self.times) - 1) for at in (begun, ended))
         return self.sums[last] - self.sums[first]
-
-
-def _belongs(process: psutil.Process, root: psutil.Process, mark: str) -> bool:
-    if process.pid == root.pid or any(parent.pid == root.pid for parent in process.parents()):
-        return True
-    return process.environ().get(KEY_ENV, "") == mark
 
 
 def run(quick: bool) -> list[Table]:
@@ -88,8 +90,9 @@ def run(quick: bool) -> list[Table]:
             raise RuntimeError(f"the replay ended with {child.returncode}: {(out + err)[-600:]}")
         found = next((Path(folder) / "keys").rglob(TRANSCRIPT))
         lines = read(found)
-    whole = Row("the whole request", {"waited": ended - began, "cpu": spent.between(began, ended)}, _WHOLE, "waited")
-    return [*_steps(lines, spent, whole), _agents(lines)]
+    whole = Row("the whole request", {"waited": ended - began, "cpu": spent.between(began, ended)}, _WHOLE, "cpu")
+    steps, agents = _steps(lines, spent, whole), _agents(lines)
+    return [_compared(steps[1], agents), *steps, agents]
 
 
 def _watch(spent: _Spent, root: psutil.Process, mark: str, over: threading.Event) -> None:
@@ -124,15 +127,16 @@ def _steps(lines: list[dict[str, Any]], spent: _Spent, whole: Row) -> list[Table
         "cpu": sum(row.values["cpu"] for row in rows),
     }
     notes = ["`waited` on the clock of this machine under this load; `cpu` of all processes that worked for the step."]
+    judged = "Judged is `cpu`: nothing sleeps, so an idle machine of two cores waits for no longer than that."
     summed = [Row(kind, dict(values)) for kind, values in sorted(kinds.items(), key=lambda item: -item[1]["waited"])]
     summed += [
-        Row("all commands", commands, _WAITED, "waited"),
+        Row("all commands", commands, _WAITED, "cpu"),
         Row("calls that run a command", {"calls": commands["calls"]}, _CALLS, "calls"),
         whole,
     ]
     return [
         Table("One request: the calls that run a command", "s", rows, notes),
-        Table("One request: what the calls sum up to", "s", summed),
+        Table("One request: what the calls sum up to", "s", summed, [judged]),
     ]
 
 
@@ -152,6 +156,23 @@ def _kind(call: dict[str, Any]) -> str:
     if call["tool"] == "Bash":
         return ", ".join(dict.fromkeys(re.findall(r"pypto-op ([a-z-]+)", call["input"]["command"]))) or "shell"
     return call["tool"].rsplit("__", 1)[-1]
+
+
+def _compared(summed: Table, agents: Table) -> Table:
+    """Return what the request takes now, beside what it took before its price was looked at."""
+    before = json.loads(_BEFORE.read_text(encoding="utf-8"))
+    sums, asked = {row.what: row.values for row in summed.rows}, agents.rows[-1].values
+    now = {
+        "processor seconds of all commands": (sums["all commands"]["cpu"], _WAITED),
+        "processor seconds of the whole request": (sums["the whole request"]["cpu"], _WHOLE),
+        "calls that run a command": (sums["all commands"]["calls"], _CALLS),
+        "messages to the model": (asked["requests"], None),
+        "thousands of input tokens that no cache held": (asked["uncached"], _TOKENS),
+        "thousands of input tokens from the cache": (asked["cached"], None),
+    }
+    rows = [Row(what, {"before": before[what], "now": value}, target, "now") for what, (value, target) in now.items()]
+    note = f"before: revision {before['revision']}, {before['what']}; measured once, with the same program."
+    return Table("One request, with a mistake and its repair: before and now", "as named", rows, [note])
 
 
 # -- tokens ---------------------------------------------------------------------------------------------------------

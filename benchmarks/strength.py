@@ -186,7 +186,8 @@ def _overview(results: dict[str, Any]) -> list[str]:
         cases = ", ".join(f"`{case}` {count}" for case, count in list(found["kills_by_case"].items())[:5])
         tried = sum(found[name] for name in FATES)
         spent = [f"{found['seconds']} s with {found['jobs']} workers ({100 * found['seconds'] / tried:.0f} s for 100 mutants)"]
-        spent += [f"{found['cpu_seconds']:.0f} s of processor time"] if found["cpu_seconds"] else []
+        cpu = found["cpu_seconds"]
+        spent += [f"{cpu:.0f} s of processor time ({100 * cpu / tried:.0f} s for 100 mutants)"] if cpu else []
         spent += [f"load {found['load']:g}"] if found["load"] is not None else []
         lines.append(f"{op}: {', '.join(spent)}; most kills by {cases}.  ")
     return lines

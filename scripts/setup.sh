@@ -32,7 +32,7 @@ fi
 
 [[ -x $venv/bin/python ]] || "$python" -m venv "$venv"
 echo "setup: installing into $venv (a minute or two, once)"
-speaking "installing packages" "$venv/bin/python" -m pip install --quiet --disable-pip-version-check -e '.[sim,triton,mcp,run,lsp,dev]' 2> >(grep -v '^WARNING: Location' >&2)
+speaking "installing packages" "$venv/bin/python" -m pip install --quiet --disable-pip-version-check -e '.[sim,triton,mcp,run,lsp,tune,dev]' 2> >(grep -v '^WARNING: Location' >&2)
 # An editable install compiles nothing, and where PYTHONDONTWRITEBYTECODE is set nobody else does: every hook would.
 "$venv/bin/python" -m compileall -q "$here/lint" "$here/scripts"
 # A copy of the plugin, as a harness keeps one, finds its Python by this note (hooks/find.sh).

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sysconfig
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,14 @@ from typing import Any
 import click
 
 RESULTS = Path(__file__).parents[1] / "results"
+
+
+def told(rows: Any) -> str:
+    """Return results as JSON that names no folder of this machine."""
+    text = json.dumps(rows, indent=1) + "\n"
+    for folder, name in ((sysconfig.get_paths()["purelib"], "site-packages"), (tempfile.gettempdir(), "tmp")):
+        text = text.replace(folder, name)
+    return text
 
 
 @click.group()
@@ -74,8 +83,46 @@ def kernels(given: tuple[str, ...], keep: bool, only: str, target: str) -> None:
     click.echo(public.table(rows))
 
 
+@main.command()
+@_SOURCE
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder that is made anew.")
+@click.option("--most", default=6, help="Faults per kernel.")
+def prepare(given: tuple[str, ...], out: Path, most: int) -> None:
+    """Lay the league's kernels, faults and tests out in a folder."""
+    from benchmarks.public import league
+
+    click.echo(f"{league.prepare(sources(given), out, most)} mutants of {len(league.PLAYERS)} kernels in {out}")
+
+
+@main.command()
+@click.option("--from", "prepared", type=click.Path(path_type=Path), required=True, help="What `prepare` made.")
+@click.option("--target", default="interpret", help="interpret or cuda.")
+@click.option("--lanes", type=int, default=None, help="How many at once.")
+@click.option("--seconds", default=1e9, help="Begin nothing after that.")
+@click.option("--tests", default=6, help="Parametrisations of each test function of a package, the smallest.")
+@click.option("--limit", default=90.0, help="Seconds for an own test, and for a verdict.")
+@click.option("--out", type=click.Path(path_type=Path), default=RESULTS, help="Folder for triton_league_TARGET.json.")
+@_ONLY
+def league(
+    prepared: Path, target: str, lanes: int | None, seconds: float, tests: int, limit: float, out: Path, only: str
+) -> None:
+    """Let own tests and `triton verify` look at every fault; print kill rates."""
+    from benchmarks.public import league as public
+
+    rows: list[dict[str, Any]] = []
+
+    def told(row: dict[str, Any]) -> None:
+        rows.append(row)
+        sides = [f"{side}: {'accepts' if row[side]['ok'] else row[side]['why'][:60]}" for side in ("own", "judge")]
+        click.echo(f"{row['kernel']} {row['number']} {row['kind']} {row['seconds']} {' | '.join(sides)}")
+        (out / f"triton_league_{target}.json").write_text(told(rows), encoding="utf-8")
+
+    public.play(prepared.resolve(), target, lanes or public.lanes_here(), seconds, tests, limit, told, only)
+    click.echo(public.summary(rows))
+
+
 def _write(name: str, rows: Any) -> None:
-    (RESULTS / name).write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+    (RESULTS / name).write_text(told(rows), encoding="utf-8")
 
 
 if __name__ == "__main__":

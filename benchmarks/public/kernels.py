@@ -77,7 +77,8 @@ def place(entry: dict[str, Any], source: Path, folder: Path) -> tuple[Project, P
     names = file.relative_to(source).parts
     module = ".".join(names[names.index("attorch") if "attorch" in names else 1 :]).removesuffix(".py")
     kept = _beside(entry["source"], source, folder, file)
-    impl.write_text(f"import torch\nimport torch.distributed.tensor\nfrom {module} import *  # noqa\n" + _imports(module, entry) + own, encoding="utf-8")
+    head = f"import torch\nimport torch.distributed.tensor\nfrom {module} import *  # noqa\n"
+    impl.write_text(head + _imports(module, entry) + own, encoding="utf-8")
     return Project.at(folder, "op", "triton_ascend_impl"), kept
 
 

@@ -6,7 +6,7 @@ candidate's process those that the kernel sets while it runs. Standard library o
 
 Sources, for pypto 0.2.0 on Ascend 910B (A2, A3):
 
-- sizes: `lib/configs/A2A3.ini` in the wheel, section AICoreSpec (a test compares);
+- sizes and speeds: `lib/configs/A2A3.ini` in the wheel (a test compares);
 - what a cube tile must satisfy: the page of `pypto.set_cube_tile_shapes` at release 0.2.0;
 - the last entry of a vector tile in multiples of 32 bytes: the FAQ of that release.
 """
@@ -33,6 +33,65 @@ class Chip:
 
 
 CHIP = Chip(ub=196608, l0a=65536, l0b=65536, l0c=131072, l1=524288, block=32, fractal=16)
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Speeds of a whole device, for the bound that physics sets; all as pypto's own configuration states them.
+
+    Attributes:
+        name: the device.
+        cube_cores, vector_cores: how many it has.
+        megahertz: of both.
+        memory_rate, cache_rate: bytes that a cube core moves in a cycle, from the device's memory and from its L2 cache.
+        cache_bytes: size of L2.
+        cube_side: the cube unit multiplies two 16-bit matrices of so many rows and columns in a cycle.
+        vector_lanes: 16-bit elements that a vector core takes in a cycle; half as many of 32 bits.
+    """
+
+    name: str
+    cube_cores: int
+    vector_cores: int
+    megahertz: int
+    memory_rate: int
+    cache_rate: int
+    cache_bytes: int
+    cube_side: int
+    vector_lanes: int
+
+    @property
+    def memory_bytes_per_us(self) -> float:
+        """Bytes a microsecond from the device's memory."""
+        return float(self.cube_cores * self.megahertz * self.memory_rate)
+
+    @property
+    def cache_bytes_per_us(self) -> float:
+        """Bytes a microsecond from L2."""
+        return float(self.cube_cores * self.megahertz * self.cache_rate)
+
+    def cube_flop_per_us(self, bits: int) -> float:
+        """Operations a microsecond in products of elements of so many bits; of 32 bits a quarter of those of 16."""
+        per_cycle = 2 * self.cube_side**3
+        return self.cube_cores * self.megahertz * per_cycle * {8: 2.0, 16: 1.0, 32: 0.25}.get(bits, 0.25)
+
+    @property
+    def vector_flop_per_us(self) -> float:
+        """Operations a microsecond on 32-bit elements."""
+        return self.vector_cores * self.megahertz * self.vector_lanes / 2
+
+
+MACHINE = Machine(
+    name="Ascend 910B (A2, A3), as pypto 0.2.0 configures it",
+    cube_cores=24,
+    vector_cores=48,
+    megahertz=1850,
+    memory_rate=32,
+    cache_rate=110,
+    cache_bytes=201326592,
+    cube_side=16,
+    vector_lanes=128,
+)
+"""`lib/configs/A2A3.ini` in the wheel: SoCInfo, AICoreSpec, AICoreMemoryRates (a test compares)."""
 
 DTYPE_BITS = {
     "INT4": 4, "HF4": 4, "FP4_E1M2X2": 8, "FP4_E2M1X2": 8, "INT8": 8, "UINT8": 8, "BOOL": 8, "FP8": 8, "FP8E4M3": 8,

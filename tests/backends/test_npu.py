@@ -80,6 +80,16 @@ class TestWithStandIn:
         assert outcomes == [Outcome.EXITED, Outcome.FORBIDDEN, Outcome.OK]
         assert all(processes.is_gone(process) for process in below)
 
+    def test_a_failure_names_the_line_of_the_kernel(self, operator: OpWorkspace) -> None:
+        """Told by what `Npu` itself prepares: the stand-in's simulator follows no kernel here."""
+        operator.impl.write_text(kernels.GOOD.replace("tile * 2.0", "pypto.exp(tile, tile)"))
+        line = 1 + operator.impl.read_text().splitlines().index("        pypto.assemble(pypto.exp(tile, tile), [i * 16, 0], out)")
+        layer = Layer(worker_class="standin_npu:Quiet")
+        with npu.NpuBackend(layer).open(operator.impl, "double_wrapper", operator, limits=LIMITS) as session:
+            result = session.run("case", [torch.ones(20, 32)])
+        assert result.outcome is Outcome.EXCEPTION
+        assert f"double_impl.py:{line}: " in result.stderr and "exp() takes 1 positional" in result.stderr
+
     def test_a_driver_that_does_not_come_up(self, operator: OpWorkspace) -> None:
         operator.impl.write_text(kernels.GOOD)
         layer = Layer(worker_class="standin_npu:Broken")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -56,3 +57,22 @@ def test_pypto_of_a_script_is_the_ordinary_module(tmp_path: Path) -> None:
         [sys.executable, "-m", "pypto_op.cli", "script", str(file)], capture_output=True, text=True, check=False
     )
     assert done.stdout.split() == ["True", "True"], done.stderr
+
+
+@pytest.mark.parametrize("end", ["", "os.kill(os.getpid(), signal.SIGKILL)", "ctypes.string_at(0)", "os._exit(3)"])
+def test_nothing_stays_in_the_folder_for_temporary_files(tmp_path: Path, end: str) -> None:
+    """Whatever ends the script; after a crash a helper tidies up, which may take a moment."""
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    file = tmp_path / "probe.py"
+    file.write_text(
+        f"import ctypes, os, signal, sys\nimport pypto\nprint(len(os.listdir({str(temporary)!r})))\nsys.stdout.flush()\n{end}\n"
+    )
+    command = [sys.executable, "-m", "pypto_op.cli", "script", str(file)]
+    environment = {**os.environ, "TMPDIR": str(temporary)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert int(done.stdout.split()[0]) >= 1, done.stderr
+    deadline = time.monotonic() + 120
+    while list(temporary.iterdir()) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert list(temporary.iterdir()) == []

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from pypto_op import cli
-from pypto_op.bundle import budgets, command_page, made, role_table
+from pypto_op.bundle import budgets, command_page, made, role_table, way_table
 from pypto_op.bundle.agents import load_agents
 from pypto_op.bundle.budgets import tokens
 from pypto_op.bundle.check import check, check_text
@@ -193,10 +193,12 @@ def test_the_command_says_so_in_json_and_with_its_exit_code(copy):
 
 
 def test_the_generated_files_are_written_by_the_commands(copy):
-    names = (role_table.TABLE, budgets.PAGE, command_page.PAGE, made.MANIFEST)
+    names = (role_table.TABLE, budgets.PAGE, command_page.PAGE, made.MANIFEST, way_table.LEADER, way_table.MANUAL)
     kept = {name: (copy / name).read_text() for name in names}
     (copy / budgets.PAGE).write_text("old")
     (copy / command_page.PAGE).unlink()
+    for page in (way_table.LEADER, way_table.MANUAL):
+        (copy / page).write_text(kept[page].replace("| 1 |", "| 7 |").replace("| 1 ", "| 8 "))
     table = kept[role_table.TABLE].replace("writes: ", "writes:  ").replace("runs: [", "runs: [fly, ")
     (copy / role_table.TABLE).write_text(table.replace("writers: [", "writers: [pypto-op-coder, "))
     (copy / made.MANIFEST).write_text(kept[made.MANIFEST].replace('"./.agents/pypto-op-coder.md",', ""))

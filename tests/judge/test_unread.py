@@ -79,6 +79,7 @@ def test_zeros_behind_the_lengths_may_be_a_promise(tmp_path):
     assert planted(report) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("loop", "status"), [("pypto.loop(count, ", "PASS"), ("pypto.loop(table.shape[1], ", "FAIL")], ids=["right", "all pages"]
 )

@@ -95,7 +95,7 @@ def test_a_broken_wheel_is_mended_by_the_tool_that_installed_it(mark: str, comma
 
 def test_set_up_installs_every_extra_that_a_cpu_can_use() -> None:
     line = re.search(r"-e '\.\[([\w,]+)\]'", (CHECKOUT / "scripts/setup.sh").read_text(encoding="utf-8"))
-    assert line and set(line[1].split(",")) == {"sim", "triton", "mcp", "run", "lsp", "dev"}
+    assert line and set(line[1].split(",")) == {"sim", "triton", "mcp", "run", "lsp", "tune", "dev"}
 
 
 def test_every_pinned_package_has_a_row_that_says_why() -> None:

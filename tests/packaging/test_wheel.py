@@ -51,7 +51,7 @@ def test_the_metadata_is_complete(wheel: Path) -> None:
     assert (about["Name"], about["Version"], about["License-Expression"]) == ("pypto-op", __version__, "Apache-2.0")
     assert about["Requires-Python"] and about["Summary"] and about["Author"] and about["Description-Content-Type"]
     assert "Private :: Do Not Upload" in about.get_all("Classifier", [])
-    assert {"sim", "triton", "mcp", "run", "lsp", "npu"} <= set(about.get_all("Provides-Extra", []))
+    assert {"sim", "triton", "mcp", "run", "lsp", "tune", "npu"} <= set(about.get_all("Provides-Extra", []))
     assert any(n.endswith("/licenses/LICENSE") for n in archive.namelist())
 
 

@@ -15,7 +15,8 @@ from pypto_op.documents import schema
 from pypto_op.errors import ContractError
 from pypto_op.judge.contract import load_contract
 from pypto_op.judge.subject import resolve
-from pypto_op.perf.benchmark import Request, _refuse_unjudged, _time, benchmark_operator
+from pypto_op.perf.benchmark import Request, _refuse_unjudged, _row, _time, benchmark_operator
+from pypto_op.perf.samples import Samples, interval, spreads
 from pypto_op.proof import evidence
 from pypto_op.proof.key import KEY_ENV
 from pypto_op.vocabulary import Mode
@@ -82,6 +83,38 @@ def test_figures_of_the_cost_model(timed: Answer) -> None:
         assert 0.0 < row["cost"]["utilisation"] <= 1.0
     assert large["median"] > small["median"]
     assert large["cost"]["tasks"] > small["cost"]["tasks"]
+
+
+def test_noise_is_that_of_equal_inputs(verified: OpWorkspace, timed: Answer) -> None:
+    """Another length is other work: it is told beside the noise, not as noise."""
+    assert spreads([(42, 10.0), (7, 12.0), (42, 10.0), (7, 12.0)]) == (0.0, pytest.approx(2 / 11))
+    assert spreads([(42, 10.0), (7, 12.0)]) == (None, pytest.approx(2 / 11))
+    assert spreads([(42, 10.0), (42, 11.0)]) == (pytest.approx(1 / 10.5), None)
+    assert all(row["across_inputs"] == 0.0 for row in timed.report["per_shape_results"])
+
+
+def test_interval_of_a_ratio() -> None:
+    low, high = interval([10.0, 10.2, 9.9, 10.1, 10.0], [8.0, 8.1, 7.9, 8.2, 8.0])
+    assert 0.75 < low <= 0.8 <= high < 0.85
+
+
+def test_two_kernels_take_turns_on_the_same_inputs(verified: OpWorkspace, timed: Answer) -> None:
+    told = benchmark(verified, "--levels", "L2", "--repeats", "2", "--compare", str(verified.impl))
+    assert told.code == 0, told.stderr
+    compared = told.report["compared"]
+    schema.check(told.report, "perf_result", file=verified.perf_report)
+    assert compared["geometric_mean"] == pytest.approx(1.0)
+    assert [(row["ratio"], row["low"], row["high"], row["null"]) for row in compared["rows"]] == [(1.0, 1.0, 1.0, 1.0)]
+    history = benchmark(verified, "--history")
+    assert len(history.report) >= 2 and history.report[-1]["impl"] == told.report["hashes"]["impl"]
+    assert "N=16, D=32 float32" in benchmark(verified, "--history", as_json=False).stdout
+
+
+def test_a_kernel_without_a_pass_is_nothing_to_compare_with(verified: OpWorkspace, tmp_path: Path) -> None:
+    other = tmp_path / "other.py"
+    assert "no such kernel to compare with" in refused(verified, "--compare", str(other))
+    other.write_text(verified.impl.read_text() + "\n")
+    assert "no sealed PASS for the kernel to compare with" in refused(verified, "--compare", str(other))
 
 
 def test_table_for_people(verified: OpWorkspace) -> None:
@@ -191,14 +224,18 @@ def test_timed_outputs_are_judged_too(unverified: OpWorkspace) -> None:
     unverified.impl.write_text(unverified.impl.read_text().replace("x_tile - y_tile", "y_tile - x_tile"))
     contract = load_contract(unverified)
     backend = get_backend(Mode.SIM)
-    row, *_ = _time(
+    cases, samples = contract.select(["L2"], None), Samples()
+    _time(
         resolve(unverified, 1),
         contract,
-        contract.select(["L2"], None),
+        cases,
         {Mode.SIM: backend},
         {Mode.SIM: backend.availability()},
         Request(modes=[Mode.SIM]),
+        7,
+        samples,
         None,
     )
+    row = _row(cases[0], Mode.SIM, samples.costs(cases[0], Mode.SIM), samples.fault(cases[0], Mode.SIM))
     assert row["status"] == "failed"
     assert "outside the tolerance" in row["reason"]

@@ -20,6 +20,7 @@ DATA_OF_THE_BUNDLE = {
     "environment_symptoms",
     "eval_request",
     "lint_events",
+    "near_misses",
     "programs",
     "roles",
     "routes",

@@ -52,3 +52,26 @@ def test_another_key_makes_another_hash(monkeypatch):
     before = keyed_sums(tensor(b"some bytes"))
     monkeypatch.setattr(memory, "_KEYS", (1, 2))
     assert keyed_sums(tensor(b"some bytes")) != before
+
+
+def noted(host: int, tuned: bool) -> list[str | None]:
+    """Return what is noted of an output that the host filled with `host`, at two launches; the first may be timed before."""
+    record, out = memory.Memory(), torch.full((8,), host, dtype=torch.int32)
+    record.begin([], [])
+    if tuned:
+        for result in (7, 9):  # two configurations, whose runs write into the argument
+            record.timed([out])
+            out.fill_(result)
+            record.launched([out])
+    for result in (9, 11):
+        record.use("kernel.out", out)
+        out.fill_(result)
+        record.launched([out])
+    assert record.from_kernel(out)
+    return record.used()["kernel.out"]
+
+
+def test_runs_that_time_a_configuration_leave_no_trace_in_the_record():
+    """A first call times configurations on a device, a later one does not; both look alike, and what the host wrote is seen."""
+    assert noted(3, tuned=True) == noted(3, tuned=False)
+    assert noted(3, tuned=True)[0] != noted(4, tuned=True)[0] and noted(3, tuned=True)[1] is None

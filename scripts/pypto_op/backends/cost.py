@@ -14,14 +14,16 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 CYCLES_PER_US = 1800.0
 
-_TASK_TIMES = "CostModelSimulationOutput/_simulate.swim.json"
-_TOPOLOGY = "dyn_topo.txt"
+TASK_TIMES = "CostModelSimulationOutput/_simulate.swim.json"
+TOPOLOGY = "dyn_topo.txt"
+PROGRAM = "program.json"
 _LARGEST_FILE = 512 * 1024 * 1024
 
 
@@ -71,8 +73,27 @@ def read_cost(pypto_dir: Path, first: int | None = None) -> dict[str, float | in
     }
 
 
+def keep_launches(pypto_dir: Path, folder: Path, first: int) -> None:
+    """Copy what the cost model wrote of the launches of one case, for whoever draws it: `folder`/<call>/<launch>/.
+
+    Args:
+        pypto_dir: as for `read_cost`.
+        folder: where to; each call gets the next number.
+        first: only so many launches.
+    """
+    call = folder / f"{len(list(folder.glob('*'))):03}"
+    outputs = [output for output in sorted(pypto_dir.glob("output_*")) if (output / TASK_TIMES).is_file()]
+    for number, output in enumerate(outputs[:first]):
+        target = call / f"{number:03}"
+        for name in (TASK_TIMES, TOPOLOGY, PROGRAM):
+            source = output / name
+            if source.is_file() and not source.is_symlink() and source.stat().st_size <= _LARGEST_FILE:
+                (target / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(source, target / name)
+
+
 def _read_launch(output: Path) -> dict[str, float | int] | None:
-    path = output / _TASK_TIMES
+    path = output / TASK_TIMES
     try:
         if path.is_symlink() or path.stat().st_size > _LARGEST_FILE:
             return None
@@ -82,7 +103,7 @@ def _read_launch(output: Path) -> dict[str, float | int] | None:
         return None
     if not any(lanes):
         return None
-    return _figures(lanes, _predecessors(output / _TOPOLOGY))
+    return _figures(lanes, _predecessors(output / TOPOLOGY))
 
 
 def _tasks(core: dict[str, list[dict[str, int]]]) -> list[_Task]:

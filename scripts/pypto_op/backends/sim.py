@@ -7,6 +7,7 @@ import contextlib
 import os
 import platform
 import shutil
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
@@ -17,7 +18,7 @@ from typing import Any
 from pypto_op.backends import calculator, native
 from pypto_op.backends.base import DEFAULT_LIMITS, Availability, Limits
 from pypto_op.backends.calculator import Ingredients
-from pypto_op.backends.cost import read_cost
+from pypto_op.backends.cost import keep_launches, read_cost
 from pypto_op.backends.launcher import Launched, Zygote, shared_zygote
 from pypto_op.backends.session import CandidateSession, Plan
 from pypto_op.backends.worker.trusted import is_trusted
@@ -42,12 +43,13 @@ class SimBackend:
     Args:
         enclose: put each session into name spaces where the machine allows them.
         silent: kernels are compiled and compute nothing; outputs keep what their memory held.
+        traces: a folder that keeps what the cost model wrote, call by call (`cost.keep_launches`); None: nothing is kept.
     """
 
     mode = Mode.SIM
 
-    def __init__(self, *, enclose: bool = True, silent: bool = False) -> None:
-        self._enclose, self._silent = enclose, silent
+    def __init__(self, *, enclose: bool = True, silent: bool = False, traces: Path | None = None) -> None:
+        self._enclose, self._silent, self._traces = enclose, silent, traces
 
     def sabotaged(self) -> SimBackend:
         """Return this backend with kernels that compute nothing."""
@@ -85,10 +87,17 @@ class SimBackend:
             "numeric": tools.numeric and not self._silent,
             "switch": tools.switch,
             "cost_model": cost_model,
+            "silent": self._silent,
         }
         plan = Plan({"enclose": self._enclose, "device": device}, tools.start, tools.numeric)
-        reader = read_cost if cost_model and tools.numeric else None
+        reader = self._read if cost_model and tools.numeric else None
         return CandidateSession(Path(impl), wrapper, workspace, plan, limits, reader)
+
+    def _read(self, pypto_dir: Path, launches: int) -> dict[str, float | int] | None:
+        """Return the cost model's figures of a call, and keep what they come from where that is wanted."""
+        if self._traces is not None:
+            keep_launches(pypto_dir, self._traces, launches)
+        return read_cost(pypto_dir, launches)
 
 
 def misplaced() -> str:
@@ -201,8 +210,7 @@ def simulate_here(further: Callable[[], None] | None = None, *, cost_model: bool
         return
     tools = prepare()
     switch = Path(tools.switch) if tools.switch else None
-    folder = tempfile.mkdtemp(prefix="pypto-op-")
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    folder = _folder_of_this_process()
     os.environ.update(tools.variables)
     os.environ.pop("ASCEND_SLOG_PRINT_TO_STDOUT", None)  # the output is the script's own
     os.environ["ASCEND_PROCESS_LOG_PATH"] = folder
@@ -218,6 +226,27 @@ def simulate_here(further: Callable[[], None] | None = None, *, cost_model: bool
     pypto_hooks.simulate(numeric=tools.numeric, further=further, lenient=True)
     crashes.load(Path(tools.crash_frames) if tools.crash_frames else None)
     crashes.tell()
+
+
+def _folder_of_this_process() -> str:
+    """Return a new folder that goes when this process ends, also by a crash or a signal.
+
+    At an ordinary end this process removes it. Otherwise a shell does, which waits for the end of a pipe that only this
+    process can write to.
+    """
+    folder = tempfile.mkdtemp(prefix="pypto-op-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    waits = ["/bin/sh", "-c", 'trap "" HUP INT TERM; read -r _; rm -rf -- "$1"', "sh", folder]
+    silent = subprocess.DEVNULL
+    with contextlib.suppress(OSError):  # no shell: then only an ordinary end tidies up
+        keeper = subprocess.Popen(waits, stdin=subprocess.PIPE, stdout=silent, stderr=silent, cwd="/", start_new_session=True)
+        keeper.returncode = 0  # nobody waits for it: it outlives this process
+        _KEEPERS.append(keeper)
+    return folder
+
+
+_KEEPERS: list[subprocess.Popen[bytes]] = []
+"""Their pipes stay open as long as this process lives."""
 
 
 def _search_path() -> str:

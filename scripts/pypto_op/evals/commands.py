@@ -30,6 +30,7 @@ from pypto_op.vocabulary import ExitCode
 @click.option("--budget", metavar="TOKENS|USD", help="What one trial may spend.")
 @click.option("--max-minutes", type=click.FloatRange(min=0, min_open=True), help="How long one trial may take.")
 @click.option("--mutants", type=click.IntRange(0, 200), default=6, show_default=True, help="Faults to plant; 0: none.")
+@click.option("--near-misses", is_flag=True, help="Ask which requests reach the team at all; nothing is run.")
 @click.option("--compare", type=click.Path(path_type=Path, dir_okay=False), help="An earlier result.json to compare with.")
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="A new folder; default: eval-<time>.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON, and nothing else.")
@@ -40,6 +41,7 @@ def evaluate(
     compare: Path | None,
     out: Path | None,
     as_json: bool,
+    near_misses: bool,
     **wanted: Any,
 ) -> int:
     """Let the team work on requests whose goldens it cannot see, and grade what it leaves behind.
@@ -47,6 +49,8 @@ def evaluate(
     Exit status: 0 every trial was held and graded, whatever the grades; 1 one was void; 2 the call is wrong; 3 none could
     be held.
     """
+    if near_misses:
+        return _near_misses(wanted["model"], wanted["budget"], repeat, as_json=as_json)
     from pypto_op.evals import page, requests, result, trials
 
     plan = trials.Plan(minutes=max_minutes, **wanted)
@@ -75,6 +79,26 @@ def evaluate(
     click.echo(json.dumps(found, indent=1) if as_json else _told(found, folder))
     void = found["totals"]["void"]
     return int(ExitCode.INFRA if void == len(rows) else ExitCode.FAIL if void else ExitCode.OK)
+
+
+def _near_misses(model: str | None, budget: str | None, repeat: int, *, as_json: bool) -> int:
+    from pypto_op.evals import triggers
+    from pypto_op.runner.budget import LimitReached, Limits, parse_budget
+
+    limits = parse_budget(budget) if budget else Limits()
+    try:
+        found = triggers.run(
+            triggers.load(), model=model, limits=limits, repeat=repeat, tell=lambda line: None if as_json else click.echo(line)
+        )
+    except LimitReached as limit:
+        raise ContractError(str(limit), remedy="give a larger --budget") from None
+    if as_json:
+        click.echo(json.dumps(found, indent=1))
+    else:
+        shares = (found["triggers"], found["leaves_alone"])
+        called, left = (f"{share['hits']} of {share['total']} ({share['low']:.2f} to {share['high']:.2f})" for share in shares)
+        click.echo(f"reaches the team {called}; keeps out of {left}")
+    return int(ExitCode.OK)
 
 
 def _line(row: dict[str, Any]) -> str:

@@ -33,7 +33,7 @@ from pypto_op.mutation.operators.registry import select
 from pypto_op.mutation.program import Program
 from pypto_op.mutation.score import CONFIDENCE, lower_bound
 from pypto_op.mutation.sittings import Sittings, Spent, digest
-from pypto_op.mutation.trials import Order, make_trials
+from pypto_op.mutation.trials import Order, make_trials, run_once
 from pypto_op.proof import evidence
 from pypto_op.vocabulary import Outcome, Status
 from pypto_op.workspace import OpWorkspace
@@ -195,7 +195,7 @@ class _Campaign:
             for number, trial in enumerate(self._order.trials, 1):
                 self._note(f"the unchanged kernel runs trial {number} of {len(self._order.trials)}")
                 begun = time.monotonic()
-                run = session.run(trial.case, trial.inputs)
+                run = run_once(session, trial.case, trial.inputs)
                 trial.seconds, trial.outputs = time.monotonic() - begun, run.outputs
                 verdict = trial.judge(run, self._redactor)
                 if verdict.status is not Status.PASS:
@@ -242,7 +242,7 @@ class _Campaign:
         passed, reasons, ran = [], set(), False
         with self._range.open(f"sabotage-{kind}", source) as session:
             for trial in _one_per_case(self._order):
-                run = session.run(trial.case, trial.inputs)
+                run = run_once(session, trial.case, trial.inputs)
                 ran = ran or run.outcome is Outcome.OK
                 verdict = trial.judge(run, self._redactor)
                 reasons |= set(map(str, verdict.reasons))

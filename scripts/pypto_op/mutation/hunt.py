@@ -18,7 +18,7 @@ from pypto_op.judge.redaction import Redactor
 from pypto_op.judge.subject import Subject
 from pypto_op.judge.verdict import with_earlier
 from pypto_op.mutation.bits import same
-from pypto_op.mutation.trials import Order
+from pypto_op.mutation.trials import Order, run_once
 from pypto_op.vocabulary import Artifact, Status, Word
 from pypto_op.workspace import OpWorkspace
 
@@ -115,11 +115,11 @@ class Range:
         """Keep what a session has compiled for those that are opened later."""
         shutil.copytree(session.scratch / COMPILED_DIR, self.compiled)
 
-    def open(self, name: str, source: str) -> CandidateSession:
+    def open(self, name: str, source: str, *, cost_model: bool = False) -> CandidateSession:
         """Open a session on a file with this text."""
         impl = self._beside_the_same(self.workspace.scratch / "impls" / name)
         impl.write_text(source, encoding="utf-8")
-        session = self.backend.open(impl, self.subject.wrapper, self.workspace, limits=self.limits)
+        session = self.backend.open(impl, self.subject.wrapper, self.workspace, limits=self.limits, cost_model=cost_model)
         if self.compiled.is_dir():  # as links: the compiler's memory replaces its files and never writes into them
             shutil.copytree(self.compiled, session.scratch / COMPILED_DIR, copy_function=os.link)
         return session
@@ -162,7 +162,7 @@ class Hunt:
         while not self._stopped() and (index := self._next(spare)) is not None:
             self._tried.add(index)
             trial = order.trials[index]
-            run = self._session.run(trial.case, trial.inputs)
+            run = run_once(self._session, trial.case, trial.inputs)
             verdict = with_earlier(trial.judge(run, self._redactor), self._earlier[trial.case])
             self._earlier[trial.case].append(verdict)
             if verdict.status is Status.ERROR:
@@ -195,7 +195,7 @@ class Hunt:
                 continue
             if self._stopped() or lost == _MOST_LOSSES:
                 break
-            verdict = trial.judge(self._session.run(trial.case, trial.inputs), self._redactor)
+            verdict = trial.judge(run_once(self._session, trial.case, trial.inputs), self._redactor)
             asked.add(trial.case)
             lost += verdict.status is Status.ERROR and verdict.reasons[0] in PROCESS_LOSSES
             if verdict.status is not Status.PASS:

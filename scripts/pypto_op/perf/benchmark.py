@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import statistics
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
@@ -25,6 +25,8 @@ from pypto_op.judge.records import CaseRecord
 from pypto_op.judge.runner import run_cases
 from pypto_op.judge.subject import Subject, resolve
 from pypto_op.modes import REGISTRY
+from pypto_op.perf import history
+from pypto_op.perf.samples import Against, Costs, Samples, spreads
 from pypto_op.proof import evidence
 from pypto_op.vocabulary import Mode, Status
 from pypto_op.workspace import OpWorkspace
@@ -39,13 +41,16 @@ class Request:
     Attributes:
         modes: where.
         levels: levels of the suite whose shapes are taken; default: L2 and L4, the ordinary and the long ones.
-        repeats: how often each shape is run; each run has fresh values and is checked against the golden.
+        repeats: how often each input is run, each time in a process of its own; one of a shape's two inputs has values that
+            nobody has seen, and every run is checked against the golden.
+        base: a kernel to compare with, which has a PASS too; None: nothing is compared.
         limits: what the candidate may use.
     """
 
     modes: Sequence[Mode] = tuple(Mode)
     levels: Sequence[str] = ("L2", "L4")
     repeats: int = 1
+    base: Path | None = None
     limits: Limits = field(default_factory=Limits)
 
 
@@ -73,7 +78,13 @@ def benchmark_operator(ws: OpWorkspace, *, progress: Callable[[CaseRecord], None
     _refuse_unjudged(ws, verdict, usable)
     started, load_before = time.monotonic(), _load()
     cases = _one_per_shape(contract.select(request.levels, None))
-    rows = list(_time(subject, contract, cases, usable, available, request, progress))
+    seed, samples = fresh_seed(), Samples()
+    against = Against.of(ws, subject, request.base) if request.base is not None else None
+    for turn in range(request.repeats):
+        order = [(subject, samples)] if against is None else against.order(subject, samples, turn)
+        for one, into in order:
+            _time(one, contract, cases, usable, available, request, seed, into, progress)
+    rows = [_row(case, mode, samples.costs(case, mode), samples.fault(case, mode)) for case in cases for mode in usable]
     if stale := evidence.stale_hashes(verdict, evidence.file_hashes(ws), ws):
         raise ContractError(f"changed while it was timed: {', '.join(stale)}", file=ws.impl, remedy="verify and time it again")
     result = {
@@ -93,9 +104,11 @@ def benchmark_operator(ws: OpWorkspace, *, progress: Callable[[CaseRecord], None
         "host": {"cpu_count": os.cpu_count() or 1, "load_before": load_before, "load_after": _load()},
         "seconds": round(time.monotonic() - started, 3),
         "created": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        **({} if against is None else {"compared": against.result(cases, usable, samples)}),
     }
     schema.check(result, SCHEMA, file=ws.perf_report)
     write_atomically(ws.perf_report, reports.serialise(result))
+    history.note(ws, result)
     return result
 
 
@@ -182,45 +195,36 @@ def _time(
     backends: Mapping[Mode, Backend],
     available: Mapping[Mode, Availability],
     request: Request,
+    seed: int,
+    into: Samples,
     progress: Callable[[CaseRecord], None] | None,
-) -> Iterator[dict[str, Any]]:
-    """Run every case `repeats` times, each time with values nobody has seen, and yield one row per case and mode."""
-    samples: dict[tuple[str, Mode], list[Mapping[str, float | int]]] = {}
-    faults: dict[tuple[str, Mode], str] = {}
-    for _ in range(request.repeats):
-        plan = Plan(
-            subject=subject,
-            cases=cases,
-            backends=backends,
-            available=available,
-            policy_for=contract.policy_for,
-            leaf_names=contract.leaf_names(subject.phase),
-            input_names=contract.input_names,
-            extra_seed=fresh_seed(),
-            limits=request.limits,
-            cost_model=True,
-            further=False,
-        )
-        for record in run_cases(plan, progress):
-            for mode, result in record.modes.items():
-                key = (record.id, mode)
-                samples.setdefault(key, []).extend(t.cost for t in result.trials if t.cost)
-                if result.status is not Status.PASS and result.deciding is not None:
-                    faults[key] = f"{result.status}: {result.deciding.summary}"
-    for case in cases:
-        for mode in backends:
-            key = (str(case["id"]), mode)
-            yield _row(case, mode, samples.get(key, []), faults.get(key, ""))
+) -> None:
+    """Run every case once on each of its inputs, in fresh processes, and note what each run took."""
+    plan = Plan(
+        subject=subject,
+        cases=cases,
+        backends=backends,
+        available=available,
+        policy_for=contract.policy_for,
+        leaf_names=contract.leaf_names(subject.phase),
+        input_names=contract.input_names,
+        extra_seed=seed,
+        limits=request.limits,
+        cost_model=True,
+        further=False,
+    )
+    for record in run_cases(plan, progress):
+        into.note(record)
 
 
-def _row(case: Mapping[str, Any], mode: Mode, costs: Sequence[Mapping[str, float | int]], fault: str) -> dict[str, Any]:
+def _row(case: Mapping[str, Any], mode: Mode, costs: Costs, fault: str) -> dict[str, Any]:
     figure = REGISTRY[mode].timing.figure
-    times = [float(cost[figure]) for cost in costs if figure in cost]
+    times = [float(cost[figure]) for _, cost in costs if figure in cost]
     if not times and not fault:
         fault = "the back end gave no time"
     dtype = case.get("dtype", "")
-    names = sorted({name for cost in costs for name in cost})
-    middle = statistics.median(times) if times else None
+    names = sorted({name for _, cost in costs for name in cost})
+    noise, across = spreads([(seed, float(cost[figure])) for seed, cost in costs if figure in cost])
     return {
         "case_id": str(case["id"]),
         "mode": str(mode),
@@ -229,12 +233,13 @@ def _row(case: Mapping[str, Any], mode: Mode, costs: Sequence[Mapping[str, float
         "dtype": dtype if isinstance(dtype, str) else str(dtype.get("default", "")),
         "status": "failed" if fault else "ok",
         "reason": fault[:600],
-        "median": middle,
+        "median": statistics.median(times) if times else None,
         "minimum": min(times, default=None),
         "maximum": max(times, default=None),
-        "spread": round((max(times) - min(times)) / middle, 6) if middle else None,
+        "spread": noise,
+        "across_inputs": across,
         "samples": times,
-        "cost": {name: statistics.median(float(c[name]) for c in costs if name in c) for name in names},
+        "cost": {name: statistics.median(float(c[name]) for _, c in costs if name in c) for name in names},
     }
 
 

@@ -19,10 +19,14 @@ from pypto_op.workspace import OpWorkspace
 @modes_option
 @levels_option(default="L2,L4", help="Levels of the suite whose shapes are timed.")
 @click.option(
-    "--repeats", type=click.IntRange(1, 1000), default=1, show_default=True, help="Runs of each shape, with fresh values."
+    "--repeats", type=click.IntRange(1, 1000), default=1, show_default=True, help="Runs of each input; noise needs two."
 )
+@click.option(
+    "--compare", "base", type=click.Path(path_type=Path, dir_okay=False), help="A kernel with a PASS, timed in turns with this."
+)
+@click.option("--history", "only_history", is_flag=True, help="Print the earlier benchmarks of this operator and stop.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result instead of the table.")
-def benchmark(op_dir: Path, as_json: bool, **wanted: Any) -> int:
+def benchmark(op_dir: Path, as_json: bool, only_history: bool, **wanted: Any) -> int:
     """Time the kernel of OP_DIR, shape by shape: the cost model in sim, the device profile on an NPU.
 
     Exit status: 0 timed, 1 a shape failed while it was timed, 2 there is no PASS for exactly these bytes, 3 nothing to
@@ -31,6 +35,8 @@ def benchmark(op_dir: Path, as_json: bool, **wanted: Any) -> int:
     from pypto_op.judge.precheck import need
 
     ws = OpWorkspace.at(op_dir)
+    if only_history:
+        return _show_history(ws, as_json=as_json)
     need(ws, ws.spec, ws.interfaces)  # of kernel and verdict `benchmark_operator` tells: it removes an earlier result first
     from pypto_op.judge import report as reports
     from pypto_op.perf.benchmark import benchmark_operator
@@ -41,6 +47,22 @@ def benchmark(op_dir: Path, as_json: bool, **wanted: Any) -> int:
     else:
         _show(result)
     return int(ExitCode.FAIL if result["failed_cases"] else ExitCode.OK)
+
+
+def _show_history(ws: OpWorkspace, *, as_json: bool) -> int:
+    import json
+
+    from pypto_op.perf import history
+
+    found = history.read(ws)
+    if as_json:
+        click.echo(json.dumps(found, indent=1))
+    for one in [] if as_json else found:
+        rows = ", ".join(f"{row['label']} {row['median']:.2f}" for row in one["rows"] if row["median"] is not None)
+        click.echo(f"{one['created']} {one['impl'][:12]} {rows}")
+    if not found and not as_json:
+        click.echo("no benchmark yet")
+    return int(ExitCode.OK)
 
 
 def _show(result: Mapping[str, Any]) -> None:
@@ -64,6 +86,10 @@ def _show(result: Mapping[str, Any]) -> None:
             row["status"] if row["status"] == "ok" else f"failed: {row['reason']}",
         )
     console.print(table)
+    for row in result.get("compared", {}).get("rows", ()):
+        told = row["reason"] or f"{row['ratio']:.3f} of the time [{row['low']:.3f}, {row['high']:.3f}]"
+        null = "" if row["null"] is None else f", A/A {row['null']:.3f}"
+        console.print(f"{row['case_id']}, {row['mode']}: {told}{null}")
     for mode, entry in result["modes"].items():
         console.print(f"{mode}: {entry['unit']}" if entry["status"] == "timed" else f"{mode}: SKIPPED, {entry['reason']}")
     for caveat in result["caveats"]:

@@ -63,7 +63,7 @@ def run(
     interrupted. After 1, 3, 130 and any kill, --resume goes on.
     """
     from pypto_op.runner.budget import Limits, parse_budget
-    from pypto_op.runner.surroundings import agents_environment, enter
+    from pypto_op.runner.surroundings import enter
 
     limits = replace(parse_budget(budget) if budget else Limits(), minutes=max_minutes)
     if resume and request:
@@ -73,8 +73,6 @@ def run(
     if bare and (replay or runner != "headless"):
         raise ContractError("--bare is for a model that this program leads", remedy="leave --replay and --runner out")
     secrets = enter()
-    resident.want(os.getpid())
-    os.environ["PATH"] = agents_environment()["PATH"]  # so that gates and agents' commands share one resident judge
 
     from rich.console import Console
 
@@ -85,13 +83,26 @@ def run(
     check_runnable(workspace)
     order = Order(request, op, target_us, model, limits)
     console = Console(highlight=False, soft_wrap=True, quiet=as_json)
-    try:
-        with _model(secrets, replay, order, workspace) as (order, access):
-            ended = _run("bare" if bare else runner, workspace, order, access, resume, secrets, console)
-    finally:
-        resident.end(workspace)
+    with _one_judge(workspace), _model(secrets, replay, order, workspace) as (order, access):
+        ended = _run("bare" if bare else runner, workspace, order, access, resume, secrets, console)
     _tell(ended, console, as_json=as_json)
     return ended.code
+
+
+@contextmanager
+def _one_judge(workspace: Path) -> Iterator[None]:
+    """Let gates and agents' commands share one resident judge, which ends with the run."""
+    from pypto_op.runner.surroundings import agents_environment
+
+    before = dict(os.environ)
+    resident.want(os.getpid())
+    os.environ["PATH"] = agents_environment()["PATH"]  # another environment would be another judge
+    try:
+        yield
+    finally:
+        resident.end(workspace)
+        os.environ.clear()
+        os.environ.update(before)
 
 
 @contextmanager

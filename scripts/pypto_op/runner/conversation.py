@@ -140,8 +140,7 @@ class Conversation:
         self._last = reply.text
         calls = [(index, block) for index, block in enumerate(reply.content) if block["type"] == "tool_use"]
         if calls:
-            if self._turn >= MOST_TURNS:
-                raise Stuck(f"{self.agent.name} takes more than {MOST_TURNS} turns")
+            self._check_turns()
             done = self._answers(turn, reply, calls)
             return [
                 {"type": "tool_result", "tool_use_id": block["id"], "content": result.content, "is_error": result.is_error}
@@ -152,9 +151,13 @@ class Conversation:
             return None
         if turn not in self._past.notes:
             self.office.journal.write("note", conversation=self.name, after=turn, text=said)
-        if self._turn >= MOST_TURNS:
-            raise Stuck(f"{self.agent.name} takes more than {MOST_TURNS} turns")
+        self._check_turns()
         return [{"type": "text", "text": said}]
+
+    def _check_turns(self) -> None:
+        """Raise Stuck at the limit; turns of an earlier part of a resumed run do not count."""
+        if self._turn - len(self._past.replies) >= MOST_TURNS:
+            raise Stuck(f"{self.agent.name} takes more than {MOST_TURNS} turns")
 
     def _objection(self, reply: Reply) -> str | None:
         """Return why the agent may not end its turn here, or None."""

@@ -16,6 +16,7 @@ from anthropic.lib.tools import BetaBuiltinFunctionTool
 
 from pypto_op.errors import ContractError, InfraError
 from pypto_op.runner.budget import Budget, LimitReached, Usage
+from pypto_op.runner.compaction import compacted
 
 Message = dict[str, Any]
 MOST_OUTPUT = 16_000
@@ -110,6 +111,9 @@ class Service:
         runner: Any = None
         room = tries = 0
         while True:
+            if (shorter := compacted(history)) is not history:
+                history[:] = shorter
+                runner = None
             reserved = self.budget.reserve(_size(question, history), MOST_OUTPUT)
             if runner is None or reserved.output != room:
                 room = reserved.output

@@ -3,6 +3,7 @@
 - `cost_model_switch.cpp`: leaves out pypto's cost model when its figures are not asked for.
 - `compiler_memo.cpp`: a `g++` that remembers, for the control-flow code that pypto compiles at each call.
 - `crash_frames.cpp`: tells a crash's C++ frames.
+- `strict_memory.cpp`: memory as strict as a device's; it lies in the switch's library.
 
 Beside them lies a `python3` that does nothing: pypto starts its plotting scripts by that name.
 """
@@ -20,7 +21,7 @@ from pypto_op.errors import InfraError
 
 ROOM = "native"
 _HERE = Path(__file__).resolve().parent
-_SOURCES = ("cost_model_switch.cpp", "compiler_memo.cpp", "crash_frames.cpp")
+_SOURCES = ("cost_model_switch.cpp", "compiler_memo.cpp", "crash_frames.cpp", "strict_memory.cpp")
 _SWITCH = "libpypto_op_cost_model_switch.so"
 _CRASH_FRAMES = "libpypto_op_crash_frames.so"
 _HEADERS = "".join(f"#include <{name}>\n" for name in ("stdint.h", "cstdint", "atomic", "new", "vector"))
@@ -75,7 +76,7 @@ def _build(toolchain: Toolchain, folder: Path) -> None:
     tools = NativeTools(folder)
     tools.bin_dir.mkdir()
     plain = [compiler, "-std=c++17", "-O2"]
-    switch = [*plain, "-shared", "-fPIC", "-D_GLIBCXX_USE_CXX11_ABI=0", str(_HERE / _SOURCES[0])]
+    switch = [*plain, "-shared", "-fPIC", "-D_GLIBCXX_USE_CXX11_ABI=0", str(_HERE / _SOURCES[0]), str(_HERE / _SOURCES[3])]
     run_build([*switch, "-o", str(tools.cost_model_switch), "-ldl"], "building the cost model's switch")
     frames = [*plain, "-shared", "-fPIC", str(_HERE / _SOURCES[2]), "-o", str(tools.crash_frames)]
     run_build(frames, "building the teller of crashes")

@@ -37,6 +37,7 @@ class Host:
         self._numeric = bool(document["numeric"])
         self._switch = Path(document["switch"]) if document.get("switch") else None
         self._cost_model = bool(document["cost_model"])
+        self._silent = bool(document.get("silent"))
 
     def prepare(self) -> None:
         """Install the host shim and send every kernel to the simulator."""
@@ -44,7 +45,7 @@ class Host:
         from pypto_op.backends.worker import pypto_hooks
 
         hostshim.install()
-        pypto_hooks.simulate(numeric=self._numeric)
+        pypto_hooks.simulate(numeric=self._numeric, further=pypto_hooks.leave_passes_out if self._silent else None)
         if self._numeric:
             pypto_hooks.switch_cost_model(self._switch, self._cost_model)
 

@@ -6,11 +6,13 @@ import csv
 import os
 import statistics
 from collections.abc import Callable
+from importlib import util
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from pypto_op.backends.worker import kernel_lines
 from pypto_op.backends.worker.loading import Failure
 from pypto_op.vocabulary import Outcome
 
@@ -40,6 +42,7 @@ class Npu:
             if not npu.is_available():
                 raise Failure(Outcome.UNAVAILABLE, "torch_npu sees no device")
             npu.set_device(self._index)
+            _tell_kernel_lines()
         except (ImportError, RuntimeError, OSError) as error:
             words = str(error).strip().splitlines() or [type(error).__name__]
             raise Failure(Outcome.UNAVAILABLE, f"npu:{self._index} cannot be used: {words[0][:300]}") from None
@@ -91,6 +94,12 @@ class Npu:
             call()
             self.synchronize()
         return read_kernel_table(folder)
+
+
+def _tell_kernel_lines() -> None:
+    """Let failures name the kernel's line, as in sim; without pypto there is no kernel to follow."""
+    if util.find_spec("pypto") is not None:
+        kernel_lines.follow()
 
 
 def read_kernel_table(folder: Path) -> dict[str, float | int]:

@@ -19,7 +19,7 @@ from pypto_op.triton.run import model as models
 from pypto_op.triton.run.clock import Clock, refresh
 from pypto_op.triton.run.dispatch import Denied, Gate, mode_is_active
 from pypto_op.triton.run.fence import TritonFence, TritonGuard
-from pypto_op.triton.run.launches import Launches, digest_of, spelled
+from pypto_op.triton.run.launches import Launches
 from pypto_op.triton.run.memory import Memory, address, bytes_of
 from pypto_op.triton.run.packing import map_tensors, same_layout, tensors_of
 from pypto_op.triton.run.reads import Reads
@@ -83,6 +83,7 @@ class Candidate:
         self._reads = Reads(self._carries, own, self._gate.is_open)
         self._clock = Clock(self._device)
         self._guard = TritonGuard(_fence(document))
+        self._launches.bounds.arm = self._guard.arm
         if self._device.type != "cpu":
             torch.zeros(1, device=self._device)  # the driver is loaded before anything is refused
         if self._device.type == "cpu":
@@ -129,26 +130,26 @@ class Candidate:
         self._model = self._loose(lambda: models.build(self._kind, given["init"], seed, self._device, self._path))
         facts: dict[str, Any] = {"weights": models.load_weights(self._model, given["weights"])}
         self._inputs = models.placed(given["inputs"], self._device)
-        self._sentinel.active, self._launches.recording, self._gate.denied = True, False, []
+        self._sentinel.active, self._gate.denied = True, []
         self._reads.found = []
+        self._launches.recording = True
         first: Any = None
         if message["warmed"] is not None:
             others = map_tensors(self._inputs, same_layout)
             refresh(others, self._inputs, message["warmed"])
+            self._launches.begin(tensors_of(others), models.held_by(self._model))
             first = self._loose(lambda: self._forward(others, seed))
+            facts["before"] = {"used": self._memory.used(), "scalars": self._launches.scalars()}
         kept = models.marks(first)
         inputs = map_tensors(self._inputs, same_layout)
         before = models.marks(inputs)
-        self._launches.recording = True
-        self._launches.begin(tensors_of(inputs), models.held_by(self._model))
-        numbers = models.numbers_of([given["inputs"], given["init"], models.attributes_of(self._model)])
+        self._launches.begin(tensors_of(inputs), models.held_by(self._model), follows="before" in facts)
         returned = self._loose(lambda: self._forward(inputs, seed))
         leaves = tensors_of(models.checked(returned, f"{self._path.name}: forward's output"))
         # Copies, taken before their origin is looked at: a thread may still write to the originals.
         copies = map_tensors(returned, lambda leaf: leaf.detach().clone())
         mutated = models.changed(inputs, before)
         facts |= {"overwritten": bool(models.changed(first, kept))}
-        facts |= {"numbers": sorted({digest_of(word) for word in map(spelled, numbers) if word is not None})}
         return {"outputs": copies, "mutated": mutated}, {**facts, **self._facts(leaves, tensors_of(inputs), mutated)}
 
     def _carries(self, tensor: torch.Tensor) -> bool:
@@ -167,7 +168,11 @@ class Candidate:
         except BaseException as error:
             if self._gate.denied:
                 raise Failure(Outcome.FORBIDDEN, self._computed()) from None
-            raise failure_of(error, self._path, Outcome.EXCEPTION) from None
+            failure = failure_of(error, self._path, Outcome.EXCEPTION)
+            if self._launches.bounds.found:
+                where = failure.detail.split(": ")[0]
+                failure = Failure(Outcome.EXCEPTION, f"{where}: OutOfBoundsError: {self._launches.bounds.found}")
+            raise failure from None
         if self._gate.denied:
             raise Failure(Outcome.FORBIDDEN, self._computed())
         if not watched:

@@ -12,10 +12,13 @@ from typing import Any, TypeVar
 
 import torch
 
+from pypto_op.triton.run.bounds import Bounds
 from pypto_op.triton.run.dispatch import Gate
 from pypto_op.triton.run.memory import COPIES, Memory
 
 _Leaf = TypeVar("_Leaf")
+SEQUENCE = "the sequence of launches"
+"""Which kernels are launched one after the other, and on which parts of memory: noted like a number."""
 
 
 class Launches:
@@ -32,6 +35,7 @@ class Launches:
         count: launches since `begin`.
         names: names of the kernels that were launched.
         copies: how often PyTorch copied something that was no constant, by operator.
+        bounds: sees writes outside of all tensors, in the interpreter.
     """
 
     def __init__(self, memory: Memory, gate: Gate, own: frozenset[str]) -> None:
@@ -40,6 +44,7 @@ class Launches:
         self.foreign: list[str] = []
         self.names: list[str] = []
         self.count = 0
+        self.bounds = Bounds()
         self.copies: Counter[str] = Counter()
         self._scalars: dict[str, list[str | None]] = {}
         self._choices: list[set[str]] = []
@@ -49,15 +54,15 @@ class Launches:
         self._kernels: dict[int, tuple[Any, str, bool]] = {}
         self._patched: list[tuple[Any, str, Any]] = []
 
-    def begin(self, inputs: list[torch.Tensor], held: list[torch.Tensor]) -> None:
+    def begin(self, inputs: list[torch.Tensor], held: list[torch.Tensor], *, follows: bool = False) -> None:
         """Forget the last call; the arguments are those of `Memory.begin`."""
         self.count, self.foreign, self.names, self.copies = 0, [], [], Counter()
         self._scalars = {}
-        self._turn += 1
+        self._turn += not follows
         for tuner in self._tuners.values():
             tuner.cache.clear()
         if self.recording:
-            self._memory.begin(inputs, held)
+            self._memory.begin(inputs, held, follows=follows)
 
     def scalars(self) -> dict[str, list[str | None]]:
         """Return "kernel.parameter" -> per launch a digest of the numbers and words that it was given."""
@@ -88,6 +93,8 @@ class Launches:
     def install(self, *, interpreted: bool) -> None:
         """Wrap Triton's classes in this process; `interpreted`: there is no device that could time configurations."""
         self._gate.listener = self
+        if interpreted:
+            self.bounds.install()
         from triton.runtime import autotuner, interpreter, jit
 
         for kind in (jit.JITFunction, interpreter.InterpretedFunction):
@@ -126,7 +133,9 @@ class Launches:
                 return original(kernel, *args, **kwargs)
             with self._gate.opened():
                 self._watch(kernel, given, tensors)
+                self.bounds.begin(_name_of(kernel), tensors)
             result = original(kernel, *args, **kwargs)
+            self.bounds.end()
             with self._gate.opened():
                 self._memory.launched([tensor for found in tensors.values() for tensor in found])
             self.count += 1
@@ -145,6 +154,7 @@ class Launches:
         for parameter, found in tensors.items():
             for tensor in found:
                 self._memory.use(parameter, tensor)
+        self._scalars.setdefault(SEQUENCE, []).append(digest_of(_name_of(kernel), *map(_layout, tensors.items())))
         chosen = self._choices[-1] if self._choices else None
         for parameter, value in given.items():
             name = parameter.rpartition(".")[2]
@@ -215,8 +225,12 @@ class Launches:
     def _around_tuning(self, original: Any) -> Any:
         @functools.wraps(original)
         def tuned(*args: Any, **kwargs: Any) -> Any:
+            tensors = _leaves([*args, *kwargs.values()], torch.Tensor) if self.recording else []
             with self._gate.opened(), self._tuned():
-                return original(*args, **kwargs)
+                self._memory.timed(tensors)
+                found = original(*args, **kwargs)
+                self._memory.launched(tensors)
+            return found
 
         return tuned
 
@@ -235,6 +249,12 @@ class Launches:
             yield
         finally:
             self._tuning -= 1
+
+
+def _layout(given: tuple[str, list[torch.Tensor]]) -> str:
+    """Return which parts of their memory the tensors of a parameter are."""
+    name, tensors = given
+    return f"{name} {[(tuple(t.shape), t.stride(), t.storage_offset(), str(t.dtype)) for t in tensors]}"
 
 
 def spelled(value: Any) -> str | None:

@@ -33,12 +33,14 @@ class _Place:
         left: its bytes after the last launch, copy or constant.
         kernel: per byte: a kernel wrote it, or it is a copy of such a byte.
         data: it holds input values, so a launch that leaves it as it is did not write it.
+        pending: a digest of what the host wrote, seen while configurations were timed; the launch that was asked for notes it.
     """
 
     storage: Any
     left: torch.Tensor
     kernel: torch.Tensor
     data: bool = False
+    pending: str | None = None
 
 
 class Memory:
@@ -48,11 +50,25 @@ class Memory:
         self._places: dict[int, _Place] = {}
         self._used: dict[str, list[str | None]] = {}
 
-    def begin(self, inputs: Sequence[torch.Tensor], held: Sequence[torch.Tensor]) -> None:
-        """Forget the last call; `inputs` are the arguments, `held` is what the model holds, of which only floats are data."""
-        self._places, self._used = {}, {}
+    def begin(self, inputs: Sequence[torch.Tensor], held: Sequence[torch.Tensor], *, follows: bool = False) -> None:
+        """Begin another call of forward.
+
+        Memory that something still holds (a model, a global) keeps the bytes that its last launch, copy or constant left, so that
+        what the host writes there between calls is seen; but no byte of it counts as a kernel's work of this call.
+
+        Args:
+            inputs: the arguments.
+            held: what the model holds, of which only floats are data.
+            follows: the model was called before, so what it holds may come from that call.
+        """
+        self._used = {}
+        self._places = {place: kept for place, kept in self._places.items() if _is_shared(kept.storage)}
+        for kept in self._places.values():
+            kept.kernel.zero_()
         for tensor in held:
-            self._keep(tensor).data = tensor.is_floating_point() or tensor.is_complex()
+            known = self._places.get(address(tensor)) if follows else self._keep(tensor)
+            if known is not None:
+                known.data = tensor.is_floating_point() or tensor.is_complex()
         for tensor in inputs:
             self._keep(tensor).data = True
 
@@ -63,7 +79,17 @@ class Memory:
 
     def use(self, user: str, tensor: torch.Tensor) -> None:
         """Note that `user` reads a tensor's memory: with a digest if the host wrote any of it."""
-        self._used.setdefault(user, []).append(self._host_wrote(tensor))
+        digest = self._host_wrote(tensor)
+        place = self._places[address(tensor)]
+        self._used.setdefault(user, []).append(digest or place.pending)
+        place.pending = None
+
+    def timed(self, tensors: Sequence[torch.Tensor]) -> None:
+        """Look at the memory of a launch before its configurations are timed; these runs write there, as the launch will."""
+        for tensor in tensors:
+            digest = self._host_wrote(tensor)
+            place = self._places[address(tensor)]
+            place.pending = digest or place.pending
 
     def recheck(self, user: str, tensor: torch.Tensor) -> None:
         """Look again, after code of the candidate ran between `use` and the launch (the grid's function)."""
@@ -136,6 +162,11 @@ class Memory:
         place = _Place(tensor.untyped_storage(), now, torch.zeros_like(now, dtype=torch.bool))
         self._places[address(tensor)] = place
         return place
+
+
+def _is_shared(storage: Any) -> bool:
+    """Whether anything but this module's own record holds a storage."""
+    return bool(torch._C._storage_Use_Count(storage._cdata) > 1)
 
 
 def address(tensor: torch.Tensor) -> int:

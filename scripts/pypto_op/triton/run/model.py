@@ -60,19 +60,14 @@ def placed(value: Any, device: torch.device) -> Any:
 
 
 def numbers_of(value: Any, depth: int = 6) -> list[Any]:
-    """Return every plain number in a structure of dicts, lists and tuples."""
+    """Return every plain number in a structure of dicts, lists and tuples, and the shapes of its tensors."""
     if isinstance(value, dict):
         value = list(value.values())
     if isinstance(value, (list, tuple)):
         return [number for item in value for number in numbers_of(item, depth - 1)] if depth else []
+    if isinstance(value, torch.Tensor):
+        return [tuple(value.shape), value.stride()]
     return [value] if isinstance(value, (bool, int, float, complex)) else []
-
-
-def attributes_of(model: Any) -> list[dict[str, Any]]:
-    """Return the plain attributes of a model and of its parts."""
-    if not isinstance(model, torch.nn.Module):
-        return []
-    return [{name: value for name, value in vars(part).items() if not name.startswith("_")} for part in model.modules()]
 
 
 def synchronize(device: torch.device) -> None:

@@ -20,42 +20,44 @@ class Provenance:
     Attributes:
         tensors: of what the host wrote into arguments (`Memory.used`).
         scalars: of the numbers that launches were given (`Launches.scalars`).
-        numbers: digests of the numbers that task and model hold: a launch may be given one of them.
         reads: what the candidate's code read on the host (`Reads.found`).
         copies: PyTorch's copies of data, by operator.
-        drawn: the task's own numbers; where they change with the seed, what launches are given may follow them.
+        drawn: the task's own numbers and shapes; where they change with the seed, what launches are given may follow them.
+        before: of the call before the judged one, if there was one.
     """
 
     tensors: Used = field(default_factory=dict)
     scalars: Used = field(default_factory=dict)
-    numbers: frozenset[str] = frozenset()
     reads: tuple[str, ...] = ()
     copies: Mapping[str, int] = field(default_factory=dict)
     drawn: tuple[str, ...] = ()
+    before: Provenance | None = None
 
     @classmethod
     def of(cls, facts: Mapping[str, Any], drawn: Sequence[Any]) -> Provenance:
         """Return what a run's facts say."""
+        before = facts.get("before")
         return cls(
             facts.get("used") or {},
             facts.get("scalars") or {},
-            frozenset(facts.get("numbers") or ()),
             tuple(map(str, facts.get("reads") or ())),
             dict(facts.get("copies") or {}),
             tuple(map(repr, drawn)),
+            cls.of(before, drawn) if before else None,
         )
 
     def differs_from(self, first: Provenance) -> str | None:
         """Return the parameter that the host gave other values than in the first run, in words; None when there is none."""
-        found = _differing(first.tensors, self.tensors)
-        if found is not None or self.drawn != first.drawn:
-            return found
-        free = {
-            parameter
-            for parameter, digests in self.scalars.items()
-            if set(digests) <= self.numbers and len(set(digests)) == 1 and set(first.scalars.get(parameter, ())) <= first.numbers
-        }
-        return _differing(first.scalars, {name: digests for name, digests in self.scalars.items() if name not in free})
+        earlier = self.before.differs_from(first) if self.before is not None else None
+        found = earlier or _differing(first.tensors, self.tensors)
+        return found if found is not None or self.drawn != first.drawn else _differing(first.scalars, self.scalars)
+
+    def is_like(self, other: Provenance) -> bool:
+        """Whether the host wrote and gave the very same values in another run."""
+        if (self.before is None) != (other.before is None):
+            return False
+        same = self.before is None or other.before is None or self.before.is_like(other.before)
+        return same and dict(self.tensors) == dict(other.tensors) and dict(self.scalars) == dict(other.scalars)
 
 
 def _differing(first: Used, now: Used) -> str | None:

@@ -1,0 +1,93 @@
+"""The next lever: what of a launch's figures says which change is worth trying first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pypto_op.perf.analysis import Analysis, LeafTime
+from pypto_op.perf.bound import Bound
+
+_NEAR = 0.7
+_IDLE = 0.5
+_LONG_PATH = 0.75
+_FEW_CORES = 0.5
+
+
+@dataclass(frozen=True)
+class Lever:
+    """One change that is worth trying.
+
+    Attributes:
+        name: of the lever, as skill pypto-op-perf-tune lists it.
+        why: the figures that say so.
+        could_save_us: at most so much of the launch.
+    """
+
+    name: str
+    why: str
+    could_save_us: float
+
+
+def levers(analysis: Analysis, bound: Bound) -> list[Lever]:
+    """Return what is worth trying, the one that could save most first.
+
+    Args:
+        analysis: of the launch.
+        bound: of its shape.
+    """
+    return sorted(_found(analysis, bound), key=lambda lever: -lever.could_save_us) or list(_heaviest(analysis))
+
+
+def _found(analysis: Analysis, bound: Bound) -> Iterator[Lever]:
+    span = analysis.us
+    if span and bound.us / span >= _NEAR:
+        yield Lever("none", f"{100 * bound.us / span:.0f} % of the bound are reached", span - bound.us)
+        return
+    used = sum(usage.used for usage in analysis.usage)
+    cores = sum(usage.cores for usage in analysis.usage)
+    path = sum(task.seconds for task in analysis.path)
+    heaviest = max(analysis.leaves, key=lambda row: row.critical, default=None)
+    if heaviest is not None and analysis.path_busy >= _LONG_PATH and len(analysis.path) > 1:
+        where, share = place(heaviest), 100 * analysis.path_busy
+        why = f"the critical path is {len(analysis.path)} tasks and busy for {share:.0f} % of the launch, most in {where}"
+        yield Lever(
+            "fewer steps in a row: larger tiles or rows per step, loads out of the loop", why, path * heaviest.critical / 2
+        )
+    busiest = max((usage for usage in analysis.usage), key=lambda usage: usage.longest_us, default=None)
+    if used < _FEW_CORES * cores and heaviest is not None:
+        ideal = sum(row.total_us for row in analysis.leaves) / max(1, cores)
+        why = f"{used} of {cores} cores have a task, and the longest leaf takes {heaviest.mean_us:.2f} us ({place(heaviest)})"
+        yield Lever("more tasks at once: fewer rows per step, smaller tiles", why, max(0.0, span - max(ideal, bound.us)) / 2)
+    if analysis.waits_scheduler_us > _IDLE * (analysis.waits_scheduler_us + analysis.waits_task_us):
+        tasks = sum(usage.tasks for usage in analysis.usage)
+        why = f"cores wait {analysis.waits_scheduler_us:.1f} us for the scheduler, which starts {tasks} tasks"
+        yield Lever("fewer, larger tasks: nbuffer settings, larger tiles", why, analysis.waits_scheduler_us / max(1, used))
+    for chain in analysis.chains[:1]:
+        if chain.waits_us > 0:
+            why = f"{chain.count} chains of {len(chain.leaves)} vector tasks wait {chain.waits_us:.1f} us between them"
+            yield Lever(
+                "one vector task instead of several: vec_nbuffer_setting, one tile for the chain",
+                why,
+                chain.waits_us / chain.count,
+            )
+    if busiest is not None and busiest.balance < _FEW_CORES and busiest.used > 1:
+        why = f"{busiest.kind}: the mean core is busy for {100 * busiest.balance:.0f} % of the busiest one's time"
+        yield Lever("even work: rows per step that divide the shape", why, busiest.longest_us * (1 - busiest.balance) / 2)
+
+
+def _heaviest(analysis: Analysis) -> Iterator[Lever]:
+    """Yield the leaf with the largest share, where no figure stands out."""
+    for row in sorted(analysis.leaves, key=lambda row: -row.critical)[:1]:
+        why = f"it has {100 * row.critical:.0f} % of the critical path, in {row.tasks} tasks of {row.mean_us:.2f} us"
+        yield Lever(f"the tiles of the {place(row)}", why, row.critical * analysis.us / 2)
+
+
+def place(row: LeafTime) -> str:
+    """Return where a leaf comes from, in words."""
+    leaf = row.leaf
+    if leaf is None:
+        return "a task without a name"
+    lines = f"line {leaf.lines[0]}" if len(leaf.lines) == 1 else f"lines {leaf.lines[0]}-{leaf.lines[-1]}" if leaf.lines else ""
+    loop = f"loop {leaf.loop}" if leaf.loop else "no loop"
+    return f"{leaf.unit} work of {', '.join(part for part in (loop, lines) if part)}"

@@ -1,0 +1,171 @@
+"""Whether a survivor may take the kernel's place: the linter, the whole suite, every P0 shape, and the mutation score."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pypto_op.judge.verify import verify_operator
+from pypto_op.mutation.hunt import Fate
+from pypto_op.mutation.mutants import Mutant, in_turns, make_mutants
+from pypto_op.mutation.operators.registry import select
+from pypto_op.mutation.program import Program
+from pypto_op.mutation.trials import Order
+from pypto_op.tuning import shapes
+from pypto_op.tuning.clock import Clock
+from pypto_op.tuning.search import GAIN
+from pypto_op.vocabulary import LintEvent, Status
+from pypto_op.workspace import OpWorkspace
+
+_SEED = 20_260_131
+_TUNING_STAGE = 7
+_TRIALS = 6
+"""A fault that lives so long in the kernel is not asked about in the candidate: what shows a fall is one that dies early."""
+
+
+@dataclass
+class Verdict:
+    """What became of a survivor.
+
+    Attributes:
+        reason: why it is refused; "" for an accepted one.
+        before: P0 case -> the kernel's microseconds, in every dtype of the suite.
+        after: the candidate's.
+        noise: the spread of the kernel's times on equal inputs, as a share.
+        cases: how many cases of the suite it passed.
+        mutants: how many faults, each of which the suite sees in the kernel, were planted into the candidate too.
+        killed: (of the kernel's, of the candidate's) how many the suite kills.
+    """
+
+    reason: str = ""
+    before: dict[str, float] = field(default_factory=dict)
+    after: dict[str, float] = field(default_factory=dict)
+    noise: float = 0.0
+    cases: int = 0
+    mutants: int = 0
+    killed: tuple[int, int] = (0, 0)
+
+
+class Gatekeeper:
+    """Decides about survivors of one kernel.
+
+    Args:
+        ws: the operator.
+        clock: times texts.
+        source: the kernel's text.
+        mutants: how many mutants the mutation score is compared on; 0: none.
+        jobs: processes at once.
+    """
+
+    def __init__(self, ws: OpWorkspace, clock: Clock, source: str, *, mutants: int, jobs: int) -> None:
+        self._ws, self._clock, self._source, self._count, self._jobs = ws, clock, source, mutants, jobs
+        self._trials = clock.more(shapes.p0_cases(clock.contract, every_dtype=True))
+        self._before: dict[str, float] = {}
+        self._noise = 0.0
+        self._order: Order | None = None
+        self._fates: dict[str, Fate] = {}
+
+    def noise(self) -> float:
+        """Return the spread of the kernel's own times in two runs on equal inputs, as a share of the time."""
+        if not self._before:
+            first, second = (self._clock.time(self._source, trials=self._trials).times for _ in range(2))
+            self._before = first
+            self._noise = max((abs(second[case] - took) / took for case, took in first.items() if case in second), default=0.0)
+        return self._noise
+
+    def judge(self, text: str, folder: Path) -> Verdict:
+        """Return whether a text may take the kernel's place.
+
+        Args:
+            text: of the candidate.
+            folder: where its file and its report go.
+        """
+        verdict = Verdict(noise=self.noise(), before=dict(self._before))
+        verdict.reason = self._lint(text) or self._suite(text, folder, verdict) or self._times(text, verdict)
+        if not verdict.reason and self._count:
+            verdict.reason = self._mutation(text, verdict)
+        return verdict
+
+    def _lint(self, text: str) -> str:
+        from pypto_op_lint.api import lint_path
+
+        def blocking(source: str) -> dict[str, int]:
+            found: dict[str, int] = defaultdict(int)
+            for finding in lint_path(self._ws.impl, text=source, event=LintEvent.ON_WRITE, stage=_TUNING_STAGE).blocking:
+                found[f"{finding.rule_id}: {finding.message}"] += 1
+            return found
+
+        before = {text.split(":")[0] for text in blocking(self._source)}
+        new = [text for text in blocking(text) if text.split(":")[0] not in before]
+        return f"the linter refuses it, {new[0]}" if new else ""
+
+    def _suite(self, text: str, folder: Path, verdict: Verdict) -> str:
+        """Let the judge verify the candidate, as it would the kernel: every case, fresh seeds and drawn shapes."""
+        folder.mkdir(parents=True, exist_ok=True)
+        impl = folder / self._ws.impl.name
+        impl.write_text(text, encoding="utf-8")
+        report = verify_operator(self._ws, modes=(self._clock.mode,), impl=impl, report=folder / "report.json", jobs=self._jobs)
+        verdict.cases = int(report["cases_passed"])
+        if report["status"] == Status.PASS:
+            return ""
+        failure = report.get("first_failure") or {}
+        told = failure.get("summary") or (report.get("error") or {}).get("message") or ""
+        return f"the suite refuses it: {report['status']}, {failure.get('case_id') or ''} {told}".strip()[:600]
+
+    def _times(self, text: str, verdict: Verdict) -> str:
+        """Time every P0 shape in every dtype: none may lose, and all together must gain more than the noise."""
+        from pypto_op.tuning.clock import ratio
+
+        timed = self._clock.time(text, trials=self._trials)
+        if timed.fault:
+            return f"{timed.failed}: {timed.fault}"[:600]
+        verdict.after = dict(timed.times)
+        allowed = 1.0 + self._noise
+        for case, took in timed.times.items():
+            if took > self._before[case] * allowed + 1e-9:
+                return f"{case} loses: {self._before[case]:.2f} -> {took:.2f} us"
+        gained = 1.0 - ratio(timed.times, self._before)
+        least = max(self._noise, GAIN)
+        return "" if gained >= least else f"over every dtype it gains {100 * gained:.1f} %, less than {100 * least:.1f} %"
+
+    def _mutation(self, text: str, verdict: Verdict) -> str:
+        """Plant the same faults into both: of those that the suite kills in the kernel, it must kill all in the candidate."""
+        self._order = self._order or self._clock.whole_suite()
+        killed = [0, 0]
+        for before, after in _pairs(self._source, text, self._clock.contract.workspace.wrapper_name()):
+            if verdict.mutants == self._count:
+                break
+            if self._fate(before, _TRIALS) is not Fate.KILLED:
+                continue
+            fate = self._fate(after)
+            if fate is Fate.INVALID:
+                continue  # pypto refuses it there: no suite is asked
+            verdict.mutants += 1
+            verdict.killed = (killed[0] + 1, killed[1] + (fate is Fate.KILLED))
+            killed = list(verdict.killed)
+            if fate is not Fate.KILLED:
+                lost = " ".join(before.diff.split())[:300]
+                return f"the mutation score falls: a fault that the suite sees in the kernel, it misses in this: {lost}"
+        return ""
+
+    def _fate(self, mutant: Mutant, trials: int | None = None) -> Fate:
+        """Return what the suite, or so many of its trials, make of a mutant."""
+        if mutant.source not in self._fates:
+            assert self._order is not None
+            self._fates[mutant.source] = self._clock.hunt(mutant, self._order, trials)
+        return self._fates[mutant.source]
+
+
+def _pairs(before: str, after: str, wrapper: str) -> list[tuple[Mutant, Mutant]]:
+    """Return mutants of both texts with the same fault in the same line, a fair sample first."""
+    operators = select(None)
+    made = [make_mutants(Program(text, wrapper), operators) for text in (before, after)]
+    waiting: dict[tuple[str, str], list[Mutant]] = defaultdict(list)
+    for mutant in made[1]:
+        waiting[mutant.operator, mutant.diff].append(mutant)
+    partner: Mapping[str, Mutant] = {
+        mutant.id: waiting[mutant.operator, mutant.diff].pop(0) for mutant in made[0] if waiting[mutant.operator, mutant.diff]
+    }
+    return [(mutant, partner[mutant.id]) for mutant in in_turns(made[0], _SEED) if mutant.id in partner]

@@ -1,0 +1,66 @@
+"""`pypto-op tune`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pypto_op.options import op_dir_argument
+from pypto_op.vocabulary import ExitCode, Mode
+from pypto_op.workspace import OpWorkspace
+
+if TYPE_CHECKING:
+    from pypto_op.tuning.tune import Tuned
+
+
+@click.command()
+@op_dir_argument()
+@click.option("--budget", "seconds", type=float, default=300.0, show_default=True, metavar="SECONDS", help="Of the search.")
+@click.option("--trials", type=int, default=200, show_default=True, help="The most candidates.")
+@click.option("--target-us", type=click.FloatRange(min=0, min_open=True), help="Stop when the largest P0 shape takes this.")
+@click.option("--resume", is_flag=True, help="Go on with an earlier search of exactly this kernel.")
+@click.option("--mode", type=click.Choice([str(mode) for mode in Mode]), help="Where; default: a device if there is one.")
+@click.option("--jobs", type=click.IntRange(1, 64), help="Candidates at once; default: one per core, at most 4.")
+@click.option("--mutants", type=click.IntRange(0), default=8, show_default=True, help="Faults that the score is compared on.")
+@click.option("--seed", type=click.IntRange(0), default=11, show_default=True, help="Of the search.")
+@click.option("--dry-run", is_flag=True, help="Leave the kernel as it is; the report tells what was found.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+def tune(op_dir: Path, as_json: bool, dry_run: bool, mode: str | None, jobs: int | None, **wanted: Any) -> int:
+    """Search a faster kernel for OP_DIR, keep it only if it is right, and write the tuning report.
+
+    Exit status: 0 searched, and the target was met where one was set; 1 it was not met; 2 there is no PASS for exactly these
+    bytes, no budget, or a target that no kernel can meet; 3 nothing can time a kernel here.
+    """
+    from pypto_op.judge.precheck import need
+
+    ws = OpWorkspace.at(op_dir)
+    need(ws, ws.spec, ws.interfaces, ws.golden, ws.test_inputs, ws.impl)
+    from pypto_op import speaking
+    from pypto_op.tuning import pages, report
+    from pypto_op.tuning.tune import Request, default_jobs, tune_operator
+
+    request = Request(mode=None if mode is None else Mode(mode), jobs=jobs or default_jobs(), write=not dry_run, **wanted)
+
+    def note(words: str) -> None:
+        speaking.now(words)
+        click.echo(words, err=True)
+
+    tuned = tune_operator(ws, request, note)
+    written = [*report.write(tuned), pages.write_tuning(tuned)]
+    if as_json:
+        click.echo(json.dumps(report.summary(tuned), indent=1))
+    else:
+        _show(tuned, written)
+    return int(ExitCode.OK if tuned.met else ExitCode.FAIL)
+
+
+def _show(tuned: Tuned, written: list[Path]) -> None:
+    from pypto_op.tuning import report
+
+    for line in report.sentences(tuned):
+        click.echo(line)
+    for page in written:
+        click.echo(f"written: {page}")

@@ -1,0 +1,130 @@
+"""What became of each candidate: one line of JSON each, kept so that a search that was killed goes on where it was.
+
+A ledger stands for one kernel, its shapes, suite, policy, place and tool: its folder's name is their hash. What it knows of
+a text is not tried again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from pypto_op import __version__
+from pypto_op.backends.build_cache import digest_of
+from pypto_op.judge.contract import Contract
+from pypto_op.proof import evidence
+from pypto_op.vocabulary import Mode, Word
+from pypto_op.workspace import OpWorkspace
+
+ROOM = "tuning"
+BEFORE = "before_impl.py"
+"""In the room: the kernel that the latest tuned one took the place of."""
+_FILE = "candidates.jsonl"
+
+
+class Fate(Word):
+    """What became of a candidate."""
+
+    LIMITS = "against the limits"
+    NO_RUN = "does not run"
+    WRONG = "wrong"
+    SLOWER = "slower"
+    SURVIVED = "right so far"
+    REFUSED = "refused"
+    ACCEPTED = "accepted"
+
+
+@dataclass
+class Candidate:
+    """One candidate.
+
+    Attributes:
+        number: in the order of trials.
+        origin: who proposed it: "baseline", "rule of thumb", "neighbour", "model".
+        assignment: what differs from the kernel.
+        digest: of its text.
+        diff: against the kernel, unified.
+        fate: see there.
+        reason: why, in words; "" for survivors.
+        times: case -> microseconds.
+        ratio: geometric mean of its times over the baseline's; None where it has none.
+        seconds: that it cost.
+    """
+
+    number: int
+    origin: str
+    assignment: dict[str, str]
+    digest: str
+    diff: str
+    fate: Fate
+    reason: str = ""
+    times: dict[str, float] = field(default_factory=dict)
+    ratio: float | None = None
+    seconds: float = 0.0
+
+
+def key_of(ws: OpWorkspace, contract: Contract, source: str, mode: Mode, cases: list[dict[str, Any]]) -> str:
+    """Return the hash of all that a candidate's figures and verdict depend on."""
+    hashes = {**evidence.file_hashes(ws), "impl": digest_of(source)}
+    tool = {"pypto-op": __version__, "pypto": metadata.version("pypto")}
+    parts = [hashes, contract.policy.as_dict(), str(mode), cases, tool]
+    return digest_of(json.dumps(parts, sort_keys=True, default=str))
+
+
+class Ledger:
+    """The candidates of one search.
+
+    Args:
+        folder: where they are kept; made where it is missing.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._path = folder / _FILE
+        self._known: dict[str, Candidate] = {}
+        for candidate in self._read():
+            self._known[candidate.digest] = candidate
+
+    @classmethod
+    def of(cls, ws: OpWorkspace, key: str) -> Ledger:
+        """Return the ledger of an operator's search."""
+        return cls(ws.debug_dir / ROOM / key[:16])
+
+    def known(self, digest: str) -> Candidate | None:
+        """Return what is known of a text."""
+        return self._known.get(digest)
+
+    def all(self) -> list[Candidate]:
+        """Return every candidate that is known, in the order of trials."""
+        return sorted(self._known.values(), key=lambda candidate: candidate.number)
+
+    def note(self, candidate: Candidate) -> None:
+        """Keep a candidate; a later line about the same text counts instead of an earlier one."""
+        self._known[candidate.digest] = candidate
+        self.folder.mkdir(parents=True, exist_ok=True)
+        line = json.dumps(asdict(candidate) | {"fate": str(candidate.fate)}, sort_keys=True) + "\n"
+        torn = self._path.is_file() and not self._path.read_bytes().endswith(b"\n")
+        with self._path.open("a", encoding="utf-8") as stream:
+            stream.write("\n" + line if torn else line)
+            stream.flush()
+            os.fsync(stream.fileno())
+
+    def _read(self) -> Iterator[Candidate]:
+        try:
+            lines = self._path.read_text(encoding="utf-8").splitlines()
+        except OSError:
+            return
+        for line in lines:
+            try:
+                yield _candidate(json.loads(line))
+            except (ValueError, TypeError, KeyError):
+                continue  # the line that a kill cut short
+
+
+def _candidate(row: Mapping[str, Any]) -> Candidate:
+    return Candidate(**{**row, "fate": Fate(row["fate"])})

@@ -1,0 +1,72 @@
+"""What is said of a shape's bound, gaps and levers: for the terminal, the page and JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from pypto_op.perf.lever import place
+
+if TYPE_CHECKING:
+    from pypto_op.tuning.profile import Shape
+
+_MOST = 6
+
+
+def sentences(row: Shape) -> Iterator[str]:
+    """Yield what is said of a shape, a line each."""
+    bound, work, reached = row.bound, row.work, f"{100 * row.share:.1f} % of it reached"
+    yield f"{row.label}: {row.us:.2f} us in the cost model, bound {bound.us:.3g} us ({bound.by}), {reached}"
+    yield (
+        f"  {work.bytes} bytes, {work.product_flop} FLOP in products, {work.vector_flop} elsewhere, on {bound.device}: "
+        f"memory {bound.memory_us:.3g} us, cube {bound.cube_us:.3g} us, vector {bound.vector_us:.3g} us"
+    )
+    for number, one in enumerate(row.analyses, 1):
+        for usage in one.usage:
+            yield (
+                f"  launch {number}, {usage.kind}: {usage.used} of {usage.cores} cores, {usage.tasks} tasks, "
+                f"utilisation {100 * usage.utilisation:.1f} %, gaps {100 * (1 - usage.busy):.0f} % on those, "
+                f"balance {100 * usage.balance:.0f} %"
+            )
+        yield (
+            f"  waiting: {one.waits_task_us:.1f} us for tasks, {one.waits_scheduler_us:.1f} us for the scheduler; critical path "
+            f"{len(one.path)} tasks, busy {100 * one.path_busy:.0f} %"
+        )
+        for leaf in one.leaves[:_MOST]:
+            yield (
+                f"  leaf {leaf.hash}: {place(leaf)}; {leaf.tasks} tasks of {leaf.mean_us:.2f} us, "
+                f"{100 * leaf.share:.0f} % of all work, {100 * leaf.critical:.0f} % of the critical path"
+            )
+        for chain in one.chains[:2]:
+            yield f"  vector chain of {len(chain.leaves)} tasks, {chain.count} times, {chain.waits_us:.1f} us between them"
+    for lever in row.levers[:2]:
+        yield f"  next: {lever.name}; {lever.why}"
+
+
+def summary(row: Shape) -> dict[str, Any]:
+    """Return what is known of a shape, JSON-ready."""
+    return {
+        "label": row.label,
+        "us": row.us,
+        "bound_us": row.bound.us,
+        "bound_by": row.bound.by,
+        "share": row.share,
+        "work": asdict(row.work),
+        "bound": asdict(row.bound),
+        "levers": [asdict(lever) for lever in row.levers],
+        "launches": [
+            {
+                "us": one.us,
+                "usage": [asdict(usage) for usage in one.usage],
+                "waits_task_us": one.waits_task_us,
+                "waits_scheduler_us": one.waits_scheduler_us,
+                "critical_path": {"tasks": len(one.path), "busy": one.path_busy},
+                "leaves": [asdict(leaf) for leaf in one.leaves],
+                "chains": [asdict(chain) for chain in one.chains],
+                "gaps": [asdict(gap) for gap in one.gaps[:20]],
+            }
+            for one in row.analyses
+        ],
+        "figures": dict(row.figures),
+    }

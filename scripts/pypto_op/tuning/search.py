@@ -1,0 +1,208 @@
+"""The search: proposals, cheap filters first, and a ledger of what became of each."""
+
+from __future__ import annotations
+
+import difflib
+import math
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+
+from pypto_op.backends.build_cache import digest_of
+from pypto_op.tuning import thumb
+from pypto_op.tuning.clock import Clock, ratio
+from pypto_op.tuning.kernel import Kernel
+from pypto_op.tuning.ledger import Candidate, Fate, Ledger
+from pypto_op.tuning.proposer import Proposal, Proposer
+
+BASELINE = "baseline"
+GAIN = 0.01
+"""Least share by which a candidate must be faster than another, whatever the noise: less is no news."""
+_SLOWER = 1.6
+"""A candidate is not timed on further shapes where it takes so many times the best one's time on the largest."""
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What a search may cost, and what would end it.
+
+    Attributes:
+        seconds: no candidate is begun so long after the first.
+        trials: no more candidates than these, those of an earlier sitting included.
+        target_us: stop when the time of the largest P0 shape is at most this.
+        jobs: candidates at once.
+        seed: of all that is drawn.
+    """
+
+    seconds: float
+    trials: int
+    target_us: float | None = None
+    jobs: int = 1
+    seed: int = 11
+
+
+@dataclass
+class Outcome:
+    """What a search found.
+
+    Attributes:
+        baseline: the kernel itself.
+        candidates: all others, in the order of trials.
+        importance: choice -> its share of the differences.
+        refused: proposals that the hardware's limits ruled out, none of which was run.
+        seconds: on the clock, of this sitting.
+        tried: candidates that were run in this sitting; the others were known.
+        ended: why it ended, in words.
+    """
+
+    baseline: Candidate
+    candidates: list[Candidate]
+    importance: Mapping[str, float]
+    refused: int
+    seconds: float
+    tried: int
+    ended: str
+
+    def ranking(self, noise: float) -> list[Candidate]:
+        """Return the survivors that are faster than the baseline by more than the noise, the fastest first."""
+        least = 1.0 - max(noise, GAIN)
+        alive = [one for one in self.candidates if one.fate in (Fate.SURVIVED, Fate.ACCEPTED) and one.ratio is not None]
+        return sorted((one for one in alive if (one.ratio or 1.0) <= least), key=_merit)
+
+
+class Search:
+    """Searches one kernel's space.
+
+    Args:
+        kernel: with its choices.
+        clock: times texts and checks their numbers.
+        ledger: what is known, and where candidates are kept.
+        wish: what it may cost.
+        progress: told of each candidate, and of the best ratio so far.
+    """
+
+    def __init__(
+        self, kernel: Kernel, clock: Clock, ledger: Ledger, wish: Wish, progress: Callable[[Candidate, float], None] | None = None
+    ) -> None:
+        self._kernel, self._clock, self._ledger, self._wish = kernel, clock, ledger, wish
+        self._progress = progress or (lambda candidate, best: None)
+        self._largest = str(clock.cases[0]["id"])
+        self._best = 1.0
+        self._best_times: dict[str, float] = {}
+        self._tried = 0
+
+    def run(self) -> Outcome:
+        """Search until budget, trials, target or proposals are at their end."""
+        started = time.monotonic()
+        baseline = self.baseline()
+        self._best_times = dict(baseline.times)
+        proposer = Proposer(self._kernel, self._wish.seed, thumb.rules(self._kernel.choices))
+        found: list[Candidate] = []
+        ended = "every trial was made"
+        with ThreadPoolExecutor(max_workers=self._wish.jobs, thread_name_prefix="tune") as executor:
+            while len(found) < self._wish.trials:
+                if time.monotonic() - started >= self._wish.seconds:
+                    ended = "the budget was spent"
+                    break
+                if self._met():
+                    ended = "the target was met"
+                    break
+                count = min(self._wish.jobs, self._wish.trials - len(found))
+                proposals = [one for one in (proposer.next() for _ in range(count)) if one is not None]
+                if not proposals:
+                    ended = "every candidate within the limits was tried"
+                    break
+                numbers = range(len(found) + 1, len(found) + 1 + len(proposals))
+                for proposal, candidate in zip(proposals, executor.map(self._one, proposals, numbers), strict=True):
+                    found.append(candidate)
+                    proposer.tell(proposal, _told(candidate))
+                    self._ledger.note(candidate)
+                    self._take(candidate)
+        importance = proposer.importance()
+        return Outcome(baseline, found, importance, proposer.refused, time.monotonic() - started, self._tried, ended)
+
+    def baseline(self) -> Candidate:
+        """Return the kernel itself, timed; it must be right."""
+        from pypto_op.errors import ContractError
+
+        known = self._ledger.known(digest_of(self._kernel.source))
+        if known is not None and known.times:
+            return known
+        begun = time.monotonic()
+        timed = self._clock.time(self._kernel.source)
+        self._clock.bear(time.monotonic() - begun)
+        if timed.fault:
+            raise ContractError(
+                f"the kernel does not pass {timed.failed}: {timed.fault}",
+                file=self._clock.contract.workspace.impl,
+                remedy="only a right kernel is tuned; run `pypto-op verify`",
+            )
+        digest = digest_of(self._kernel.source)
+        made = Candidate(
+            0, BASELINE, {}, digest, "", Fate.SURVIVED, times=timed.times, ratio=1.0, seconds=time.monotonic() - begun
+        )
+        self._ledger.note(made)
+        return made
+
+    def _met(self) -> bool:
+        target = self._wish.target_us
+        return target is not None and self._best_times.get(self._largest, math.inf) <= target
+
+    def _take(self, candidate: Candidate) -> None:
+        if candidate.fate in (Fate.SURVIVED, Fate.ACCEPTED) and candidate.ratio is not None and candidate.ratio < self._best:
+            self._best, self._best_times = candidate.ratio, dict(candidate.times)
+        self._progress(candidate, self._best)
+
+    def _one(self, proposal: Proposal, number: int) -> Candidate:
+        """Try one candidate, or return what is known of its text."""
+        text = self._kernel.write(proposal.assignment)
+        digest = digest_of(text)
+        known = self._ledger.known(digest)
+        if known is not None:
+            return replace(known, number=number, origin=proposal.origin, assignment=dict(proposal.assignment))
+        self._tried += 1
+        return self.filtered(text, number, proposal.origin, proposal.assignment)
+
+    def filtered(self, text: str, number: int = 0, origin: str = "", assignment: Mapping[str, str] | None = None) -> Candidate:
+        """Return what the cheap filters make of a text: time and numbers on P0 shapes, then a few cases."""
+        begun = time.monotonic()
+        diff = difference(self._kernel.source, text)
+        candidate = Candidate(number, origin, dict(assignment or {}), digest_of(text), diff, Fate.SURVIVED)
+        self._filtered(candidate, text)
+        candidate.seconds = round(time.monotonic() - begun, 3)
+        return candidate
+
+    def _filtered(self, candidate: Candidate, text: str) -> None:
+        """Time a text, then compare it on a few cases if it is worth that; write what became of it."""
+        base = self.baseline().times
+        timed = self._clock.time(text, base=self._best_times or base, slower=_SLOWER)
+        candidate.times = timed.times
+        candidate.ratio = round(ratio(timed.times, base), 6) if timed.times and not timed.fault else None
+        if not timed.fault and len(timed.times) == len(base) and (candidate.ratio or 1.0) < self._best * (1.0 - GAIN / 2):
+            checked = self._clock.check(text)
+            if checked.fault:
+                timed.fault, timed.failed, timed.ran = checked.fault, checked.failed, checked.ran
+        if timed.fault:
+            candidate.fate = Fate.WRONG if timed.ran else Fate.NO_RUN
+            candidate.reason = f"{timed.failed}: {timed.fault}"[:600]
+        elif (candidate.ratio or 1.0) > 1.0 - GAIN or len(timed.times) < len(base):
+            candidate.fate, candidate.reason = Fate.SLOWER, "not faster than the kernel, or far behind the best"
+        elif lost := [case for case, took in timed.times.items() if took > base[case] * (1.0 + GAIN)]:
+            candidate.fate, candidate.reason = Fate.SLOWER, f"{lost[0]} loses"
+
+
+def _merit(candidate: Candidate) -> tuple[float, int, int]:
+    """Sort by time; of two that take the same, that which changes less."""
+    return round(candidate.ratio or 1.0, 3), len(candidate.assignment), candidate.number
+
+
+def difference(before: str, after: str) -> str:
+    """Return a unified diff of two texts of a kernel, without context."""
+    lines = difflib.unified_diff(before.splitlines(), after.splitlines(), "kernel", "candidate", lineterm="", n=0)
+    return "\n".join(lines)
+
+
+def _told(candidate: Candidate) -> float | None:
+    """Return what the model learns: nothing of a text that is no right kernel."""
+    return candidate.ratio if candidate.fate in (Fate.SURVIVED, Fate.SLOWER, Fate.ACCEPTED, Fate.REFUSED) else None

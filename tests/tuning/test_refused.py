@@ -1,0 +1,45 @@
+"""Ten kernels that are fast because they are wrong, in the hands of the tuner's own filters and gatekeeper."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from benchmarks.tune import _bench, refusal
+from benchmarks.tune_planted import FAST, PLANTED, texts
+from tests.judge.judging import sim_problem
+
+from pypto_op.tuning.acceptance import Gatekeeper
+from pypto_op.tuning.search import Search, Wish
+
+pytestmark = [pytest.mark.sim, pytest.mark.slow]
+
+
+@pytest.fixture(scope="module")
+def tuner() -> Iterator[dict[str, Any]]:
+    if problem := sim_problem():
+        pytest.skip(problem)
+    with _bench("rmsnorm") as at:
+        search = Search(at["kernel"], at["clock"], at["ledger"], Wish(1.0, 1))
+        keeper = Gatekeeper(at["ws"], at["clock"], at["kernel"].source, mutants=0, jobs=1)
+        yield at | {"search": search, "keeper": keeper, "texts": texts(at["kernel"].source)}
+
+
+def test_there_are_ten() -> None:
+    assert len(PLANTED) == 10
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_a_fast_wrong_kernel_is_refused(tuner: dict[str, Any], name: str, tmp_path: Path) -> None:
+    by, reason = refusal(tuner["search"], tuner["keeper"], tuner["texts"][name], tmp_path)
+    assert by, f"accepted: {name}"
+    assert reason
+
+
+def test_what_they_all_share_is_right_and_fast(tuner: dict[str, Any], tmp_path: Path) -> None:
+    text = tuner["kernel"].source
+    for before, after in FAST:
+        text = text.replace(before, after, 1)
+    assert refusal(tuner["search"], tuner["keeper"], text, tmp_path) == ("", "")

@@ -1,0 +1,157 @@
+"""`pypto-op tune` as a user calls it, on the smallest kernel that has something to choose."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.calling import Answer, command
+from tests.judge.judging import place, sim_problem, verify
+from tests.passes import pass_for_bytes
+
+from pypto_op.proof.key import KEY_ENV
+from pypto_op.workspace import OpWorkspace
+
+pytestmark = pytest.mark.sim
+
+CASES = [
+    {"id": "even", "level": "L2", "shape": {"N": 64, "D": 32}, "atol": 1e-6, "rtol": 1e-5},
+    {"id": "ragged", "level": "L3", "shape": {"N": 69, "D": 32}, "atol": 1e-6, "rtol": 1e-5},
+]
+
+
+def tune(ws: OpWorkspace, *words: str) -> Answer:
+    return command("tune", ws.root, "--mode", "sim", *words)
+
+
+@pytest.fixture(autouse=True)
+def account(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(KEY_ENV, str(tmp_path_factory.mktemp("account") / "seal.key"))
+
+
+@pytest.fixture
+def ws(tmp_path: Path) -> OpWorkspace:
+    if problem := sim_problem():
+        pytest.skip(problem)
+    ws = place("sum_diff", tmp_path, cases=CASES)
+    spec = ws.spec.read_text(encoding="utf-8")
+    ws.spec.write_text(spec.replace("{N: 16, D: 32}", "{N: 161, D: 32}").replace("  - {N: 21, D: 32}\n", ""))
+    slow = ws.impl.read_text(encoding="utf-8").replace("shapes(16, 32)", "shapes(2, 32)")
+    ws.impl.write_text(slow, encoding="utf-8")
+    return ws
+
+
+def test_without_a_pass_nothing_is_tuned(ws: OpWorkspace) -> None:
+    before = ws.impl.read_bytes()
+    answer = tune(ws)
+    assert answer.code == 2 and "no sealed PASS" in answer.stderr and "pypto-op verify" in answer.stderr
+    assert ws.impl.read_bytes() == before and not ws.tuning_report.exists()
+
+
+@pytest.mark.parametrize("words", [("--budget", "0"), ("--trials", "0")])
+def test_no_budget(ws: OpWorkspace, words: tuple[str, str]) -> None:
+    answer = tune(ws, *words)
+    assert answer.code == 2 and "finds nothing" in answer.stderr
+
+
+def test_nothing_to_compare_with(ws: OpWorkspace) -> None:
+    answer = command("regress", ws.root)
+    assert answer.code == 2 and "--base" in answer.stderr
+
+
+def test_what_bounds_a_kernel(ws: OpWorkspace) -> None:
+    answer = command("perf", ws.root, "--json")
+    assert answer.code == 0, answer.stderr
+    (shape,) = answer.report["shapes"]
+    assert shape["work"]["bytes"] == 4 * 161 * 32 * 4, "two inputs and two outputs of float32"
+    assert shape["work"]["vector_flop"] == 3 * 161 * 32, "a product with 2, a sum, a difference"
+    assert 0 < shape["bound_us"] < shape["us"] and 0 < shape["share"] < 1
+    (launch,) = shape["launches"]
+    lines = ws.impl.read_text(encoding="utf-8").splitlines()
+    named = {line for row in launch["leaves"] if row["leaf"] for line in row["leaf"]["lines"]}
+    assert any("x_tile * 2.0 + y_tile" in lines[line - 1] for line in named), "a leaf leads to the kernel's line"
+    assert shape["levers"][0]["why"]
+    page = (ws.eval_dir / "perf.html").read_text(encoding="utf-8")
+    assert page.count("<rect") == sum(usage["tasks"] for usage in launch["usage"]) and "no device time" in page
+    assert "no device time" in command("perf", ws.root).stdout
+
+
+def test_without_a_tool_chain_nothing_is_tuned(ws: OpWorkspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    from pypto_op.backends.sim import SimBackend
+
+    told = replace(SimBackend().availability(), numeric=False, reason="no C++ compiler")
+    monkeypatch.setattr(SimBackend, "availability", lambda self: told)
+    for name in ("tune", "perf"):
+        answer = command(name, ws.root)
+        assert answer.code == 3 and "no C++ compiler" in answer.stderr and len(answer.stderr.splitlines()) == 1
+
+
+@pytest.mark.slow
+def test_a_faster_kernel_takes_the_place_of_the_first(ws: OpWorkspace) -> None:
+    assert verify(ws.root).code == 0
+    first = ws.impl.read_text(encoding="utf-8")
+    impossible = tune(ws, "--target-us", "0.0000001")
+    assert impossible.code == 2 and "no kernel reaches" in impossible.stderr
+    early = tune(ws, "--resume", "--trials", "2")
+    assert early.code == 2 and "no earlier search" in early.stderr
+    missed = tune(ws, "--trials", "2", "--mutants", "0", "--target-us", "0.1", "--dry-run", "--json")
+    assert missed.code == 1 and missed.report["target_met"] is False
+    assert ws.impl.read_text(encoding="utf-8") == first, "a dry run leaves the kernel alone"
+
+    answer = tune(ws, "--resume", "--trials", "12", "--mutants", "2", "--json")
+    assert answer.code == 0, answer.stderr
+    told = answer.report
+    assert told["resumed"] == 2 and told["tried"] == 10, "what the first sitting tried is not run again"
+    assert told["written"] and told["ratio"] < 0.99
+    assert told["mutants"]["compared"] == 2
+    assert ws.impl.read_text(encoding="utf-8") != first
+    assert pass_for_bytes(ws) is not None, "the judge has passed exactly these bytes"
+    assert {"accepted"} <= {row["fate"] for row in told["candidates"]}
+    assert all(row["diff"] for row in told["candidates"][1:])
+    report = ws.tuning_report.read_text(encoding="utf-8")
+    assert "no device time" in report and "```diff" in report and report.count("\n| ") >= 12
+    page = (ws.eval_dir / "tuning.html").read_text(encoding="utf-8")
+    assert page.count("<circle") == 12 and "http://" not in page and "https://" not in page
+    assert json.loads((ws.debug_dir / "tuning" / "result.json").read_text())["ratio"] == told["ratio"]
+
+    kept = command("regress", ws.root, "--json")
+    assert kept.code == 0, kept.stdout + kept.stderr
+    assert [(step["name"], step["passed"]) for step in kept.report["steps"]] == [
+        (name, True) for name in ("precision", "suite", "layout", "performance")
+    ]
+    tuned = ws.impl.read_text(encoding="utf-8")
+    base = ws.debug_dir / "tuned.py"
+    base.write_text(tuned, encoding="utf-8")
+    ws.impl.write_text(first, encoding="utf-8")
+    slower = command("regress", ws.root, "--base", base)
+    assert slower.code == 1 and "FAIL performance" in slower.stdout and "take the change back" in slower.stdout
+    ws.impl.write_text(tuned.replace("x_tile - y_tile", "y_tile - x_tile"), encoding="utf-8")
+    wrong = command("regress", ws.root, "--base", base)
+    assert wrong.code == 1 and "FAIL precision" in wrong.stdout and "FAIL suite" in wrong.stdout and "debugger" in wrong.stdout
+
+
+@pytest.mark.slow
+def test_a_search_that_is_killed_goes_on(ws: OpWorkspace) -> None:
+    """kill -9 in mid-search: what was tried is known, and is not tried again."""
+    assert verify(ws.root).code == 0
+    words = [sys.executable, "-m", "pypto_op.cli", "tune", str(ws.root), "--mode", "sim", "--jobs", "1", "--trials", "60"]
+    with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        while process.poll() is None and len(_tried(ws)) < 3:
+            time.sleep(0.05)
+        process.kill()
+    known = len(_tried(ws))
+    assert known >= 3 and not ws.tuning_report.exists()
+    answer = tune(ws, "--resume", "--jobs", "1", "--trials", str(known), "--mutants", "0", "--dry-run", "--json")
+    assert answer.code == 0, answer.stderr
+    assert (answer.report["resumed"], answer.report["tried"]) == (known - 1, 1), "the baseline is one of the lines"
+
+
+def _tried(ws: OpWorkspace) -> list[str]:
+    """Whole lines of the ledger, the baseline's among them."""
+    files = list((ws.debug_dir / "tuning").glob("*/candidates.jsonl"))
+    return [line for file in files for line in file.read_text(encoding="utf-8").split("\n")[:-1]]
