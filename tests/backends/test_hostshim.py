@@ -81,7 +81,7 @@ def test_the_functions_of_torch_npu(tmp_path: Path) -> None:
         x = torch.ones(2)
         assert torch_npu.get_npu_format(x) == 2 and torch_npu.npu_format_cast(x, 2) is x
         assert torch.npu.get_soc_version() == 221
-        for call in (lambda: torch.npu.no_such_thing, lambda: torch_npu.npu_rms_norm, lambda: torch.npu.set_device("x")):
+        for call in (lambda: torch.npu.no_such_thing, lambda: torch_npu.npu_no_such_norm, lambda: torch.npu.set_device("x")):
             try:
                 call()
             except (AttributeError, RuntimeError) as error:
@@ -89,7 +89,7 @@ def test_the_functions_of_torch_npu(tmp_path: Path) -> None:
         """,
     ).splitlines()
     assert "torch.npu.no_such_thing does not exist on a machine without NPU" in printed[0]
-    assert "torch_npu.npu_rms_norm" in printed[1]
+    assert "torch_npu.npu_no_such_norm" in printed[1]
     assert "Invalid device" in printed[2]
 
 
@@ -102,11 +102,12 @@ def test_a_layout_is_a_tag_and_the_numbers_stay(tmp_path: Path) -> None:
         nz = torch_npu.npu_format_cast(x, torch_npu.Format.FRACTAL_NZ)
         print(torch_npu.get_npu_format(nz), torch_npu.get_npu_format(x), torch.equal(nz, x))
         print(torch_npu.get_npu_format(torch_npu.npu_format_cast(nz, 2)), torch_npu.npu_format_cast(nz, 29) is nz)
+        print(nz.device, x.device, torch.empty_like(nz).device, torch.ones(1, device=nz.device).device, nz.cpu().device)
         torch_npu.npu_format_cast_(x, nz)
         print(torch_npu.get_npu_format(x))
         """,
     )
-    assert printed == "29 2 True\n2 True\n29\n"
+    assert printed == "29 2 True\n2 True\nnpu:0 cpu cpu cpu cpu\n29\n"
 
 
 def test_whole_numbers_are_drawn_as_a_device_draws_them(tmp_path: Path) -> None:
@@ -120,6 +121,36 @@ def test_whole_numbers_are_drawn_as_a_device_draws_them(tmp_path: Path) -> None:
         """,
     )
     assert printed == "[-2, -1, 0, 1, 2, 3] [[0, 0], [0, 0]] torch.float32\n"
+
+
+def test_operators_that_only_the_device_has(tmp_path: Path) -> None:
+    printed = run_under_shim(
+        tmp_path,
+        """
+        import torch, torch_npu
+        x = torch.tensor([[1.0, -2.0, 0.5, 127.0], [0.0, 0.0, 0.0, 0.0]])
+        steps, scale = torch_npu.npu_dynamic_quant(x)
+        print(steps.tolist(), scale.tolist())
+        print(torch_npu.npu_quantize(x, torch.tensor([2.0] * 4), torch.tensor([1.0] * 4), torch.qint8, -1, False)[0].tolist())
+        product = torch_npu.npu_quant_matmul(steps, steps.t().contiguous(), torch.tensor([2.0, 1.0]), pertoken_scale=scale,
+                                             bias=torch.tensor([1, 0], dtype=torch.int32), output_dtype=torch.float32)
+        print(product.tolist())
+        print(torch_npu.npu_swiglu(torch.tensor([[0.0, 1.0, 3.0, 2.0]])).tolist())
+        y, rstd = torch_npu.npu_rms_norm(torch.tensor([[3.0, 4.0]]), torch.tensor([1.0, 2.0]), 0.0)
+        print([round(v, 4) for v in y[0].tolist() + rstd[0].tolist()])
+        ones, zeros = torch.ones(1, 4), torch.zeros(1, 4)
+        turned = [torch_npu.npu_rotary_mul(x[:1], zeros, ones, mode).tolist()[0] for mode in ("half", "interleave")]
+        print(torch_npu.npu_rotary_mul(x[:1], ones, zeros).equal(x[:1]), turned)
+        """,
+    ).splitlines()
+    assert printed == [
+        "[[1, -2, 0, 127], [0, 0, 0, 0]] [1.0, 0.0]",
+        "[3, -3, 2, 127]",
+        "[[32270.0, 0.0], [0.0, 0.0]]",
+        "[[0.0, 1.4621171951293945]]",
+        "[0.8485, 2.2627, 0.2828]",
+        "True [[-0.5, -127.0, 1.0, -2.0], [2.0, 1.0, -127.0, 0.5]]",
+    ]
 
 
 def test_a_graph_is_replayed_on_what_its_tensors_hold_now(tmp_path: Path) -> None:

@@ -71,11 +71,12 @@ def main() -> None:
     if not script.is_file():
         sys.exit(f"pypto-op: {sys.argv[0]}: no such file")
     from pypto_op.backends import hostshim
-    from pypto_op.backends.hostshim import graphs
+    from pypto_op.backends.hostshim import fused, graphs
 
     try:
         hostshim.install()
         graphs.install()
+        fused.install()
         _without_accelerator()
     except PyptoOpError as error:
         _end(error)

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack, _pop_mode, _push_mode
 
+from pypto_op.backends.hostshim import formats
+
 _CPU = torch.device("cpu")
 AWAY = {"npu"}
 """Kinds of devices that are not there."""
+
+_DEVICE_OF = torch.Tensor.device.__get__
+_NPU = torch.device("privateuseone", 0)
+"""Where a tensor with a layout says it is: only a device has layouts, so scripts ask for the device before the layout."""
+_LIBRARIES = ("torch", "pypto", "numpy", "pypto_op")
 
 _RealGenerator = torch.Generator
 
@@ -39,6 +47,10 @@ class HostDevices(TorchFunctionMode):
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
         """Call `func` with each NPU among its arguments replaced."""
+        if func == _DEVICE_OF and formats.is_tagged(args[0]) and not _asked_by_a_library():
+            return _NPU
+        if func is torch.Tensor.cpu and formats.is_tagged(args[0]):
+            return args[0].view_as(args[0])
         if func is torch.device and args and (to_host(args[0]) is _CPU or type(args[0]) is int):
             return _CPU
         if func is torch.Tensor.to and len(args) > 1 and type(args[1]) is int:  # a device's number alone is an NPU's
@@ -50,6 +62,12 @@ class HostDevices(TorchFunctionMode):
         if func in _UNIFORM and (kind := _integer_kind(func, args, kwargs)) is not None:
             return _whole_numbers(func, kind, args, kwargs)
         return func(*args, **kwargs)
+
+
+def _asked_by_a_library() -> bool:
+    """Whether the code that asks is no script's: libraries are told the truth."""
+    name = str(sys._getframe(2).f_globals.get("__name__", ""))
+    return name.partition(".")[0] in _LIBRARIES
 
 
 _UNIFORM = {torch.rand, torch.Tensor.uniform_}

@@ -27,6 +27,11 @@ def get_npu_format(tensor: torch.Tensor) -> int:
     return int(getattr(tensor, _TAG, Format.ND))
 
 
+def is_tagged(tensor: torch.Tensor) -> bool:
+    """Whether a tensor says that it has another layout than ND."""
+    return get_npu_format(tensor) != Format.ND
+
+
 def npu_format_cast(tensor: torch.Tensor, layout: Any) -> torch.Tensor:
     """Return a tensor that says it has `layout` (a number, a `Format`, or a tensor whose layout is meant)."""
     wanted = _number(layout)
