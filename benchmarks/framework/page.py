@@ -66,7 +66,7 @@ def text(rows: Mapping[str, Any]) -> str:
     lines += ["", "## Scripts", "", "| script | end | launches | processor s | why |", "|---|---|---:|---:|---|"]
     for name, row in rows.items():
         if "tests" not in row:
-            why = reasons["files"].get(name) or _because(row["why"], reasons) if row["end"] != "right" else ""
+            why = reasons["files"].get(name) or ("" if row["end"] == "right" else _because(row["why"], reasons))
             lines.append(f"| `{name}` | {row['end']} | {row['launches']} | {row['seconds']:.0f} | {_cell(why)} |")
     if tests.all:
         lines += ["", "## Tests", "", "| file | ends | processor s | why not |", "|---|---|---:|---|"]
