@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import shutil
 import socket
@@ -100,12 +99,6 @@ class Browser:
         self._post(f"/session/{self._session}/url", {"url": page.resolve().as_uri()})
         found: dict[str, Any] = json.loads(self._cdp("Runtime.evaluate", expression=MEASURE)["result"]["value"])
         return found
-
-    def picture(self, path: Path, *, height: int | None = None, width: int = 1280) -> None:
-        """Write a PNG of the whole page that is open, or of its upper `height` pixels."""
-        clip = {} if height is None else {"clip": {"x": 0, "y": 0, "width": width, "height": height, "scale": 1}}
-        shot = self._cdp("Page.captureScreenshot", captureBeyondViewport=True, **clip)
-        path.write_bytes(base64.b64decode(shot["data"]))
 
     def _cdp(self, command: str, **params: Any) -> dict[str, Any]:
         return self._post(f"/session/{self._session}/goog/cdp/execute", {"cmd": command, "params": params})

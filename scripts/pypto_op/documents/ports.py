@@ -21,14 +21,12 @@ class Port:
         source: `primary` or `module_<j>`: who makes it.
         shape: one expression per dimension; () is a scalar.
         dtype: a word of `vocabulary.DTYPES`.
-        accumulator_dtype: of an output, where the contract names one.
     """
 
     name: str
     source: str
     shape: tuple[str, ...]
     dtype: str
-    accumulator_dtype: str | None = None
 
     @property
     def module(self) -> int | None:
@@ -55,7 +53,6 @@ class Module:
         inputs, outputs: its ports, shapes and dtypes resolved to their producer's.
         heavy_ops: the backbone; None where the contract does not list it.
         cu: complexity units, or None.
-        numerical_notes: for whoever writes the module.
         live_out: what wrapper k returns, as written; None for the default.
     """
 
@@ -66,7 +63,6 @@ class Module:
     outputs: tuple[Port, ...]
     heavy_ops: tuple[str, ...] | None
     cu: float | None
-    numerical_notes: str
     live_out: tuple[str, ...] | None
 
 
