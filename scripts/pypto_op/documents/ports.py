@@ -161,7 +161,7 @@ class Interfaces:
         return tuple(port.name for port in self.primary_inputs if not port.shape and port.name in used)
 
     def with_scalars(self, defaults: Mapping[str, object]) -> Interfaces:
-        """Return the contract with further defaults of the scalars that stand in shapes; others are passed over."""
+        """Return the contract with further defaults of the scalars that stand in shapes; defaults of other names are left out."""
         given = ((name, defaults.get(name)) for name in self.scalars_in_shapes)
         whole = {name: value for name, value in given if isinstance(value, int) and not isinstance(value, bool)}
         return replace(self, scalars={**self.scalars, **whole})
