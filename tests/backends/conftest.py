@@ -78,12 +78,3 @@ def _left_running() -> list[int]:
         if not left or time.monotonic() > deadline:
             return left
         time.sleep(0.02)
-
-
-@pytest.fixture(scope="session")
-def numeric() -> bool:
-    """Whether this machine computes numbers; tests that need them are skipped where it does not."""
-    available = sim.SimBackend().availability()
-    if not available.numeric:
-        pytest.skip(available.reason or "no calculator")
-    return True

@@ -14,10 +14,9 @@ from tests.calling import Answer, command
 from tests.judge.judging import place, sim_problem, verify
 from tests.passes import pass_for_bytes
 
-from pypto_op.proof.key import KEY_ENV
 from pypto_op.workspace import OpWorkspace
 
-pytestmark = pytest.mark.sim
+pytestmark = [pytest.mark.sim, pytest.mark.usefixtures("private_key")]
 
 CASES = [
     {"id": "even", "level": "L2", "shape": {"N": 64, "D": 32}, "atol": 1e-6, "rtol": 1e-5},
@@ -27,11 +26,6 @@ CASES = [
 
 def tune(ws: OpWorkspace, *words: str) -> Answer:
     return command("tune", ws.root, "--mode", "sim", *words)
-
-
-@pytest.fixture(autouse=True)
-def account(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(KEY_ENV, str(tmp_path_factory.mktemp("account") / "seal.key"))
 
 
 @pytest.fixture
