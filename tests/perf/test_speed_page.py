@@ -4,6 +4,7 @@ import json
 
 from benchmarks import page, request
 from benchmarks.table import Row, Table
+
 from pypto_op.bundle_files import bundle_root
 
 
