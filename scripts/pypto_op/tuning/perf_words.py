@@ -38,6 +38,9 @@ def of_launch(name: str, one: Analysis, leaf: str = "") -> Iterator[str]:
         leaf: hash of the leaf function that alone is told of; "" for the most expensive ones.
     """
     for usage in one.usage:
+        if not usage.tasks:
+            yield f"  {name}, {usage.kind}: no task"
+            continue
         yield (
             f"  {name}, {usage.kind}: {usage.used} of {usage.cores} cores, {usage.tasks} tasks, "
             f"utilisation {100 * usage.utilisation:.1f} %, gaps {100 * (1 - usage.busy):.0f} % on those, "
@@ -80,6 +83,7 @@ def launch_summary(one: Analysis) -> dict[str, Any]:
         "waits_task_us": one.waits_task_us,
         "waits_scheduler_us": one.waits_scheduler_us,
         "critical_path": {"tasks": len(one.path), "busy": one.path_busy},
+        "serial": asdict(one.serial) if one.serial else None,
         "leaves": [asdict(leaf) for leaf in one.leaves],
         "chains": [asdict(chain) for chain in one.chains],
         "gaps": [asdict(gap) for gap in one.gaps[:20]],
