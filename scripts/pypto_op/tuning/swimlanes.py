@@ -50,7 +50,7 @@ def drawn(row: Shape, number: int) -> dict[str, Any]:
         "number": number + 1,
         "us": round(launch.us, 2),
         "height": len(used) * _LANE,
-        "cores": [(core, heights[core] + _LANE - 3) for core in used],
+        "cores": used,
         "left_out": len(launch.tasks) - len(shown),
         "tasks": [
             {
@@ -59,11 +59,11 @@ def drawn(row: Shape, number: int) -> dict[str, Any]:
                 "w": round(max(0.6, WIDTH * task.seconds / span), 2),
                 "colour": colour[task.leaf],
                 "critical": task.name in path,
-                "title": f"{task.core}: {task.start:.2f} to {task.end:.2f} us, {places[task.leaf]}",
+                "title": f"{task.core}: {task.start:.2f} to {task.end:.2f} µs, {places[task.leaf]}",
             }
             for task in sorted(shown, key=lambda task: task.start)
         ],
         "legend": [
-            (colour[leaf.hash], f"{places[leaf.hash]}: {leaf.tasks} x {leaf.mean_us:.2f} us") for leaf in analysis.leaves[:12]
+            (colour[leaf.hash], f"{places[leaf.hash]}: {leaf.tasks} x {leaf.mean_us:.2f} µs") for leaf in analysis.leaves[:12]
         ],
     }
