@@ -34,6 +34,7 @@ class Story:
         events: the timeline.
         heat_maps: where the error lies.
         begun: when the timeline begins, or None where nobody noted it.
+        swimlanes: what is drawn of the P0 shapes' longest launches, or None (`sources.swimlanes`).
     """
 
     op: str
@@ -42,6 +43,7 @@ class Story:
     events: list[Event] = field(default_factory=list)
     heat_maps: list[HeatMap] = field(default_factory=list)
     begun: datetime | None = None
+    swimlanes: Mapping[str, Any] | None = None
 
     @property
     def seconds(self) -> float:
@@ -64,6 +66,7 @@ def render(story: Story) -> str:
         heat_maps=[maps.drawn(heat_map) for heat_map in story.heat_maps],
         legend=maps.legend(),
         costs=_costs(story.perf),
+        swimlanes=story.swimlanes,
         events=story.events,
         footer=_footer(last),
     )

@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pypto_op.tuning.choice import Assignment, Choice
+from pypto_op.tuning import thumb as rules_of_thumb
+from pypto_op.tuning.choice import Assignment, Choice, Kind
 
 if TYPE_CHECKING:
     import optuna
@@ -22,6 +23,10 @@ _FAILED = 8.0
 """What the model is told of a candidate that is no right kernel, in the place of its ratio."""
 _FAR = 0.2
 """Share of steps that jump to any option, not to the next one."""
+_JOIN, _PARTNERS = 0.3, 8
+"""Share of steps that join two good candidates, and from how many of the best the second comes."""
+_FOLLOW = 0.5
+"""Share of steps of rows that the tiles follow which say the same number."""
 
 
 class Space(Protocol):
@@ -170,14 +175,20 @@ class Proposer:
         return {key: choices[key].taken(essence) for key in choices if self._kernel.counts(key, essence)}
 
     def _step(self) -> dict[str, str]:
-        """Return one of the best candidates with one choice changed, at times two or three."""
+        """Return one of the best candidates with one choice changed, at times two or three; or two good ones joined."""
+        good = [assignment for ratio, assignment in self._ranking[:_PARTNERS] if ratio < 1.0]
+        if len(good) > 1 and self._random.random() < _JOIN:
+            return {**self._random.choice(good[1:]), **good[0]}
         best = self._ranking[: _BEST if self._random.random() < 0.4 else 1]
         assignment = dict(self._random.choice(best)[1])
         steps = 1 + (self._random.random() < 0.4) + (self._random.random() < 0.15)
         for _ in range(steps):
             open_now = [choice for key, choice in self._kernel.choices.items() if self._kernel.counts(key, assignment)]
             choice = self._random.choice(open_now)
-            assignment[choice.key] = self._other(choice, choice.taken(assignment))
+            step = {choice.key: self._other(choice, choice.taken(assignment))}
+            if choice.kind is Kind.ROWS and self._random.random() < _FOLLOW:
+                step |= rules_of_thumb.follow(self._kernel.choices, step, assignment)
+            assignment |= step
         return assignment
 
     def _other(self, choice: Choice, now: str) -> str:

@@ -15,8 +15,8 @@ from pypto_op.tuning.ledger import Candidate, Fate
 from pypto_op.tuning.tune import Tuned
 
 CANNOT_SAY = (
-    "It ranks variants of one kernel. It is no device time: how far model and device agree is unknown until both are measured "
-    "on the same kernels."
+    "The cost model ranks variants of one kernel. Its figures are no device time: how far model and device agree is unknown "
+    "until both are measured on the same kernels."
 )
 """What stands beside every figure of the cost model."""
 
