@@ -38,7 +38,6 @@ _UNLIKE = frozenset(
     {ENV, OWNER_ENV, IDLE_ENV, "PYPTO_OP_TOKEN", "PYPTO_OP_RUN_PIPE", "PYPTO_OP_PYTHON", "PYPTO_OP_HIDDEN", "PYTHONPATH"}
 )
 _CONNECT_SECONDS = 5.0
-_PATIENCE_SECONDS = 15.0
 
 leash: socket.socket | None = None
 """In a fork of the resident judge: the connection to it. `zygote` asks there for the process that workers are forked from."""

@@ -90,7 +90,7 @@ def _environment() -> jinja2.Environment:
 
 
 def _facts(story: Story, last: Mapping[str, Any]) -> list[str]:
-    """Return the sentences under the title: when it began, how long all of it took, when it was judged."""
+    """Return the sentences under the title: when the operator was begun, how long its steps took, when it was judged."""
     facts = []
     if story.begun is not None:
         facts.append(f"Begun {words.date(story.begun)}; {words.duration(story.seconds)} from the first step to the last.")

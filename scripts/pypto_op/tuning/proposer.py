@@ -35,7 +35,7 @@ class Space(Protocol):
     choices: dict[str, Choice]
 
     def essence(self, assignment: Assignment) -> dict[str, str]:
-        """Return what of an assignment differs from the kernel and counts."""
+        """Return the choices of an assignment that have an effect and differ from the kernel's."""
         ...
 
     def counts(self, key: str, assignment: Assignment) -> bool:
