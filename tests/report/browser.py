@@ -1,4 +1,4 @@
-"""A headless Chromium, driven by its own chromedriver over HTTP: opens a page, measures it, takes its picture."""
+"""A headless Chromium, driven by its own chromedriver over HTTP: opens a page and measures it."""
 
 from __future__ import annotations
 
@@ -109,12 +109,6 @@ class Browser:
         answer = self._cdp("Runtime.evaluate", expression=expression)
         assert "value" in answer["result"], answer
         return str(answer["result"]["value"])
-
-    def picture(self, path: Path, *, height: int | None = None, width: int = 1280) -> None:
-        """Write a PNG of the whole page that is open, or of its upper `height` pixels."""
-        clip = {} if height is None else {"clip": {"x": 0, "y": 0, "width": width, "height": height, "scale": 1}}
-        shot = self._cdp("Page.captureScreenshot", captureBeyondViewport=True, **clip)
-        path.write_bytes(base64.b64decode(shot["data"]))
 
     def _cdp(self, command: str, **params: Any) -> dict[str, Any]:
         return self._post(f"/session/{self._session}/goog/cdp/execute", {"cmd": command, "params": params})

@@ -74,7 +74,7 @@ class Answers:
         state = hashlib.sha256(json.dumps([str(self._file), self._function, plain]).encode())
         state.update(hash_at(_ROOT, str(self._file)).encode())
         for value in inputs:
-            _add(state, value)
+            add_value(state, value)
         return state.hexdigest()
 
     def _found(self, key: str) -> RunResult | None:
@@ -102,7 +102,7 @@ def _size(answer: RunResult) -> int:
     return sum(leaf.numel() * leaf.element_size() for way in (answer.outputs, *answer.others) for leaf in way)
 
 
-def _add(state: Any, value: Any) -> None:
+def add_value(state: Any, value: Any) -> None:
     """Add a value to a hash so that no two different ones are alike."""
     import torch
 
@@ -113,7 +113,7 @@ def _add(state: Any, value: Any) -> None:
     elif isinstance(value, (list, tuple)):
         state.update(f"{type(value).__name__}{len(value)}[".encode())
         for item in value:
-            _add(state, item)
+            add_value(state, item)
     else:
         text = repr(value)
         state.update(f"{type(value).__name__}{len(text)}:{text}".encode())
