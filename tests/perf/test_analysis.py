@@ -112,7 +112,9 @@ def test_bounds() -> None:
     assert found.us == pytest.approx(1.0) and found.by == "memory" and found.least_us < found.us
     product = bound_of(Work(bytes=1, product_flop=2 * 4096**3, bits=16))
     assert product.by == "cube arithmetic" and product.us == pytest.approx(377.8, rel=1e-3)
-    assert bound_of(Work(bytes=1, product_flop=2 * 4096**3, bits=32)).us == pytest.approx(4 * product.us)
+    wide = bound_of(Work(bytes=1, product_flop=2 * 4096**3, bits=32))
+    assert wide.us == pytest.approx(4 * product.us) and "assumed" in wide.assumed and not product.assumed
+    assert wide.least_us == pytest.approx(product.us), "no target is refused for what is only assumed"
     assert bound_of(Work(bytes=MACHINE.cache_bytes + 1)).cached_us == bound_of(Work(bytes=MACHINE.cache_bytes + 1)).memory_us
 
 

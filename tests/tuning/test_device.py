@@ -53,5 +53,8 @@ def test_a_device_that_vanishes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert outcome.tried == 1 and len(outcome.candidates) == 2
     assert all(took > 0 for took in outcome.baseline.times.values())
     here.unlink()
-    with Clock(contract, subject, Mode.NPU, Limits(), few=False) as clock, pytest.raises(InfraError, match="does not run on the device.*is lost"):
+    with (
+        Clock(contract, subject, Mode.NPU, Limits(), few=False) as clock,
+        pytest.raises(InfraError, match="does not run on the device.*is lost"),
+    ):
         Search(kernel, clock, Ledger(tmp_path / "other"), Wish(3600.0, 1)).run()

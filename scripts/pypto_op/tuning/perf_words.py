@@ -23,6 +23,8 @@ def sentences(row: Shape) -> Iterator[str]:
         f"  {work.bytes} bytes, {work.product_flop} FLOP in products, {work.vector_flop} elsewhere, on {bound.device}: "
         f"memory {bound.memory_us:.3g} us, cube {bound.cube_us:.3g} us, vector {bound.vector_us:.3g} us"
     )
+    if bound.assumed:
+        yield f"  {bound.assumed}"
     for number, one in enumerate(row.analyses, 1):
         yield from of_launch(f"launch {number}", one)
     for lever in row.levers[:2]:

@@ -25,6 +25,10 @@ _SLOWER = 1.6
 """A candidate is not timed on further shapes where it takes so many times the best one's time on the largest."""
 
 
+_SLOW = 10.0
+"""A kernel whose P0 shapes take so many seconds compiles slowly."""
+
+
 @dataclass(frozen=True)
 class Wish:
     """What a search may cost, and what would end it.
@@ -99,7 +103,7 @@ class Search:
         started = time.monotonic()
         baseline = self.baseline()
         self._best_times = dict(baseline.times)
-        proposer = Proposer(self._kernel, self._wish.seed, thumb.rules(self._kernel.choices))
+        proposer = Proposer(self._kernel, self._wish.seed, thumb.rules(self._kernel.choices, slow=baseline.seconds > _SLOW))
         found: list[Candidate] = []
         ended = "every trial was made"
         with ThreadPoolExecutor(max_workers=self._wish.jobs, thread_name_prefix="tune") as executor:
