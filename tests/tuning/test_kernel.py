@@ -10,6 +10,8 @@ from tests.judge.judging import REPOSITORY
 
 from pypto_op.tuning.choice import Kind
 from pypto_op.tuning.kernel import Kernel
+from pypto_op.tuning.proposer import Proposer
+from pypto_op.tuning.thumb import follow, rules
 
 EXAMPLES = REPOSITORY / "examples" / "ops"
 NAMES = sorted(path.name for path in EXAMPLES.iterdir() if path.is_dir())
@@ -119,3 +121,40 @@ def test_debug_options_do_not_survive() -> None:
     debugged = source.replace("frontend.jit(", 'frontend.jit(debug_options={"runtime_debug_mode": 1}, ')
     made = Kernel(debugged, "rmsnorm_wrapper")
     assert "debug_options" not in made.write({"rows T_TILE": "4"})
+
+
+def test_tiles_follow_rows_that_say_the_same() -> None:
+    made = kernel("softmax")
+    assert follow(made.choices, {"rows C_TILE": "512"}) == {"vector tile 16, 128 [1]": "512"}
+    assert follow(made.choices, {"rows C_TILE": "256"}, {"rows C_TILE": "512", "vector tile 16, 128 [1]": "512"}) == {
+        "vector tile 16, 128 [1]": "256"
+    }
+    assert follow(made.choices, {"rows C_TILE": "256"}, {"vector tile 16, 128 [1]": "64"}) == {}, "they do not say the same"
+
+
+def test_a_slow_kernel_is_unrolled_last() -> None:
+    made = kernel("softmax")
+    unrolled = [
+        [number for number, rule in enumerate(rules(made.choices, slow=slow)) if any(key.startswith("unroll") for key in rule)]
+        for slow in (False, True)
+    ]
+    total = len(list(rules(made.choices, slow=True)))
+    assert unrolled == [[0, 1], [total - 2, total - 1]]
+
+
+def test_good_candidates_are_joined() -> None:
+    """Each half of a change that is good is known; the search soon tries both at once."""
+    made = kernel("softmax")
+    halves = ({"rows C_TILE": "512"}, {"unroll_list of loop WRITE of _softmax_kernel_impl": "[4, 2, 1]"})
+    proposer = Proposer(made, 5, iter(halves))
+    for ratio in (0.7, 0.6):
+        proposal = proposer.next()
+        assert proposal is not None
+        proposer.tell(proposal, ratio)
+    tried = []
+    for _ in range(40):
+        proposal = proposer.next()
+        assert proposal is not None
+        tried.append(proposal.assignment)
+        proposer.tell(proposal, 1.0)
+    assert {**halves[0], **halves[1]} in tried

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 from pypto_op.hardware import MACHINE, WIDE_PRODUCTS, Machine
 
-
 _ASSUMED = f"products of 32-bit elements are assumed to run at {WIDE_PRODUCTS:g} of the 16-bit rate; no source states it"
 
 

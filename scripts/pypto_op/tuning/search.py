@@ -25,7 +25,7 @@ _SLOWER = 1.6
 """A candidate is not timed on further shapes where it takes so many times the best one's time on the largest."""
 
 
-_SLOW = 10.0
+_SLOW = 4.0
 """A kernel whose P0 shapes take so many seconds compiles slowly."""
 
 
