@@ -164,7 +164,7 @@ def _rows(check: Mapping[str, Any]) -> list[dict[str, Any]]:
 def _left(check: Mapping[str, Any]) -> str:
     """Say which fresh seeds were left for another, "" where none was."""
     left, alike = (", ".join(map(str, check.get(key, []))) for key in ("left_draws", "alike_draws"))
-    told = [f"the golden's sums cancel with seed {left}"] if left else []
+    told = [f"with seed {left} honest rounding takes too much of the tolerance"] if left else []
     told += [f"seed {alike} repeats an input of the case's own seed by chance"] if alike else []
     return f"judged on another draw: {'; '.join(told)}" if told else ""
 
