@@ -51,7 +51,7 @@ SPACES: dict[str, dict[str, tuple[str, ...]]] = {
 }
 """Operator -> key of a choice -> options. The rules of thumb were ordered after the first had been seen. The next two were
 written down before either was measured, by one pattern: rows and the first number of the tile as written, and next to it; its
-last number as written and larger; unrolled or not. The fourth was added, unmeasured, when all ways had found the best of swiglu."""
+last number as written and larger; unrolled or not. The fourth was added, unmeasured, when every way had found swiglu's best."""
 _SHARE, _SEEDS = 0.2, 10
 _RESULTS = Path(__file__).resolve().parent / "results" / "tune_spaces.json"
 Known = Mapping[frozenset[tuple[str, str]], float]

@@ -22,12 +22,14 @@ class Work:
         product_flop: of its matrix products, two for each multiplication and addition.
         vector_flop: of all else, one for each element that an operation of the golden makes.
         bits: of the elements that its products take.
+        counted: the arithmetic is known; without it both counts are 0 and the bound is that of memory alone.
     """
 
     bytes: int
     product_flop: int = 0
     vector_flop: int = 0
     bits: int = 32
+    counted: bool = False
 
 
 @dataclass(frozen=True)
