@@ -158,3 +158,17 @@ def test_good_candidates_are_joined() -> None:
         tried.append(proposal.assignment)
         proposer.tell(proposal, 1.0)
     assert {**halves[0], **halves[1]} in tried
+
+
+def test_a_way_that_was_no_gain_is_not_gone_further() -> None:
+    made = kernel("softmax")
+    rows = [{"rows C_TILE": number} for number in ("64", "32", "256", "512")]
+    proposer = Proposer(made, 5, iter(rows))
+    told = {"64": 1.2, "256": 0.8, "512": 0.7}
+    proposed = []
+    for _ in range(3):
+        proposal = proposer.next()
+        assert proposal is not None
+        proposed.append(proposal.assignment["rows C_TILE"])
+        proposer.tell(proposal, told[proposed[-1]])
+    assert proposed == ["64", "256", "512"], "64 was slower, so 32 is left out; 256 was faster"
