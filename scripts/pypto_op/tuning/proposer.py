@@ -21,8 +21,8 @@ _HOPELESS = 2
 """An option that so many candidates had and none of them was right is not stepped to any more."""
 _FAILED = 8.0
 """What the model is told of a candidate that is no right kernel, in the place of its ratio."""
-_FAR = 0.2
-"""Share of steps that jump to any option, not to the next one."""
+_FAR, _FEW = 0.35, 4
+"""Share of steps that jump to any option, not to the next one; all do where there are so few."""
 _JOIN, _PARTNERS = 0.3, 8
 """Share of steps that join two good candidates, and from how many of the best the second comes."""
 _NO_GAIN = 0.995
@@ -209,7 +209,7 @@ class Proposer:
         others: Sequence[str] = [option for option in choice.options if option != now and not self._hopeless(choice, option)]
         if not others:
             return now
-        if now.isdigit() and self._random.random() >= _FAR:
+        if now.isdigit() and len(choice.options) > _FEW and self._random.random() >= _FAR:
             numbers = sorted(int(option) for option in choice.options if option.isdigit())
             place = numbers.index(int(now))
             near = [str(numbers[i]) for i in (place - 1, place + 1) if 0 <= i < len(numbers)]
