@@ -41,17 +41,22 @@ SPACES: dict[str, dict[str, tuple[str, ...]]] = {
         "vector tile 32, 256 [1]": _numbers(256, (1, 2, 4)),
         "unroll_list of loop SLOTS of _gather_rows_scale_kernel_impl": ("none", "[4, 2, 1]"),
     },
-    "group_norm_silu": {
-        "rows TILE": _numbers(32, (1, 0.5, 2, 4)),
-        "vector tile 32, 64 [0]": _numbers(32, (1, 0.5, 2)),
-        "unroll_list of loop SUM of _group_norm_silu_kernel_impl": ("none", "[4, 2, 1]"),
-        "unroll_list of loop SPREAD of _group_norm_silu_kernel_impl": ("none", "[4, 2, 1]"),
-        "unroll_list of loop WRITE of _group_norm_silu_kernel_impl": ("none", "[4, 2, 1]"),
+    "swiglu_bwd": {
+        "rows ROWS": _numbers(16, (1, 0.5, 2, 4)),
+        "vector tile 16, 256 [0]": _numbers(16, (1, 0.25, 0.5, 2)),
+        "vector tile 16, 256 [1]": _numbers(256, (1, 2, 4)),
+        "unroll_list of loop ROWS of _swiglu_bwd_kernel_impl": ("none", "[4, 2, 1]"),
+    },
+    "add_rmsnorm_quant": {
+        "rows T_TILE": _numbers(16, (1, 0.5, 2, 4)),
+        "vector tile 16, 256 [0]": _numbers(16, (1, 0.25, 0.5, 2)),
+        "vector tile 16, 256 [1]": _numbers(256, (1, 2, 4)),
+        "unroll_list of loop TOKENS of _add_rmsnorm_quant_kernel_impl": ("none", "[4, 2, 1]"),
     },
 }
-"""Operator -> key of a choice -> options. The rules of thumb were ordered after the first had been seen. The next two were
-written down before either was measured, by one pattern: rows and the first number of the tile as written, and next to it; its
-last number as written and larger; unrolled or not. The fourth was added, unmeasured, when every way had found swiglu's best."""
+"""Operator -> key of a choice -> options. The rules of thumb were ordered after the first had been seen. All others were written down
+before they were measured, by one pattern: rows and the first number of the tile as written, and next to it; its last number as
+written and larger; unrolled or not. After gather_rows_scale had been seen, the proposer was changed; the last two are newer still."""
 _SHARE, _SEEDS = 0.2, 10
 _RESULTS = Path(__file__).resolve().parent / "results" / "tune_spaces.json"
 Known = Mapping[frozenset[tuple[str, str]], float]
