@@ -1,14 +1,22 @@
-"""The tuner: how much faster it makes the examples, how near it comes to exhaustive search, and what it refuses."""
+"""The tuner: how much faster it makes the examples, how near it comes to exhaustive search, and what it refuses.
+
+`python -m benchmarks.tune SECONDS NAME ...` measures the named examples with so much search each. What was measured last of each
+stands in benchmarks/results/tune.json.
+"""
 
 from __future__ import annotations
 
+import json
 import math
+import os
 import shutil
 import statistics
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +24,7 @@ from benchmarks import tune_spaces
 from benchmarks.table import Row, Table
 
 _OPERATORS = ("rmsnorm", "matmul_bias_gelu", "flash_attention_fwd", "softmax", "flash_attention_bwd", "gated_delta_rule_bwd")
+_RESULTS = Path(__file__).resolve().parent / "results" / "tune.json"
 _SECONDS, _TRIALS, _MUTANTS, _JUDGED = 150.0, 40, 2, 4
 
 
@@ -63,29 +72,31 @@ def _workspace(name: str, folder: Path) -> Path:
     return op
 
 
-def _examples(names: tuple[str, ...]) -> Table:
-    rows, speedups = [], []
+def _examples(names: tuple[str, ...], seconds: float = _SECONDS) -> Table:
+    results = json.loads(_RESULTS.read_text(encoding="utf-8")) if _RESULTS.is_file() else {}
     for name in names:
-        values = _one_example(name)
-        speedups.append(values["times faster"])
-        rows.append(Row(name, values))
-        print(name, values, flush=True)
-    overall = math.exp(statistics.fmean(map(math.log, speedups)))
+        results[name] = _one_example(name, seconds)
+        print(name, results[name], flush=True)
+        _RESULTS.write_text(json.dumps(results, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    rows = [Row(name, results[name]) for name in _OPERATORS if name in results]
+    overall = math.exp(statistics.fmean(math.log(row.values["times faster"]) for row in rows))
     rows.append(Row("geometric mean", {"times faster": overall}, 1.5, "times faster", True))
     notes = [
-        f"at most {_SECONDS:.0f} s and {_TRIALS} candidates of search for each, two at once; cost-model time over all P0 shapes",
+        f"at most {_TRIALS} candidates, two at once; cost-model time over all P0 shapes; of each example what was measured last",
         "accepted: by the linter, the whole suite, every P0 shape in every dtype, and planted faults; 1 where nothing was",
+        "candidates a minute, known: the same search once more, with everything in the ledger",
     ]
     return Table("Tuned over first kernel", "as named", rows, notes)
 
 
-def _one_example(name: str) -> dict[str, float]:
+def _one_example(name: str, seconds: float) -> dict[str, float]:
     from pypto_op.tuning.acceptance import Gatekeeper
     from pypto_op.tuning.search import Search, Wish
 
     with bench(name) as at:
-        search = Search(at["kernel"], at["clock"], at["ledger"], Wish(_SECONDS, _TRIALS, jobs=2))
-        outcome = search.run()
+        load, wish = os.getloadavg()[0], Wish(seconds, _TRIALS, jobs=2)
+        outcome = Search(at["kernel"], at["clock"], at["ledger"], wish).run()
+        again = Search(at["kernel"], at["clock"], at["ledger"], replace(wish, trials=len(outcome.candidates))).run()
         begun, faster, refused = time.monotonic(), 1.0, 0
         keeper = Gatekeeper(at["ws"], at["clock"], at["kernel"].source, mutants=_MUTANTS, jobs=2)
         for one in outcome.ranking(keeper.noise())[:_JUDGED]:
@@ -99,6 +110,8 @@ def _one_example(name: str) -> dict[str, float]:
             "times faster": faster,
             "candidates": len(outcome.candidates),
             "candidates a minute": 60 * len(outcome.candidates) / outcome.seconds,
+            "candidates a minute, known": 60 * len(again.candidates) / again.seconds,
+            "load before": load,
             "survivors refused": refused,
             "seconds to judge": time.monotonic() - begun,
         }
@@ -133,3 +146,7 @@ def refusal(search: Any, keeper: Any, text: str, folder: Path) -> tuple[str, str
         raise AssertionError(f"not fast: {candidate.ratio}")
     verdict = keeper.judge(text, folder)
     return ("", "") if not verdict.reason else (verdict.reason.split(",")[0].split(":")[0], verdict.reason)
+
+
+if __name__ == "__main__":
+    _examples(tuple(sys.argv[2:]), float(sys.argv[1]))

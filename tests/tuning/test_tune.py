@@ -101,6 +101,15 @@ def test_without_a_tool_chain_nothing_is_tuned(ws: OpWorkspace, monkeypatch: pyt
         assert answer.code == 3 and "no C++ compiler" in answer.stderr and len(answer.stderr.splitlines()) == 1
 
 
+def test_without_a_device_nothing_is_tuned_there(ws: OpWorkspace) -> None:
+    from pypto_op.backends.npu import NpuBackend
+
+    if NpuBackend().availability().ok:
+        pytest.skip("there is an NPU")
+    answer = command("tune", ws.root, "--mode", "npu")
+    assert answer.code == 3 and "npu" in answer.stderr and len(answer.stderr.splitlines()) == 1
+
+
 @pytest.mark.slow
 def test_a_faster_kernel_takes_the_place_of_the_first(ws: OpWorkspace) -> None:
     assert verify(ws.root).code == 0

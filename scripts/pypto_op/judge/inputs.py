@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pypto_op.hashing import bytes_in
 from pypto_op.judge import stressing
 from pypto_op.stress.sites import normalised
 
@@ -95,7 +96,7 @@ def digest(values: Sequence[Value]) -> str:
     def add(value: Any) -> None:
         if isinstance(value, torch.Tensor):
             state.update(f"{value.dtype}{tuple(value.shape)}".encode())
-            state.update(value.detach().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
+            state.update(bytes_in(value).numpy().tobytes())
         elif isinstance(value, (list, tuple)):
             state.update(b"[")
             for item in value:

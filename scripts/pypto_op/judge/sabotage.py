@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from pypto_op.backends.base import FILLINGS, Backend, Limits, RunResult, Session
 from pypto_op.compare import compare_leaves
+from pypto_op.hashing import bytes_in
 from pypto_op.judge.expectation import Expectation, Reference
 from pypto_op.judge.inputs import tensors_in
 from pypto_op.judge.reasons import Reason
@@ -139,5 +140,5 @@ def _same_bytes(one: torch.Tensor, two: torch.Tensor) -> bool:
 
     if one.dtype != two.dtype or one.numel() != two.numel():
         return False
-    flat = (tensor.detach().contiguous().reshape(-1).view(torch.uint8) for tensor in (one, two))
+    flat = (bytes_in(tensor) for tensor in (one, two))
     return torch.equal(*flat)

@@ -98,7 +98,7 @@ class Serial:
 
     Attributes:
         loop: its name.
-        steps: how many such tasks.
+        steps: how many of them.
         us: from the first one's start to the last one's end.
     """
 
@@ -206,10 +206,12 @@ def _serial(launch: Launch, path: Sequence[Task]) -> Serial | None:
         leaf = launch.leaves.get(task.leaf)
         if leaf is not None and leaf.loop and before.name in launch.predecessors.get(task.name, ()):
             rows.setdefault(leaf.loop, [before]).append(task)
-    if not rows:
+    steps = {loop: len({task.step for task in tasks}) for loop, tasks in rows.items()}
+    if max(steps.values(), default=0) < 2:
         return None
-    loop, tasks = max(rows.items(), key=lambda row: (len(row[1]), row[0]))
-    return Serial(loop, len(tasks), max(task.end for task in tasks) - min(task.start for task in tasks))
+    loop = max(steps, key=lambda one: (steps[one], one))
+    tasks = rows[loop]
+    return Serial(loop, steps[loop], max(task.end for task in tasks) - min(task.start for task in tasks))
 
 
 def _leaf_times(launch: Launch, path: Sequence[Task]) -> list[LeafTime]:

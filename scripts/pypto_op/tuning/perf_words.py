@@ -19,10 +19,15 @@ def sentences(row: Shape) -> Iterator[str]:
     """Yield what is said of a shape, a line each."""
     bound, work, reached = row.bound, row.work, f"{100 * row.share:.1f} % of it reached"
     yield f"{row.label}: {row.us:.2f} us in the cost model, bound {bound.us:.3g} us ({bound.by}), {reached}"
+    arithmetic = f"{work.product_flop} FLOP in products, {work.vector_flop} elsewhere, as the golden computes it"
+    if not work.counted:
+        arithmetic = "arithmetic unknown, since the golden cannot be traced: the bound is that of memory alone"
     yield (
-        f"  {work.bytes} bytes, {work.product_flop} FLOP in products, {work.vector_flop} elsewhere, on {bound.device}: "
+        f"  {work.bytes} bytes, {arithmetic}, on {bound.device}: "
         f"memory {bound.memory_us:.3g} us, cube {bound.cube_us:.3g} us, vector {bound.vector_us:.3g} us"
     )
+    if bound.assumed:
+        yield f"  {bound.assumed}"
     for number, one in enumerate(row.analyses, 1):
         yield from of_launch(f"launch {number}", one)
     for lever in row.levers[:2]:

@@ -21,10 +21,12 @@ _HOPELESS = 2
 """An option that so many candidates had and none of them was right is not stepped to any more."""
 _FAILED = 8.0
 """What the model is told of a candidate that is no right kernel, in the place of its ratio."""
-_FAR = 0.2
-"""Share of steps that jump to any option, not to the next one."""
+_FAR, _FEW = 0.35, 4
+"""Share of steps that jump to any option, not to the next one; all do where there are so few."""
 _JOIN, _PARTNERS = 0.3, 8
 """Share of steps that join two good candidates, and from how many of the best the second comes."""
+_NO_GAIN = 0.995
+"""A candidate at so much of the kernel's time is no faster."""
 _FOLLOW = 0.5
 """Share of steps of rows that the tiles follow which say the same number."""
 
@@ -83,6 +85,7 @@ class Proposer:
         self._seen: set[frozenset[tuple[str, str]]] = {frozenset()}
         self._ranking: list[tuple[float, dict[str, str]]] = [(1.0, {})]
         self._tally: dict[tuple[str, str], tuple[int, int]] = {}
+        self._vain: list[Mapping[str, str]] = []
         self._turn = 0
         self.refused = 0
 
@@ -90,7 +93,7 @@ class Proposer:
         """Return a candidate that the limits allow and that was not proposed before; None when none is found any more."""
         for assignment in self._thumb:
             essence = self._kernel.essence(assignment)
-            if self._is_new(essence):
+            if not self._leads_nowhere(essence) and self._is_new(essence):
                 return self._proposal(essence, THUMB)
         self._turn += 1
         for attempt in range(_TRIES):
@@ -113,6 +116,8 @@ class Proposer:
         for item in proposal.assignment.items():
             right, wrong = self._tally.get(item, (0, 0))
             self._tally[item] = (right, wrong + 1) if ratio is None else (right + 1, wrong)
+        if ratio is None or ratio >= _NO_GAIN:
+            self._vain.append(proposal.assignment)
         self._study.tell(proposal.trial, _FAILED if ratio is None else min(ratio, _FAILED))
         if ratio is None:
             return
@@ -133,6 +138,14 @@ class Proposer:
         except (ValueError, RuntimeError):
             return {}
         return {key: float(share) for key, share in found.items() if share > 0}
+
+    def _leads_nowhere(self, essence: Mapping[str, str]) -> bool:
+        """Say whether a shorter way in the same direction was no gain: the same numbers, nearer to the kernel's."""
+        return any(
+            tried.keys() == essence.keys()
+            and all(_within(self._kernel.choices[key].now, tried[key], option) for key, option in essence.items())
+            for tried in self._vain
+        )
 
     def _is_new(self, essence: Mapping[str, str]) -> bool:
         mark = frozenset(essence.items())
@@ -196,7 +209,7 @@ class Proposer:
         others: Sequence[str] = [option for option in choice.options if option != now and not self._hopeless(choice, option)]
         if not others:
             return now
-        if now.isdigit() and self._random.random() >= _FAR:
+        if now.isdigit() and len(choice.options) > _FEW and self._random.random() >= _FAR:
             numbers = sorted(int(option) for option in choice.options if option.isdigit())
             place = numbers.index(int(now))
             near = [str(numbers[i]) for i in (place - 1, place + 1) if 0 <= i < len(numbers)]
@@ -206,3 +219,10 @@ class Proposer:
     def _hopeless(self, choice: Choice, option: str) -> bool:
         right, wrong = self._tally.get((choice.key, option), (0, 0))
         return not right and wrong >= _HOPELESS
+
+
+def _within(now: str, near: str, far: str) -> bool:
+    """Say whether `near` lies on the way from `now` to `far`; all are numbers."""
+    if not (now.isdigit() and near.isdigit() and far.isdigit()):
+        return False
+    return int(now) < int(near) <= int(far) or int(far) <= int(near) < int(now)
