@@ -1,4 +1,4 @@
-"""Tune sample tasks on a GPU, and time every combination of the same options, as `triton.autotune` would. Called by tune_on_gpu.sh."""
+"""Tune sample tasks on a GPU, and time every combination of the same options, as `triton.autotune` would (tune_on_gpu.sh)."""
 
 from __future__ import annotations
 
@@ -49,7 +49,9 @@ def _task(name: str, work: Path, left: float) -> dict[str, Any]:
     verdict = verify_triton(project, Request(target="cuda", memory_mb=60_000))
     assert verdict["status"] == "PASS", verdict["failures"] or verdict["error"]
     kernel = TritonKernel(before)
-    every = [dict(zip(kernel.choices, one, strict=True)) for one in itertools.product(*(c.options for c in kernel.choices.values()))]
+    every = [
+        dict(zip(kernel.choices, one, strict=True)) for one in itertools.product(*(c.options for c in kernel.choices.values()))
+    ]
     trials = max(1, math.floor(SHARE * len(every)) - 1)  # the first timing is the implementation's own
     tuned = tune_triton(project, target="cuda", seconds=left / 2, trials=trials)
     chosen = dict(tuned.chosen.assignment) if tuned.chosen else {}
@@ -75,7 +77,9 @@ def _task(name: str, work: Path, left: float) -> dict[str, Any]:
         "best": json.loads(best),
         "chosen": chosen,
         "written": tuned.written,
-        "candidates": [[one.number, one.origin, one.assignment, one.fate, one.ratio, one.reason[:200]] for one in tuned.candidates],
+        "candidates": [
+            [one.number, one.origin, one.assignment, one.fate, one.ratio, one.reason[:200]] for one in tuned.candidates
+        ],
     }
 
 
