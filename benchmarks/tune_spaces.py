@@ -56,7 +56,7 @@ SPACES: dict[str, dict[str, tuple[str, ...]]] = {
 }
 """Operator -> key of a choice -> options. The rules of thumb were ordered after the first had been seen. All others were written
 down before they were measured, by one pattern: rows and the first number of the tile as written, and next to it; its last number
-as written and larger; unrolled or not. After gather_rows_scale was seen the proposer was changed; the last two are newer still."""
+as written and larger; unrolled or not. After gather_rows_scale was seen the proposer was changed; the last two are newer."""
 _SHARE, _SEEDS = 0.2, 10
 _RESULTS = Path(__file__).resolve().parent / "results" / "tune_spaces.json"
 Known = Mapping[frozenset[tuple[str, str]], float]

@@ -39,7 +39,7 @@ TOUCHES = {
         "__import__('socket').socket().connect(('127.0.0.1', 9))",
         "use the network",
     ),
-    "a library": ("__import__('ctypes').CDLL('libm.so.6')", "load a C library"),
+    "a library": ("__import__('ctypes').CDLL('libm.so.6')", "load a C library (libm.so.6)"),
 }
 
 

@@ -300,7 +300,13 @@ def _always(what: str) -> Callable[[Fence, tuple[Any, ...]], str | None]:
 
 
 def _check_dlopen(fence: Fence, arguments: tuple[Any, ...]) -> str | None:
-    return "load a C library" if arguments and arguments[0] is not None else None
+    if not arguments or arguments[0] is None:
+        return None
+    return f"load a C library ({os.path.basename(os.fsdecode(arguments[0]))[:80] if _is_path(arguments[0]) else 'no path'})"
+
+
+def _is_path(argument: Any) -> bool:
+    return isinstance(argument, (str, bytes, os.PathLike))
 
 
 _CHECKS: dict[str, Callable[[Fence, tuple[Any, ...]], str | None]] = {
