@@ -9,19 +9,16 @@ from __future__ import annotations
 import json
 import math
 import os
-import shutil
 import statistics
 import sys
-import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from benchmarks import tune_spaces
 from benchmarks.table import Row, Table
+from benchmarks.tune_bench import bench
 
 _OPERATORS = ("rmsnorm", "matmul_bias_gelu", "flash_attention_fwd", "softmax", "flash_attention_bwd", "gated_delta_rule_bwd")
 _RESULTS = Path(__file__).resolve().parent / "results" / "tune.json"
@@ -31,45 +28,7 @@ _SECONDS, _TRIALS, _MUTANTS, _JUDGED = 150.0, 40, 2, 4
 def run(quick: bool) -> list[Table]:
     """Measure; with `quick` one example, and no small space."""
     tables = [_examples(_OPERATORS[:1] if quick else _OPERATORS), _planted()]
-    return tables if quick else [*tables, *tune_spaces.run(bench)]
-
-
-@contextmanager
-def bench(name: str) -> Iterator[dict[str, Any]]:
-    """Give kernel, clock and ledger of an example, or of a fresh operator, in a scratch workspace."""
-    from pypto_op.backends.base import Limits
-    from pypto_op.judge.contract import load_contract
-    from pypto_op.judge.subject import resolve
-    from pypto_op.tuning.clock import Clock
-    from pypto_op.tuning.kernel import Kernel
-    from pypto_op.tuning.ledger import Ledger
-    from pypto_op.vocabulary import Mode
-    from pypto_op.workspace import OpWorkspace
-
-    with tempfile.TemporaryDirectory() as folder:
-        op = _workspace(name, Path(folder))
-        ws = OpWorkspace.at(op)
-        contract = load_contract(ws)
-        subject = resolve(ws, contract.total_modules)
-        kernel = Kernel(subject.impl.read_text(encoding="utf-8"), subject.wrapper)
-        with Clock(contract, subject, Mode.SIM, Limits()) as clock:
-            yield {"ws": ws, "kernel": kernel, "clock": clock, "ledger": Ledger(op / "_debug" / "ledger")}
-
-
-def _workspace(name: str, folder: Path) -> Path:
-    """Copy an example, or make a fresh operator's suite by `harness new` and put its right kernel beside it."""
-    from benchmarks import fresh, fresh_kernels, process
-    from pypto_op.bundle_files import bundle_root
-
-    example = bundle_root() / "examples" / "ops" / name
-    if example.is_dir():
-        return Path(shutil.copytree(example, folder / "custom" / name))
-    op = fresh.workspace(name, folder)
-    made = process.run([*fresh.COMMAND, "harness", "new", str(op)], cwd=folder)
-    if made.code:
-        raise RuntimeError(made.last_lines(8))
-    shutil.copy(fresh_kernels.FIXTURES / name / f"{name}_impl.py", op)
-    return op
+    return tables if quick else [*tables, *tune_spaces.run()]
 
 
 def _examples(names: tuple[str, ...], seconds: float = _SECONDS) -> Table:

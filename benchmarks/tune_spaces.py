@@ -10,13 +10,14 @@ import math
 import random
 import statistics
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 from benchmarks.table import Row, Table
+from benchmarks.tune_bench import bench
 
 
 def _numbers(now: int, factors: tuple[float, ...]) -> tuple[str, ...]:
@@ -56,29 +57,28 @@ SPACES: dict[str, dict[str, tuple[str, ...]]] = {
 }
 """Operator -> key of a choice -> options. The rules of thumb were ordered after the first had been seen. All others were written
 down before they were measured, by one pattern: rows and the first number of the tile as written, and next to it; its last number
-as written and larger; unrolled or not. After gather_rows_scale was seen the proposer was changed; the last two are newer still."""
+as written and larger; unrolled or not. After gather_rows_scale was seen the proposer was changed; the last two are newer."""
 _SHARE, _SEEDS = 0.2, 10
 _RESULTS = Path(__file__).resolve().parent / "results" / "tune_spaces.json"
 Known = Mapping[frozenset[tuple[str, str]], float]
 """Essence -> time over the kernel's, of every right candidate that loses on no shape."""
 
 
-def run(bench: Callable[[str], Any], names: Sequence[str] = tuple(SPACES)) -> list[Table]:
+def run(names: Sequence[str] = tuple(SPACES)) -> list[Table]:
     """Exhaust the named spaces, search each with every seed, and keep the figures.
 
     Args:
-        bench: name of an operator -> context with its kernel, clock and ledger.
         names: of `SPACES`.
     """
     results = json.loads(_RESULTS.read_text(encoding="utf-8")) if _RESULTS.is_file() else {}
     for name in names:
-        results[name] = _measured(bench, name)
+        results[name] = _measured(name)
         print(name, results[name], flush=True)
         _RESULTS.write_text(json.dumps(results, indent=1, sort_keys=True) + "\n", encoding="utf-8")
     return [_table(name, results[name]) for name in names]
 
 
-def _measured(bench: Callable[[str], Any], name: str) -> dict[str, Any]:
+def _measured(name: str) -> dict[str, Any]:
     from pypto_op.tuning.search import Search, Wish
 
     space = SPACES[name]
@@ -186,6 +186,4 @@ def _ratchet(kernel: Any, space: Mapping[str, Sequence[str]], known: Known, budg
 
 
 if __name__ == "__main__":
-    from benchmarks import tune
-
-    run(tune.bench, sys.argv[1:] or tuple(SPACES))
+    run(sys.argv[1:] or tuple(SPACES))

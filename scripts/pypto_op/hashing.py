@@ -7,29 +7,14 @@ import json
 import os
 import stat
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 from pypto_op.errors import ContractError, InfraError
-
-if TYPE_CHECKING:
-    import torch
 
 ABSENT = "absent"
 """Stands for the hash of a file that is not there; no sha256 has this form."""
 
 MAX_JSON_BYTES = 64 * 1024 * 1024
-
-
-def bytes_in(tensor: torch.Tensor) -> torch.Tensor:
-    """Return a tensor's elements in order as bytes: uint8 [elements * size of one], on its device.
-
-    torch calls a tensor of one element contiguous whatever its stride (a slice of a row is such a one), and then refuses to
-    view it as bytes.
-    """
-    import torch
-
-    flat = tensor.detach().contiguous().reshape(-1)
-    return flat.as_strided((flat.numel(),), (1,)).view(torch.uint8)
 
 
 def canonical_json(value: Any) -> bytes:

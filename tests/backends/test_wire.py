@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from pypto_op.backends import wire
 from pypto_op.backends.worker.given import content
-from pypto_op.hashing import bytes_in
 from pypto_op.judge.inputs import digest
+from pypto_op.tensor_bytes import bytes_in
 
 DTYPES = [torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.int16]
 DTYPES += [torch.int8, torch.uint8, torch.bool, torch.float8_e4m3fn, torch.float8_e5m2]

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from benchmarks.tune import bench, refusal
+from benchmarks.tune import refusal
+from benchmarks.tune_bench import bench
 from benchmarks.tune_planted import FAST, PLANTED, texts
 from tests.judge.judging import sim_problem
 

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pypto_op.backends.base import RunResult
-from pypto_op.hashing import bytes_in
 from pypto_op.proof.closure import hash_at
+from pypto_op.tensor_bytes import bytes_in
 from pypto_op.vocabulary import Loader, Outcome
 
 if TYPE_CHECKING:

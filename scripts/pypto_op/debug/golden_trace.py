@@ -13,7 +13,7 @@ import torch
 
 from pypto_op.backends.wire import write_values
 from pypto_op.dispatch_mode import DispatchMode
-from pypto_op.hashing import bytes_in
+from pypto_op.tensor_bytes import bytes_in
 from pypto_op.twins.decompose import HIDING_A_SUM, decompositions
 
 MOST_BYTES = 1 << 30

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from pypto_op.hashing import bytes_in
+from pypto_op.tensor_bytes import bytes_in
 
 _MOST_PLACES = 16
 """Candidates of each tensor that are compared whole."""

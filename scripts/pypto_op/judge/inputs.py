@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pypto_op.hashing import bytes_in
 from pypto_op.judge import stressing
 from pypto_op.stress.sites import normalised
+from pypto_op.tensor_bytes import bytes_in
 
 if TYPE_CHECKING:
     import torch

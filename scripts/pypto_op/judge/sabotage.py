@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from pypto_op.backends.base import FILLINGS, Backend, Limits, RunResult, Session
 from pypto_op.compare import compare_leaves
-from pypto_op.hashing import bytes_in
 from pypto_op.judge.expectation import Expectation, Reference
 from pypto_op.judge.inputs import tensors_in
 from pypto_op.judge.reasons import Reason
@@ -22,6 +21,7 @@ from pypto_op.judge.staleness import plain
 from pypto_op.judge.subject import Subject
 from pypto_op.judge.verdict import failed_for
 from pypto_op.proof.closure import Loaded
+from pypto_op.tensor_bytes import bytes_in
 from pypto_op.vocabulary import Mode, Outcome, Status
 
 if TYPE_CHECKING:

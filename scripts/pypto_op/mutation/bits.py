@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pypto_op.hashing import bytes_in
+from pypto_op.tensor_bytes import bytes_in
 from pypto_op.vocabulary import Outcome
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from pypto_op.backends.worker.told import Token
-from pypto_op.hashing import bytes_in
+from pypto_op.tensor_bytes import bytes_in
 
 LAUNCHES = "launches"
 """The key of the number of launches."""
