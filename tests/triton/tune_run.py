@@ -55,6 +55,7 @@ def _task(name: str, work: Path, left: float) -> dict[str, Any]:
     trials = max(1, math.floor(SHARE * len(every)) - 1)  # the first timing is the implementation's own
     tuned = tune_triton(project, target="cuda", seconds=left / 2, trials=trials)
     chosen = dict(tuned.chosen.assignment) if tuned.chosen else {}
+    print(f"{name}: {tuned.timings} timings in {tuned.seconds:.0f} s, {tuned.ended}, chosen {chosen}, {tuned.gain}", flush=True)
     begin, timings, refused = time.monotonic(), {}, 0
     for assignment in [{}, chosen, *every]:
         key = json.dumps(assignment, sort_keys=True)
