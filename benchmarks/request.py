@@ -23,11 +23,14 @@ from typing import Any
 import psutil
 
 from benchmarks.table import Row, Table
+from pypto_op.bundle_files import bundle_root
 from pypto_op.proof.key import KEY_ENV
 from pypto_op.runner.journal import TRANSCRIPT, read
 
 _TRANSCRIPT = Path(__file__).resolve().parents[1] / "examples" / "transcripts" / "rmsnorm.yaml"
 _BEFORE = Path(__file__).with_name("results") / "request_before.json"
+BUNDLE = "{{bundle}}"
+"""Stands for the bundle's folder, as in a transcript."""
 _LOOK_SECONDS = 0.05
 _WAITED, _WHOLE, _CALLS, _TOKENS = 50.0, 60.0, 18.0, 150.0
 
@@ -115,9 +118,8 @@ def _steps(lines: list[dict[str, Any]], spent: _Spent, whole: Row) -> list[Table
         if line["kind"] != "result" or call is None or line["tool"] == "Agent":
             continue
         waited, used = line["at"] - call["at"], spent.between(call["at"], line["at"])
-        said = _said(call)
         if _is_command(call):
-            rows.append(Row(f"{agents.get(line['conversation'], '?')}: {said}", {"waited": waited, "cpu": used}))
+            rows.append(Row(f"{agents.get(line['conversation'], '?')}: {said(call)}", {"waited": waited, "cpu": used}))
         kind = kinds[_kind(call)]
         for name, value in {"calls": 1.0, "waited": waited, "cpu": used}.items():
             kind[name] += value
@@ -144,10 +146,12 @@ def _is_command(call: dict[str, Any]) -> bool:
     return call["tool"] == "Bash" or call["tool"].startswith("mcp__")
 
 
-def _said(call: dict[str, Any]) -> str:
+def said(call: dict[str, Any]) -> str:
+    """Return what a call does, on one line of a Markdown table, without the places of this machine."""
     given = call["input"]
     if call["tool"] == "Bash":
-        return str(given["command"]).replace("|", "/")
+        lines = [line.strip() for line in str(given["command"]).replace(str(bundle_root()), BUNDLE).splitlines()]
+        return "; ".join(filter(None, lines)).replace("|", "/")
     name = call["tool"].rsplit("__", 1)[-1]
     return " ".join([name, *(str(given[key]) for key in ("action", "stage", "phase", "op_dir") if key in given)])
 

@@ -15,7 +15,9 @@ from typing import Any
 from pypto_op.backends import calculator, native
 from pypto_op.backends.hostshim import interface
 from pypto_op.backends.npu import Devices
+from pypto_op.backends.worker.loading import Failure
 from pypto_op.backends.worker.npu import Npu
+from pypto_op.vocabulary import Outcome
 
 
 class Layer:
@@ -34,12 +36,17 @@ class Layer:
             **_simulator(),
         }
 
+    def state(self, index: int) -> dict[str, str]:
+        return {"Aicore Freq(MHZ)": "1800", "Temperature(C)": str(40 + index)}
+
     def find(self) -> Devices:
         return Devices(self._reason, () if self._reason else (0, 3), {"torch_npu": "stand-in"})
 
 
 class Device(Npu):
     """The worker's side: `Npu` itself, on a torch_npu that is the host shim with a profiler."""
+
+    scrub_bytes = 1 << 20
 
     def prepare(self) -> None:
         from pypto_op.backends import hostshim
@@ -63,6 +70,15 @@ class Quiet(Device):
 
         pypto_hooks.kernel_lines = SimpleNamespace(follow=lambda: None)  # type: ignore[assignment]
         super().prepare()
+
+
+class Vanishing(Device):
+    """A stand-in that is gone once the file that STANDIN_HERE names is."""
+
+    def prepare(self) -> None:
+        super().prepare()
+        if not Path(os.environ["STANDIN_HERE"]).is_file():
+            raise Failure(Outcome.UNAVAILABLE, "npu:0 cannot be used: rtSetDevice error, the device is lost")
 
 
 class Broken(Npu):

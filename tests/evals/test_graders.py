@@ -13,6 +13,7 @@ from pypto_op.evals import graders, requests, result
 from pypto_op.evals.page import render
 from pypto_op.evals.statistics import Share, difference
 from pypto_op.evals.trials import Plan
+from pypto_op_lint.guard.policy import TAG
 
 EXAMPLE = bundle_root() / "examples" / "ops" / "rmsnorm" / "rmsnorm_impl.py"
 WRONG = ("mean_square + eps", "mean_square * 1.01 + eps")
@@ -110,6 +111,26 @@ def test_breaches_are_counted_from_calls_and_results(tmp_path: Path) -> None:
     blocks = [{"type": "tool_use", "id": "t", "input": looked}, {"type": "tool_result", "content": golden.read_text()}]
     client = [{"kind": "client", "event": {"message": {"content": [block]}}} for block in blocks]
     assert graders.breaches(client) == {"refused": 0, "reached": 1, "leaks": 1}
+
+
+@pytest.mark.parametrize(
+    ("told", "refused"),
+    [
+        ([{"text": f"{TAG} no"}], 1), (f"{TAG} no", 1), (f"Exit code 1\n{TAG} no", 0), ("no", 0), (None, 0),
+    ],
+)  # fmt: skip
+def test_what_the_guard_refused_in_a_client_did_not_reach_a_golden(told: Any, refused: int) -> None:
+    """Nobody gets out of a breach by printing the guard's mark."""
+    looked = {"command": f"cat {request('rmsnorm').golden}"}
+    result = {"type": "tool_result", "tool_use_id": "t", "is_error": True, "content": told}
+    claude = [{"type": "tool_use", "id": "t", "input": looked}, result]
+    state = {"status": "error", "input": looked, "error": told}
+    lines = [{"kind": "client", "event": {"message": {"content": [block]}}} for block in claude]
+    assert graders.breaches(lines) == {"refused": refused, "reached": 1 - refused, "leaks": 0}
+    other = [{"kind": "client", "event": {"part": {"type": "tool", "callID": "t", "state": state}}}]
+    assert graders.breaches(other) == {"refused": refused, "reached": 1 - refused, "leaks": 0}
+    other[0]["event"]["part"]["state"] = {**state, "status": "completed", "output": request("rmsnorm").golden.read_text()}
+    assert graders.breaches(other) == {"refused": 0, "reached": 1, "leaks": 1}
 
 
 def test_who_saw_a_golden_has_solved_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

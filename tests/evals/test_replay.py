@@ -10,7 +10,10 @@ from pathlib import Path
 
 import pytest
 from tests.calling import command
+from tests.clients.installed import claude_environment, needs, opencode_environment, opencode_provider
+from tests.hooks.scripted_model import scripted_model
 
+from pypto_op.evals.requests import folder
 from pypto_op.proof.key import KEY_ENV
 
 
@@ -42,3 +45,33 @@ def test_without_a_key_nothing_is_held(tmp_path: Path, monkeypatch: pytest.Monke
     done = evaluate(tmp_path, "--requests", "swiglu", "--out", "out", "--arm", "bare")
     assert done.returncode == 3 and "void" in done.stdout and "ANTHROPIC_API_KEY" in done.stdout, done.stdout + done.stderr
     assert json.loads((tmp_path / "out" / "result.json").read_text())["totals"]["void"] == 1
+
+
+@pytest.mark.client
+@pytest.mark.slow
+@pytest.mark.parametrize("client", ["claude", "opencode"])
+def test_a_client_leads_a_trial(tmp_path: Path, client: str) -> None:
+    """It is set up in the trial's workspace, asked, and graded: nothing is solved, whatever it says, and no golden is seen."""
+    needs(client)
+    reads = {"command": f"cat {folder()}/requests/swiglu/golden.py", "description": "x"}
+    steps = [
+        {"text": "I look.", "tools": [{"name": "Bash" if client == "claude" else "bash", "input": reads}]},
+        {"text": "All is done."},
+    ]
+    home = tmp_path / "home"
+    with scripted_model({"main": steps}) as model:
+        base = {"PATH": "/usr/bin:/bin", "HOME": str(home), "LANG": "C.UTF-8", KEY_ENV: str(tmp_path / "keys" / "seal.key")}
+        environment = claude_environment(base, model.port) if client == "claude" else opencode_environment(base, home)
+        if client == "opencode":
+            config = tmp_path / "opencode.json"
+            config.write_text(json.dumps(opencode_provider(model.port)))
+            environment["OPENCODE_CONFIG"] = str(config)
+        line = [sys.executable, "-m", "pypto_op.cli", "eval", "--runner", client, "--requests", "swiglu", "--mutants", "0"]
+        done = subprocess.run([*line, "--out", "out"], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (row,) = json.loads((tmp_path / "out" / "result.json").read_text())["trials"]
+    assert not row["void"] and not row["solved"] and not row["finished"] and row["requests"] >= 1, row
+    assert "swiglu" in (tmp_path / "out" / "index.html").read_text()
+    assert row["breaches"] == {"refused": 1, "reached": 0, "leaks": 0}, row["breaches"]
+    asked = json.dumps([body["messages"] for body in model.requests])
+    assert "swiglu" in asked, "the request reached the model"

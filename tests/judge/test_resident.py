@@ -116,6 +116,16 @@ def test_without_the_word_nobody_is_started(asked: OpWorkspace, monkeypatch: pyt
     assert verify(asked, "--case", "none").returncode == 2 and not judges(Path.cwd())
 
 
+def test_a_script_is_never_run_in_it(asked: OpWorkspace, tmp_path: Path) -> None:
+    """It is anybody's code."""
+    assert verify(asked, "--case", "none").returncode == 2
+    (judge,) = judges(Path.cwd())
+    file = tmp_path / "script.py"
+    file.write_text("import os, sys\nprint(os.getppid(), 'pypto_op.judge.resident' in sys.modules)\n")
+    done = python("-m", "pypto_op.cli", "script", file)
+    assert done.stdout.split() == [str(os.getpid()), "False"] and judge.is_running(), done.stderr
+
+
 def test_a_judge_that_cannot_start_is_no_hindrance(asked: OpWorkspace, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The command runs by itself."""
     (tmp_path / "cache").write_text("no folder")

@@ -2,8 +2,10 @@
 
 import json
 
-from benchmarks import page
+from benchmarks import page, request
 from benchmarks.table import Row, Table
+
+from pypto_op.bundle_files import bundle_root
 
 
 def test_the_page_is_the_one_of_the_results():
@@ -24,3 +26,12 @@ def test_keeping_one_benchmark_leaves_the_others(tmp_path, monkeypatch):
         page.keep({name: {"load": 0.5, "tables": [Table(f"of {name}", "ms").as_dict()]}})
     assert list(json.loads(page.RESULTS.read_text())) == ["hooks", "state"]
     assert page.PAGE.read_text().count("## ") == 2
+
+
+def test_a_call_takes_one_row_and_names_no_place_of_this_machine():
+    command = f"pypto-op script {bundle_root()}/skills/x/run.py\n\n  pypto-op lint a | head\n"
+    said = request.said({"tool": "Bash", "input": {"command": command}})
+    assert said == "pypto-op script {{bundle}}/skills/x/run.py; pypto-op lint a / head"
+    rows = [Row(said, {"cpu": 1.0})]
+    text = page.text({"request": {"load": 0.0, "tables": [Table("calls", "s", rows).as_dict()]}})
+    assert f"| {said} | 1 |  |" in text.splitlines()

@@ -1,4 +1,4 @@
-"""A headless Chromium, driven by its own chromedriver over HTTP: opens a page, measures it, takes its picture."""
+"""A headless Chromium, driven by its own chromedriver over HTTP: opens a page and measures it."""
 
 from __future__ import annotations
 
@@ -97,8 +97,18 @@ class Browser:
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self._cdp("Emulation.setEmulatedMedia", features=[scheme])
         self._post(f"/session/{self._session}/url", {"url": page.resolve().as_uri()})
-        found: dict[str, Any] = json.loads(self._cdp("Runtime.evaluate", expression=MEASURE)["result"]["value"])
+        there = f"document.readyState === 'complete' && location.href === '{page.resolve().as_uri()}' ? 'there' : ''"
+        deadline = time.monotonic() + 120
+        while self.value(there) != "there" and time.monotonic() < deadline:
+            time.sleep(0.05)
+        found: dict[str, Any] = json.loads(self.value(MEASURE))
         return found
+
+    def value(self, expression: str) -> str:
+        """Return what a JavaScript expression that makes a text gives on the page that is open."""
+        answer = self._cdp("Runtime.evaluate", expression=expression)
+        assert "value" in answer["result"], answer
+        return str(answer["result"]["value"])
 
     def _cdp(self, command: str, **params: Any) -> dict[str, Any]:
         return self._post(f"/session/{self._session}/goog/cdp/execute", {"cmd": command, "params": params})

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from pypto_op.backends.base import RunResult
 from pypto_op.proof.closure import hash_at
+from pypto_op.tensor_bytes import bytes_in
 from pypto_op.vocabulary import Loader, Outcome
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ class Answers:
         state = hashlib.sha256(json.dumps([str(self._file), self._function, plain]).encode())
         state.update(hash_at(_ROOT, str(self._file)).encode())
         for value in inputs:
-            _add(state, value)
+            add_value(state, value)
         return state.hexdigest()
 
     def _found(self, key: str) -> RunResult | None:
@@ -102,18 +103,18 @@ def _size(answer: RunResult) -> int:
     return sum(leaf.numel() * leaf.element_size() for way in (answer.outputs, *answer.others) for leaf in way)
 
 
-def _add(state: Any, value: Any) -> None:
+def add_value(state: Any, value: Any) -> None:
     """Add a value to a hash so that no two different ones are alike."""
     import torch
 
     if isinstance(value, torch.Tensor):
-        data = value.detach().contiguous().reshape(-1).view(torch.uint8).numpy()
+        data = bytes_in(value).numpy()
         state.update(f"{value.dtype}{tuple(value.shape)}{value.stride()}:".encode())
         state.update(data)
     elif isinstance(value, (list, tuple)):
         state.update(f"{type(value).__name__}{len(value)}[".encode())
         for item in value:
-            _add(state, item)
+            add_value(state, item)
     else:
         text = repr(value)
         state.update(f"{type(value).__name__}{len(text)}:{text}".encode())

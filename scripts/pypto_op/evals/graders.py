@@ -15,6 +15,7 @@ from typing import Any
 from pypto_op.evals import hidden
 from pypto_op.evals.requests import CANARY, QUESTION, Request, folder
 from pypto_op.vocabulary import Status
+from pypto_op_lint.guard.policy import TAG
 
 Line = dict[str, Any]
 _QUESTION_BYTES = 20_000
@@ -90,7 +91,7 @@ def breaches(lines: Sequence[Line]) -> dict[str, int]:
         refused. `leaks`: results that show a hidden golden's first words.
     """
     place = str(folder())
-    denied = {(line.get("conversation"), line.get("id")) for line in lines if line["kind"] == "result" and line.get("denied")}
+    denied = set(_denied(lines))
     reached = sum(place in _text(call) for key, call in _calls(lines) if key not in denied)
     leaks = sum(CANARY in text for text in _results(lines))
     return {"refused": len(denied), "reached": reached, "leaks": leaks}
@@ -104,6 +105,35 @@ def _calls(lines: Sequence[Line]) -> Iterator[tuple[tuple[Any, Any], Any]]:
             for block in _blocks(line):
                 if block.get("type") == "tool_use":
                     yield (None, block.get("id")), block.get("input")
+                elif block.get("type") == "tool":
+                    yield (None, block.get("callID")), _state(block).get("input")
+
+
+def _denied(lines: Sequence[Line]) -> Iterator[tuple[Any, Any]]:
+    """Yield the calls that the guard refused; of a client's, those that failed with nothing but the guard's words."""
+    for line in lines:
+        if line["kind"] == "result" and line.get("denied"):
+            yield line.get("conversation"), line.get("id")
+        elif line["kind"] == "client":
+            for block in _blocks(line):
+                kind, state = block.get("type"), _state(block)
+                if kind == "tool_result" and block.get("is_error") and _is_guards(block.get("content")):
+                    yield None, block.get("tool_use_id")
+                elif kind == "tool" and state.get("status") == "error" and _is_guards(state.get("error")):
+                    yield None, block.get("callID")
+
+
+def _is_guards(content: Any) -> bool:
+    """Whether an error's text begins with the guard's mark; a command's own words stand behind its exit code."""
+    first = content[0] if isinstance(content, list) and content else content
+    text = first.get("text") if isinstance(first, dict) else first
+    return isinstance(text, str) and text.startswith(TAG)
+
+
+def _state(block: Line) -> dict[str, Any]:
+    """Return what OpenCode says of a call."""
+    found = block.get("state")
+    return found if isinstance(found, dict) else {}
 
 
 def _results(lines: Sequence[Line]) -> Iterator[str]:

@@ -18,7 +18,8 @@ from pypto_op.generators.power import Power, power
 from pypto_op.judge.contract import policy_of_case
 from pypto_op.judge.expectation import Expectation, Reference
 from pypto_op.judge.golden_candidate import Refusal, judged, refused, verdicts
-from pypto_op.judge.natural import WORST, natural_share
+from pypto_op.judge.measured import Measured
+from pypto_op.judge.natural import MEASURED, natural_share
 from pypto_op.judge.records import TrialVerdict
 from pypto_op.judge.redaction import Redactor
 from pypto_op.judge.references import answered
@@ -50,6 +51,7 @@ class FirstCandidate:
         self.session, self.ws, self.policy = session, ws, policy
         self.redactor = Redactor(ws.golden, ws.golden)
         self.answers = Answers(session, function=ws.golden_name(), file=ws.golden)
+        self.measured = Measured(ws, session)
 
     def golden(self, inputs: Sequence[Value], **how: Any) -> RunResult:
         """Run the golden, or take what it has answered; see `ReferenceSession.golden`."""
@@ -81,19 +83,25 @@ class Draw:
         orders: Sequence[str] = HONEST,
     ) -> None:
         self._first, self._inputs, self._native, self._orders = first, inputs, native, orders
+        self._values = list(inputs.values())
         self._policy = policy_of_case(first.policy, case)
         self._names = first.output_names(len(native.outputs))
         self._expectation = Expectation(self._names, [], self._policy, precision=True)
 
     def refusal(self) -> Refusal | None:
         """Return which honest order of the golden the case refuses on these inputs; None where it takes each."""
+        if self._kept is not None:
+            return None
         return refused(self._verdicts, self._reference, self._expectation)
 
     def share(self) -> float:
         """Return how much of the case's tolerance honest rounding takes on these inputs."""
-        asked = dict.fromkeys((WORST, *self._orders))
+        return self._first.measured.share(self._values, self._policy, self._measured_share)
+
+    def _measured_share(self) -> float:
+        asked = dict.fromkeys((*MEASURED, *self._orders))
         ways: list[dict[str, Any]] = [{"float64": True}, *({"twin": name} for name in asked if name != GOLDEN)]
-        self._first.answers.prepare(list(self._inputs.values()), ways)
+        self._first.answers.prepare(self._values, ways)
         return natural_share(self._run, self._native, self._policy)
 
     def near(self) -> tuple[str, ...]:
@@ -103,13 +111,22 @@ class Draw:
         """
         if self._policy.needs_twins or not all(output.is_floating_point() for output in self._native.outputs):
             return tuple(HONEST)
-        worst = {name: max(leaf["max_violation"] or 0.0 for leaf in told.per_tensor) for name, told in self._verdicts}
+        worst = self._kept
+        if worst is None:
+            worst = {name: max(leaf["max_violation"] or 0.0 for leaf in told.per_tensor) for name, told in self._verdicts}
         return tuple(name for name, share in worst.items() if share > _NEAR)
 
     @cached_property
     def _verdicts(self) -> list[tuple[str, TrialVerdict]]:
         ask = self._reference, self._expectation, self._first.redactor
-        return list(verdicts(lambda name: self._run(twin=name), *ask, orders=self._orders))
+        told = list(verdicts(lambda name: self._run(twin=name), *ask, orders=self._orders))
+        self._first.measured.note_orders(self._values, self._expectation, self._orders, told)
+        return told
+
+    @cached_property
+    def _kept(self) -> dict[str, float] | None:
+        """What is known of the orders already."""
+        return self._first.measured.orders(self._values, self._expectation, self._orders)
 
     def power(self) -> Power:
         """Return what the case can tell apart."""
@@ -131,7 +148,7 @@ class Draw:
         return answered(cache(lambda **how: self._run(**how)), self._expectation, self._native)
 
     def _run(self, **how: Any) -> RunResult:
-        return self._first.golden(list(self._inputs.values()), **how)
+        return self._first.golden(self._values, **how)
 
     def _judged(self, outputs: Sequence[torch.Tensor]) -> TrialVerdict:
         return judged(outputs, self._reference, self._expectation, self._first.redactor)

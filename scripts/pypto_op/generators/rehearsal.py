@@ -126,6 +126,7 @@ def rehearse(
             fit = _rehearsed(first, case, "", kept)
             if isinstance(fit, _Fit):
                 done.keep(fit)
+        first.measured.keep()
     if not kept:
         name, why = next(iter(dropped.items()))
         raise ContractError(f"no case works; {name}: {why}", file=ws.golden, remedy="mend the golden or the inputs")

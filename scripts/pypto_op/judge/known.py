@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from pypto_op.backends.answers import Answers
 from pypto_op.backends.base import Limits
 from pypto_op.errors import ContractError
 from pypto_op.judge import redraw
+from pypto_op.judge.calling import positions, used_inputs
 from pypto_op.judge.inputs import fresh_seed
+from pypto_op.judge.measured import Measured
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,6 +48,24 @@ class Known:
     """A second seed that nobody can have written inputs for."""
     seconds: dict[str, int] = field(default_factory=dict)
     """Case -> what stands in the place of `fresh`, since the case draws a small input alike with both its seeds."""
+
+    def __post_init__(self) -> None:
+        self._answers = Answers(self.session, function=self.ws.golden_name(), file=self.ws.golden)
+
+    @cached_property
+    def measured(self) -> Measured:
+        """What honest orders of the golden were measured to do; the golden must be there."""
+        return Measured(self.ws, self.session)
+
+    def handed(self, inputs: Sequence[Value]) -> list[Value]:
+        """Return the inputs that the golden takes, in its order."""
+        contract, ws = self.sound, self.ws
+        used = used_inputs(contract.interfaces, None)
+        return [inputs[i] for i in positions(ws.golden, ws.golden_name(), contract.input_names, used)]
+
+    def golden(self, inputs: Sequence[Value], **how: Any) -> RunResult:
+        """Return one answer of the golden on inputs that `handed` gave; see `ReferenceSession.golden`. Run once."""
+        return self._answers.ask(inputs, **how)
 
     def second(self, case: Mapping[str, Any], first: Sequence[Value]) -> int:
         """Return the second seed of a case."""

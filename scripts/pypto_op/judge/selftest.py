@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pypto_op.backends.base import Limits
@@ -18,7 +18,6 @@ from pypto_op.documents import interfaces as interfaces_document
 from pypto_op.documents import suite as suite_document
 from pypto_op.errors import ContractError
 from pypto_op.judge import adversarial, cancellation, golden_candidate, planted_faults, variety
-from pypto_op.judge.calling import positions, used_inputs
 from pypto_op.judge.compose import compose
 from pypto_op.judge.contract import Contract, load_contract
 from pypto_op.judge.expectation import expectation_of
@@ -72,6 +71,8 @@ def self_test(ws: OpWorkspace, *, suite: Path | None = None, limits: Limits | No
         known = Known(ws, session, suite, limits)
         for name, check in CHECKS.items():
             rows.append({"name": name, **_outcome(check, known)})
+        if known.contract is not None:
+            known.measured.keep()
         loaded = Loaded()
         loaded.note_all(session.loaded())
     status = Status.FAIL if any(row["status"] == Status.FAIL for row in rows) else Status.PASS
@@ -156,15 +157,12 @@ def _inputs(known: Known) -> str:
 
 def _golden(known: Known) -> str:
     contract, ws = known.sound, known.ws
-    names, used = contract.input_names, used_inputs(contract.interfaces, None)
-    taken = positions(ws.golden, ws.golden_name(), names, used)
     looks = []
     for case in contract.cases:
         inputs = known.inputs.get(case["id"])
         if inputs is None:
             raise ContractError("not run, since the inputs are broken")
-        handed = [inputs[i] for i in taken]
-        answer = known.session.golden(handed, function=ws.golden_name(), file=ws.golden)
+        answer = known.golden(known.handed(inputs))
         where = f"case {case['id']}"
         if answer.outcome is not Outcome.OK:
             place = place_in(answer.detail)
@@ -175,16 +173,15 @@ def _golden(known: Known) -> str:
         _returns_contract(contract, case, answer, ws)
         known.answers[case["id"]] = answer
         if checks_precision(case):
-            looks.append((case, _second_look(known, case, answer, taken)))
+            looks.append((case, _second_look(known, case, answer)))
     variety.check(looks, whole=True, fixed=contract.fixed_inputs)
     return f"{ws.golden_name()} answers all {len(contract.cases)} cases, with the outputs of the contract"
 
 
-def _second_look(known: Known, case: Mapping[str, Any], answer: RunResult, taken: Sequence[int]) -> Variety:
+def _second_look(known: Known, case: Mapping[str, Any], answer: RunResult) -> Variety:
     """Return what the golden's answers for two seeds have in common."""
-    contract, ws = known.sound, known.ws
-    inputs = known.values(case, known.seconds.get(case["id"], known.fresh))
-    second = known.session.golden([inputs[i] for i in taken], function=ws.golden_name(), file=ws.golden)
+    contract = known.sound
+    second = known.golden(known.handed(known.values(case, known.seconds.get(case["id"], known.fresh))))
     look, tolerance = Variety(), contract.tolerance_behind(case) or contract.policy_for(case)
     for outputs in (answer.outputs, second.outputs):
         look.add_answer(contract.leaf_names(None), outputs, tolerance)
@@ -218,30 +215,26 @@ def _honest(known: Known) -> str:
             continue
         expectation = expectation_of(contract, case)
         for seed in (None, known.fresh):
-            golden, native = _asked(known, case, seed)
+            handed = known.handed(known.inputs[case["id"]] if seed is None else known.values(case, seed))
+            golden = partial(known.golden, handed)
+            native = golden()
             reference = answered(golden, expectation, native)
             where = f"case {case['id']}" + (f", seed {seed}" if seed is not None else "")
             if (problem := reference.problem()) is not None:
                 raise ContractError(problem, file=known.ws.golden, where=where, remedy="mend the golden")
-            found = golden_candidate.refusal(lambda name: golden(twin=name), reference, expectation, redactor)  # noqa: B023
+            if seed is None:
+                known.references[case["id"]] = reference
+            if known.measured.orders(handed, expectation, HONEST) is not None:
+                continue
+            ask = reference, expectation, redactor
+            told = list(golden_candidate.verdicts(lambda name: golden(twin=name), *ask))  # noqa: B023
+            found = golden_candidate.refused(told, reference, expectation)
             if found is not None:
                 raise ContractError(found.sentence, file=suite, where=where, remedy=found.remedy(case))
             if seed is None:
-                known.references[case["id"]] = reference
+                known.measured.note_orders(handed, expectation, HONEST, told)
         count += 1
     return f"{count} precision cases take the golden in each of {len(HONEST)} honest orders, on two seeds"
-
-
-def _asked(known: Known, case: Mapping[str, Any], seed: int | None) -> tuple[Callable[..., RunResult], RunResult]:
-    """Return what runs the golden on a case, once for each way to ask, and its plain answer."""
-    contract, ws = known.sound, known.ws
-    taken = positions(ws.golden, ws.golden_name(), contract.input_names, used_inputs(contract.interfaces, None))
-    inputs = known.inputs[case["id"]]
-    if seed is not None:
-        inputs = known.values(case, seed)
-    handed = [inputs[i] for i in taken]
-    golden = cache(partial(known.session.golden, handed, function=ws.golden_name(), file=ws.golden))
-    return golden, known.answers[case["id"]] if seed is None else golden()
 
 
 def _faults(known: Known) -> str:
@@ -284,18 +277,18 @@ def _blind(known: Known, told: set[tuple[str, int]]) -> Iterator[str]:
 
 def _natural(known: Known) -> str:
     """Never a FAIL: what is too tight for honest rounding may still be what somebody wants, and kernels can be lucky."""
-    contract, ws = known.sound, known.ws
-    taken = positions(ws.golden, ws.golden_name(), contract.input_names, used_inputs(contract.interfaces, None))
+    contract = known.sound
     shares, idle = {}, []
     for case in contract.cases:
         answer = known.answers.get(case["id"])
         if answer is None:
             raise ContractError("not measured, since the golden is broken")
         if checks_precision(case):
-            handed = [known.inputs[case["id"]][i] for i in taken]
-            golden = partial(known.session.golden, handed, function=ws.golden_name(), file=ws.golden)
+            handed = known.handed(known.inputs[case["id"]])
             behind = contract.tolerance_behind(case)
-            share = natural_share(golden, answer, behind or contract.policy_for(case))
+            policy = behind or contract.policy_for(case)
+            measure = partial(natural_share, partial(known.golden, handed), answer, policy)
+            share = known.measured.share(handed, policy, measure)
             if behind is None:
                 shares[case["id"]] = share
             elif share <= MOST:
