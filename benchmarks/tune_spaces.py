@@ -48,16 +48,10 @@ SPACES: dict[str, dict[str, tuple[str, ...]]] = {
         "vector tile 16, 256 [1]": _numbers(256, (1, 2, 4)),
         "unroll_list of loop ROWS of _swiglu_bwd_kernel_impl": ("none", "[4, 2, 1]"),
     },
-    "add_rmsnorm_quant": {
-        "rows T_TILE": _numbers(16, (1, 0.5, 2, 4)),
-        "vector tile 16, 256 [0]": _numbers(16, (1, 0.25, 0.5, 2)),
-        "vector tile 16, 256 [1]": _numbers(256, (1, 2, 4)),
-        "unroll_list of loop TOKENS of _add_rmsnorm_quant_kernel_impl": ("none", "[4, 2, 1]"),
-    },
 }
 """Operator -> key of a choice -> options. The rules of thumb were ordered after the first had been seen. All others were written
 down before they were measured, by one pattern: rows and the first number of the tile as written, and next to it; its last number
-as written and larger; unrolled or not. After gather_rows_scale was seen the proposer was changed; the last two are newer."""
+as written and larger; unrolled or not. After gather_rows_scale was seen the proposer was changed; the last is newer."""
 _SHARE, _SEEDS = 0.2, 10
 _RESULTS = Path(__file__).resolve().parent / "results" / "tune_spaces.json"
 Known = Mapping[frozenset[tuple[str, str]], float]
