@@ -83,6 +83,9 @@ def test_a_search_in_the_interpreter(project: Project) -> None:
     chosen = told["candidates"][told["chosen"] - 1]
     assert f"candidate {told['chosen']} is {told['gain']:.2f} times as fast" in report and chosen["diff"] in report
     assert all(f"| {one['number']} | {one['origin']} |" in report for one in told["candidates"])
+    page = (project.tuning_folder / "tuning.html").read_text(encoding="utf-8")
+    assert f"{told['gain']:.2f} times faster" in page and page.count("<circle") == len(told["candidates"])
+    assert "times of Triton&#39;s interpreter" in page and all(shape in page for shape in told["before_us"])
     assert project.impl.read_text(encoding="utf-8") != before
     assert lab.read(project.verify_result)["status"] == "PASS", "the verdict is about the new bytes"
 

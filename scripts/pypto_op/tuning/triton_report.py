@@ -1,4 +1,4 @@
-"""`{op}_tuning_report.md` of a Triton implementation, and the same in JSON."""
+"""`{op}_tuning_report.md` of a Triton implementation, the same in JSON, and its page with pictures."""
 
 from __future__ import annotations
 
@@ -11,8 +11,11 @@ from typing import Any
 from pypto_op import __version__
 from pypto_op.documents.writing import write_atomically
 from pypto_op.triton.run.project import Project
-from pypto_op.tuning import candidate_rows
+from pypto_op.triton.run.targets import Target
+from pypto_op.tuning import candidate_rows, search_page
 from pypto_op.tuning.triton_tune import Tuned
+
+_INTERPRETED = "These are times of Triton's interpreter on a processor: they say nothing about a device."
 
 
 def sentences(tuned: Tuned) -> Iterator[str]:
@@ -55,11 +58,29 @@ def summary(project: Project, tuned: Tuned) -> dict[str, Any]:
 
 
 def write(project: Project, tuned: Tuned) -> list[Path]:
-    """Write the report and its figures; return where they lie."""
+    """Write the report, its figures and its page; return where they lie."""
     write_atomically(project.tuning_report, markdown(project, tuned))
-    result = project.tuning_folder / "result.json"
+    result, pictures = project.tuning_folder / "result.json", project.tuning_folder / "tuning.html"
     write_atomically(result, json.dumps(summary(project, tuned), indent=1) + "\n")
-    return [project.tuning_report, result]
+    write_atomically(pictures, page(project, tuned))
+    return [project.tuning_report, result, pictures]
+
+
+def page(project: Project, tuned: Tuned) -> str:
+    """Return the page: every trial, what mattered, before and after."""
+    return search_page.search(
+        search_page.Search(
+            name=project.op_name,
+            sentences=list(sentences(tuned)),
+            before=tuned.before.times,
+            chosen=tuned.chosen,
+            gain=tuned.gain or 1.0,
+            candidates=tuned.candidates,
+            importance=tuned.importance,
+            unit="microseconds, of the search's short timings",
+            cannot_say=_INTERPRETED if tuned.target == Target.INTERPRET else "",
+        )
+    )
 
 
 def markdown(project: Project, tuned: Tuned) -> str:
