@@ -21,7 +21,9 @@ from benchmarks import page
 from benchmarks.table import Table
 
 _SUPPORT = {
-    "faults_page", "fresh_kernels", "page", "planted", "process", "public", "spent", "table", "tune_planted", "__main__",
+    "faults_page", "fresh_kernels", "page", "planted", "process", "public", "spent", "table", "tune_bench", "tune_planted",
+    "tune_spaces",
+    "__main__",
 }  # fmt: skip
 _OWN_PAGE = {"faults", "framework", "fresh", "strength"}
 

@@ -78,7 +78,7 @@ def measure(op: str, folder: Path, chosen: Sequence[Kernel], known: dict[str, An
         What is kept of an operator in fresh.json. Without a suite, `kernels` is empty and `harness` says why.
     """
     root = workspace(op, folder)
-    made = process.run([*_COMMAND, "harness", "new", str(root)], cwd=folder)
+    made = process.run([*COMMAND, "harness", "new", str(root)], cwd=folder)
     suite = root / "eval" / SUITE_FILES[0]
     result: dict[str, Any] = {"fixtures": digest(op), "harness": {**made.spent(), "exit": made.code}, "kernels": []}
     if made.code != 0:
@@ -103,7 +103,7 @@ def judged(op: str, made: Path, kernel: Kernel) -> dict[str, Any]:
         shutil.copytree(made, root)
         (root / f"{op}_impl.py").write_text(kernel.text, encoding="utf-8")
         for part in ([] if kernel.must_pass else [["--levels", FIRST_LEVEL]]) + [[]]:
-            command = [*_COMMAND, "verify", "--modes", "sim", "--jobs", "1", "--quiet", *part, str(root)]
+            command = [*COMMAND, "verify", "--modes", "sim", "--jobs", "1", "--quiet", *part, str(root)]
             done = process.run(command, cwd=Path(folder))
             spent = {name: round(spent.get(name, 0.0) + value, 1) for name, value in done.spent().items()}
             report = _report(root, done)
@@ -148,4 +148,4 @@ def _table(results: dict[str, Any]) -> Table:
     return Table("operators that nobody tuned the suite for", "kernels", rows, ["each suite as harness new wrote it"])
 
 
-_COMMAND = (sys.executable, "-m", "pypto_op.cli")
+COMMAND = (sys.executable, "-m", "pypto_op.cli")

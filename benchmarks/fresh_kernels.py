@@ -1,4 +1,4 @@
-"""The kernels under tests/fixtures/fresh: one right, its honest rewrites (files), its wrong variants (replacements)."""
+"""The kernels under tests/fixtures/fresh: one right, its honest rewrites (honest.md), its wrong variants (wrong.yaml)."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 import yaml
+from tests.markdown_cases import cases
 
 from benchmarks.process import digest_of
 
@@ -55,21 +56,15 @@ def kernels(op: str) -> list[Kernel]:
     """Return the right kernel, the honest ones and the wrong ones, in this order.
 
     Raises:
+        PageError: an edit of honest.md does not fit the kernel.
         click.ClickException: a replacement's old text does not occur, or changes nothing.
     """
     right = (FIXTURES / op / f"{op}_impl.py").read_text(encoding="utf-8")
-    honest = []
-    for path in sorted((FIXTURES / op / "honest").glob("*.py")):
-        text = path.read_text(encoding="utf-8")
-        honest.append(Kernel("honest", path.stem, _first_comment(text), text))
+    page = cases.load(FIXTURES / op / "honest.md", {"kernel": {"": right.encode()}})
+    honest = [Kernel("honest", case.name, case.why, case.files[""].decode()) for case in page.cases]
     rows = yaml.safe_load((FIXTURES / op / "wrong.yaml").read_text(encoding="utf-8"))
     wrong = [Kernel("wrong", row["id"], row["why"], _replaced(op, right, row)) for row in rows]
     return [Kernel("right", op, "the kernel", right), *honest, *wrong]
-
-
-def _first_comment(text: str) -> str:
-    """Return what the first line of an honest kernel says: a comment ("# HONEST: ...") or a docstring."""
-    return text.partition("\n")[0].removeprefix("# HONEST:").strip('"# .')
 
 
 def _replaced(op: str, text: str, row: dict[str, object]) -> str:

@@ -1,9 +1,10 @@
-"""What every test shares: the account of processor seconds, and a collection that is not searched for garbage."""
+"""What every test shares: processor seconds by room, a quick collection, a key of its own, and the question for numbers."""
 
 from __future__ import annotations
 
 import gc
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,3 +25,23 @@ def pytest_collection() -> Iterator[Any]:
     finally:
         gc.freeze()
         gc.enable()
+
+
+@pytest.fixture
+def private_key(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A sealing key of the test's own, so that no test touches the account's; and no token of a state machine."""
+    from pypto_op.proof.key import KEY_ENV
+
+    key = tmp_path_factory.mktemp("account") / "seal.key"
+    monkeypatch.setenv(KEY_ENV, str(key))
+    monkeypatch.delenv("PYPTO_OP_TOKEN", raising=False)
+    return key
+
+
+@pytest.fixture(scope="session")
+def numeric() -> None:
+    """Skip where the simulator computes no numbers."""
+    from tests.judge.judging import sim_problem
+
+    if problem := sim_problem():
+        pytest.skip(problem)

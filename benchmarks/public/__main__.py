@@ -111,13 +111,13 @@ def league(
 
     rows: list[dict[str, Any]] = []
 
-    def told(row: dict[str, Any]) -> None:
+    def played(row: dict[str, Any]) -> None:
         rows.append(row)
         sides = [f"{side}: {'accepts' if row[side]['ok'] else row[side]['why'][:60]}" for side in ("own", "judge")]
         click.echo(f"{row['kernel']} {row['number']} {row['kind']} {row['seconds']} {' | '.join(sides)}")
         (out / f"triton_league_{target}.json").write_text(told(rows), encoding="utf-8")
 
-    public.play(prepared.resolve(), target, lanes or public.lanes_here(), seconds, tests, limit, told, only)
+    public.play(prepared.resolve(), target, lanes or public.lanes_here(), seconds, tests, limit, played, only)
     click.echo(public.summary(rows))
 
 

@@ -20,8 +20,11 @@ python=${PYTHON:-python3}
 out=$(mkdir -p "${OUT:-gpu-out}" && cd "${OUT:-gpu-out}" && pwd)
 extra=$(mktemp -d)
 trap 'rm -rf "$extra"' EXIT
-# A virtual environment, not a folder on PYTHONPATH: the judge trusts packages in an environment's own folders alone.
-"$python" -m venv --system-site-packages "$extra/venv" && python=$extra/venv/bin/python
+# A virtual environment, not a folder on PYTHONPATH: the judge trusts packages in an environment's own folders alone. One on top of
+# another does not see what that holds, so a Python that is one already gets the wheels itself.
+if "$python" -c 'import sys; sys.exit(sys.prefix != sys.base_prefix)'; then
+  "$python" -m venv --system-site-packages "$extra/venv" && python=$extra/venv/bin/python
+fi
 "$python" -m pip install --quiet --no-index --no-deps --no-compile --upgrade \
   $("$python" - "$wheels" <<'PY'
 import pathlib, sys

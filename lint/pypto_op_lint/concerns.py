@@ -28,7 +28,7 @@ _CHANGING = {"write", "edit", "create", "delete", "remove", "move", "rename", "u
 
 
 def only_looks(tool: str) -> bool:
-    """Say whether the name of some server's tool says that it changes nothing; one that says neither may change things."""
+    """Say whether a tool's name shows that the tool only looks; a tool whose name shows nothing may change things."""
     spaced = "".join(f" {c.lower()}" if c.isupper() else c if c.isalnum() else " " for c in tool)
     words = set(spaced.split())
     return bool(words & _LOOKING) and not words & _CHANGING

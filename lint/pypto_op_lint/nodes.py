@@ -64,12 +64,12 @@ def named_children(node: cst.CSTNode) -> list[tuple[str, cst.CSTNode]]:
 
 
 def inside(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
-    """Yield `node` and all code in it, in no order."""
+    """Yield `node` and all code in it, in source order."""
     waiting = [node]
     while waiting:
         inner = waiting.pop()
         yield inner
-        waiting.extend(children(inner))
+        waiting.extend(reversed(children(inner)))
 
 
 def names_in(node: cst.CSTNode) -> set[str]:

@@ -38,7 +38,6 @@ class PyptoNames:
         returns_tensor: dotted names of functions and methods that return a tensor.
         parameters: dotted name of a function -> names of its parameters; "*" and "**" mark catch-alls.
         positional: dotted name of a function -> how many arguments it takes by position; absent when any number.
-        leaked: names that `dir(pypto)` shows although they belong to other packages.
         aliases: dotted names that stand for another, as `pypto.jit` for `pypto.frontend.jit`.
     """
 
@@ -47,7 +46,6 @@ class PyptoNames:
     returns_tensor: frozenset[str]
     parameters: dict[str, tuple[str, ...]]
     positional: dict[str, int]
-    leaked: frozenset[str]
     aliases: dict[str, str]
 
     def can(self, what: str) -> bool:
@@ -177,6 +175,5 @@ def _table(data: dict[str, Any]) -> PyptoNames:
         returns_tensor=frozenset(data["returns_tensor"]),
         parameters={name: tuple(found) for name, found in data["parameters"].items()},
         positional=dict(data["positional"]),
-        leaked=frozenset(data["leaked"]),
         aliases=dict(data["aliases"]),
     )

@@ -21,9 +21,8 @@ def collect(version: str | None = None) -> dict[str, Any]:
     """Return the table for the pypto that `import pypto` finds; `version`: its release, else that of its metadata."""
     import pypto
 
-    found: dict[str, Any] = {"members": {}, "returns_tensor": set(), "parameters": {}, "positional": {}, "leaked": []}
+    found: dict[str, Any] = {"members": {}, "returns_tensor": set(), "parameters": {}, "positional": {}}
     _module(pypto, "pypto", found, 0)
-    found["leaked"] = sorted(n for n in dir(pypto) if not n.startswith("_") and not _own(getattr(pypto, n), n))
     return {
         "pypto_version": version or metadata.version("pypto"),
         "aliases": _aliases(pypto),
@@ -31,7 +30,6 @@ def collect(version: str | None = None) -> dict[str, Any]:
         "returns_tensor": sorted(found["returns_tensor"]),
         "parameters": dict(sorted(found["parameters"].items())),
         "positional": dict(sorted(found["positional"].items())),
-        "leaked": found["leaked"],
     }
 
 

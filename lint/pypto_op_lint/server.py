@@ -136,7 +136,7 @@ class Server:
         gc.freeze()  # what is loaded by now stays; later collections look at one answer's garbage only
 
     def _retire(self) -> bytes:
-        """Free the seat before the caller hears of it, so that the server it starts can take it."""
+        """Give up this server's seat before the caller is answered, so that the server which the caller starts can take it."""
         if self.seat and not self.retired:
             self.seat.give_up()
         self.done = self.retired = True

@@ -25,7 +25,7 @@ ENV = "PYPTO_OP_RESIDENT"
 OWNER_ENV = "PYPTO_OP_RESIDENT_OWNER"
 """Process id of whoever wants it; it ends when that process is gone."""
 IDLE_ENV = "PYPTO_OP_RESIDENT_IDLE"
-SERVED = frozenset({"verify", "harness", "benchmark", "reproduce"})
+SERVED = frozenset({"verify", "harness", "benchmark", "reproduce", "triton verify", "triton benchmark"})
 """Commands that import torch and run nobody's code in their own process."""
 SOCKET, LOCK, LOG = "judge.sock", "judge.lock", "judge.log"
 HEAD_BYTES = 10
@@ -38,7 +38,6 @@ _UNLIKE = frozenset(
     {ENV, OWNER_ENV, IDLE_ENV, "PYPTO_OP_TOKEN", "PYPTO_OP_RUN_PIPE", "PYPTO_OP_PYTHON", "PYPTO_OP_HIDDEN", "PYTHONPATH"}
 )
 _CONNECT_SECONDS = 5.0
-_PATIENCE_SECONDS = 15.0
 
 leash: socket.socket | None = None
 """In a fork of the resident judge: the connection to it. `zygote` asks there for the process that workers are forked from."""
@@ -70,7 +69,7 @@ def workspace_here() -> Path:
 def ask(words: Sequence[str]) -> int | None:
     """Let the resident judge run `pypto-op WORDS`; return its exit code, or None where the caller has to run it itself."""
     wanted = os.environ.get(ENV, "")
-    if wanted == "0" or leash is not None or not words or words[0] not in SERVED or {"-h", "--help"} & set(words):
+    if wanted == "0" or leash is not None or not _is_served(words):
         return None
     try:
         connection = _connection(workspace_here(), start=wanted == "1")
@@ -80,6 +79,11 @@ def ask(words: Sequence[str]) -> int | None:
             return _served(connection, words)
     except OSError:  # it ended before it began: nothing was done, nothing was said
         return None
+
+
+def _is_served(words: Sequence[str]) -> bool:
+    named = {" ".join(words[:count]) for count in (1, 2)}
+    return bool(named & SERVED) and not {"-h", "--help"} & set(words)
 
 
 def want(owner: int) -> None:

@@ -246,6 +246,11 @@ class OpWorkspace:
         """eval/perf_result.json: the latest benchmark."""
         return self.eval_dir / "perf_result.json"
 
+    @property
+    def swimlanes(self) -> Path:
+        """_debug/perf/swimlanes.json: what `pypto-op perf` drew last, for the report."""
+        return self.debug_dir / "perf" / "swimlanes.json"
+
     def error_map(self, case_id: str) -> Path:
         """Where the latest verdict's error map of a case lies; other characters of its id become `_`."""
         return self.debug_dir / "error_maps" / (re.sub(r"[^A-Za-z0-9_.-]", "_", case_id)[:120] + ".json")

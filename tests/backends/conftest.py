@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -79,23 +78,3 @@ def _left_running() -> list[int]:
         if not left or time.monotonic() > deadline:
             return left
         time.sleep(0.02)
-
-
-@pytest.fixture(scope="session")
-def numeric() -> bool:
-    """Whether this machine computes numbers; tests that need them are skipped where it does not."""
-    available = sim.SimBackend().availability()
-    if not available.numeric:
-        pytest.skip(available.reason or "no calculator")
-    return True
-
-
-@pytest.fixture
-def scratch_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A home folder of its own, without the cache being built anew."""
-    home = tmp_path / "home"
-    home.mkdir()
-    cache = os.environ.get("PYPTO_OP_CACHE") or str(Path("~/.cache/pypto-op").expanduser())
-    monkeypatch.setenv("PYPTO_OP_CACHE", cache)
-    monkeypatch.setenv("HOME", str(home))
-    return home

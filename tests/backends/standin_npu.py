@@ -13,8 +13,11 @@ from types import SimpleNamespace
 from typing import Any
 
 from pypto_op.backends import calculator, native
+from pypto_op.backends.hostshim import interface
 from pypto_op.backends.npu import Devices
+from pypto_op.backends.worker.loading import Failure
 from pypto_op.backends.worker.npu import Npu
+from pypto_op.vocabulary import Outcome
 
 
 class Layer:
@@ -33,12 +36,17 @@ class Layer:
             **_simulator(),
         }
 
+    def state(self, index: int) -> dict[str, str]:
+        return {"Aicore Freq(MHZ)": "1800", "Temperature(C)": str(40 + index)}
+
     def find(self) -> Devices:
         return Devices(self._reason, () if self._reason else (0, 3), {"torch_npu": "stand-in"})
 
 
 class Device(Npu):
     """The worker's side: `Npu` itself, on a torch_npu that is the host shim with a profiler."""
+
+    scrub_bytes = 1 << 20
 
     def prepare(self) -> None:
         from pypto_op.backends import hostshim
@@ -50,7 +58,7 @@ class Device(Npu):
         pypto_hooks.load_calculator(Path(os.environ["STANDIN_CALCULATOR"]))
         pypto_hooks.simulate(numeric=True)
         pypto_hooks.switch_cost_model(switch, False)
-        sys.modules["torch_npu"].profiler = _profiler()  # type: ignore[attr-defined]
+        sys.modules["torch_npu"].profiler = profiler()  # type: ignore[attr-defined]
         super().prepare()
 
 
@@ -62,6 +70,15 @@ class Quiet(Device):
 
         pypto_hooks.kernel_lines = SimpleNamespace(follow=lambda: None)  # type: ignore[assignment]
         super().prepare()
+
+
+class Vanishing(Device):
+    """A stand-in that is gone once the file that STANDIN_HERE names is."""
+
+    def prepare(self) -> None:
+        super().prepare()
+        if not Path(os.environ["STANDIN_HERE"]).is_file():
+            raise Failure(Outcome.UNAVAILABLE, "npu:0 cannot be used: rtSetDevice error, the device is lost")
 
 
 class Broken(Npu):
@@ -93,13 +110,17 @@ def _simulator() -> dict[str, str]:
     }
 
 
-def _profiler() -> Any:
-    """Return what `torch_npu.profiler` offers and `Npu` uses; it leaves the table that the real one leaves."""
+def profiler() -> Any:
+    """Return what `torch_npu.profiler` offers and `Npu` uses; it leaves the table that the real one leaves.
+
+    A call that the real one would refuse is refused.
+    """
 
     class Profile:
-        def __init__(self, activities: list[str], on_trace_ready: str) -> None:
-            assert activities == ["NPU"]
-            self._folder = Path(on_trace_ready)
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            _check("profile", args, kwargs)
+            assert kwargs["activities"] == ["NPU"]
+            self._folder = Path(kwargs["on_trace_ready"])
 
         def __enter__(self) -> None: ...
 
@@ -111,8 +132,16 @@ def _profiler() -> Any:
                 rows.writerow(["Step Id", "Name", "Type", "Duration(us)"])
                 rows.writerows([["0", "double_kernel", "MIX", "7.25"], ["0", "copy", "AIV", "0.75"], ["", "", "", ""]])
 
+    def handler(*args: Any, **kwargs: Any) -> str:
+        _check("tensorboard_trace_handler", args, kwargs)
+        return str(args[0])
+
     return SimpleNamespace(
         profile=Profile,
         ProfilerActivity=SimpleNamespace(NPU="NPU"),
-        tensorboard_trace_handler=lambda folder: folder,
+        tensorboard_trace_handler=handler,
     )
+
+
+def _check(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    interface.check_call(name, interface.forms("torch_npu.profiler", name) or [], args, kwargs)

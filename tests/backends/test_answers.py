@@ -6,14 +6,13 @@ from pathlib import Path
 
 import pytest
 import torch
-from tests.judge.judging import sim_problem
 
 from pypto_op.backends.answers import Answers
 from pypto_op.backends.reference import ReferenceSession
 from pypto_op.vocabulary import Outcome
 from pypto_op.workspace import OpWorkspace
 
-pytestmark = [pytest.mark.sim, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.sim, pytest.mark.timeout(600), pytest.mark.usefixtures("numeric")]
 
 GOLDEN = """
 import helper
@@ -32,12 +31,6 @@ DEVICE = "cpu"
 def make_inputs(case):
     return {"x": torch.full((2, 70), SHIFT + float(case["seed"]), device=DEVICE)}
 """
-
-
-@pytest.fixture(scope="module", autouse=True)
-def numeric() -> None:
-    if problem := sim_problem():
-        pytest.skip(problem)
 
 
 @pytest.fixture

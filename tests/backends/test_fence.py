@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import builtins
+import importlib
+import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
 import torch
 
 from pypto_op.backends import launcher, sim
+from pypto_op.backends.worker import guard, trusted
 from pypto_op.vocabulary import Outcome
 from pypto_op.workspace import OpWorkspace
 
@@ -39,7 +44,7 @@ TOUCHES = {
         "__import__('socket').socket().connect(('127.0.0.1', 9))",
         "use the network",
     ),
-    "a library": ("__import__('ctypes').CDLL('libm.so.6')", "load a C library"),
+    "a library": ("__import__('ctypes').CDLL('libm.so.6')", "load a C library (libm.so.6)"),
 }
 
 
@@ -177,3 +182,30 @@ def test_other_sessions_are_out_of_sight(run: Run, operator: OpWorkspace) -> Non
         results = [session.run("case", [torch.ones(2, 32)]) for session in (one, two)]
     for result in results:
         assert result.outcome is Outcome.FORBIDDEN or result.stdout.strip() == "1"
+
+
+def test_a_package_may_load_its_own_library_while_it_is_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """torchvision and torchaudio do; code of a candidate that calls such a package may not."""
+    package = tmp_path / "brings_a_library"
+    package.mkdir()
+    library = package / "libown.so"
+    library.touch()
+    (package / "__init__.py").write_text(
+        "import builtins\n"
+        f"SAID = [builtins.may_load((path,)) for path in ({str(library)!r}, '/usr/lib/libm.so.6', 'libm.so.6')]\n"
+        f"def load(): return builtins.may_load(({str(library)!r},))\n"
+    )
+    monkeypatch.setattr(trusted, "installed_folders", lambda: (str(tmp_path),))
+    monkeypatch.setattr(builtins, "may_load", partial(guard._check_dlopen, None), raising=False)  # noqa: SLF001
+    monkeypatch.syspath_prepend(str(tmp_path))
+    forget = [function.cache_clear for function in (trusted.trusted_folders, trusted.is_trusted, trusted.is_installed)]
+    try:
+        for clear in forget:
+            clear()
+        found = importlib.import_module("brings_a_library")
+        assert found.SAID == [None, "load a C library (libm.so.6)", "load a C library (libm.so.6)"]
+        assert found.load() == "load a C library (libown.so)"
+    finally:
+        for clear in forget:
+            clear()
+        sys.modules.pop("brings_a_library", None)

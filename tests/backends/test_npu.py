@@ -42,6 +42,27 @@ def test_the_reason_names_the_first_missing_piece(monkeypatch: pytest.MonkeyPatc
     assert found.versions["cann"] == "8.5"
 
 
+def test_the_state_of_a_device() -> None:
+    """Lines as the manual of npu-smi shows them; nobody has run it here."""
+    said = """
+        NPU ID                         : 0
+        Chip Count                     : 1
+
+        Chip ID                        : 0
+        Memory Usage Rate(%)           : 44
+        Aicore Usage Rate(%)           : 0
+        Aicore Freq(MHZ)               : 1800
+        Temperature(C)                 : 38
+
+        Chip Name                      : MCU
+        Temperature(C)                 : 36
+    """
+    assert npu.read_state(said) == {"Aicore Usage Rate(%)": "0", "Aicore Freq(MHZ)": "1800", "Temperature(C)": "38"}
+    assert npu.read_state("command not found") == {}
+    assert npu.NpuBackend(Layer("no driver")).state() == {}
+    assert npu.NpuBackend(Layer()).state()["Aicore Freq(MHZ)"] == "1800"
+
+
 @pytest.mark.sim
 @pytest.mark.usefixtures("numeric")
 class TestWithStandIn:
@@ -65,6 +86,7 @@ class TestWithStandIn:
         assert result.cost["runs"] == 10
         times = [result.cost[f"device_time_{which}us"] for which in ("min_", "", "max_")]
         assert 0 < times[0] <= times[1] <= times[2]
+        assert result.cost["device_time_cold_us"] > 0
 
     def test_losses_are_classified_and_mended(self, operator: OpWorkspace) -> None:
         operator.impl.write_text(

@@ -13,6 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pypto_op.backends import wire
+from pypto_op.backends.worker.given import content
+from pypto_op.judge.inputs import digest
+from pypto_op.tensor_bytes import bytes_in
 
 DTYPES = [torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.int16]
 DTYPES += [torch.int8, torch.uint8, torch.bool, torch.float8_e4m3fn, torch.float8_e5m2]
@@ -144,3 +147,13 @@ def test_remove(tmp_path: Path) -> None:
     wire.remove_values(tmp_path / "v")
     wire.remove_values(tmp_path / "v")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.bool])
+def test_one_element_of_a_row_has_bytes(dtype: torch.dtype) -> None:
+    """`g[:, t]` of one head: torch calls it contiguous and keeps its stride, with which it cannot be viewed as bytes."""
+    one, plain = torch.ones(256).to(dtype)[::128][:1], torch.ones(1).to(dtype)
+    assert one.stride() == (128,) and one.is_contiguous()
+    assert content(one) == content(plain) and digest([one]) == digest([plain])
+    assert bytes_in(torch.arange(6.0).reshape(2, 3).T).numpy().tobytes() == torch.tensor([0.0, 3, 1, 4, 2, 5]).numpy().tobytes()
+    assert bytes_in(torch.empty(0, 4)).numel() == 0

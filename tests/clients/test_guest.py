@@ -49,9 +49,9 @@ def place(tmp_path: Path) -> Path:
 
 
 def clean(tmp_path: Path, port: int) -> dict[str, str]:
-    """Return Claude Code's environment, with no Python of this checkout on PATH."""
+    """Return Claude Code's environment, with no `pypto-op` on PATH, of this checkout or another."""
     environment = claude_environment({"HOME": str(tmp_path / "home"), "LANG": "C.UTF-8"}, port)
-    folders = [folder for folder in environment["PATH"].split(":") if not folder.startswith(str(ROOT / ".venv"))]
+    folders = [folder for folder in environment["PATH"].split(":") if not (Path(folder) / "pypto-op").exists()]
     return environment | {"PATH": ":".join(folders), "PYPTO_OP_SERVER_IDLE": "5"}
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-import pytest
 from tests.calling import Answer, command
 
 from pypto_op.bundle_files import bundle_root
@@ -34,11 +33,3 @@ def place(folder: Path, name: str, *edits: tuple[str, str], golden: tuple[str, s
 
 def line_of(file: Path, words: str) -> int:
     return next(number for number, line in enumerate(file.read_text().splitlines(), 1) if words in line)
-
-
-def need_numbers() -> None:
-    from pypto_op.backends.sim import SimBackend
-
-    available = SimBackend().availability()
-    if not (available.ok and available.numeric):
-        pytest.skip(available.reason)

@@ -5,16 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.debug.asking import ask, line_of, need_numbers, place
+from tests.debug.asking import ask, line_of, place
 
-pytestmark = [pytest.mark.sim, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.sim, pytest.mark.timeout(900), pytest.mark.usefixtures("numeric")]
 
 CASE = "L2_two_by_two_fp32"
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _numbers() -> None:
-    need_numbers()
 
 
 def test_the_first_operation_that_leaves_the_golden_is_named_with_its_line(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.debug.asking import ask, line_of, need_numbers
+from tests.debug.asking import ask, line_of
 
 from pypto_op.bundle_files import bundle_root
 from pypto_op.debug import environment
@@ -63,8 +63,8 @@ def test_what_binutils_would_tell_is_said_to_be_missing(crashed: Path, monkeypat
 
 
 @pytest.mark.sim
+@pytest.mark.usefixtures("numeric")
 def test_a_crash_of_pypto_leads_to_the_kernels_line_and_to_the_function_that_crashed(tmp_path: Path) -> None:
-    need_numbers()
     file = tmp_path / "crash_impl.py"
     trap = bundle_root() / "skills/pypto-op-develop/snippets/traps/state_write_consumes.py"
     file.write_text(trap.read_text() + "\n\nbad_wrapper(torch.randn(37, 32))\n")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 from benchmarks import faults, planted
-from tests.debug.asking import need_numbers
 
 SAMPLE = (
     "rmsnorm/dtype_mix",
@@ -24,9 +23,9 @@ SAMPLE = (
 
 @pytest.mark.sim
 @pytest.mark.timeout(900)
+@pytest.mark.usefixtures("numeric")
 @pytest.mark.parametrize("name", SAMPLE)
 def test_the_debugger_names_category_skill_line_and_culprit(name: str) -> None:
-    need_numbers()
     op = name.partition("/")[0]
     fault = next(one for made in (planted.failures(op), planted.wrong_numbers(op)) for one in made if one.id == name)
     row = faults.measured(fault, warm=True)

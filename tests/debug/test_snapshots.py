@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.debug.asking import ask, line_of, need_numbers, place
+from tests.debug.asking import ask, line_of, place
 
 from pypto_op.workspace import OpWorkspace
 
@@ -39,8 +39,8 @@ def faulty(tmp_path: Path) -> OpWorkspace:
     return ws
 
 
+@pytest.mark.usefixtures("numeric")
 def test_the_drift_begins_after_the_first_turn(faulty: OpWorkspace) -> None:
-    need_numbers()
     answer = ask("snapshot-bisect", "--manifest", faulty.debug_dir / "snapshot_manifest.yaml", "--json")
     report = answer.result("snapshot_report")
     assert answer.code == 1 and report["per_mode_status"] == {"sim": "FAIL"}

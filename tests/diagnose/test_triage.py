@@ -8,24 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.judge.judging import command, place, sim_problem, verify
+from tests.judge.judging import command, place, verify
 
 from pypto_op.documents import schema
 from pypto_op.workspace import FAILURE_FILES, OpWorkspace
 
+pytestmark = pytest.mark.usefixtures("private_key")
+
 CASES = [{"id": "tile", "level": "L2", "shape": {"N": 40, "D": 64}}]
-
-
-@pytest.fixture(autouse=True)
-def private_key(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYPTO_OP_KEY_FILE", str(tmp_path_factory.mktemp("account") / "seal.key"))
-
-
-@pytest.fixture(scope="session")
-def numeric() -> None:
-    """Skip where the simulator computes no numbers."""
-    if problem := sim_problem():
-        pytest.skip(problem)
 
 
 @pytest.fixture

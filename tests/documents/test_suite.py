@@ -127,7 +127,6 @@ def make_spec(shapes, dynamic=("T",), ranges=None, dtypes=("float32", "bfloat16"
         input_ranges={},
         fixed_inputs=(),
         default_params={},
-        perf_target=None,
         _policy=get_policy(),
     )
 

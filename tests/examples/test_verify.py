@@ -50,3 +50,15 @@ def test_an_example_passes_its_suite(op, tmp_path, monkeypatch):
     left = {path for path in ws.root.rglob("*") if "_debug" not in path.parts} - before
     assert left == {ws.report}
     assert [path.name for path in tmp_path.iterdir()] == ["custom"]
+
+
+@pytest.mark.sim
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("case", ["L5_sharp_fp16", "L5_alternating_bf16"])
+def test_a_right_gradient_is_not_refused_for_what_the_cube_unit_reads_in_16_bits(case, tmp_path, monkeypatch):
+    """On this seed the weights, rounded to 16 bits as SPEC.md says, cost more than atol and rtol allow."""
+    ws = copy_of("flash_attention_bwd", tmp_path)
+    monkeypatch.chdir(tmp_path)
+    run = command("verify", ws.root, "--modes", "sim", "--json", "--case", case, "--seed", "1207036472")
+    assert (run.code, run.report["status"]) == (0, "PARTIAL"), run.report["first_failure"]

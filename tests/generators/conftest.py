@@ -9,14 +9,13 @@ import pytest
 from tests.calling import Answer, command
 from tests.judge.judging import place
 
-from pypto_op.proof.key import KEY_ENV
 from pypto_op.workspace import OpWorkspace
 
 
 @pytest.fixture(autouse=True)
-def private_key(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No test touches the account's own key."""
-    monkeypatch.setenv(KEY_ENV, str(tmp_path_factory.mktemp("account") / "seal.key"))
+def private_key(private_key: Path) -> Path:
+    """Every test of this room seals with a key of its own."""
+    return private_key
 
 
 @pytest.fixture

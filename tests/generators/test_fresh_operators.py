@@ -32,6 +32,7 @@ def test_a_replacement_that_does_not_occur_is_refused(tmp_path: Path, monkeypatc
     (tmp_path / "adder" / "adder_impl.py").write_text("total = left + right\n", encoding="utf-8")
     row = "- id: minus\n  why: minus for plus\n  replace:\n    - ['left + write', 'left - write']\n"
     (tmp_path / "adder" / "wrong.yaml").write_text(row, encoding="utf-8")
+    (tmp_path / "adder" / "honest.md").write_text("# adder\n\nNone.\n\n## base: kernel\n", encoding="utf-8")
     monkeypatch.setattr(fresh_kernels, "FIXTURES", tmp_path)
     with pytest.raises(Exception, match=r"adder/wrong.yaml: minus: not in adder_impl.py: 'left \+ write'"):
         fresh_kernels.kernels("adder")

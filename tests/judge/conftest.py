@@ -8,18 +8,13 @@ from pathlib import Path
 import psutil
 import pytest
 
-from pypto_op.proof.key import KEY_ENV
-
-from .judging import files_below, left_running, sim_problem
+from .judging import files_below, left_running
 
 
 @pytest.fixture(autouse=True)
-def private_key(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """No test touches the account's own key."""
-    key = tmp_path_factory.mktemp("account") / "seal.key"
-    monkeypatch.setenv(KEY_ENV, str(key))
-    monkeypatch.delenv("PYPTO_OP_TOKEN", raising=False)
-    return key
+def private_key(private_key: Path) -> Path:
+    """Every test of this room seals with a key of its own."""
+    return private_key
 
 
 @pytest.fixture
@@ -32,11 +27,3 @@ def clean_workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator
     strays = {path for path in files_below(tmp_path) if len(Path(path).parts) < 3}
     assert {path for path in strays if path != "custom" and Path(path).parts[0] != "custom"} == set()
     assert len([path for path in strays if len(Path(path).parts) == 2]) == 1
-
-
-@pytest.fixture(scope="session")
-def numeric() -> None:
-    """Skip where the simulator computes no numbers."""
-    problem = sim_problem()
-    if problem:
-        pytest.skip(problem)

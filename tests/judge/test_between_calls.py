@@ -16,7 +16,6 @@ from .judging import CASES, place, verify
 pytestmark = [pytest.mark.sim, pytest.mark.usefixtures("numeric")]
 
 SMALL = {"level": "L2", "atol": 1e-6, "rtol": 1e-5}
-BAKED = {"_build(DTYPES[x.dtype], x.shape[1])": "_once(x, k)"}
 ONCE = """
 
 _kernels = {}

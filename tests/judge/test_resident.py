@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -102,7 +103,14 @@ def test_a_command_dies_with_its_caller(asked: OpWorkspace) -> None:
     caller = subprocess.Popen([sys.executable, *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     assert until(lambda: judges(Path.cwd()))
     (judge,) = judges(Path.cwd())
-    forks = lambda: [p for p in judge.children() if "pypto_op.judge.resident" in p.cmdline()]  # noqa: E731
+
+    def forks() -> list[psutil.Process]:
+        found = []
+        for process in judge.children():
+            with contextlib.suppress(psutil.Error):  # one that has ended meanwhile, or waits to be collected
+                found += [process] if "pypto_op.judge.resident" in process.cmdline() else []
+        return found
+
     assert until(forks)
     caller.send_signal(signal.SIGKILL)
     caller.wait()

@@ -217,8 +217,13 @@ def _snippet(found: Cases, case: Case) -> Snippet:
         remove=tuple(merged.get("remove", ())),
         op=merged.get("op", "demo"),
         clean=bool(merged.get("clean", False)),
-        soft=bool(merged.get("soft", False)),
+        soft=bool(merged.get("soft", False)) or _informs(found.title),
     )
+
+
+def _informs(title: str) -> bool:
+    """Whether `title` names a rule that refuses nothing (S2, S3), so that any finding of it counts."""
+    return title != ANY_RULE and not registry.all_rules()[title].severity.blocks
 
 
 def _lay_out(snippet: Snippet, scratch: Path) -> Path:

@@ -8,7 +8,7 @@ from pathlib import Path
 import psutil
 import pytest
 from tests.calling import Answer, command
-from tests.judge.judging import CASES, OPERATORS, REPOSITORY, files_below, left_running, place, sim_problem
+from tests.judge.judging import CASES, OPERATORS, REPOSITORY, files_below, left_running, place
 from tests.telling import told_lines
 
 from pypto_op.judge.verify import verify_operator
@@ -16,17 +16,11 @@ from pypto_op.mutation import sittings
 from pypto_op.vocabulary import Mode
 from pypto_op.workspace import OpWorkspace
 
-pytestmark = [pytest.mark.sim, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.sim, pytest.mark.timeout(600), pytest.mark.usefixtures("numeric")]
 
 
 def mutate(op_dir: Path, *words: str, jobs: int = 2) -> Answer:
     return command("mutate", op_dir, "--json", "--jobs", jobs, *words)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def numeric() -> None:
-    if problem := sim_problem():
-        pytest.skip(problem)
 
 
 @pytest.fixture(scope="module")

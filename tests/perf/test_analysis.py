@@ -80,6 +80,28 @@ def test_the_lever_names_figures_and_a_place(tmp_path: Path) -> None:
     assert levers(analysis, near)[0].name == "none"
 
 
+def test_steps_in_a_row_are_told_first(tmp_path: Path) -> None:
+    """A row of tasks of one loop, each after the one before, on two cores of many: larger steps, not smaller ones."""
+    place = folder(tmp_path)
+    turns = range(1, 7)
+    rows = [
+        {"seqNo": 0, "taskId": n << 20, "execStart": int(2 * n * CYCLES_PER_US), "execEnd": int((2 * n + 1) * CYCLES_PER_US)}
+        for n in turns
+    ]
+    cores = [{"coreType": "AIV", "blockIdx": n, "tasks": rows if n == 0 else []} for n in range(8)]
+    (place / TASK_TIMES).write_text(json.dumps(cores), encoding="utf-8")
+    after = [f"0,{n << 20},0,88,{(n + 1) << 20 if n < 6 else ''}" for n in turns]
+    (place / TOPOLOGY).write_text("\n".join(["seqNo,taskId,rootIndex,leafHash,successors", *after]), encoding="utf-8")
+    found = analyse(read_launch(place))
+    assert found.serial is not None
+    assert (found.serial.loop, found.serial.steps, found.serial.us) == ("ROWS", 6, pytest.approx(11.0))
+    first = levers(found, bound_of(Work(bytes=1000)))[0]
+    assert first.name.startswith("fewer steps in a row") and "6 steps of loop ROWS" in first.why
+    alone = [f"0,{n << 20},0,88," for n in turns]
+    (place / TOPOLOGY).write_text("\n".join(["seqNo,taskId,rootIndex,leafHash,successors", *alone]), encoding="utf-8")
+    assert analyse(read_launch(place)).serial is None, "tasks of one core that need nothing of each other are no row"
+
+
 def test_no_task_times(tmp_path: Path) -> None:
     with pytest.raises(ContractError, match="holds no task times"):
         read_launch(tmp_path)
@@ -90,7 +112,9 @@ def test_bounds() -> None:
     assert found.us == pytest.approx(1.0) and found.by == "memory" and found.least_us < found.us
     product = bound_of(Work(bytes=1, product_flop=2 * 4096**3, bits=16))
     assert product.by == "cube arithmetic" and product.us == pytest.approx(377.8, rel=1e-3)
-    assert bound_of(Work(bytes=1, product_flop=2 * 4096**3, bits=32)).us == pytest.approx(4 * product.us)
+    wide = bound_of(Work(bytes=1, product_flop=2 * 4096**3, bits=32))
+    assert wide.us == pytest.approx(4 * product.us) and "assumed" in wide.assumed and not product.assumed
+    assert wide.least_us == pytest.approx(product.us), "no target is refused for what is only assumed"
     assert bound_of(Work(bytes=MACHINE.cache_bytes + 1)).cached_us == bound_of(Work(bytes=MACHINE.cache_bytes + 1)).memory_us
 
 

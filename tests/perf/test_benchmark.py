@@ -15,7 +15,7 @@ from pypto_op.documents import schema
 from pypto_op.errors import ContractError
 from pypto_op.judge.contract import load_contract
 from pypto_op.judge.subject import resolve
-from pypto_op.perf.benchmark import Request, _refuse_unjudged, _row, _time, benchmark_operator
+from pypto_op.perf.benchmark import Request, _mode_entry, _refuse_unjudged, _row, _states, _time, benchmark_operator
 from pypto_op.perf.samples import Samples, interval, spreads
 from pypto_op.proof import evidence
 from pypto_op.proof.key import KEY_ENV
@@ -239,3 +239,35 @@ def test_timed_outputs_are_judged_too(unverified: OpWorkspace) -> None:
     row = _row(cases[0], Mode.SIM, samples.costs(cases[0], Mode.SIM), samples.fault(cases[0], Mode.SIM))
     assert row["status"] == "failed"
     assert "outside the tolerance" in row["reason"]
+
+
+def test_a_device_tells_its_state() -> None:
+    from tests.backends.standin_npu import Layer
+
+    from pypto_op.backends.npu import NpuBackend
+
+    backend = NpuBackend(Layer())
+    states = _states({Mode.NPU: backend, Mode.SIM: get_backend(Mode.SIM)})
+    assert states == {Mode.NPU: {"Aicore Freq(MHZ)": "1800", "Temperature(C)": "40"}}
+    entry = _mode_entry(Mode.NPU, backend.availability(), [states, {}])
+    assert entry["state_before"]["Aicore Freq(MHZ)"] == "1800" and "state_after" not in entry, "it was gone"
+
+
+@pytest.mark.slow
+def test_a_device_that_vanishes_while_it_times(unverified: OpWorkspace, tmp_path: Path) -> None:
+    """Each shape that was not timed says why, and has no time; no earlier figure stands in."""
+    from tests.backends.standin_npu import Layer
+
+    from pypto_op.backends.npu import NpuBackend
+
+    layer = Layer(worker_class="standin_npu:Vanishing")
+    layer.variables["STANDIN_HERE"] = str(tmp_path / "gone")
+    backend = NpuBackend(layer)
+    contract = load_contract(unverified)
+    cases, samples = contract.select(["L2"], None), Samples()
+    available = {Mode.NPU: backend.availability()}
+    subject = resolve(unverified, 1)
+    _time(subject, contract, cases, {Mode.NPU: backend}, available, Request(modes=[Mode.NPU]), 7, samples, None)
+    row = _row(cases[0], Mode.NPU, samples.costs(cases[0], Mode.NPU), samples.fault(cases[0], Mode.NPU))
+    assert (row["status"], row["median"], row["samples"]) == ("failed", None, [])
+    assert "the device is lost" in row["reason"]

@@ -1,8 +1,7 @@
-"""A headless Chromium, driven by its own chromedriver over HTTP: opens a page, measures it, takes its picture."""
+"""A headless Chromium, driven by its own chromedriver over HTTP: opens a page and measures it."""
 
 from __future__ import annotations
 
-import base64
 import json
 import shutil
 import socket
@@ -98,14 +97,18 @@ class Browser:
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self._cdp("Emulation.setEmulatedMedia", features=[scheme])
         self._post(f"/session/{self._session}/url", {"url": page.resolve().as_uri()})
-        found: dict[str, Any] = json.loads(self._cdp("Runtime.evaluate", expression=MEASURE)["result"]["value"])
+        there = f"document.readyState === 'complete' && location.href === '{page.resolve().as_uri()}' ? 'there' : ''"
+        deadline = time.monotonic() + 120
+        while self.value(there) != "there" and time.monotonic() < deadline:
+            time.sleep(0.05)
+        found: dict[str, Any] = json.loads(self.value(MEASURE))
         return found
 
-    def picture(self, path: Path, *, height: int | None = None, width: int = 1280) -> None:
-        """Write a PNG of the whole page that is open, or of its upper `height` pixels."""
-        clip = {} if height is None else {"clip": {"x": 0, "y": 0, "width": width, "height": height, "scale": 1}}
-        shot = self._cdp("Page.captureScreenshot", captureBeyondViewport=True, **clip)
-        path.write_bytes(base64.b64decode(shot["data"]))
+    def value(self, expression: str) -> str:
+        """Return what a JavaScript expression that makes a text gives on the page that is open."""
+        answer = self._cdp("Runtime.evaluate", expression=expression)
+        assert "value" in answer["result"], answer
+        return str(answer["result"]["value"])
 
     def _cdp(self, command: str, **params: Any) -> dict[str, Any]:
         return self._post(f"/session/{self._session}/goog/cdp/execute", {"cmd": command, "params": params})

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.report.browser import Browser
@@ -60,8 +62,18 @@ def story() -> Story:
     return Story(
         _LONG, [("First draft", report)], perf, events,
         [HeatMap(f"{_LONG}: first draft", tail, "Output out in sim.", (31, 4096))],
-        datetime(2026, 11, 22, 8, 0, tzinfo=timezone.utc),
+        datetime(2026, 11, 22, 8, 0, tzinfo=timezone.utc), swimlanes(),
     )  # fmt: skip
+
+
+def swimlanes() -> dict[str, Any]:
+    """Three tasks on two cores."""
+    task = {"y": 1, "w": 300, "colour": 0, "critical": False, "title": f"AIV 0: {_LONG}"}
+    lane = {
+        "number": 1, "us": 8.0, "height": 24, "cores": ["AIC 0", "AIV 23"], "left_out": 3, "legend": [(0, f"loop {_LONG}")],
+        "tasks": [{**task, "x": 0}, {**task, "x": 700, "critical": True}, {**task, "x": 400, "y": 13}],
+    }  # fmt: skip
+    return {"width": 1000, "colours": [0], "caveat": "no device time", "shapes": [{"label": _LONG, "lane": lane}]}
 
 
 def rows() -> list[Row]:
@@ -84,6 +96,26 @@ def test_nothing_overflows_and_no_text_is_cut(browser: Browser, tmp_path: Path, 
     assert found["texts"] > 20
     assert found["status_seen"], "the status of the first row is not on the screen"
     assert (found["background"] == "rgb(16, 21, 31)") is dark
+
+
+_WHEEL = """
+(() => {
+  const svg = document.querySelector("svg[data-lane]"), box = svg.getBoundingClientRect(), seen = [];
+  const look = () => seen.push(svg.getAttribute("viewBox"), svg.closest(".lane").querySelector(".axis").innerText.trim());
+  svg.dispatchEvent(new WheelEvent("wheel", { deltaY: -1, clientX: box.right, cancelable: true })); look();
+  svg.dispatchEvent(new MouseEvent("dblclick")); look();
+  return JSON.stringify(seen);
+})()
+"""
+
+
+def test_a_swimlane_zooms(browser: Browser, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    page.write_text(render(story()), encoding="utf-8")
+    browser.open(page, 1280, dark=False)
+    near, axis, whole, all_of_it = json.loads(browser.value(_WHEEL))
+    assert near == "200 0 800 24" and axis.split() == ["1.60", "µs", "8.00", "µs"], "towards the pointer, at the right end"
+    assert whole == "0 0 1000 24" and all_of_it.split()[0] == "0.00"
 
 
 def test_the_measure_sees_what_it_is_for(browser: Browser, tmp_path: Path) -> None:

@@ -141,7 +141,7 @@ def test_a_draw_that_was_left_is_told() -> None:
     known = verdict("PASS")
     known["checks"][0]["modes"]["sim"]["reason"] = ""
     known["checks"][0]["left_draws"] = [7, 11]
-    assert "sums cancel with seed 7, 11" in render(Story("demo", [("", known)]))
+    assert "with seed 7, 11 honest rounding takes too much" in render(Story("demo", [("", known)]))
     del known["checks"][0]["left_draws"]
     known["checks"][0]["alike_draws"] = [13]
     assert "another draw: seed 13 repeats an input" in render(Story("demo", [("", known)]))

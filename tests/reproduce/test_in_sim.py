@@ -13,29 +13,14 @@ from tests.calling import Answer, command
 from tests.telling import told_lines
 
 from pypto_op.bundle_files import bundle_root
-from pypto_op.proof.key import KEY_ENV
 from pypto_op.workspace import OpWorkspace
 
-pytestmark = [pytest.mark.sim, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.sim, pytest.mark.timeout(900), pytest.mark.usefixtures("private_key", "numeric")]
 
 OPERATORS = bundle_root() / "tests" / "fixtures" / "ops"
 CASE = "L5_scale_A_1e4"
 SEED = 7
 """With it the honest kernel misses its tolerance at one cell near 0."""
-
-
-@pytest.fixture(autouse=True)
-def private_key(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(KEY_ENV, str(tmp_path_factory.mktemp("account") / "seal.key"))
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _numbers() -> None:
-    from pypto_op.backends.sim import SimBackend
-
-    available = SimBackend().availability()
-    if not (available.ok and available.numeric):
-        pytest.skip(available.reason)
 
 
 def place(folder: Path, *, change: tuple[str, str] | None = None, **knobs: Any) -> OpWorkspace:

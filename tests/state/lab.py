@@ -10,7 +10,6 @@ from pathlib import Path
 
 from tests.state.operators import Operator
 
-from pypto_op.proof import evidence
 from pypto_op.proof.key import KEY_ENV
 from pypto_op.state.deliverables import run_judge
 from pypto_op.state.service import transition
@@ -128,8 +127,3 @@ def wrong(source):
     changed = source.replace("return tile * tile", "return tile * tile * 1.01")
     assert changed != source
     return changed
-
-
-def sealed_reports(ws):
-    """Return the sealed verdicts that lie in an operator's directory."""
-    return [*evidence.sealed_passes(ws)]

@@ -16,11 +16,10 @@ from pypto_op.documents import schema
 from pypto_op.errors import ContractError
 from pypto_op.judge.stressing import patterns_source, stress_case, stress_sites
 from pypto_op.judge.verify import verify_operator
-from pypto_op.proof.key import KEY_ENV
 from pypto_op.vocabulary import Mode
 from pypto_op.workspace import OpWorkspace
 
-pytestmark = [pytest.mark.sim, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.sim, pytest.mark.timeout(900), pytest.mark.usefixtures("private_key")]
 
 BASE = {"id": "wide", "level": "L3", "shape": {"N": 12, "D": 32}, "dtype": {"default": "float32"}, "seed": 42}
 
@@ -32,11 +31,6 @@ def sum_diff_golden(x, y):
     centred = x - x.mean(-1, keepdim=True)
     return (centred * centred).mean(-1, keepdim=True) + 0.0 * y, x - y
 '''
-
-
-@pytest.fixture(autouse=True)
-def private_key(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(KEY_ENV, str(tmp_path_factory.mktemp("account") / "seal.key"))
 
 
 @pytest.fixture

@@ -1,8 +1,7 @@
-"""Implementations that were written before anybody looked how they would be judged (`fresh.yaml`)."""
+"""Implementations that were written before anybody looked how they would be judged (`fresh.yaml`, `fresh_second.yaml`)."""
 
 from __future__ import annotations
 
-import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -12,27 +11,31 @@ from tests.triton import lab
 
 pytestmark = pytest.mark.slow
 
-TABLE: dict[str, dict[str, Any]] = read_table(lab.HERE / "fresh.yaml")
-KERNELS = (lab.HERE / "fresh_kernels.txt").read_text(encoding="utf-8")
+FIRST, SECOND = (read_table(lab.HERE / f"{name}.yaml") for name in ("fresh", "fresh_second"))
+CHEATS: dict[str, Any] = {**FIRST["cheats"], **SECOND["cheats"]}
+HONEST: dict[str, Any] = {**FIRST["honest"], **SECOND["honest"]}
 EXPO = lab.task("return torch.exp(x)", "[torch.randn(4, 6)]")
 
 
-@pytest.mark.parametrize("name", sorted(TABLE["cheats"]))
+def text(entry: dict[str, str]) -> str:
+    """Return an entry's implementation."""
+    names = ["fresh_kernels", *([entry["add"]] if "add" in entry else [])]
+    kernels = "\n\n".join((lab.HERE / f"{name}.txt").read_text(encoding="utf-8") for name in names)
+    return lab.impl(entry["forward"], init=entry.get("init", ""), kernels=kernels) + "\n" + entry.get("more", "")
+
+
+@pytest.mark.parametrize("name", sorted(CHEATS))
 def test_a_fresh_cheat_is_refused(name: str, place: Path) -> None:
-    forward = TABLE["cheats"][name]
-    result = lab.verify(lab.folder(place, EXPO, lab.impl(forward, kernels=KERNELS)), case_timeout=60.0)
+    entry = CHEATS[name]
+    written = text(entry if isinstance(entry, dict) else {"forward": entry})
+    result = lab.verify(lab.folder(place, EXPO, written), case_timeout=60.0)
     assert result["status"] == "FAIL", result
 
 
-@pytest.mark.parametrize("name", sorted(TABLE["honest"]))
+@pytest.mark.parametrize("name", sorted(HONEST))
 def test_a_fresh_honest_file_passes(name: str, place: Path) -> None:
-    entry = TABLE["honest"][name]
+    entry = HONEST[name]
     task = lab.task(f"return {entry['want']}", f"[{entry['inputs']}]", init=entry.get("model", ""))
     task = task.replace("\n\ndef get_inputs", f"\n{entry['reference']}\n\n\ndef get_inputs") if "reference" in entry else task
-    text = (
-        lab.impl(entry["forward"], init=entry.get("init", ""), kernels=KERNELS)
-        + "\n"
-        + textwrap.indent(entry.get("more", ""), "")
-    )
-    result = lab.verify(lab.folder(place, task, text))
+    result = lab.verify(lab.folder(place, task, text(entry)))
     assert result["status"] == "PASS", result["failures"] or result["error"]

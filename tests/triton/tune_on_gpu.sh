@@ -1,15 +1,25 @@
 #!/usr/bin/env bash
-# Tune sample tasks on the GPU of this machine: verify, then `pypto-op triton tune`; results go to $OUT (default: gpu-out).
+# Tune sample tasks on the GPU of this machine, and time every combination of the same options; results go to $OUT (gpu-out).
 #
-#   bash tests/triton/tune_on_gpu.sh FOLDER OP_NAME     FOLDER holds OP_NAME_torch.py and OP_NAME_triton_ascend_impl.py
+#   bash tests/triton/tune_on_gpu.sh --wheels     on a machine with a package registry: fetch what a bare GPU machine lacks
+#   bash tests/triton/tune_on_gpu.sh TASK ...     on the GPU machine, with .gpu-wheels carried along
 #
-# python3 needs PyTorch with CUDA, Triton, and the packages of the extras `triton` and `tune`. `timings` of the result is the number of
-# benchmarks that the search ran; triton.autotune would run one for each combination of the same options.
-set -euo pipefail
+# TUNE_SECONDS (480): the most for all tasks. The wheels of tests/triton/on_gpu.sh are needed too.
+set -uo pipefail
 cd "$(dirname "$0")/../.."
-folder=$1 op=$2 out=${OUT:-gpu-out}
-mkdir -p "$out/$op"
-cp -r "$folder/." "$out/$op/"
-export PYTHONPATH="$PWD/scripts:$PWD/lint${PYTHONPATH:+:$PYTHONPATH}"
-python3 -m pypto_op.cli triton verify --op_name "$op" --verify_dir "$out/$op" --target cuda
-python3 -m pypto_op.cli triton tune --op_name "$op" --verify_dir "$out/$op" --target cuda --json | tee "$out/$op/tuned.json"
+wheels=.gpu-wheels
+needed=(optuna==5.0.0 alembic==1.20.1 colorlog==6.12.0 mako==1.4.3 MarkupSafe==3.0.4 sqlalchemy==2.1.9 tqdm==4.70.1 packaging==26.3)
+
+if [[ ${1:-} == --wheels ]]; then
+  bash tests/triton/on_gpu.sh --wheels
+  exec .venv/bin/python -m pip download --quiet --no-deps --dest "$wheels" --only-binary :all: --python-version 3.12 \
+    --implementation cp --platform manylinux2014_x86_64 --platform manylinux_2_17_x86_64 --platform manylinux_2_28_x86_64 "${needed[@]}"
+fi
+
+python=${PYTHON:-python3}
+out=$(mkdir -p "${OUT:-gpu-out}" && cd "${OUT:-gpu-out}" && pwd)
+"$python" -m pip install --quiet --no-index --no-deps --no-compile --find-links "$wheels" click jsonschema jsonschema-specifications \
+  referencing rpds-py attrs libcst psutil PyYAML safetensors typing_extensions "${needed[@]}" 2>&1 | tail -3
+export PYTHONPATH="$PWD/scripts:$PWD/lint:$PWD"
+"$python" tests/triton/tune_run.py "$out" "$@" 2>&1 | tee "$out/tune.txt"
+exit "${PIPESTATUS[0]}"

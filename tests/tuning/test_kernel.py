@@ -10,6 +10,8 @@ from tests.judge.judging import REPOSITORY
 
 from pypto_op.tuning.choice import Kind
 from pypto_op.tuning.kernel import Kernel
+from pypto_op.tuning.proposer import Proposer
+from pypto_op.tuning.thumb import follow, rules
 
 EXAMPLES = REPOSITORY / "examples" / "ops"
 NAMES = sorted(path.name for path in EXAMPLES.iterdir() if path.is_dir())
@@ -119,3 +121,54 @@ def test_debug_options_do_not_survive() -> None:
     debugged = source.replace("frontend.jit(", 'frontend.jit(debug_options={"runtime_debug_mode": 1}, ')
     made = Kernel(debugged, "rmsnorm_wrapper")
     assert "debug_options" not in made.write({"rows T_TILE": "4"})
+
+
+def test_tiles_follow_rows_that_say_the_same() -> None:
+    made = kernel("softmax")
+    assert follow(made.choices, {"rows C_TILE": "512"}) == {"vector tile 16, 128 [1]": "512"}
+    assert follow(made.choices, {"rows C_TILE": "256"}, {"rows C_TILE": "512", "vector tile 16, 128 [1]": "512"}) == {
+        "vector tile 16, 128 [1]": "256"
+    }
+    assert follow(made.choices, {"rows C_TILE": "256"}, {"vector tile 16, 128 [1]": "64"}) == {}, "they do not say the same"
+
+
+def test_a_slow_kernel_is_unrolled_last() -> None:
+    made = kernel("softmax")
+    unrolled = [
+        [number for number, rule in enumerate(rules(made.choices, slow=slow)) if any(key.startswith("unroll") for key in rule)]
+        for slow in (False, True)
+    ]
+    total = len(list(rules(made.choices, slow=True)))
+    assert unrolled == [[0, 1], [total - 2, total - 1]]
+
+
+def test_good_candidates_are_joined() -> None:
+    """Each half of a change that is good is known; the search soon tries both at once."""
+    made = kernel("softmax")
+    halves = ({"rows C_TILE": "512"}, {"unroll_list of loop WRITE of _softmax_kernel_impl": "[4, 2, 1]"})
+    proposer = Proposer(made, 5, iter(halves))
+    for ratio in (0.7, 0.6):
+        proposal = proposer.next()
+        assert proposal is not None
+        proposer.tell(proposal, ratio)
+    tried = []
+    for _ in range(40):
+        proposal = proposer.next()
+        assert proposal is not None
+        tried.append(proposal.assignment)
+        proposer.tell(proposal, 1.0)
+    assert {**halves[0], **halves[1]} in tried
+
+
+def test_a_way_that_was_no_gain_is_not_gone_further() -> None:
+    made = kernel("softmax")
+    rows = [{"rows C_TILE": number} for number in ("64", "32", "256", "512")]
+    proposer = Proposer(made, 5, iter(rows))
+    told = {"64": 1.2, "256": 0.8, "512": 0.7}
+    proposed = []
+    for _ in range(3):
+        proposal = proposer.next()
+        assert proposal is not None
+        proposed.append(proposal.assignment["rows C_TILE"])
+        proposer.tell(proposal, told[proposed[-1]])
+    assert proposed == ["64", "256", "512"], "64 was slower, so 32 is left out; 256 was faster"

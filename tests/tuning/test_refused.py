@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from benchmarks.tune import _bench, refusal
+from benchmarks.tune import refusal
+from benchmarks.tune_bench import bench
 from benchmarks.tune_planted import FAST, PLANTED, texts
 from tests.judge.judging import sim_problem
 
@@ -21,7 +22,7 @@ pytestmark = [pytest.mark.sim, pytest.mark.slow]
 def tuner() -> Iterator[dict[str, Any]]:
     if problem := sim_problem():
         pytest.skip(problem)
-    with _bench("rmsnorm") as at:
+    with bench("rmsnorm") as at:
         search = Search(at["kernel"], at["clock"], at["ledger"], Wish(1.0, 1))
         keeper = Gatekeeper(at["ws"], at["clock"], at["kernel"].source, mutants=0, jobs=1)
         yield at | {"search": search, "keeper": keeper, "texts": texts(at["kernel"].source)}

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import importlib.util
+import os
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
 from tests.calling import Answer, command
 
+from pypto_op.errors import ContractError, InfraError
 from pypto_op.proof.key import KEY_ENV
 from pypto_op.tuning.triton_kernel import TritonKernel
 
@@ -17,6 +23,8 @@ if importlib.util.find_spec("triton") is None:
 from tests.triton import lab
 
 from pypto_op.triton.run.project import Project
+from pypto_op.tuning.ledger import Fate
+from pypto_op.tuning.triton_tune import tune_triton
 
 SLOW = lab.impl("return run(copy_kernel, x)").replace("512", "32")
 TASK = lab.task("return x * 1", "[torch.randn(4096)]")
@@ -70,6 +78,80 @@ def test_a_search_in_the_interpreter(project: Project) -> None:
     assert answer.code == 0, answer.stderr
     told = answer.report
     assert told["timings"] == 4 and len(told["candidates"]) == 3
-    assert told["written"] and told["gain"] > 1
+    assert told["written"] and told["gain"] > 1 and told["combinations"] > 100
+    report = (project.folder / f"{project.op_name}_tuning_report.md").read_text(encoding="utf-8")
+    chosen = told["candidates"][told["chosen"] - 1]
+    assert f"candidate {told['chosen']} is {told['gain']:.2f} times as fast" in report and chosen["diff"] in report
+    assert all(f"| {one['number']} | {one['origin']} |" in report for one in told["candidates"])
     assert project.impl.read_text(encoding="utf-8") != before
     assert lab.read(project.verify_result)["status"] == "PASS", "the verdict is about the new bytes"
+
+
+def test_a_search_goes_on_after_a_kill(project: Project) -> None:
+    assert lab.verify(project, seeds=1)["status"] == "PASS"
+    nothing = tune(project, "--target", "interpret", "--resume")
+    assert nothing.code == 2 and "there is no earlier search" in nothing.stderr
+    place = ("--op_name", project.op_name, "--verify_dir", str(project.folder), "--target", "interpret", "--dry-run")
+    words = [sys.executable, "-m", "pypto_op.cli", "triton", "tune", *place, "--trials", "40"]
+    running = subprocess.Popen(
+        words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env={**os.environ, "PYPTO_OP_RESIDENT": "0"}
+    )
+    ledger: list[Path] = []
+    while running.poll() is None and not ledger:
+        time.sleep(0.05)
+        ledger = [path for path in project.tuning_folder.glob("*/candidates.jsonl") if path.stat().st_size]
+    running.send_signal(signal.SIGKILL)
+    running.wait()
+    known = len(ledger[0].read_text(encoding="utf-8").splitlines())
+    answer = tune(project, "--target", "interpret", "--resume", "--trials", str(known + 1), "--dry-run", "--json")
+    assert answer.code == 0, answer.stderr
+    assert answer.report["resumed"] == known and answer.report["timings"] == 2, "the implementation itself, and one new candidate"
+
+
+def test_a_reference_that_goes_away_ends_the_search_and_blames_no_candidate(project: Project, tmp_path: Path) -> None:
+    there = tmp_path / "verify" / "device.json"
+    there.write_text("{}", encoding="utf-8")
+    inputs = "[torch.randn(4096)] if __import__('json').load(open(__file__.rpartition('/')[0] + '/device.json')) == {} else 1 / 0"
+    project.task.write_text(lab.task("return x * 1", inputs), encoding="utf-8")
+    assert lab.verify(project, seeds=1)["status"] == "PASS"
+
+    def vanish(words: str) -> None:
+        there.write_text("[]", encoding="utf-8")
+
+    with pytest.raises(InfraError, match="the implementation itself does not run any more"):
+        tune_triton(project, target="interpret", seconds=60, trials=4, note=vanish)
+    (kept,) = project.tuning_folder.glob("*/candidates.jsonl")
+    assert len(kept.read_text(encoding="utf-8").splitlines()) == 1, "the first candidate, which was timed before"
+
+
+def test_a_candidate_that_is_fast_because_it_is_wrong(project: Project) -> None:
+    """One block must hold a row; half of it is faster, and leaves half of the row out."""
+    sums = """
+@triton.jit
+def sums(x_ptr, out_ptr, columns, BLOCK: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    row = tl.program_id(0)
+    values = tl.load(x_ptr + row * columns + offsets, mask=offsets < columns, other=0.0)
+    tl.store(out_ptr + row, tl.sum(values))
+"""
+    forward = "out = torch.empty(x.shape[0])\nsums[(x.shape[0],)](x, out, x.shape[1], BLOCK=64)\nreturn out"
+    project.task.write_text(lab.task("return x.sum(-1)", "[torch.rand(4, 60)]"), encoding="utf-8")
+    project.impl.write_text(lab.impl(forward, kernels=sums), encoding="utf-8")
+    assert lab.verify(project, seeds=1)["status"] == "PASS"
+    tuned = tune_triton(project, target="interpret", seconds=300, trials=5, write=False)
+    halved = [
+        one for one in tuned.candidates if any(key.startswith("BLOCK") and int(to) < 64 for key, to in one.assignment.items())
+    ]
+    assert halved and all(one.fate is Fate.WRONG and one.ratio is None for one in halved)
+    assert tuned.chosen not in halved
+
+
+def test_what_changed_while_it_was_tuned_is_not_overwritten(project: Project) -> None:
+    assert lab.verify(project, seeds=1)["status"] == "PASS"
+
+    def edit(words: str) -> None:
+        project.impl.write_text(SLOW + "# a person's work\n", encoding="utf-8")
+
+    with pytest.raises(ContractError, match="changed while it was tuned"):
+        tune_triton(project, target="interpret", seconds=60, trials=2, note=edit)
+    assert project.impl.read_text(encoding="utf-8").endswith("# a person's work\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import subprocess
 import sys
@@ -14,10 +15,11 @@ from tests.calling import Answer, command
 from tests.judge.judging import place, sim_problem, verify
 from tests.passes import pass_for_bytes
 
-from pypto_op.proof.key import KEY_ENV
+from pypto_op.report.page import Story, render
+from pypto_op.report.sources import swimlanes
 from pypto_op.workspace import OpWorkspace
 
-pytestmark = pytest.mark.sim
+pytestmark = [pytest.mark.sim, pytest.mark.usefixtures("private_key")]
 
 CASES = [
     {"id": "even", "level": "L2", "shape": {"N": 64, "D": 32}, "atol": 1e-6, "rtol": 1e-5},
@@ -27,11 +29,6 @@ CASES = [
 
 def tune(ws: OpWorkspace, *words: str) -> Answer:
     return command("tune", ws.root, "--mode", "sim", *words)
-
-
-@pytest.fixture(autouse=True)
-def account(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(KEY_ENV, str(tmp_path_factory.mktemp("account") / "seal.key"))
 
 
 @pytest.fixture
@@ -78,7 +75,14 @@ def test_what_bounds_a_kernel(ws: OpWorkspace) -> None:
     assert shape["levers"][0]["why"]
     page = (ws.eval_dir / "perf.html").read_text(encoding="utf-8")
     assert page.count("<rect") == sum(usage["tasks"] for usage in launch["usage"]) and "no device time" in page
-    assert "no device time" in command("perf", ws.root).stdout
+    kept = swimlanes(ws, {"hashes": {"impl": hashlib.sha256(ws.impl.read_bytes()).hexdigest()}})
+    shown = render(Story("demo", swimlanes=kept))
+    assert shown.count("<rect") == page.count("<rect") and "<script src" not in shown and "http" not in shown
+    assert swimlanes(ws, {"hashes": {"impl": "of another kernel"}}) is None
+    left = command("perf", ws.root, "--left", ws.debug_dir / "perf")
+    assert left.code == 0 and f"{launch['us']:.2f} us in the cost model" in left.stdout and "no device time" in left.stdout
+    leaf = launch["leaves"][0]["hash"]
+    assert f"leaf {leaf}" in command("perf", ws.root, "--left", ws.debug_dir / "perf", "--leaf", leaf).stdout
 
 
 def test_without_a_tool_chain_nothing_is_tuned(ws: OpWorkspace, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,6 +93,15 @@ def test_without_a_tool_chain_nothing_is_tuned(ws: OpWorkspace, monkeypatch: pyt
     for name in ("tune", "perf"):
         answer = command(name, ws.root)
         assert answer.code == 3 and "no C++ compiler" in answer.stderr and len(answer.stderr.splitlines()) == 1
+
+
+def test_without_a_device_nothing_is_tuned_there(ws: OpWorkspace) -> None:
+    from pypto_op.backends.npu import NpuBackend
+
+    if NpuBackend().availability().ok:
+        pytest.skip("there is an NPU")
+    answer = command("tune", ws.root, "--mode", "npu")
+    assert answer.code == 3 and "npu" in answer.stderr and len(answer.stderr.splitlines()) == 1
 
 
 @pytest.mark.slow

@@ -13,27 +13,12 @@ from tests.markdown_cases.examples import kernel
 
 from pypto_op.bundle_files import bundle_root
 from pypto_op.judge.verify import verify_operator
-from pypto_op.proof.key import KEY_ENV
 from pypto_op.vocabulary import Mode
 from pypto_op.workspace import OpWorkspace
 
-pytestmark = [pytest.mark.sim, pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.sim, pytest.mark.slow, pytest.mark.timeout(900), pytest.mark.usefixtures("private_key", "numeric")]
 
 ROOT = bundle_root()
-
-
-@pytest.fixture(autouse=True)
-def private_key(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(KEY_ENV, str(tmp_path_factory.mktemp("account") / "seal.key"))
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _numbers() -> None:
-    from pypto_op.backends.sim import SimBackend
-
-    available = SimBackend().availability()
-    if not (available.ok and available.numeric):
-        pytest.skip(available.reason)
 
 
 def judged(

@@ -10,7 +10,7 @@ import libcst as cst
 from pypto_op_lint.facts.flow import bindings_of
 from pypto_op_lint.facts.loops import LOOPS
 from pypto_op_lint.import_statements import dotted
-from pypto_op_lint.nodes import children
+from pypto_op_lint.nodes import inside
 from pypto_op_lint.tree import Binding, Function, Site
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def ragged_loop(facts: Facts, offsets: cst.CSTNode) -> Site | None:
     seen: set[tuple[int, frozenset[Key]]] = set()
     while waiting:
         node, factors, direct = waiting.pop()
-        for name in _names(node):
+        for name in (inner for inner in inside(node) if isinstance(inner, cst.Name)):
             scaled = factors | _factors(facts, name, node)
             for binding, function in bindings_of(facts.tree, name):
                 if (id(binding), scaled) in seen:
@@ -111,10 +111,3 @@ def _arguments(facts: Facts, binding: Binding, function: Function | None) -> lis
         return []
     given = [call.argument(parameter) for call in facts.calls.calls_of(function)]
     return [argument for argument in given if argument is not None]
-
-
-def _names(node: cst.CSTNode) -> Iterator[cst.Name]:
-    if isinstance(node, cst.Name):
-        yield node
-    for child in children(node):
-        yield from _names(child)

@@ -141,7 +141,7 @@ class CommandJudge:
                 yield at
 
     def _globbed(self, effect: Effect, pattern: str) -> str | None:
-        """Judge what a glob stands for now; what an unknown part stands for, nobody knows."""
+        """Judge the paths that a glob matches now; a glob with an unknown part is not judged."""
         if ANY in pattern:
             return None
         text = "".join("*" if c == STAR else glob.escape(c) for c in pattern)

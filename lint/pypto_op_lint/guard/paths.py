@@ -132,7 +132,7 @@ class Surroundings:
 
     @cached_property
     def guarded_files(self) -> tuple[Located, ...]:
-        """Every file of every operator that is neither scratch nor beyond the first few thousand."""
+        """The files of every operator without scratch; the first `MAX_FILES` of them."""
         found = []
         for op in self.operators:
             for path in files_below(op.root):

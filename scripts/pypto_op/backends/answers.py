@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from pypto_op.backends.base import RunResult
 from pypto_op.proof.closure import hash_at
+from pypto_op.tensor_bytes import bytes_in
 from pypto_op.vocabulary import Loader, Outcome
 
 if TYPE_CHECKING:
@@ -107,7 +108,7 @@ def add_value(state: Any, value: Any) -> None:
     import torch
 
     if isinstance(value, torch.Tensor):
-        data = value.detach().contiguous().reshape(-1).view(torch.uint8).numpy()
+        data = bytes_in(value).numpy()
         state.update(f"{value.dtype}{tuple(value.shape)}{value.stride()}:".encode())
         state.update(data)
     elif isinstance(value, (list, tuple)):

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
 from pypto_op.vocabulary import Mode, Outcome
 from pypto_op.workspace import OpWorkspace
@@ -213,4 +213,13 @@ class Backend(Protocol):
         Raises:
             InfraError: this backend is not available here (see `availability`).
         """
+        ...
+
+
+@runtime_checkable
+class TellsState(Protocol):
+    """A back end whose hardware says of itself at what clock and temperature it runs."""
+
+    def state(self) -> dict[str, str]:
+        """Return name to value, as the hardware's own tool says them; {} where it says nothing."""
         ...

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import subprocess
 from dataclasses import dataclass
 from importlib import metadata, util
 from pathlib import Path
@@ -22,6 +23,9 @@ DEVICE_ENV = "TILE_FWK_DEVICE_ID"
 LEASE_SECONDS = 900.0
 
 CAVEATS = ("one device, one run of each case: a race that shows rarely may not show",)
+
+_STATE = ("Freq", "Temperature", "Power", "Aicore Usage")
+"""Words in the names of what tells whether a device ran at its full clock, and alone."""
 
 _VARIABLES = ("ASCEND_", "PTO_", "TILE_FWK_", "HCCL_", "NPU_", "ATB_")
 """Prefixes of the variables that the device's software needs in a worker."""
@@ -57,6 +61,10 @@ class DeviceLayer(Protocol):
         """Look for devices; must not import torch_npu, which ends a process where the driver is broken."""
         ...
 
+    def state(self, index: int) -> dict[str, str]:
+        """Return what a device says of its clock, temperature and power; {} where it says nothing."""
+        ...
+
 
 class Ascend:
     """Real devices, found by the installed packages and the device nodes."""
@@ -83,6 +91,16 @@ class Ascend:
             return Devices("no NPU: there is no /dev/davinci<N>", (), versions)
         return Devices("", indices, versions)
 
+    def state(self, index: int) -> dict[str, str]:
+        """Ask `npu-smi`, which comes with the driver."""
+        try:
+            done = subprocess.run(
+                ["npu-smi", "info", "-t", "common", "-i", str(index)], capture_output=True, text=True, timeout=20, check=False
+            )
+        except (OSError, subprocess.SubprocessError):
+            return {}
+        return read_state(done.stdout)
+
 
 class NpuBackend:
     """Kernels on a device.
@@ -101,6 +119,11 @@ class NpuBackend:
         found = self._layer.find()
         ok = not found.reason
         return Availability(ok, ok, found.reason, found.versions, CAVEATS)
+
+    def state(self) -> dict[str, str]:
+        """Return the state of the device that a session would take; {} where there is none."""
+        found = self._layer.find()
+        return {} if found.reason else self._layer.state(device_index(found.indices))
 
     def open(
         self,
@@ -157,6 +180,16 @@ class LeasedSession(CandidateSession):
             super().close()
         finally:
             self._lease.release()
+
+
+def read_state(text: str) -> dict[str, str]:
+    """Return clock, temperature, power and load from the lines `name : value` of `npu-smi info -t common`; the first of each."""
+    found: dict[str, str] = {}
+    for line in text.splitlines():
+        name, colon, value = (part.strip() for part in line.partition(":"))
+        if colon and value and any(word in name for word in _STATE):
+            found.setdefault(name, value)
+    return found
 
 
 def device_index(indices: tuple[int, ...]) -> int:

@@ -33,6 +33,7 @@ CAVEATS = (
 )
 """Printed beside every verdict of this backend (design, section 4)."""
 
+_LOG_LEVEL, _LOG_PATH = "ASCEND_GLOBAL_LOG_LEVEL", "ASCEND_PROCESS_LOG_PATH"
 STRUCTURE_ONLY = "structure only: compiled, shapes and dtypes checked, no numbers computed"
 """Caveat that comes first when there is no calculator."""
 
@@ -142,7 +143,7 @@ class SimTools:
         self.variables = {
             "TORCH_DEVICE_BACKEND_AUTOLOAD": "0",
             "ASCEND_SLOG_PRINT_TO_STDOUT": "1",
-            "ASCEND_GLOBAL_LOG_LEVEL": "3",
+            _LOG_LEVEL: "3",
         }
         if tools:
             path = f"{tools.bin_dir}:{_search_path()}"
@@ -193,7 +194,8 @@ def simulate_here(further: Callable[[], None] | None = None, *, cost_model: bool
 
     For running a trusted script (`test_<op>.py`) as it is; a candidate is judged through `SimBackend`. What pypto
     writes goes to a folder that is removed at exit, unless TILE_FWK_OUTPUT_DIR names one. Must be called before
-    pypto is imported. Without pypto, only the host shim is installed.
+    pypto is imported. Without pypto, only the host shim is installed. A level and a folder of pypto's log that the caller's
+    environment names (ASCEND_GLOBAL_LOG_LEVEL, ASCEND_PROCESS_LOG_PATH) are kept.
 
     Args:
         further: sets more of pypto's options before each compilation: what a debugger wants dumped.
@@ -211,9 +213,9 @@ def simulate_here(further: Callable[[], None] | None = None, *, cost_model: bool
     tools = prepare()
     switch = Path(tools.switch) if tools.switch else None
     folder = _folder_of_this_process()
-    os.environ.update(tools.variables)
+    asked = {name: os.environ[name] for name in (_LOG_LEVEL, _LOG_PATH) if os.environ.get(name)}
+    os.environ.update({**tools.variables, _LOG_PATH: folder, **asked})
     os.environ.pop("ASCEND_SLOG_PRINT_TO_STDOUT", None)  # the output is the script's own
-    os.environ["ASCEND_PROCESS_LOG_PATH"] = folder
     if cost_model:  # its plots are drawn by a `python3` that has this process's packages, not by the one that draws nothing
         os.environ["PATH"] = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     else:

@@ -38,7 +38,7 @@ _DTYPES = {
 
 @dataclass
 class Step:
-    """One operation, once: the result of one turn of its loops.
+    """One run of one operation: its result in one turn of the loops around it.
 
     Attributes:
         number: its place in the order of the run, from 1.

@@ -13,6 +13,7 @@ import torch
 
 from pypto_op.backends.wire import write_values
 from pypto_op.dispatch_mode import DispatchMode
+from pypto_op.tensor_bytes import bytes_in
 from pypto_op.twins.decompose import HIDING_A_SUM, decompositions
 
 MOST_BYTES = 1 << 30
@@ -87,7 +88,7 @@ class Trace(DispatchMode):
             return None
         plain = tensor.detach().cpu().contiguous()
         key = hashlib.sha1(bytes(f"{plain.dtype}{tuple(plain.shape)}", "ascii"))
-        key.update(plain.reshape(-1).view(torch.uint8).numpy().data)
+        key.update(bytes_in(plain).numpy().data)
         known = self._known.get(key.hexdigest())
         if known is not None:
             return known

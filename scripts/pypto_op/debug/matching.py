@@ -12,6 +12,8 @@ from typing import Any
 
 import torch
 
+from pypto_op.tensor_bytes import bytes_in
+
 _MOST_PLACES = 16
 """Candidates of each tensor that are compared whole."""
 
@@ -117,9 +119,7 @@ class Golden:
         relative = rounding_of(value.dtype) if relative is None else relative
         if value.numel() == 0:
             return []
-        key = (
-            bytes(f"{relative}{value.dtype}{tuple(value.shape)}", "ascii") + value.reshape(-1).view(torch.uint8).numpy().tobytes()
-        )
+        key = bytes(f"{relative}{value.dtype}{tuple(value.shape)}", "ascii") + bytes_in(value).numpy().tobytes()
         if key not in self._found:
             self._found[key] = self._search(value, relative)
         return self._found[key]

@@ -51,14 +51,12 @@ class ApiReport:
         op_name: the operator.
         supported_dtypes: dtype words, aliases resolved.
         dynamic_axes: names of dynamic axes.
-        feasibility: the planner's verdict, or "".
         mappings: the rows of the mapping table.
     """
 
     op_name: str
     supported_dtypes: tuple[str, ...]
     dynamic_axes: tuple[str, ...]
-    feasibility: str
     mappings: tuple[Mapping, ...]
 
 
@@ -75,7 +73,6 @@ def load(path: Path | str) -> ApiReport:
         op_name=data["op_name"],
         supported_dtypes=tuple(DTYPE_ALIASES.get(word, word) for word in data.get("supported_dtypes", [])),
         dynamic_axes=tuple(data.get("dynamic_axes", [])),
-        feasibility=data.get("feasibility", ""),
         mappings=tuple(_mappings(document)),
     )
 

@@ -33,7 +33,6 @@ class Design:
     Attributes:
         op_name: the operator.
         status: draft, reviewed, final, or "".
-        compute_kind: vector, cube, mixed, or "".
         dtypes: dtype words, aliases resolved.
         dynamic_axes: names of the axes whose length is known at run time only.
         module_count: N, decided in section 0.3.
@@ -43,7 +42,6 @@ class Design:
 
     op_name: str
     status: str
-    compute_kind: str
     dtypes: tuple[str, ...]
     dynamic_axes: tuple[str, ...]
     module_count: int
@@ -84,7 +82,6 @@ def load(path: Path | str) -> Design:
     return Design(
         op_name=data["op_name"],
         status=data.get("status", ""),
-        compute_kind=data.get("compute_kind", ""),
         dtypes=tuple(DTYPE_ALIASES.get(word, word) for word in data.get("dtypes", [])),
         dynamic_axes=tuple(data["dynamic_axes"]),
         module_count=count,

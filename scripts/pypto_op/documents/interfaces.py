@@ -103,11 +103,10 @@ def build(data: Mapping[str, Any]) -> Interfaces:
 
 def _port(item: Mapping[str, Any], source: str) -> Port:
     shape = tuple(str(dimension) for dimension in item["shape"])
-    return Port(item["name"], source, shape, item["dtype"], item.get("accumulator_dtype"))
+    return Port(item["name"], source, shape, item["dtype"])
 
 
 def _module(item: Mapping[str, Any], inputs: tuple[Port, ...], outputs: tuple[Port, ...]) -> Module:
-    notes = item.get("numerical_notes", "")
     return Module(
         id=item["id"],
         name=item["name"],
@@ -116,7 +115,6 @@ def _module(item: Mapping[str, Any], inputs: tuple[Port, ...], outputs: tuple[Po
         outputs=outputs,
         heavy_ops=tuple(item["heavy_ops"]) if "heavy_ops" in item else None,
         cu=item.get("cu"),
-        numerical_notes=notes if isinstance(notes, str) else "\n".join(notes),
         live_out=tuple(item["live_out"]) if "live_out" in item else None,
     )
 

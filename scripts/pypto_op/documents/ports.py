@@ -21,14 +21,12 @@ class Port:
         source: `primary` or `module_<j>`: who makes it.
         shape: one expression per dimension; () is a scalar.
         dtype: a word of `vocabulary.DTYPES`.
-        accumulator_dtype: of an output, where the contract names one.
     """
 
     name: str
     source: str
     shape: tuple[str, ...]
     dtype: str
-    accumulator_dtype: str | None = None
 
     @property
     def module(self) -> int | None:
@@ -55,7 +53,6 @@ class Module:
         inputs, outputs: its ports, shapes and dtypes resolved to their producer's.
         heavy_ops: the backbone; None where the contract does not list it.
         cu: complexity units, or None.
-        numerical_notes: for whoever writes the module.
         live_out: what wrapper k returns, as written; None for the default.
     """
 
@@ -66,7 +63,6 @@ class Module:
     outputs: tuple[Port, ...]
     heavy_ops: tuple[str, ...] | None
     cu: float | None
-    numerical_notes: str
     live_out: tuple[str, ...] | None
 
 
@@ -165,7 +161,7 @@ class Interfaces:
         return tuple(port.name for port in self.primary_inputs if not port.shape and port.name in used)
 
     def with_scalars(self, defaults: Mapping[str, object]) -> Interfaces:
-        """Return the contract with further defaults of the scalars that stand in shapes; others are passed over."""
+        """Return the contract with further defaults of the scalars that stand in shapes; defaults of other names are left out."""
         given = ((name, defaults.get(name)) for name in self.scalars_in_shapes)
         whole = {name: value for name, value in given if isinstance(value, int) and not isinstance(value, bool)}
         return replace(self, scalars={**self.scalars, **whole})

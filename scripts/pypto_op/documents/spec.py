@@ -40,7 +40,6 @@ class Spec:
         input_ranges: input -> its interval, and what holds for its rows, as written.
         fixed_inputs: inputs that are tables: the same for every seed.
         default_params: scalar parameter -> default value.
-        perf_target: as written, or None.
     """
 
     op_name: str
@@ -54,7 +53,6 @@ class Spec:
     input_ranges: Mapping[str, Any]
     fixed_inputs: tuple[str, ...]
     default_params: Mapping[str, Any]
-    perf_target: Any
     _policy: Policy
 
     def policy(self) -> Policy:
@@ -159,7 +157,6 @@ def _build(data: Mapping[str, Any], path: Path) -> Spec:
         input_ranges=input_ranges,
         fixed_inputs=tuple(data.get("fixed_inputs", [])),
         default_params=data.get("default_params", {}),
-        perf_target=data.get("perf_target"),
         _policy=policy_of(data["tolerance"], file=path),
     )
 

@@ -188,7 +188,7 @@ def _composition_is_declared(data: Data) -> Iterator[Finding]:
 
 
 def _live_out_is_whole(data: Data) -> Iterator[Finding]:
-    """Whatever module k makes is compared at boundary k: every output has a consumer, and nobody looks at it later."""
+    """A `live_out` that lacks an output of its own module is refused: no later boundary compares that output."""
     outputs = _outputs(data)
     for i, module in enumerate(data["modules"]):
         if "live_out" not in module:

@@ -19,7 +19,7 @@ from pypto_op.judge.contract import policy_of_case
 from pypto_op.judge.expectation import Expectation, Reference
 from pypto_op.judge.golden_candidate import Refusal, judged, refused, verdicts
 from pypto_op.judge.measured import Measured
-from pypto_op.judge.natural import WORST, natural_share
+from pypto_op.judge.natural import MEASURED, natural_share
 from pypto_op.judge.records import TrialVerdict
 from pypto_op.judge.redaction import Redactor
 from pypto_op.judge.references import answered
@@ -99,7 +99,7 @@ class Draw:
         return self._first.measured.share(self._values, self._policy, self._measured_share)
 
     def _measured_share(self) -> float:
-        asked = dict.fromkeys((WORST, *self._orders))
+        asked = dict.fromkeys((*MEASURED, *self._orders))
         ways: list[dict[str, Any]] = [{"float64": True}, *({"twin": name} for name in asked if name != GOLDEN)]
         self._first.answers.prepare(self._values, ways)
         return natural_share(self._run, self._native, self._policy)

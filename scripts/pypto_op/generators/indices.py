@@ -58,7 +58,7 @@ def index_limits(sources: Sources, names: Iterable[str]) -> dict[str, tuple[str,
 
 
 def _first_beyond(answer: Callable[[int], list[torch.Tensor] | None], size: int) -> str | None:
-    """Return what a size lacks of the first value that is too large: "" for an index, " + 1" for a length, None for neither."""
+    """Return what to add to a size for the first value that is too large: "" for an index, " + 1" for a length, else None."""
     last, at = answer(size - 1), answer(size)
     if last is None or at is None:
         return None if last is None else ""

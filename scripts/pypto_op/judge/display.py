@@ -139,7 +139,8 @@ def _show_fresh(console: Console, report: Mapping[str, Any]) -> None:
     """Say which shapes only this verdict knew, and how to draw them again."""
     for check in report["checks"]:
         if seeds := ", ".join(map(str, check.get("left_draws", []))):
-            console.print(f"[dim]{escape(check['id'])} was judged on another draw: sums cancel with seed {seeds}.[/dim]")
+            words = f"was judged on another draw: with seed {seeds} honest rounding takes too much of the tolerance"
+            console.print(f"[dim]{escape(check['id'])} {words}.[/dim]")
         if seeds := ", ".join(map(str, check.get("alike_draws", []))):
             words = f"was judged on another draw: seed {seeds} repeats an input of the case's own seed by chance"
             console.print(f"[dim]{escape(check['id'])} {words}.[/dim]")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pypto_op.judge import stressing
 from pypto_op.stress.sites import normalised
+from pypto_op.tensor_bytes import bytes_in
 
 if TYPE_CHECKING:
     import torch
@@ -95,7 +96,7 @@ def digest(values: Sequence[Value]) -> str:
     def add(value: Any) -> None:
         if isinstance(value, torch.Tensor):
             state.update(f"{value.dtype}{tuple(value.shape)}".encode())
-            state.update(value.detach().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
+            state.update(bytes_in(value).numpy().tobytes())
         elif isinstance(value, (list, tuple)):
             state.update(b"[")
             for item in value:

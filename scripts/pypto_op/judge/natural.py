@@ -1,4 +1,4 @@
-"""How much of a tolerance honest rounding needs: the golden beside its worst twin and its float64 self, on the same inputs.
+"""How much of a tolerance honest rounding needs: the golden beside its float64 self and two twins, on the same inputs.
 
 Where that is much, a right kernel that adds up in another order fails, so the case must be judged by what is natural.
 """
@@ -13,6 +13,7 @@ import torch
 from pypto_op.backends.base import RunResult
 from pypto_op.compare import TensorComparison, compare_leaves
 from pypto_op.policy import Policy, get_policy
+from pypto_op.twins.reordering import ROUNDED_OPERANDS
 from pypto_op.twins.ties import Leaves
 from pypto_op.vocabulary import Outcome
 
@@ -24,7 +25,11 @@ MOST = 0.25
 order of additions to the next (`judge.near_miss.ALIKE`), and other seeds come on top."""
 
 WORST = "sequential"
-"""The twin whose rounding errors grow fastest with the length of a sum; the others would cost a run each and say less."""
+"""The twin whose rounding errors grow fastest with the length of a sum."""
+
+MEASURED = (WORST, ROUNDED_OPERANDS)
+"""The twins that are asked; the others would cost a run each and say less. Between 16-bit inputs and outputs a right kernel
+rounds what a matrix product reads (weights of an attention, a score's gradient), which a golden in float32 does not."""
 
 
 def natural_share(golden: Callable[..., RunResult], native: RunResult, policy: Policy) -> float:
@@ -42,11 +47,11 @@ def natural_share(golden: Callable[..., RunResult], native: RunResult, policy: P
     """
     if policy.needs_twins:
         return 0.0
-    return share_taken([golden(float64=True), golden(twin=WORST)], native, policy)
+    return share_taken([golden(float64=True), *(golden(twin=name) for name in MEASURED)], native, policy)
 
 
 def share_taken(honest: Sequence[RunResult], native: RunResult, policy: Policy) -> float:
-    """Return what `natural_share` returns, from runs that exist: the golden in float64, and as the twin `WORST`."""
+    """Return what `natural_share` returns, from runs that exist: the golden in float64, and as the twins `MEASURED`."""
     sound = [run for run in honest if run.outcome is Outcome.OK and len(run.outputs) == len(native.outputs)]
     ways = [way for run in sound if run.others for way in (run.outputs, *run.others)]
     return max((_share(run.outputs, native.outputs, ways, policy) for run in sound), default=0.0)

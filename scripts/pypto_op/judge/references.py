@@ -17,7 +17,7 @@ from pypto_op.judge import inspection
 from pypto_op.judge.calling import positions
 from pypto_op.judge.expectation import Expectation, Reference, ways_of
 from pypto_op.judge.inputs import checks_precision, stress_of
-from pypto_op.judge.natural import MOST, WORST, share_taken
+from pypto_op.judge.natural import MEASURED, MOST, share_taken
 from pypto_op.twins.reordering import GOLDEN
 from pypto_op.vocabulary import Outcome
 
@@ -75,7 +75,7 @@ def answered(golden: Callable[..., RunResult], expectation: Expectation, native:
             twins[name] = golden(twin=name)
     behind, share = expectation.behind, 0.0
     if behind is not None and not behind.needs_twins:
-        share = share_taken([exact, *(twins[name] for name in (WORST,) if name in twins)], native, behind)
+        share = share_taken([exact, *(twins[name] for name in MEASURED if name in twins)], native, behind)
     # Behind a named policy stands a tolerance, and its comparison is with the golden as it stands.
     return Reference(native, exact, twins, natural_share=share, ways=lambda: ways_of(exact))
 
@@ -88,7 +88,7 @@ def _by_tolerance(
         return Reference(native, unfit="it is not finite there")
     if expectation.behind is None or expectation.behind.needs_twins:
         return None
-    share = share_taken([exact, golden(twin=WORST)], native, expectation.behind)
+    share = share_taken([exact, *(golden(twin=name) for name in MEASURED)], native, expectation.behind)
     if math.isinf(share):
         return Reference(native, unfit="other orders of summation are not finite at the same places")
     return Reference(native, natural_share=share, ways=lambda: ways_of(exact)) if share <= MOST else None

@@ -21,6 +21,7 @@ from pypto_op.judge.staleness import plain
 from pypto_op.judge.subject import Subject
 from pypto_op.judge.verdict import failed_for
 from pypto_op.proof.closure import Loaded
+from pypto_op.tensor_bytes import bytes_in
 from pypto_op.vocabulary import Mode, Outcome, Status
 
 if TYPE_CHECKING:
@@ -139,5 +140,5 @@ def _same_bytes(one: torch.Tensor, two: torch.Tensor) -> bool:
 
     if one.dtype != two.dtype or one.numel() != two.numel():
         return False
-    flat = (tensor.detach().contiguous().reshape(-1).view(torch.uint8) for tensor in (one, two))
+    flat = (bytes_in(tensor) for tensor in (one, two))
     return torch.equal(*flat)

@@ -101,7 +101,7 @@ def first_failure(records: Sequence[CaseRecord], subject: Subject, producers: Ma
 
 
 def _earliest(bad: Sequence[str], producers: Mapping[str, int]) -> str | None:
-    """Return the wrong output whose module comes first: what later modules make of it is wrong for its sake.
+    """Return the wrong output whose module comes first; later outputs may be wrong because of that one.
 
     Where every output that modules before M_k made is right, that is an output of M_k.
     """

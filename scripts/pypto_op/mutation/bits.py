@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from pypto_op.tensor_bytes import bytes_in
 from pypto_op.vocabulary import Outcome
 
 if TYPE_CHECKING:
@@ -30,5 +31,5 @@ def _equal(one: torch.Tensor, two: torch.Tensor) -> bool:
         if not torch.equal(nan, torch.isnan(two)):
             return False
         one, two = one.masked_fill(nan, 0.0), two.masked_fill(nan, 0.0)
-    bits = (tensor.contiguous().reshape(-1).view(torch.uint8) for tensor in (one, two))
+    bits = (bytes_in(tensor) for tensor in (one, two))
     return torch.equal(*bits)

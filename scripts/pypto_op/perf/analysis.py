@@ -93,6 +93,21 @@ class Chain:
 
 
 @dataclass(frozen=True)
+class Serial:
+    """Steps of one loop on the critical path, each of which needs the result of the one before.
+
+    Attributes:
+        loop: its name.
+        steps: how many of them.
+        us: from the first one's start to the last one's end.
+    """
+
+    loop: str
+    steps: int
+    us: float
+
+
+@dataclass(frozen=True)
 class Analysis:
     """Everything that is said of a launch."""
 
@@ -103,6 +118,7 @@ class Analysis:
     gaps: tuple[Gap, ...]
     path: tuple[Task, ...]
     path_busy: float
+    serial: Serial | None
     leaves: tuple[LeafTime, ...]
     chains: tuple[Chain, ...]
 
@@ -120,6 +136,7 @@ def analyse(launch: Launch) -> Analysis:
         gaps=tuple(sorted(gaps, key=lambda gap: gap.start - gap.end)),
         path=tuple(path),
         path_busy=busy / launch.us if launch.us else 0.0,
+        serial=_serial(launch, path),
         leaves=tuple(_leaf_times(launch, path)),
         chains=tuple(_chains(launch)),
     )
@@ -180,6 +197,21 @@ def _critical_path(launch: Launch) -> list[Task]:
         task = max(needed, key=lambda one: one.end)
         seen.add(task.name)
         path.append(task)
+
+
+def _serial(launch: Launch, path: Sequence[Task]) -> Serial | None:
+    """Return the loop with the most steps in a row on the critical path; None where no step needs another."""
+    rows: dict[str, list[Task]] = {}
+    for before, task in zip(path, path[1:], strict=False):
+        leaf = launch.leaves.get(task.leaf)
+        if leaf is not None and leaf.loop and before.name in launch.predecessors.get(task.name, ()):
+            rows.setdefault(leaf.loop, [before]).append(task)
+    steps = {loop: len({task.step for task in tasks}) for loop, tasks in rows.items()}
+    if max(steps.values(), default=0) < 2:
+        return None
+    loop = max(steps, key=lambda one: (steps[one], one))
+    tasks = rows[loop]
+    return Serial(loop, steps[loop], max(task.end for task in tasks) - min(task.start for task in tasks))
 
 
 def _leaf_times(launch: Launch, path: Sequence[Task]) -> list[LeafTime]:

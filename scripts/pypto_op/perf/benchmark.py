@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pypto_op import __version__
-from pypto_op.backends.base import Availability, Backend, Limits
+from pypto_op.backends.base import Availability, Backend, Limits, TellsState
 from pypto_op.backends.registry import get_backend
 from pypto_op.documents import schema
 from pypto_op.documents.writing import write_atomically
@@ -76,7 +76,7 @@ def benchmark_operator(ws: OpWorkspace, *, progress: Callable[[CaseRecord], None
     subject = resolve(ws, contract.total_modules)
     available, usable = _usable(request.modes)
     _refuse_unjudged(ws, verdict, usable)
-    started, load_before = time.monotonic(), _load()
+    started, load_before, states = time.monotonic(), _load(), [_states(usable)]
     cases = _one_per_shape(contract.select(request.levels, None))
     seed, samples = fresh_seed(), Samples()
     against = Against.of(ws, subject, request.base) if request.base is not None else None
@@ -87,13 +87,14 @@ def benchmark_operator(ws: OpWorkspace, *, progress: Callable[[CaseRecord], None
     rows = [_row(case, mode, samples.costs(case, mode), samples.fault(case, mode)) for case in cases for mode in usable]
     if stale := evidence.stale_hashes(verdict, evidence.file_hashes(ws), ws):
         raise ContractError(f"changed while it was timed: {', '.join(stale)}", file=ws.impl, remedy="verify and time it again")
+    states.append(_states(usable))
     result = {
         "schema_version": 1,
         "tool": {"name": "pypto-op", "version": __version__},
         "op_name": ws.name,
         "impl_file": ws.impl.name,
         "wrapper": subject.wrapper,
-        "modes": {str(mode): _mode_entry(mode, a) for mode, a in available.items()},
+        "modes": {str(mode): _mode_entry(mode, a, states) for mode, a in available.items()},
         "repeats": request.repeats,
         "warmup": max(REGISTRY[mode].timing.warmup for mode in usable),
         **_counted(rows),
@@ -243,10 +244,16 @@ def _row(case: Mapping[str, Any], mode: Mode, costs: Costs, fault: str) -> dict[
     }
 
 
-def _mode_entry(mode: Mode, available: Availability) -> dict[str, str]:
+def _mode_entry(mode: Mode, available: Availability, states: Sequence[Mapping[Mode, dict[str, str]]]) -> dict[str, Any]:
     timing = REGISTRY[mode].timing
     status = "timed" if available.ok else str(Status.SKIPPED)
-    return {"status": status, "method": timing.method, "unit": timing.unit, "reason": available.reason[:600]}
+    told = {f"state_{when}": at[mode] for when, at in zip(("before", "after"), states, strict=True) if mode in at}
+    return {"status": status, "method": timing.method, "unit": timing.unit, "reason": available.reason[:600], **told}
+
+
+def _states(backends: Mapping[Mode, Backend]) -> dict[Mode, dict[str, str]]:
+    """Return what hardware says of its clock, temperature and power: a ratio of two clocks is no gain."""
+    return {mode: backend.state() for mode, backend in backends.items() if isinstance(backend, TellsState)}
 
 
 def _load() -> float | None:

@@ -18,6 +18,8 @@ from pypto_op.backends.cost import CYCLES_PER_US, PROGRAM, TASK_TIMES, TOPOLOGY
 from pypto_op.errors import ContractError
 
 Name = tuple[int, int]
+_STEP_BITS = 20
+"""pypto numbers the tasks of one step in so many lower bits."""
 _LOOP = re.compile(r"TENSOR_(?P<name>\w+?)_Unroll(?P<factor>\d+)")
 _MOVES = frozenset({"COPY_IN", "COPY_OUT", "L1_TO_L0A", "L1_TO_L0B", "L1_COPY_IN", "L0C_COPY_OUT", "UB_COPY_IN", "UB_COPY_OUT"})
 
@@ -38,6 +40,11 @@ class Task:
     start: float
     end: float
     leaf: str = ""
+
+    @property
+    def step(self) -> tuple[int, int]:
+        """Which instance of which loop's body it belongs to: sequence number, and the upper bits of its id."""
+        return self.name[0], self.name[1] >> _STEP_BITS
 
     @property
     def seconds(self) -> float:

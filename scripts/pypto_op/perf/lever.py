@@ -12,6 +12,8 @@ _NEAR = 0.7
 _IDLE = 0.5
 _LONG_PATH = 0.75
 _FEW_CORES = 0.5
+_IN_A_ROW = 4
+"""So many steps of a loop that wait for one another make it worth taking larger ones."""
 
 
 @dataclass(frozen=True)
@@ -44,8 +46,16 @@ def _found(analysis: Analysis, bound: Bound) -> Iterator[Lever]:
     if span and bound.us / span >= _NEAR:
         yield Lever("none", f"{100 * bound.us / span:.0f} % of the bound are reached", span - bound.us)
         return
-    used = sum(usage.used for usage in analysis.usage)
-    cores = sum(usage.cores for usage in analysis.usage)
+    at_work = [usage for usage in analysis.usage if usage.tasks]
+    used, cores = (sum(getattr(usage, name) for usage in at_work) for name in ("used", "cores"))
+    serial = analysis.serial
+    if serial is not None and serial.steps >= _IN_A_ROW and serial.us > _IDLE * span:
+        why = f"{serial.steps} steps of loop {serial.loop} wait for one another and take {serial.us:.1f} of {span:.1f} us"
+        yield Lever(
+            "fewer steps in a row: more rows per step with tiles as large, or unroll_list",
+            why,
+            serial.us * (1 - 1 / serial.steps),
+        )
     path = sum(task.seconds for task in analysis.path)
     heaviest = max(analysis.leaves, key=lambda row: row.critical, default=None)
     if heaviest is not None and analysis.path_busy >= _LONG_PATH and len(analysis.path) > 1:

@@ -52,7 +52,7 @@ def _write_page(ws: OpWorkspace, out: Path | None) -> Path:
     from pypto_op.documents.writing import write_atomically
     from pypto_op.proof import evidence
     from pypto_op.report.page import Story, render
-    from pypto_op.report.sources import error_maps, history
+    from pypto_op.report.sources import error_maps, history, swimlanes
 
     own = ws.eval_dir / _DEFAULT_NAME
     page = check_target(out or own, "page", is_page, own=own)
@@ -65,6 +65,7 @@ def _write_page(ws: OpWorkspace, out: Path | None) -> Path:
         events=events,
         heat_maps=error_maps(ws, verdict),
         begun=begun,
+        swimlanes=swimlanes(ws, verdict),
     )
     write_atomically(page, render(story))
     return page

@@ -34,6 +34,7 @@ class Story:
         events: the timeline.
         heat_maps: where the error lies.
         begun: when the timeline begins, or None where nobody noted it.
+        swimlanes: what is drawn of the P0 shapes' longest launches, or None (`sources.swimlanes`).
     """
 
     op: str
@@ -42,6 +43,7 @@ class Story:
     events: list[Event] = field(default_factory=list)
     heat_maps: list[HeatMap] = field(default_factory=list)
     begun: datetime | None = None
+    swimlanes: Mapping[str, Any] | None = None
 
     @property
     def seconds(self) -> float:
@@ -64,6 +66,7 @@ def render(story: Story) -> str:
         heat_maps=[maps.drawn(heat_map) for heat_map in story.heat_maps],
         legend=maps.legend(),
         costs=_costs(story.perf),
+        swimlanes=story.swimlanes,
         events=story.events,
         footer=_footer(last),
     )
@@ -87,7 +90,7 @@ def _environment() -> jinja2.Environment:
 
 
 def _facts(story: Story, last: Mapping[str, Any]) -> list[str]:
-    """Return the sentences under the title: when it began, how long all of it took, when it was judged."""
+    """Return the sentences under the title: when the operator was begun, how long its steps took, when it was judged."""
     facts = []
     if story.begun is not None:
         facts.append(f"Begun {words.date(story.begun)}; {words.duration(story.seconds)} from the first step to the last.")
@@ -161,7 +164,7 @@ def _rows(check: Mapping[str, Any]) -> list[dict[str, Any]]:
 def _left(check: Mapping[str, Any]) -> str:
     """Say which fresh seeds were left for another, "" where none was."""
     left, alike = (", ".join(map(str, check.get(key, []))) for key in ("left_draws", "alike_draws"))
-    told = [f"the golden's sums cancel with seed {left}"] if left else []
+    told = [f"with seed {left} honest rounding takes too much of the tolerance"] if left else []
     told += [f"seed {alike} repeats an input of the case's own seed by chance"] if alike else []
     return f"judged on another draw: {'; '.join(told)}" if told else ""
 

@@ -78,3 +78,19 @@ def error_maps(ws: OpWorkspace, verdict: Mapping[str, Any], cases: Collection[st
     found.sort(key=lambda pair: telling(pair[1]), reverse=True)
     found.sort(key=lambda pair: pair[0])
     return [heat_map for _, heat_map in found[:_MAPS_SHOWN]]
+
+
+def swimlanes(ws: OpWorkspace, verdict: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return what `pypto-op perf` drew of the kernel that this verdict is about; None where that was another, or none.
+
+    Raises:
+        ContractError: the file is damaged.
+    """
+    if not ws.swimlanes.is_file():
+        return None
+    try:
+        data = json.loads(ws.swimlanes.read_text(encoding="utf-8"))
+        of_this = data["impl"] == verdict["hashes"].get("impl")
+        return data if of_this and data["shapes"] else None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        raise ContractError("holds no swimlanes", file=ws.swimlanes, remedy="run `pypto-op perf` again") from None

@@ -27,7 +27,6 @@ from pypto_op.runner.leash import leashed
 from pypto_op.runner.session import Order, Run
 from pypto_op.runner.team import DISPATCH, LEADER
 
-CLIENTS = ("claude", "opencode")
 Event = dict[str, Any]
 
 
@@ -35,7 +34,7 @@ class ClientRun(Run):
     """A run led by a client.
 
     Args:
-        client: its name, one of `CLIENTS`; the other arguments are those of `Run`.
+        client: `claude` or `opencode`; the other arguments are those of `Run`.
         secrets: put back into the client's environment: it asks the model itself.
 
     Raises:

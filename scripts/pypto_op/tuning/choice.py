@@ -56,7 +56,7 @@ class Choice:
 
 
 def changed(choices: Mapping[str, Choice], assignment: Assignment) -> dict[str, str]:
-    """Return what of an assignment counts, and differs from the kernel."""
+    """Return the choices of an assignment that have an effect and differ from the kernel's."""
     found = {}
     for key, option in assignment.items():
         choice = choices[key]

@@ -50,7 +50,7 @@ class Kernel:
         self.choices: dict[str, Choice] = {key: one.choice for key, one in self._found.items()}
 
     def essence(self, assignment: Assignment) -> dict[str, str]:
-        """Return what of an assignment differs from the kernel and counts; two candidates with one essence are one."""
+        """Return the choices that have an effect and differ from the kernel's; equal ones give the same kernel."""
         known = {key: option for key, option in assignment.items() if key in self.choices}
         return changed(self.choices, known)
 
@@ -59,7 +59,7 @@ class Kernel:
         return counts(self.choices, self.choices[key], assignment)
 
     def faults(self, assignment: Assignment) -> list[str]:
-        """Return what of an assignment the chip's memories and alignments do not allow, each with its arithmetic."""
+        """Return the choices that the chip's memories and alignments do not allow, each with its arithmetic."""
         values = constants.values(self._module, {key: self.choices[key].taken(assignment) for key in self.choices})
         found: dict[str, None] = {}
         for site in self._tiles:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 from pypto_op import __version__
 from pypto_op.documents.writing import write_atomically
 from pypto_op.modes import REGISTRY
-from pypto_op.perf.lever import place
 from pypto_op.report import words
 from pypto_op.report.page import fill
+from pypto_op.tuning import swimlanes
 from pypto_op.tuning.ledger import Fate
 from pypto_op.tuning.perf_words import sentences as told
 from pypto_op.tuning.report import CANNOT_SAY, sentences
@@ -23,9 +23,7 @@ if TYPE_CHECKING:
     from pypto_op.tuning.profile import Shape
     from pypto_op.tuning.tune import Tuned
 
-_WIDTH, _HEIGHT, _LANE = 1000, 260, 12
-_MOST_TASKS = 6000
-_COLOURS = 8
+_WIDTH, _HEIGHT = 1000, 260
 _TOP, _LOW = 8.0, 0.05
 
 
@@ -115,9 +113,10 @@ def _best_line(tuned: Tuned) -> str:
 
 
 def write_perf(ws: OpWorkspace, rows: Sequence[Shape]) -> Path:
-    """Write eval/perf.html and return where it lies."""
+    """Write eval/perf.html, and the swimlanes for the operator's report; return where the page lies."""
     page = ws.eval_dir / "perf.html"
     write_atomically(page, perf(ws, rows))
+    swimlanes.store(ws, rows)
     return page
 
 
@@ -125,7 +124,7 @@ def perf(ws: OpWorkspace, rows: Sequence[Shape]) -> str:
     """Return the page of what bounds a kernel."""
     shapes = []
     for row in rows:
-        lanes = [_swimlane(row, number) for number in range(len(row.launches))]
+        lanes = [swimlanes.drawn(row, number) for number in range(len(row.launches))]
         shapes.append(
             {
                 "label": row.label,
@@ -138,38 +137,11 @@ def perf(ws: OpWorkspace, rows: Sequence[Shape]) -> str:
             }
         )
     return fill(
-        "perf.html.j2", op=ws.name, shapes=shapes, cannot_say=CANNOT_SAY, colours=range(_COLOURS), width=_WIDTH, footer=_footer()
+        "perf.html.j2",
+        op=ws.name,
+        shapes=shapes,
+        cannot_say=CANNOT_SAY,
+        colours=range(swimlanes.COLOURS),
+        width=swimlanes.WIDTH,
+        footer=_footer(),
     )
-
-
-def _swimlane(row: Shape, number: int) -> dict[str, Any]:
-    """Return what a launch's swimlane is drawn from: used cores only, tasks as bars, the critical path marked."""
-    launch, analysis = row.launches[number], row.analyses[number]
-    span = launch.us or 1.0
-    colour = {leaf.hash: i % _COLOURS for i, leaf in enumerate(analysis.leaves)}
-    places = {leaf.hash: place(leaf) for leaf in analysis.leaves}
-    path = {task.name for task in analysis.path}
-    used = [core for core, tasks in launch.lanes.items() if tasks]
-    heights = {core: i * _LANE for i, core in enumerate(used)}
-    shown = sorted(launch.tasks, key=lambda task: (task.name not in path, -task.seconds))[:_MOST_TASKS]
-    return {
-        "number": number + 1,
-        "us": round(launch.us, 2),
-        "height": len(used) * _LANE,
-        "cores": [(core, heights[core] + _LANE - 3) for core in used],
-        "left_out": len(launch.tasks) - len(shown),
-        "tasks": [
-            {
-                "x": round(_WIDTH * task.start / span, 2),
-                "y": heights[task.core] + 1,
-                "w": round(max(0.6, _WIDTH * task.seconds / span), 2),
-                "colour": colour[task.leaf],
-                "critical": task.name in path,
-                "title": f"{task.core}: {task.start:.2f} to {task.end:.2f} us, {places[task.leaf]}",
-            }
-            for task in sorted(shown, key=lambda task: task.start)
-        ],
-        "legend": [
-            (colour[leaf.hash], f"{places[leaf.hash]}: {leaf.tasks} x {leaf.mean_us:.2f} us") for leaf in analysis.leaves[:12]
-        ],
-    }

@@ -11,12 +11,13 @@ from typing import Any
 from pypto_op import __version__
 from pypto_op.documents.writing import write_atomically
 from pypto_op.modes import REGISTRY
-from pypto_op.tuning.ledger import Candidate, Fate
+from pypto_op.tuning import candidate_rows
+from pypto_op.tuning.ledger import Fate
 from pypto_op.tuning.tune import Tuned
 
 CANNOT_SAY = (
-    "It ranks variants of one kernel. It is no device time: how far model and device agree is unknown until both are measured "
-    "on the same kernels."
+    "The cost model ranks variants of one kernel. Its figures are no device time: how far model and device agree is unknown "
+    "until both are measured on the same kernels."
 )
 """What stands beside every figure of the cost model."""
 
@@ -73,21 +74,7 @@ def summary(tuned: Tuned) -> dict[str, Any]:
         "ended": outcome.ended,
         "importance": dict(outcome.importance),
         "mutants": None if verdict is None else {"compared": verdict.mutants, "killed": list(verdict.killed)},
-        "candidates": [_row(one) for one in [outcome.baseline, *outcome.candidates]],
-    }
-
-
-def _row(one: Candidate) -> dict[str, Any]:
-    return {
-        "number": one.number,
-        "origin": one.origin,
-        "assignment": one.assignment,
-        "fate": str(one.fate),
-        "reason": one.reason,
-        "times_us": one.times,
-        "ratio": one.ratio,
-        "seconds": one.seconds,
-        "diff": one.diff,
+        "candidates": [candidate_rows.row(one) for one in [outcome.baseline, *outcome.candidates]],
     }
 
 
@@ -112,12 +99,9 @@ def markdown(tuned: Tuned) -> str:
     parts += ["", "## What was chosen", ""]
     parts += _chosen(tuned)
     parts += ["", "## What mattered", ""]
-    parts += ["Share of the differences between candidates that each choice explains (fANOVA on the search's own trials)."]
-    parts += ["", "| choice | share |", "|---|---|"]
-    parts += [f"| {_cell(key)} | {100 * share:.0f} % |" for key, share in list(outcome.importance.items())[:12]]
+    parts += candidate_rows.shares(dict(outcome.importance))
     parts += ["", "## Every candidate", ""]
-    parts += ["| # | proposed by | change | ratio | fate | why |", "|---|---|---|---|---|---|"]
-    parts += [_line(one) for one in outcome.candidates]
+    parts += candidate_rows.table(outcome.candidates)
     return "\n".join(parts) + "\n"
 
 
@@ -143,13 +127,3 @@ def _chosen(tuned: Tuned) -> Iterator[str]:
         before, after = verdict.killed
         yield f"Of {before} planted faults that the suite sees in the kernel, it sees {after} in the candidate."
     yield from ("", "```diff", chosen.diff, "```")
-
-
-def _line(one: Candidate) -> str:
-    change = "; ".join(f"{key} = {option}" for key, option in one.assignment.items())
-    ratio = "" if one.ratio is None else f"{one.ratio:.3f}"
-    return f"| {one.number} | {one.origin} | {_cell(change)} | {ratio} | {one.fate} | {_cell(one.reason[:160])} |"
-
-
-def _cell(text: str) -> str:
-    return " ".join(text.split()).replace("|", "\\|")

@@ -10,6 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 from pypto_op.backends.build_cache import digest_of
+from pypto_op.errors import ContractError, InfraError
+from pypto_op.modes import REGISTRY
 from pypto_op.tuning import thumb
 from pypto_op.tuning.clock import Clock, ratio
 from pypto_op.tuning.kernel import Kernel
@@ -21,6 +23,10 @@ GAIN = 0.01
 """Least share by which a candidate must be faster than another, whatever the noise: less is no news."""
 _SLOWER = 1.6
 """A candidate is not timed on further shapes where it takes so many times the best one's time on the largest."""
+
+
+_SLOW = 4.0
+"""A kernel whose P0 shapes take so many seconds compiles slowly."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +103,7 @@ class Search:
         started = time.monotonic()
         baseline = self.baseline()
         self._best_times = dict(baseline.times)
-        proposer = Proposer(self._kernel, self._wish.seed, thumb.rules(self._kernel.choices))
+        proposer = Proposer(self._kernel, self._wish.seed, thumb.rules(self._kernel.choices, slow=baseline.seconds > _SLOW))
         found: list[Candidate] = []
         ended = "every trial was made"
         with ThreadPoolExecutor(max_workers=self._wish.jobs, thread_name_prefix="tune") as executor:
@@ -124,14 +130,16 @@ class Search:
 
     def baseline(self) -> Candidate:
         """Return the kernel itself, timed; it must be right."""
-        from pypto_op.errors import ContractError
-
         known = self._ledger.known(digest_of(self._kernel.source))
         if known is not None and known.times:
             return known
         begun = time.monotonic()
         timed = self._clock.time(self._kernel.source)
         self._clock.bear(time.monotonic() - begun)
+        if timed.fault and not timed.ran and REGISTRY[self._clock.mode].on_device:
+            raise InfraError(
+                f"the kernel, which has a PASS, does not run on the device: {timed.fault[:200]}", remedy="run `pypto-op doctor`"
+            )
         if timed.fault:
             raise ContractError(
                 f"the kernel does not pass {timed.failed}: {timed.fault}",
@@ -185,11 +193,26 @@ class Search:
                 timed.fault, timed.failed, timed.ran = checked.fault, checked.failed, checked.ran
         if timed.fault:
             candidate.fate = Fate.WRONG if timed.ran else Fate.NO_RUN
+            if not timed.ran and REGISTRY[self._clock.mode].on_device:
+                self._still_there()
             candidate.reason = f"{timed.failed}: {timed.fault}"[:600]
         elif (candidate.ratio or 1.0) > 1.0 - GAIN or len(timed.times) < len(base):
             candidate.fate, candidate.reason = Fate.SLOWER, "not faster than the kernel, or far behind the best"
         elif lost := [case for case, took in timed.times.items() if took > base[case] * (1.0 + GAIN)]:
             candidate.fate, candidate.reason = Fate.SLOWER, f"{lost[0]} loses"
+
+    def _still_there(self) -> None:
+        """Run the kernel itself: where that fails too the device is gone, and nothing may be noted about the candidate.
+
+        Raises:
+            InfraError: the kernel, which ran before, does not run any more.
+        """
+        again = self._clock.time(self._kernel.source, trials=self._clock.timing[-1:])
+        if again.fault:
+            raise InfraError(
+                f"the device is gone: the kernel itself does not run any more ({again.fault[:200]})",
+                remedy="look at the device, then call `pypto-op tune` again with --resume; what was tried is kept",
+            )
 
 
 def _merit(candidate: Candidate) -> tuple[float, int, int]:

@@ -9,13 +9,20 @@ from pypto_op.tuning.choice import Choice, Kind
 _UNROLL, _MERGE = "[4, 2, 1]", "{-1: 4}"
 
 
-def rules(choices: Mapping[str, Choice]) -> Iterator[dict[str, str]]:
+def rules(choices: Mapping[str, Choice], *, slow: bool = False) -> Iterator[dict[str, str]]:
     """Yield assignments; some may be against the limits, or say nothing new.
 
-    Fewer and larger tasks at the same work come first, then more of them at once: the one or the other helps nearly always,
-    and which one depends on how far the shapes fill the machine.
+    Fewer steps of a loop come first, since a step that waits for the one before costs most; then fewer and larger tasks at the
+    same work, then more of them at once: which one helps depends on how far the shapes fill the machine.
+
+    Args:
+        choices: of the kernel.
+        slow: it compiles slowly; unrolled, which multiplies that, it comes last.
     """
     rows = _of(choices, Kind.ROWS)
+    unrolled = {choice.key: _UNROLL for choice in _of(choices, Kind.UNROLL) if _UNROLL in choice.options}
+    fewer = [unrolled, {**_scaled(rows, 2.0), **unrolled}] if unrolled else []
+    yield from [_scaled(rows, 2.0), _scaled(rows, 4.0)] if slow else fewer
     lead = [c for c in _of(choices, Kind.VECTOR_TILE) if not c.under and not _is_last(choices, c)]
     wide = [c for c in _of(choices, Kind.VECTOR_TILE) if not c.under and _is_last(choices, c)]
     cube = _of(choices, Kind.CUBE_TILE)
@@ -32,10 +39,30 @@ def rules(choices: Mapping[str, Choice]) -> Iterator[dict[str, str]]:
         for factor in (2.0, 4.0, 0.5):
             yield _scaled([one], factor)
     yield {choice.key: choice.options[-1] for choice in _of(choices, Kind.HOIST, Kind.CAST) if not choice.under}
-    yield {choice.key: _UNROLL for choice in _of(choices, Kind.UNROLL) if _UNROLL in choice.options}
+    for factor in (2.0, 4.0, 0.5):
+        for group in ([one] for one in rows):
+            yield {**_scaled(group, factor), **follow(choices, _scaled(group, factor))}
     yield {choice.key: _MERGE for choice in _of(choices, Kind.PASS_OPTION) if _MERGE in choice.options}
     for choice in _of(choices, Kind.LOOP_ORDER):
         yield {choice.key: choice.options[-1]}
+
+    yield from fewer if slow else []
+
+
+def follow(choices: Mapping[str, Choice], rows: Mapping[str, str], now: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return what the numbers of tiles become that say the same as rows per step, when those change.
+
+    Args:
+        choices: of the kernel.
+        rows: key of a choice about rows -> what it becomes.
+        now: what an assignment takes; the kernel's own where nothing is said.
+    """
+    now, found = now or {}, {}
+    for key, option in rows.items():
+        for choice in _of(choices, Kind.VECTOR_TILE, Kind.CUBE_TILE):
+            if choice.taken(now) == choices[key].taken(now) and option in choice.options and not choice.under:
+                found[choice.key] = option
+    return found
 
 
 def _of(choices: Mapping[str, Choice], *kinds: Kind) -> list[Choice]:

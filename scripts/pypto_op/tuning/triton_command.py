@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from pathlib import Path
 
 import click
@@ -20,15 +19,24 @@ from pypto_op.vocabulary import ExitCode
 )
 @click.option("--budget", "seconds", type=float, default=300.0, show_default=True, metavar="SECONDS", help="Of the search.")
 @click.option("--trials", type=int, default=60, show_default=True, help="The most candidates.")
+@click.option("--resume", is_flag=True, help="Go on with an earlier search of exactly these files.")
 @click.option("--seed", type=click.IntRange(0), default=11, show_default=True, help="Of the search.")
 @click.option("--dry-run", is_flag=True, help="Leave the implementation as it is.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def tune(
-    op_name: str, verify_dir: Path, triton_impl_name: str, target: str, as_json: bool, dry_run: bool, **wanted: float
+    op_name: str,
+    verify_dir: Path,
+    triton_impl_name: str,
+    target: str,
+    as_json: bool,
+    dry_run: bool,
+    resume: bool,
+    **wanted: float,
 ) -> int:
     """Search block sizes, warps and stages of a Triton implementation, and keep what is right and faster beyond the noise.
 
-    Exit status: 0 searched, 2 there is no PASS for exactly these bytes, or no budget, 3 there is no device.
+    Exit status: 0 searched, 2 there is no PASS for exactly these bytes, no budget or nothing to resume, 3 there is no device or
+    it went away.
     """
     from pypto_op.triton.run.project import Project
     from pypto_op.triton.run.targets import warm
@@ -36,6 +44,7 @@ def tune(
     project = Project.at(verify_dir, op_name, triton_impl_name)
     warm(target)  # before the next line brings torch
     from pypto_op import speaking
+    from pypto_op.tuning import triton_report
     from pypto_op.tuning.triton_tune import tune_triton
 
     tuned = tune_triton(
@@ -45,19 +54,13 @@ def tune(
         trials=int(wanted["trials"]),
         seed=int(wanted["seed"]),
         write=not dry_run,
+        resume=resume,
         note=speaking.now,
     )
+    written = triton_report.write(project, tuned)
     if as_json:
-        click.echo(json.dumps(asdict(tuned), indent=1))
+        click.echo(json.dumps(triton_report.summary(project, tuned), indent=1))
         return int(ExitCode.OK)
-    click.echo(f"{len(tuned.candidates)} candidates on {tuned.target}, {tuned.timings} timings, {tuned.seconds:.0f} s")
-    for one in tuned.candidates:
-        change = "; ".join(f"{key} = {option}" for key, option in one.assignment.items())
-        ratio = "" if one.ratio is None else f"{one.ratio:.3f} of the time, "
-        click.echo(f"  {one.number}: {ratio}{one.fate}{': ' + one.reason if one.reason else ''}; {change}")
-    if tuned.chosen is None:
-        click.echo("the implementation stays as it is")
-    else:
-        placed = "it lies in the implementation's place, with a PASS" if tuned.written else "it was not written"
-        click.echo(f"candidate {tuned.chosen.number} is {tuned.gain or 1.0:.2f} times as fast; {placed}")
+    for line in [*triton_report.sentences(tuned), *(f"written: {path}" for path in written)]:
+        click.echo(line)
     return int(ExitCode.OK)

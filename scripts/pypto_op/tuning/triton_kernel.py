@@ -41,7 +41,7 @@ class TritonKernel:
             self.choices[choice.key], self._edits[choice.key] = choice, edit
 
     def essence(self, assignment: Assignment) -> dict[str, str]:
-        """Return what of an assignment differs from the implementation."""
+        """Return the choices of an assignment that differ from the implementation's."""
         return changed(self.choices, {key: option for key, option in assignment.items() if key in self.choices})
 
     def counts(self, key: str, assignment: Assignment) -> bool:

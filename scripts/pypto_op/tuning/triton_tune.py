@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
+import json
 import math
 import shutil
 import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from pypto_op import __version__
+from pypto_op.backends.build_cache import digest_of
 from pypto_op.documents.writing import write_atomically
 from pypto_op.errors import ContractError, InfraError, PyptoOpError
+from pypto_op.locks import Lock
 from pypto_op.triton.bench import choice, gate
 from pypto_op.triton.bench.benchmark import Request as Timing
 from pypto_op.triton.bench.benchmark import benchmark_triton
 from pypto_op.triton.run.project import Project
-from pypto_op.triton.run.targets import Target, choose
+from pypto_op.triton.run.targets import Target, choose, versions
 from pypto_op.triton.run.verify import Request as Judging
 from pypto_op.triton.run.verify import verify_triton
 from pypto_op.triton.static.policy import load_policy
 from pypto_op.triton.static.validate import validate_file
-from pypto_op.tuning.proposer import Proposer
-from pypto_op.tuning.search import GAIN, difference
+from pypto_op.tuning.ledger import BEFORE, Candidate, Fate, Ledger
+from pypto_op.tuning.proposer import Proposal, Proposer
+from pypto_op.tuning.search import BASELINE, GAIN, difference
 from pypto_op.tuning.triton_kernel import TritonKernel
 
 _MOST_JUDGED = 4
@@ -32,38 +37,35 @@ Note = Callable[[str], None]
 
 
 @dataclass
-class Candidate:
-    """One candidate: what differs, what became of it, and its time over the implementation's."""
-
-    number: int
-    origin: str
-    assignment: dict[str, str]
-    diff: str
-    fate: str = "right so far"
-    reason: str = ""
-    ratio: float | None = None
-
-
-@dataclass
 class Tuned:
     """What came of a search.
 
     Attributes:
         target: where it was timed.
+        before: the implementation itself.
         candidates: in the order of trials.
         chosen: the accepted one, or None.
         gain: times as fast, as `pypto-op triton compare` says; None without one.
         seconds: of the search.
-        timings: benchmarks that were run, for the comparison with `triton.autotune`.
+        timings: benchmarks that this sitting ran.
+        combinations: of all options: what `triton.autotune` would time, given the same.
+        resumed: candidates that an earlier sitting had tried.
+        ended: why the search ended, in words.
+        importance: choice -> its share of the differences.
         written: it lies in the implementation's place, with a PASS.
     """
 
     target: str
+    before: Candidate
     candidates: list[Candidate] = field(default_factory=list)
     chosen: Candidate | None = None
     gain: float | None = None
     seconds: float = 0.0
     timings: int = 0
+    combinations: int = 0
+    resumed: int = 0
+    ended: str = "every trial was made"
+    importance: dict[str, float] = field(default_factory=dict)
     written: bool = False
 
 
@@ -75,6 +77,7 @@ def tune_triton(
     trials: int,
     seed: int = 11,
     write: bool = True,
+    resume: bool = False,
     note: Note = lambda words: None,
 ) -> Tuned:
     """Search faster blocks, warps and stages, and put the best right implementation in its place.
@@ -86,11 +89,12 @@ def tune_triton(
         trials: the most candidates.
         seed: of the search.
         write: put the best one in the implementation's place.
+        resume: there must be an earlier search of exactly this; what it knew is taken over in any case.
         note: told, in words, what is being done.
 
     Raises:
-        ContractError: no PASS, no budget, or nothing to choose.
-        InfraError: there is no device; the interpreter's times mean nothing, so it must be asked for by name.
+        ContractError: no PASS, no budget, nothing to choose, nothing to resume, or another search runs here.
+        InfraError: there is no device, or it went away; the interpreter's times mean nothing, so it must be asked for by name.
     """
     if seconds <= 0 or trials <= 0:
         raise ContractError("a search without time or trials finds nothing", remedy="give --budget and --trials more than 0")
@@ -104,76 +108,123 @@ def tune_triton(
     kernel = TritonKernel(source)
     if not kernel.choices:
         raise ContractError("has no free choice: no launch with a block size, warps or stages", file=project.impl)
-    with tempfile.TemporaryDirectory(prefix="pypto-op-triton-") as folder:
-        search = _Search(project, kernel, str(place.target), Path(folder), note)
+    project.tuning_folder.mkdir(parents=True, exist_ok=True)
+    with Lock(project.tuning_folder / "lock", seconds=0), tempfile.TemporaryDirectory(prefix="pypto-op-triton-") as folder:
+        ledger = Ledger(project.tuning_folder / _key(project, str(place.target)))
+        if resume and not ledger.all():
+            raise ContractError("there is no earlier search of exactly this", file=project.impl, remedy="leave --resume out")
+        search = _Search(project, kernel, str(place.target), Path(folder), ledger, note)
         tuned = search.run(seconds, trials, seed)
         text = search.accepted(tuned)
-    if text is not None and write:
-        _put(project, text, source, tuned)
+        if text is not None and write:
+            write_atomically(ledger.folder / BEFORE, source)
+            _put(project, text, source, tuned)
     return tuned
 
 
+def _key(project: Project, target: str) -> str:
+    """Return the name of the folder for all that a candidate's figures and verdict depend on."""
+    parts = [project.hashes(), target, versions(), __version__]
+    return digest_of(json.dumps(parts, sort_keys=True, default=str))[:16]
+
+
 class _Search:
-    def __init__(self, project: Project, kernel: TritonKernel, target: str, folder: Path, note: Note) -> None:
+    def __init__(self, project: Project, kernel: TritonKernel, target: str, folder: Path, ledger: Ledger, note: Note) -> None:
         self._project, self._kernel, self._target, self._folder, self._note = project, kernel, target, folder, note
-        self._timings = 0
+        self._ledger, self._timings = ledger, 0
 
     def run(self, seconds: float, trials: int, seed: int) -> Tuned:
-        """Search; the first timing is the implementation's own."""
-        started, tuned = time.monotonic(), Tuned(self._target)
+        """Search; the first timing is the implementation's own, in every sitting: a device's clock may have changed."""
+        started = time.monotonic()
+        resumed = len([one for one in self._ledger.all() if one.number])
         base = self._times(self._staged("base", self._kernel.source))
+        before = Candidate(0, BASELINE, {}, digest_of(self._kernel.source), "", Fate.SURVIVED, times=base, ratio=1.0)
+        tuned = Tuned(self._target, before, resumed=resumed)
+        tuned.combinations = math.prod(len(one.options) for one in self._kernel.choices.values())
         proposer = Proposer(self._kernel, seed, _thumb(self._kernel))
-        while len(tuned.candidates) < trials and time.monotonic() - started < seconds:
+        while len(tuned.candidates) < trials:
+            if time.monotonic() - started >= seconds:
+                tuned.ended = "the budget was spent"
+                break
             proposal = proposer.next()
             if proposal is None:
+                tuned.ended = "every candidate was tried"
                 break
-            text = self._kernel.write(proposal.assignment)
-            diff = difference(self._kernel.source, text)
-            one = Candidate(len(tuned.candidates) + 1, proposal.origin, dict(proposal.assignment), diff)
-            self._try(one, text, base)
+            one = self._one(proposal, len(tuned.candidates) + 1, base)
             tuned.candidates.append(one)
             proposer.tell(proposal, one.ratio)
             self._note(f"candidate {one.number} ({one.origin}): {one.fate}, {one.ratio or one.reason[:100]}")
+        tuned.importance = proposer.importance()
         tuned.seconds, tuned.timings = time.monotonic() - started, self._timings
         return tuned
 
-    def _try(self, one: Candidate, text: str, base: list[float]) -> None:
+    def _one(self, proposal: Proposal, number: int, base: dict[str, float]) -> Candidate:
+        """Try one candidate, or return what is known of its text."""
+        text, begun = self._kernel.write(proposal.assignment), time.monotonic()
+        digest, assignment = digest_of(text), dict(proposal.assignment)
+        known = self._ledger.known(digest)
+        if known is not None:
+            return replace(known, number=number, origin=proposal.origin, assignment=assignment)
+        diff = difference(self._kernel.source, text)
+        one = Candidate(number, proposal.origin, assignment, digest, diff, Fate.SURVIVED)
+        self._try(one, text, base)
+        one.seconds = round(time.monotonic() - begun, 3)
+        self._ledger.note(one)
+        return one
+
+    def _try(self, one: Candidate, text: str, base: dict[str, float]) -> None:
         """Time a candidate; its outputs are compared while it is timed."""
         staged = self._staged(f"c{one.number}", text)
         checked = validate_file(staged.impl, load_policy(None))
         if not checked["valid"]:
-            one.fate, one.reason = "refused", f"the static check refuses it: {checked['suggestion']}"
+            one.fate, one.reason = Fate.REFUSED, f"the static check refuses it: {checked['suggestion']}"
             return
         try:
-            times = self._times(staged)
+            one.times = self._times(staged)
+        except InfraError:
+            raise  # the machine's fault: nothing is known of the candidate
         except PyptoOpError as error:
-            one.fate, one.reason = "wrong, or it does not run", error.one_line()[:400]
+            if error.file == staged.task:
+                self._still_runs(f"again{one.number}")
+            one.fate, one.reason = Fate.WRONG, error.one_line()[:400]
             return
-        one.ratio = math.exp(statistics.fmean(math.log(new / old) for new, old in zip(times, base, strict=True)))
+        one.ratio = math.exp(statistics.fmean(math.log(one.times[shape] / old) for shape, old in base.items()))
         if one.ratio > 1 - GAIN:
-            one.fate = "slower"
+            one.fate, one.reason = Fate.SLOWER, "not faster than the implementation"
+
+    def _still_runs(self, name: str) -> None:
+        """Raise InfraError where the implementation, which has a PASS, cannot be timed any more either."""
+        try:
+            self._times(self._staged(name, self._kernel.source))
+        except PyptoOpError as error:
+            remedy = "see whether the device is there, then go on with --resume"
+            raise InfraError(
+                f"the implementation itself does not run any more: {error.one_line()[:300]}", remedy=remedy
+            ) from None
 
     def accepted(self, tuned: Tuned) -> str | None:
         """Return the text of the first survivor that every case passes and that is faster beyond the noise."""
-        alive = [one for one in tuned.candidates if one.fate == "right so far" and one.ratio is not None]
+        alive = [one for one in tuned.candidates if one.fate in (Fate.SURVIVED, Fate.ACCEPTED) and one.ratio is not None]
         before: Path | None = None
         for one in sorted(alive, key=lambda one: one.ratio or 1.0)[:_MOST_JUDGED]:
             text = self._kernel.write(one.assignment)
             staged = self._staged(f"judged{one.number}", text)
             verdict = verify_triton(staged, Judging(target=self._target))
             if verdict["status"] != "PASS":
-                one.fate, one.reason = "refused", f"{verdict['passed_cases']} of {verdict['total_cases']} cases are right"
-                continue
-            if self._target == str(Target.INTERPRET):
-                one.reason, tuned.chosen, tuned.gain = "the interpreter's times mean nothing", one, 1 / (one.ratio or 1.0)
-                one.fate = "accepted"
+                one.fate, one.reason = Fate.REFUSED, f"{verdict['passed_cases']} of {verdict['total_cases']} cases are right"
+            elif self._target == str(Target.INTERPRET):
+                one.fate, one.reason = Fate.ACCEPTED, "the interpreter's times mean nothing"
+                tuned.gain = 1 / (one.ratio or 1.0)
+            else:
+                before = before or self._benchmarked(self._staged("before", self._kernel.source, verdict=True))
+                found = choice.choose(before, self._benchmarked(staged))
+                one.fate = Fate.ACCEPTED if found["keep"] else Fate.REFUSED
+                one.reason = "" if found["keep"] else "it is not faster beyond the noise on every shape"
+                tuned.gain = float(found["gain"]) if found["keep"] else None
+            self._ledger.note(one)
+            if one.fate is Fate.ACCEPTED:
+                tuned.chosen = one
                 return text
-            before = before or self._benchmarked(self._staged("before", self._kernel.source, verdict=True))
-            found = choice.choose(before, self._benchmarked(staged))
-            if found["keep"]:
-                one.fate, tuned.chosen, tuned.gain = "accepted", one, float(found["gain"])
-                return text
-            one.fate, one.reason = "refused", "it is not faster beyond the noise on every shape"
         return None
 
     def _benchmarked(self, staged: Project) -> Path:
@@ -181,18 +232,22 @@ class _Search:
         benchmark_triton(staged, Timing(target=self._target))
         return staged.perf_result
 
-    def _times(self, staged: Project) -> list[float]:
-        """Return the median milliseconds of each shape.
+    def _times(self, staged: Project) -> dict[str, float]:
+        """Return the median microseconds of each shape.
 
         Raises:
             ContractError: an output was wrong while it was timed.
+            PyptoOpError: the reference does not run.
         """
         self._timings += 1
         result = benchmark_triton(staged, Timing(target=self._target, **_QUICK))  # type: ignore[arg-type]
         for row in result["per_shape_results"]:
+            if row["error_type"] == "ReferenceFailed":
+                raise PyptoOpError(f"the task: {row['error_msg'][:300]}", file=staged.task)
             if row["status"] == "fail":
                 raise ContractError(f"shape {row['case_idx']}: {row['error_type']}: {row['error_msg'][:300]}")
-        return [float(row["implementation"]["avg_latency_ms"]) for row in result["per_shape_results"]]
+        rows = result["per_shape_results"]
+        return {f"shape {row['case_idx']}": float(row["implementation"]["avg_latency_ms"]) * 1e3 for row in rows}
 
     def _staged(self, name: str, text: str, *, verdict: bool = False) -> Project:
         """Lay task, data and helpers beside a text, in a folder of its own."""
@@ -221,8 +276,11 @@ def _put(project: Project, text: str, before: str, tuned: Tuned) -> None:
     if project.impl.read_text(encoding="utf-8") != before:
         raise ContractError("changed while it was tuned", file=project.impl, remedy="let nothing write it, then tune again")
     write_atomically(project.impl, text)
-    verdict = verify_triton(project, Judging(target=tuned.target))
-    tuned.written = verdict["status"] == "PASS"
+    try:
+        tuned.written = verify_triton(project, Judging(target=tuned.target))["status"] == "PASS"
+    except BaseException:
+        write_atomically(project.impl, before)
+        raise
     if not tuned.written:
         write_atomically(project.impl, before)
         verify_triton(project, Judging(target=tuned.target))

@@ -42,7 +42,7 @@ def counted(contract: Contract, subject: Subject, case: Mapping[str, Any], work:
         tensors, told = read_values(run.folder / "outputs")
         product, vector = flop(told["rows"], tensors)
     word = str((case.get("dtype") or {}).get("default", "")) if isinstance(case.get("dtype"), Mapping) else str(case.get("dtype"))
-    return replace(work, product_flop=product, vector_flop=vector, bits=16 if "16" in word else 32)
+    return replace(work, product_flop=product, vector_flop=vector, bits=16 if "16" in word else 32, counted=True)
 
 
 def flop(rows: Sequence[Mapping[str, Any]], tensors: Sequence[Any]) -> tuple[int, int]:

@@ -84,6 +84,8 @@ def _zone(name, shape):
         return q * 0.1 + 1.0, k * 0.1 + position * (8.0 / (root * length)), v
     if name == "falling":
         return q * 0.1 + 1.0, k * 0.1 - position * (8.0 / (root * length)), v
+    if name == "steep_fall":  # each tile lies 100 below the last: a maximum that does not run rescales by exp(100) = inf
+        return q * 0.1 + 1.0, k * 0.1 - position * (220.0 / (root * length)), v
     if name == "all_negative":  # scores near -120: a maximum that starts at 0 leaves exp(-120) = 0 everywhere
         return q * 0.05 + 1.0, k * 0.05 - 120.0 / root, v
     if name == "shift":  # scores 100 +- 0.1: exp overflows float32 without the maximum

@@ -59,6 +59,8 @@ class HostDevices(TorchFunctionMode):
         kwargs = {name: to_host(value) for name, value in kwargs.items()} if kwargs else {}
         if type(kwargs.get("device")) is int:
             kwargs["device"] = _CPU
+        if func in _TOP_K:
+            args, kwargs = args[:4], {**kwargs, "sorted": True}
         if func in _UNIFORM and (kind := _integer_kind(func, args, kwargs)) is not None:
             return _whole_numbers(func, kind, args, kwargs)
         return func(*args, **kwargs)
@@ -69,6 +71,9 @@ def _asked_by_a_library() -> bool:
     name = str(sys._getframe(2).f_globals.get("__name__", ""))
     return name.partition(".")[0] in _LIBRARIES
 
+
+_TOP_K = {torch.topk, torch.Tensor.topk}
+"""A device answers in order whether asked to or not; the CPU's own order of an unsorted answer is of its making."""
 
 _UNIFORM = {torch.rand, torch.Tensor.uniform_}
 """A device draws these for whole numbers too, and cuts off what is behind the point; torch refuses it on the CPU."""

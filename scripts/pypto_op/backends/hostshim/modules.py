@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import difflib
+import functools
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any
 
-from pypto_op.backends.hostshim import formats
+from pypto_op.backends.hostshim import formats, interface
 
 _ASCEND_910B2 = 221
 """What `get_soc_version` says on the chip that pypto simulates."""
@@ -98,11 +100,27 @@ def _set_device(device: Any) -> None:
         raise RuntimeError(f"Invalid device: {device!r}")
 
 
+def _as_real(name: str, stand_in: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a stand-in that refuses a call which the real function would refuse."""
+
+    @functools.wraps(stand_in)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        interface.check_call(f"torch.npu.{name}", interface.forms("torch.npu", name) or [], args, kwargs)
+        return stand_in(*args, **kwargs)
+
+    return called
+
+
 def _no_attribute(module: str) -> Any:
     def getattr_(name: str) -> Any:
-        raise AttributeError(
-            f"{module}.{name} does not exist on a machine without NPU (the pypto-op host shim stands in for {module})"
-        )
+        if name.startswith("__"):
+            raise AttributeError(f"{module} has no {name}")
+        if interface.forms(module, name) is not None:
+            raise AttributeError(f"{module}.{name} needs an NPU: the pypto-op host shim has nothing that stands in for it")
+        real = interface.table()
+        near = difflib.get_close_matches(name, real["modules"][module], 1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise AttributeError(f"{module}.{name} does not exist: torch_npu {real['version']} has no such name{hint}")
 
     return getattr_
 
@@ -137,7 +155,8 @@ def build() -> tuple[ModuleType, ModuleType]:
     )
     functions |= dict.fromkeys(("memory_allocated", "memory_reserved", "max_memory_allocated", "max_memory_reserved"), _zero)
     for name, value in functions.items():
-        setattr(npu, name, value)
+        held = callable(value) and not isinstance(value, type)
+        setattr(npu, name, _as_real(name, value) if held else value)
     npu.__getattr__ = _no_attribute("torch.npu")  # type: ignore[method-assign]
 
     torch_npu = ModuleType("torch_npu", "torch_npu on a machine without NPU: everything lands on the CPU.")

@@ -130,6 +130,17 @@ def machinery() -> str:
     return file if file.startswith(_IMPORTS) else ""
 
 
+def package_is_imported() -> bool:
+    """Whether an installed package asks while it is imported, with no code of the candidate's between."""
+    for frame in _frames():
+        file = frame.f_code.co_filename
+        if not is_trusted(file):
+            return False
+        if frame.f_code.co_name == "<module>" and is_installed(file):
+            return True
+    return False
+
+
 def by_own_loader() -> bool:
     """Whether the import machinery works for a loader with methods that are not trusted, which may show it anything."""
     for frame in _frames():

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from pypto_op.backends.worker.told import Token
+from pypto_op.tensor_bytes import bytes_in
 
 LAUNCHES = "launches"
 """The key of the number of launches."""
@@ -191,5 +192,5 @@ def new_among(plain: torch.Tensor, values: Sequence[torch.Tensor]) -> torch.Tens
 
 def content(tensor: torch.Tensor) -> bytes:
     """Return a hash of a tensor's elements in order, whatever its shape and strides."""
-    flat = tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8)
+    flat = bytes_in(tensor.cpu())
     return blake2b(flat.numpy().data, digest_size=16).digest()

@@ -25,7 +25,7 @@ from pypto_op import back_doors
 from pypto_op.backends.worker import askers
 from pypto_op.backends.worker.closure import is_cache
 from pypto_op.backends.worker.source_check import back_door
-from pypto_op.backends.worker.trusted import inside, is_trusted
+from pypto_op.backends.worker.trusted import inside, is_installed, is_trusted
 from pypto_op.vocabulary import Artifact
 from pypto_op.workspace import OpWorkspace
 
@@ -300,7 +300,15 @@ def _always(what: str) -> Callable[[Fence, tuple[Any, ...]], str | None]:
 
 
 def _check_dlopen(fence: Fence, arguments: tuple[Any, ...]) -> str | None:
-    return "load a C library" if arguments and arguments[0] is not None else None
+    """Refuse a library, but for one that an installed package brings along and loads when it is imported (torchvision's)."""
+    if not arguments or arguments[0] is None:
+        return None
+    if not isinstance(arguments[0], (str, bytes, os.PathLike)):
+        return "load a C library"
+    library = Path(os.fsdecode(arguments[0]))
+    if library.is_absolute() and is_installed(str(library)) and askers.package_is_imported():
+        return None
+    return f"load a C library ({library.name[:80]})"
 
 
 _CHECKS: dict[str, Callable[[Fence, tuple[Any, ...]], str | None]] = {

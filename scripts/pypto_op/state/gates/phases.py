@@ -75,7 +75,7 @@ def _kept_functions(context: Context) -> None:
 
 
 def _demand(context: Context, name: str) -> Demand:
-    """A staged phase needs the first levels; the single module is the whole operator: all levels."""
+    """Return what the phase demands: a staged phase the first levels, a single module, which is the whole operator, all."""
     k = impl_key(context.state, phase_number(name))
     levels = None if k is None else workflow().phase_levels
     return Demand(k, levels, tuple(planned_modes(context.state)))

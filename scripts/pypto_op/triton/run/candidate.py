@@ -186,7 +186,7 @@ class Candidate:
 
     def _facts(self, leaves: list[torch.Tensor], inputs: list[torch.Tensor], mutated: dict[int, Any]) -> dict[str, Any]:
         shared = {address(leaf) for leaf in leaves if leaf.numel()}
-        masks = [leaf.detach().cpu().contiguous() for leaf in leaves if leaf.dtype not in AMBIGUOUS]
+        marked = [leaf.detach().contiguous() for leaf in leaves if leaf.dtype not in AMBIGUOUS]
         return {
             "structure": type(leaves[0]).__name__ if len(leaves) == 1 else f"{len(leaves)} tensors",
             "outputs_from_kernel": all(map(self._memory.from_kernel, [*leaves, *mutated.values()])),
@@ -196,7 +196,7 @@ class Candidate:
             "scalars": self._launches.scalars(),
             "reads": self._reads.found[:5],
             "copies": dict(self._launches.copies),
-            "sentinel_left": [int(self._sentinel.mask(copy).sum()) for copy in masks],
+            "sentinel_left": [int(self._sentinel.mask(leaf).sum()) for leaf in marked],
             "kernels": sorted(set(self._launches.names)),
         }
 

@@ -7,11 +7,12 @@ another operator is made of. What it denies is not executed.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
 import torch
+from torch._library.custom_ops import OPDEFS
 
 from pypto_op.dispatch_mode import DispatchMode
 from pypto_op.documents.reading import read_yaml
@@ -90,6 +91,10 @@ class Gate(DispatchMode):
         """Execute an operator that is allowed, deny any other."""
         if not self._open:
             namespace, _, name = str(func._schema.name).partition("::")
+            body = _body_of(str(func._schema.name), args)
+            if body is not None:
+                with self:
+                    return body(*args, **(kwargs or {}))
             if namespace not in ("aten", "prim") or name not in ALLOWED:
                 self.denied.append(f"{namespace}::{name}")
                 how = "reads a tensor on the host" if name in _TO_HOST else "computes with PyTorch"
@@ -119,6 +124,21 @@ class Gate(DispatchMode):
             elif given is not None and writes:
                 listener.filled(given)
         return result
+
+
+def _body_of(name: str, args: tuple[Any, ...]) -> Callable[..., Any] | None:
+    """Return the Python function behind an operator that a file registered (`torch.library.custom_op`, `triton_op`).
+
+    It is code of the candidate like any other, so it runs under the same gate.
+    """
+    if name.startswith(("aten::", "prim::")):
+        return None
+    defined = OPDEFS.get(name)
+    if defined is None:
+        return None
+    device = next((arg.device.type for arg in args if isinstance(arg, torch.Tensor)), None)
+    body: Callable[..., Any] = defined._backend_fns.get(device) or defined._init_fn
+    return body
 
 
 def mode_is_active(gate: Gate) -> bool:

@@ -115,8 +115,12 @@ def _encode_tensor(value: torch.Tensor, leaves: list[torch.Tensor]) -> Any:
     if plain.numel() and not plain.is_contiguous():
         entry["stride"] = list(plain.stride())
         plain = torch.as_strided(plain, (_span(plain),), (1,))
-    flat = plain.contiguous().reshape(-1)
-    leaves.append(flat.view(torch.uint8).clone() if flat.numel() else torch.empty(0, dtype=torch.uint8))
+    flat = plain.contiguous().reshape(-1).as_strided((plain.numel(),), (1,))  # of one element, the stride may be anything
+    if not flat.numel():
+        flat = torch.empty(0, dtype=torch.uint8)
+    elif flat.untyped_storage().data_ptr() == value.untyped_storage().data_ptr():  # a device's memory was copied already
+        flat = flat.clone()
+    leaves.append(flat.view(torch.uint8))
     return entry
 
 

@@ -67,6 +67,16 @@ class Project:
         return self.folder / f"perf_result{self._suffix}.json"
 
     @property
+    def tuning_report(self) -> Path:
+        """Where the report of a search lies."""
+        return self.folder / f"{self.op_name}_tuning_report{self._suffix}.md"
+
+    @property
+    def tuning_folder(self) -> Path:
+        """Where searches keep their candidates."""
+        return self.folder / "_debug" / f"tuning{self._suffix}"
+
+    @property
     def _suffix(self) -> str:
         return "" if self.impl_name == DEFAULT_IMPL else "_" + self.impl_name.removeprefix("triton_")
 

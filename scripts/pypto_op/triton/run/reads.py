@@ -28,7 +28,7 @@ READERS = frozenset(
 
 
 class Reads(TorchFunctionMode):
-    """Remembers reads.
+    """Remembers who read a tensor's values outside a kernel.
 
     Args:
         counts: whether the values of a tensor are data; a table of constants may be read.

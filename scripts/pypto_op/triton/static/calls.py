@@ -42,7 +42,8 @@ _KINDS = {
 }
 _TRANSPARENT = (
     "torch.no_grad", "torch.inference_mode", "torch.enable_grad", "typing.",
-    "dataclasses.dataclass", "torch.library.triton_op", "torch.library.wrap_triton", "torch.amp.custom_",
+    "dataclasses.dataclass", "torch.library.triton_op", "torch.library.custom_op",
+    "torch.library.wrap_triton", "torch.amp.custom_",
     "torch.cuda.amp.custom_",
     "abc.", "torch.autograd.function.once_differentiable", "torch.compiler.disable", "torch.jit.ignore",
 )  # fmt: skip

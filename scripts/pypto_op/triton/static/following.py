@@ -41,7 +41,7 @@ _NO_ENTRY = ("builtins.isinstance", "builtins.issubclass", "dataclasses.", "typi
 
 
 class Following:
-    """Executes what is called unseen."""
+    """Executes functions of the file that other code calls: `sorted`, `re.sub`, hooks of launches."""
 
     def __init__(self, machine: Machine) -> None:
         self.m = machine

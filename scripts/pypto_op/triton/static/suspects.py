@@ -32,7 +32,7 @@ class Suspects:
         self.numbers: set[Buffer] = set()
 
     def as_tensor(self, values: Iterable[Value], node: cst.CSTNode, source: SourceFile) -> None:
-        """Note that values are used as tensors; what was taken for a number is denied."""
+        """Note that values are used as tensors; a value that was taken for a number before is denied."""
         for tensor in (tensor for value in values for tensor in tensors_in(value)):
             self.tensors |= tensor.buffers
             if any(buffer.origin == SUSPECT for buffer in tensor.buffers):
