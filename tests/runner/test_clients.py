@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import signal
+import subprocess
+import sys
+import time
 from typing import Any
 
+import psutil
 import pytest
 from tests.clients.installed import claude_environment, needs, opencode_environment, opencode_provider
 from tests.clients.test_bundle import run_install
 from tests.hooks.scripted_model import scripted_model
 from tests.runner.running import KEY, Running
+
+from pypto_op.proof.key import KEY_ENV
 
 BASH = {"command": "pypto-op state status --op-dir custom/none || echo looked", "description": "x"}
 
@@ -50,3 +59,39 @@ def test_a_client_leads_and_the_state_decides(running: Running, client: str) -> 
     assert "looked" in calls, "the call and its result are in the transcript"
     told = json.dumps([body["messages"] for body in model.requests])
     assert "Only its records count" in told, "words of success did not end the run"
+
+
+@pytest.mark.client
+@pytest.mark.slow
+def test_a_client_dies_with_a_run_that_is_killed(running: Running) -> None:
+    """Else it would go on spending, and nobody would look."""
+    needs("claude")
+    home = running.workspace.parent / "home"
+    steps = [{"text": "I wait.", "tools": [{"name": "Bash", "input": {"command": "sleep 619", "description": "x"}}]}]
+    with scripted_model({"main": steps}) as model:
+        base = {"PATH": "/usr/bin:/bin", "HOME": str(home), "LANG": "C.UTF-8", KEY_ENV: os.environ[KEY_ENV]}
+        environment = claude_environment(base, model.port)
+        run_install(running.workspace, "claude", env=environment)
+        words = [sys.executable, "-m", "pypto_op.cli", "run", "an operator", "--runner", "claude"]
+        child = subprocess.Popen(words, cwd=running.workspace, env=environment, stdout=subprocess.DEVNULL, start_new_session=True)
+        below: list[psutil.Process] = []
+        while not any("sleep" in _words_of(process) for process in below):
+            time.sleep(0.1)
+            assert child.poll() is None
+            below = psutil.Process(child.pid).children(recursive=True)
+        client = [process for process in below if "-p" in _words_of(process)]
+        assert client
+        os.kill(child.pid, signal.SIGKILL)
+        child.wait()
+        gone, alive = psutil.wait_procs(client, timeout=120)
+    for process in below:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.kill()
+    assert gone and not alive
+
+
+def _words_of(process: psutil.Process) -> list[str]:
+    try:
+        return list(process.cmdline())
+    except psutil.Error:
+        return []

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
@@ -24,6 +23,7 @@ from pypto_op.install.render import CLAUDE_PLUGIN
 from pypto_op.install.target import Target
 from pypto_op.runner.budget import LimitReached, Usage
 from pypto_op.runner.journal import Vault
+from pypto_op.runner.leash import leashed
 from pypto_op.runner.session import Order, Run
 from pypto_op.runner.team import DISPATCH, LEADER
 
@@ -71,19 +71,12 @@ class ClientRun(Run):
 
     def _lead(self, prompt: str) -> None:
         """Run the client once, to the end of the orchestrator's turn."""
+        place: dict[str, Any] = {"cwd": self._workspace, "env": self._environment}
         with tempfile.TemporaryFile() as errors:
-            child = subprocess.Popen(
-                self._command(prompt), cwd=self._workspace, env=self._environment, stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE, stderr=errors, start_new_session=True,
-            )  # fmt: skip
-            try:
+            with leashed(self._command(prompt), **place, stdout=subprocess.PIPE, stderr=errors) as child:
                 for event in self._events(child):
                     self._note(event)
                 code = child.wait()
-            finally:
-                if child.poll() is None:
-                    os.killpg(child.pid, signal.SIGKILL)
-                    child.wait()
             errors.seek(0)
             last = errors.read()[-400:].decode("utf-8", errors="replace")
         if code:

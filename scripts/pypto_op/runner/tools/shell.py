@@ -2,57 +2,34 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import signal
 import subprocess
 import tempfile
 from typing import Any, BinaryIO
 
+from pypto_op.runner.leash import leashed
 from pypto_op.runner.tools.table import CallFailed, Place, Tool, number, object_of, text
 
 _SECONDS = 600
 _MOST_BYTES = 1 << 20
-_WATCHED = '{{ read -r _ <&{0}; kill -9 0; }} & exec {0}<&-; exec bash -c "$1"'
-"""The command beside a reader of a pipe that this process alone can write: it ends the group when this process dies."""
 
 
 def _bash(place: Place, given: dict[str, Any]) -> str:
     wanted = min(given.get("timeout", _SECONDS * 1000) / 1e3, _SECONDS)
     seconds = place.seconds(wanted)
-    ours, theirs = os.pipe()
+    command = ["bash", "-c", given["command"]]
     with tempfile.TemporaryFile() as output:  # a pipe that a child left open would keep us waiting
-        child = subprocess.Popen(
-            ["bash", "-c", _WATCHED.format(ours), "bash", given["command"]],
-            cwd=place.workspace,
-            env=dict(place.environment),
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-            pass_fds=[ours],
-        )
-        try:
-            code = child.wait(seconds)
-        except subprocess.TimeoutExpired:
-            code = None
-        finally:
-            _end(child)
-            os.close(ours)
-            os.close(theirs)
+        with leashed(command, cwd=place.workspace, env=place.environment, stdout=output, stderr=subprocess.STDOUT) as child:
+            try:
+                code = child.wait(seconds)
+            except subprocess.TimeoutExpired:
+                code = None
         said = _said(output)
     if code is None:
         raise CallFailed(f"{said}\n[ended after {seconds:.0f} s; what it started was ended with it]")
     if code:
         raise CallFailed(f"{said}\n[exit code {code}]".lstrip("\n"))
     return said or "(no output)"
-
-
-def _end(child: subprocess.Popen[bytes]) -> None:
-    """End what the command left running: nothing outlives its call."""
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(child.pid, signal.SIGKILL)
-    child.wait()
 
 
 def _said(output: BinaryIO) -> str:
