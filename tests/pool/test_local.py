@@ -15,7 +15,8 @@ from tests.pool.works import Notes, Task, overlaps
 
 from pypto_op.errors import ContractError, InfraError
 from pypto_op.pool import work
-from pypto_op.pool.crew import MOST_LOSSES
+from pypto_op.pool.crew import MOST_LOSSES, Crew, HandLost
+from pypto_op.pool.hands import Here
 from pypto_op.pool.pool import Need, Pool
 from pypto_op.pool.work import Job
 
@@ -107,6 +108,30 @@ def test_another_version_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         InfraError, match=rf"npu:\d of the pool has another version: pypto {here['pypto']} \(here 9.9.9\); install"
     ):
         squares(Notes(str(tmp_path)), jobs(Task(1)), need=DEVICES)
+
+
+def test_a_worker_that_waits_for_its_host_holds_no_job(tmp_path: Path) -> None:
+    class Waiting(Here):
+        """A hand whose host never comes."""
+
+        up = False
+
+        def __init__(self, number: int, errand: Notes) -> None:
+            super().__init__(number, errand)
+            self.over = threading.Event()
+
+        def start(self) -> None:
+            self.over.wait()
+            raise HandLost("it was ended")
+
+        def end(self) -> None:
+            self.over.set()
+
+    errand = Notes(str(tmp_path))
+    crew = Crew([Waiting(1, errand), Here(2, errand)], jobs(*map(Task, range(4))))
+    assert sorted(value["square"] for _, value in crew.run()) == [0, 1, 4, 9]
+    crew.stop()
+    crew.join()
 
 
 def test_closing_the_iterator_ends_what_is_under_way(tmp_path: Path) -> None:

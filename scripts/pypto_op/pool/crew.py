@@ -30,10 +30,16 @@ class Hand(Protocol):
     Attributes:
         name: for people.
         shares: names what it shares with other hands, such as a machine's cores; a job that times has that for itself.
+        up: it can do a job at once.
     """
 
     name: str
     shares: str
+
+    @property
+    def up(self) -> bool:
+        """See above."""
+        ...
 
     def start(self) -> None:
         """Get ready; harmless when it is. Raises HandLost."""
@@ -161,7 +167,12 @@ class Crew:
         self._out.put(_Gone(hand.name, why))
 
     def _ready(self, hand: Hand) -> bool:
-        """Start a hand once there are jobs for it; whether there were any. A hand that waits for its host holds no job."""
+        """Start a hand once there are jobs for it; whether there were any.
+
+        One that waits for its host, perhaps for ever, holds no job: those that are up take what there is.
+        """
+        if hand.up:
+            return True
         with self._change:
             while len(self._waiting) <= self._starting:
                 if self._stopped or not (self._waiting or any(self._running.values())):

@@ -83,8 +83,8 @@ class Fleet:
         kind = "NPU" if npu and self.resources.get("NPU") else "CPU"
         room = int(self.resources.get(kind, 0))
         if not room:
-            labels = " with these labels" if self._address.labels else ""
-            raise InfraError(f"the cluster at {self._name()} has no host{labels} with a free {kind}", remedy="add hosts to it")
+            labels = " with such labels" if self._address.labels else ""
+            raise InfraError(f"the cluster at {self._name()} has no core or device on a host{labels}", remedy="add hosts to it")
         return [Place(f"worker {number}", partial(self._connect, kind)) for number in range(1, min(size, room) + 1)]
 
     def close(self) -> None:
@@ -105,7 +105,12 @@ class Fleet:
         ours, theirs = socket.socketpair()
         self._log = tempfile.TemporaryFile()  # noqa: SIM115  # what Ray says, for when it dies
         words = [sys.executable, "-m", "pypto_op.pool.bridge", str(theirs.fileno()), json.dumps(document)]
-        environment = {**os.environ, "PYTHONSAFEPATH": "1", "RAY_USAGE_STATS_ENABLED": "0", "RAY_DISABLE_IMPORT_WARNING": "1"}
+        environment = {
+            **os.environ,
+            "PYTHONSAFEPATH": "1",
+            "RAY_USAGE_STATS_ENABLED": "0",
+            "RAY_prestart_worker_first_driver": "0",
+        }
         if not self._address.host or self._address.host in ("localhost", "127.0.0.1", "[::1]"):
             environment["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # Ray takes the loopback for an outer address otherwise
         with theirs:

@@ -39,6 +39,9 @@ class Channel(Protocol):
 class Here:
     """A thread of this process: a slot of this machine's cores."""
 
+    up = True
+    """A thread needs no start."""
+
     def __init__(self, number: int, errand: Errand, shares: str = "this machine") -> None:
         self.name, self.shares, self._errand = f"slot {number}", shares, errand
 
@@ -83,12 +86,15 @@ class Away:
         self._connect, self._work, self._silence, self._greet = connect, work, silence, greet
         self._channel: Channel | None = None
         self._starts = self._silences = 0
-        self._ended = threading.Event()
+        self._up, self._ended = False, threading.Event()
+
+    @property
+    def up(self) -> bool:
+        """Whether its bench is set up."""
+        return self._up
 
     def start(self) -> None:
         """Start a servant, compare versions, and set up its bench."""
-        if self._channel is not None:
-            return
         if self._ended.is_set():
             raise HandLost("it was ended")
         self._starts += 1
@@ -99,6 +105,7 @@ class Away:
         self._compare(pickle.loads(self._answer(servant.READY, None)))
         self._channel.say("open", self._work)
         self._greet(pickle.loads(self._answer(servant.OPENED, STARTUP_SECONDS)))
+        self._up = True
 
     def do(self, payload: Any, say: Say) -> Any:
         """Do one job; each word renews its lease."""
@@ -138,7 +145,7 @@ class Away:
                 raise HandLost(data.decode(errors="replace"))
 
     def _drop(self) -> None:
-        channel, self._channel = self._channel, None
+        channel, self._channel, self._up = self._channel, None, False
         if channel is not None:
             channel.kill()
 
