@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import socket
-import threading
 from importlib import util
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.calling import Answer, command
 from tests.judge.judging import CASES, place
-from tests.pool import cluster, test_cluster
+from tests.pool import cluster
+from tests.pool.works import Notes, Task
 
+from pypto_op.errors import InfraError
 from pypto_op.pool import fleet
-
-PASSES = {"dropped_tail", "operand_order"}
+from pypto_op.pool.address import Address
+from pypto_op.pool.pool import Pool
+from pypto_op.pool.work import Job
 
 
 def one_line(answer: Answer) -> str:
@@ -26,10 +26,6 @@ def one_line(answer: Answer) -> str:
     told = [line for line in answer.stderr.splitlines() if line.startswith("pypto-op: ") and "s so far" not in line]
     assert len(told) == 1, answer.stderr
     return told[0]
-
-
-def mutate(root: Path, pool: str, *words: Any) -> Answer:
-    return command("mutate", root, "--operators", ",".join(sorted(PASSES)), "--jobs", 2, "--pool", pool, "--json", *words)
 
 
 def test_without_ray(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -70,20 +66,25 @@ class TestWithRay:
         assert answer.code == 3
         assert "cannot be joined: it did not answer within 20 s; on the head: ray start" in answer.report["error"]["message"]
 
+    def test_a_head_that_dies(self, tmp_path: Path) -> None:
+        """What was done before has reached the caller; the rest ends in one line."""
+        errand, done = Notes(str(tmp_path)), []
+        with cluster.running("2") as running, Pool(Address.parse(f"ray://{running.address}")) as pool:
+            results = pool.run(errand, [Job("short", Task(3)), Job("long", Task(4, 3600.0))], size=2)
+            done.append(next(results)[1]["square"])
+            running.do("head")
+            with pytest.raises(InfraError) as lost:
+                next(results)
+        assert done == [9]
+        assert "was lost: " in str(lost.value) or "no worker of the pool is left" in str(lost.value)
+        assert "\n" not in str(lost.value) and "run " in str(lost.value)
+
     @pytest.mark.sim
     @pytest.mark.usefixtures("numeric")
-    def test_a_head_that_dies_and_another_version(self, tmp_path: Path) -> None:
-        """What was found before is kept: `--resume` has it."""
-        ws = place("sum_diff", tmp_path, cases=CASES)
-        with cluster.running("2") as running:
-            killer = threading.Thread(target=test_cluster.when_unpacked, args=(1, lambda: running.do("head")))
-            killer.start()
-            lost = one_line(mutate(ws.root, f"ray://{running.address}"))
-            killer.join()
-        assert "was lost: " in lost or "no worker of the pool is left" in lost
-        after = json.loads(mutate(ws.root, "local", "--resume", "--seconds", 0).stdout)
-        assert after["sittings"] == 2
+    def test_another_version(self, tmp_path: Path) -> None:
+        ws = place("sum_diff", tmp_path, cases=CASES[:1])
         with cluster.running("1") as running:
             running.do("version")
-            other = one_line(mutate(ws.root, f"ray://{running.address}"))
+            words = ("--operators", "dropped_tail", "--pool", f"ray://{running.address}", "--json")
+            other = one_line(command("mutate", ws.root, *words))
         assert "ersion mismatch" in other and "install the cluster's versions of Ray and Python here" in other

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import tempfile
 import threading
@@ -112,6 +113,19 @@ class TestVerdicts:
         assert said[0] == said[1]
         assert said[0][0] == 1 and said[0][1] == {"ragged": True}
         assert {check["id"]: check["status"] for check in answer.report["checks"]}["tile"] == "PASS"
+
+    def test_a_list_of_operators(self, running: cluster.Running, tmp_path: Path) -> None:
+        """One is right, one is wrong, one has no kernel: each has its own report; the greatest exit status counts."""
+        roots = [place("sum_diff", tmp_path / name, cases=CASES[:1]) for name in ("right", "wrong", "none")]
+        roots[1].impl.write_text(roots[1].impl.read_text().replace("return total, diff", "return diff, total"))
+        roots[2].impl.unlink()
+        words = ["verify-many", *(ws.root for ws in roots), "--modes", "sim", "--json"]
+        said = [command(*words, "--pool", pool) for pool in ("local", f"ray://{running.address}")]
+        for answer in said:
+            rows = answer.report["operators"]
+            assert [(row["status"], row["exit_code"]) for row in rows] == [("PASS", 0), ("FAIL", 1), ("ERROR", 2)]
+            assert answer.code == 2 and "the implementation is missing" in rows[2]["message"]
+        assert [json.loads(ws.report.read_text())["status"] for ws in roots] == ["PASS", "FAIL", "ERROR"]
 
     def test_mutate_finds_the_same_fates_and_loses_none_with_a_node(self, running: cluster.Running, tmp_path: Path) -> None:
         """The last test of this cluster: it kills a node while mutants run on it."""

@@ -29,6 +29,9 @@ from pypto_op.pool.work import Job, Say, Work
 WORKER_MB = 2048
 """Memory that one worker (reference and candidate processes) is counted with."""
 
+MOST_JOBS = 64
+"""Jobs at once on a cluster, which has as many workers as it has room for."""
+
 _CALLS_A_CASE = 30
 """A case makes fewer calls than this, each of which may take `Limits.case_seconds`: two seeds, silent runs, further calls."""
 

@@ -29,7 +29,7 @@ from pypto_op.judge.inspection import probe_of
 from pypto_op.judge.plan import Plan
 from pypto_op.judge.raises import KEY as RAISES
 from pypto_op.judge.records import CaseRecord
-from pypto_op.judge.runner import run_cases, worker_count
+from pypto_op.judge.runner import MOST_JOBS, run_cases, worker_count
 from pypto_op.judge.subject import Subject, resolve
 from pypto_op.modes import WORDS
 from pypto_op.policy import Policy
@@ -220,6 +220,7 @@ class _Verification:
         if not away and not any(a.ok for a in self.available.values()):
             reasons = "; ".join(f"{mode}: {a.reason}" for mode, a in self.available.items())
             raise InfraError(f"no requested mode is available ({reasons})", remedy="run `pypto-op doctor`")
+        on_cluster = request.pool is not None and bool(request.pool.address.host)
         return Plan(
             subject=subject,
             cases=cases,
@@ -236,7 +237,7 @@ class _Verification:
             extra_seed=seed,
             limits=request.limits,
             suite=contract.cases,
-            jobs=worker_count(contract.cases) if request.jobs is None else request.jobs,
+            jobs=request.jobs or (MOST_JOBS if on_cluster else worker_count(contract.cases)),
             error_maps=ErrorMaps(self.ws, self.hashes["impl"]) if request.error_maps else None,
             used_inputs=used_inputs(contract.interfaces, subject.phase),
             nan_is_legal=contract.nan_is_legal,

@@ -66,6 +66,7 @@ def mutate(op_dir: Path, as_json: bool, list_only: bool, pool: Address, **wanted
     sim.warm_up()
     from rich.console import Console
 
+    from pypto_op.judge.runner import MOST_JOBS
     from pypto_op.mutation import display
     from pypto_op.mutation.campaign import DEFAULT_SECONDS, DEFAULT_SEED, Wish, measure
     from pypto_op.pool.pool import Pool
@@ -74,7 +75,7 @@ def mutate(op_dir: Path, as_json: bool, list_only: bool, pool: Address, **wanted
         operators=wanted["operators"],
         limit=wanted["limit"],
         only=wanted["only"],
-        jobs=wanted["jobs"] or os.cpu_count() or 1,
+        jobs=wanted["jobs"] or (MOST_JOBS if pool.host else os.cpu_count() or 1),
         seed=DEFAULT_SEED if wanted["seed"] is None else wanted["seed"],
         levels=wanted["levels"],
         case=wanted["case"],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import threading
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -45,6 +46,7 @@ class Pool:
     def __init__(self, address: Address | None = None) -> None:
         self.address = address or Address()
         self._fleet: Fleet | None = None
+        self._lock = threading.Lock()
 
     @property
     def away(self) -> bool:
@@ -116,8 +118,9 @@ class Pool:
         ]
 
     def _joined(self, size: int) -> Fleet:
-        if self._fleet is None:
-            from pypto_op.pool.fleet import Fleet
+        with self._lock:
+            if self._fleet is None:
+                from pypto_op.pool.fleet import Fleet
 
-            self._fleet = Fleet(self.address, size)
-        return self._fleet
+                self._fleet = Fleet(self.address, size)
+            return self._fleet
