@@ -35,7 +35,8 @@ def test_without_ray(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     answer = command("verify", ws.root, "--modes", "sim", "--pool", "ray://127.0.0.1", "--json")
     assert answer.code == 3
     assert answer.report["status"] == "ERROR" and answer.report["error"]["kind"] == "infra"
-    said = "--pool ray://127.0.0.1 needs Ray, which is not installed; pip install 'pypto-op[fleet]'"
+    said = "--pool ray://127.0.0.1 needs Ray, which is not installed; install the extra fleet, "
+    said += "in a checkout with `pip install -e '.[fleet]'`"
     assert answer.report["error"]["message"] == said
 
 

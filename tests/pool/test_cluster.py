@@ -18,10 +18,18 @@ from tests.pool import cluster
 from tests.pool.conftest import REPOSITORY
 from tests.pool.works import Notes, Task, overlaps
 
+from pypto_op.backends.base import Limits
 from pypto_op.errors import ContractError, InfraError
+from pypto_op.judge.contract import load_contract
+from pypto_op.judge.subject import resolve
 from pypto_op.pool.address import Address
 from pypto_op.pool.pool import Need, Pool
 from pypto_op.pool.work import Job
+from pypto_op.tuning.clock import Clock
+from pypto_op.tuning.kernel import Kernel
+from pypto_op.tuning.ledger import Ledger
+from pypto_op.tuning.search import Search, Wish
+from pypto_op.vocabulary import Mode
 
 pytest.importorskip("ray", reason="the extra fleet is not installed")
 pytestmark = [pytest.mark.slow]
@@ -126,6 +134,21 @@ class TestVerdicts:
             assert [(row["status"], row["exit_code"]) for row in rows] == [("PASS", 0), ("FAIL", 1), ("ERROR", 2)]
             assert answer.code == 2 and "the implementation is missing" in rows[2]["message"]
         assert [json.loads(ws.report.read_text())["status"] for ws in roots] == ["PASS", "FAIL", "ERROR"]
+
+    def test_a_search_finds_the_same_candidates(self, running: cluster.Running, tmp_path: Path) -> None:
+        """The simulator's cost model is the clock: every machine gives the same times."""
+        ws = place("sum_diff", tmp_path)
+        contract = load_contract(ws)
+        subject = resolve(ws, contract.total_modules)
+        kernel = Kernel(subject.impl.read_text(encoding="utf-8"), subject.wrapper)
+        found = []
+        with Clock(contract, subject, Mode.SIM, Limits()) as clock:
+            for number, text in enumerate(("local", f"ray://{running.address}")):
+                with Pool(Address.parse(text)) as pool:
+                    ledger = Ledger(tmp_path / f"ledger{number}")
+                    outcome = Search(kernel, clock, ledger, Wish(36000.0, 4, jobs=2), pool=pool).run()
+                found.append([(one.digest, one.fate, one.times, one.ratio, one.reason) for one in outcome.candidates])
+        assert found[0] == found[1] and len(found[0]) == 4
 
     def test_mutate_finds_the_same_fates_and_loses_none_with_a_node(self, running: cluster.Running, tmp_path: Path) -> None:
         """The last test of this cluster: it kills a node while mutants run on it."""

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pypto_op.backends.base import Availability
 from pypto_op.judge.plan import Plan
+from pypto_op.judge.request import Request
 from pypto_op.judge.runner import LaneAnswer, Lanes
 from pypto_op.pool.parcel import Copy, Parcel, laid_down
 from pypto_op.pool.work import Bench, Say
 from pypto_op.vocabulary import Mode
 from pypto_op.workspace import OpWorkspace
 
-if TYPE_CHECKING:
-    from pypto_op.judge.verify import Request
+MakePlan = Callable[[OpWorkspace, Request, Sequence[Mapping[str, Any]], int], Plan]
+"""`judge.verify.plan_of`: it travels by its name."""
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,7 @@ class LanesWork:
     """What another process needs to judge lanes as this one would.
 
     Attributes:
+        plan_of: makes the judge's plan.
         parcel: the operator.
         request: what was asked for.
         cases: the selected ones, drawn ones included.
@@ -32,6 +34,7 @@ class LanesWork:
         raises: what the wrapper must refuse.
     """
 
+    plan_of: MakePlan
     parcel: Parcel
     request: Request
     cases: Sequence[Mapping[str, Any]]
@@ -41,6 +44,7 @@ class LanesWork:
     @classmethod
     def of(
         cls,
+        plan_of: MakePlan,
         ws: OpWorkspace,
         request: Request,
         cases: Sequence[Mapping[str, Any]],
@@ -51,13 +55,11 @@ class LanesWork:
         request = replace(request, pool=None)
         named = [Path(path) for path in (request.impl, request.suite) if path is not None]
         parcel = Parcel.of(ws.root, [path if path.is_absolute() else ws.root / path for path in named])
-        return cls(parcel, request, cases, seed, raises)
+        return cls(plan_of, parcel, request, cases, seed, raises)
 
     @contextlib.contextmanager
     def open(self) -> Iterator[Bench]:
         """Make the same plan for a copy of the operator."""
-        from pypto_op.judge.verify import plan_of
-
         with self.parcel.unpacked() as copy:
             request = replace(
                 self.request,
@@ -66,7 +68,7 @@ class LanesWork:
                 report=None,
                 jobs=1,
             )
-            plan = plan_of(OpWorkspace(copy.root, copy.root.name), request, self.cases, self.seed)
+            plan = self.plan_of(OpWorkspace(copy.root, copy.root.name), request, self.cases, self.seed)
             bench = _LanesBench(copy, plan, self.raises)
             try:
                 yield bench

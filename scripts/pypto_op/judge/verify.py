@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -29,6 +28,7 @@ from pypto_op.judge.inspection import probe_of
 from pypto_op.judge.plan import Plan
 from pypto_op.judge.raises import KEY as RAISES
 from pypto_op.judge.records import CaseRecord
+from pypto_op.judge.request import Request
 from pypto_op.judge.runner import MOST_JOBS, run_cases, worker_count
 from pypto_op.judge.subject import Subject, resolve
 from pypto_op.modes import WORDS
@@ -40,27 +40,6 @@ from pypto_op.vocabulary import ExitCode, Mode, Status
 from pypto_op.workspace import OpWorkspace, check_runnable
 
 Progress = Callable[[CaseRecord, int], None]
-
-
-@dataclass(frozen=True)
-class Request:
-    """What a caller wants judged; the fields are the arguments of `verify_operator`."""
-
-    modes: Sequence[Mode]
-    impl: Path | str | None
-    up_to_module: int | str | None
-    levels: Sequence[str] | None
-    case: str | None
-    policy: str | Mapping[str, Any] | None
-    jobs: int | None
-    limits: Limits
-    seed: int | None
-    report: Path | None
-    error_maps: bool
-    suite: Path | None = None
-    inspect: str | None = None
-    only: Mapping[str, Any] | None = None
-    pool: Pool | None = None
 
 
 def verify_operator(
@@ -188,7 +167,7 @@ class _Verification:
         plan = self.plan(cases, seed)
         whole = not any((request.levels, request.case, request.inspect, request.only, subject.phase))
         raises = contract.suite.raises if whole else ()
-        away = partial(LanesWork.of, self.ws, request, cases, seed, raises)
+        away = partial(LanesWork.of, plan_of, self.ws, request, cases, seed, raises)
         told = None if progress is None else lambda record: progress(record, len(cases))
         records = run_cases(plan, told, request.pool, away, raises, self.available.update)
         records = self._without_unfit(records)

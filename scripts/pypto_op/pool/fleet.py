@@ -30,7 +30,7 @@ JOIN_SECONDS = 90.0
 """How long a cluster may take to let this machine in; Ray tries a dead address for minutes."""
 REACH_SECONDS = 5.0
 
-_INSTALL = "pip install 'pypto-op[fleet]'"
+_INSTALL = "install the extra fleet, in a checkout with `pip install -e '.[fleet]'`"
 _START = "on the head: ray start --head; on this machine and each other one: ray start --address={head}"
 
 

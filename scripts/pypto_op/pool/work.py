@@ -54,13 +54,12 @@ class Work(Protocol):
 
 
 class Errand(Protocol):
-    """A kind of job.
+    """A kind of job."""
 
-    Attributes:
-        silence: seconds without a word after which a job elsewhere has lost its lease.
-    """
-
-    silence: float
+    @property
+    def silence(self) -> float:
+        """Seconds without a word after which a job elsewhere has lost its lease."""
+        ...
 
     def here(self, payload: Any, say: Say) -> Any:
         """Do one job in this process; several threads may call it."""
