@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ pytestmark = [pytest.mark.sim, pytest.mark.timeout(600), pytest.mark.usefixtures
 
 GOLDEN = """
 import helper
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 def op_golden(x, scale=1.0):
@@ -152,3 +154,12 @@ def test_what_is_lost_together_is_answered_alone(op):
         assert session.asked == 1
         assert answers.ask([x], **ways[1]).outcome is Outcome.OK
         assert session.asked == 2
+
+
+def test_threads_that_ask_at_once_each_get_their_own_answer(op):
+    """Mutants that are judged side by side ask one golden; its process has one conversation."""
+    with ReferenceSession(op) as session:
+        answers = opened(op, session)
+        with ThreadPoolExecutor(4) as executor:
+            found = list(executor.map(lambda seed: first(op, session, answers, seed), range(24)))
+    assert found == [2.0 * 70 * seed + 1.0 for seed in range(24)]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -32,7 +33,7 @@ _ROOT = Path("/")
 
 
 class Answers:
-    """The answers of one golden in one session.
+    """The answers of one golden in one session; several threads may ask, one at a time.
 
     Args:
         session: runs it.
@@ -44,15 +45,17 @@ class Answers:
         self._session, self._function, self._file = session, function, Path(file)
         self._kept: OrderedDict[str, RunResult] = OrderedDict()
         self._bytes = 0
+        self._turn = threading.RLock()
 
     def ask(self, inputs: Sequence[Value], **how: Any) -> RunResult:
         """Return what `ReferenceSession.golden` does, run or kept; the tensors are not to be changed."""
         key = self._key(inputs, how)
-        found = self._found(key)
-        if found is None:
-            found = self._session.golden(inputs, function=self._function, file=self._file, **how)
-            self._keep(key, found)
-        return replace(found)
+        with self._turn:
+            found = self._found(key)
+            if found is None:
+                found = self._session.golden(inputs, function=self._function, file=self._file, **how)
+                self._keep(key, found)
+            return replace(found)
 
     def prepare(self, inputs: Sequence[Value], ways: Sequence[Mapping[str, Any]]) -> None:
         """Have a golden answered in several ways by one message; what is lost there is asked again, alone, when wanted.
@@ -62,13 +65,14 @@ class Answers:
             ways: keywords of `ReferenceSession.golden`, one mapping for each answer.
         """
         keys = [self._key(inputs, way) for way in ways]
-        missing = [(key, way) for key, way in zip(keys, ways, strict=True) if self._found(key) is None]
-        if len(missing) < 2:
-            return
-        asked = [way for _, way in missing]
-        answers = self._session.goldens(inputs, asked, function=self._function, file=self._file)
-        for (key, _), answer in zip(missing, answers, strict=False):
-            self._keep(key, answer)
+        with self._turn:
+            missing = [(key, way) for key, way in zip(keys, ways, strict=True) if self._found(key) is None]
+            if len(missing) < 2:
+                return
+            asked = [way for _, way in missing]
+            answers = self._session.goldens(inputs, asked, function=self._function, file=self._file)
+            for (key, _), answer in zip(missing, answers, strict=False):
+                self._keep(key, answer)
 
     def _key(self, inputs: Sequence[Value], how: Mapping[str, Any]) -> str:
         plain = {name: value for name, value in sorted(how.items()) if value not in (None, False)}

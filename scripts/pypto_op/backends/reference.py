@@ -8,6 +8,7 @@ stands alone: it gets a process in which nothing else of the workspace is or can
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -40,6 +41,8 @@ def check_inputs_there(workspace: OpWorkspace) -> None:
 class ReferenceSession:
     """A warm process for the references of one operator; a context manager that leaves nothing running.
 
+    Several threads may ask: one at a time, since there is one conversation. `close` waits for none of them.
+
     Args:
         workspace: the operator.
         limits: memory and time of each call; `startup_seconds` does not matter, since files load within a call.
@@ -51,6 +54,7 @@ class ReferenceSession:
         self._limits = limits
         self._alone = None if alone is None else Path(os.path.realpath(alone))
         self._worker: WorkerSession | None = None
+        self._turn = threading.RLock()
 
     def __enter__(self) -> ReferenceSession:
         return self
@@ -195,6 +199,10 @@ class ReferenceSession:
         return answer[key]
 
     def _ask(self, message: dict[str, Any], inputs: Sequence[Value], file: Path) -> tuple[RunResult, dict[str, Any]]:
+        with self._turn:
+            return self._asked(message, inputs, file)
+
+    def _asked(self, message: dict[str, Any], inputs: Sequence[Value], file: Path) -> tuple[RunResult, dict[str, Any]]:
         message["file"] = os.path.realpath(file)
         if self._worker is None:
             tools = sim.prepare()
