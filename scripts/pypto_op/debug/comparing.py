@@ -120,7 +120,7 @@ def _row(found: divergence.Divergence, kind: str, text: KernelLoops) -> dict[str
         call = found.same.index(step.number) % max(len(callers), 1) if step.number in found.same else 0
     if callers and call is not None:  # the helper does what it is told; this call of it hands over something else
         row["line"], callers = callers[call], callers[:1]
-    return {**row, "operation": step.number, "shape": list(step.valid), "called_from": callers[:4]}
+    return {**row, "operation": step.number, "shape": list(step.valid), "called_from": list(dict.fromkeys(callers))[:4]}
 
 
 def _place(line: int | None, kind: str, opcode: str, turn: str, why: str) -> dict[str, Any]:

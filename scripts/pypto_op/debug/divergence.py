@@ -46,7 +46,7 @@ class Divergence:
         why: one sentence.
         sure: the result is none of the golden's, not only a part of one that never becomes whole.
         same: the operations of this line, opcode and turn, in order; several where a helper is called several times.
-        well: those of `same` whose result agrees with the golden.
+        well: operations whose result agrees with the golden, or leads to something that does.
     """
 
     step: Step
@@ -154,7 +154,7 @@ def unread(steps: Sequence[Step], text: KernelLoops, golden: Golden) -> list[Gap
         read = torch.zeros(by_number[views[0].parents[0]].valid, dtype=torch.bool)
         for step in views:
             read[tuple(slice(at, at + size) for at, size in zip(step.offset, step.valid, strict=True))] = True
-        of_golden = any(not match.line for match in golden.matches(by_number[views[0].parents[0]].tensor()))
+        of_golden = golden.is_input(by_number[views[0].parents[0]].tensor())
         # Room of the wrapper's is filled between the turns; only inputs are there to be read whole.
         if of_golden and not bool(read.all()) and len({step.offset for step in views}) > 1:
             axis = _short_axis(read)
@@ -220,11 +220,11 @@ def _at(steps: Sequence[Step], golden: Golden, values: dict[int, torch.Tensor], 
     first = [step for step in steps if step.number in left and not left & set(step.parents)]
     # Where a state is moved from turn to turn its contents are off because of what was computed before.
     computed = [step for step in first if not step.moves] or first
-    well = frozenset(number for number, how in standing.items() if how is Standing.AGREES)
+    well = cleared | {number for number, how in standing.items() if how is Standing.AGREES}
     placed = [step for step in computed if step.line is not None]
     if not placed:
         return [Divergence(step, _MUTE) for step in _muted(steps, standing, cleared, values)]
-    return [Divergence(step, _why(step, golden, matches), sure, _same(steps, step), well) for step in placed]
+    return [Divergence(step, _why(step, golden, matches), sure, _same(steps, step), frozenset(well)) for step in placed]
 
 
 def _muted(

@@ -73,6 +73,8 @@ class KernelLoops:
     def callers(self, line: int, graph: str) -> list[int]:
         """Return the lines that call the function which holds `line`, those within the loop of a graph where there are some.
 
+        A line stands as often as it calls.
+
         Args:
             graph: name of a function of pypto, such as TENSOR_WRITE_Unroll1_PATH0_hiddenfunc0_17, with the loop's name in it.
         """
@@ -82,7 +84,7 @@ class KernelLoops:
         calls = self._calls.get(max(holding, key=lambda node: node.lineno).name, [])
         within = self.of_graph(graph)
         near = [call for call in calls if within is not None and within.first <= call <= within.last]
-        return sorted(set(near or calls))
+        return sorted(near or calls)
 
     def write_in(self, loop: Loop) -> int:
         """Return the line of the one `pypto.assemble` of a loop, else of the file; the loop's line where there are several."""
