@@ -18,6 +18,9 @@ SAMPLE = (
     "rmsnorm/dropped_tail",
     "softmax/last_column_left_out_of_sum",
     "rmsnorm/golden_sum",
+    "softmax/sum_plus_one",
+    "rmsnorm/weight_squared",
+    "rmsnorm/same_place",
 )
 
 

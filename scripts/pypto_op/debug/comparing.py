@@ -83,6 +83,9 @@ def _places(steps: list[Step], golden: Golden, outputs: Sequence[int], text: Ker
     moved = [_row(found, "misplaced", text) for found in divergence.misplaced(steps, golden, outputs)]
     unwritten, unread = [], []
     for gap in divergence.uncovered(steps):
+        if gap.still:
+            words = f"every turn writes to the same place along axis {gap.axis} of {gap.name}: the offset does not move"
+            unwritten += [_place(line, "unwritten", "ASSEMBLE", "", words) for line in text.writes_of_graph(gap.graph)]
         words = f"no write of any turn reaches the end of axis {gap.axis} of {gap.name}: bound, offset or size is short"
         for loop in text.holding(gap.indices, gap.graph)[:2]:
             unwritten.append(_place(loop.first, "unwritten", "LOOP", loop.index, words))
@@ -108,7 +111,7 @@ def _row(found: divergence.Divergence, kind: str, text: KernelLoops) -> dict[str
     step = found.step
     row = _place(step.line, kind, step.opcode, step.turn, found.why)
     callers = text.callers(step.line, step.function) if step.line else []
-    if callers and found.again:  # the helper was well before; this call of it hands over something else
+    if len(callers) > 1 and found.again:  # the helper was well before; this call of it hands over something else
         row["line"], callers = callers[min(found.again, len(callers) - 1)], callers[:1]
     return {**row, "operation": step.number, "shape": list(step.valid), "called_from": callers[:4]}
 

@@ -104,12 +104,14 @@ class Gap:
         axis: the one that is left short, counted from 0.
         indices: names of the loops that may move along it.
         graph: a function of pypto that writes or reads the tensor.
+        still: whether several writes have one and the same offset along the axis.
     """
 
     name: str
     axis: int
     indices: list[str]
     graph: str
+    still: bool = False
 
 
 def unread(steps: Sequence[Step], text: KernelLoops) -> list[Gap]:
@@ -159,8 +161,9 @@ def uncovered(steps: Sequence[Step]) -> list[Gap]:
             whole[tuple(slice(at, at + size) for at, size in zip(step.offset, parent.valid, strict=True))] = True
         else:
             if not bool(whole.all()):
-                axis = _short_axis(whole)
-                short.append(Gap(name, axis, _loops_along([step for step, _ in writes], axis), writes[0][0].function))
+                axis, stores = _short_axis(whole), [step for step, _ in writes]
+                still = len(stores) > 1 and len({step.offset[axis] for step in stores}) == 1
+                short.append(Gap(name, axis, _loops_along(stores, axis), stores[0].function, still))
     return short
 
 
