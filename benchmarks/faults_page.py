@@ -31,7 +31,7 @@ first go, one got none (`Aicore kernel execute failed` alone) and has it now. 20
 tests/fixtures/device_logs/unseen_*.log; of the other two the named entry fits the skill, not the cause.
 Two further batches, of 30 and 22 logs, came out right in 24 and 19 at first go. Of the nine others eight were named by nothing,
 and one wrongly (a copy during a graph capture as an exception on a core); all nine are right now and kept with the device logs.
-15 of the faults were written before the debugger was asked about them: category and skill came out right in 15 of 15, the line in 9
+15 of the faults were written before the debugger was asked about them: category and skill came out right in all, the line in 9
 of 12, and the blame in 6 of 8 at first go (a cast to float16 that ends at 0 was laid at the simulator's door); 11 and 8 now.
 """
 
