@@ -14,6 +14,8 @@ SAMPLE = (
     "rmsnorm/tile_of_zero",
     "rmsnorm/weight_without_view",
     "gated_delta_rule_bwd/product_not_transposed",
+    "softmax/sum_plus_one",
+    "rmsnorm/same_place",
 )
 """One of each class, and one of each way to a line."""
 

@@ -84,10 +84,9 @@ def _places(steps: list[Step], golden: Golden, outputs: Sequence[int], text: Ker
     unwritten, unread = [], []
     for gap in divergence.uncovered(steps):
         words = f"no write of any turn reaches the end of axis {gap.axis} of {gap.name}: bound, offset or size is short"
-        own = text.of_graph(gap.graph)
-        if gap.twice and own is not None:
-            words = f"turns write over one another and leave a part of axis {gap.axis} of {gap.name}: the offset is off"
-            unwritten.append(_place(text.write_in(own), "unwritten", "ASSEMBLE", "", words))
+        if gap.twice:
+            over = f"turns write over one another and leave a part of axis {gap.axis} of {gap.name}: the offset is off"
+            unwritten += [_place(line, "unwritten", "ASSEMBLE", "", over) for line in text.writes_of_graph(gap.graph)]
         for loop in text.holding(gap.indices, gap.graph)[:2]:
             unwritten.append(_place(loop.first, "unwritten", "LOOP", loop.index, words))
     for short in divergence.unread(steps, text, golden):

@@ -60,6 +60,12 @@ class KernelLoops:
         found = [loop for loop in self.loops if loop.name and graph.startswith(f"TENSOR_{loop.name}_")]
         return max(found, key=lambda loop: len(loop.name), default=None)
 
+    def writes_of_graph(self, graph: str) -> list[int]:
+        """Return the lines of `pypto.assemble` in the loop that a graph was recorded in; all where none stands there."""
+        loop = self.of_graph(graph)
+        within = [line for line in self.writes if loop is not None and loop.first <= line <= loop.last]
+        return within or self.writes
+
     def holding(self, indices: Sequence[str], graph: str) -> list[Loop]:
         """Return those of the loops `indices` that hold what a graph records, innermost first; all where it is unknown."""
         wanted = [loop for index in indices if (loop := self.loop(index)) is not None]

@@ -349,7 +349,7 @@ class _Run:
         """Return what the cases cannot tell, each once, with the cases that say so."""
         said: dict[str, list[int]] = {}
         for case in self.cases:
-            for line in case.caveats:
+            for line in (*case.caveats, *case.made.copied):
                 said.setdefault(line, []).append(case.index + 1)
         return [
             f"case {', '.join(map(str, cases[:8]))}{' ...' if len(cases) > 8 else ''}: {line}" for line, cases in said.items()
