@@ -25,7 +25,7 @@ _SUPPORT = {
     "tune_spaces",
     "__main__",
 }  # fmt: skip
-_OWN_PAGE = {"faults", "framework", "fresh", "strength"}
+_OWN_PAGE = {"faults", "framework", "fresh", "pool", "strength"}
 
 
 def names() -> list[str]:

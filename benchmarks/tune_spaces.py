@@ -154,7 +154,7 @@ def _kept(at: Mapping[str, Any], name: str) -> Any:
 
 
 def _loses(times: Mapping[str, float], base: Mapping[str, float]) -> bool:
-    from pypto_op.tuning.search import GAIN
+    from pypto_op.tuning.asking import GAIN
 
     return any(took > base[case] * (1.0 + GAIN) for case, took in times.items())
 

@@ -29,6 +29,7 @@ _COMMANDS: dict[str, tuple[str, str]] = {
     "lsp": ("pypto_op_lint.lsp.commands:lsp", "serve the linter to an editor (language server)"),
     "cleanup": ("pypto_op.generators.commands:cleanup", "make the integrated kernel and its README from the staged files"),
     "verify": ("pypto_op.judge.commands:verify", "run a kernel and judge its numbers"),
+    "verify-many": ("pypto_op.judge.many:verify_many", "verify a list of operators, side by side on a cluster"),
     "reproduce": ("pypto_op.reproduce.commands:reproduce", "say whether a kernel or its case is to blame for a near miss"),
     "mutate": ("pypto_op.mutation.commands:mutate", "measure how many planted faults a suite refuses"),
     "benchmark": ("pypto_op.perf.commands:benchmark", "time a kernel that has a PASS for exactly its bytes"),

@@ -223,3 +223,12 @@ class TellsState(Protocol):
     def state(self) -> dict[str, str]:
         """Return name to value, as the hardware's own tool says them; {} where it says nothing."""
         ...
+
+
+@runtime_checkable
+class HasDevices(Protocol):
+    """A back end that runs on devices of this machine, one session at a time on each."""
+
+    def devices(self) -> tuple[int, ...]:
+        """Return those that sessions may use, as `TILE_FWK_DEVICE_ID` names them; () where there is none."""
+        ...

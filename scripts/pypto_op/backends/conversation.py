@@ -86,6 +86,11 @@ class Conversation:
             self._peak = max(self._peak, processes.peak_bytes(worker))
         return self._peak / _MIB
 
+    @property
+    def pid(self) -> int:
+        """Of the process that holds the worker and all that it starts."""
+        return self._launched.warden
+
     def say(self, message: dict[str, Any]) -> None:
         """Send a message; raise Ended when nobody is there to hear it."""
         try:

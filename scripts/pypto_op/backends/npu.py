@@ -5,22 +5,28 @@ from __future__ import annotations
 import os
 import platform
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import metadata, util
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pypto_op.backends import build_cache
-from pypto_op.backends.base import DEFAULT_LIMITS, Availability, Limits
+from pypto_op.backends.base import DEFAULT_LIMITS, Availability, Limits, RunResult
+from pypto_op.backends.conversation import Conversation
 from pypto_op.backends.launcher import start_alone
 from pypto_op.backends.session import CandidateSession, Plan
 from pypto_op.errors import ContractError, InfraError
-from pypto_op.locks import Lock
+from pypto_op.pool.devices import DEVICE_ENV, VISIBLE_ENV, visible
+from pypto_op.pool.leases import Lease
 from pypto_op.vocabulary import Mode
 from pypto_op.workspace import OpWorkspace
 
-DEVICE_ENV = "TILE_FWK_DEVICE_ID"
+if TYPE_CHECKING:
+    from pypto_op.backends.base import Value
+
 LEASE_SECONDS = 900.0
+"""How long a session waits for a device, and how long it may hold one without running a case."""
 
 CAVEATS = ("one device, one run of each case: a race that shows rarely may not show",)
 
@@ -89,6 +95,10 @@ class Ascend:
         indices = tuple(sorted(int(number) for number in nodes if number.isdigit()))
         if not indices:
             return Devices("no NPU: there is no /dev/davinci<N>", (), versions)
+        if (seen := visible()) is not None:
+            if not seen:
+                return Devices(f"no NPU: {VISIBLE_ENV} names none", (), versions)
+            indices = tuple(range(len(seen)))  # what is visible is numbered anew, from 0
         return Devices("", indices, versions)
 
     def state(self, index: int) -> dict[str, str]:
@@ -119,6 +129,11 @@ class NpuBackend:
         found = self._layer.find()
         ok = not found.reason
         return Availability(ok, ok, found.reason, found.versions, CAVEATS)
+
+    def devices(self) -> tuple[int, ...]:
+        """Return the devices that sessions may use: the one that `TILE_FWK_DEVICE_ID` names, or all of them."""
+        found = self._layer.find()
+        return () if found.reason else (device_index(found.indices),) if DEVICE_ENV in os.environ else found.indices
 
     def state(self) -> dict[str, str]:
         """Return the state of the device that a session would take; {} where there is none."""
@@ -151,7 +166,7 @@ class NpuBackend:
         if found.reason:
             raise InfraError(f"no device: {found.reason}")
         index = device_index(found.indices)
-        lease = take_lease(index)
+        lease = take_lease(index, held=LEASE_SECONDS + limits.startup_seconds + 10 * limits.case_seconds)
         device = {
             "class": self._layer.worker_class,
             "index": index,
@@ -170,9 +185,19 @@ class NpuBackend:
 class LeasedSession(CandidateSession):
     """A session that holds a device until it closes."""
 
-    def __init__(self, impl: Path, wrapper: str, workspace: OpWorkspace, plan: Plan, limits: Limits, *, lease: Lock) -> None:
+    def __init__(self, impl: Path, wrapper: str, workspace: OpWorkspace, plan: Plan, limits: Limits, *, lease: Lease) -> None:
         super().__init__(impl, wrapper, workspace, plan, limits)
         self._lease = lease
+
+    def ask(self, message: dict[str, Any], inputs: Sequence[Value]) -> tuple[RunResult, dict[str, Any]]:
+        """Renew the lease, then send one message."""
+        self._lease.renew()
+        return super().ask(message, inputs)
+
+    def _launch(self) -> Conversation:
+        conversation = super()._launch()
+        self._lease.uses(conversation.pid)
+        return conversation
 
     def close(self) -> None:
         """End the worker, then give the device back."""
@@ -201,16 +226,21 @@ def device_index(indices: tuple[int, ...]) -> int:
     return int(word)
 
 
-def take_lease(index: int, seconds: float = LEASE_SECONDS) -> Lock:
-    """Take the lease of a device; it falls back by itself when its holder ends.
+def take_lease(index: int, seconds: float = LEASE_SECONDS, held: float = LEASE_SECONDS) -> Lease:
+    """Take the lease of a device; it falls back by itself when its holder ends, or does nothing for `held` seconds.
+
+    Args:
+        index: the device, as `TILE_FWK_DEVICE_ID` names it.
+        seconds: how long to wait for another holder.
+        held: see above.
 
     Raises:
-        InfraError: another process holds it for longer than `seconds`.
+        InfraError: another process holds it for longer than `seconds`, or what used it does not end.
     """
-    folder = build_cache.cache_root() / "leases"
-    folder.mkdir(parents=True, exist_ok=True)
+    seen = visible()
+    number = seen[index] if seen and index < len(seen) else str(index)
     busy = InfraError(
         f"npu:{index} is busy: another session holds it since {seconds:.0f} s or more",
         remedy=f"wait, or set {DEVICE_ENV} to another device",
     )
-    return Lock(folder / f"npu-{index}.lock", seconds=seconds, busy=busy).acquire()
+    return Lease(build_cache.cache_root() / "leases", f"npu-{number}", held).take(seconds, busy)

@@ -12,6 +12,7 @@ from pypto_op import speaking
 from pypto_op.errors import InfraError
 from pypto_op.judge.options import levels_option, modes_option
 from pypto_op.options import op_dir_argument
+from pypto_op.pool.address import Address, pool_option
 from pypto_op.vocabulary import Mode
 from pypto_op.workspace import OpWorkspace
 
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 @click.option("--self-test", "other", flag_value="self_test", help="Judge the harness instead of a kernel.")
 @click.option("--compose", "other", flag_value="compose", help="Compare the goldens of M_1..M_N, composed, with the golden.")
 @click.option("--jobs", type=click.IntRange(1, 64), help="Lanes of cases at once; default: what memory and cores allow.")
+@pool_option
 @click.option("--policy", metavar="NAME", help="Tolerance policy in the place of SPEC.md's, e.g. mere_mare@1.")
 @click.option("--seed", type=click.IntRange(0), help="Second seed of each precision case; default: a fresh one.")
 @click.option("--timeout", type=click.FloatRange(min=0.1), metavar="SECONDS", help="Longest time for one run.")
@@ -48,7 +50,7 @@ if TYPE_CHECKING:
 @click.option("--error-maps", is_flag=True, help="Keep where each output is off, for `pypto-op report`.")
 @click.option("--json", "as_json", is_flag=True, help="Print the report instead of the table.")
 @click.option("--quiet", is_flag=True, help="Print the verdict line only.")
-def verify(op_dir: Path, other: str | None, as_json: bool, quiet: bool, jobs: int | None, **wanted: Any) -> int:
+def verify(op_dir: Path, other: str | None, as_json: bool, quiet: bool, jobs: int | None, pool: Address, **wanted: Any) -> int:
     """Run the kernel of OP_DIR on every case of its suite and judge the numbers against the golden.
 
     PASS speaks of the whole suite. A part of it (--levels, --case, another --suite, --policy or --inspect) that passes is
@@ -61,12 +63,13 @@ def verify(op_dir: Path, other: str | None, as_json: bool, quiet: bool, jobs: in
 
     workspace = OpWorkspace.at(op_dir)
     if other is not None:
-        refuse_ignored(other, wanted)
+        refuse_ignored(other, {**wanted, "pool": pool if pool.ray and other != "sweep" else None})
     check_request(workspace, **{name: wanted[name] for name in ("case", "suite", "policy", "impl", "up_to_module")})
     _warm_up(workspace, other, wanted)
     from pypto_op.judge import report as reports
     from pypto_op.judge.display import show_report, verdict_console
     from pypto_op.judge.verify import verify_operator
+    from pypto_op.pool.pool import Pool
 
     if quiet:
         speaking.hush()
@@ -77,12 +80,13 @@ def verify(op_dir: Path, other: str | None, as_json: bool, quiet: bool, jobs: in
         startup_seconds=wanted.pop("import_timeout"),
         memory_mb=wanted.pop("memory_mb"),
     )
-    if other is not None:
-        from pypto_op.judge import other_checks
+    with Pool(pool) as there:
+        options = {"jobs": jobs, "pool": there, "limits": limits, "progress": progress, **wanted}
+        if other is not None:
+            from pypto_op.judge import other_checks
 
-        options = {"jobs": jobs, "limits": limits, "progress": progress, **wanted}
-        return other_checks.run(other, workspace, console, options, as_json=as_json)
-    report = verify_operator(workspace, jobs=jobs, limits=limits, progress=progress, **wanted)
+            return other_checks.run(other, workspace, console, options, as_json=as_json)
+        report = verify_operator(workspace, **options)
     if as_json:
         click.echo(reports.serialise(report), nl=False)
     else:

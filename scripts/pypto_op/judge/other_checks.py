@@ -52,7 +52,7 @@ def run(kind: str, ws: OpWorkspace, console: Console, options: Mapping[str, Any]
 def _sweep(ws: OpWorkspace, console: Console, options: Mapping[str, Any]) -> _Answer:
     from pypto_op.judge.sweep import sweep
 
-    kept = ALLOWED["sweep"] - {"up_to_module"} | {"modes", "jobs", "limits", "progress"}
+    kept = ALLOWED["sweep"] - {"up_to_module"} | {"modes", "jobs", "pool", "limits", "progress"}
 
     def told(k: int, report: Mapping[str, Any]) -> None:
         console.print(f"[bold]M{k}[/bold]")

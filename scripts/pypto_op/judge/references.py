@@ -114,10 +114,14 @@ class References:
 
     def close(self) -> None:
         """End the processes; harmless when called twice."""
-        for session in (self._session, self._goldens):
-            self._plan.loaded.note_all(session.loaded())
+        self.note_loaded()
         self._session.close()
         self._goldens.close()
+
+    def note_loaded(self) -> None:
+        """Let the plan know what the processes have loaded so far."""
+        for session in (self._session, self._goldens):
+            self._plan.loaded.note_all(session.loaded())
 
     def inputs(self, case: Mapping[str, Any]) -> list[Value]:
         """Return the primary inputs of a case, in order.

@@ -9,42 +9,63 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
 
+from pypto_op.backends.base import HasDevices
 from pypto_op.judge.inputs import FRESH
 from pypto_op.judge.lane_worker import LaneWorker, LossCounter
 from pypto_op.judge.lanes import lanes_of, onto_the_first, restricted
 from pypto_op.judge.plan import Plan
+from pypto_op.judge.raises import judge_raises
 from pypto_op.judge.records import CaseRecord
 from pypto_op.judge.redaction import Redactor
 from pypto_op.judge.references import References
 from pypto_op.judge.sabotage import refuse_unshown
 from pypto_op.modes import REGISTRY
-
-if TYPE_CHECKING:
-    pass
+from pypto_op.pool.pool import Need, Pool
+from pypto_op.pool.work import Job, Say, Work
 
 WORKER_MB = 2048
 """Memory that one worker (reference and candidate processes) is counted with."""
 
+MOST_JOBS = 64
+"""Jobs at once on a cluster, which has as many workers as it has room for."""
+
+_CALLS_A_CASE = 30
+"""A case makes fewer calls than this, each of which may take `Limits.case_seconds`: two seeds, silent runs, further calls."""
+
 Progress = Callable[[CaseRecord], None]
 
 
-def run_cases(plan: Plan, progress: Progress | None = None) -> list[CaseRecord]:
-    """Judge every case of `plan` in every mode; the records come back in the order of the suite.
+def run_cases(
+    plan: Plan,
+    progress: Progress | None = None,
+    pool: Pool | None = None,
+    away: Callable[[], Work] | None = None,
+    raises: Sequence[Mapping[str, Any]] = (),
+    greet: Callable[[Any], None] = lambda hello: None,
+) -> list[CaseRecord]:
+    """Judge every case of `plan` in every mode; the records come back in the order of the suite, those of `raises` last.
+
+    Args:
+        plan: what is judged.
+        progress: called with each record as it is made.
+        pool: where; default: this machine.
+        away: how lanes are judged in other processes (`judge.away`); without it they are judged in this one.
+        raises: what the wrapper must refuse (`judge.raises`).
+        greet: told what each other machine can do: mode -> `Availability`.
 
     Raises:
-        InfraError: the reference process cannot run on this machine.
+        InfraError: the reference process cannot run, or the pool is lost.
     """
-    pool = _Pool(plan)
+    lanes = Lanes(plan, away, raises)
     try:
-        records = pool.run(progress)
+        records, refusals = lanes.run(progress, Pool() if pool is None or away is None else pool, greet)
         refuse_unshown(records)
-        return records
+        return records + refusals
     finally:
-        pool.close()
+        lanes.stop()
 
 
 def worker_count(cases: Sequence[Mapping[str, Any]]) -> int:
@@ -61,16 +82,36 @@ def worker_count(cases: Sequence[Mapping[str, Any]]) -> int:
     return max(1, min(os.cpu_count() or 1, by_memory, len(lanes_of(cases))))
 
 
-class _Pool:
-    """Threads that take lanes from one list; closing it ends every process they started."""
+@dataclass(frozen=True)
+class LaneAnswer:
+    """What became of a lane.
 
-    def __init__(self, plan: Plan) -> None:
-        self._plan = plan
+    Attributes:
+        records: of its cases.
+        told: where it was judged in another process: what that one brought along (`judge.away.Told`).
+    """
+
+    records: Sequence[CaseRecord]
+    told: Any = None
+
+
+class Lanes:
+    """The lanes of a plan, each a job; stopping ends every process that they started.
+
+    Args:
+        plan: what is judged.
+        away: how they are judged in other processes.
+        raises: what the wrapper must refuse: one more job.
+    """
+
+    def __init__(self, plan: Plan, away: Callable[[], Work] | None = None, raises: Sequence[Mapping[str, Any]] = ()) -> None:
+        self._plan, self._away, self._raises = plan, away, raises
         self._local = threading.local()
         self._lock = threading.Lock()
         self._open: list[LaneWorker | References] = []
         self._losses = LossCounter()
         self._redactor = Redactor(plan.subject.golden, plan.subject.impl)
+        self.silence = _CALLS_A_CASE * plan.limits.case_seconds
         suite = plan.cases if plan.suite is None else plan.suite
         self._onto = onto_the_first(suite)
         place = {str(case["id"]): position for position, case in enumerate(suite)}
@@ -85,43 +126,64 @@ class _Pool:
                 lanes.append([position])
         self._lanes = restricted(lanes, list(self._cases))
 
-    def run(self, progress: Progress | None) -> list[CaseRecord]:
-        # A device serves one process at a time, and the others would wait for it.
-        device = any(REGISTRY[mode].on_device and self._plan.available[mode].ok for mode in self._plan.backends)
-        jobs = 1 if device else max(1, min(self._plan.jobs, len(self._lanes)))
+    def run(
+        self, progress: Progress | None, pool: Pool, greet: Callable[[Any], None] = lambda hello: None
+    ) -> tuple[list[CaseRecord], list[CaseRecord]]:
+        """Judge all of them on a pool; return the records of the cases, and those of what must be refused."""
+        jobs = [Job(f"the lane of case {self._cases[lane[0]]['id']}", tuple(lane)) for lane in self._lanes]
+        if self._raises:
+            jobs.append(Job("what the wrapper must refuse", None))
+        refusals: list[CaseRecord] = []
         records: dict[str, CaseRecord] = {}
-        done: SimpleQueue[CaseRecord | BaseException] = SimpleQueue()
-        executor = ThreadPoolExecutor(max_workers=jobs, thread_name_prefix="judge")
-        try:
-            for lane in self._lanes:
-                executor.submit(self._lane, lane, done)
-            while len(records) < len(self._cases):
-                record = done.get()
-                if isinstance(record, BaseException):
-                    raise record
-                records[record.id] = record
-                if progress is not None:
-                    progress(record)
-        except BaseException:
-            # An interrupt must not wait for a hung case: closing the sessions ends what the threads wait for.
-            executor.shutdown(wait=False, cancel_futures=True)
-            self.close()
-            raise
-        executor.shutdown()
-        return [records[str(case["id"])] for case in self._plan.cases]
+        told: set[str] = set()
 
-    def _lane(self, lane: Sequence[int], done: SimpleQueue[CaseRecord | BaseException]) -> None:
+        def hear(job: Job, record: CaseRecord) -> None:
+            if progress is not None and record.id not in told:  # a lane that was lost begins anew
+                told.add(record.id)
+                progress(record)
+
+        for job, answer in pool.run(self, jobs, size=self._plan.jobs, need=need_of(self._plan), hear=hear, greet=greet):
+            if answer.told is not None:
+                answer.told.bring(self._plan)
+            if job.payload is None:
+                refusals += answer.records
+            else:
+                records |= {record.id: record for record in answer.records}
+        return [records[str(case["id"])] for case in self._plan.cases], refusals
+
+    def here(self, payload: Sequence[int] | None, say: Say) -> LaneAnswer:
         """Judge the cases of one lane in processes of its own; only the reference process serves other lanes too."""
+        if payload is None:
+            return LaneAnswer(judge_raises(self._plan, self._raises))
+        worker = LaneWorker(self._plan, self._losses, self._redactor, self._references(), self._onto)
+        self._remember(worker)
+        records = []
         try:
-            worker = LaneWorker(self._plan, self._losses, self._redactor, self._references(), self._onto)
-            self._remember(worker)
-            try:
-                for record in worker.run([(position, self._cases[position]) for position in lane]):
-                    done.put(record)
-            finally:
-                worker.close()
-        except BaseException as error:
-            done.put(error)
+            for record in worker.run([(position, self._cases[position]) for position in payload]):
+                records.append(record)
+                say(record)
+        finally:
+            worker.close()
+        return LaneAnswer(records)
+
+    def away(self) -> Work:
+        """Return how they are judged in other processes."""
+        assert self._away is not None
+        return self._away()
+
+    def stop(self) -> None:
+        """End the processes; harmless when called twice."""
+        with self._lock:
+            opened, self._open = self._open, []
+        for one in opened:
+            one.close()
+
+    def note_loaded(self) -> None:
+        """Let the plan know what the references have loaded so far."""
+        with self._lock:
+            for one in self._open:
+                if isinstance(one, References):
+                    one.note_loaded()
 
     def _references(self) -> References:
         references: References | None = getattr(self._local, "references", None)
@@ -134,8 +196,10 @@ class _Pool:
         with self._lock:
             self._open.append(opened)
 
-    def close(self) -> None:
-        with self._lock:
-            opened, self._open = self._open, []
-        for one in opened:
-            one.close()
+
+def need_of(plan: Plan) -> Need:
+    """Return what a job of a plan occupies: a device where one of its modes runs on one, which serves one process at a time."""
+    wanted = [mode for mode in plan.backends if REGISTRY[mode].on_device]
+    here = [backend for mode, backend in plan.backends.items() if mode in wanted and plan.available[mode].ok]
+    devices = tuple(index for backend in here if isinstance(backend, HasDevices) for index in backend.devices())
+    return Need(npu=bool(wanted), devices=devices, here=bool(here))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,46 +18,28 @@ from pypto_op.errors import ContractError, InfraError, PyptoOpError
 from pypto_op.hashing import sha256_file
 from pypto_op.judge import extent, fresh, summary, variety
 from pypto_op.judge import report as reports
+from pypto_op.judge.away import LanesWork
 from pypto_op.judge.calling import used_inputs
 from pypto_op.judge.contract import Contract, load_contract
 from pypto_op.judge.error_maps import ErrorMaps
-from pypto_op.judge.inputs import FRESH, checks_precision, fresh_seed
+from pypto_op.judge.faults import error_of, inputs_fault
+from pypto_op.judge.inputs import FRESH, fresh_seed
 from pypto_op.judge.inspection import probe_of
 from pypto_op.judge.plan import Plan
 from pypto_op.judge.raises import KEY as RAISES
-from pypto_op.judge.raises import judge_raises
-from pypto_op.judge.reasons import sentence_of
 from pypto_op.judge.records import CaseRecord
-from pypto_op.judge.runner import run_cases, worker_count
+from pypto_op.judge.request import Request
+from pypto_op.judge.runner import MOST_JOBS, run_cases, worker_count
 from pypto_op.judge.subject import Subject, resolve
 from pypto_op.modes import WORDS
 from pypto_op.policy import Policy
+from pypto_op.pool.pool import Pool
 from pypto_op.proof import evidence
 from pypto_op.proof.closure import Loaded, stale_closure
 from pypto_op.vocabulary import ExitCode, Mode, Status
 from pypto_op.workspace import OpWorkspace, check_runnable
 
 Progress = Callable[[CaseRecord, int], None]
-
-
-@dataclass(frozen=True)
-class Request:
-    """What a caller wants judged; the fields are the arguments of `verify_operator`."""
-
-    modes: Sequence[Mode]
-    impl: Path | str | None
-    up_to_module: int | str | None
-    levels: Sequence[str] | None
-    case: str | None
-    policy: str | Mapping[str, Any] | None
-    jobs: int | None
-    limits: Limits
-    seed: int | None
-    report: Path | None
-    error_maps: bool
-    suite: Path | None = None
-    inspect: str | None = None
-    only: Mapping[str, Any] | None = None
 
 
 def verify_operator(
@@ -76,6 +58,7 @@ def verify_operator(
     error_maps: bool = False,
     suite: Path | None = None,
     inspect: str | None = None,
+    pool: Pool | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Judge an implementation and write the report; every problem but a senseless request ends in a report too.
@@ -94,6 +77,7 @@ def verify_operator(
         error_maps: keep where each output is off, under `_debug/error_maps/`.
         suite: another suite than the operator's own; what it says is no evidence for a gate.
         inspect: compare this inspection probe in the outputs' place; likewise no evidence.
+        pool: where cases are judged; default: on this machine.
         progress: called with each case's record and the number of cases, in no particular order.
 
     Returns:
@@ -105,8 +89,9 @@ def verify_operator(
     """
     if not modes:
         raise ContractError("no mode was asked for", remedy=f"use --modes {WORDS}")
+    used = limits or Limits()
     request = Request(
-        tuple(modes), impl, up_to_module, levels, case, policy, jobs, limits or Limits(), seed, report, error_maps, suite, inspect
+        tuple(modes), impl, up_to_module, levels, case, policy, jobs, used, seed, report, error_maps, suite, inspect, pool=pool
     )
     return _Verification(ws, request).run(progress)
 
@@ -134,6 +119,13 @@ def judge_case(
     record = _Verification(ws, request).judged(None)[0]
     variety.check([(record.case, record.variety)], whole=False)
     return record
+
+
+def plan_of(ws: OpWorkspace, request: Request, cases: Sequence[Mapping[str, Any]], seed: int) -> Plan:
+    """Return the plan by which `verify_operator` would judge these cases; raise what makes that impossible."""
+    verification = _Verification(ws, request)
+    verification.prepared()
+    return verification.plan(cases, seed)
 
 
 class _Verification:
@@ -169,25 +161,46 @@ class _Verification:
 
     def judged(self, progress: Progress | None) -> list[CaseRecord]:
         """Judge the selected cases; raise what makes that impossible."""
+        request, contract, subject = self.request, *self.prepared()
+        seed = fresh_seed() if request.seed is None else request.seed
+        cases = self._cases(contract, seed)
+        plan = self.plan(cases, seed)
+        whole = not any((request.levels, request.case, request.inspect, request.only, subject.phase))
+        raises = contract.suite.raises if whole else ()
+        away = partial(LanesWork.of, plan_of, self.ws, request, cases, seed, raises)
+        told = None if progress is None else lambda record: progress(record, len(cases))
+        records = run_cases(plan, told, request.pool, away, raises, self.available.update)
+        records = self._without_unfit(records)
+        self._refuse_mixed_up(subject)
+        return records
+
+    def prepared(self) -> tuple[Contract, Subject]:
+        """Read the documents; raise ContractError where they, or the implementation, are not there."""
         request = self.request
         self.contract = contract = load_contract(self.ws, request.policy, suite=request.suite)
         self.policy = contract.policy
         self.subject = subject = resolve(self.ws, contract.total_modules, impl=request.impl, up_to=request.up_to_module)
         self.hashes = self._hashes(subject)
-        extra_seed = fresh_seed() if request.seed is None else request.seed
-        cases = self._cases(contract, extra_seed)
         if not subject.impl.is_file():
             staged = self.ws.existing_module_phases() if subject.phase is None else []
             remedy = f"a module is judged with `--up-to-module {staged[-1]}`" if staged else "write it (coder), then verify"
             raise ContractError(sentence_of_missing(subject), file=self._shown(subject.impl), remedy=remedy)
         check_inputs_there(self.ws)
         check_runnable(self.ws.root)
+        return contract, subject
+
+    def plan(self, cases: Sequence[Mapping[str, Any]], seed: int) -> Plan:
+        """Return the plan for these cases; raise InfraError where this machine can run none of the modes."""
+        request, contract, subject = self.request, self.contract, self.subject
+        assert contract is not None and subject is not None
         backends: dict[Mode, Backend] = {mode: get_backend(mode) for mode in dict.fromkeys(request.modes)}
         self.available = {mode: backend.availability() for mode, backend in backends.items()}
-        if not any(a.ok for a in self.available.values()):
+        away = request.pool is not None and request.pool.away  # its machines say what they can do
+        if not away and not any(a.ok for a in self.available.values()):
             reasons = "; ".join(f"{mode}: {a.reason}" for mode, a in self.available.items())
             raise InfraError(f"no requested mode is available ({reasons})", remedy="run `pypto-op doctor`")
-        plan = Plan(
+        on_cluster = request.pool is not None and bool(request.pool.address.host)
+        return Plan(
             subject=subject,
             cases=cases,
             backends=backends,
@@ -200,21 +213,16 @@ class _Verification:
             leaf_names=contract.leaf_names(subject.phase),
             input_names=contract.input_names,
             fixed_inputs=contract.fixed_inputs,
-            extra_seed=extra_seed,
+            extra_seed=seed,
             limits=request.limits,
             suite=contract.cases,
-            jobs=worker_count(contract.cases) if request.jobs is None else request.jobs,
+            jobs=request.jobs or (MOST_JOBS if on_cluster else worker_count(contract.cases)),
             error_maps=ErrorMaps(self.ws, self.hashes["impl"]) if request.error_maps else None,
             used_inputs=used_inputs(contract.interfaces, subject.phase),
             nan_is_legal=contract.nan_is_legal,
             probe=probe_of(request.inspect, subject.boundary) if request.inspect is not None else None,
             loaded=self.loaded,
         )
-        records = self._without_unfit(run_cases(plan, progress and (lambda record: progress(record, len(cases)))))
-        whole = not any((request.levels, request.case, request.inspect, request.only, subject.phase))
-        records += judge_raises(plan, contract.suite.raises if whole else ())
-        self._refuse_mixed_up(subject)
-        return records
 
     def _refuse_mixed_up(self, subject: Subject) -> None:
         """Raise ContractError where golden or inputs loaded what they judge, or a file changed while it was being judged."""
@@ -321,13 +329,13 @@ class _Verification:
         )
         if self.fresh is not None and self.fresh_seed is not None:
             result["fresh_shapes"] = reports.fresh_entry(records, self.fresh_seed, self.fresh.left_out)
-        if fault := _inputs_fault(records, contract, own_suite=self.request.suite is None):
+        if fault := inputs_fault(records, contract, own_suite=self.request.suite is None):
             judged = [mode for mode, said in result["per_mode_status"].items() if said != Status.SKIPPED]
             result.update(status=str(Status.ERROR), error=fault)
             result["per_mode_status"] |= dict.fromkeys(judged, str(Status.ERROR))
         elif status is Status.ERROR:
             idle = all(record.status is Status.PASS for record in records)
-            result["error"] = extent.nothing_compared(contract, self.ran) if idle else _error_of(records)
+            result["error"] = extent.nothing_compared(contract, self.ran) if idle else error_of(records)
         return result
 
     def _failed(self, error: PyptoOpError) -> dict[str, Any]:
@@ -345,23 +353,6 @@ class _Verification:
         return result
 
 
-def _inputs_fault(records: Sequence[CaseRecord], contract: Contract, *, own_suite: bool) -> dict[str, str] | None:
-    """Return the report's `error` where the inputs cannot tell a right kernel from a wrong one, None where they can.
-
-    A trial that fails ends its case, so of a kernel that fails everywhere nothing is known about the second seed. Another
-    suite may be a choice of cases, so only the operator's own is looked at as a whole.
-    """
-    precise = [record for record in records if checks_precision(record.case)]
-    known = [record.case for record in precise if record.variety.sights]
-    whole = own_suite and all(case in known for case in contract.cases if checks_precision(case))
-    try:
-        seen = [(record.case, record.variety) for record in precise]
-        variety.check(seen, whole=whole, fixed=contract.fixed_inputs)
-    except ContractError as error:
-        return {"kind": "contract", "message": error.one_line()}
-    return None
-
-
 def sentence_of_missing(subject: Subject) -> str:
     """Say that the implementation is not there, and what it should have been."""
     return f"the implementation is missing; {subject.wrapper} was to be judged"
@@ -371,17 +362,3 @@ def _reason_of(error: PyptoOpError, subject: Subject | None) -> str:
     if error.exit_code is ExitCode.INFRA:
         return "unavailable"
     return "missing_file" if subject is not None and not subject.impl.is_file() else "contract"
-
-
-def _error_of(records: Sequence[CaseRecord]) -> dict[str, str]:
-    """Say why nothing could be judged, and who has to act."""
-    cells = [(record, r) for record in records for r in record.modes.values()]
-    for record, cell in cells:
-        trial = cell.deciding
-        if cell.workspace_fault and trial is not None:
-            return {"kind": "contract", "message": f"case {record.id}: {trial.summary}"}
-    for _, cell in cells:
-        trial = cell.deciding
-        if cell.status is Status.ERROR and trial is not None and trial.reasons:
-            return {"kind": "candidate", "message": trial.summary or sentence_of(trial.reasons[0])}
-    return {"kind": "infra", "message": summary.unjudged_sentence(records)}

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from pypto_op.options import op_dir_argument
+from pypto_op.pool.address import Address, pool_option
 from pypto_op.vocabulary import ExitCode
 from pypto_op.workspace import OpWorkspace
 
@@ -24,6 +25,7 @@ def _names(context: click.Context, option: click.Parameter, text: str | None) ->
 @click.option("--limit", type=click.IntRange(1), metavar="N", help="At most N mutants, chosen at random.")
 @click.option("--only", callback=_names, metavar="m012,m034", help="Only these mutants of an earlier report.")
 @click.option("--jobs", type=click.IntRange(1, 64), help="Mutants at once; default: one per core.")
+@pool_option
 @click.option("--seed", type=click.IntRange(0), help="Of the choice and of each case's second trial; default: a fixed one.")
 @click.option("--levels", callback=_names, metavar="L2,L3", help="Only these levels of the suite.")
 @click.option("--case", metavar="ID", help="Only this case.")
@@ -41,7 +43,7 @@ def _names(context: click.Context, option: click.Parameter, text: str | None) ->
 @click.option("--no-likeness", is_flag=True, help="Do not compare survivors with the kernel, bit by bit.")
 @click.option("--list", "list_only", is_flag=True, help="Print the mutation operators and stop.")
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
-def mutate(op_dir: Path, as_json: bool, list_only: bool, **wanted: Any) -> int:
+def mutate(op_dir: Path, as_json: bool, list_only: bool, pool: Address, **wanted: Any) -> int:
     """Plant faults into the kernel of OP_DIR and see whether its suite refuses each of them.
 
     Exit status: 0 measured, and both sabotaged kernels were refused; 1 one of them passed; 2 the operator's files or the
@@ -64,14 +66,16 @@ def mutate(op_dir: Path, as_json: bool, list_only: bool, **wanted: Any) -> int:
     sim.warm_up()
     from rich.console import Console
 
+    from pypto_op.judge.runner import MOST_JOBS
     from pypto_op.mutation import display
     from pypto_op.mutation.campaign import DEFAULT_SECONDS, DEFAULT_SEED, Wish, measure
+    from pypto_op.pool.pool import Pool
 
     wish = Wish(
         operators=wanted["operators"],
         limit=wanted["limit"],
         only=wanted["only"],
-        jobs=wanted["jobs"] or os.cpu_count() or 1,
+        jobs=wanted["jobs"] or (MOST_JOBS if pool.host else os.cpu_count() or 1),
         seed=DEFAULT_SEED if wanted["seed"] is None else wanted["seed"],
         levels=wanted["levels"],
         case=wanted["case"],
@@ -83,7 +87,8 @@ def mutate(op_dir: Path, as_json: bool, list_only: bool, **wanted: Any) -> int:
     )
     console = Console(stderr=as_json, highlight=False)
     progress = display.Progress(console)
-    report = measure(ws, wish, progress, progress.note)
+    with Pool(pool) as there:
+        report = measure(ws, wish, progress, progress.note, there)
     if as_json:
         click.echo(json.dumps(report, indent=1))
     else:

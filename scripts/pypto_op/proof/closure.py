@@ -40,6 +40,10 @@ class Loaded:
         for loader, files in loaded.items():
             self.note(Loader(loader), files)
 
+    def files(self) -> dict[str, dict[str, str]]:
+        """Return all of it, as `note_all` takes it."""
+        return {str(loader): dict(files) for loader, files in self._files.items()}
+
     def reference_loads(self, ws: OpWorkspace) -> Path | None:
         """Return an implementation that golden or inputs loaded: a reference that asks the kernel agrees with it."""
         for loader in (Loader.GOLDEN, Loader.INPUTS):

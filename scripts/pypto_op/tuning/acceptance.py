@@ -14,8 +14,8 @@ from pypto_op.mutation.operators.registry import select
 from pypto_op.mutation.program import Program
 from pypto_op.mutation.trials import Order
 from pypto_op.tuning import shapes
+from pypto_op.tuning.asking import GAIN
 from pypto_op.tuning.clock import Clock
-from pypto_op.tuning.search import GAIN
 from pypto_op.vocabulary import LintEvent, Status
 from pypto_op.workspace import OpWorkspace
 

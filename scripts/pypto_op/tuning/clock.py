@@ -217,6 +217,11 @@ class Clock:
                     break
         return found
 
+    @property
+    def limits(self) -> Limits:
+        """What a candidate may use."""
+        return self._range.limits
+
     def bear(self, seconds: float) -> None:
         """Give each further run so much longer than the kernel's own took: one that hangs shall not cost minutes.
 

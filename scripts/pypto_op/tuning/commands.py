@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pypto_op.options import op_dir_argument
+from pypto_op.pool.address import Address, pool_option
 from pypto_op.vocabulary import ExitCode, Mode
 from pypto_op.workspace import OpWorkspace
 
@@ -24,11 +25,12 @@ if TYPE_CHECKING:
 @click.option("--resume", is_flag=True, help="Go on with an earlier search of exactly this kernel.")
 @click.option("--mode", type=click.Choice([str(mode) for mode in Mode]), help="Where; default: a device if there is one.")
 @click.option("--jobs", type=click.IntRange(1, 64), help="Candidates at once; default: one per core, at most 4.")
+@pool_option
 @click.option("--mutants", type=click.IntRange(0), default=8, show_default=True, help="Faults that the score is compared on.")
 @click.option("--seed", type=click.IntRange(0), default=11, show_default=True, help="Of the search.")
 @click.option("--dry-run", is_flag=True, help="Leave the kernel as it is; the report tells what was found.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
-def tune(op_dir: Path, as_json: bool, dry_run: bool, mode: str | None, jobs: int | None, **wanted: Any) -> int:
+def tune(op_dir: Path, as_json: bool, dry_run: bool, mode: str | None, jobs: int | None, pool: Address, **wanted: Any) -> int:
     """Search a faster kernel for OP_DIR, keep it only if it is right, and write the tuning report.
 
     Exit status: 0 searched, and the target was met where one was set; 1 it was not met; 2 there is no PASS for exactly these
@@ -40,16 +42,18 @@ def tune(op_dir: Path, as_json: bool, dry_run: bool, mode: str | None, jobs: int
     ws = OpWorkspace.at(op_dir)
     need(ws, ws.spec, ws.interfaces, ws.golden, ws.test_inputs, ws.impl)
     from pypto_op import speaking
+    from pypto_op.pool.pool import Pool
     from pypto_op.tuning import pages, report
     from pypto_op.tuning.tune import Request, default_jobs, tune_operator
-
-    request = Request(mode=None if mode is None else Mode(mode), jobs=jobs or default_jobs(), write=not dry_run, **wanted)
 
     def note(words: str) -> None:
         speaking.now(words)
         click.echo(words, err=True)
 
-    tuned = tune_operator(ws, request, note)
+    with Pool(pool) as there:
+        chosen = None if mode is None else Mode(mode)
+        request = Request(mode=chosen, jobs=jobs or default_jobs(), write=not dry_run, pool=there, **wanted)
+        tuned = tune_operator(ws, request, note)
     written = [*report.write(tuned), pages.write_tuning(tuned)]
     if as_json:
         click.echo(json.dumps(report.summary(tuned), indent=1))

@@ -5,26 +5,22 @@ from __future__ import annotations
 import difflib
 import math
 import time
-from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pypto_op.backends.build_cache import digest_of
 from pypto_op.errors import ContractError, InfraError
 from pypto_op.modes import REGISTRY
+from pypto_op.pool.pool import Pool
+from pypto_op.pool.work import Job
 from pypto_op.tuning import thumb
-from pypto_op.tuning.clock import Clock, ratio
+from pypto_op.tuning.asking import GAIN, Question, Questions
+from pypto_op.tuning.clock import Clock, Timed, ratio
 from pypto_op.tuning.kernel import Kernel
 from pypto_op.tuning.ledger import Candidate, Fate, Ledger
 from pypto_op.tuning.proposer import Proposal, Proposer
 
 BASELINE = "baseline"
-GAIN = 0.01
-"""Least share by which a candidate must be faster than another, whatever the noise: less is no news."""
-_SLOWER = 1.6
-"""A candidate is not timed on further shapes where it takes so many times the best one's time on the largest."""
-
-
 _SLOW = 4.0
 """A kernel whose P0 shapes take so many seconds compiles slowly."""
 
@@ -86,11 +82,19 @@ class Search:
         ledger: what is known, and where candidates are kept.
         wish: what it may cost.
         progress: told of each candidate, and of the best ratio so far.
+        pool: where candidates are timed; default: on this machine.
     """
 
     def __init__(
-        self, kernel: Kernel, clock: Clock, ledger: Ledger, wish: Wish, progress: Callable[[Candidate, float], None] | None = None
+        self,
+        kernel: Kernel,
+        clock: Clock,
+        ledger: Ledger,
+        wish: Wish,
+        progress: Callable[[Candidate, float], None] | None = None,
+        pool: Pool | None = None,
     ) -> None:
+        self._pool, self._questions = pool or Pool(), Questions(clock)
         self._kernel, self._clock, self._ledger, self._wish = kernel, clock, ledger, wish
         self._progress = progress or (lambda candidate, best: None)
         self._largest = str(clock.cases[0]["id"])
@@ -107,25 +111,23 @@ class Search:
         proposer = Proposer(self._kernel, self._wish.seed, thumb.rules(self._kernel.choices, slow=baseline.seconds > _SLOW))
         found: list[Candidate] = []
         ended = "every trial was made"
-        with ThreadPoolExecutor(max_workers=self._wish.jobs, thread_name_prefix="tune") as executor:
-            while len(found) < self._wish.trials:
-                if time.monotonic() - started >= self._wish.seconds:
-                    ended = "the budget was spent"
-                    break
-                if self._met():
-                    ended = "the target was met"
-                    break
-                count = min(self._wish.jobs, self._wish.trials - len(found))
-                proposals = [one for one in (proposer.next() for _ in range(count)) if one is not None]
-                if not proposals:
-                    ended = "every candidate within the limits was tried"
-                    break
-                numbers = range(len(found) + 1, len(found) + 1 + len(proposals))
-                for proposal, candidate in zip(proposals, executor.map(self._one, proposals, numbers), strict=True):
-                    found.append(candidate)
-                    proposer.tell(proposal, _told(candidate))
-                    self._ledger.note(candidate)
-                    self._take(candidate)
+        while len(found) < self._wish.trials:
+            if time.monotonic() - started >= self._wish.seconds:
+                ended = "the budget was spent"
+                break
+            if self._met():
+                ended = "the target was met"
+                break
+            count = min(self._wish.jobs, self._wish.trials - len(found))
+            proposals = [one for one in (proposer.next() for _ in range(count)) if one is not None]
+            if not proposals:
+                ended = "every candidate within the limits was tried"
+                break
+            for proposal, candidate in zip(proposals, self._batch(proposals, len(found) + 1), strict=True):
+                found.append(candidate)
+                proposer.tell(proposal, _told(candidate))
+                self._ledger.note(candidate)
+                self._take(candidate)
         importance = proposer.importance()
         return Outcome(baseline, found, importance, proposer.refused, time.monotonic() - started, self._tried, ended)
 
@@ -165,35 +167,44 @@ class Search:
             self._best, self._best_times = candidate.ratio, dict(candidate.times)
         self._progress(candidate, self._best)
 
-    def _one(self, proposal: Proposal, number: int) -> Candidate:
-        """Try one candidate, or return what is known of its text."""
-        text = self._kernel.write(proposal.assignment)
-        digest = digest_of(text)
-        known = self._ledger.known(digest)
-        if known is not None:
-            return replace(known, number=number, origin=proposal.origin, assignment=dict(proposal.assignment))
-        self._tried += 1
-        return self.filtered(text, number, proposal.origin, proposal.assignment)
+    def _batch(self, proposals: Sequence[Proposal], first: int) -> list[Candidate]:
+        """Try candidates side by side, or return what is known of their texts."""
+        made, jobs = [], []
+        for number, proposal in enumerate(proposals, first):
+            text = self._kernel.write(proposal.assignment)
+            known = self._ledger.known(digest_of(text))
+            if known is not None:
+                made.append(replace(known, number=number, origin=proposal.origin, assignment=dict(proposal.assignment)))
+            else:
+                made.append(self._candidate(text, number, proposal.origin, proposal.assignment))
+                jobs.append(Job(f"candidate {number}", self._question(text)))
+        self._tried += len(jobs)
+        answers = {job.key: answer for job, answer in self._pool.run(self._questions, jobs, size=self._wish.jobs)}
+        for candidate in made:
+            if (key := f"candidate {candidate.number}") in answers:
+                timed, candidate.seconds = answers[key]
+                self._judge(candidate, timed)
+        return made
 
     def filtered(self, text: str, number: int = 0, origin: str = "", assignment: Mapping[str, str] | None = None) -> Candidate:
         """Return what the cheap filters make of a text: time and numbers on P0 shapes, then a few cases."""
-        begun = time.monotonic()
-        diff = difference(self._kernel.source, text)
-        candidate = Candidate(number, origin, dict(assignment or {}), digest_of(text), diff, Fate.SURVIVED)
-        self._filtered(candidate, text)
-        candidate.seconds = round(time.monotonic() - begun, 3)
+        candidate = self._candidate(text, number, origin, assignment)
+        timed, candidate.seconds = self._question(text).asked(self._clock)
+        self._judge(candidate, timed)
         return candidate
 
-    def _filtered(self, candidate: Candidate, text: str) -> None:
-        """Time a text, then compare it on a few cases if it is worth that; write what became of it."""
+    def _candidate(self, text: str, number: int, origin: str, assignment: Mapping[str, str] | None) -> Candidate:
+        diff = difference(self._kernel.source, text)
+        return Candidate(number, origin, dict(assignment or {}), digest_of(text), diff, Fate.SURVIVED)
+
+    def _question(self, text: str) -> Question:
+        return Question(text, self.baseline().times, dict(self._best_times), self._best)
+
+    def _judge(self, candidate: Candidate, timed: Timed) -> None:
+        """Write what became of a text."""
         base = self.baseline().times
-        timed = self._clock.time(text, base=self._best_times or base, slower=_SLOWER)
         candidate.times = timed.times
         candidate.ratio = round(ratio(timed.times, base), 6) if timed.times and not timed.fault else None
-        if not timed.fault and len(timed.times) == len(base) and (candidate.ratio or 1.0) < self._best * (1.0 - GAIN / 2):
-            checked = self._clock.check(text)
-            if checked.fault:
-                timed.fault, timed.failed, timed.ran = checked.fault, checked.failed, checked.ran
         if timed.fault:
             candidate.fate = Fate.WRONG if timed.ran else Fate.NO_RUN
             if not timed.ran and REGISTRY[self._clock.mode].on_device:

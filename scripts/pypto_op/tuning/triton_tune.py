@@ -25,9 +25,10 @@ from pypto_op.triton.run.verify import Request as Judging
 from pypto_op.triton.run.verify import verify_triton
 from pypto_op.triton.static.policy import load_policy
 from pypto_op.triton.static.validate import validate_file
+from pypto_op.tuning.asking import GAIN
 from pypto_op.tuning.ledger import BEFORE, Candidate, Fate, Ledger, alone
 from pypto_op.tuning.proposer import Proposal, Proposer
-from pypto_op.tuning.search import BASELINE, GAIN, difference
+from pypto_op.tuning.search import BASELINE, difference
 from pypto_op.tuning.triton_kernel import TritonKernel
 
 _MOST_JUDGED = 4

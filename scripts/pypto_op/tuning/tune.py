@@ -17,6 +17,7 @@ from pypto_op.judge.contract import Contract, load_contract
 from pypto_op.judge.subject import Subject, resolve
 from pypto_op.judge.verify import verify_operator
 from pypto_op.perf.bound import bound_of
+from pypto_op.pool.pool import Pool
 from pypto_op.proof import evidence
 from pypto_op.tuning import ledger as ledgers
 from pypto_op.tuning.acceptance import Gatekeeper, Verdict
@@ -48,6 +49,7 @@ class Request:
         mutants: on how many planted faults the mutation score is compared.
         seed: of the search.
         write: put the best candidate in the kernel's place.
+        pool: where candidates are timed; None: on this machine. A cluster is for `sim` alone: two devices are two clocks.
     """
 
     seconds: float
@@ -59,6 +61,7 @@ class Request:
     mutants: int = 8
     seed: int = 11
     write: bool = True
+    pool: Pool | None = None
 
 
 @dataclass
@@ -122,6 +125,8 @@ def tune_operator(ws: OpWorkspace, request: Request, note: Note = lambda words: 
         raise ContractError(f"{request.target_us} us is no target", remedy="give --target-us a number above 0")
     contract = load_contract(ws)
     mode = usable_mode(request.mode)
+    if request.pool is not None and request.pool.away and mode is Mode.NPU:
+        raise ContractError("a search on a device is timed by that device alone", remedy="use --pool local, or --mode sim")
     require_pass(ws, contract, mode)
     _require_stage(ws)
     subject = resolve(ws, contract.total_modules)
@@ -136,7 +141,7 @@ def tune_operator(ws: OpWorkspace, request: Request, note: Note = lambda words: 
         resumed = _begin(ledger, request.resume, ws)
         note(f"{len(kernel.choices)} free choices; the clock is {mode}")
         wish = Wish(request.seconds, request.trials, request.target_us, 1 if mode is Mode.NPU else request.jobs, request.seed)
-        outcome = Search(kernel, clock, ledger, wish, lambda one, best: note(_line(one, best))).run()
+        outcome = Search(kernel, clock, ledger, wish, lambda one, best: note(_line(one, best)), request.pool).run()
         keeper = Gatekeeper(ws, clock, source, mutants=request.mutants, jobs=request.jobs)
         tuned = Tuned(ws, mode, outcome, kernel, clock.labels(), request.target_us, keeper.noise(), resumed=resumed)
         _choose(tuned, keeper, ledger, note)

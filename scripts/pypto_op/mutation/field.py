@@ -1,0 +1,199 @@
+"""What mutants of one operator are hunted with: trials with the golden's answers, and the unchanged kernel's own run."""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from pypto_op.backends.base import Limits
+from pypto_op.backends.sim import SimBackend
+from pypto_op.errors import ContractError, InfraError
+from pypto_op.judge import fresh
+from pypto_op.judge.contract import Contract, load_contract
+from pypto_op.judge.inputs import checks_precision
+from pypto_op.judge.plan import Plan
+from pypto_op.judge.redaction import Redactor
+from pypto_op.judge.references import ReferenceLoss, References
+from pypto_op.judge.subject import Subject, resolve
+from pypto_op.mutation.cases import earlier
+from pypto_op.mutation.hunt import Fate, Hunt, Range, Result, ScratchWorkspace
+from pypto_op.mutation.likeness import Likeness, Prober
+from pypto_op.mutation.mutants import Mutant
+from pypto_op.mutation.program import Program
+from pypto_op.mutation.trials import Order, make_trials, run_once
+from pypto_op.pool.work import Say
+from pypto_op.vocabulary import Status
+from pypto_op.workspace import OpWorkspace
+
+DEFAULT_SEED = 20_260_131
+"""Second seed of precision cases, and seed of samples: fixed, so that a score can be had again."""
+
+Note = Callable[[str], None]
+Outcome = tuple[Result, Likeness | None, float]
+"""What became of a mutant, how it differs from the kernel, and after how many seconds that was known."""
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What a caller wants measured.
+
+    Attributes:
+        operators: names of mutation operators; None: all.
+        limit: the most mutants; chosen at random, the operators taking turns, so that rare ones are in. None: all.
+        only: ids of the mutants, as an earlier report with the same operators named them; None: all.
+        jobs: mutants at once.
+        seed: of the sample, of the second trial, of the inputs for likeness.
+        levels: only these levels of the suite.
+        case: only this case.
+        timeout: longest time of one run, in seconds; None: from the unchanged kernel's.
+        likeness: compare survivors with the kernel, bit by bit.
+        seconds: begin no further mutant so long after the beginning, the kernel's own run included, but for the first one of
+            each job; those that were tried are a random sample. None: try all.
+        all_cases: ask every case about each mutant that one has killed.
+        resume: take over what earlier sittings on this machine found of the same mutants (`mutation.sittings`).
+    """
+
+    operators: Sequence[str] | None = None
+    limit: int | None = None
+    only: Sequence[str] | None = None
+    jobs: int = 1
+    seed: int = DEFAULT_SEED
+    levels: Sequence[str] | None = None
+    case: str | None = None
+    timeout: float | None = None
+    likeness: bool = True
+    seconds: float | None = None
+    all_cases: bool = False
+    resume: bool = False
+
+    def asked(self) -> dict[str, Any]:
+        """Return, for `Sittings`, all that a mutant's fate depends on."""
+        names = ("seed", "levels", "case", "timeout", "likeness", "all_cases")
+        return {name: getattr(self, name) for name in names}
+
+
+class Field:
+    """One operator's trials, and what runs kernels on them; several threads may hunt.
+
+    Args:
+        workspace: the operator.
+        wish: what to measure.
+        stack: closes what is opened.
+        note: told, in words, what is being done.
+    """
+
+    def __init__(self, workspace: OpWorkspace, wish: Wish, stack: ExitStack, note: Note) -> None:
+        self._wish, self._note = wish, note
+        contract = self._contract = load_contract(workspace)
+        subject = self.subject = resolve(workspace, contract.total_modules)
+        if not subject.impl.is_file():
+            raise ContractError("there is no implementation to mutate", file=subject.impl, remedy="write it first")
+        self.program = Program(subject.impl.read_text(encoding="utf-8"), subject.wrapper)
+        self._workspace, self._stack = workspace, stack
+        self.stopped = False
+
+    def lay_out(self) -> None:
+        """Let the golden answer every trial.
+
+        Raises:
+            ContractError: no case compares numbers, or golden and inputs cannot be had.
+            InfraError: this machine cannot run kernels with numbers.
+        """
+        wish, contract, workspace, subject = self._wish, self._contract, self._workspace, self.subject
+        cases = [case for case in contract.select(wish.levels, wish.case) if checks_precision(case)]
+        if wish.levels is None and wish.case is None:
+            cases += fresh.draw(contract, wish.seed).cases
+        if not cases:
+            raise ContractError("no selected case compares numbers", file=workspace.suite, remedy="select others")
+        backend = SimBackend()
+        available = backend.availability()
+        if not (available.ok and available.numeric):
+            raise InfraError(f"mutants need numbers: {available.reason}", remedy="run `pypto-op doctor`")
+        scratch = workspace.debug_dir / f"mutation-{secrets.token_hex(4)}"
+        scratch.mkdir(parents=True)
+        self._stack.callback(_remove, scratch)
+        own = ScratchWorkspace.of(workspace, scratch)
+        plan = _plan(contract, replace(subject, workspace=own), cases, wish.seed)
+        references = References(plan, ReferenceLoss())
+        self._stack.callback(references.close)
+        self.redactor = Redactor(subject.golden, subject.impl)
+        self.range = Range(subject, own, backend, Limits(case_seconds=wish.timeout or 120.0), self.redactor)
+        self._note(f"the golden answers {len(cases)} cases")
+        self.order = Order(make_trials(plan, references))
+        self.order.remember(earlier(workspace))
+        self.cases = cases
+        self._prober = Prober(plan, contract.cases, references, self.redactor)
+
+    def run_unchanged(self) -> None:
+        """Run the unchanged kernel: it must pass, and it tells what a trial costs."""
+        with self.range.open("unchanged", self.program.source) as session:
+            for number, trial in enumerate(self.order.trials, 1):
+                self._note(f"the unchanged kernel runs trial {number} of {len(self.order.trials)}")
+                begun = time.monotonic()
+                run = run_once(session, trial.case, trial.inputs)
+                trial.seconds, trial.outputs = time.monotonic() - begun, run.outputs
+                verdict = trial.judge(run, self.redactor)
+                if verdict.status is not Status.PASS:
+                    raise ContractError(
+                        f"the unchanged kernel does not pass case {trial.case} with seed {trial.seed}: {verdict.summary}",
+                        file=self.subject.impl,
+                        remedy="only a suite that the kernel passes can be measured; run `pypto-op verify`",
+                    )
+            self.range.keep(session)
+        if self._wish.timeout is None:
+            slowest = max(trial.seconds for trial in self.order.trials)
+            limits = replace(self.range.limits, case_seconds=max(10.0, 20.0 * slowest))
+            self.range = replace(self.range, limits=limits)
+
+    def hunt(self, mutant: Mutant, say: Say) -> Outcome:
+        """Hunt one mutant; a word is said before each trial."""
+        begun = time.monotonic()
+        likeness = None
+        with self.range.open(mutant.id, mutant.source) as session:
+            pursuit = Hunt(session, self.order, self.redactor, partial(self._stops, say), mutant.operator)
+            result = pursuit.run(spare=self._wish.likeness)
+            if result.fate is Fate.SURVIVED and result.differing:
+                result = pursuit.run()
+            if result.fate is Fate.KILLED and self._wish.all_cases:
+                result = pursuit.killers(result)
+            if result.fate is Fate.SURVIVED and self._wish.likeness and not self.stopped:
+                kernel = partial(self.range.open, "kernel", self.program.source)
+                likeness = self._prober.compare(session, kernel, result.trials, result.differing)
+                if not likeness.differing:
+                    return replace(result, fate=Fate.EQUIVALENT, detail=likeness.sentence()), likeness, time.monotonic() - begun
+                result = pursuit.run()
+                if result.fate is Fate.SURVIVED:
+                    result = replace(result, detail=likeness.sentence())
+        return result, likeness, time.monotonic() - begun
+
+    def _stops(self, say: Say) -> bool:
+        say(None)
+        return self.stopped
+
+
+def _plan(contract: Contract, subject: Subject, cases: Sequence[Mapping[str, Any]], seed: int) -> Plan:
+    """Return the judge's plan without back ends; this room opens its own."""
+    return Plan(
+        subject=subject,
+        cases=cases,
+        backends={},
+        available={},
+        policy_for=contract.policy_for,
+        natural_policy_for=contract.natural_policy_for,
+        tolerance_behind=contract.tolerance_behind,
+        leaf_names=contract.leaf_names(subject.phase),
+        input_names=contract.input_names,
+        extra_seed=seed,
+    )
+
+
+def _remove(scratch: Any) -> None:
+    shutil.rmtree(scratch, ignore_errors=True)
+    if scratch.parent.is_dir() and not any(scratch.parent.iterdir()):
+        scratch.parent.rmdir()

@@ -1,0 +1,170 @@
+"""An operator's files on their way to another process, and what that one leaves behind on its way back.
+
+The copy lies elsewhere, so what is said there of a path is said here of the original.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+import psutil
+
+from pypto_op.errors import ContractError
+
+_LEFT_OUT = ("_debug", "__pycache__")
+_MOST_BYTES = 256 * 2**20
+_MOST_BESIDE = 2**20
+"""A larger file beside an operator's folder is no helper."""
+_ROOM = "pypto-op-pool"
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Parcel:
+    """An operator's folder, the files beside it, and other files that a job names.
+
+    Attributes:
+        root: the operator's folder here.
+        files: path relative to `root`'s parent -> bytes.
+        others: absolute path here -> bytes.
+    """
+
+    root: Path
+    files: Mapping[str, bytes]
+    others: Mapping[str, bytes] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, root: Path, others: Iterable[Path] = ()) -> Parcel:
+        """Pack what a judge of the operator in `root` may read.
+
+        Raises:
+            ContractError: it is too large to send.
+        """
+        beside = (path for path in root.parent.iterdir() if path.is_file() and path.stat().st_size <= _MOST_BESIDE)
+        files = {os.path.relpath(path, root.parent): path.read_bytes() for path in (*_below(root), *beside)}
+        if sum(map(len, files.values())) > _MOST_BYTES:
+            problem = f"the operator's folder holds more than {_MOST_BYTES >> 20} MiB"
+            raise ContractError(problem, file=root, remedy="move out what no kernel, golden or input reads, or use --pool local")
+        outside = [path.resolve() for path in others if not path.resolve().is_relative_to(root)]
+        return cls(root, files, {str(path): path.read_bytes() for path in outside if path.is_file()})
+
+    @contextlib.contextmanager
+    def unpacked(self) -> Iterator[Copy]:
+        """Lay the files out in a folder of this process, and remove it afterwards."""
+        _sweep()
+        folder = Path(tempfile.mkdtemp(prefix=f"{_ROOM}-{os.getpid()}-")).resolve()
+        try:
+            home = folder / self.root.parent.parent.name / self.root.parent.name
+            for name, data in self.files.items():
+                _write(home / name, data)
+            places = {name: folder / "others" / str(number) / Path(name).name for number, name in enumerate(self.others)}
+            for name, path in places.items():
+                _write(path, self.others[name])
+            yield Copy(self, home / self.root.name, places)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+@dataclass(frozen=True)
+class Copy:
+    """A parcel that was unpacked.
+
+    Attributes:
+        parcel: it.
+        root: the operator's folder of this copy.
+        others: absolute path there -> path of this copy.
+    """
+
+    parcel: Parcel
+    root: Path
+    others: Mapping[str, Path]
+
+    def place(self, path: Path | str) -> Path:
+        """Return where a file of the sender's lies here."""
+        there = Path(path).resolve()
+        if str(there) in self.others:
+            return self.others[str(there)]
+        return self.root / there.relative_to(self.parcel.root) if there.is_relative_to(self.parcel.root) else there
+
+    def names(self) -> list[tuple[str, str]]:
+        """Return what a path here is called at the sender's: (here, there)."""
+        pairs = [(str(path), name) for name, path in self.others.items()]
+        return [*pairs, (str(self.root.parent), str(self.parcel.root.parent))]
+
+    def translated(self, value: T) -> T:
+        """Return a value of dataclasses, mappings, sequences and strings with the sender's paths in it."""
+        made: T = _translated(value, self.names())
+        return made
+
+    def taken(self, folders: Iterable[Path]) -> dict[str, bytes]:
+        """Return the files below folders of this copy, by their path relative to the operator's folder, and remove them."""
+        found = {}
+        for folder in folders:
+            for path in _below(folder):
+                found[os.path.relpath(path, self.root)] = _as_there(path.read_bytes(), self.names())
+            shutil.rmtree(folder, ignore_errors=True)
+        return found
+
+
+def laid_down(files: Mapping[str, bytes], root: Path) -> None:
+    """Write what `Copy.taken` has returned below the operator's folder `root`; what lay there in a file's folder goes."""
+    for folder in {(root / name).parent for name in files}:
+        shutil.rmtree(folder, ignore_errors=True) if folder.parent.name == "failures" else None
+    for name, data in files.items():
+        path = (root / name).resolve()
+        if path.is_relative_to(root):
+            _write(path, data)
+
+
+def _below(folder: Path) -> Iterator[Path]:
+    for place, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if Path(place) != folder or name not in _LEFT_OUT)
+        folders[:] = [name for name in folders if name != "__pycache__"]
+        yield from (path for name in sorted(names) if (path := Path(place) / name).is_file())
+
+
+def _write(path: Path, data: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+
+
+def _as_there(data: bytes, names: Iterable[tuple[str, str]]) -> bytes:
+    for here, there in names:
+        data = data.replace(here.encode(), there.encode())
+    return data
+
+
+def _translated(value: Any, names: list[tuple[str, str]]) -> Any:
+    if isinstance(value, str) and type(value) is str:
+        for here, there in names:
+            value = value.replace(here, there)
+        return value
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        changed = {}
+        for one in dataclasses.fields(value):
+            old = getattr(value, one.name)
+            if (new := _translated(old, names)) is not old:
+                changed[one.name] = new
+        return dataclasses.replace(value, **changed) if changed else value
+    if type(value) is dict:
+        return {_translated(key, names): _translated(item, names) for key, item in value.items()}
+    if type(value) in (list, tuple):
+        return type(value)(_translated(item, names) for item in value)
+    return value
+
+
+def _sweep() -> None:
+    """Remove the copies of processes that were killed."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{_ROOM}-*-*"):
+        owner = folder.name.removeprefix(f"{_ROOM}-").partition("-")[0]
+        if owner.isdigit() and not psutil.pid_exists(int(owner)):
+            shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,15 @@
+"""The pool's tests run jobs of this package in other processes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(autouse=True)
+def importable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Workers find `tests.pool.works`."""
+    monkeypatch.setenv("PYTHONPATH", str(REPOSITORY))
