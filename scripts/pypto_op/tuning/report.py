@@ -12,8 +12,8 @@ from pypto_op import __version__
 from pypto_op.documents.writing import write_atomically
 from pypto_op.modes import REGISTRY
 from pypto_op.tuning import candidate_rows
+from pypto_op.tuning.asking import GAIN
 from pypto_op.tuning.ledger import Fate
-from pypto_op.tuning.search import GAIN
 from pypto_op.tuning.tune import Tuned
 
 CANNOT_SAY = (
