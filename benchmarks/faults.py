@@ -30,6 +30,7 @@ OTHER_SHARE = 5
 NEAR = 3
 SECONDS = 60.0
 """Longest time of a run: what hangs need not hang for the judge's two minutes."""
+HANG_SECONDS = 15.0
 _READ = ("debug", "diagnose")
 
 
@@ -127,7 +128,7 @@ def measured(fault: Fault, *, warm: bool = False) -> dict[str, Any]:
         shutil.copytree(ROOT / "examples" / "ops" / fault.op, root, ignore=shutil.ignore_patterns("__pycache__", "_debug"))
         for name, text in fault.files.items():
             (root / name).write_bytes(text)
-        limits = Limits(case_seconds=SECONDS)
+        limits = Limits(case_seconds=HANG_SECONDS if fault.kind == "hang" else SECONDS)
         report = verify_operator(OpWorkspace.at(root), modes=[Mode.SIM], case=fault.case, limits=limits)
         row = {"digest": digest(fault), "kind": fault.kind, "why": fault.why, "status": report["status"], "cpu": {}}
         if report["status"] not in ("FAIL", "ERROR"):

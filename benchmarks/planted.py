@@ -44,6 +44,25 @@ KINDS: Mapping[str, tuple[str, str, str]] = {
 }
 """Kind of fault -> its name, what `sim` sees of it, what only a device sees."""
 
+SHOWN: Mapping[str, tuple[str, str]] = {
+    "compile": ("rmsnorm/dtype_mix", ""),
+    "tile": ("rmsnorm/no_tile", ""),
+    "memory": ("softmax/ub_overflow", "workspace_not_enough"),
+    "bounds": ("softmax/view_past_the_end", ""),
+    "crash": ("softmax/state_consumed", "aicore_507015_bare"),
+    "hang": ("softmax/hangs", "pypto_scheduler_timeout"),
+    "aicore": ("matmul_bias_gelu/aicore_error", "mte_out_of_range"),
+    "environment": ("softmax/library_missing", "device_lost"),
+    "wrapper": ("rmsnorm/no_wrapper", ""),
+    "unwritten": ("rmsnorm/dropped_tail", ""),
+    "overlap": ("softmax/overlapping_writes", "overlap_words"),
+    NUMBERS: ("rmsnorm/wrong_eps", ""),
+    "golden": ("rmsnorm/golden_sum", ""),
+    "framework": ("matmul_bias_gelu/sigmoid_on_a_tail", "codegen_f6"),
+}
+"""Kind -> the fault by which tests/debug/test_planted.py shows it in `sim`, and the log in tests/fixtures/device_logs by which
+tests/diagnose/test_signatures.py shows that a device's words for it are known ("": a device says nothing of it)."""
+
 EMPTY = frozenset(
     f"{op}/{name}"
     for op, names in {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import os
 import sys
@@ -13,6 +14,19 @@ import click
 from pypto_op import __version__, resident, speaking
 from pypto_op.errors import PyptoOpError
 from pypto_op.vocabulary import ExitCode
+
+_REMEDIES = {
+    errno.EROFS: "it lies on a read-only file system; work on a copy elsewhere",
+    errno.EACCES: "change its permissions, or work on a copy",
+    errno.EPERM: "change its permissions, or work on a copy",
+    errno.ENOSPC: "make room on its disk",
+    errno.EDQUOT: "make room within your quota",
+    errno.ENOTDIR: "a part of this path is a file; move that away",
+    errno.EEXIST: "something else stands there; move it away",
+    errno.EISDIR: "a folder stands where a file belongs; move it away",
+    errno.ENAMETOOLONG: "choose a shorter name or folder",
+}
+"""What to do about the errors of the system that say something about the user's files."""
 
 _COMMANDS: dict[str, tuple[str, str]] = {
     "new": ("pypto_op.documents.commands:new", "make an operator's folder with its documents"),
@@ -103,6 +117,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         _tell_misuse(error)
     except ModuleNotFoundError as error:
         _tell_missing(error)
+    except OSError as error:
+        _tell_machine(error)
     except Exception as error:
         _tell_own_fault(error)
     sys.exit(result if isinstance(result, int) else 0)
@@ -128,6 +144,15 @@ def _tell_missing(error: ModuleNotFoundError) -> NoReturn:
     if extra is None:
         _tell_own_fault(error)
     click.echo(f"pypto-op: {module} is not installed here; {extra_remedy(extra)}", err=True)
+    sys.exit(int(ExitCode.INFRA))
+
+
+def _tell_machine(error: OSError) -> NoReturn:
+    """End with the file that this machine does not let us write or open; any other error of the system is a fault of ours."""
+    remedy = _REMEDIES.get(error.errno or 0)
+    if remedy is None or not isinstance(error.filename, (str, os.PathLike)):
+        _tell_own_fault(error)
+    click.echo(f"pypto-op: {os.fspath(error.filename)}: {error.strerror}; {remedy}", err=True)
     sys.exit(int(ExitCode.INFRA))
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from tests.calling import command
 
 OPERATOR = str(Path(__file__).parents[2] / "examples" / "ops" / "rmsnorm")
 PROBE = """
@@ -110,3 +112,15 @@ def test_the_triton_judge_looks_at_its_folder_first(tmp_path: Path) -> None:
     code, loaded, said = _asked(["triton", "verify", "--op_name", "x", "--verify_dir", NOWHERE], tmp_path)
     assert (code, loaded) == ("1", ""), "its exit codes are 0 and 1"
     assert NOWHERE in said and "\n" not in said
+
+
+def test_a_file_where_a_folder_belongs_is_named_with_a_remedy(tmp_path: Path) -> None:
+    folder = tmp_path / "custom" / "rmsnorm"
+    shutil.copytree(OPERATOR, folder, ignore=shutil.ignore_patterns("_debug"))
+    (folder / "_debug").write_text("no folder", encoding="utf-8")
+
+    done = command("perf", folder)
+
+    assert done.code == 3
+    last = done.stderr.strip().splitlines()[-1]
+    assert str(folder / "_debug") in last and "a part of this path is a file" in last and "internal error" not in done.stderr

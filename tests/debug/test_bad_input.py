@@ -9,6 +9,7 @@ import pytest
 from tests.calling import Answer, command
 from tests.debug.asking import place
 
+from pypto_op.backends import toolchain
 from pypto_op.debug.commands import debug
 
 ON_A_LOG = {
@@ -119,3 +120,21 @@ def test_a_manifest_that_is_none(tool: str, raw: bytes | None, tmp_path: Path) -
     one_line_each(answer, {2})
     assert "snapshot_manifest.yaml" in answer.stderr
     shutil.rmtree(ws.debug_dir)
+
+
+@pytest.mark.parametrize("absent", ["cmake", "g++"])
+@pytest.mark.parametrize("tool", ON_AN_OPERATOR)
+def test_without_cmake_or_compiler_the_lack_is_named(
+    tool: str, absent: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`sim` has no numbers then: an infrastructure fault, which never exits 1."""
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    for name in {"sh", "env", *toolchain.REQUIRED} - {absent}:
+        found = shutil.which(name)
+        if found is not None:
+            (tools / name).symlink_to(found)
+    monkeypatch.setenv("PATH", str(tools))
+    answer = command("debug", tool, place(tmp_path, "softmax").root, "--case", "L2_two_by_two_fp32")
+    assert answer.code == 3 and f"({absent} not on PATH); {toolchain.INSTALL_LINE}" in answer.stderr
+    one_line_each(answer, {3})

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import pytest
 from benchmarks import faults, planted
+from tests.diagnose.device_logs import all_logs
 
 SAMPLE = (
-    "rmsnorm/dtype_mix",
-    "rmsnorm/no_tile",
-    "softmax/ub_overflow",
-    "softmax/view_past_the_end",
-    "softmax/state_consumed",
-    "softmax/library_missing",
-    "matmul_bias_gelu/aicore_error",
-    "rmsnorm/no_wrapper",
-    "rmsnorm/wrong_eps",
-    "rmsnorm/dropped_tail",
+    *sorted(fault for fault, _ in planted.SHOWN.values()),
     "softmax/last_column_left_out_of_sum",
-    "rmsnorm/golden_sum",
+    "rmsnorm/weight_inside_square",
+    "rmsnorm/half_steps_written",
+    "rmsnorm/tile_of_zero",
+    "rmsnorm/weight_without_view",
+    "gated_delta_rule_bwd/product_not_transposed",
+    "softmax/sum_plus_one",
+    "rmsnorm/same_place",
 )
+"""One of each class, and one of each way to a line."""
 
 
 @pytest.mark.sim
@@ -40,3 +39,10 @@ def test_the_corpus_holds_every_class_and_sixty_faults() -> None:
 
 def test_the_page_is_what_the_results_say() -> None:
     assert faults.PAGE.read_text(encoding="utf-8") == faults.page(), "run: python -m benchmarks.faults --page"
+
+
+def test_every_class_names_a_fault_of_its_own_and_a_log_that_is_there() -> None:
+    kinds = {fault.id: fault.kind for fault in faults.all_faults()}
+    assert {kind: kinds.get(fault) for kind, (fault, _) in planted.SHOWN.items()} == {kind: kind for kind in planted.KINDS}
+    logs = {log.name for log in all_logs()}
+    assert {log for _, log in planted.SHOWN.values()} - {""} <= logs

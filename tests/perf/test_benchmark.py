@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -115,6 +116,17 @@ def test_a_kernel_without_a_pass_is_nothing_to_compare_with(verified: OpWorkspac
     assert "no such kernel to compare with" in refused(verified, "--compare", str(other))
     other.write_text(verified.impl.read_text() + "\n")
     assert "no sealed PASS for the kernel to compare with" in refused(verified, "--compare", str(other))
+
+
+def test_a_kernel_that_is_verified_as_the_remedy_says_can_be_compared_with(verified: OpWorkspace, tmp_path: Path) -> None:
+    other = tmp_path / "other.py"
+    other.write_text(verified.impl.read_text(encoding="utf-8") + "# another\n", encoding="utf-8")
+    told = refused(verified, "--compare", str(other))
+    words = re.findall(r"`pypto-op (verify .*?)`", told)[0].split()
+    assert command(*words, "--modes", "sim", "--quiet").code == 0
+    answer = benchmark(verified, "--levels", "L2", "--compare", str(other), as_json=False)
+    told = " ".join(answer.stdout.split())
+    assert answer.code == 0 and "small, sim: takes 1.000 of the time of other.py [1.000, 1.000]" in told
 
 
 def test_table_for_people(verified: OpWorkspace) -> None:

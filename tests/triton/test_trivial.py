@@ -92,3 +92,34 @@ def test_an_input_in_the_place_of_the_answer_is_refused_or_told(place: Path) -> 
     result = lab.verify(lab.folder(place, task, lab.impl("return run(copy_kernel, x)")))
 
     assert any("an input as it is" in line for line in result["caveats"])
+
+
+@pytest.mark.parametrize(
+    ("reference", "copy"),
+    [
+        ("x.unfold(0, 3, 1).contiguous()", "x.unfold(0, 3, 1).contiguous()"),
+        ("x.expand(8, 64).contiguous()", "x.expand(8, 64).contiguous()"),
+        ("x.view(8, 8).t().contiguous()", "x.view(8, 8).t().contiguous()"),
+        ("x.to(torch.float16)", "x.to(torch.float16)"),
+    ],
+)
+def test_a_copy_by_pytorch_that_is_the_whole_task_is_told(reference: str, copy: str, place: Path) -> None:
+    """Sanctioned copies pass: that is a policy, and the verdict says what was left for the kernel."""
+    task = lab.task(f"return {reference}", "[torch.randn(64)]")
+
+    result = lab.verify(lab.folder(place, task, lab.impl(f"return run(copy_kernel, {copy})")))
+
+    assert result["status"] == "PASS", result
+    assert any("output 0: PyTorch's" in line and "was the answer already" in line for line in result["caveats"]), result[
+        "caveats"
+    ]
+
+
+def test_a_copy_that_leaves_the_kernel_its_work_is_not_told(place: Path) -> None:
+    task = lab.task("return x.view(8, 8).t() * 1e-9", "[torch.randn(64)]")
+    forward = "return run(tiny_kernel, x.view(8, 8).t().contiguous())"
+
+    result = lab.verify(lab.folder(place, task, lab.impl(forward, kernels=CONSTANT)))
+
+    assert result["status"] == "PASS", result
+    assert not any("answer already" in line for line in result["caveats"])

@@ -50,6 +50,34 @@ def test_kinds_of_the_examples() -> None:
     assert found >= {Kind.VECTOR_TILE, Kind.CUBE_TILE, Kind.ROWS, Kind.UNROLL, Kind.PASS_OPTION, Kind.LOOP_ORDER, Kind.HOIST}
 
 
+JIT = '@pypto.frontend.jit(runtime_options={"run_mode": pypto.RunMode.NPU})'
+
+
+def with_jit(words: str) -> Kernel:
+    source = kernel("rmsnorm").source
+    assert JIT in source
+    return Kernel(source.replace(JIT, f"@pypto.frontend.jit({words})"), "rmsnorm_wrapper")
+
+
+@pytest.mark.parametrize(
+    "words", ["pass_options=OPTIONS", 'pass_options={**OPTIONS, "vec_nbuffer_setting": {-1: 2}}', "**OPTIONS"]
+)
+def test_pass_options_that_are_not_spelled_out_stay(words: str) -> None:
+    """A candidate that wrote its own would lose what OPTIONS holds, and say that the kernel had said nothing."""
+    made = with_jit(words)
+    assert not [key for key, choice in made.choices.items() if choice.kind is Kind.PASS_OPTION]
+    assert f"@pypto.frontend.jit({words})" in made.write({"rows T_TILE": "8"})
+
+
+def test_debug_options_leave_and_all_else_keeps_its_lines() -> None:
+    made = with_jit('\n        run=1,\n        debug_options={},\n        pass_options={"a": 1},\n    ')
+    assert lines(made, {"rows T_TILE": "8"}) == ["T_TILE = 8"]
+    setting = {"vec_nbuffer_setting of rmsnorm_kernel": "{-1: 2}"}
+    assert lines(made, setting) == ['pass_options={"a": 1, "vec_nbuffer_setting": {-1: 2}},']
+    bare = with_jit("\n        run=1,\n        debug_options={},\n    ")
+    assert lines(bare, setting) == ['pass_options={"vec_nbuffer_setting": {-1: 2}},']
+
+
 def test_rows_and_tiles_of_rmsnorm() -> None:
     made = kernel("rmsnorm")
     assignment = {"rows T_TILE": "4", "vector tile 16, 512 [0]": "4", "vector tile 16, 512 [1]": "2048"}

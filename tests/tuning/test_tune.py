@@ -121,6 +121,9 @@ def test_a_faster_kernel_takes_the_place_of_the_first(ws: OpWorkspace) -> None:
     told = answer.report
     assert told["resumed"] == 2 and told["tried"] == 10, "what the first sitting tried is not run again"
     assert told["written"] and told["ratio"] < 0.99
+    ((other, (before, after)),) = told["others_us"].items()
+    assert other == "N=64, D=32 float32" and before > 0 and after > 0, "the suite's ordinary shape that is no P0 shape"
+    assert f"| {other}, no P0 shape |" in ws.tuning_report.read_text(encoding="utf-8")
     assert told["mutants"]["compared"] == 2
     assert ws.impl.read_text(encoding="utf-8") != first
     assert pass_for_bytes(ws) is not None, "the judge has passed exactly these bytes"
@@ -149,6 +152,21 @@ def test_a_faster_kernel_takes_the_place_of_the_first(ws: OpWorkspace) -> None:
 
 
 @pytest.mark.slow
+def test_a_rule_that_the_earlier_kernel_breaks_too_did_not_get_worse(ws: OpWorkspace) -> None:
+    assert verify(ws.root).code == 0
+    right = ws.impl.read_text(encoding="utf-8")
+    last = right.rindex("    return ")
+    broken = f"{right[:last]}    _ = x + 0\n{right[last:]}"
+    base = ws.debug_dir / "base.py"
+    ws.debug_dir.mkdir(exist_ok=True)
+    ws.impl.write_text(broken, encoding="utf-8")
+    for earlier, passed, told in ((broken, True, "no more is broken than in the earlier kernel: OL62"), (right, False, "OL62: ")):
+        base.write_text(earlier, encoding="utf-8")
+        steps = {step["name"]: step for step in command("regress", ws.root, "--base", base, "--json").report["steps"]}
+        assert steps["layout"]["passed"] is passed and steps["layout"]["told"].startswith(told)
+
+
+@pytest.mark.slow
 def test_a_search_that_is_killed_goes_on(ws: OpWorkspace) -> None:
     """kill -9 in mid-search: what was tried is known, and is not tried again."""
     assert verify(ws.root).code == 0
@@ -158,10 +176,12 @@ def test_a_search_that_is_killed_goes_on(ws: OpWorkspace) -> None:
             time.sleep(0.05)
         process.kill()
     known = len(_tried(ws))
+    assert list(ws.debug_dir.glob("tuning-*")), "what a kill leaves"
     assert known >= 3 and not ws.tuning_report.exists()
     answer = tune(ws, "--resume", "--jobs", "1", "--trials", str(known), "--mutants", "0", "--dry-run", "--json")
     assert answer.code == 0, answer.stderr
     assert (answer.report["resumed"], answer.report["tried"]) == (known - 1, 1), "the baseline is one of the lines"
+    assert not list(ws.debug_dir.glob("tuning-*"))
 
 
 def _tried(ws: OpWorkspace) -> list[str]:

@@ -68,7 +68,7 @@ def special_kind(wide: torch.Tensor) -> torch.Tensor:
     if wide.is_complex():
         parts = torch.view_as_real(wide)
         return 4 * special_kind(parts[..., 0]) + special_kind(parts[..., 1])
-    kind = torch.zeros(wide.shape, dtype=torch.uint8)
+    kind = torch.zeros(wide.shape, dtype=torch.uint8, device=wide.device)
     if all_finite(wide):
         return kind
     kind[torch.isnan(wide)] = 1

@@ -8,20 +8,27 @@ import torch
 
 CHUNK = 1 << 18
 """Elements of a piece: its float64 temporaries (2 MB each) stay in the processor's cache."""
+_CHUNK_ON_DEVICE = 1 << 24
+"""A device is asked for few, large pieces: each costs dozens of launches."""
 
 
-def pieces(tensors: Sequence[torch.Tensor], chunk: int = CHUNK) -> Iterator[tuple[int, list[torch.Tensor]]]:
+def pieces(tensors: Sequence[torch.Tensor], chunk: int | None = None) -> Iterator[tuple[int, list[torch.Tensor]]]:
     """Yield (flat offset, the same flat piece of each tensor) in row-major order.
 
     Args:
         tensors: tensors of one shape, on any device, with any strides.
-        chunk: the most elements of a piece.
+        chunk: the most elements of a piece; None: as many as suit the place.
 
     Yields:
-        The offset of the piece's first element, and contiguous 1-d CPU tensors. Nothing for empty tensors.
+        The offset of the piece's first element, and contiguous 1-d tensors: on the device where all lie on one, else on the
+        CPU. Nothing for empty tensors.
     """
-    if tensors[0].numel():
-        yield from _pieces(list(tensors), 0, chunk)
+    if not tensors[0].numel():
+        return
+    together = len({tensor.device for tensor in tensors}) == 1 and tensors[0].device.type == "cuda"
+    usual = _CHUNK_ON_DEVICE if together else CHUNK
+    for offset, parts in _pieces(list(tensors), 0, usual if chunk is None else chunk):
+        yield offset, parts if together else [part.cpu() for part in parts]
 
 
 def _pieces(tensors: list[torch.Tensor], offset: int, chunk: int) -> Iterator[tuple[int, list[torch.Tensor]]]:
@@ -41,7 +48,7 @@ def _pieces(tensors: list[torch.Tensor], offset: int, chunk: int) -> Iterator[tu
 
 
 def _flat(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor.resolve_conj().resolve_neg().cpu().reshape(-1).contiguous()
+    return tensor.resolve_conj().resolve_neg().reshape(-1).contiguous()
 
 
 def unravel(flat: int, shape: Sequence[int]) -> list[int]:

@@ -84,11 +84,17 @@ def _places(steps: list[Step], golden: Golden, outputs: Sequence[int], text: Ker
     unwritten, unread = [], []
     for gap in divergence.uncovered(steps):
         words = f"no write of any turn reaches the end of axis {gap.axis} of {gap.name}: bound, offset or size is short"
+        if gap.twice:
+            over = f"turns write over one another and leave a part of axis {gap.axis} of {gap.name}: the offset is off"
+            unwritten += [_place(line, "unwritten", "ASSEMBLE", "", over) for line in text.writes_of_graph(gap.graph)]
         for loop in text.holding(gap.indices, gap.graph)[:2]:
             unwritten.append(_place(loop.first, "unwritten", "LOOP", loop.index, words))
-    for gap in divergence.unread(steps, text):
-        words = f"no turn reads all of axis {gap.axis} of an input: bound, offset or valid shape is short"
-        for loop in text.holding(gap.indices, gap.graph)[:1]:
+    for short in divergence.unread(steps, text, golden):
+        if isinstance(short, divergence.Divergence):
+            unread.append(_row(short, "unread", text))
+            continue
+        words = f"no turn reads all of axis {short.axis} of an input: bound, offset or valid shape is short"
+        for loop in text.holding(short.indices, short.graph)[:1]:
             unread.append(_place(loop.first, "unread", "LOOP", loop.index, words))
     if not steps:
         unwritten = [_place(loop.first, "unwritten", "LOOP", loop.index, "no turn ran") for loop in text.loops]
@@ -108,9 +114,12 @@ def _row(found: divergence.Divergence, kind: str, text: KernelLoops) -> dict[str
     step = found.step
     row = _place(step.line, kind, step.opcode, step.turn, found.why)
     callers = text.callers(step.line, step.function) if step.line else []
-    if callers and found.again:  # the helper was well before; this call of it hands over something else
-        row["line"], callers = callers[min(found.again, len(callers) - 1)], callers[:1]
-    return {**row, "operation": step.number, "shape": list(step.valid), "called_from": callers[:4]}
+    call = found.call_of(len(callers))
+    if call is None and kind != "computed" and step.line and step.opcode == "VIEW" and text.placed_by_caller(step.line):
+        call = found.same.index(step.number) % max(len(callers), 1) if step.number in found.same else 0
+    if callers and call is not None:  # the helper does what it is told; this call of it hands over something else
+        row["line"], callers = callers[call], callers[:1]
+    return {**row, "operation": step.number, "shape": list(step.valid), "called_from": list(dict.fromkeys(callers))[:4]}
 
 
 def _place(line: int | None, kind: str, opcode: str, turn: str, why: str) -> dict[str, Any]:
@@ -122,4 +131,4 @@ def _distinct(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     kept: dict[tuple[Any, ...], dict[str, Any]] = {}
     for row in rows:
         kept.setdefault((row["line"], row["kind"], row["opcode"]), row)
-    return list(kept.values())
+    return sorted(kept.values(), key=lambda row: row["line"] is None)

@@ -20,6 +20,10 @@ from pypto_op.diagnose.kernel_loops import KernelLoops
 if TYPE_CHECKING:
     import torch
 
+_FEW = 4
+"""Fewer numbers may be equal by chance."""
+
+_MUTE = "the same number everywhere, though an operand is not; nothing right is computed from it"
 TIGHTNESS = (1.0, 0.1, 0.01)
 """What counts as rounding, tried in turn: a fault may be smaller than the first."""
 
@@ -41,13 +45,28 @@ class Divergence:
         step: the operation.
         why: one sentence.
         sure: the result is none of the golden's, not only a part of one that never becomes whole.
-        again: how often the same operation of the same line was well before, in the same turn: its helper's call is at fault.
+        same: the operations of this line, opcode and turn, in order; several where a helper is called several times.
+        well: operations whose result agrees with the golden, or leads to something that does.
     """
 
     step: Step
     why: str
     sure: bool = True
-    again: int = 0
+    same: tuple[int, ...] = ()
+    well: frozenset[int] = frozenset()
+
+    def call_of(self, calls: int) -> int | None:
+        """Return which of a helper's calls is at fault though an earlier one was well (counted from 0), None for no such.
+
+        Args:
+            calls: how many calls of the helper the loop has.
+        """
+        if calls < 2 or self.step.number not in self.same:
+            return None
+        each = max(len(self.same) // calls, 1)  # a helper's line may hold the same operation several times
+        at = self.same.index(self.step.number)
+        before = range(at % each, at, each)
+        return min(at // each, calls - 1) if before and all(self.same[one] in self.well for one in before) else None
 
 
 def first_divergences(steps: Sequence[Step], golden: Golden) -> list[Divergence]:
@@ -75,7 +94,7 @@ def misplaced(steps: Sequence[Step], golden: Golden, outputs: Sequence[int]) -> 
         parent = by_number.get(max(step.parents, default=0))
         if _without_ones(step.valid) not in shapes:
             continue
-        if parent is None or len(step.offset) < 2 or says_little(value := parent.tensor()):
+        if parent is None or len(step.offset) < 2 or len(step.offset) != len(step.valid) or says_little(value := parent.tensor()):
             continue
         found_there = golden.matches(value)
         places = {place for match in found_there if match.tensor in outputs for place in match.places}
@@ -83,13 +102,13 @@ def misplaced(steps: Sequence[Step], golden: Golden, outputs: Sequence[int]) -> 
             words = f"writes what the golden has at line {found_there[0].line or '?'}, which is no output of it"
             found.append(Divergence(parent, words))
             continue
-        target = (step.offset[-2], step.offset[-1])
+        target = _as_matrix(step)
         if places and target not in places:
             view = _reader(parent, by_number, places)
             place = sorted(places)[0]
             if view is not None:
                 words = f"reads the block at {list(place)}; its result is written at {list(target)}"
-                found.append(Divergence(view, words))
+                found.append(Divergence(view, words, same=_same(steps, view)))
             else:
                 found.append(Divergence(step, f"writes at {list(target)} what belongs at {list(place)}"))
     return found
@@ -104,16 +123,21 @@ class Gap:
         axis: the one that is left short, counted from 0.
         indices: names of the loops that may move along it.
         graph: a function of pypto that writes or reads the tensor.
+        twice: some of it is written more than once, so the offset of the write is at fault and no bound of a loop.
     """
 
     name: str
     axis: int
     indices: list[str]
     graph: str
+    twice: bool = False
 
 
-def unread(steps: Sequence[Step], text: KernelLoops) -> list[Gap]:
-    """Return the inputs of which a loop reads a part only: a reduction over tiles that stops short."""
+def unread(steps: Sequence[Step], text: KernelLoops, golden: Golden) -> list[Gap | Divergence]:
+    """Return the inputs of which a loop reads a part only: a reduction over tiles that stops short.
+
+    Where no loop moves along an axis that is left short the view's own offset is at fault, not the bound of a loop.
+    """
     import torch
 
     by_number = {step.number: step for step in steps}
@@ -125,14 +149,21 @@ def unread(steps: Sequence[Step], text: KernelLoops) -> list[Gap]:
             continue
         if len(step.valid) == len(whole.valid):
             groups.setdefault((loop.name, content(whole)), []).append(step)
-    gaps = []
+    gaps: list[Gap | Divergence] = []
     for views in groups.values():
         read = torch.zeros(by_number[views[0].parents[0]].valid, dtype=torch.bool)
         for step in views:
             read[tuple(slice(at, at + size) for at, size in zip(step.offset, step.valid, strict=True))] = True
-        if not bool(read.all()) and len({step.offset for step in views}) > 1:
+        of_golden = golden.is_input(by_number[views[0].parents[0]].tensor())
+        # Room of the wrapper's is filled between the turns; only inputs are there to be read whole.
+        if of_golden and not bool(read.all()) and len({step.offset for step in views}) > 1:
             axis = _short_axis(read)
-            gaps.append(Gap("", axis, _loops_along(views, axis), views[0].function))
+            still = len({step.offset[axis] for step in views}) == 1
+            if still and views[0].line and _idle_loop(views):
+                words = f"every turn reads the same part of axis {axis} of an input: nothing moves its offset"
+                gaps.append(Divergence(views[0], words, same=_same(steps, views[0])))
+            else:
+                gaps.append(Gap("", axis, _loops_along(views, axis), views[0].function))
     return gaps
 
 
@@ -152,15 +183,16 @@ def uncovered(steps: Sequence[Step]) -> list[Gap]:
             groups.setdefault(step.symbol, []).append((step, parent))
     short = []
     for name, writes in groups.items():
-        whole = torch.zeros(writes[0][0].valid, dtype=torch.bool)
+        count = torch.zeros(writes[0][0].valid, dtype=torch.int32)
         for step, parent in writes:
             if step.valid != writes[0][0].valid or len(parent.valid) != len(step.offset):
                 break
-            whole[tuple(slice(at, at + size) for at, size in zip(step.offset, parent.valid, strict=True))] = True
+            count[tuple(slice(at, at + size) for at, size in zip(step.offset, parent.valid, strict=True))] += 1
         else:
-            if not bool(whole.all()):
-                axis = _short_axis(whole)
-                short.append(Gap(name, axis, _loops_along([step for step, _ in writes], axis), writes[0][0].function))
+            if not bool(count.all()):
+                axis = _short_axis(count > 0)
+                indices = _loops_along([step for step, _ in writes], axis)
+                short.append(Gap(name, axis, indices, writes[0][0].function, bool((count > 1).any())))
     return short
 
 
@@ -188,16 +220,28 @@ def _at(steps: Sequence[Step], golden: Golden, values: dict[int, torch.Tensor], 
     first = [step for step in steps if step.number in left and not left & set(step.parents)]
     # Where a state is moved from turn to turn its contents are off because of what was computed before.
     computed = [step for step in first if not step.moves] or first
-    well = [step for step in steps if standing[step.number] is Standing.AGREES]
-    return [
-        Divergence(step, _why(step, golden, matches), sure, sum(_same(one, step) for one in well if one.number < step.number))
-        for step in computed
-        if step.line is not None
-    ]
+    well = cleared | {number for number, how in standing.items() if how is Standing.AGREES}
+    placed = [step for step in computed if step.line is not None]
+    if not placed:
+        return [Divergence(step, _MUTE) for step in _muted(steps, standing, cleared, values)]
+    return [Divergence(step, _why(step, golden, matches), sure, _same(steps, step), frozenset(well)) for step in placed]
 
 
-def _same(one: Step, other: Step) -> bool:
-    return (one.line, one.opcode, one.loops, one.function) == (other.line, other.opcode, other.loops, other.function)
+def _muted(
+    steps: Sequence[Step], standing: dict[int, Standing], cleared: set[int], values: dict[int, torch.Tensor]
+) -> list[Step]:
+    """Return the first operation that makes one number everywhere of an operand of several, where nothing right comes of it."""
+    for step in steps:
+        plain = not step.moves and step.line is not None and values[step.number].numel() >= _FEW
+        silent = standing[step.number] is Standing.SILENT and step.number not in cleared
+        if plain and silent and any(standing[one] is Standing.AGREES for one in step.parents):
+            return [step]
+    return []
+
+
+def _same(steps: Sequence[Step], step: Step) -> tuple[int, ...]:
+    key = (step.line, step.opcode, step.loops, step.function)
+    return tuple(one.number for one in steps if (one.line, one.opcode, one.loops, one.function) == key)
 
 
 def _rounding(steps: Sequence[Step], values: dict[int, torch.Tensor]) -> dict[int, float]:
@@ -265,6 +309,13 @@ def _why(step: Step, golden: Golden, matches: dict[int, set[int]]) -> str:
     return f"no tensor of the golden has this result, and nothing right is computed from it{known}"
 
 
+def _as_matrix(step: Step) -> tuple[int, int]:
+    """Return where a write begins in its target seen as `Golden` sees it: a matrix, axes of size 1 left out."""
+    kept = [at for at, size in zip(step.offset, step.valid, strict=True) if size != 1]
+    row, column = [*kept, 0, 0][:2] if len(kept) < 2 else kept[-2:]
+    return row, column
+
+
 def _reader(step: Step, by_number: dict[int, Step], places: set[tuple[int, int]]) -> Step | None:
     waiting, seen = [step.number], set()
     while waiting:
@@ -297,6 +348,14 @@ def _loops_along(writes: Sequence[Step], axis: int) -> list[str]:
     moves = {name: [_moves(writes, name, one) for one in range(len(writes[0].offset))] for name in names}
     along = [name for name in names if moves[name][axis]]
     return along or [name for name in names if not any(moves[name])] or names
+
+
+def _idle_loop(views: Sequence[Step]) -> bool:
+    """Say whether a loop of several turns moves these views along no axis."""
+    names = [name for name, _ in views[0].loops if not name.startswith("loop_idx_")]
+    turns = {name: {dict(step.loops).get(name) for step in views} for name in names}
+    axes = range(len(views[0].offset))
+    return any(len(turns[name]) > 1 and not any(_moves(views, name, axis) for axis in axes) for name in names)
 
 
 def _moves(writes: Sequence[Step], name: str, axis: int) -> bool:

@@ -93,6 +93,7 @@ class Golden:
 
     def __init__(self, tensors: Sequence[torch.Tensor], rows: Sequence[Mapping[str, Any]]) -> None:
         self.rows = [row for row in rows if row["op"] not in ("input", "output")]
+        self._inputs = [tensors[int(row["tensor"])] for row in rows if row["op"] == "input"]
         self.lines: dict[int, int] = {}
         for row in rows:
             self.lines.setdefault(int(row["tensor"]), int(row["line"]))
@@ -109,6 +110,10 @@ class Golden:
             sizes.setdefault(tuple(matrices.shape[1:]), []).append((number, matrices))
         self._groups = [_Group(members) for members in sizes.values()]
         self._found: dict[bytes, list[Match]] = {}
+
+    def is_input(self, value: torch.Tensor) -> bool:
+        """Say whether a tensor holds what an input of the golden holds, whatever its axes of size 1."""
+        return any(one.squeeze().shape == value.squeeze().shape and one.squeeze().equal(value.squeeze()) for one in self._inputs)
 
     def matches(self, value: torch.Tensor, relative: float | None = None) -> list[Match]:
         """Return where `value` stands among the golden's tensors; [] for nowhere.

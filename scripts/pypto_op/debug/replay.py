@@ -77,7 +77,9 @@ def _alike(told: torch.Tensor, made: torch.Tensor, given: Sequence[torch.Tensor]
     both = wide.isfinite() & made.isfinite()
     scale = max([float(one[one.isfinite()].abs().max()) for one in (*given, made) if bool(one.isfinite().any())], default=1.0)
     allowed = _ALLOWED.get(told.dtype, _ALLOWED_ELSE)
-    near = (wide - made).abs() <= allowed * (made.abs() + 0.1 * scale)  # sums may cancel
-    largest = torch.finfo(told.dtype).max if told.is_floating_point() else float("inf")
+    limits = torch.finfo(told.dtype) if told.is_floating_point() else None
+    step = limits.smallest_normal * limits.eps if limits else 0.0  # what lies below the dtype's least number becomes 0
+    near = (wide - made).abs() <= allowed * (made.abs() + 0.1 * scale) + step  # sums may cancel
+    largest = limits.max if limits else float("inf")
     beyond = (made.abs() > largest) | ~made.isfinite()
     return bool((torch.where(both, near, torch.ones_like(near)) | beyond).all())

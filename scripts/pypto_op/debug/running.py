@@ -15,7 +15,8 @@ from typing import Any
 from pypto_op.backends.base import DEFAULT_LIMITS, Limits, RunResult
 from pypto_op.backends.enclosed import enclosure_document
 from pypto_op.backends.session import Plan, WorkerSession
-from pypto_op.backends.sim import prepare
+from pypto_op.backends.sim import SimTools, prepare
+from pypto_op.backends.toolchain import INSTALL_LINE, find_toolchain
 from pypto_op.errors import ContractError, InfraError
 from pypto_op.judge.calling import positions, used_inputs
 from pypto_op.judge.contract import Contract
@@ -77,6 +78,21 @@ def scratch(ws: OpWorkspace, name: str) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+def demand_numbers() -> SimTools:
+    """Return what runs kernels here.
+
+    Raises:
+        InfraError: this machine has no simulator with numbers.
+    """
+    tools = prepare()
+    if not tools.numeric:
+        lack = find_toolchain().missing
+        why = f"{', '.join(lack)} not on PATH" if lack else "its calculator is not built"
+        remedy = INSTALL_LINE if lack else "run `pypto-op doctor --build`"
+        raise InfraError(f"pypto computes no numbers here ({why})", remedy=remedy)
+    return tools
+
+
 class Desk:
     """The debugger's workers for one kernel and its golden; a context manager that leaves nothing running.
 
@@ -91,9 +107,7 @@ class Desk:
     """
 
     def __init__(self, contract: Contract, subject: Subject, folder: Path, limits: Limits = DEFAULT_LIMITS) -> None:
-        self._tools = prepare()
-        if not self._tools.numeric:
-            raise InfraError("pypto computes no numbers here: there is no C++ tool chain", remedy="run `pypto-op doctor`")
+        self._tools = demand_numbers()
         self.contract, self.subject, self.folder, self._limits = contract, subject, folder, limits
         self._trusted = self._session("Trusted", subject.golden.name, {})
         self._lock = threading.Lock()

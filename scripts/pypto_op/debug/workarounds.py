@@ -14,6 +14,7 @@ from typing import Any
 
 import libcst as cst
 
+from pypto_op.debug.running import demand_numbers
 from pypto_op.documents import schema
 from pypto_op.documents.reading import read_text
 from pypto_op.documents.writing import write_atomically
@@ -149,6 +150,7 @@ def precision_debug(
     Raises:
         ContractError: no such case or work-around, or the kernel passes.
         InfraError: this machine has no simulator with numbers.
+        InfraError: this machine has no simulator with numbers.
     """
     unknown = sorted(set(only) - {one.name for one in LIST})
     if unknown:
@@ -168,6 +170,7 @@ def precision_debug(
             case,
         )
 
+    demand_numbers()
     before = judged(subject.impl)
     if before["status"] == str(Status.PASS):
         raise ContractError(f"case {case} passes, so there is no error to move", file=subject.impl, remedy="name one that fails")

@@ -5,34 +5,36 @@ from __future__ import annotations
 import ast
 import re
 
-from pypto_op.diagnose.kernel_loops import KernelLoops, Loop
+from pypto_op.diagnose.kernel_loops import KernelLoops
 
 _BLOCK = re.compile(r"\[VERIFY\] tensor_graph, (?P<graph>TENSOR_\w+), (?P<turn>[^,\n]*),[^\n]*\b(?P<opcode>VIEW|ASSEMBLE)\n")
 _VALID = re.compile(r"dynvalidshape:\[(?P<sizes>[^\n]*)\]")
 _NEGATIVE = re.compile(r"Storage size calculation overflowed with sizes=\[(?P<sizes>[^\]]*-\d[^\]]*)\]")
-_OUTSIDE = "are out of bounds for storage of size"
+_NOTHING = re.compile(r"\[VERIFY\] tensor_graph, TENSOR_[\s\S]{0,2000}?<(?:\d+x)+\w+/(?:\d+x)*0x[\s\S]{0,300}must match the size")
+_OUTSIDE = ("are out of bounds for storage of size", "a view leaves its tensor")
 
 
 def line_of_graph(log: str, kernel: str) -> int:
     """Return the line to blame, 0 where the log names no graph or the kernel has no such loop.
 
     A view of negative size comes of a loop that runs too far: the loop's line. A write past the end is the call of
-    `pypto.assemble` in the graph's loop, which pypto does not name; the loop's line where there are several.
+    `pypto.assemble` in the graph's loop, which pypto does not name; the loop's line where there are several. An operand without
+    elements comes of a view that begins behind its tensor: the one view whose offset holds a number.
 
     Args:
         log: text of `verify_exception.log`, or of a failure that holds it.
         kernel: text of the kernel's file.
     """
     block = _BLOCK.search(log)
-    if block is None:
-        return 0
     try:
         loops = KernelLoops(kernel)
     except (SyntaxError, ValueError, RecursionError):
         return 0
+    if block is None:
+        return loops.moved_view() if _NOTHING.search(log) else 0
     rest, own = log[block.end() :], loops.of_graph(block["graph"])
-    if block["opcode"] == "ASSEMBLE" and own is not None and _OUTSIDE in log:
-        return _write_in(loops, own)
+    if block["opcode"] == "ASSEMBLE" and own is not None and any(words in log for words in _OUTSIDE):
+        return loops.write_in(own)
     negative = _NEGATIVE.search(log)
     if block["opcode"] == "VIEW" and negative:
         indices = [part.partition("=")[0] for part in block["turn"].split("@")]
@@ -40,12 +42,6 @@ def line_of_graph(log: str, kernel: str) -> int:
         loop = (loops.loop(moved) if moved else None) or own
         return loop.first if loop is not None else 0
     return 0
-
-
-def _write_in(text: KernelLoops, loop: Loop) -> int:
-    within = [line for line in text.writes if loop.first <= line <= loop.last]
-    calls = within or text.writes
-    return calls[0] if len(calls) == 1 else loop.first
 
 
 def _index_of(text: str, sizes: list[str], indices: list[str]) -> str:

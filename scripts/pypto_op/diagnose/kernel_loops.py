@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeGuard
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,12 @@ class KernelLoops:
         found = [loop for loop in self.loops if loop.name and graph.startswith(f"TENSOR_{loop.name}_")]
         return max(found, key=lambda loop: len(loop.name), default=None)
 
+    def writes_of_graph(self, graph: str) -> list[int]:
+        """Return the lines of `pypto.assemble` in the loop that a graph was recorded in; all where none stands there."""
+        loop = self.of_graph(graph)
+        within = [line for line in self.writes if loop is not None and loop.first <= line <= loop.last]
+        return within or self.writes
+
     def holding(self, indices: Sequence[str], graph: str) -> list[Loop]:
         """Return those of the loops `indices` that hold what a graph records, innermost first; all where it is unknown."""
         wanted = [loop for index in indices if (loop := self.loop(index)) is not None]
@@ -72,6 +79,8 @@ class KernelLoops:
     def callers(self, line: int, graph: str) -> list[int]:
         """Return the lines that call the function which holds `line`, those within the loop of a graph where there are some.
 
+        A line stands as often as it calls.
+
         Args:
             graph: name of a function of pypto, such as TENSOR_WRITE_Unroll1_PATH0_hiddenfunc0_17, with the loop's name in it.
         """
@@ -81,7 +90,34 @@ class KernelLoops:
         calls = self._calls.get(max(holding, key=lambda node: node.lineno).name, [])
         within = self.of_graph(graph)
         near = [call for call in calls if within is not None and within.first <= call <= within.last]
-        return sorted(set(near or calls))
+        return sorted(near or calls)
+
+    def write_in(self, loop: Loop) -> int:
+        """Return the line of the one `pypto.assemble` of a loop, else of the file; the loop's line where there are several."""
+        within = [line for line in self.writes if loop.first <= line <= loop.last]
+        calls = within or self.writes
+        return calls[0] if len(calls) == 1 else loop.first
+
+    def moved_view(self) -> int:
+        """Return the line of the one view whose offset holds a number that is not 0, 0 where there are none or several."""
+        lines = []
+        for call in (node for node in ast.walk(self._tree) if _is_view(node)):
+            offset = _offset_of(call)
+            parts = offset.elts if isinstance(offset, (ast.List, ast.Tuple)) else []
+            if any(isinstance(part, ast.Constant) and part.value for part in parts):
+                lines.append(call.lineno)
+        return lines[0] if len(lines) == 1 else 0
+
+    def placed_by_caller(self, line: int) -> bool:
+        """Say whether a view on `line` takes its offset from parameters of its function."""
+        for function in self._functions:
+            names = {one.arg for one in function.args.args}
+            for call in (node for node in ast.walk(function) if _is_view(node) and node.lineno <= line <= (node.end_lineno or 0)):
+                offset = _offset_of(call)
+                used = {node.id for node in ast.walk(offset) if isinstance(node, ast.Name)} if offset is not None else set()
+                if used & names:
+                    return True
+        return False
 
     def _find(self, node: ast.AST, around: tuple[str, ...]) -> None:
         for child in ast.iter_child_nodes(node):
@@ -93,6 +129,15 @@ class KernelLoops:
                 self._find(child, (*around, loop.index))
             else:
                 self._find(child, around)
+
+
+def _is_view(node: ast.AST) -> TypeGuard[ast.Call]:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "view"
+
+
+def _offset_of(view: ast.Call) -> ast.expr | None:
+    given = next((word.value for word in view.keywords if word.arg == "offsets"), None)
+    return given if given is not None else view.args[2] if len(view.args) > 2 else None
 
 
 def _is_loop(node: ast.For) -> bool:

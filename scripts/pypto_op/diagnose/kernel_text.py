@@ -45,6 +45,10 @@ class KernelText:
         kind = "set_cube_tile_shapes" if re.search(r"\bL[01][ABC]?\b|[kmn]L0|[Cc]ube", words) else "set_vec_tile_shapes"
         calls = [(number, line) for number, line in enumerate(self.text.splitlines(), 1) if f"pypto.{kind}(" in line]
         sizes = set(re.findall(r"\d+", words))
+        whole = re.search(r"tile \[([\d, ]+)\]", words)
+        exact = [n for n, line in calls if whole and re.findall(r"\d+", line.partition("(")[2]) == re.findall(r"\d+", whole[1])]
+        if exact:
+            return exact[0]
         named = [number for number, line in calls if set(re.findall(r"\d+", line.partition("(")[2])) <= sizes]
         lines = [number for number, _ in calls]
         return named[0] if len(named) == 1 else lines[0] if len(lines) == 1 else 0
@@ -58,9 +62,40 @@ class KernelText:
         functions = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name.endswith("_wrapper")]
         return any(node.lineno <= number <= (node.end_lineno or node.lineno) for node in functions)
 
+    def only_calls(self, number: int) -> bool:
+        """Whether a line is a wrapper's, or a jit function's that hands everything over to a function of the file."""
+        tree = parsed(self.text)
+        if tree is None or self.in_wrapper(number):
+            return tree is not None
+        functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+        names = {node.name for node in functions}
+        entries = [node for node in functions if any("jit" in ast.unparse(one) for one in node.decorator_list)]
+        return any(
+            isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in names and _holds(node, number)
+            for entry in entries
+            for node in ast.walk(entry)
+        )
+
+    def called_before(self, call: int, raised: int) -> bool:
+        """Whether the helper that holds the line `raised` is called above the line `call`, in the same function, too."""
+        tree = parsed(self.text)
+        functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)] if tree is not None else []
+        helper = max((one for one in functions if _holds(one, raised)), key=lambda one: one.lineno, default=None)
+        caller = max((one for one in functions if _holds(one, call)), key=lambda one: one.lineno, default=None)
+        if helper is None or caller is None:
+            return False
+        calls = [one for one in ast.walk(caller) if isinstance(one, ast.Call) and isinstance(one.func, ast.Name)]
+        return any(
+            isinstance(one.func, ast.Name) and one.func.id == helper.name and (one.end_lineno or 0) < call for one in calls
+        )
+
     def narrow_tile(self, width_bytes: int) -> int:
         """Return the line of a vector tile whose last axis, as float32, is no multiple of `width_bytes`; 0 for none."""
         return next((line for line, last in self.widths if last * _FLOAT32_BYTES % width_bytes), 0)
+
+
+def _holds(node: ast.FunctionDef | ast.Call, number: int) -> bool:
+    return node.lineno <= number <= (node.end_lineno or node.lineno)
 
 
 def read_kernel(given: Path | str, rules: frozenset[str]) -> KernelText:

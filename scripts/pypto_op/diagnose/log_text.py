@@ -21,6 +21,7 @@ _RECORDED = re.compile(
     re.MULTILINE,
 )
 """What `backends.worker.kernel_lines` tells of an error and of a crash: a statement."""
+_WAY = re.compile(r"^stopped at [^\n]* \(by way of lines (?P<lines>[\d, ]+)\)$", re.MULTILINE)
 _GRAPH_PLACE = re.compile(r"/\* (?P<file>\S[^\n:]*\.py):(?P<line>\d+) \*/")
 _FRAME = re.compile(r'^\s*File "(?P<file>[^"\n]+\.py)", line (?P<line>\d+)(?:, in | in )', re.MULTILINE)
 _DETAIL = re.compile(r"^\w+: (?P<file>[\w.-]+\.py):(?P<line>\d+): ", re.MULTILINE)
@@ -41,6 +42,7 @@ class LogText:
         code: that line's text where the log shows it, else "".
         frame: file and line of the user's innermost stack frame; ("", 0) where the log shows none.
         raised: file's name and line where the first error was raised, as an outcome says it; ("", 0) without one.
+        way: lines of the kernel on the way into the helper that raised it, outermost first; () where none is told.
         pieces: where each part of `text` begins, its file, and the number of its first line there.
         notes: what a reader must know of the log, one line each.
     """
@@ -51,6 +53,7 @@ class LogText:
     code: str = ""
     frame: tuple[str, int] = ("", 0)
     raised: tuple[str, int] = ("", 0)
+    way: tuple[int, ...] = ()
     pieces: tuple[tuple[int, str, int], ...] = ((0, "", 1),)
     notes: tuple[str, ...] = ()
 
@@ -101,11 +104,13 @@ def _placed(text: str, starts: tuple[tuple[int, str, int], ...], notes: tuple[st
     detail = _DETAIL.search(text)
     raised = (detail["file"], int(detail["line"])) if detail else ("", 0)
     frame = raised if detail else _innermost(text)
+    found = _WAY.search(text)
+    way = tuple(int(line) for line in found["lines"].split(",")) if found else ()
     if not places:
-        return LogText(text, frame=frame, raised=raised, pieces=starts, notes=notes)
+        return LogText(text, frame=frame, raised=raised, way=way, pieces=starts, notes=notes)
     file, number = places[0]
     shown = [line["code"] for line in _SHOWN_LINE.finditer(text) if int(line["number"]) == number]
-    return LogText(text, file, number, shown[0].strip() if shown else "", frame, raised, starts, notes)
+    return LogText(text, file, number, shown[0].strip() if shown else "", frame, raised, way, starts, notes)
 
 
 def _innermost(text: str) -> tuple[str, int]:

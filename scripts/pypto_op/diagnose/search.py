@@ -153,8 +153,8 @@ def _hit(found: Entry, row: Evidence, log: LogText, kernel: KernelText | None) -
         if shown is None:
             return None
         at = shown
-    file, line = _place(log, kernel, at)
-    if words and kernel and found.category is FailureCategory.TILE_SHAPE and (not line or kernel.in_wrapper(line)):
+    file, line = (str(kernel.path), at) if kernel and at and row.blames_kernel_text else _place(log, kernel, at)
+    if words and kernel and found.category is FailureCategory.TILE_SHAPE and (not line or kernel.only_calls(line)):
         said = log.text[words.start() : words.end() + _SHOWN]
         line = kernel.tile_line(said) or line
         file = file or str(kernel.path)
@@ -174,12 +174,14 @@ def _hit(found: Entry, row: Evidence, log: LogText, kernel: KernelText | None) -
 def _place(log: LogText, kernel: KernelText | None, at: int) -> tuple[str, int]:
     """Return the file and line to blame: what pypto names, else what the kernel shows, else the innermost stack frame.
 
-    Where the first error was raised in a helper, pypto names the line of the jit function that called it.
+    Where the first error was raised in a helper, pypto names the line of the jit function that called it. A helper that was
+    called before, and well, does what it is told: then the call is at fault.
     """
     own = str(kernel.path) if kernel else ""
     file, number = log.raised
     if number and kernel and Path(file).name == kernel.path.name and not kernel.in_wrapper(number):
-        return own, number
+        way = log.way if log.way[-1:] == (number,) else ()
+        return own, way[-2] if len(way) > 1 and kernel.called_before(way[-2], number) else number
     if log.line:
         return log.file or own, log.line
     if at:

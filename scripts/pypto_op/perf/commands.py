@@ -86,8 +86,10 @@ def _show(result: Mapping[str, Any]) -> None:
             row["status"] if row["status"] == "ok" else f"failed: {row['reason']}",
         )
     console.print(table)
-    for row in result.get("compared", {}).get("rows", ()):
-        told = row["reason"] or f"{row['ratio']:.3f} of the time [{row['low']:.3f}, {row['high']:.3f}]"
+    compared = result.get("compared", {})
+    for row in compared.get("rows", ()):
+        base = Path(compared["file"]).name
+        told = row["reason"] or f"takes {row['ratio']:.3f} of the time of {base} [{row['low']:.3f}, {row['high']:.3f}]"
         null = "" if row["null"] is None else f", A/A {row['null']:.3f}"
         console.print(f"{row['case_id']}, {row['mode']}: {told}{null}")
     for mode, entry in result["modes"].items():

@@ -98,7 +98,7 @@ class Against:
         if not base.is_file():
             raise ContractError("no such kernel to compare with", file=base, remedy="name a file with --compare")
         if next(evidence.sealed_passes(ws, impl=base), None) is None:
-            remedy = f"run `pypto-op verify {ws.root} --impl {base} --report {ws.debug_dir / 'base.json'}` first"
+            remedy = f"run `pypto-op verify {ws.root} --impl {base} --report {evidence.evidence_dir(ws) / 'base.json'}` first"
             raise ContractError("there is no sealed PASS for the kernel to compare with", file=base, remedy=remedy)
         return cls(replace(subject, impl=base.resolve()), base)
 

@@ -1,4 +1,4 @@
-"""Whether a survivor may take the kernel's place: the linter, the whole suite, every P0 shape, and the mutation score."""
+"""Whether a survivor may take the kernel's place: the linter, every P0 shape, the whole suite, and the mutation score."""
 
 from __future__ import annotations
 
@@ -31,8 +31,11 @@ class Verdict:
 
     Attributes:
         reason: why it is refused; "" for an accepted one.
-        before: P0 case -> the kernel's microseconds, in every dtype of the suite.
+        labels: P0 case, in every dtype of the suite -> its shape and dtype in words.
+        before: P0 case -> the kernel's microseconds.
         after: the candidate's.
+        others: shape and dtype of an ordinary case of the suite, of another shape -> (the kernel's microseconds, the
+            accepted candidate's): the search did not ask about them.
         noise: the spread of the kernel's times on equal inputs, as a share.
         cases: how many cases of the suite it passed.
         mutants: how many faults, each of which the suite sees in the kernel, were planted into the candidate too.
@@ -40,8 +43,10 @@ class Verdict:
     """
 
     reason: str = ""
+    labels: dict[str, str] = field(default_factory=dict)
     before: dict[str, float] = field(default_factory=dict)
     after: dict[str, float] = field(default_factory=dict)
+    others: dict[str, tuple[float, float]] = field(default_factory=dict)
     noise: float = 0.0
     cases: int = 0
     mutants: int = 0
@@ -61,7 +66,9 @@ class Gatekeeper:
 
     def __init__(self, ws: OpWorkspace, clock: Clock, source: str, *, mutants: int, jobs: int) -> None:
         self._ws, self._clock, self._source, self._count, self._jobs = ws, clock, source, mutants, jobs
-        self._trials = clock.more(shapes.p0_cases(clock.contract, every_dtype=True))
+        cases = shapes.p0_cases(clock.contract, every_dtype=True)
+        self._labels = {str(case["id"]): shapes.label(case) for case in cases}
+        self._trials = clock.more(cases)
         self._before: dict[str, float] = {}
         self._noise = 0.0
         self._order: Order | None = None
@@ -82,11 +89,20 @@ class Gatekeeper:
             text: of the candidate.
             folder: where its file and its report go.
         """
-        verdict = Verdict(noise=self.noise(), before=dict(self._before))
-        verdict.reason = self._lint(text) or self._suite(text, folder, verdict) or self._times(text, verdict)
+        verdict = Verdict(labels=dict(self._labels), noise=self.noise(), before=dict(self._before))
+        verdict.reason = self._lint(text) or self._times(text, verdict) or self._suite(text, folder, verdict)
         if not verdict.reason and self._count:
             verdict.reason = self._mutation(text, verdict)
+        if not verdict.reason:
+            verdict.others = self._others(text)
         return verdict
+
+    def _others(self, text: str) -> dict[str, tuple[float, float]]:
+        """Time kernel and candidate on the ordinary cases of L2 and L4 that have no P0 shape: nothing is decided by that."""
+        cases = {str(case["id"]): case for case in shapes.other_cases(self._clock.contract)}
+        trials = self._clock.more(list(cases.values()))
+        before, after = (self._clock.time(one, trials=trials).times for one in (self._source, text))
+        return {shapes.label(cases[case]): (took, after[case]) for case, took in before.items() if case in after}
 
     def _lint(self, text: str) -> str:
         from pypto_op_lint.api import lint_path

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
 import secrets
@@ -16,6 +17,7 @@ from typing import Any
 from pypto_op.backends.base import Limits
 from pypto_op.backends.registry import get_backend
 from pypto_op.backends.sim import SimBackend
+from pypto_op.errors import InfraError
 from pypto_op.judge import fresh
 from pypto_op.judge.contract import Contract
 from pypto_op.judge.inputs import checks_precision, tensors_in
@@ -23,6 +25,7 @@ from pypto_op.judge.plan import Plan
 from pypto_op.judge.redaction import Redactor
 from pypto_op.judge.references import ReferenceLoss, References
 from pypto_op.judge.subject import Subject
+from pypto_op.locks import Lock
 from pypto_op.modes import REGISTRY
 from pypto_op.mutation.cases import earlier
 from pypto_op.mutation.hunt import Fate, Hunt, Range, ScratchWorkspace
@@ -33,9 +36,17 @@ from pypto_op.tuning import shapes
 from pypto_op.vocabulary import Mode, Status
 
 _SEED = 20_260_131
+_SCRATCH, _ALIVE = "tuning-", "alive"
 _LEAST_SECONDS, _LONGER = 20.0, 6.0
 _FILLING = "pattern"
 """With it a call is made no more often than its outputs need: other questions are the judge's, who asks them at the end."""
+
+
+def _sweep(room: Path) -> None:
+    """Remove what clocks left that were killed: the kernel has released their locks."""
+    for left in room.glob(f"{_SCRATCH}*/{_ALIVE}"):
+        with contextlib.suppress(InfraError), Lock(left, seconds=0):
+            shutil.rmtree(left.parent, ignore_errors=True)
 
 
 @dataclass
@@ -90,9 +101,11 @@ class Clock:
         self.contract, self.mode = contract, mode
         self.cases = shapes.p0_cases(contract)
         self._stack = ExitStack()
-        scratch = contract.workspace.debug_dir / f"tuning-{secrets.token_hex(4)}"
+        _sweep(contract.workspace.debug_dir)
+        scratch = contract.workspace.debug_dir / f"{_SCRATCH}{secrets.token_hex(4)}"
         scratch.mkdir(parents=True)
         self._stack.callback(shutil.rmtree, scratch, ignore_errors=True)
+        self._stack.enter_context(Lock(scratch / _ALIVE))
         own = ScratchWorkspace.of(contract.workspace, scratch)
         self._subject = replace(subject, workspace=own)
         self._redactor = Redactor(subject.golden, subject.impl)

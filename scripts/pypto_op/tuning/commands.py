@@ -34,7 +34,8 @@ def tune(op_dir: Path, as_json: bool, dry_run: bool, mode: str | None, jobs: int
     """Search a faster kernel for OP_DIR, keep it only if it is right, and write the tuning report.
 
     Exit status: 0 searched, and the target was met where one was set; 1 it was not met; 2 there is no PASS for exactly these
-    bytes, no budget, or a target that no kernel can meet; 3 nothing can time a kernel here.
+    bytes, no budget, or a target that no kernel can meet; 3 nothing can time a kernel here, or
+    another search of this operator is running.
     """
     from pypto_op.judge.precheck import need
 

@@ -1,11 +1,14 @@
 """What became of each candidate: one line of JSON each, kept so that a search that was killed goes on where it was.
 
 A ledger stands for one kernel, its shapes, suite, policy, place and tool: its folder's name is their hash. What it knows of
-a text is not tried again.
+a text is not tried again. Each line is sealed for its folder: one that somebody typed, changed or brought from elsewhere, or
+that a kill cut short, is none.
 """
 
 from __future__ import annotations
 
+import contextlib
+import hmac
 import json
 import os
 from collections.abc import Iterator, Mapping
@@ -16,8 +19,12 @@ from typing import Any
 
 from pypto_op import __version__
 from pypto_op.backends.build_cache import digest_of
+from pypto_op.errors import ContractError, InfraError
+from pypto_op.hashing import canonical_json, open_regular, parse_object
 from pypto_op.judge.contract import Contract
+from pypto_op.locks import Lock
 from pypto_op.proof import evidence
+from pypto_op.proof.key import mac
 from pypto_op.vocabulary import Mode, Word
 from pypto_op.workspace import OpWorkspace
 
@@ -25,6 +32,7 @@ ROOM = "tuning"
 BEFORE = "before_impl.py"
 """In the room: the kernel that the latest tuned one took the place of."""
 _FILE = "candidates.jsonl"
+_DOMAIN = "pypto-op candidate "
 
 
 class Fate(Word):
@@ -68,6 +76,17 @@ class Candidate:
     seconds: float = 0.0
 
 
+def alone(room: Path) -> Lock:
+    """Return the lock of a folder of searches, not yet taken: two searches would write one kernel.
+
+    Args:
+        room: the folder, which exists.
+    """
+    path = room / "lock"
+    busy = InfraError("another search of this operator is running", file=path, remedy="wait for it, or stop it, then try again")
+    return Lock(path, seconds=0, busy=busy)
+
+
 def key_of(ws: OpWorkspace, contract: Contract, source: str, mode: Mode, cases: list[dict[str, Any]]) -> str:
     """Return the hash of all that a candidate's figures and verdict depend on."""
     hashes = {**evidence.file_hashes(ws), "impl": digest_of(source)}
@@ -107,24 +126,27 @@ class Ledger:
         """Keep a candidate; a later line about the same text counts instead of an earlier one."""
         self._known[candidate.digest] = candidate
         self.folder.mkdir(parents=True, exist_ok=True)
-        line = json.dumps(asdict(candidate) | {"fate": str(candidate.fate)}, sort_keys=True) + "\n"
+        row = asdict(candidate) | {"fate": str(candidate.fate)}
+        line = json.dumps({**row, "seal": self._seal(row)}, sort_keys=True, allow_nan=False) + "\n"
         torn = self._path.is_file() and not self._path.read_bytes().endswith(b"\n")
         with self._path.open("a", encoding="utf-8") as stream:
             stream.write("\n" + line if torn else line)
             stream.flush()
             os.fsync(stream.fileno())
 
+    def _seal(self, row: Mapping[str, Any]) -> str:
+        return mac(_DOMAIN + self.folder.name, canonical_json(row))
+
     def _read(self) -> Iterator[Candidate]:
+        """Yield the candidates of the lines that hold; one that does not costs its candidate, which is tried again."""
         try:
-            lines = self._path.read_text(encoding="utf-8").splitlines()
+            with open_regular(self._path) as stream:
+                lines = stream.read().splitlines()
         except OSError:
             return
         for line in lines:
-            try:
-                yield _candidate(json.loads(line))
-            except (ValueError, TypeError, KeyError):
-                continue  # the line that a kill cut short
-
-
-def _candidate(row: Mapping[str, Any]) -> Candidate:
-    return Candidate(**{**row, "fate": Fate(row["fate"])})
+            with contextlib.suppress(ValueError, TypeError, KeyError, ContractError):
+                row = parse_object(line)
+                seal = str(row.pop("seal", ""))
+                if hmac.compare_digest(seal.encode(), self._seal(row).encode()):
+                    yield Candidate(**{**row, "fate": Fate(row["fate"])})

@@ -41,23 +41,25 @@ def jit_calls(entry: cst.FunctionDef) -> list[cst.Call]:
 
 
 def _pass_options(program: Program, entry: cst.FunctionDef, call: cst.Call, names: tuple[str, ...]) -> Iterator[Finding]:
-    said = _read(call) or {}
+    said = _read(call)
+    if said is None:
+        return
     for name in names:
         now = said.get(name, NONE)
         options = (now, *(text for text in (NONE, *_SETTINGS) if text != now))
         choice = Choice(f"{name} of {entry.name.value}", Kind.PASS_OPTION, program.line(call), options)
-        yield choice, _setting(call, name, said)
+        yield choice, _setting(call, name)
 
 
-def _setting(call: cst.Call, name: str, said: dict[str, str]) -> Callable[[Edits, str], None]:
+def _setting(call: cst.Call, name: str) -> Callable[[Edits, str], None]:
     def edit(edits: Edits, option: str) -> None:
-        change = _with_option(name, option, said)
+        change = _with_option(name, option)
         edits.changes[call] = several(edits.changes.get(call), change)
 
     return edit
 
 
-def _with_option(name: str, option: str, said: dict[str, str]) -> Callable[[cst.CSTNode], cst.CSTNode]:
+def _with_option(name: str, option: str) -> Callable[[cst.CSTNode], cst.CSTNode]:
     def change(updated: cst.CSTNode) -> cst.CSTNode:
         assert isinstance(updated, cst.Call)
         now = _read(updated) or {}
@@ -71,16 +73,19 @@ def _with_option(name: str, option: str, said: dict[str, str]) -> Callable[[cst.
 
 
 def _read(call: cst.Call) -> dict[str, str] | None:
-    """Return the pass options that a decorator names, as text."""
-    for arg in call.args:
-        if arg.keyword is not None and arg.keyword.value == _PASS_OPTIONS and isinstance(arg.value, cst.Dict):
-            empty = cst.Module([])
-            return {
-                str(element.key.evaluated_value): empty.code_for_node(element.value)
-                for element in arg.value.elements
-                if isinstance(element, cst.DictElement) and isinstance(element.key, cst.SimpleString)
-            }
-    return None
+    """Return the pass options that a decorator names, as text; None where it does not spell all of them out.
+
+    Options that a name or another dict holds would be lost by a candidate that writes its own.
+    """
+    if any(arg.star == "**" for arg in call.args):
+        return None
+    said = next((arg.value for arg in call.args if arg.keyword is not None and arg.keyword.value == _PASS_OPTIONS), cst.Dict([]))
+    found = {}
+    for element in said.elements if isinstance(said, cst.Dict) else [None]:
+        if not isinstance(element, cst.DictElement) or not isinstance(element.key, cst.SimpleString):
+            return None
+        found[str(element.key.evaluated_value)] = cst.Module([]).code_for_node(element.value)
+    return found
 
 
 def _casts(program: Program, product: cst.Call, number: int) -> Iterator[Finding]:

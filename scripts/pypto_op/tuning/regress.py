@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from pypto_op.options import op_dir_argument
 from pypto_op.vocabulary import ExitCode, LintEvent, Mode, Status
 from pypto_op.workspace import OpWorkspace
+
+if TYPE_CHECKING:
+    from pypto_op_lint.findings import Finding
 
 _DEBUGGER, _ROLL_BACK = "send it to the debugger", "take the change back"
 _TUNING_STAGE = 7
@@ -73,7 +77,7 @@ def regress_operator(ws: OpWorkspace, base: Path, mode: Mode, note: Note = lambd
     if after.fault:
         precision.told, precision.then = f"{after.failed}: {after.fault}", _DEBUGGER
     note("the whole suite is judged")
-    return [precision, _suite(ws, mode), _layout(ws), _performance(before.times, again.times, after.times)]
+    return [precision, _suite(ws, mode), _layout(ws, base), _performance(before.times, again.times, after.times)]
 
 
 def _suite(ws: OpWorkspace, mode: Mode) -> Step:
@@ -89,13 +93,21 @@ def _suite(ws: OpWorkspace, mode: Mode) -> Step:
     return Step("suite", passed, told[:600], "" if passed else _DEBUGGER, {"cases": report["cases_total"]})
 
 
-def _layout(ws: OpWorkspace) -> Step:
-    """Hold the file against the rules of its stage: layers, shapes, tiles and what a wrapper may do."""
+def _layout(ws: OpWorkspace, base: Path) -> Step:
+    """Hold the file against the rules of its stage; what the earlier kernel breaks as often did not get worse."""
     from pypto_op_lint.api import lint_path
 
-    found = lint_path(ws.impl, event=LintEvent.ON_WRITE, stage=_TUNING_STAGE).blocking
-    told = "; ".join(f"{one.rule_id}: {one.message}" for one in found) or "no rule is broken"
-    return Step("layout", not found, told[:600], _ROLL_BACK if found else "")
+    def broken(text: str) -> list[Finding]:
+        return list(lint_path(ws.impl, text=text, event=LintEvent.ON_WRITE, stage=_TUNING_STAGE).blocking)
+
+    before = Counter(one.rule_id for one in broken(base.read_text(encoding="utf-8")))
+    found = broken(ws.impl.read_text(encoding="utf-8"))
+    now = Counter(one.rule_id for one in found)
+    worse = [one for one in found if now[one.rule_id] > before[one.rule_id]]
+    told = "; ".join(f"{one.rule_id}: {one.message}" for one in worse) or "no rule is broken"
+    if found and not worse:
+        told = f"no more is broken than in the earlier kernel: {', '.join(sorted(now))}"
+    return Step("layout", not worse, told[:600], _ROLL_BACK if worse else "")
 
 
 def _performance(before: Mapping[str, float], again: Mapping[str, float], after: Mapping[str, float]) -> Step:

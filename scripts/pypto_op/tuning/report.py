@@ -12,6 +12,7 @@ from pypto_op import __version__
 from pypto_op.documents.writing import write_atomically
 from pypto_op.modes import REGISTRY
 from pypto_op.tuning import candidate_rows
+from pypto_op.tuning.asking import GAIN
 from pypto_op.tuning.ledger import Fate
 from pypto_op.tuning.tune import Tuned
 
@@ -38,9 +39,15 @@ def sentences(tuned: Tuned) -> Iterator[str]:
             yield f"the last one judged was refused: {tuned.verdict.reason}"
     else:
         gain = 1 / (chosen.ratio or 1)
-        yield f"candidate {chosen.number} takes {chosen.ratio:.3f} of the kernel's time: {gain:.2f} times faster"
+        where = "the P0 shape" if len(tuned.labels) == 1 else f"the {len(tuned.labels)} P0 shapes"
+        yield f"on {where}, candidate {chosen.number} takes {chosen.ratio:.3f} of the kernel's time: {gain:.2f} times faster"
         for case, label in tuned.labels.items():
             yield f"  {label}: {base.times[case]:.2f} -> {chosen.times[case]:.2f} {REGISTRY[tuned.mode].timing.unit}"
+        others = tuned.verdict.others if tuned.verdict else {}
+        if slower := {label: after / before for label, (before, after) in others.items() if after > before * (1 + GAIN)}:
+            worst = max(slower, key=lambda label: slower[label])
+            told = f"{worst} {slower[worst]:.2f} times as long"
+            yield f"of {len(others)} other shapes of the suite {len(slower)} take longer: {told}"
         yield "it lies in the kernel's place, with a PASS" if tuned.written else "it was not written"
     if tuned.target_us is not None:
         yield f"target {tuned.target_us:g} us: {'met' if tuned.met else 'not met'}"
@@ -64,6 +71,7 @@ def summary(tuned: Tuned) -> dict[str, Any]:
         "written": tuned.written,
         "target_us": tuned.target_us,
         "target_met": tuned.met,
+        "others_us": {} if verdict is None else {label: list(times) for label, times in verdict.others.items()},
         "noise": tuned.noise,
         "choices": len(tuned.kernel.choices),
         "tried": outcome.tried,
@@ -110,7 +118,9 @@ def _times(tuned: Tuned) -> Iterator[str]:
     if tuned.chosen is not None and verdict is not None and verdict.after:
         for case, before in verdict.before.items():
             after = verdict.after[case]
-            yield f"| {tuned.labels.get(case, case)} | {before:.2f} | {after:.2f} | {after / before:.3f} |"
+            yield f"| {verdict.labels[case]} | {before:.2f} | {after:.2f} | {after / before:.3f} |"
+        for label, (before, after) in verdict.others.items():
+            yield f"| {label}, no P0 shape | {before:.2f} | {after:.2f} | {after / before:.3f} |"
         return
     for case, label in tuned.labels.items():
         yield f"| {label} | {tuned.outcome.baseline.times[case]:.2f} | - | - |"

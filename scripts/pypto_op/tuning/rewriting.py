@@ -84,21 +84,36 @@ def expression(text: str) -> Change:
 
 
 def keyword(name: str, text: str) -> Change:
-    """Return a change of a call: its keyword `name` says `text` from now on; "" takes it out."""
+    """Return a change of a call: its keyword `name` says `text` from now on; "" takes it out. Lines and commas stay."""
 
     def change(updated: cst.CSTNode) -> cst.CSTNode:
         assert isinstance(updated, cst.Call)
-        left = [arg for arg in updated.args if arg.keyword is None or arg.keyword.value != name]
-        if text:
+        left = list(updated.args)
+        end: cst.Comma | cst.MaybeSentinel = left[-1].comma if left else cst.MaybeSentinel.DEFAULT
+        there = [arg for arg in left if arg.keyword is not None and arg.keyword.value == name]
+        if text and there:
+            left[left.index(there[0])] = there[0].with_changes(value=cst.parse_expression(text))
+        elif text:
             if left:
-                left[-1] = left[-1].with_changes(comma=cst.Comma(whitespace_after=cst.SimpleWhitespace(" ")))
+                left[-1] = left[-1].with_changes(comma=_separator(updated))
             equal = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
-            left.append(cst.Arg(cst.parse_expression(text), keyword=cst.Name(name), equal=equal))
-        elif left:
-            left[-1] = left[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
+            left.append(cst.Arg(cst.parse_expression(text), keyword=cst.Name(name), equal=equal, comma=end))
+        else:
+            left = [arg for arg in left if arg not in there]
+            if left:
+                left[-1] = left[-1].with_changes(comma=end)
         return updated.with_changes(args=left)
 
     return change
+
+
+def _separator(call: cst.Call) -> cst.Comma:
+    """Return the comma that parts the arguments of a call: with a new line where they stand one to a line."""
+    before = call.args[-2].comma if len(call.args) > 1 else None
+    if isinstance(before, cst.Comma):
+        return before
+    broken = isinstance(call.whitespace_before_args, cst.ParenthesizedWhitespace)
+    return cst.Comma(whitespace_after=call.whitespace_before_args if broken else cst.SimpleWhitespace(" "))
 
 
 def several(first: Change | None, second: Change) -> Change:

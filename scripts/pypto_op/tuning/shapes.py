@@ -41,10 +41,17 @@ def p0_cases(contract: Contract, *, every_dtype: bool = False) -> list[dict[str,
     for number, shape in enumerate(spec.p0_shapes):
         sizes = default_suite.solve(shape, contract.interfaces, f"p0_shapes[{number}]")
         own = [case for case in plain if dict(case.get("shape") or {}) == sizes]
-        kinds = {repr(case.get("dtype")): case for case in reversed([*plain, *own])}
+        kinds = {repr(case.get("dtype")): case for case in reversed([*own, *plain])}
         chosen = list(kinds.values()) if every_dtype else [(own or plain)[0]]
         made += [_made(case, sizes, number) for case in chosen]
     return sorted({case["id"]: case for case in made}.values(), key=lambda case: -elements(contract, case))
+
+
+def other_cases(contract: Contract) -> list[dict[str, Any]]:
+    """Return the ordinary cases of L2 and L4 whose shape is no P0 shape, one for each shape and dtype."""
+    known = [case["shape"] for case in p0_cases(contract)]
+    plain = [case for case in _plain(contract) if str(case.get("level")) in ("L2", "L4") and dict(case["shape"]) not in known]
+    return [dict(case) for case in {label(case): case for case in reversed(plain)}.values()][::-1]
 
 
 def elements(contract: Contract, case: Case) -> int:

@@ -16,7 +16,6 @@ from pypto_op import __version__
 from pypto_op.backends.build_cache import digest_of
 from pypto_op.documents.writing import write_atomically
 from pypto_op.errors import ContractError, InfraError, PyptoOpError
-from pypto_op.locks import Lock
 from pypto_op.triton.bench import choice, gate
 from pypto_op.triton.bench.benchmark import Request as Timing
 from pypto_op.triton.bench.benchmark import benchmark_triton
@@ -27,7 +26,7 @@ from pypto_op.triton.run.verify import verify_triton
 from pypto_op.triton.static.policy import load_policy
 from pypto_op.triton.static.validate import validate_file
 from pypto_op.tuning.asking import GAIN
-from pypto_op.tuning.ledger import BEFORE, Candidate, Fate, Ledger
+from pypto_op.tuning.ledger import BEFORE, Candidate, Fate, Ledger, alone
 from pypto_op.tuning.proposer import Proposal, Proposer
 from pypto_op.tuning.search import BASELINE, difference
 from pypto_op.tuning.triton_kernel import TritonKernel
@@ -97,7 +96,7 @@ def tune_triton(
         ContractError: no PASS, no budget, nothing to choose, nothing to resume, or another search runs here.
         InfraError: there is no device, or it went away; the interpreter's times mean nothing, so it must be asked for by name.
     """
-    if seconds <= 0 or trials <= 0:
+    if not (seconds > 0 and trials > 0):
         raise ContractError("a search without time or trials finds nothing", remedy="give --budget and --trials more than 0")
     gate.exists(project)
     project.check()
@@ -110,7 +109,7 @@ def tune_triton(
     if not kernel.choices:
         raise ContractError("has no free choice: no launch with a block size, warps or stages", file=project.impl)
     project.tuning_folder.mkdir(parents=True, exist_ok=True)
-    with Lock(project.tuning_folder / "lock", seconds=0), tempfile.TemporaryDirectory(prefix="pypto-op-triton-") as folder:
+    with alone(project.tuning_folder), tempfile.TemporaryDirectory(prefix="pypto-op-triton-") as folder:
         ledger = Ledger(project.tuning_folder / _key(project, str(place.target)))
         if resume and not ledger.all():
             raise ContractError("there is no earlier search of exactly this", file=project.impl, remedy="leave --resume out")

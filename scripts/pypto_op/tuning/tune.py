@@ -14,18 +14,18 @@ from pypto_op.documents import spec as spec_document
 from pypto_op.documents.writing import write_atomically
 from pypto_op.errors import ContractError, InfraError
 from pypto_op.judge.contract import Contract, load_contract
-from pypto_op.judge.subject import resolve
+from pypto_op.judge.subject import Subject, resolve
 from pypto_op.judge.verify import verify_operator
-from pypto_op.locks import Lock
 from pypto_op.perf.bound import bound_of
 from pypto_op.pool.pool import Pool
 from pypto_op.proof import evidence
 from pypto_op.tuning import ledger as ledgers
 from pypto_op.tuning.acceptance import Gatekeeper, Verdict
-from pypto_op.tuning.clock import Clock
+from pypto_op.tuning.clock import Clock, ratio
 from pypto_op.tuning.kernel import Kernel
 from pypto_op.tuning.ledger import Candidate, Fate, Ledger
 from pypto_op.tuning.search import Outcome, Search, Wish
+from pypto_op.tuning.work import counted
 from pypto_op.vocabulary import Mode, Status
 from pypto_op.workspace import OpWorkspace
 
@@ -119,8 +119,10 @@ def tune_operator(ws: OpWorkspace, request: Request, note: Note = lambda words: 
         ContractError: no PASS, no budget, a target that no kernel can meet, or nothing to choose.
         InfraError: the mode is not available, or went away.
     """
-    if request.seconds <= 0 or request.trials <= 0:
+    if not (request.seconds > 0 and request.trials > 0):
         raise ContractError("a search without time or trials finds nothing", remedy="give --budget and --trials more than 0")
+    if request.target_us is not None and not request.target_us > 0:
+        raise ContractError(f"{request.target_us} us is no target", remedy="give --target-us a number above 0")
     contract = load_contract(ws)
     mode = usable_mode(request.mode)
     if request.pool is not None and request.pool.away and mode is Mode.NPU:
@@ -133,8 +135,8 @@ def tune_operator(ws: OpWorkspace, request: Request, note: Note = lambda words: 
     if not kernel.choices:
         raise ContractError("has no free choice: no tile, step, loop or option that could say something else", file=ws.impl)
     (ws.debug_dir / ledgers.ROOM).mkdir(parents=True, exist_ok=True)
-    with Lock(ws.debug_dir / ledgers.ROOM / "lock", seconds=0), Clock(contract, subject, mode, Limits()) as clock:
-        _require_possible(request.target_us, contract, clock)
+    with ledgers.alone(ws.debug_dir / ledgers.ROOM), Clock(contract, subject, mode, Limits()) as clock:
+        require_possible(request.target_us, contract, subject, clock)
         ledger = Ledger.of(ws, ledgers.key_of(ws, contract, source, mode, clock.cases))
         resumed = _begin(ledger, request.resume, ws)
         note(f"{len(kernel.choices)} free choices; the clock is {mode}")
@@ -162,9 +164,17 @@ def _choose(tuned: Tuned, keeper: Gatekeeper, ledger: Ledger, note: Note) -> Non
         ledger.note(candidate)
         if not tuned.verdict.reason:
             tuned.chosen = candidate
+            _measured(tuned, candidate, tuned.verdict)
             break
         note(f"refused: {tuned.verdict.reason}")
     tuned.judging_seconds = time.monotonic() - begun
+
+
+def _measured(tuned: Tuned, chosen: Candidate, verdict: Verdict) -> None:
+    """Let what the gatekeeper measured of both, one after the other, stand in the place of the search's times."""
+    tuned.outcome.baseline.times = {case: verdict.before[case] for case in tuned.labels}
+    chosen.times = {case: verdict.after[case] for case in tuned.labels}
+    chosen.ratio = round(ratio(chosen.times, tuned.outcome.baseline.times), 6)
 
 
 def _put(tuned: Tuned, text: str, before: str, jobs: int) -> None:
@@ -236,14 +246,25 @@ def _require_stage(ws: OpWorkspace) -> None:
         )
 
 
-def _require_possible(target: float | None, contract: Contract, clock: Clock) -> None:
-    """Refuse a target below the physical bound of the largest P0 shape."""
+def require_possible(target: float | None, contract: Contract, subject: Subject, clock: Clock) -> None:
+    """Refuse a target that no kernel can meet on the largest P0 shape: neither the cache nor the cube units allow it.
+
+    Args:
+        target: microseconds; None for no target.
+        contract: the operator's.
+        subject: with its golden, whose products are counted.
+        clock: with the P0 shapes.
+
+    Raises:
+        ContractError: the target is below that bound.
+    """
     if target is None:
         return
-    bound = bound_of(clock.work())
+    bound = bound_of(counted(contract, subject, clock.cases[0], clock.work()))
     if target < bound.least_us:
+        what = "multiply the matrices" if bound.fast_cube_us > bound.cached_us else "move the data"
         raise ContractError(
-            f"no kernel reaches {target:g} us: to move the data of the largest P0 shape takes {bound.least_us:.3g} us",
+            f"no kernel reaches {target:g} us: to {what} of the largest P0 shape takes {bound.least_us:.3g} us",
             file=contract.workspace.spec,
             remedy=f"set a target above {bound.least_us:.3g} us",
         )

@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 import functools
 import sys
+import traceback
 from collections.abc import Callable
 from types import FunctionType
 from typing import Any
@@ -48,7 +49,7 @@ def _followed(visit: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
         try:
             result = _frame(file, line)(visit, self, node)
         except Exception as error:
-            _Failure.told = _Failure.told or f"stopped at {file}:{line}: {_words(error)}"
+            _Failure.told = _Failure.told or f"stopped at {file}:{line}: {_words(error)}{_way(error, file)}"
             raise
         _Failure.told = ""  # an exception below this statement was dealt with
         return result
@@ -79,6 +80,18 @@ def _visited(visit: Callable[[Any, Any], Any], parser: Any, node: Any) -> Any:
 def _frame(file: str, line: int) -> Callable[..., Any]:
     """Return `_visited` under the name of a place; the file of the frame stays this one, which no guard takes for a kernel."""
     return FunctionType(_visited.__code__.replace(co_name=frame_name(file, line)), globals())
+
+
+def _way(error: BaseException, file: str) -> str:
+    """Return the lines of a kernel's file on the way into its helpers, "" where there are none."""
+    chain: list[BaseException] = []
+    cause: BaseException | None = error
+    while cause is not None and cause not in chain:
+        chain.append(cause)
+        cause = cause.__cause__ or cause.__context__
+    ways = [[line for frame, line in traceback.walk_tb(one.__traceback__) if frame.f_code.co_filename == file] for one in chain]
+    longest = max(ways, key=len)
+    return f" (by way of lines {', '.join(map(str, longest))})" if longest else ""
 
 
 def _words(error: Exception) -> str:

@@ -13,14 +13,13 @@ from typing import Any
 
 from pypto_op import __version__
 from pypto_op.backends.base import Limits
-from pypto_op.backends.cores import borrowed
 from pypto_op.errors import PyptoOpError
 from pypto_op.policy import Policy
 from pypto_op.triton.bench import figures, gate, roofline
 from pypto_op.triton.run import results
 from pypto_op.triton.run.describe import describe
+from pypto_op.triton.run.judge_device import JudgeDevice
 from pypto_op.triton.run.judgement import Judgement, compare, judge, policy_of, second_look
-from pypto_op.triton.run.packing import tensors_of
 from pypto_op.triton.run.project import Project
 from pypto_op.triton.run.sessions import CandidateSession, TaskSession, Told
 from pypto_op.triton.run.targets import Place, Target, choose, versions
@@ -116,6 +115,7 @@ class _Bench:
     def __init__(self, project: Project, request: Request, place: Place, verdict: dict[str, Any] | None) -> None:
         self.project, self.request, self.place, self.verdict = project, request, place, verdict
         self.hashes = project.hashes()
+        self.desk = JudgeDevice(place)
         self.device = _device_name(place)
         self.policy: Policy = policy_of(request.policy)
         self.seed = secrets.randbelow(2**31)
@@ -181,8 +181,7 @@ class _Bench:
         described = describe(given["inputs"])
         try:
             answer, run, more = candidate.run(given, self.seed)
-            with borrowed(sum(tensor.numel() for tensor in tensors_of(given["outputs"]))):
-                judgement = judge(given, facts, answer, run, more, self.policy)
+            judgement = self.desk.of_case(given, answer, lambda want, got: judge(want, facts, got, run, more, self.policy))
             if self._looks_twice(judgement) and not given["mutated"]:
                 judgement = second_look(judgement, given["outputs"], answer["outputs"], task.truth(0, self.seed))
             if not judgement.ok:
@@ -224,17 +223,16 @@ class _Bench:
 
     def _check(self, task: TaskSession, shift: int, returned: Any) -> None:
         golden = task.again(shift, self.seed)
-        with borrowed(sum(tensor.numel() for tensor in tensors_of(golden["outputs"]))):
-            self._compare(task, shift, golden, returned)
-
-    def _compare(self, task: TaskSession, shift: int, golden: dict[str, Any], returned: Any) -> None:
-        found = compare(golden["outputs"], returned, self.policy)
+        found = self._compared(golden["outputs"], returned)
         if self._looks_twice(found):
             found = second_look(found, golden["outputs"], returned, task.truth(shift, self.seed))
-        if not found.ok and not compare(golden["outputs"], task.again(shift, self.seed)["outputs"], self.policy).ok:
+        if not found.ok and not self._compared(golden["outputs"], task.again(shift, self.seed)["outputs"]).ok:
             raise _WrongWhileTimed("the reference answers the same call differently (it keeps a state), so none can be checked")
         if not found.ok:
             raise _WrongWhileTimed(f"the output of a timed call is wrong: {found.message}")
+
+    def _compared(self, expected: Any, actual: Any) -> Judgement:
+        return self.desk.compare([expected, actual], lambda both: compare(both[0], both[1], self.policy))
 
     def _looks_twice(self, found: Judgement) -> bool:
         return found.error_type == "PrecisionError" and self.request.policy is None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +19,15 @@ from pypto_op.triton.run import model as models
 from pypto_op.triton.run.clock import Clock, refresh
 from pypto_op.triton.run.dispatch import Denied, Gate, mode_is_active
 from pypto_op.triton.run.fence import TritonFence, TritonGuard
-from pypto_op.triton.run.launches import Launches
+from pypto_op.triton.run.launches import Few, Launches
 from pypto_op.triton.run.memory import Memory, address, bytes_of
 from pypto_op.triton.run.packing import map_tensors, same_layout, tensors_of
 from pypto_op.triton.run.reads import Reads
 from pypto_op.vocabulary import Outcome
 from pypto_op.workspace import OpWorkspace
+
+_SEVERAL = 16
+"""Fewer elements are alike by chance."""
 
 
 class _Sentinel(Sentinel):
@@ -196,9 +199,18 @@ class Candidate:
             "scalars": self._launches.scalars(),
             "reads": self._reads.found[:5],
             "copies": dict(self._launches.copies),
+            "copied_outputs": list(self._copied(leaves)),
             "sentinel_left": [int(self._sentinel.mask(leaf).sum()) for leaf in marked],
             "kernels": sorted(set(self._launches.names)),
         }
+
+    def _copied(self, leaves: list[torch.Tensor]) -> Iterator[str]:
+        """Yield what to say of outputs that PyTorch's copies already were."""
+        for position, leaf in enumerate(leaves):
+            few = Few.of(leaf)
+            name = next((name for name, copy in self._launches.whole if few.elements >= _SEVERAL and few.same(copy)), None)
+            if name is not None:
+                yield f"output {position}: PyTorch's {name} was the answer already, in each of {few.values.numel()} elements"
 
     def _time(self, message: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         self._sentinel.active = self._launches.recording = False

@@ -89,7 +89,8 @@ def _is_natural(expected: Any, actual: Any, truth: Any) -> bool:
     if problem or no_truth:
         return False
     rows = [(want, got, right) for (_, want, got), (_, _, right) in zip(pairs, rights, strict=True)]
-    floats = [row for row in rows if isinstance(row[0], torch.Tensor) and row[0].is_floating_point()]
+    tensors = [row for row in rows if isinstance(row[0], torch.Tensor) and row[0].is_floating_point()]
+    floats = [(want, got, right.to(want.device)) for want, got, right in tensors]
     others = [(want, got) for want, got, _ in rows if not isinstance(want, torch.Tensor) or not want.is_floating_point()]
     if others and not compare([want for want, _ in others], [got for _, got in others], policy_of(None)).ok:
         return False

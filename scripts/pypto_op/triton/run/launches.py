@@ -6,6 +6,7 @@ import contextlib
 import functools
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, TypeVar
@@ -17,8 +18,31 @@ from pypto_op.triton.run.dispatch import Gate
 from pypto_op.triton.run.memory import COPIES, Memory
 
 _Leaf = TypeVar("_Leaf")
+_MOST_LOOKED_AT = 4096
+_MOST_COPIES = 256
 SEQUENCE = "the sequence of launches"
 """Which kernels are launched one after the other, and on which parts of memory: noted like a number."""
+
+
+@dataclass(frozen=True)
+class Few:
+    """At most 4096 elements of a tensor, evenly spread, and how many it has."""
+
+    elements: int
+    values: torch.Tensor
+
+    @classmethod
+    def of(cls, tensor: torch.Tensor) -> Few:
+        """Return those of `tensor`."""
+        flat = tensor.detach().reshape(-1)
+        return cls(flat.numel(), flat[:: max(1, flat.numel() // _MOST_LOOKED_AT)][:_MOST_LOOKED_AT].clone())
+
+    def same(self, other: Few) -> bool:
+        """Whether two tensors may hold the same numbers in the same order."""
+        like = self.elements == other.elements and self.values.dtype == other.values.dtype
+        return like and bool(
+            ((self.values == other.values) | ((self.values != self.values) & (other.values != other.values))).all()
+        )
 
 
 class Launches:
@@ -35,6 +59,7 @@ class Launches:
         count: launches since `begin`.
         names: names of the kernels that were launched.
         copies: how often PyTorch copied something that was no constant, by operator.
+        whole: of each such copy the operator and some of the elements; where an output has the same, PyTorch did the task.
         bounds: sees writes outside of all tensors, in the interpreter.
     """
 
@@ -46,6 +71,7 @@ class Launches:
         self.count = 0
         self.bounds = Bounds()
         self.copies: Counter[str] = Counter()
+        self.whole: list[tuple[str, Few]] = []
         self._scalars: dict[str, list[str | None]] = {}
         self._choices: list[set[str]] = []
         self._tuning = 0
@@ -56,7 +82,7 @@ class Launches:
 
     def begin(self, inputs: list[torch.Tensor], held: list[torch.Tensor], *, follows: bool = False) -> None:
         """Forget the last call; the arguments are those of `Memory.begin`."""
-        self.count, self.foreign, self.names, self.copies = 0, [], [], Counter()
+        self.count, self.foreign, self.names, self.copies, self.whole = 0, [], [], Counter(), []
         self._scalars = {}
         self._turn += not follows
         for tuner in self._tuners.values():
@@ -84,6 +110,8 @@ class Launches:
             self._memory.copied(source, target)
             if self._memory.carries(source):
                 self.copies[name.strip("_")] += 1
+                if len(self.whole) < _MOST_COPIES:
+                    self.whole.append((name.strip("_"), Few.of(target)))
 
     def filled(self, target: torch.Tensor) -> None:
         """See `dispatch.Listener`."""

@@ -22,6 +22,7 @@ class Provenance:
         scalars: of the numbers that launches were given (`Launches.scalars`).
         reads: what the candidate's code read on the host (`Reads.found`).
         copies: PyTorch's copies of data, by operator.
+        copied: what to say of outputs that such a copy already was.
         drawn: the task's own numbers and shapes; where they change with the seed, what launches are given may follow them.
         before: of the call before the judged one, if there was one.
     """
@@ -30,6 +31,7 @@ class Provenance:
     scalars: Used = field(default_factory=dict)
     reads: tuple[str, ...] = ()
     copies: Mapping[str, int] = field(default_factory=dict)
+    copied: tuple[str, ...] = ()
     drawn: tuple[str, ...] = ()
     before: Provenance | None = None
 
@@ -42,6 +44,7 @@ class Provenance:
             facts.get("scalars") or {},
             tuple(map(str, facts.get("reads") or ())),
             dict(facts.get("copies") or {}),
+            tuple(str(line)[:200] for line in (facts.get("copied_outputs") or ())[:8]),
             tuple(map(repr, drawn)),
             cls.of(before, drawn) if before else None,
         )

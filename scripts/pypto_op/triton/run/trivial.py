@@ -100,7 +100,7 @@ def _answers(want: torch.Tensor, inputs: Any, other: torch.Tensor | None) -> Ite
                 yield AN_INPUT, given.to(want.device)
                 break
     if other is not None and other.dtype == want.dtype:
-        yield ANOTHER, other
+        yield ANOTHER, other.to(want.device)
 
 
 def _close(want: torch.Tensor, got: torch.Tensor, truth: torch.Tensor | None) -> bool:

@@ -12,12 +12,12 @@ from typing import Any
 
 from pypto_op import __version__
 from pypto_op.backends.base import Limits, RunResult
-from pypto_op.backends.cores import borrowed
 from pypto_op.errors import ContractError, PyptoOpError
 from pypto_op.policy import Policy
 from pypto_op.triton.run import results, trivial
 from pypto_op.triton.run.deadline import Deadline, TimeIsUp
 from pypto_op.triton.run.describe import describe
+from pypto_op.triton.run.judge_device import JudgeDevice
 from pypto_op.triton.run.judgement import Judgement, judge, policy_of, second_look
 from pypto_op.triton.run.model import numbers_of
 from pypto_op.triton.run.packing import tensors_of
@@ -156,6 +156,7 @@ class _Run:
         self.total: int | None = None
         self.seeds = [_FIRST_SEED, *(secrets.randbelow(2**31) for _ in range(max(0, request.seeds - 1)))]
         self.place: Place | None = None
+        self.desk: JudgeDevice  # of `place`
         self.policy: Policy | None = None
         self.hashes: dict[str, str] = {}
         self.history = History()
@@ -168,6 +169,7 @@ class _Run:
         self.project.check()
         self.hashes = self.project.hashes()
         self.place = choose(self.request.target)
+        self.desk = JudgeDevice(self.place)
         limits = self._limits()
         task = TaskSession(self.project, self.place, limits)
         candidate = CandidateSession(self.project, self.place, limits)
@@ -255,7 +257,8 @@ class _Run:
             found = task.case(index, seed, used=bool(number))
         except Told as told:
             self._keep(case, number, Judgement(_of_reference(told), f"the reference failed: {told.message}"), begin)
-            self._reopen(task, seed)
+            self._tighten(task)
+            task.open(seed)  # after a loss the task's process is a new one and stands before the first case
             return True
         if found is None:
             return False
@@ -270,8 +273,10 @@ class _Run:
         except Told as told:
             self._keep(case, number, Judgement(told.error_type, told.message), begin)
             return True
-        with borrowed(sum(tensor.numel() for tensor in tensors_of(given["outputs"]))):
-            judgement = self._judged(case, given, reference, (answer, run, facts), seed, task)
+        judgement = self.desk.of_case(
+            given, answer, lambda want, got: self._judged(case, want, reference, (got, run, facts), seed, task)
+        )
+        case.outputs = trivial.sampled(given["outputs"])
         made = Provenance.of(facts, numbers_of([given["inputs"], given["init"]]))
         if judgement.ok:
             case.right, judgement = judgement, _host_computed(case.made if number else None, made) or judgement
@@ -310,7 +315,6 @@ class _Run:
         """Return the verdict on right outputs after asking whether a trivial answer would be right too."""
         assert self.policy is not None
         passing = trivial.passing(given["outputs"], given["inputs"], case.outputs, self.policy)
-        case.outputs = trivial.sampled(given["outputs"])
         if not passing:
             return found
         if self.request.policy is not None:  # a named policy is applied alone
@@ -318,11 +322,6 @@ class _Run:
             return found
         wrong, case.caveats = trivial.judged(passing, given["outputs"], answer, self._truth(task, seed))
         return found if wrong is None else Judgement(wrong.error_type, wrong.message, found.metrics)
-
-    def _reopen(self, task: TaskSession, seed: int) -> None:
-        """After a loss the task's process is a new one and stands before the first case."""
-        self._tighten(task)
-        task.open(seed)
 
     def _keep(self, case: Case, number: int, judgement: Judgement, begin: float) -> None:
         case.judgement = judgement
@@ -350,7 +349,7 @@ class _Run:
         """Return what the cases cannot tell, each once, with the cases that say so."""
         said: dict[str, list[int]] = {}
         for case in self.cases:
-            for line in case.caveats:
+            for line in (*case.caveats, *case.made.copied):
                 said.setdefault(line, []).append(case.index + 1)
         return [
             f"case {', '.join(map(str, cases[:8]))}{' ...' if len(cases) > 8 else ''}: {line}" for line, cases in said.items()

@@ -134,7 +134,7 @@ class Builtins:
         if kind == "host" or self.m.policy.computes_on_host(name):
             return Host()
         if (
-            name in ("torch.nn.Parameter", "torch.nn.parameter.Parameter")
+            name in ("torch.nn.Parameter", "torch.nn.parameter.Parameter", "torch.nn.Buffer", "torch.nn.parameter.Buffer")
             or name.startswith("torch.")
             and not name.startswith("torch.nn.")
         ):
@@ -230,8 +230,6 @@ class Builtins:
         if reason:
             self.m.deny(node, source, reason)
             return Unknown(f"`{name}`")
-        if name.endswith((".register_buffer", ".register_parameter")) and len(args) > 1:
-            return Host(None)
         if self.m.phase != "forward":
             return callee
         if self.m.policy.call(name) == "host" or (self.m.policy.computes_on_host(name)):

@@ -7,6 +7,7 @@ import libcst as cst
 from pypto_op.triton.static.builtin_calls import Builtins
 from pypto_op.triton.static.kernels import Kernel, KernelFacts, Launcher
 from pypto_op.triton.static.machine import MAYBE, YES, Frame, Launch, Machine, join
+from pypto_op.triton.static.members import REGISTERS
 from pypto_op.triton.static.persistent import reached
 from pypto_op.triton.static.source import SourceFile
 from pypto_op.triton.static.values import (
@@ -269,6 +270,9 @@ class Calls:
                 return self.call(forward[0], [*context, *args], kwargs, node, source)
         if isinstance(owner, Container):
             return self.builtins.container(owner, callee.name, args, kwargs, node, source)
+        if isinstance(owner, Instance) and callee.name in REGISTERS:
+            bound = [*args, *(kwargs[name] for name in ("name", REGISTERS[callee.name]) if name in kwargs)]
+            return self.builtins.call("builtins.setattr", [owner, *bound[:2]], {}, node, source)
         if isinstance(owner, Instance):
             return self.m.records.method(owner, callee.name, kwargs)
         if isinstance(owner, Kernel):

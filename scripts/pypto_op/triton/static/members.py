@@ -29,6 +29,8 @@ from pypto_op.triton.static.values import (
 
 _PARAMETERS = frozenset({"weight", "bias", "running_mean", "running_var", "in_proj_weight", "in_proj_bias"})
 _MODULE_FLAGS = frozenset({"training"})
+REGISTERS = {"register_buffer": "tensor", "register_parameter": "param"}
+"""Methods of a module that bind an attribute, and the name of the argument with its value."""
 _KERNEL_CHANGES = frozenset({"add_pre_run_hook", "fn", "pre_run_hooks", "cache", "device_caches", "src", "rewriter", "__dict__"})
 
 
@@ -124,6 +126,8 @@ class Members:
             if isinstance(base, Ext):
                 if name in _PARAMETERS and base.name != "torch.nn.Module":
                     return self.m.fresh("weight")
+                if name in REGISTERS:
+                    return Member(owner, name)
                 return ExtInstance(f"{base.name}.{name}")
         return Unknown(f"`{name}`, which is set nowhere")
 

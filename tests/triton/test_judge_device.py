@@ -1,0 +1,36 @@
+"""Comparisons that would be made on a GPU are made all the same where the GPU is away, and say the same."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+import torch
+
+from pypto_op.triton.run.judge_device import JudgeDevice
+from pypto_op.triton.run.judgement import compare, policy_of
+from pypto_op.triton.run.targets import Target, choose
+
+_ELEMENTS = 1 << 21
+
+
+@pytest.mark.parametrize("target", [Target.INTERPRET, Target.CUDA])
+@pytest.mark.parametrize("factor", [1.0, 1.05])
+def test_a_wrong_output_is_refused_and_a_right_one_is_not_wherever_it_is_compared(target: Target, factor: float) -> None:
+    desk = JudgeDevice(dataclasses.replace(choose("interpret"), target=target))
+    golden = torch.rand(_ELEMENTS, generator=torch.Generator().manual_seed(1)) + 1.0
+    answer = golden.clone()
+    answer[-1] *= factor
+    found = desk.of_case(
+        {"outputs": golden, "mutated": {}, "inputs": []},
+        {"outputs": answer, "mutated": {}},
+        lambda want, got: compare(want["outputs"], got["outputs"], policy_of(None)),
+    )
+    assert found.ok == (factor == 1.0), found.message
+
+
+def test_what_fails_on_the_device_is_asked_again_on_the_cpu() -> None:
+    desk = JudgeDevice(dataclasses.replace(choose("interpret"), target=Target.CUDA))
+    desk._device = torch.device("meta")  # a device that holds no numbers, as one that was lost
+    values = torch.ones(_ELEMENTS)
+    assert desk.compare(values, lambda tensor: float(tensor.sum())) == _ELEMENTS
