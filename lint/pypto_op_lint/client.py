@@ -62,6 +62,8 @@ def main(argv: list[str], root: str) -> int:
     name = _text(event, "hook_event_name") or hint
     if name not in ("PreToolUse", "PostToolUse", "Stop", "SubagentStop"):
         return 0 if hint and name else _answer_unreadable(hint, "it does not say which event it is", root)
+    if name == "PreToolUse" and not _text(event, "tool_name"):
+        return _answer_unreadable(name, "it does not say which tool is called", root)
     request = request_of(event, name, root)
     if concerns.is_nobodys_business(request):
         return 0

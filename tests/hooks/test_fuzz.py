@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from tests.hooks.conftest import STATE, Harness, make_operator
 
@@ -46,6 +46,8 @@ WORDS = st.sampled_from(
 
 @SHARED
 @given(stdin=st.binary(max_size=200))
+@example(stdin=b"{}")
+@example(stdin=b'{"tool_name": null}')
 def test_random_bytes_on_stdin(shared: Harness, stdin: bytes) -> None:
     answer = shared.raw("pre", stdin)
     assert answer.code == 0

@@ -40,22 +40,21 @@ def test_without_ray(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert answer.report["error"]["message"] == said
 
 
-def test_nobody_listens(tmp_path: Path) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    ws = place("sum_diff", tmp_path, cases=CASES[:1])
-    answer = command("verify", ws.root, "--modes", "sim", "--pool", f"ray://127.0.0.1:{port}", "--json")
-    said = answer.report["error"]["message"]
-    assert answer.code == 3
-    assert said.startswith(f"no Ray cluster answers at 127.0.0.1:{port} (Connection refused); on the head: ray start --head")
-
-
 @pytest.mark.slow
 class TestWithRay:
     @pytest.fixture(autouse=True)
     def installed(self) -> None:
         pytest.importorskip("ray", reason="the extra fleet is not installed")
+
+    def test_nobody_listens(self, tmp_path: Path) -> None:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        ws = place("sum_diff", tmp_path, cases=CASES[:1])
+        answer = command("verify", ws.root, "--modes", "sim", "--pool", f"ray://127.0.0.1:{port}", "--json")
+        said = answer.report["error"]["message"]
+        assert answer.code == 3
+        assert said.startswith(f"no Ray cluster answers at 127.0.0.1:{port} (Connection refused); on the head: ray start --head")
 
     def test_somebody_else_listens(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(fleet, "JOIN_SECONDS", 20.0)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pypto_op.backends.base import HasDevices
@@ -142,7 +142,10 @@ class Lanes:
                 told.add(record.id)
                 progress(record)
 
-        for job, answer in pool.run(self, jobs, size=self._plan.jobs, need=need_of(self._plan), hear=hear, greet=greet):
+        need = need_of(self._plan)
+        if self._away is None:
+            need = replace(need, devices=())  # nobody said how they are judged elsewhere: one device, from this process
+        for job, answer in pool.run(self, jobs, size=self._plan.jobs, need=need, hear=hear, greet=greet):
             if answer.told is not None:
                 answer.told.bring(self._plan)
             if job.payload is None:
