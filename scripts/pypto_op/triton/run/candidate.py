@@ -19,7 +19,7 @@ from pypto_op.triton.run import model as models
 from pypto_op.triton.run.clock import Clock, refresh
 from pypto_op.triton.run.dispatch import Denied, Gate, mode_is_active
 from pypto_op.triton.run.fence import TritonFence, TritonGuard
-from pypto_op.triton.run.launches import Few, Launches
+from pypto_op.triton.run.launches import PLACES, Few, Launches, places_of
 from pypto_op.triton.run.memory import Memory, address, bytes_of
 from pypto_op.triton.run.packing import map_tensors, same_layout, tensors_of
 from pypto_op.triton.run.reads import Reads
@@ -182,6 +182,9 @@ class Candidate:
             raise Failure(Outcome.FORBIDDEN, f"{self._path.name} switched the watch over PyTorch's operators off")
         if self._launches.foreign:
             raise Failure(Outcome.FORBIDDEN, f"{self._path.name} launches {self._launches.foreign[0]}, which is not in its files")
+        if self._launches.handed:
+            what = f"hands a Python function or object to a kernel ({self._launches.handed[0]}), which no device can execute"
+            raise Failure(Outcome.FORBIDDEN, f"{self._path.name} {what}")
         return returned
 
     def _computed(self) -> str:
@@ -196,12 +199,13 @@ class Candidate:
             "mutated_inputs": sorted(mutated),
             "aliased_inputs": [i for i, tensor in enumerate(inputs) if tensor.numel() and address(tensor) in shared],
             "used": self._memory.used(),
-            "scalars": self._launches.scalars(),
+            "scalars": self._launches.scalars() | {PLACES: [places_of(leaves)]},
             "reads": self._reads.found[:5],
             "copies": dict(self._launches.copies),
             "copied_outputs": list(self._copied(leaves)),
             "sentinel_left": [int(self._sentinel.mask(leaf).sum()) for leaf in marked],
             "kernels": sorted(set(self._launches.names)),
+            "programs": sorted(self._launches.programs.ran),
         }
 
     def _copied(self, leaves: list[torch.Tensor]) -> Iterator[str]:

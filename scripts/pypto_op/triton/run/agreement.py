@@ -1,0 +1,41 @@
+"""What ran must be what the static check read: two readers of one file, or of one path, may see two programs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence, Set
+from pathlib import Path
+from typing import Any
+
+from pypto_op.triton.program import Program
+from pypto_op.triton.run.project import Project
+from pypto_op.triton.static.policy import StaticPolicy
+from pypto_op.triton.static.validate import read_file
+
+
+def programs_of(facts: Mapping[str, Any]) -> set[Program]:
+    """Return the jitted functions that the interpreter ran, as a run's facts name them."""
+    return {(str(file), str(name), str(digest)) for file, name, digest in facts.get("programs") or ()}
+
+
+def objection(project: Project, policy: StaticPolicy, scalars: Sequence[bool], ran: Set[Program]) -> str | None:
+    """Return why an implementation whose numbers are right does not count, in lines; None where nothing says so.
+
+    Args:
+        project: the implementation.
+        policy: of the static check.
+        scalars: which arguments of forward are numbers or strings.
+        ran: the jitted functions that the interpreter ran; empty on a device, which executes no Python.
+    """
+    found, read = read_file(project.impl, policy, scalars)
+    if not found["valid"]:
+        named = [entry for check in found["checks"].values() for entry in check.get("violations", ())]
+        lines = [f"line {entry['line']}: {entry['call']}: {entry['reason']}" for entry in named[:5]]
+        return "\n".join([f"the static check finds a regression of type {found['regression_type']}", *lines])
+    unread = sorted(ran - read)
+    if not unread:
+        return None
+    names = ", ".join(f"{name} ({Path(file).name})" for file, name, _ in unread[:5])
+    return (
+        f"the interpreter ran what the static check did not read: {names}; launch jitted functions by their own names, one "
+        "function to a name"
+    )
