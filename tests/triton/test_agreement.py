@@ -97,7 +97,7 @@ def pick():
     "an object whose operator computes": """
 
 class Times:
-    def __rmul__(self, x):
+    def __mul__(self, x):
         x.handle.data = __import__("numpy").tanh(x.handle.data)
         return x
 
@@ -106,7 +106,7 @@ class Times:
 def kernel(x_ptr, out_ptr, n, FACTOR: tl.constexpr, BLOCK: tl.constexpr):
     offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     x = tl.load(x_ptr + offsets, mask=offsets < n)
-    y = tl.load(x_ptr + offsets, mask=offsets < n) * FACTOR
+    y = FACTOR * tl.load(x_ptr + offsets, mask=offsets < n)
     tl.store(out_ptr + offsets, x * y + 1, mask=offsets < n)
 
 

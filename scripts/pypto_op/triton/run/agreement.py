@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -12,26 +13,42 @@ from pypto_op.triton.static.policy import StaticPolicy
 from pypto_op.triton.static.validate import read_file
 
 
-def programs_of(facts: Mapping[str, Any]) -> set[Program]:
-    """Return the jitted functions that the interpreter ran, as a run's facts name them."""
-    return {(str(file), str(name), str(digest)) for file, name, digest in facts.get("programs") or ()}
+@dataclass
+class Ran:
+    """What a case showed of the code that ran.
+
+    Attributes:
+        programs: the jitted functions that the interpreter ran; empty on a device, which executes no Python.
+        handed: arguments of launches that are, or hold, Python code (`handed.computes`), as "kernel.parameter".
+    """
+
+    programs: set[Program] = field(default_factory=set)
+    handed: set[str] = field(default_factory=set)
+
+    def add(self, facts: Mapping[str, Any]) -> None:
+        """Take in what a run says."""
+        self.programs |= {(str(file), str(name), str(digest)) for file, name, digest in facts.get("programs") or ()}
+        self.handed |= set(map(str, facts.get("handed") or ()))
 
 
-def objection(project: Project, policy: StaticPolicy, scalars: Sequence[bool], ran: Set[Program]) -> str | None:
+def objection(project: Project, policy: StaticPolicy, scalars: Sequence[bool], ran: Sequence[Ran]) -> str | None:
     """Return why an implementation whose numbers are right does not count, in lines; None where nothing says so.
 
     Args:
         project: the implementation.
         policy: of the static check.
         scalars: which arguments of forward are numbers or strings.
-        ran: the jitted functions that the interpreter ran; empty on a device, which executes no Python.
+        ran: of each case.
     """
     found, read = read_file(project.impl, policy, scalars)
     if not found["valid"]:
         named = [entry for check in found["checks"].values() for entry in check.get("violations", ())]
         lines = [f"line {entry['line']}: {entry['call']}: {entry['reason']}" for entry in named[:5]]
         return "\n".join([f"the static check finds a regression of type {found['regression_type']}", *lines])
-    unread = sorted(ran - read)
+    handed = sorted(set[str]().union(*(each.handed for each in ran)))
+    if handed:
+        return f"{', '.join(handed[:5])}: a Python function or object is handed to a kernel, which no device can execute"
+    unread = sorted(set[Program]().union(*(each.programs for each in ran)) - read)
     if not unread:
         return None
     names = ", ".join(f"{name} ({Path(file).name})" for file, name, _ in unread[:5])

@@ -23,6 +23,8 @@ _HARMLESS = HELD_METHODS | {
     "__new__", "__format__", "__getnewargs__", "__setattr__", "__delattr__", "__reduce_ex__", "__init_subclass__",
     "__class_getitem__", "__enter__", "__exit__", "__del__",
 }  # fmt: skip
+_MADE_BY_PYTHON = 1 << 9
+"""CPython's flag of classes that a class statement made (Py_TPFLAGS_HEAPTYPE); the type of None has no place in builtins."""
 _DEEPEST = 4
 
 
@@ -42,8 +44,8 @@ def computes(value: Any, names: Set[str], depth: int = _DEEPEST) -> bool:
     library = _library_of(kind)
     if library == "numpy":
         return not any(base.__name__ in _NUMPY_VALUES for base in kind.__mro__)
-    if library is not None or issubclass(kind, torch.Tensor):  # operators of a tensor's class are under the gate
-        return False
+    if library is not None or not kind.__flags__ & _MADE_BY_PYTHON or issubclass(kind, torch.Tensor):
+        return False  # operators of a tensor's class are under the gate
     own = [base for base in kind.__mro__ if _library_of(base) is None]
     if any(_is_called(name, method, names) for base in own for name, method in vars(base).items()):
         return True

@@ -14,7 +14,6 @@ from pypto_op import __version__
 from pypto_op.backends.base import Limits, RunResult
 from pypto_op.errors import ContractError, PyptoOpError
 from pypto_op.policy import Policy
-from pypto_op.triton.program import Program
 from pypto_op.triton.run import agreement, results, trivial
 from pypto_op.triton.run.deadline import Deadline, TimeIsUp
 from pypto_op.triton.run.describe import describe
@@ -69,7 +68,7 @@ class Case:
     judgement: Judgement = field(default_factory=Judgement)
     weights: str = "none"
     kernels: list[str] = field(default_factory=list)
-    programs: set[Program] = field(default_factory=set)  # that the interpreter ran, in any pass
+    ran: agreement.Ran = field(default_factory=agreement.Ran)  # in any pass
     launches: int = 0
     made: Provenance = field(default_factory=Provenance)
     seconds: float = 0.0
@@ -213,8 +212,8 @@ class _Run:
         if not launching:
             return
         scalars = [all(column) for column in zip(*(case.scalars for case in launching), strict=False)]
-        ran = {program for case in launching for program in case.programs}
-        message = agreement.objection(self.project, load_policy(self.request.static_policy), scalars, ran)
+        policy = load_policy(self.request.static_policy)
+        message = agreement.objection(self.project, policy, scalars, [case.ran for case in launching])
         if message is None:
             return
         for case in launching:
@@ -281,7 +280,7 @@ class _Run:
             case.right, judgement = judgement, _host_computed(case.made if number else None, made) or judgement
         self.history.note(number, index, made, given["inputs"])
         case.made, case.launches = made, run.launches
-        case.programs |= agreement.programs_of(facts)
+        case.ran.add(facts)
         case.weights, case.kernels = str(facts.get("weights", "none")), [str(name) for name in facts.get("kernels", ())]
         self._keep(case, number, judgement, begin)
         return True
