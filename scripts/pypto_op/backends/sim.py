@@ -51,9 +51,7 @@ class SimBackend:
 
     mode = Mode.SIM
 
-    def __init__(
-        self, *, enclose: bool = True, silent: bool = False, traces: Path | None = None, passes: bool = True
-    ) -> None:
+    def __init__(self, *, enclose: bool = True, silent: bool = False, traces: Path | None = None, passes: bool = True) -> None:
         self._enclose, self._silent, self._traces, self._passes = enclose, silent, traces, passes
 
     def sabotaged(self) -> SimBackend:
