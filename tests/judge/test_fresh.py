@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from pypto_op.documents.knobs import DRAWN
+from pypto_op.documents.policy import get_policy
 from pypto_op.judge import fresh
 from pypto_op.judge.contract import load_contract
 from pypto_op.judge.expectation import Expectation
 from pypto_op.judge.inputs import FRESH, seeds_of, with_seed
-from pypto_op.policy import get_policy
 from pypto_op.workspace import OpWorkspace
 
 from .judging import CASES, REPOSITORY, command, place, verify
