@@ -2,13 +2,59 @@
 
 from __future__ import annotations
 
+import atexit
+import json
+import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
 
 
 def python(*words: object, cwd: Path | None = None, env: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
     """Run it with an empty standard input and return what it said, as text; pytest's clock is the only limit."""
     line = [sys.executable, *map(str, words)]
     return subprocess.run(line, cwd=cwd, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+
+
+class _Warm:
+    """The process that has torch loaded (`tests.warm`); one for each process of the tests, started by the first call."""
+
+    def __init__(self) -> None:
+        command = [sys.executable, "-m", "tests.warm"]
+        self._process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.seconds = 0.0
+        atexit.register(self._process.communicate)
+
+    def run(self, words: list[str], cwd: Path, env: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+        assert self._process.stdin is not None and self._process.stdout is not None
+        with tempfile.NamedTemporaryFile() as out, tempfile.NamedTemporaryFile() as err:
+            order = {"words": words, "cwd": str(cwd), "env": dict(env), "out": out.name, "err": err.name}
+            self._process.stdin.write(json.dumps(order) + "\n")
+            self._process.stdin.flush()
+            answer = json.loads(self._process.stdout.readline())
+            self.seconds = answer["seconds"]
+            said = [Path(file.name).read_text() for file in (out, err)]
+        return subprocess.CompletedProcess(words, answer["code"], *said)
+
+
+_warm: _Warm | None = None
+
+
+def with_torch(*words: object, cwd: Path | None = None, env: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    """Do as `python(*words)` in a fork of a process that has torch loaded: `-m MODULE ...` or `FILE ...`.
+
+    The fork has the module path of that process: PYTHONPATH and flags of the interpreter do not count.
+    """
+    global _warm
+    if _warm is None:
+        _warm = _Warm()
+    return _warm.run([str(word) for word in words], cwd or Path.cwd(), os.environ if env is None else env)
+
+
+def spent() -> float:
+    """Return the processor seconds of programs that ran with torch; that process is waited for at the end only."""
+    return _warm.seconds if _warm else 0.0

@@ -157,7 +157,7 @@ def test_every_phase_has_its_golden_and_its_test(op):
 @pytest.mark.slow
 @pytest.mark.parametrize("op", OPS)
 def test_goldens_agree_with_torchs_own_operators(op):
-    run = program.python(original(op).golden)
+    run = program.with_torch(original(op).golden)
     assert run.returncode == 0, run.stderr
     assert "agrees with torch" in run.stdout
 
