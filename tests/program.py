@@ -21,10 +21,10 @@ def python(*words: object, cwd: Path | None = None, env: Mapping[str, str] | Non
 
 
 class _Warm:
-    """The process that has torch loaded (`tests.warm`); one for each process of the tests, started by the first call."""
+    """A process that has a module loaded (`tests.warm`); one for each process of the tests, started by the first call."""
 
-    def __init__(self) -> None:
-        command = [sys.executable, "-m", "tests.warm"]
+    def __init__(self, module: str) -> None:
+        command = [sys.executable, "-m", "tests.warm", module]
         self._process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.seconds = 0.0
         atexit.register(self._process.communicate)
@@ -41,20 +41,30 @@ class _Warm:
         return subprocess.CompletedProcess(words, answer["code"], *said)
 
 
-_warm: _Warm | None = None
+_warm: dict[str, _Warm] = {}
+
+
+def _forked(
+    module: str, words: tuple[object, ...], cwd: Path | None, env: Mapping[str, str] | None
+) -> subprocess.CompletedProcess[str]:
+    if module not in _warm:
+        _warm[module] = _Warm(module)
+    return _warm[module].run([str(word) for word in words], cwd or Path.cwd(), os.environ if env is None else env)
 
 
 def with_torch(*words: object, cwd: Path | None = None, env: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-    """Do as `python(*words)` in a fork of a process that has torch loaded: `-m MODULE ...` or `FILE ...`.
+    """Do as `python(*words)` in a fork of a process that has torch loaded: `-m MODULE ...`, `-c CODE ...` or `FILE ...`.
 
     The fork has the module path of that process: PYTHONPATH and flags of the interpreter do not count.
     """
-    global _warm
-    if _warm is None:
-        _warm = _Warm()
-    return _warm.run([str(word) for word in words], cwd or Path.cwd(), os.environ if env is None else env)
+    return _forked("torch", words, cwd, env)
+
+
+def with_commands(*words: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """Do the same with `pypto_op.cli` loaded, and nothing that a command loads: neither torch nor pypto."""
+    return _forked("pypto_op.cli", words, cwd, None)
 
 
 def spent() -> float:
-    """Return the processor seconds of programs that ran with torch; that process is waited for at the end only."""
-    return _warm.seconds if _warm else 0.0
+    """Return the processor seconds of these forks; the processes that they come from are waited for at the end only."""
+    return sum(warm.seconds for warm in _warm.values())

@@ -1,13 +1,14 @@
-"""A process that has torch loaded and runs each program in a fork of itself: a program costs its own work, and no import.
+"""A process that has a module loaded and runs each program in a fork of itself: a program costs its own work, and no import.
 
-Started by `tests.program`; each line of its standard input is an order, each line of its standard output an answer.
-It has one thread when it forks, and a program changes nothing for the next one.
+`tests.program` starts it with the module's name. Each line of its standard input is an order, each line of its standard output
+the answer. It has one thread when it forks, and a program changes nothing for the next one.
 """
 
 from __future__ import annotations
 
 import atexit
 import gc
+import importlib
 import json
 import os
 import runpy
@@ -19,8 +20,7 @@ from typing import Any, NoReturn
 
 def main() -> None:
     """Serve orders until the other side hangs up."""
-    import torch  # noqa: F401
-
+    importlib.import_module(sys.argv[1])
     gc.freeze()
     answers = os.fdopen(os.dup(1), "w")
     for line in sys.stdin:
@@ -59,6 +59,9 @@ def _ended(words: list[str]) -> int:
         if words[0] == "-m":
             sys.argv, sys.path[0] = words[1:], str(Path.cwd())
             runpy.run_module(words[1], run_name="__main__", alter_sys=True)
+        elif words[0] == "-c":
+            sys.argv, sys.path[0] = ["-c", *words[2:]], str(Path.cwd())
+            exec(compile(words[1], "<string>", "exec"), {"__name__": "__main__"})
         else:
             sys.argv, sys.path[0] = words, str(Path(words[0]).resolve().parent)
             runpy.run_path(words[0], run_name="__main__")

@@ -172,6 +172,7 @@ def test_faults_and_variants_differ_from_the_example_and_have_a_case_that_judges
     assert len({kernel.text for kernel in found} - {original(op).impl.read_bytes()}) == len(found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("op", OPS)
 def test_the_linter_lets_every_variant_pass(op, tmp_path):
     from pypto_op_lint.api import lint_path
