@@ -12,8 +12,8 @@ from typing import Any
 
 from pypto_op import __version__
 from pypto_op.backends.base import Limits, RunResult
+from pypto_op.documents.policy import Policy
 from pypto_op.errors import ContractError, PyptoOpError
-from pypto_op.policy import Policy
 from pypto_op.triton.run import agreement, results, trivial
 from pypto_op.triton.run.deadline import Deadline, TimeIsUp
 from pypto_op.triton.run.describe import describe
