@@ -208,6 +208,7 @@ def simulate_here(further: Callable[[], None] | None = None, *, cost_model: bool
         InfraError: the calculator cannot be built, or a real torch_npu is installed.
     """
     from pypto_op.backends import hostshim
+    from pypto_op.backends.hostshim import recording
     from pypto_op.backends.worker import crashes, pypto_hooks
 
     if calculator.find_ingredients() is None:
@@ -229,6 +230,8 @@ def simulate_here(further: Callable[[], None] | None = None, *, cost_model: bool
         pypto_hooks.load_calculator(tools.calculator)
         pypto_hooks.switch_cost_model(switch, on=cost_model)
     pypto_hooks.simulate(numeric=tools.numeric, further=further, lenient=True)
+    if tools.numeric:
+        recording.install()
     crashes.load(Path(tools.crash_frames) if tools.crash_frames else None)
     crashes.tell()
 
