@@ -154,7 +154,9 @@ seeds, and stops at the first that refuses it. The table counts:
 
 - **killed**: a case refused it. **survived**: none did, and it differs from the kernel on some input.
 - **equivalent**: each case of the suite and dozens of unkind inputs beside it (other shapes, NaN, Inf, denormals, huge
-  numbers, other scalars) gave the same values, bit for bit. Evidence, not proof; each is shown below.
+  numbers, other scalars) gave the same values, bit for bit. Evidence, not proof; each is shown below. Inputs on which the
+  unchanged kernel is wrong count for nothing: SPEC.md does not cover them (NaN in `q` alone, where `lse` belongs to `q`).
+- **killed** by numbers needs the tensor graph only; what lives there is run with pypto's passes, once in each dtype.
 - **invalid**: pypto or the wrapper refuses it in every case that was tried, so it says nothing about the suite.
 - **score** = killed / (killed + survived); **at least** is the lower end of the exact 95 % interval (Clopper-Pearson).
 - **a sample**: the time was over before the mutants were; the kinds of fault took turns, each in random order.

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+import yaml
 from benchmarks import fresh
 from tests.judge.judging import Answer
 
@@ -119,3 +120,47 @@ def test_nan_that_spec_rules_out_is_no_input(tmp_path: Path, sentence: str) -> N
     sources = operator(tmp_path)
     sources.ws.spec.write_text(sources.ws.spec.read_text() + f"\n## 9. Edge cases\n\n- {sentence}.\n- S = 1 works.\n")
     assert not any("one_" in str(case.get("draw_zone")) for case in suite_cases.cases(gather(sources.ws)))
+
+
+LABELS = """import torch
+
+
+def op_golden(x, y, labels, flag, ignore_index):
+    keep = labels.to(torch.int64) != ignore_index
+    return torch.where(keep[:, None, None], x + y, torch.zeros_like(x))
+"""
+
+
+def labelled(folder: Path) -> Sources:
+    """Gather an operator with labels below D, or `ignore_index`, which the golden sets apart."""
+    ws = operator(folder, golden=LABELS, default_params={"flag": False, "ignore_index": -100}).ws
+    wiring = yaml.safe_load(ws.interfaces.read_text())
+    wiring["primary_inputs"][2:] = [
+        {"name": "labels", "shape": ["B"], "dtype": "int32"},
+        {"name": "flag", "shape": [], "dtype": "bool"},
+        {"name": "ignore_index", "shape": [], "dtype": "int"},
+    ]
+    wiring["modules"][0]["inputs"] = [{"name": port["name"], "source": "primary"} for port in wiring["primary_inputs"]]
+    ws.interfaces.write_text(yaml.safe_dump(wiring))
+    said = "shape_constraints: ['0 <= labels < D', 'D % 16 == 0', 'D <= 512']\n---\n# op"
+    ws.spec.write_text(ws.spec.read_text().replace("---\n# op", said))
+    return gather(ws)
+
+
+def test_labels_that_the_golden_ignores_are_in_cases_by_default_and_by_other_numbers(tmp_path: Path) -> None:
+    sources = labelled(tmp_path)
+    cases = [case for case in suite_cases.cases(sources) if "draw_set" in case]
+    assert {case["dtype"]["default"] for case in cases if "ignore_index" not in case} == {"float32", "bfloat16"}
+    assert {case["ignore_index"] for case in cases if "ignore_index" in case} == {-7, 1}, "one that is a label too"
+    assert all(case["draw_set"] == {"labels": case.get("ignore_index", -100)} for case in cases)
+    space: dict[str, Any] = {}
+    exec(compile(CPU.sub('"cpu"', inputs_text(sources)), "test_inputs.py", "exec"), space)  # noqa: S102
+    for case in cases:
+        labels = space["make_inputs"]({**case, "shape": {**case["shape"], "B": 7}})["labels"]
+        ignored = labels == case.get("ignore_index", -100)
+        assert 3 <= int(ignored.sum()) < 7 and int(labels[~ignored].min()) >= 0
+
+
+def test_the_greatest_size_that_spec_allows_a_fixed_axis_is_tried(tmp_path: Path) -> None:
+    cases = suite_cases.cases(labelled(tmp_path))
+    assert [case["shape"]["D"] for case in cases if "D_greatest" in case["id"]] == [512]

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from itertools import islice
 
-from pypto_op.mutation.likeness import MOST_PROBES, SPECIAL, _recipes
-from pypto_op.mutation.trials import Order, Trial
+import torch
+
+from pypto_op.mutation.likeness import MOST_PROBES, SPECIAL, Likeness, _recipes
+from pypto_op.mutation.trials import Order, Trial, one_per_kind
 
 
 def trial(case: str) -> Trial:
@@ -34,3 +36,19 @@ def test_the_first_inputs_are_each_special_value_and_axes_beyond_the_suite() -> 
     assert any(case["shape"]["N"] > 400 for _, case in first) and any(case["shape"]["D"] > 8 for _, case in first)
     assert {case["dtype"]["default"] for _, case in first} == {"float32", "float16", "bfloat16"}
     assert len({name for name, *_ in _recipes(cases, 3)}) == len(list(_recipes(cases, 3)))
+
+
+def test_a_whole_run_is_asked_for_in_each_dtype_and_with_each_scalar() -> None:
+    def made(case: str, rows: int, dtype: torch.dtype, causal: bool) -> Trial:
+        return Trial(case, 1, [torch.zeros(rows, 4, dtype=dtype), causal], None, None)  # type: ignore[arg-type]
+
+    trials = [made("long", 9, torch.float32, True), made("short", 2, torch.float32, True)]
+    trials += [made("plain", 5, torch.float32, False), made("narrow", 5, torch.float16, True)]
+    assert {trial.case for trial in one_per_kind(trials)} == {"short", "plain", "narrow"}
+
+
+def test_inputs_on_which_the_kernel_is_wrong_say_nothing_of_a_mutant() -> None:
+    assert Likeness(60, outside=1).sentence() == (
+        "same bits as the kernel on all 60 inputs; 1 more, on which the kernel itself is wrong, gave others"
+    )
+    assert Likeness(61).sentence() == "same bits as the kernel on all 61 inputs"

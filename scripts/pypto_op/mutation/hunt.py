@@ -110,7 +110,7 @@ class Range:
 
     @property
     def compiled(self) -> Path:
-        """What `keep` has kept: a mutant's control flow is mostly the kernel's, and half of a run is to compile it."""
+        """What `keep` has kept: the control flow of a mutant that is run whole is mostly the kernel's."""
         return self.workspace.scratch / "compiled"
 
     def keep(self, session: CandidateSession) -> None:

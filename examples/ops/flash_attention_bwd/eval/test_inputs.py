@@ -97,6 +97,9 @@ def _zone(name, shape):
     if name == "one_nan":  # poisons dq of its query, dk of the head and dv in one column
         dout[0, length // 2, head_dim - 1] = float("nan")
         return q, k, v, dout
+    if name == "nan_in_query":  # of the last one, which sees all keys: its out and lse are NaN, and so is all that it reaches
+        q[0, -1, head_dim // 2] = float("nan")
+        return q, k, v, dout
     raise ValueError(f"unknown zone {name!r}")
 
 

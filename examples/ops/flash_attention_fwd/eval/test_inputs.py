@@ -74,6 +74,9 @@ def _zone(name, shape):
         return q * 0.0, k, v
     if name == "large_scores":  # one key takes nearly all the weight
         return q * 5.0, k * 5.0, v
+    if name == "exact_huge_scores":  # near 1e5, 32 apart, the same in each order: a maximum in 16 bits leaves exp(96) = inf
+        q, k = (torch.randint(-31, 32, shape, device=DEVICE).to(torch.float32) for _ in range(2))
+        return q * 8.0, k * 4.0 * root, v
     if name == "alternating":
         return q, k, v * (1.0 - 2.0 * (position % 2.0))
     if name == "last_spike":  # the last key takes most of the weight of every query that sees it
