@@ -43,3 +43,10 @@ def test_a_childs_time_counts_and_sleep_does_not(processes: str, tmp_path: Path)
     cost = {name: float(seconds) for seconds, name in re.findall(r"([\d.]+)  \S+::(\w+)", said)}
     assert cost["test_dear_child"] >= 0.4 > cost["test_cheap"], said
     assert "altogether 0.0 processor minutes" in said or "altogether 0.1 processor minutes" in said, said
+
+
+def test_no_module_of_tests_loads_a_large_package_at_collection() -> None:
+    """Each test process collects every module; `quickly.skip_without` asks for a package without importing it."""
+    loads = re.compile(r'^(?:\w+ = )?pytest\.importorskip\("(?:pypto|anthropic|ray)"', re.M)
+    files = [path for path in Path(__file__).parent.rglob("test_*.py") if "fixtures" not in path.parts]
+    assert [str(path) for path in files if loads.search(path.read_text(encoding="utf-8"))] == []

@@ -7,6 +7,7 @@ import re
 
 import pytest
 from click.testing import CliRunner
+from tests import quickly
 
 from pypto_op import cli
 from pypto_op.api import docstring, index
@@ -15,7 +16,7 @@ from pypto_op.api.examples import examples
 from pypto_op.documents import schema
 from pypto_op.errors import ContractError, InfraError
 
-pytest.importorskip("pypto")
+quickly.skip_without("pypto")
 
 
 def ask(*words):

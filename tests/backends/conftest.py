@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from tests import quickly
 
 torch = pytest.importorskip("torch")
-pytest.importorskip("pypto")
+quickly.skip_without("pypto")
 
 from pypto_op.backends import launcher, processes, sim  # noqa: E402
 from pypto_op.backends.base import Limits, RunResult  # noqa: E402

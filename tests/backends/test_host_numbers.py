@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from tests import quickly
 
 torch = pytest.importorskip("torch")
-pytest.importorskip("pypto")
+quickly.skip_without("pypto")
 
 from pypto_op.backends.base import RunResult  # noqa: E402
 from pypto_op.backends.sim import SimBackend  # noqa: E402

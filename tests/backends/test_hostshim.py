@@ -8,11 +8,11 @@ import textwrap
 from pathlib import Path
 
 import pytest
-from tests import program
+from tests import program, quickly
 
 from . import kernels
 
-pytest.importorskip("torch")
+quickly.skip_without("torch")
 
 
 def run_under_shim(tmp_path: Path, code: str) -> str:

@@ -9,8 +9,9 @@ import time
 from pathlib import Path
 
 import pytest
+from tests import quickly
 
-pytest.importorskip("torch")
+quickly.skip_without("torch")
 pytestmark = pytest.mark.slow
 
 

@@ -5,18 +5,27 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from types import ModuleType
 
 import pytest
+from tests import quickly
 from tests.calling import command
 
 from pypto_op.bundle.agents import load_agents
 from pypto_op.bundle.checks.skills import read_skills
 from pypto_op.bundle_files import bundle_root
-from pypto_op.evals import triggers
 from pypto_op.runner.loopback import Answer, Body, served
 
-pytest.importorskip("anthropic")
+quickly.skip_without("anthropic")
 LEADER = "pypto-op-orchestrator"
+
+
+@pytest.fixture
+def triggers() -> ModuleType:
+    """It brings the client's library, which takes seconds: not at collection."""
+    from pypto_op.evals import triggers
+
+    return triggers
 
 
 def call(name: str, **given: str) -> Answer:
@@ -28,7 +37,7 @@ def key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-test-1234567")
 
 
-def test_every_request_names_what_exists() -> None:
+def test_every_request_names_what_exists(triggers: ModuleType) -> None:
     known = {agent.name for agent in load_agents()} | {skill.folder.name for skill in read_skills(bundle_root())[0]}
     asked = triggers.load()
     assert {name for one in asked for name in one.wanted} <= known
@@ -36,7 +45,7 @@ def test_every_request_names_what_exists() -> None:
     assert len({one.id for one in asked}) == len(asked)
 
 
-def test_the_model_sees_what_a_harness_shows(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_model_sees_what_a_harness_shows(monkeypatch: pytest.MonkeyPatch, triggers: ModuleType) -> None:
     seen: list[Body] = []
 
     def always_the_team(body: Body, headers: Mapping[str, str]) -> Answer:
@@ -74,11 +83,11 @@ def test_a_model_that_calls_nobody_leaves_everything_alone(monkeypatch: pytest.M
         ([{"type": "tool_use", "name": "Skill", "input": {"skill": 3}}], "nobody"),
     ],
 )
-def test_the_first_call_counts(content: list[dict[str, object]], chosen: str) -> None:
+def test_the_first_call_counts(content: list[dict[str, object]], chosen: str, triggers: ModuleType) -> None:
     assert triggers.choice(content) == chosen
 
 
-def test_what_is_no_list_of_near_misses(tmp_path: Path) -> None:
+def test_what_is_no_list_of_near_misses(tmp_path: Path, triggers: ModuleType) -> None:
     path = tmp_path / "near.yaml"
     path.write_text("schema_version: 1\nrequests: [{id: a, wanted: []}, {id: b, wanted: []}]\n")
     with pytest.raises(Exception, match="words"):

@@ -10,6 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests import quickly
 
 from pypto_op.judge.verify import verify_operator
 from pypto_op.vocabulary import Mode
@@ -17,7 +18,7 @@ from tests.markdown_cases.examples import Kernel
 
 from .operators import OPS, copy_of, everything, judged
 
-pytest.importorskip("pypto")
+quickly.skip_without("pypto")
 pytestmark = [pytest.mark.sim, pytest.mark.slow, pytest.mark.timeout(3000)]
 
 

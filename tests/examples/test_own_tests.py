@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from tests import program
+from tests import program, quickly
 from tests.markdown_cases.examples import kernel
 
 from .operators import OPS, copy_of, everything
 
-pytest.importorskip("pypto")
+quickly.skip_without("pypto")
 pytestmark = [pytest.mark.sim, pytest.mark.slow, pytest.mark.timeout(600)]
 
 FAULTS = {

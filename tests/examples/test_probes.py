@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tests import quickly
 
 from pypto_op.judge.verify import verify_operator
 from pypto_op.vocabulary import Mode
@@ -10,7 +11,7 @@ from tests.markdown_cases.examples import kernel
 
 from .operators import copy_of
 
-pytest.importorskip("pypto")
+quickly.skip_without("pypto")
 pytestmark = [pytest.mark.sim, pytest.mark.slow, pytest.mark.timeout(600)]
 
 OP = "gated_delta_rule_bwd"

@@ -9,13 +9,14 @@ from __future__ import annotations
 import json
 
 import pytest
+from tests import quickly
 from tests.calling import command
 
 from pypto_op.documents import spec, suite
 
 from .operators import OPS, SAMPLED, copy_of, everything, original, spread
 
-pytest.importorskip("pypto")
+quickly.skip_without("pypto")
 
 
 @pytest.mark.sim

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests import quickly
 from tests.calling import command
 
 from pypto_op.backends.reference import ReferenceSession
@@ -19,7 +20,7 @@ from pypto_op.workspace import OpWorkspace
 
 from .judging import place, verify
 
-pytest.importorskip("torch")
+quickly.skip_without("torch")
 
 SUITE = [
     {"id": f"{level}_{n}", "level": level, "shape": {"N": n, "D": 32}, "precision": level == "L3", "atol": 1e-6, "rtol": 1e-5}

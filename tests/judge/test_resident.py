@@ -14,6 +14,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from tests import quickly
 from tests.judge.judging import CASES, place
 from tests.program import python
 
@@ -21,7 +22,7 @@ from pypto_op import resident
 from pypto_op.backends import processes
 from pypto_op.workspace import OpWorkspace
 
-pytest.importorskip("torch")
+quickly.skip_without("torch")
 pytestmark = pytest.mark.sim
 
 

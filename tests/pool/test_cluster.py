@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests import quickly
 from tests.calling import command
 from tests.judge.judging import CASES, place
 from tests.pool import cluster
@@ -31,7 +32,7 @@ from pypto_op.tuning.ledger import Ledger
 from pypto_op.tuning.search import Search, Wish
 from pypto_op.vocabulary import Mode
 
-pytest.importorskip("ray", reason="the extra fleet is not installed")
+quickly.skip_without("ray")
 pytestmark = [pytest.mark.slow]
 
 DEVICE = Need(npu=True)

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests import quickly
 from tests.quickly import read_table
 
 torch = pytest.importorskip("torch")
-pytest.importorskip("pypto")
+quickly.skip_without("pypto")
 
 from pypto_op.backends import sim  # noqa: E402
 from pypto_op.backends.base import Limits, RunResult  # noqa: E402

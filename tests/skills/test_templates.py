@@ -6,11 +6,11 @@ import shutil
 from pathlib import Path
 
 import pytest
-from tests import program
+from tests import program, quickly
 from tests.calling import command
 
-pytest.importorskip("torch")
-pytest.importorskip("pypto")
+quickly.skip_without("torch")
+quickly.skip_without("pypto")
 
 from pypto_op_lint.api import lint_path  # noqa: E402
 

@@ -5,12 +5,11 @@ import os
 import random
 import shutil
 import signal
-import subprocess
-import sys
 import time
 from contextlib import suppress
 
 import pytest
+from tests import program
 from tests.state.conftest import needs_a_person
 from tests.telling import told_lines
 
@@ -338,10 +337,8 @@ def test_the_plan_file_is_a_copy_that_nobody_else_writes(planted):
 # -- bad input --------------------------------------------------------------------------------------------
 
 
-def cli(*words, **kwargs):
-    done = subprocess.run(
-        [sys.executable, "-m", "pypto_op.cli", "state", *map(str, words)], capture_output=True, text=True, **kwargs
-    )
+def cli(*words):
+    done = program.with_commands("-c", "from pypto_op.cli import main; main()", "state", *words)
     assert "Traceback" not in done.stderr + done.stdout
     assert len(told_lines(done.stderr)) <= 1
     return done

@@ -72,7 +72,8 @@ class ValidShape(Rule):
             impl(
                 BODY.replace(f"[i * 64, 0], {_VALID}", "[table[i * 64] * 64, 0]"),
                 parameters=f"{PARAMETERS}table: pypto.Tensor([pypto.DYNAMIC], pypto.DT_INT32),\n",
-                wrapper="def demo_wrapper(x, table):\n    out = torch.empty_like(x)\n    demo_kernel(x, out, table)\n    return out\n",
+                wrapper="def demo_wrapper(x, table):\n    out = torch.empty_like(x)\n"
+                "    demo_kernel(x, out, table)\n    return out\n",
             )
         ),
     ]
