@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from pypto_op.diagnose import credible
 from pypto_op.diagnose.graph_place import line_of_graph
 from pypto_op.diagnose.kernel_text import KernelText
 from pypto_op.diagnose.knowledge import Entry, Evidence, entries
@@ -137,9 +138,14 @@ def _first_hit(found: Entry, log: LogText, kernel: KernelText | None) -> Hit | N
 
 
 def _log_holds(row: Evidence, log: LogText) -> re.Match[str] | None:
-    if row.log is None or row.not_log and row.not_log.search(log.text):
+    """Return the first words that are evidence for `row`, where none is evidence against it."""
+    if row.log is None or row.not_log and _evidence(row.not_log, log.text):
         return None
-    return row.log.search(log.text)
+    return _evidence(row.log, log.text)
+
+
+def _evidence(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
+    return next((found for found in pattern.finditer(text) if credible.counts(text, found)), None)
 
 
 def _hit(found: Entry, row: Evidence, log: LogText, kernel: KernelText | None) -> Hit | None:

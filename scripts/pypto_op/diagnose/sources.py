@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pypto_op.diagnose.log_stream import WHOLE_BYTES, Piece, read_pieces
+from pypto_op.diagnose.log_stream import KEPT_BYTES, Piece, read_pieces
 from pypto_op.diagnose.log_text import LogText, compose
 from pypto_op.diagnose.readable import check_readable
 from pypto_op.documents.reading import read_json
@@ -21,7 +21,7 @@ from pypto_op.workspace import FAILURE_FILES, FAILURE_RECORD, OpWorkspace
 
 _LOG_SUFFIXES = (".log", ".txt", ".out", ".err")
 _MOST_FILES = 64
-_LEAST_BUDGET = 64 * 1024
+_LEAST_BUDGET = 16 * 1024
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def read_source(given: str | Path) -> Source:
     return _folder(path)
 
 
-def _pieces(path: Path, budget: int = WHOLE_BYTES) -> tuple[list[Piece], list[str]]:
+def _pieces(path: Path, budget: int = KEPT_BYTES) -> tuple[list[Piece], list[str]]:
     try:
         with path.open("rb") as file:
             return read_pieces(file, str(path), budget)
@@ -83,7 +83,7 @@ def _pieces(path: Path, budget: int = WHOLE_BYTES) -> tuple[list[Piece], list[st
 
 def _together(paths: list[Path]) -> tuple[list[Piece], list[str]]:
     """Read several logs; an empty one is no news among others."""
-    budget = max(_LEAST_BUDGET, WHOLE_BYTES // max(len(paths), 1))
+    budget = max(_LEAST_BUDGET, KEPT_BYTES // max(len(paths), 1))
     pieces: list[Piece] = []
     notes: list[str] = []
     for path in paths:
