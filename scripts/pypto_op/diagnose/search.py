@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from pypto_op.diagnose.graph_place import line_of_graph
 from pypto_op.diagnose.kernel_text import KernelText
 from pypto_op.diagnose.knowledge import Entry, Evidence, entries
 from pypto_op.diagnose.log_text import LogText
-from pypto_op.diagnose.sources import pointer_of, read_source
+from pypto_op.diagnose.sources import failure_at, pointer_of, read_source
 from pypto_op.vocabulary import FailureCategory
 
 SURE = 0.8
@@ -107,9 +108,23 @@ def explain(error_log: str | Path, kernel_code: str | Path | None = None) -> Dia
 
     source = read_source(error_log)
     given = kernel_code or source.kernel
-    found = diagnose(source.log, read_kernel(given, asked_rules()) if given else None)
+    found = heard(diagnose(source.log, read_kernel(given, asked_rules()) if given else None), failure_at(error_log))
     pointer = "" if found.hits else pointer_of(error_log)
     return replace(found, notes=(*found.notes, pointer)) if pointer else found
+
+
+RAISED = ("exception", "import_error", "syntax_error")
+"""Reasons of a verdict (`judge.reasons`) that say: Python raised, so no process crashed and no number was compared."""
+
+_NOT_RAISED = (FailureCategory.HOST_CRASH, FailureCategory.PRECISION)
+"""What words of a run that raised do not speak of: pypto prints a C++ stack for everything that it raises."""
+
+
+def heard(found: Diagnosis, failure: Mapping[str, Any]) -> Diagnosis:
+    """Return of a diagnosis what can be of a failure (a report's `first_failure`, {} for none): one answer for all who ask."""
+    if failure.get("reason") not in RAISED:
+        return found
+    return replace(found, hits=tuple(hit for hit in found.hits if hit.entry.category not in _NOT_RAISED))
 
 
 def diagnose(log: LogText, kernel: KernelText | None = None) -> Diagnosis:
