@@ -31,3 +31,29 @@ def test_other_failures_and_plain_texts_are_not(tmp_path: Path) -> None:
     ws = _operator(tmp_path, "runtime")
     assert "triage" not in command("diagnose", ws.root).stderr
     assert "triage" not in command("diagnose", "nothing that anybody knows").stderr
+
+
+def test_the_verdicts_own_reason_is_the_cause_where_no_log_speaks(tmp_path: Path) -> None:
+    ws = _operator(tmp_path, "structural")
+    failure = {"case_id": "L2_x", "failure_category": "structural", "summary": "sim: wrong number of outputs (2, 1 expected)"}
+    ws.report.write_text(json.dumps({"first_failure": failure}))
+    said = command("diagnose", ws.root).stderr
+    assert "wrong number of outputs (2, 1 expected); next: pypto-op triage" in said
+
+
+def test_what_a_run_that_raised_cannot_speak_of_is_dropped_as_triage_does(tmp_path: Path) -> None:
+    """pypto prints a C++ stack for everything that it raises."""
+    ws = _operator(tmp_path, "runtime")
+    failure = {"case_id": "L2_x", "failure_category": "runtime", "reason": "exception", "summary": "Segmentation fault"}
+    report = {"first_failure": failure, "checks": [], "stdout": "Segmentation fault (core dumped)", "error": None}
+    ws.report.write_text(json.dumps(report))
+    assert not command("diagnose", ws.root, "--json").report["hits"]
+    failure["reason"] = "crashed"
+    ws.report.write_text(json.dumps(report))
+    assert command("diagnose", ws.root, "--json").report["hits"][0]["id"] == "host-segfault"
+
+
+def test_a_package_of_any_name_that_is_missing_leads_to_the_environment() -> None:
+    for name in ("scipy", "einops_npu", "torch_npu"):
+        hit = command("diagnose", f"ModuleNotFoundError: No module named '{name}'", "--json").report["hits"][0]
+        assert (hit["id"], hit["skill"]) == ("module-missing", "pypto-environment-setup")

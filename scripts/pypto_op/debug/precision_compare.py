@@ -8,6 +8,7 @@ the graph after each pass.
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import astuple, dataclass
@@ -100,6 +101,10 @@ def _blame(desk: Desk, asked: Mapping[str, Any]) -> dict[str, Any]:
     tried = []
     told = desk.trusted("compare", file=desk.subject.impl, what="simulator", **asked)["found"]
     step = told["step"]
+    mode = _cast_mode(desk.subject.impl, step) if step is not None else ""
+    if step is not None and mode:
+        words = f"the kernel asks for {mode}, which rounds otherwise than torch's cast"
+        return {"who": "kernel", "why": words, "line": step["line"], "tried": ["torch in the simulator's place"]}
     if step is not None:
         words = f"torch makes something else of the operands of {step['opcode']} (operation {step['number']})"
         return {"who": "simulator", "why": words, "line": step["line"], "tried": ["torch in the simulator's place"]}
@@ -111,6 +116,15 @@ def _blame(desk: Desk, asked: Mapping[str, Any]) -> dict[str, Any]:
     tried.append("the passes: they have no part in these numbers, which `sim` computes from the graph as it was recorded")
     words = "the graph that the kernel recorded computes this; what computes it is right"
     return {"who": "kernel", "why": words, "line": None, "tried": tried}
+
+
+def _cast_mode(impl: Path, step: Mapping[str, Any]) -> str:
+    """Return the mode that the kernel's line asks of a cast where torch has no such one, "" for none."""
+    if not str(step["opcode"]).startswith("CAST") or not step["line"]:
+        return ""
+    lines = impl.read_text(encoding="utf-8").splitlines()[step["line"] - 1 : step["line"] + 3]
+    found = re.search(r"\bCAST_(?:FLOOR|CEIL|TRUNC|ROUND|ODD)\b", "\n".join(lines))
+    return found[0] if found else ""
 
 
 def _pass_fault(desk: Desk) -> dict[str, Any] | None:

@@ -7,18 +7,26 @@ their shape, which is looked up: words are searched in the first line of each sh
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import BinaryIO
 
 from pypto_op import speaking
+from pypto_op.diagnose.long_lines import bounded
 
 WHOLE_BYTES = 2 * 1024 * 1024
-"""A log up to this size is searched whole; of a longer one about as much is kept."""
+"""A log up to this size is read whole, since it may be a JSON document; a longer one as a stream."""
+
+SEARCHED_BYTES = 96 * 1024
+"""Words up to this size are searched as they stand: a search costs a second of processor time for each 90 kB."""
+
+KEPT_BYTES = 320 * 1024
+"""About as much is kept of more words, and of all files together."""
 
 _CHUNK = 1024 * 1024
-_LONGEST_LINE = 4 * _CHUNK
+_LONGEST_LINE = _CHUNK
 _BEFORE, _AFTER = 3, 12
 """Lines kept around a telling one: tracebacks and compilers say the cause some lines below."""
 _SAME = 3
@@ -34,8 +42,11 @@ npu::tile_fwk #0 Loop Cycle overlap requires timed_out
 错误 失败 段错 无法 内存 已杀死 没有 未找到 不兼容 空间 异常 非法 忙 占用 未定义 未设置
 """
 """Words of lines that may tell something; a dot is a blank."""
-_TELLING = tuple(word.replace(".", " ").encode() for word in _WORDS.split())
+TELLING = tuple(word.replace(".", " ") for word in _WORDS.split())
+_TELLING = tuple(word.encode() for word in TELLING)
 _PLAIN_TELLING = tuple(word for word in _TELLING if word.isascii())
+_STRINGS = re.compile(rb"(?:[\t\x20-\x7e]|[\xe4-\xe9][\x80-\xbf]{2}){4,}")
+"""Four printable characters or more, Chinese ones of UTF-8 among them."""
 _NUMBERS = b"0123456789abcdef"
 """What a line's shape lacks: digits of any base."""
 _CODES = (b"5070", b"5078", b"1070", b"2070")
@@ -57,30 +68,41 @@ class Piece:
     text: str
 
 
-def read_pieces(file: BinaryIO, name: str, budget: int = WHOLE_BYTES) -> tuple[list[Piece], list[str]]:
+def read_pieces(file: BinaryIO, name: str, budget: int = KEPT_BYTES) -> tuple[list[Piece], list[str]]:
     """Return the pieces of a log that are worth a search, in order, and what a reader must know of it, one line each.
 
     Args:
         file: the log, read once from where it stands.
         name: what it is called.
-        budget: bytes that are kept.
+        budget: bytes that are kept of a log that is not read whole.
     """
-    head = file.read(budget + 1)
+    head = file.read(WHOLE_BYTES + 1)
     if not head:
         return [], [f"{name} is empty"]
-    notes = [f"{name} is not text; its readable words were searched"] if _is_binary(head[:65536]) else []
-    if len(head) <= budget:
+    binary = _is_binary(head[:65536])
+    notes = [f"{name} {_not_text(head)}; its readable words were searched"] if binary else []
+    if len(head) <= WHOLE_BYTES:
+        piece = Piece(name, 1, _readable(head) if binary else decode(head))
         if not head.endswith(b"\n") and len(head) > 4096:
             notes.append(f"{name} ends in the middle of a line")
-        return [Piece(name, 1, decode(head))], notes
+        return [piece], notes
     windows = _Windows(name, budget)
     for chunk in _chunks(head, file, name):
-        windows.feed(chunk)
+        windows.feed(_readable(chunk).encode() if binary else chunk)
     megabytes = windows.size / 1024**2
     notes.append(f"{name} has {megabytes:.0f} MiB; the lines around telling words were searched")
     if not windows.whole_lines:
         notes.append(f"{name} ends in the middle of a line")
     return windows.kept(), notes
+
+
+def narrowed(piece: Piece, budget: int) -> list[Piece]:
+    """Return of a piece with many words the lines that are worth a search, in order."""
+    if len(piece.text) <= min(SEARCHED_BYTES, budget):
+        return [piece]
+    windows = _Windows(piece.name, budget)
+    windows.feed(piece.text.encode(errors="replace"))
+    return [Piece(part.name, part.line + piece.line - 1, part.text) for part in windows.kept()]
 
 
 def decode(raw: bytes) -> str:
@@ -93,6 +115,16 @@ def decode(raw: bytes) -> str:
         except UnicodeDecodeError:
             continue
     return raw.replace(b"\0", b"").decode("utf-8", errors="replace")
+
+
+def _readable(raw: bytes) -> str:
+    """Return the readable words of bytes that are no text, as `strings` does; lines keep their numbers."""
+    return decode(b"\n".join(b" ".join(_STRINGS.findall(line)) for line in raw.replace(b"\0", b"").split(b"\n")))
+
+
+def _not_text(raw: bytes) -> str:
+    packed = raw.startswith((b"\x1f\x8b", b"PK\x03\x04", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd", b"BZh"))
+    return "is compressed: unpack it first" if packed else "is not text"
 
 
 def _is_binary(raw: bytes) -> bool:
@@ -137,7 +169,7 @@ class _Windows:
         for begin, end in self._spans(chunk):
             line += chunk.count(b"\n", counted, begin)
             counted = begin
-            self._keep(Piece(self.name, line, decode(chunk[begin:end])))
+            self._keep(Piece(self.name, line, bounded(decode(chunk[begin:end]), TELLING)))
         self._line += chunk.count(b"\n")
         self.size += len(chunk)
         self.whole_lines = chunk.endswith(b"\n")

@@ -11,8 +11,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from pypto_op.backends.endings import with_kernel_frames
-from pypto_op.diagnose.log_stream import Piece
+from pypto_op.diagnose.log_stream import KEPT_BYTES, TELLING, Piece, narrowed
+from pypto_op.diagnose.long_lines import bounded
 from pypto_op.vocabulary import Status
+
+_LEAST = 16 * 1024
+"""Characters that each piece of several is searched for."""
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _PLACE = re.compile(r"\b(?:ERROR|INTERNAL BUG) (?P<file>\S[^\n:]*\.py):(?P<line>\d+):\d+:")
@@ -73,11 +77,13 @@ def compose(pieces: Sequence[Piece], notes: Sequence[str] = ()) -> LogText:
     starts: list[tuple[int, str, int]] = []
     texts: list[str] = []
     length = 0
+    budget = max(_LEAST, KEPT_BYTES // max(len(pieces), 1))
     for piece in pieces:
         numbered, words = _plain(piece.text)
-        starts.append((length, piece.name, piece.line if numbered else 0))
-        texts.append(words)
-        length += len(words) + 1
+        for part in narrowed(Piece(piece.name, piece.line, words), budget):
+            starts.append((length, part.name, part.line if numbered else 0))
+            texts.append(part.text)
+            length += len(part.text) + 1
     text = "\n".join(texts)
     first = _FIRST.search(text)
     if first and "F21004" not in first["words"].partition("\n")[0]:
@@ -92,7 +98,7 @@ def _plain(text: str) -> tuple[bool, str]:
     if text.lstrip()[:1] in ("{", "["):
         with contextlib.suppress(ValueError, RecursionError):  # a log may well begin with a bracket
             text, numbered = "\n".join(_texts(_failing(json.loads(text)))), False
-    return numbered, with_kernel_frames(_COLOUR.sub("", text).replace("\r\n", "\n"))
+    return numbered, with_kernel_frames(bounded(_COLOUR.sub("", text).replace("\r\n", "\n"), TELLING))
 
 
 def _placed(text: str, starts: tuple[tuple[int, str, int], ...], notes: tuple[str, ...]) -> LogText:

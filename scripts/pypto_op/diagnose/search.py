@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from pypto_op.diagnose import credible
 from pypto_op.diagnose.graph_place import line_of_graph
 from pypto_op.diagnose.kernel_text import KernelText
 from pypto_op.diagnose.knowledge import Entry, Evidence, entries
 from pypto_op.diagnose.log_text import LogText
-from pypto_op.diagnose.sources import pointer_of, read_source
+from pypto_op.diagnose.sources import failure_at, pointer_of, read_source
 from pypto_op.vocabulary import FailureCategory
 
 SURE = 0.8
@@ -106,9 +108,23 @@ def explain(error_log: str | Path, kernel_code: str | Path | None = None) -> Dia
 
     source = read_source(error_log)
     given = kernel_code or source.kernel
-    found = diagnose(source.log, read_kernel(given, asked_rules()) if given else None)
+    found = heard(diagnose(source.log, read_kernel(given, asked_rules()) if given else None), failure_at(error_log))
     pointer = "" if found.hits else pointer_of(error_log)
     return replace(found, notes=(*found.notes, pointer)) if pointer else found
+
+
+RAISED = ("exception", "import_error", "syntax_error")
+"""Reasons of a verdict (`judge.reasons`) that say: Python raised, so no process crashed and no number was compared."""
+
+_NOT_RAISED = (FailureCategory.HOST_CRASH, FailureCategory.PRECISION)
+"""What words of a run that raised do not speak of: pypto prints a C++ stack for everything that it raises."""
+
+
+def heard(found: Diagnosis, failure: Mapping[str, Any]) -> Diagnosis:
+    """Return of a diagnosis what can be of a failure (a report's `first_failure`, {} for none): one answer for all who ask."""
+    if failure.get("reason") not in RAISED:
+        return found
+    return replace(found, hits=tuple(hit for hit in found.hits if hit.entry.category not in _NOT_RAISED))
 
 
 def diagnose(log: LogText, kernel: KernelText | None = None) -> Diagnosis:
@@ -137,9 +153,14 @@ def _first_hit(found: Entry, log: LogText, kernel: KernelText | None) -> Hit | N
 
 
 def _log_holds(row: Evidence, log: LogText) -> re.Match[str] | None:
-    if row.log is None or row.not_log and row.not_log.search(log.text):
+    """Return the first words that are evidence for `row`, where none is evidence against it."""
+    if row.log is None or row.not_log and _evidence(row.not_log, log.text):
         return None
-    return row.log.search(log.text)
+    return _evidence(row.log, log.text)
+
+
+def _evidence(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
+    return next((found for found in pattern.finditer(text) if credible.counts(text, found)), None)
 
 
 def _hit(found: Entry, row: Evidence, log: LogText, kernel: KernelText | None) -> Hit | None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pypto_op.diagnose.log_stream import WHOLE_BYTES, Piece, read_pieces
+from pypto_op.diagnose.log_stream import KEPT_BYTES, Piece, read_pieces
 from pypto_op.diagnose.log_text import LogText, compose
 from pypto_op.diagnose.readable import check_readable
 from pypto_op.documents.reading import read_json
@@ -21,7 +21,7 @@ from pypto_op.workspace import FAILURE_FILES, FAILURE_RECORD, OpWorkspace
 
 _LOG_SUFFIXES = (".log", ".txt", ".out", ".err")
 _MOST_FILES = 64
-_LEAST_BUDGET = 64 * 1024
+_LEAST_BUDGET = 16 * 1024
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def read_source(given: str | Path) -> Source:
     return _folder(path)
 
 
-def _pieces(path: Path, budget: int = WHOLE_BYTES) -> tuple[list[Piece], list[str]]:
+def _pieces(path: Path, budget: int = KEPT_BYTES) -> tuple[list[Piece], list[str]]:
     try:
         with path.open("rb") as file:
             return read_pieces(file, str(path), budget)
@@ -83,7 +83,7 @@ def _pieces(path: Path, budget: int = WHOLE_BYTES) -> tuple[list[Piece], list[st
 
 def _together(paths: list[Path]) -> tuple[list[Piece], list[str]]:
     """Read several logs; an empty one is no news among others."""
-    budget = max(_LEAST_BUDGET, WHOLE_BYTES // max(len(paths), 1))
+    budget = max(_LEAST_BUDGET, KEPT_BYTES // max(len(paths), 1))
     pieces: list[Piece] = []
     notes: list[str] = []
     for path in paths:
@@ -172,20 +172,33 @@ def _operator(operator: OpWorkspace) -> Source:
     return Source(compose(pieces, notes), kernel or _impl_of(operator, report))
 
 
-def pointer_of(given: str | Path) -> str:
-    """Say what goes on from wrong numbers, of which no log speaks; "" where `given` is no operator or report with some."""
+def _judged(given: str | Path) -> tuple[OpWorkspace | None, Mapping[str, Any]]:
+    """Return the operator that an operator's folder or report belongs to, and its `first_failure`; {} for none."""
     if isinstance(given, str) and (is_text(given) or given == "-"):
-        return ""
+        return None, {}
     path = Path(given).expanduser()
     operator = OpWorkspace.owning(path if path.is_file() else path / FAILURE_RECORD)
-    if operator is None:
+    if operator is not None and (path.suffix == ".json" or path.is_dir()):
+        with suppress(PyptoOpError, OSError):
+            return operator, first_failure(read_json(path if path.is_file() else operator.report))
+    return operator, {}
+
+
+def failure_at(given: str | Path) -> Mapping[str, Any]:
+    """Return the `first_failure` of the operator or report that is to be diagnosed, {} for anything else."""
+    return _judged(given)[1]
+
+
+def pointer_of(given: str | Path) -> str:
+    """Say the verdict's own reason, and what goes on from there, where no log speaks of it; "" where there is none."""
+    operator, failure = _judged(given)
+    if operator is None or not failure:
         return ""
-    with suppress(PyptoOpError):
-        failure = dict(read_json(path if path.is_file() else operator.report)).get("first_failure") or {}
-        if failure.get("failure_category") == FailureCategory.PRECISION:
-            case = failure.get("case_id")
-            return f"the numbers of case {case} are wrong, and no log speaks of that: `pypto-op triage {operator.root}`"
-    return ""
+    if failure.get("failure_category") == FailureCategory.PRECISION:
+        case = failure.get("case_id")
+        return f"the numbers of case {case} are wrong, and no log speaks of that: `pypto-op triage {operator.root}`"
+    said = failure.get("summary")
+    return f"the verdict's own reason is the cause: {said}; next: pypto-op triage {operator.root}" if said else ""
 
 
 def _impl_of(operator: OpWorkspace, report: Mapping[str, Any] | None) -> Path | None:

@@ -14,7 +14,7 @@ from typing import Any
 from pypto_op.diagnose.kernel_text import read_kernel
 from pypto_op.diagnose.numbers import EMPTY, look_of
 from pypto_op.diagnose.routes import BY_CATEGORY, BY_TEXT, Row, page_of, rows, skill_of, tools_of
-from pypto_op.diagnose.search import SURE, Diagnosis, Hit, asked_rules, diagnose
+from pypto_op.diagnose.search import SURE, Diagnosis, Hit, asked_rules, diagnose, heard
 from pypto_op.diagnose.sources import failure_of, first_failure, read_source
 from pypto_op.documents import schema
 from pypto_op.documents.reading import read_json
@@ -26,11 +26,6 @@ from pypto_op.workspace import OpWorkspace
 _BAD = (Status.FAIL, Status.ERROR)
 _ANY_TEXT = frozenset({FailureCategory.RUNTIME, FailureCategory.OTHER, FailureCategory.STRUCTURAL})
 """Categories that a verdict gives to whatever raised: words that name another one refine them and contradict nothing."""
-
-_RAISED = ("exception", "import_error", "syntax_error")
-"""Reasons of a verdict (`judge.reasons`) that say: Python raised, so no process crashed and no number was compared."""
-_NOT_RAISED = (FailureCategory.HOST_CRASH, FailureCategory.PRECISION)
-"""What words of a run that raised do not speak of: pypto prints a C++ stack for everything that it raises."""
 
 
 @dataclass(frozen=True)
@@ -138,8 +133,8 @@ def _signals(operator: OpWorkspace, report: Mapping[str, Any] | None, log: str |
     source = read_source(log if log is not None else operator.root)
     kernel = read_kernel(source.kernel, asked_rules()) if source.kernel else None
     found = diagnose(source.log, kernel)
-    if log is None and failure.get("reason") in _RAISED:
-        found = Diagnosis(tuple(hit for hit in found.hits if hit.entry.category not in _NOT_RAISED), (), found.notes)
+    if log is None:
+        found = heard(found, failure)
     if mute:
         found = Diagnosis((), (), found.notes)
     elif look:  # what the kernel alone shows is a hint of the linter's, not this run's words
@@ -239,12 +234,15 @@ def _next(
         yield f"pypto-op diagnose {root}"
     elif signals.look and report and 1 < report["total_modules"] == report["up_to_module"]:
         yield f"pypto-op verify {root} --sweep {named}".rstrip()
+    failure_words = signals.failure.get("summary")
     known = dict(_known(operator, report, case, named))
     if row.tools:
         yield from tools_of(row.tools, op=root, **known)[:1]
     yield from tools_of(skill or "", op=root, **known)
     if signals.look and not signals.hit:
         yield f"pypto-op verify {root} {named} --error-maps"
+    elif failure_words and not signals.hit:  # the verdict's reason is exact: mend that, and see
+        yield f"pypto-op verify {root} {named}".rstrip()
 
 
 def _known(operator: OpWorkspace, report: Mapping[str, Any] | None, case: str | None, named: str) -> Iterator[tuple[str, str]]:

@@ -1,0 +1,159 @@
+"""What no log may do: make a cause of a number or a word in passing, or hold up the search by its shape."""
+
+from __future__ import annotations
+
+import base64
+import random
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from tests.diagnose.device_logs import DeviceLog, all_logs
+from tests.diagnose.test_signatures import first, leads
+
+from pypto_op.diagnose.log_text import parse_log
+from pypto_op.diagnose.search import diagnose, explain
+
+CODES = (507015, 507018, 507014, 507046, 507035, 507899, 207001, 207018, 107001, 107003, 161002, 561103, 507054, 507010)
+NAMES = ("EZ9999", "EL0004", "EE9999", "EI0006", "E39001", "F21004")
+WORDS = (
+    "out of memory", "segmentation fault", "SIGSEGV", "SIGKILL", "bus error", "aicore exception", "device lost", "bad_alloc",
+    "ECC error", "No space left on device", "overlapping memory", "507015", "device busy", "stack smashing detected",
+)  # fmt: skip
+_SEEDS = 40
+
+
+def _cann(r: random.Random, n: int) -> str:
+    level = r.choice(("INFO", "EVENT", "DEBUG", "INFO "))
+    code, word = r.choice(CODES), r.choice(WORDS)
+    return r.choice(
+        (
+            f"[{level}] RUNTIME({code},python):[api_impl.cc:{n}]task {code}, {word} watch armed",
+            f"[{level}] GE({n},main):2026-05-19-15:59:07.741.638 [model.cc:{n}]{code} OpCheck error code table loaded, {word}: 0",
+            f"[{level}] HCCL({n},py):2026-05-19-15:59:07.741.638 [hccl.cc:1]retry 0, timeout {code} us, result = {code}",
+        )
+    )
+
+
+def _python(r: random.Random, n: int) -> str:
+    code, word, name = r.choice(CODES), r.choice(WORDS), r.choice(NAMES)
+    return r.choice(
+        (
+            f"2026-05-19 15:59:07,741 - trainer - INFO - step {code} loss 0.{n} ({word} guard active)",
+            f"INFO:root:seed={code} batch={r.choice(CODES)}",
+            f"DEBUG:root:checking for {word} ... ok",
+            f"(Worker_DP0 pid={code}) INFO 03-25 06:14:02 [engine.py:88] {word} monitor started on port {code % 60000}",
+            f"I0325 12:00:0{n % 10}.123456 {code} executor.cc:{n}] {word} test skipped",
+            f'{{"level": "info", "step": {code}, "msg": "{word} checks passed"}}',
+            f'level=info ts=2026 msg="{name} table" rows={code}',
+        )
+    )
+
+
+def _bare(r: random.Random, n: int) -> str:
+    code, word, name = r.choice(CODES), r.choice(WORDS), r.choice(NAMES)
+    slug = word.replace(" ", "_")
+    return r.choice(
+        (
+            f"step {code} loss 0.33 tokens 1073741824",
+            f"epoch {n}: {code} samples, {r.choice(CODES)} tokens/s",
+            f"loading /data/{name}/shard_{code}.bin",
+            f"wrote out/{slug}_{code}.txt ({code} bytes)",
+            f"tests/test_{slug}.py::test_{slug}_is_reported PASSED [ {n % 100}%]",
+            f"The test test_{slug} PASSED",
+            f"address 0x{code:012x} size {code} alignment 32",
+            f"rows {code} x {r.choice(CODES)}: max_abs_diff 1e-7, PASS",
+            f"{code} {r.choice(CODES)} {n}",
+            f"seed {code}, retries 0, errors=0",
+            f"no {word} found; 0 errors, 0 failed",
+            f"postcode {code}, order {name}-{n}",
+            f"see docs/{slug}.md for {name}",
+        )
+    )
+
+
+def _build(r: random.Random, n: int) -> str:
+    code, word = r.choice(CODES), r.choice(WORDS)
+    return r.choice(
+        (
+            f"[{n % 100:3d}%] Building CXX object src/CMakeFiles/host.dir/error_{code}.cc.o",
+            f"-- Found Python3: /usr/bin/python3 ({word} handler enabled)",
+            f"gcc -O2 -DLIMIT={code} -c src/sigsegv_handler.c -o build/sigsegv_handler.o",
+            f"Successfully installed torch-2.{n % 10} pkg-{code}",
+        )
+    )
+
+
+def innocent(r: random.Random, lines: int = 60) -> str:
+    """Return the log of a run that went well, of several runtimes."""
+    kinds: tuple[Callable[[random.Random, int], str], ...] = (_cann, _python, _bare, _build)
+    return "".join(r.choice(kinds)(r, n) + "\n" for n in range(lines))
+
+
+@pytest.mark.parametrize("seed", range(_SEEDS))
+def test_a_log_of_a_run_that_went_well_names_no_cause(seed: int) -> None:
+    text = innocent(random.Random(seed))
+    found = [(hit.entry.id, hit.seen, text.splitlines()[hit.log[1] - 1]) for hit in diagnose(parse_log(text)).hits]
+    assert not found
+
+
+@pytest.mark.parametrize("log", all_logs(), ids=lambda log: log.name)
+def test_a_failure_is_found_among_innocent_lines(log: DeviceLog) -> None:
+    r = random.Random(log.name)
+    assert leads(first(innocent(r, 20) + log.text + "\n" + innocent(r, 20)), log)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "step 507015 loss 0.33 tokens 1073741824\n",
+        "INFO seed=207001 batch=507018\nAssertionError: shapes differ: (4, 5) and (4, 6)\n",
+        "INFO: checking for out of memory ... no problem\nINFO retry=0 timeout=30\nValueError: eps must be positive, got 0\n",
+    ],
+)
+def test_a_number_or_a_word_in_passing_is_no_cause(text: str) -> None:
+    assert not diagnose(parse_log(text)).hits
+
+
+@pytest.mark.parametrize(
+    "words", ["failed: {}", "error code is {}", "ret:{}", "runtime result = {}", "errno:{}", "ErrCode={}, desc=[x"]
+)
+def test_a_code_in_the_syntax_of_runtimes_is_one(words: str) -> None:
+    for code, entry in ((507015, "aicore-exception"), (207001, "device-out-of-memory"), (507018, "aicpu-exception")):
+        found = first(innocent(random.Random(code), 10) + f"aclrtSynchronizeStream failed, {words.format(code)}\n")
+        assert found is not None and found.entry.id == entry
+
+
+def _shapes() -> Iterator[tuple[str, bytes]]:
+    r, said = random.Random(5), b"ImportError: libhccl.so: cannot open shared object file\n"
+    blob = base64.b64encode(r.randbytes(7_500_000))
+    yield "one line", b"word " * 1_000_000 + said.strip() + b" word" * 1_000_000
+    yield "a graph", b'{"op": "ADD", "in": [1, 2]}, ' * 170_000 + said.strip() + b', {"op": "MUL"}' * 300_000
+    yield "blob", blob + b"\n" + said
+    yield "blob in lines", base64.encodebytes(r.randbytes(1_400_000)) + said
+    yield "dashes", b"a-" * 900_000 + b"\n" + said
+    yield "dashes in lines", (b"a-" * 250 + b"\n") * 3800 + said
+    yield "errors", b"error failed E\n" * 130_000 + said
+    yield "nesting", b"[" * 10_000_000 + b"\n" + said
+    yield "binary", r.randbytes(2_000_000) + b"\n" + said
+    yield "large binary", r.randbytes(10_000_000) + b"\n" + said
+
+
+@pytest.mark.parametrize(("name", "raw"), list(_shapes()), ids=[name for name, _ in _shapes()])
+def test_no_shape_of_a_log_holds_the_search_up_or_hides_the_cause(name: str, raw: bytes, tmp_path: Path) -> None:
+    """10 MB in one line took more than 120 s; a second for each 90 kB is what a search costs."""
+    path = tmp_path / "odd.log"
+    path.write_bytes(raw)
+    begin = time.process_time()
+    found = explain(path)
+    assert time.process_time() - begin < 10
+    assert found.hits and found.hits[0].entry.id == "cann-library-missing"
+
+
+def test_a_compressed_log_says_so(tmp_path: Path) -> None:
+    import gzip
+
+    path = tmp_path / "log.gz"
+    path.write_bytes(gzip.compress(b"NPU out of memory\n" * 100))
+    assert any("compressed" in note for note in explain(path).notes)
