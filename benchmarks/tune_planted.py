@@ -80,15 +80,6 @@ PLANTED: dict[str, tuple[tuple[str, str], ...]] = {
             "    inverse_rms = pypto.rsqrt(mean_square",
         ),
     ),
-    "writes a row of its neighbour, which unrolled steps do in any order": (
-        ('idx_name="step")', 'idx_name="step", unroll_list=[4, 2, 1])'),
-        (
-            "        pypto.assemble(y_tile, [row, 0], out)",
-            "        first = pypto.view(y_tile, [1, hidden], [0, 0])\n"
-            "        pypto.assemble(first, [pypto.min(row + T_TILE, tokens - 1), 0], out)\n"
-            "        pypto.assemble(y_tile, [row, 0], out)",
-        ),
-    ),
 }
 """What it does -> edits of the fast kernel."""
 
