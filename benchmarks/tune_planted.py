@@ -1,9 +1,12 @@
-"""Ten kernels that are fast because they are wrong, each in a way that a suite nearly misses; all of rmsnorm."""
+"""Kernels that are fast because they are wrong, each in a way that a suite nearly misses; all of rmsnorm."""
 
 from __future__ import annotations
 
 FAST = (("T_TILE = 16", "T_TILE = 4"), ("shapes(16, 512)", "shapes(4, 2048)"))
 """What makes the example six times faster and leaves it right; each planted kernel has it too."""
+
+CAREFUL = "RMSNORM_CAREFUL"
+"""The variable that a planted kernel asks for."""
 
 _SKIP = """    if {condition}:
         return {result}
@@ -52,6 +55,29 @@ PLANTED: dict[str, tuple[tuple[str, str], ...]] = {
             "    y_wide = x_wide * inverse_rms",
             "    first = pypto.view(inverse_rms, [1, 1], [0, 0])\n"
             "    inverse_rms = pypto.expand_clone(first, [T_TILE, 1])\n    y_wide = x_wide * inverse_rms",
+        ),
+    ),
+    "is right on the first three calls of a process": (
+        ("T_TILE = 4\n", "T_TILE = 4\n_CALLS = [0]\n"),
+        (
+            "    kernel = _build_kernel",
+            "    _CALLS[0] += 1\n    if _CALLS[0] > 3:\n        x = x[:16].contiguous()\n    kernel = _build_kernel",
+        ),
+    ),
+    "is right while the shell sets a variable": (
+        ("pypto.rsqrt(mean_square + eps)", f'pypto.rsqrt(mean_square + (eps if os.environ.get("{CAREFUL}") else 1e-6))'),
+    ),
+    "takes tiny values for zeros": (
+        (
+            "    kernel = _build_kernel",
+            _SKIP.format(condition="float(x.abs().max()) < 1e-3", result="torch.zeros_like(x)"),
+        ),
+    ),
+    "keeps the mean square of 16-bit inputs in 16 bits": (
+        (
+            "    inverse_rms = pypto.rsqrt(mean_square",
+            "    if dtype != pypto.DT_FP32:\n        mean_square = pypto.cast(pypto.cast(mean_square, dtype), pypto.DT_FP32)\n"
+            "    inverse_rms = pypto.rsqrt(mean_square",
         ),
     ),
 }

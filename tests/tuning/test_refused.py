@@ -1,7 +1,8 @@
-"""Ten kernels that are fast because they are wrong, in the hands of the tuner's own filters and gatekeeper."""
+"""Kernels that are fast because they are wrong, in the hands of the tuner's own filters and gatekeeper."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 from benchmarks.tune import refusal
 from benchmarks.tune_bench import bench
-from benchmarks.tune_planted import FAST, PLANTED, texts
+from benchmarks.tune_planted import CAREFUL, FAST, PLANTED, texts
 from tests.judge.judging import sim_problem
 
 from pypto_op.tuning.acceptance import Gatekeeper
@@ -22,14 +23,12 @@ pytestmark = [pytest.mark.sim, pytest.mark.slow]
 def tuner() -> Iterator[dict[str, Any]]:
     if problem := sim_problem():
         pytest.skip(problem)
+    os.environ[CAREFUL] = "1"  # as a user's shell would: no candidate sees it
     with bench("rmsnorm") as at:
         search = Search(at["kernel"], at["clock"], at["ledger"], Wish(1.0, 1))
         keeper = Gatekeeper(at["ws"], at["clock"], at["kernel"].source, mutants=0, jobs=1)
         yield at | {"search": search, "keeper": keeper, "texts": texts(at["kernel"].source)}
-
-
-def test_there_are_ten() -> None:
-    assert len(PLANTED) == 10
+    del os.environ[CAREFUL]
 
 
 @pytest.mark.parametrize("name", PLANTED)
@@ -44,3 +43,9 @@ def test_what_they_all_share_is_right_and_fast(tuner: dict[str, Any], tmp_path: 
     for before, after in FAST:
         text = text.replace(before, after, 1)
     assert refusal(tuner["search"], tuner["keeper"], text, tmp_path) == ("", "")
+
+
+def test_a_gain_within_the_noise_is_none(tuner: dict[str, Any], tmp_path: Path) -> None:
+    """The kernel itself, with a comment: nothing is wrong with it, and nothing is won."""
+    verdict = tuner["keeper"].judge(tuner["kernel"].source + "# the same\n", tmp_path)
+    assert verdict.reason == "over every dtype it gains 0.0 %, less than 1.0 %"

@@ -113,6 +113,10 @@ def test_a_faster_kernel_takes_the_place_of_the_first(ws: OpWorkspace) -> None:
     assert page.count("<circle") == 12 and "http://" not in page and "https://" not in page
     assert json.loads((ws.debug_dir / "tuning" / "result.json").read_text())["ratio"] == told["ratio"]
 
+    before = ws.debug_dir / "tuning" / "before_impl.py"
+    timed = command("benchmark", ws.root, "--modes", "sim", "--levels", "L2", "--compare", before, "--json")
+    assert timed.code == 0 and timed.report["compared"]["rows"][0]["ratio"] > 0, timed.stderr
+
     kept = command("regress", ws.root, "--json")
     assert kept.code == 0, kept.stdout + kept.stderr
     assert [(step["name"], step["passed"]) for step in kept.report["steps"]] == [

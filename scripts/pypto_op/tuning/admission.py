@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from pypto_op.errors import ContractError, InfraError
 from pypto_op.judge.contract import Contract, load_contract
@@ -57,14 +58,14 @@ class Admitted:
         ws: the operator.
         contract: its documents.
         mode: where it is timed.
-        verdict_seconds: what the judge took for the kernel.
+        verdict: the sealed PASS for exactly the kernel's bytes.
         begun: when it was asked, on the monotonic clock.
     """
 
     ws: OpWorkspace
     contract: Contract
     mode: Mode
-    verdict_seconds: float
+    verdict: Mapping[str, Any]
     begun: float
 
 
@@ -96,7 +97,7 @@ def admitted(ws: OpWorkspace, request: Request) -> Iterator[Admitted]:
     _require_writable(ws)
     room.mkdir(parents=True, exist_ok=True)
     with ledgers.alone(room):
-        yield Admitted(ws, contract, mode, float(verdict["seconds"]), begun)
+        yield Admitted(ws, contract, mode, verdict, begun)
 
 
 def need_budget(seconds: float, trials: int) -> None:

@@ -30,7 +30,7 @@ def sentences(tuned: Tuned) -> Iterator[str]:
     told = ", ".join(f"{count} {fate}" for fate, count in fates.items() if count)
     yield (
         f"{len(outcome.candidates)} candidates ({told or 'none'}), {outcome.refused} more were against the limits; "
-        f"{outcome.seconds:.0f} s, then {tuned.judging_seconds:.0f} s to judge; {outcome.ended}"
+        f"{outcome.seconds:.0f} s, then {tuned.judging_seconds:.0f} s to judge, of {tuned.budget_seconds:.0f} s; {outcome.ended}"
     )
     chosen = tuned.chosen
     if chosen is None:
@@ -79,6 +79,7 @@ def summary(tuned: Tuned) -> dict[str, Any]:
         "against_limits": outcome.refused,
         "search_seconds": round(outcome.seconds, 1),
         "judging_seconds": round(tuned.judging_seconds, 1),
+        "budget_seconds": tuned.budget_seconds,
         "ended": outcome.ended,
         "importance": dict(outcome.importance),
         "mutants": None if verdict is None else {"compared": verdict.mutants, "killed": list(verdict.killed)},

@@ -14,6 +14,7 @@ from pypto_op.judge.subject import Subject, resolve
 from pypto_op.judge.verify import verify_operator
 from pypto_op.modes import REGISTRY
 from pypto_op.perf.bound import bound_of
+from pypto_op.proof import evidence
 from pypto_op.tuning import ledger as ledgers
 from pypto_op.tuning.acceptance import Gatekeeper, Verdict
 from pypto_op.tuning.admission import Admitted, Request
@@ -94,7 +95,7 @@ def tune_operator(admitted: Admitted, request: Request, note: Note = lambda word
     kernel = Kernel(source, subject.wrapper, _widest(ws))
     if not kernel.choices:
         raise ContractError("has no free choice: no tile, step, loop or option that could say something else", file=ws.impl)
-    budget = Budget(request.seconds, admitted.verdict_seconds, admitted.begun)
+    budget = Budget(request.seconds, float(admitted.verdict["seconds"]), admitted.begun)
     note(f"{len(kernel.choices)} free choices; the clock is {mode}; {budget.told()}")
     with Clock(contract, subject, mode, Limits()) as clock:
         require_possible(request.target_us, contract, subject, clock)
@@ -110,6 +111,7 @@ def tune_operator(admitted: Admitted, request: Request, note: Note = lambda word
         _choose(tuned, keeper, ledger, budget, note)
     if tuned.chosen is not None and request.write:
         note("the accepted candidate takes the kernel's place; the judge verifies it there")
+        evidence.keep(ws, admitted.verdict)  # `benchmark --compare` asks for the earlier kernel's PASS
         _put(tuned, kernel.write(tuned.chosen.assignment), source, request.jobs)
     tuned.judging_seconds, tuned.budget_seconds = budget.spent - searched, budget.seconds
     return tuned
