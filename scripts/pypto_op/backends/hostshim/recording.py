@@ -77,7 +77,8 @@ def _run(pypto: Any, pypto_impl: Any, runtime: Any, *args: Any) -> None:
 
 def _end_waiting() -> None:
     while _waiting:
-        _waiting.pop()[0].EndFunction()
+        record, _kept = _waiting.pop()  # the tensors live until the end: pypto does not own them
+        record.EndFunction()
 
 
 def _as_declared(pypto_impl: Any, data: Any, given: Any, declared: Any) -> Any:
