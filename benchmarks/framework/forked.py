@@ -103,7 +103,7 @@ def main() -> int:
     for name in files:
         child = os.fork()
         if not child:
-            code = pytest.main([*options, "--rootdir", os.getcwd(), name], plugins=[Forked(target, running.ending_of)])
+            code = pytest.main([*options, "--rootdir", str(Path.cwd()), name], plugins=[Forked(target, running.ending_of)])
             sys.stdout.flush()
             os._exit(int(code))
         _, status = os.waitpid(child, 0)

@@ -20,8 +20,8 @@ _HEAD = """# The framework's own scripts and tests
 
 Scripts of `examples/` and `models/` run as `pypto-op script` runs them, unchanged. Files of `python/tests/st` run under pytest in
 the same way, each test in a process of its own. A script is right if its own checks let it end with exit code 0 and it launched a
-kernel. **wrong** means that one of its comparisons failed, **cannot** that it ended with another error. The checkout is tag r0.2.0
-of the public repository.
+kernel. **wrong** means that one of its comparisons failed, **cannot** that it ended with another error. The checkout is tag
+r0.2.0 of the public repository.
 
 A reproducer is a kernel of a few lines in `tests/backends/calculator_faults.py`; `tests/backends/test_calculator_faults.py` runs
 them. That a device computes such kernels is not shown here: the framework's own scripts and tests expect it.

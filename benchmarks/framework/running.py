@@ -39,7 +39,8 @@ def tests(source: Path, names: Sequence[str]) -> dict[str, dict[str, Any]]:
     with tempfile.TemporaryDirectory() as folder:
         place, target = _copied(source, Path(folder), names[0]), Path(folder) / "rows"
         target.touch()
-        line = [sys.executable, "-m", "pypto_op.backends.hostshim", str(Path(__file__).with_name("forked.py")), str(target), *names]
+        runner = Path(__file__).with_name("forked.py")
+        line = [sys.executable, "-m", "pypto_op.backends.hostshim", str(runner), str(target), *names]
         with (Path(folder) / "said").open("wb") as said:
             subprocess.run(line, cwd=place, env=_environment(), stdin=subprocess.DEVNULL, stdout=said, stderr=said, check=True)
         return rows_of(target.read_text(encoding="utf-8"))

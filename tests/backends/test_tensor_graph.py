@@ -14,6 +14,7 @@ from .conftest import QUICK
 
 pytestmark = [pytest.mark.sim, pytest.mark.usefixtures("numeric")]
 
+
 def test_without_passes_the_numbers_are_the_same_in_each_call(operator: OpWorkspace) -> None:
     operator.impl.write_text(kernels.GOOD)
     inputs = [torch.randn(rows, 32, generator=torch.Generator().manual_seed(rows)) for rows in (2, 40, 3)]

@@ -120,7 +120,8 @@ def _hands_data_over() -> bool:
     """Whether a file that stands in the stack names the call that hands data over: a record of any other ends at once."""
     frame = sys._getframe(1)
     while frame is not None:
-        if frame.f_globals.get("__name__") != __name__ and any(_RUN in line for line in linecache.getlines(frame.f_code.co_filename)):
+        lines = linecache.getlines(frame.f_code.co_filename)
+        if frame.f_globals.get("__name__") != __name__ and any(_RUN in line for line in lines):
             return True
         frame = frame.f_back  # type: ignore[assignment]
     return False
