@@ -39,12 +39,17 @@ def tests(source: Path, names: Sequence[str]) -> dict[str, dict[str, Any]]:
     with tempfile.TemporaryDirectory() as folder:
         place, target = _copied(source, Path(folder), names[0]), Path(folder) / "rows"
         target.touch()
-        forked = Path(__file__).with_name("forked.py")
-        line = [sys.executable, "-m", "pypto_op.backends.hostshim", str(forked), str(target), *names]
+        runner = Path(__file__).with_name("forked.py")
+        line = [sys.executable, "-m", "pypto_op.backends.hostshim", str(runner), str(target), *names]
         with (Path(folder) / "said").open("wb") as said:
             subprocess.run(line, cwd=place, env=_environment(), stdin=subprocess.DEVNULL, stdout=said, stderr=said, check=True)
-        rows = [json.loads(row) for row in target.read_text(encoding="utf-8").splitlines()]
-    found = {row["file"]: {"seconds": 0.0, "code": row["code"], "tests": {}} for row in rows if "file" in row}
+        return rows_of(target.read_text(encoding="utf-8"))
+
+
+def rows_of(lines: str) -> dict[str, dict[str, Any]]:
+    """Return the rows of files from the lines that `forked` wrote."""
+    rows = [json.loads(line) for line in lines.splitlines()]
+    found: dict[str, dict[str, Any]] = {row["file"]: {"seconds": 0.0, "tests": {}} for row in rows if "file" in row}
     for row in (row for row in rows if "test" in row):
         file, _, test = row["test"].partition("::")
         entry = found[file]

@@ -78,3 +78,72 @@ def test_nothing_stays_in_the_folder_for_temporary_files(tmp_path: Path, end: st
     while list(temporary.iterdir()) and time.monotonic() < deadline:
         time.sleep(0.1)
     assert list(temporary.iterdir()) == []
+
+
+_TWICE = """
+import multiprocessing as mp
+import pypto, torch, torch_npu
+
+@pypto.frontend.jit()
+def twice(x: pypto.Tensor([4, 16], pypto.DT_FP32), out: pypto.Tensor([4, 16], pypto.DT_FP32)):
+    pypto.set_vec_tile_shapes(4, 16)
+    out.move(pypto.mul(x, 2.0))
+
+def work(queue, x):
+    out = torch.zeros(4, 16, device="npu:0")
+    twice(x, out)
+    queue.put(out.sum().item())
+
+if __name__ == "__main__":
+    mp.set_start_method("spawn")
+    queue = mp.Queue()
+    process = mp.Process(target=work, args=(queue, torch.ones(4, 16)))
+    process.start()
+    process.join(200)
+    print(queue.get(timeout=1), process.exitcode)
+"""
+
+
+def test_a_process_that_a_script_spawns_runs_as_the_script_does(tmp_path: Path) -> None:
+    pytest.importorskip("pypto")
+    file = tmp_path / "spawns.py"
+    file.write_text(_TWICE)
+    done = run(str(file))
+    assert done.stdout.split() == ["128.0", "0"], done.stderr
+
+
+_RECORDED = """
+import sys
+import pypto, torch, torch_npu
+
+def record(x, out, *, rows=4):
+    pypto.set_vec_tile_shapes(4, 16)
+    with pypto.function("TWICE", x, out):
+        for i in pypto.loop(1, name="L", idx_name="i"):
+            pypto.assemble(pypto.mul(pypto.view(x, [4, 16], [i, 0]), 2.0), [i, 0], out)
+
+pypto.runtime._device_init()
+record(pypto.tensor((4, 16), pypto.DT_FP32, "x"), pypto.tensor((4, 16), pypto.DT_FP32, "out"))
+x, out = torch.arange(64.0), torch.zeros(64)  # flat: a device looks at the memory alone
+data = [pypto.from_torch(x, "x"), pypto.from_torch(out[: int(sys.argv[1])], "out")]
+pypto.runtime._device_run_once_data_from_host(*data)
+print(torch.equal(out, 2 * x))
+if sys.argv[2:]:
+    pypto.runtime._device_run_once_data_from_host(*data)
+pypto.runtime._device_fini()
+"""
+
+
+@pytest.mark.parametrize(("words", "told"), [
+    (["64"], ""),
+    (["60"], "a tensor of shape [60] is given where [4, 16] is declared"),
+    (["64", "again"], "in sim a recorded function runs once"),
+])  # fmt: skip
+def test_the_older_interface_computes(tmp_path: Path, words: list[str], told: str) -> None:
+    """`pypto.function` records, `_device_run_once_data_from_host` brings the data."""
+    pytest.importorskip("pypto")
+    file = tmp_path / "recorded.py"
+    file.write_text(_RECORDED)
+    done = run(str(file), *words)
+    assert told in done.stderr and (done.returncode == 0) is (not told), done.stderr
+    assert done.stdout.split() == (["True"] if words[0] == "64" else [])

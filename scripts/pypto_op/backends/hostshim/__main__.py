@@ -12,8 +12,10 @@ import os
 import runpy
 import sys
 from collections.abc import Sequence
+from multiprocessing import spawn
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from pypto_op import speaking
 from pypto_op.errors import PyptoOpError
@@ -22,6 +24,7 @@ DEVICE_ENV = "TILE_FWK_DEVICE_ID"
 """By this name pypto's own scripts ask which device is theirs; without it they end at once, as if all were well."""
 
 
+_HERE = "pypto_op.backends.hostshim.__main__"
 _COST_MODEL = "CostModelSimulationOutput"
 """The folder of pypto's cost model; a script that names it wants to read what is in it."""
 
@@ -70,6 +73,22 @@ def main() -> None:
     script = Path(sys.argv[0]).resolve()
     if not script.is_file():
         sys.exit(f"pypto-op: {sys.argv[0]}: no such file")
+    text = script.read_text(encoding="utf-8", errors="replace")
+    prepare(_COST_MODEL in text)
+    if DEVICE_ENV not in os.environ and DEVICE_ENV in text:
+        os.environ[DEVICE_ENV] = "0"
+        print(f"pypto-op: {DEVICE_ENV} is not set; it is 0 for {script.name}", file=sys.stderr)
+    sys.path.insert(0, str(script.parent))
+    runpy.run_path(str(script), run_name="__main__")
+
+
+def prepare(cost_model: bool, path: str | None = None) -> None:
+    """Make this process one in which a script for the NPU runs, and the processes that `multiprocessing` starts from it.
+
+    Args:
+        cost_model: run pypto's cost model beside the numbers.
+        path: PATH as it was before a simulator put its own tools first, for a process that has inherited it from one.
+    """
     from pypto_op.backends import hostshim
     from pypto_op.backends.hostshim import fused, graphs
 
@@ -80,13 +99,19 @@ def main() -> None:
         _without_accelerator()
     except PyptoOpError as error:
         _end(error)
-    text = script.read_text(encoding="utf-8", errors="replace")
-    sys.meta_path.insert(0, _Simulator(_COST_MODEL in text))
-    if DEVICE_ENV not in os.environ and DEVICE_ENV in text:
-        os.environ[DEVICE_ENV] = "0"
-        print(f"pypto-op: {DEVICE_ENV} is not set; it is 0 for {script.name}", file=sys.stderr)
-    sys.path.insert(0, str(script.parent))
-    runpy.run_path(str(script), run_name="__main__")
+    sys.meta_path.insert(0, _Simulator(cost_model))
+    if path is not None:
+        os.environ["PATH"] = path
+    begin = f"from {_HERE} import prepare; prepare({cost_model}, {os.environ.get('PATH')!r})"
+    real = spawn.get_command_line
+
+    def command_line(**words: Any) -> list[str]:
+        line = real(**words)
+        if "-c" in line:  # a fork has everything already
+            line[line.index("-c") + 1] = f"{begin}; {line[line.index('-c') + 1]}"
+        return line
+
+    spawn.get_command_line = command_line
 
 
 def _without_accelerator() -> None:

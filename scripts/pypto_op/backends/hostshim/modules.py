@@ -115,7 +115,7 @@ def _no_attribute(module: str) -> Any:
     def getattr_(name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(f"{module} has no {name}")
-        if interface.forms(module, name) is not None:
+        if interface.forms(module, name) is not None or f"{module}.{name}" in interface.table()["modules"]:
             raise AttributeError(f"{module}.{name} needs an NPU: the pypto-op host shim has nothing that stands in for it")
         real = interface.table()
         near = difflib.get_close_matches(name, real["modules"][module], 1)

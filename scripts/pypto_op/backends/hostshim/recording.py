@@ -77,7 +77,8 @@ def _run(pypto: Any, pypto_impl: Any, runtime: Any, *args: Any) -> None:
 
 def _end_waiting() -> None:
     while _waiting:
-        _waiting.pop()[0].EndFunction()
+        record, _kept = _waiting.pop()  # the tensors live until the end: pypto does not own them
+        record.EndFunction()
 
 
 def _as_declared(pypto_impl: Any, data: Any, given: Any, declared: Any) -> Any:
@@ -119,8 +120,8 @@ def _hands_data_over() -> bool:
     """Whether a file that stands in the stack names the call that hands data over: a record of any other ends at once."""
     frame = sys._getframe(1)
     while frame is not None:
-        code = linecache.getlines(frame.f_code.co_filename)
-        if frame.f_globals.get("__name__") != __name__ and any(_RUN in line for line in code):
+        lines = linecache.getlines(frame.f_code.co_filename)
+        if frame.f_globals.get("__name__") != __name__ and any(_RUN in line for line in lines):
             return True
         frame = frame.f_back  # type: ignore[assignment]
     return False
