@@ -2,7 +2,7 @@
 
 Processor seconds are user and system time together. On a machine with other work wall times say little, these much.
 A child's time counts for the test in which the child is waited for; one that is never waited for does not count. The
-simulator's processes count as they go: the back ends' launcher adds them up.
+simulator's processes and programs with torch count as they go: the back ends' launcher and `tests.program` add them up.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from tests import program
 
 SHOWN = 20
 _OUTSIDE_TESTS = "processor_seconds_outside_tests"
@@ -26,7 +27,7 @@ def spent(*, children: bool = True) -> float:
     if not children:
         return sum(own)
     # The launcher's sum holds this process, too.
-    return (launcher.cpu_seconds() if launcher else sum(own)) + sum(ended)
+    return (launcher.cpu_seconds() if launcher else sum(own)) + sum(ended) + program.spent()
 
 
 class Account:

@@ -48,7 +48,7 @@ def names(source: Path, quick: bool = False) -> list[str]:
 def measure(source: Path, chosen: Iterable[str], rows: dict[str, Any], *, keep: bool) -> None:
     """Run files and put their rows into `rows`, into the file of results too where they are kept."""
     for name in chosen:
-        row = running.tests(source, name) if name.startswith(running.TESTS) else running.script(source, name)
+        row = running.tests(source, [name])[name] if name.startswith(running.TESTS) else running.script(source, name)
         rows[name] = {"digest": process.digest_of(source / name), **row}
         click.echo(f"{name}: {page.ending(rows[name])}", err=True)
         if keep:

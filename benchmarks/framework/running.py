@@ -11,11 +11,12 @@ import subprocess
 import sys
 import tempfile
 import time
-import xml.etree.ElementTree as ElementTree
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 TESTS = "python/tests/st"
+HELPERS = "framework/tests/cmake/scripts/helper"
 SECONDS = 600
 MEMORY = 20 << 30
 _WRONG = re.compile(r"AssertionError|Not equal to tolerance|not close|mismatch", re.IGNORECASE)
@@ -33,44 +34,27 @@ def script(source: Path, name: str) -> dict[str, Any]:
     return row | {"end": "wrong" if _WRONG.search(done["said"]) else "cannot", "why": _why(done)}
 
 
-def tests(source: Path, name: str) -> dict[str, Any]:
-    """Return the row of a file of tests, with one entry for each test."""
+def tests(source: Path, names: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Return the rows of files of tests, with one entry for each test; each test ran in a process of its own (`forked`)."""
     with tempfile.TemporaryDirectory() as folder:
-        place = _copied(source, Path(folder), name)
-        found, seconds = _tests(place, [name], Path(folder))
-        for test, end in found.items():
-            if end["end"] == "unknown":  # the process died before this one was done
-                alone, more = _tests(place, [f"{name}::{test}"], Path(folder))
-                seconds += more
-                found[test] = alone.get(test, end) if alone.get(test, end)["end"] != "unknown" else {**end, "end": "cannot"}
-    return {"seconds": round(seconds, 1), "tests": found}
+        place, target = _copied(source, Path(folder), names[0]), Path(folder) / "rows"
+        target.touch()
+        line = [sys.executable, "-m", "pypto_op.backends.hostshim", str(Path(__file__).with_name("forked.py")), str(target), *names]
+        with (Path(folder) / "said").open("wb") as said:
+            subprocess.run(line, cwd=place, env=_environment(), stdin=subprocess.DEVNULL, stdout=said, stderr=said, check=True)
+        rows = [json.loads(row) for row in target.read_text(encoding="utf-8").splitlines()]
+    found = {row["file"]: {"seconds": 0.0, "code": row["code"], "tests": {}} for row in rows if "file" in row}
+    for row in (row for row in rows if "test" in row):
+        file, _, test = row["test"].partition("::")
+        entry = found[file]
+        entry["seconds"] = round(entry["seconds"] + row["seconds"], 1)
+        entry["tests"][test] = {"end": row["end"], "why": row["why"]}
+    return found
 
 
-def _tests(place: Path, words: list[str], folder: Path) -> tuple[dict[str, Any], float]:
-    """Return how each test ended, `unknown` for those that were never told of, and the processor seconds."""
-    runner = folder / "run_pytest.py"
-    runner.write_text("import sys, pytest\nsys.exit(pytest.main(sys.argv[1:]))\n", encoding="utf-8")
-    line = [str(runner), "-q", "-p", "no:cacheprovider", "-p", "no:randomly", "--rootdir", str(place)]
-    listed = _run([*line, "--collect-only", *words], place, folder / "launches.json")
-    names = re.findall(r"^\S+?\.py::(.+)$", listed["said"], re.MULTILINE)
-    xml = folder / "junit.xml"
-    xml.unlink(missing_ok=True)
-    done = _run([*line, f"--junitxml={xml}", *words], place, folder / "launches.json")
-    ends = {test: {"end": "unknown", "why": _why(done)} for test in names}
-    if not names:
-        ends = {"(collection)": {"end": "cannot", "why": _why(listed)}} if listed["code"] not in (0, 5) else {}
-    if xml.is_file():
-        for case in ElementTree.parse(xml).iter("testcase"):
-            bad = case.find("failure") if case.find("failure") is not None else case.find("error")
-            test = case.get("name", "")
-            if case.find("skipped") is not None:
-                ends[test] = {"end": "skipped", "why": (case.find("skipped").get("message") or "")[:200]}  # type: ignore[union-attr]
-            elif bad is None:
-                ends[test] = {"end": "right", "why": ""}
-            else:
-                text = (bad.get("message") or "") + (bad.text or "")
-                ends[test] = {"end": "wrong" if _WRONG.search(text) else "cannot", "why": _last_error(text)}
-    return ends, listed["cpu"] + done["cpu"]
+def ending_of(text: str) -> dict[str, str]:
+    """Return how a test ended that failed with this text."""
+    return {"end": "wrong" if _WRONG.search(text) else "cannot", "why": _last_error(text)}
 
 
 def _copied(source: Path, folder: Path, name: str) -> Path:
@@ -78,6 +62,8 @@ def _copied(source: Path, folder: Path, name: str) -> Path:
     place = folder / "checkout"
     top = name.partition("/")[0]
     shutil.copytree(source / top, place / top, ignore=shutil.ignore_patterns("__pycache__", "src"))
+    if (source / HELPERS).is_dir():  # python/tests/st/operation imports them by their place
+        shutil.copytree(source / HELPERS, place / HELPERS)
     for one in ("conftest.py", "pytest.ini"):
         if (source / one).is_file():
             shutil.copy(source / one, place / one)
@@ -88,10 +74,7 @@ def _run(words: list[str], place: Path, counted: Path) -> dict[str, Any]:
     """Run a script with its launches counted; return exit code, output, launches and processor seconds."""
     counted.unlink(missing_ok=True)
     line = [sys.executable, "-m", "benchmarks.framework.counting", str(counted), str(place / words[0]), *words[1:]]
-    root = Path(__file__).parents[2]
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(root), os.environ.get("PYTHONPATH", "")]), "OMP_NUM_THREADS": "2"}
-    env.pop("TILE_FWK_DEVICE_ID", None)
-    cwd = place if words[0].endswith("run_pytest.py") else (place / words[0]).parent
+    env, cwd = _environment(), (place / words[0]).parent
     with tempfile.TemporaryFile() as output:
         child = subprocess.Popen(
             line, cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
@@ -102,6 +85,13 @@ def _run(words: list[str], place: Path, counted: Path) -> dict[str, Any]:
         said = output.read().decode(errors="replace")
     launches = json.loads(counted.read_text()) if counted.is_file() else 0
     return {"code": status, "said": said, "launches": launches, "cpu": round(usage.ru_utime + usage.ru_stime, 1)}
+
+
+def _environment() -> dict[str, str]:
+    root = Path(__file__).parents[2]
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(root), os.environ.get("PYTHONPATH", "")]), "OMP_NUM_THREADS": "2"}
+    env.pop("TILE_FWK_DEVICE_ID", None)
+    return env
 
 
 def _limited() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import unicodedata
 import warnings
 from pathlib import Path
 
@@ -28,7 +29,7 @@ def parse_file(text: str) -> cst.Module:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SyntaxWarning)
             _check_depth(ast.parse(text))
-        return cst.parse_module(text)
+        return _as_python_reads(cst.parse_module(text), text)
     except SyntaxError as error:
         message = error.msg or "invalid syntax"
         raise UnreadableSource(f"is not valid Python: {message}", line=error.lineno, column=error.offset) from error
@@ -53,6 +54,28 @@ def parse_contract(text: str, *, file: Path | str | None = None, remedy: str = "
     except UnreadableSource as error:
         where = f"line {error.line}" if error.line else None
         raise ContractError(error.problem, file=file, where=where, remedy=remedy) from None
+
+
+def _as_python_reads(module: cst.Module, text: str) -> cst.Module:
+    """Return the tree with identifiers in NFKC, as Python takes them: two spellings may be one name (PEP 3131).
+
+    libcst keeps what is written. A fullwidth letter would then hide a name from every rule that looks for it.
+    """
+    if text.isascii():
+        return module
+    outside = {ord(c): " " for c in set(text) if not (c.isascii() or f"a{c}".isidentifier())}
+    if unicodedata.is_normalized("NFKC", text.translate(outside)):
+        return module
+    return module.visit(_Names())
+
+
+class _Names(cst.CSTTransformer):
+    """Spells identifiers as Python does."""
+
+    def leave_Name(self, original_node: cst.Name, updated_node: cst.Name) -> cst.Name:
+        """Return the name in NFKC."""
+        value = unicodedata.normalize("NFKC", updated_node.value)
+        return updated_node if value == updated_node.value else updated_node.with_changes(value=value)
 
 
 def _check_depth(module: ast.Module) -> None:

@@ -68,24 +68,36 @@ _COMMANDS: dict[str, tuple[str, str]] = {
     "debug": ("pypto_op.debug.commands:debug", "find what caused a failure: one command for each skill of the debugger"),
     "install": ("pypto_op.install.commands:install", "set up Claude Code or OpenCode in a workspace, or undo it"),
     "triton": ("pypto_op.triton.commands:triton", "verify and time a Triton implementation of a PyTorch task"),
+    "triton tune": ("pypto_op.tuning.triton_command:tune", "search a faster launch of a Triton implementation"),
     "state": ("pypto_op.state.commands:state", "move an operator through its stages and phases"),
 }
+"""Where each command lies, and what it is for. `GROUP NAME` is a command that joins a group of a room below its own."""
+
+
+def _load(name: str) -> click.Command:
+    """Import the module of a row of `_COMMANDS`, and return the command."""
+    module, attribute = _COMMANDS[name][0].split(":")
+    command = getattr(importlib.import_module(module), attribute)
+    assert isinstance(command, click.Command)
+    return command
 
 
 class _LazyGroup(click.Group):
     """A group that imports a subcommand's module when it is used, so that `pypto-op --help` stays fast."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted(_COMMANDS)
+        return sorted(name for name in _COMMANDS if " " not in name)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        entry = _COMMANDS.get(cmd_name)
-        if entry is None:
+        if cmd_name not in self.list_commands(ctx):
             return None
-        module, attribute = entry[0].split(":")
-        speaking.now(f"{cmd_name} ({entry[1]})")
-        command = getattr(importlib.import_module(module), attribute)
-        assert isinstance(command, click.Command)
+        speaking.now(f"{cmd_name} ({_COMMANDS[cmd_name][1]})")
+        command = _load(cmd_name)
+        if isinstance(command, click.Group):
+            for name in _COMMANDS:
+                group, _, member = name.partition(" ")
+                if member and group == cmd_name:
+                    command.add_command(_load(name))
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -3,7 +3,7 @@ values.
 
 What must agree whatever the policy: the number of outputs, each shape, each dtype, the places of NaN and
 Inf and the
-sign of Inf, and every integer and bool. Finite floating elements go to the policy (pypto_op.policy).
+sign of Inf, and every integer and bool. Finite floating elements go to the policy (pypto_op.documents.policy).
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from pypto_op.comparison.result import Comparison, TensorComparison, mismatch_me
 from pypto_op.comparison.rules import Condition, Relative, Rule, rule_for
 from pypto_op.comparison.show import outliers, report_lines
 from pypto_op.comparison.unread import ComparisonDict
+from pypto_op.documents.policy import Policy, check_tolerance, get_policy
 from pypto_op.errors import ContractError
-from pypto_op.policy import Policy, check_tolerance, get_policy
 from pypto_op.vocabulary import FailureCategory
 
 __all__ = ["CompareError", "Comparison", "TensorComparison", "compare_leaves", "detailed_tensor_compare"]
@@ -99,7 +99,7 @@ def detailed_tensor_compare(
         expected: the golden; tolerances scale with it.
         tensor_name: named in messages.
         atol, rtol: the rule |a - e| <= atol + rtol * |e|, exactly; give both or neither.
-        policy: instead of tolerances, a policy (`pypto_op.policy.get_policy`); the default is `allclose@1`.
+        policy: instead of tolerances, a policy (`pypto_op.documents.policy.get_policy`); the default is `allclose@1`.
         twins: with a twin policy, this output of each honest twin; `expected` is then the float64 truth.
         verbose: print the metrics (no tensor values).
         max_outliers_display: also print and return this many of the worst elements, with their values.

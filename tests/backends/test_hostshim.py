@@ -19,7 +19,7 @@ def run_under_shim(tmp_path: Path, code: str) -> str:
     """Run a script as `python -m pypto_op.backends.hostshim` does, and return what it printed."""
     script = tmp_path / "script.py"
     script.write_text(textwrap.dedent(code))
-    done = program.python("-m", "pypto_op.backends.hostshim", script, "an", "argument")
+    done = program.with_torch("-m", "pypto_op.backends.hostshim", script, "an", "argument")
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -227,11 +227,11 @@ def test_the_device_of_a_script_that_asks_for_it(tmp_path: Path, monkeypatch: py
     monkeypatch.delenv("TILE_FWK_DEVICE_ID", raising=False)
     script = tmp_path / "script.py"
     script.write_text(f"import os\n{text}\n")
-    done = program.python("-m", "pypto_op.backends.hostshim", script)
+    done = program.with_torch("-m", "pypto_op.backends.hostshim", script)
     assert done.stdout == said
     assert done.stderr == ("pypto-op: TILE_FWK_DEVICE_ID is not set; it is 0 for script.py\n" if said == "0\n" else "")
     monkeypatch.setenv("TILE_FWK_DEVICE_ID", "5")
-    assert program.python("-m", "pypto_op.backends.hostshim", script).stderr == ""
+    assert program.with_torch("-m", "pypto_op.backends.hostshim", script).stderr == ""
 
 
 @pytest.mark.sim
@@ -260,7 +260,7 @@ def test_a_script_may_hand_over_what_a_device_would_take(tmp_path: Path) -> None
         print(torch.equal(out, x * 2))
         """)
     )
-    done = program.python("-m", "pypto_op.backends.hostshim", script)
+    done = program.with_torch("-m", "pypto_op.backends.hostshim", script)
     from pypto_op.backends import sim
 
     assert done.stdout.split()[-1:] == [str(sim.SimBackend().availability().numeric)], done.stderr

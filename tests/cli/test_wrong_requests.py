@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from tests import program
 from tests.calling import command
 
 OPERATOR = str(Path(__file__).parents[2] / "examples" / "ops" / "rmsnorm")
@@ -64,7 +63,7 @@ NOWHERE = "no/such/folder"
     ids=lambda value: " ".join(Path(word).name for word in value) if isinstance(value, list) else "",
 )
 def test_it_costs_nothing(words: list[str], told: str, tmp_path: Path) -> None:
-    done = subprocess.run([sys.executable, "-c", PROBE, *words], capture_output=True, text=True, cwd=tmp_path, check=False)
+    done = program.with_commands("-c", PROBE, *words, cwd=tmp_path)
     code, loaded, _ = done.stdout.splitlines()[-1].removeprefix("@ ").split(" ")
     assert (code, loaded) == ("2", ""), done.stdout + done.stderr
     assert told in done.stderr and "Traceback" not in done.stderr
@@ -75,7 +74,7 @@ def test_it_costs_nothing(words: list[str], told: str, tmp_path: Path) -> None:
 
 def _asked(words: list[str], folder: Path) -> tuple[str, str, str]:
     """Return exit code, which large packages were loaded, and standard error without the lines of progress."""
-    done = subprocess.run([sys.executable, "-c", PROBE, *words], capture_output=True, text=True, cwd=folder, check=False)
+    done = program.with_commands("-c", PROBE, *words, cwd=folder)
     code, loaded, _ = done.stdout.splitlines()[-1].removeprefix("@ ").split(" ")
     return code, loaded, "\n".join(line for line in done.stderr.splitlines() if " s so far" not in line)
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pypto_op.compare import CompareError, compare_leaves, detailed_tensor_compare
 from pypto_op.comparison.numbers import ulp_distance
-from pypto_op.policy import get_policy
+from pypto_op.documents.policy import get_policy
 from pypto_op.vocabulary import FailureCategory
 
 NAN, INF = math.nan, math.inf

@@ -39,7 +39,7 @@ from detailed_tensor_compare import detailed_tensor_compare
 def run(script: Path, *arguments: str, python_flags=()) -> subprocess.CompletedProcess:
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
     if not python_flags:
-        return program.python(script, *arguments, env=environment)
+        return program.with_torch(script, *arguments, env=environment)
     command = [sys.executable, *python_flags, str(script), *arguments]
     return subprocess.run(command, capture_output=True, text=True, env=environment)
 

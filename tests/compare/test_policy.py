@@ -5,8 +5,8 @@ import math
 import pytest
 
 from pypto_op.documents import schema
+from pypto_op.documents.policy import get_policy
 from pypto_op.errors import ContractError
-from pypto_op.policy import get_policy
 
 SEED_THRESHOLDS = {
     "float16": 2**-10,

@@ -114,7 +114,7 @@ def test_a_test_in_the_new_workspace_finds_the_comparison(run, tmp_path):
         "from detailed_tensor_compare import detailed_tensor_compare\n"
         "print(detailed_tensor_compare.__module__)\n"
     )
-    done = program.python(test)
+    done = program.with_torch(test)
     assert done.stdout == "pypto_op.compare\n", done.stderr
 
 

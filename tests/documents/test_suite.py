@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pypto_op.documents import default_suite, interfaces, schema, spec, suite
+from pypto_op.documents.policy import get_policy
 from pypto_op.errors import ContractError
-from pypto_op.policy import get_policy
 from pypto_op.vocabulary import Level
 
 

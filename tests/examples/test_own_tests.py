@@ -30,7 +30,7 @@ def _run(ws, tmp_path) -> subprocess.CompletedProcess:
     output = tmp_path / "out"
     output.mkdir()
     env = {**os.environ, "TILE_FWK_OUTPUT_DIR": str(output), "TILE_FWK_DEVICE_ID": "0"}
-    return program.python(Path(__file__).with_name("run_in_sim.py"), ws.test, cwd=tmp_path, env=env)
+    return program.with_torch(Path(__file__).with_name("run_in_sim.py"), ws.test, cwd=tmp_path, env=env)
 
 
 RUN_WHOLE = OPS if everything() else ("rmsnorm",)

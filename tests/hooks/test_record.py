@@ -82,6 +82,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Recorded]:
     made.harness.stop_servers()
 
 
+@pytest.mark.slow  # half a second each, and sixty of them
 @pytest.mark.parametrize("row", SEEN, ids=lambda row: row["run"][:60])
 def test_a_write_that_nothing_announced_is_told(recorded: Recorded, row: dict[str, Any]) -> None:
     if row.get("needs") and not shutil.which(row["needs"]):

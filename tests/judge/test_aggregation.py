@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from pypto_op.backends.base import Availability, Limits, RunResult
+from pypto_op.documents.policy import get_policy
 from pypto_op.judge import report as reports
 from pypto_op.judge import summary
 from pypto_op.judge.contract import policy_of_case
@@ -19,7 +20,6 @@ from pypto_op.judge.records import CaseRecord, ModeRecord, TrialVerdict
 from pypto_op.judge.runner import run_cases
 from pypto_op.judge.subject import Subject
 from pypto_op.judge.verdict import refuse
-from pypto_op.policy import get_policy
 from pypto_op.vocabulary import FailureCategory, Fingerprint, Mode, Outcome, Status
 
 from .judging import place, sim_problem

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests import program
 
 from pypto_op.documents.knobs import DRAWN
+from pypto_op.documents.policy import get_policy
 from pypto_op.judge import fresh
 from pypto_op.judge.contract import load_contract
 from pypto_op.judge.expectation import Expectation
 from pypto_op.judge.inputs import FRESH, seeds_of, with_seed
-from pypto_op.policy import get_policy
 from pypto_op.workspace import OpWorkspace
 
 from .judging import CASES, REPOSITORY, command, place, verify
@@ -72,9 +71,7 @@ def test_reproduce_speaks_of_the_shape_that_the_verdict_drew(clean_workspace: Pa
     assert done.code == 1, done.stderr
     result = done.report
     assert (result["conclusion"], result["seed"], result["kernel_was_run"]) == ("kernel_suspect", seed, False)
-    said = subprocess.run(
-        [sys.executable, str(ws.debug_dir / "tolerance_analysis.py")], capture_output=True, text=True, check=False
-    )
+    said = program.with_torch(ws.debug_dir / "tolerance_analysis.py")
     assert said.returncode == 0 and "max_abs_diff" in said.stdout, "the script knows the case, which no suite has"
     other = command("reproduce", str(ws.root), "--case", "fresh_D")
     assert other.code == 2 and "no dynamic axis" in other.stderr and "fresh_N" in other.stderr

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from pypto_op.backends.base import RunResult
+from pypto_op.documents.policy import get_policy
 from pypto_op.judge.natural import MOST, WORST, natural_share, share_taken
-from pypto_op.policy import get_policy
 from pypto_op.twins.reordering import Reordered
 from pypto_op.vocabulary import Outcome
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 import torch
 
+from pypto_op.documents.policy import get_policy
 from pypto_op.judge.reasons import Reason
 from pypto_op.judge.records import TrialVerdict
 from pypto_op.judge.redraw import FEW, MOST_DRAWS, apart, draws, may_be_redrawn
-from pypto_op.policy import get_policy
 from pypto_op.vocabulary import Status
 
 from .judging import place, verify

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+import os
 from dataclasses import replace
 from pathlib import Path
 
 import libcst as cst
+import libcst.matchers as m
 import pytest
 from genuine import KERNELS, TEXTS
 from hypothesis import given, settings
@@ -68,7 +70,7 @@ def _calls_by_tree(text: str) -> set[tuple[int, int, int, int]]:
     return {tree.position(site.node) for site in tree.sites(cst.Call)}
 
 
-@pytest.mark.parametrize("name", TEXTS)
+@pytest.mark.parametrize("name", TEXTS if os.environ.get("PYPTO_OP_ALL_CASES") else list(TEXTS)[::5])
 def test_every_call_of_real_files_is_found_where_python_sees_it(name: str) -> None:
     text = decode(TEXTS[name]).text
     expected = _calls_by_ast(text)
@@ -267,3 +269,29 @@ def _moved(finding: Finding) -> Finding:
     if edit is not None:
         edit = replace(edit, line=edit.line + 1, end_line=edit.end_line + 1)
     return replace(finding, line=finding.line + 1 if finding.line is not None else None, fix=edit)
+
+
+@given(st.text(alphabet="ab_ｈＡﬁé\u0301ªµ，中 ＝１\n", max_size=40))
+def test_names_are_those_that_python_takes(text):
+    comment, code = f"# {text!r}\n", f"{text}\n"
+    for source in (comment + "a = 1\n", code):
+        try:
+            ours = parse_file(source)
+            names = {node.id for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Name)}
+        except (UnreadableSource, SyntaxError, ValueError):
+            continue
+        assert {node.value for node in m.findall(ours, m.Name())} == names
+
+
+def test_a_fullwidth_name_is_no_way_around_a_rule(tmp_path):
+    file = tmp_path / "custom" / "op" / "op_impl.py"
+    file.parent.mkdir(parents=True)
+    found = []
+    for name in ("matmul", "ｍatmul"):
+        file.write_text(
+            "import pypto\nimport torch\n\n\n@pypto.frontend.jit\ndef op_kernel(x, out):\n    # 中文注释，全角。\n"
+            f"    out.move(torch.{name}(x, x))\n\n\ndef op_wrapper(x):\n    return torch.{name}(x, x)\n",
+            encoding="utf-8",
+        )
+        found.append(sorted((finding.rule_id, finding.line) for finding in lint_path(file).findings))
+    assert found[0] == found[1] and found[0], found

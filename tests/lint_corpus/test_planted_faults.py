@@ -1,4 +1,7 @@
-"""Faults planted into whole kernels: every fault must be seen in every kernel, and no kernel is refused without one."""
+"""Faults planted into whole kernels: every fault must be seen in every kernel.
+
+`test_corpus.py` shows that no rule blocks these kernels without one.
+"""
 
 from __future__ import annotations
 
@@ -15,15 +18,14 @@ from pypto_op_lint.api import lint_path
 KERNELS = snippets("whole")
 
 
+def _informs(rule: str) -> bool:
+    return registry.all_rules()[rule].severity not in (Severity.S0, Severity.S1)
+
+
 def _said(kernel: Snippet, text: str, scratch: Path, rule: str) -> list[str]:
     target = lay_out_text(kernel, text, scratch)
     found = lint_path(target, stage=kernel.stage, phase=kernel.phase, rules=[rule]).findings
-    informs = registry.all_rules()[rule].severity not in (Severity.S0, Severity.S1)
-    return [f.message for f in found if f.blocks or informs]
-
-
-_honest: dict[tuple[str, str], list[str]] = {}
-"""What a rule says to a kernel without a fault: asked once, though several faults are one rule's."""
+    return [f.message for f in found if f.blocks or _informs(rule)]
 
 
 @pytest.mark.parametrize("name", FAULTS)
@@ -32,9 +34,8 @@ def test_planted_fault_is_seen_in_every_kernel(name: str, tmp_path: Path) -> Non
     unseen = []
     for number, kernel in enumerate(KERNELS):
         text = kernel.source.decode("utf-8")
-        if (kernel.name, rule) not in _honest:
-            _honest[kernel.name, rule] = _said(kernel, text, tmp_path / f"{number}-honest", rule)
-        assert _honest[kernel.name, rule] == [], kernel.name
+        if _informs(rule):
+            assert _said(kernel, text, tmp_path / f"{number}-honest", rule) == [], kernel.name
         planted = plant(Source(text, kernel.op))
         assert planted != text, f"{name} changes nothing in {kernel.name}"
         if not _said(kernel, planted, tmp_path / f"{number}-planted", rule):

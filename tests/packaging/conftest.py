@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from tests import once
 
 from pypto_op.bundle_files import bundle_root
 
@@ -56,14 +57,16 @@ def uv_env(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 @pytest.fixture(scope="session")
-def wheel(uv: str, uv_env: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+def wheel(uv: str, uv_env: dict[str, str], tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
     """Build the wheel, or skip where the index that brings the build's own packages cannot be reached."""
-    out = tmp_path_factory.mktemp("wheel")
-    done = run(uv, "build", "--wheel", "--out-dir", out, CHECKOUT, env=uv_env)
-    if done.returncode and _offline(done.stderr):
-        pytest.skip("no package index can be reached")
-    assert done.returncode == 0, done.stderr
-    (built,) = out.glob("*.whl")
+
+    def build(out: Path) -> None:
+        done = run(uv, "build", "--wheel", "--out-dir", out, CHECKOUT, env=uv_env)
+        if done.returncode and _offline(done.stderr):
+            pytest.skip("no package index can be reached")
+        assert done.returncode == 0, done.stderr
+
+    (built,) = once.folder_of(tmp_path_factory, worker_id, "wheel", build).glob("*.whl")
     return built
 
 

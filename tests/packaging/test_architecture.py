@@ -53,6 +53,29 @@ def test_no_circle_but_within_an_interpreter(graph: grimp.ImportGraph) -> None:
     assert all(len(room) == 1 and "" not in room for room in rooms), circles(graph)
 
 
+NAMES_WHAT_IS_ABOVE = {
+    "pypto_op.cli": "the table of commands",
+    "pypto_op.judge.resident": "loads before a fork what the forked command will import",
+    "pypto_op.modes": "the table of back ends",
+    "pypto_op.resident": "starts the resident judge, a process of its own",
+}
+"""Modules that may name a module of a floor above their own in a string."""
+
+
+def test_no_string_names_a_module_of_a_floor_above(graph: grimp.ImportGraph) -> None:
+    """import-linter sees statements only; `importlib.import_module` takes a string."""
+    floor = {name: height for height, rooms in enumerate(reversed(FLOORS)) for name in rooms}
+    upwards = set()
+    for module in graph.modules:
+        file = ROOT / "scripts" / f"{module.replace('.', '/')}.py"
+        if not module.startswith("pypto_op.") or not file.is_file():
+            continue
+        named = {text.partition(":")[0] for text in re.findall(r'"(pypto_op(?:\.\w+)+(?::\w+)?)"', file.read_text())}
+        if any(floor[name.split(".")[1]] > floor[module.split(".")[1]] for name in named & graph.modules):
+            upwards.add(module)
+    assert upwards == set(NAMES_WHAT_IS_ABOVE)
+
+
 def test_a_circle_is_seen() -> None:
     made = grimp.ImportGraph()
     for module in ("a", "b", "c"):

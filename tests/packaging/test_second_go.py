@@ -22,6 +22,7 @@ FINE = "def test_fine():\n    pass\n"
 MANY = "import pytest\n\n@pytest.mark.parametrize('n', range(11))\ndef test_many(n):\n    assert False\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "code", "said"),
     [

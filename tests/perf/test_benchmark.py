@@ -16,7 +16,8 @@ from pypto_op.documents import schema
 from pypto_op.errors import ContractError
 from pypto_op.judge.contract import load_contract
 from pypto_op.judge.subject import resolve
-from pypto_op.perf.benchmark import Request, _mode_entry, _refuse_unjudged, _row, _states, _time, benchmark_operator
+from pypto_op.perf.admission import refuse_unjudged
+from pypto_op.perf.benchmark import Request, _mode_entry, _row, _states, _time, benchmark_operator
 from pypto_op.perf.samples import Samples, interval, spreads
 from pypto_op.proof import evidence
 from pypto_op.proof.key import KEY_ENV
@@ -214,9 +215,9 @@ def test_a_mode_without_a_pass(verified: OpWorkspace) -> None:
     """A verdict given in sim does not open the benchmark on a device."""
     verdict = pass_for_bytes(verified)
     assert verdict is not None
-    _refuse_unjudged(verified, verdict, [Mode.SIM])
+    refuse_unjudged(verified, verdict, [Mode.SIM])
     with pytest.raises(ContractError, match="says nothing about npu"):
-        _refuse_unjudged(verified, verdict, [Mode.SIM, Mode.NPU])
+        refuse_unjudged(verified, verdict, [Mode.SIM, Mode.NPU])
 
 
 def test_a_file_that_changes_while_it_is_timed(verified: OpWorkspace) -> None:

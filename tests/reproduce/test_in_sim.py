@@ -71,7 +71,7 @@ def test_an_honest_kernel_is_innocent_and_gets_a_milder_case(tmp_path: Path) -> 
     assert [path.name for path in tmp_path.iterdir()] == ["custom"]
 
     # The script says the same when a person runs it.
-    done = program.python(ws.debug_dir / "tolerance_analysis.py")
+    done = program.with_torch(ws.debug_dir / "tolerance_analysis.py")
     assert done.returncode == 0, done.stderr
     said = done.stdout
     worst = max(outputs[0]["max_abs_diff"] for outputs in result["cpu_drift"].values())

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from pypto_op.documents import interfaces
-from pypto_op.policy import get_policy
+from pypto_op.documents.policy import get_policy
 
 ROOT = Path(__file__).parents[2]
 SKILLS = ROOT / "skills"

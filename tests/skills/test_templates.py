@@ -60,10 +60,10 @@ def test_the_golden_validates_and_profiles(operator: Path) -> None:
     assert program.python("-m", "pypto_op.cli", "script", str(operator / "op_golden.py")).returncode == 0
     report = operator / "GOLDEN_PERF_REPORT.md"
     script = SKILLS / "pypto-golden-generate/scripts/profile_golden.py"
-    done = program.python(str(script), str(operator / "op_golden.py"), "--calls", "2", "--rounds", "2", "--out", str(report))
+    done = program.with_torch(str(script), str(operator / "op_golden.py"), "--calls", "2", "--rounds", "2", "--out", str(report))
     assert done.returncode == 0, done.stderr
     assert [f for f in lint_path(report, stage=2).findings if f.status == "FAIL"] == []
-    refused = program.python(str(script), str(operator / "op_golden.py"), "--function", "no_such")
+    refused = program.with_torch(str(script), str(operator / "op_golden.py"), "--function", "no_such")
     assert refused.returncode == 2
     assert "no_such" in refused.stderr and "Traceback" not in refused.stderr
 

@@ -5,9 +5,9 @@ import secrets
 from contextlib import ExitStack
 
 import pytest
+from tests import once
 from tests.state.lab import Lab
 
-from pypto_op.locks import Lock
 from pypto_op.proof.key import KEY_ENV, key_id
 from pypto_op.state import arguments, callers, store
 from pypto_op.state.machine import action_row, step
@@ -188,15 +188,7 @@ def pytest_collection_modifyitems(items):
 @pytest.fixture(scope="session")
 def lab(tmp_path_factory, worker_id):
     """Real operators at every step; built once, by whichever test process comes first."""
-    base = tmp_path_factory.getbasetemp()
-    folder = (base if worker_id == "master" else base.parent) / "state_lab"
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with Lock(folder.with_suffix(".lock"), seconds=None):
-        if not (folder / "done").exists():
-            folder.mkdir()
-            Lab(folder).build()
-            (folder / "done").touch()
-    return Lab(folder)
+    return Lab(once.folder_of(tmp_path_factory, worker_id, "state_lab", lambda folder: Lab(folder).build()))
 
 
 @pytest.fixture

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from pypto_op.documents.policy import get_policy
 from pypto_op.errors import ContractError
-from pypto_op.policy import get_policy
 from pypto_op.state.service import transition
 from pypto_op.state.verdicts import is_looser
 

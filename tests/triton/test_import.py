@@ -194,3 +194,11 @@ def test_a_number_stays_where_the_task_does_not_run_with_half_of_it(tmp_path: Pa
     found = command("triton", "import", written(tmp_path, text), "--dir", tmp_path / "op", "--json").report
     assert found["arguments"][0]["here"]["shape"] == [2, 4096] and not found["small_enough"]
     assert any("as small as wished" in line for line in found["untested"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("forward", "draws"), [("return x + torch.randn_like(x)", True), ("return x + 1", False)])
+def test_a_task_that_draws_numbers_in_forward_is_told(forward: str, draws: bool, tmp_path: Path) -> None:
+    file = written(tmp_path, lab.task(forward, "[torch.randn(8, 8)]"))
+    found = command("triton", "import", file, "--dir", tmp_path / "op", "--json").report
+    assert any("draws random numbers" in line for line in found["untested"]) is draws

@@ -187,3 +187,28 @@ def test_a_file_of_a_package_imports_others_from_the_implementations_folder(tool
     assert found["valid"] is valid, found
     if not valid:
         assert found["checks"]["no_forbidden_torch_ops"]["violations"][0]["file"] == "tools.py"
+
+
+@pytest.mark.parametrize(
+    ("forward", "valid"),
+    [
+        ("a, b = map(torch.Tensor.contiguous, (x, x.t()))\nreturn run(copy_kernel, a), run(copy_kernel, b)", True),
+        ("return run(copy_kernel, *map(torch.Tensor.exp, (x,)))", False),
+        ("return dict(first=run(copy_kernel, x), second=run(copy_kernel, x))", True),
+        ("return dict(first=run(copy_kernel, x), second=torch.empty_like(x))", False),
+    ],
+)
+def test_methods_as_functions_and_dicts_by_keyword_are_followed(forward: str, valid: bool, tmp_path: Path) -> None:
+    file = tmp_path / "op_triton_ascend_impl.py"
+    file.write_text(lab.impl(forward), encoding="utf-8")
+    result = validate_file(file)
+    assert result["valid"] is valid, result["checks"]
+
+
+def test_a_check_of_dimensions_that_a_layer_inherits_is_no_computation(tmp_path: Path) -> None:
+    file = tmp_path / "op_triton_ascend_impl.py"
+    text = lab.impl("self._check_input_dim(x)\nreturn run(copy_kernel, x)").replace(
+        "class ModelNew(nn.Module)", "class ModelNew(nn.BatchNorm2d)"
+    )
+    file.write_text(text, encoding="utf-8")
+    assert validate_file(file)["valid"]

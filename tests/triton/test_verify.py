@@ -45,6 +45,8 @@ def test_result_has_the_contract_keys_and_is_sealed(place: Path) -> None:
     for name in ("verify_result_old.json", "first_run.json"):
         (place / name).write_text(json.dumps(result))
     assert project.hashes()["data"] == result["hashes"]["data"], "a result is no data of the task, whatever it is called"
+    (place / "printed.json").write_text("")
+    assert project.hashes()["data"] == result["hashes"]["data"], "`--json > FILE` makes the file before verify runs"
     (place / "first_run.json").write_text(json.dumps({**result, "passed_cases": 9}))
     assert project.hashes()["data"] != result["hashes"]["data"]
 

@@ -59,6 +59,16 @@ def test_a_broken_line_costs_its_candidate_only(kept: Path, line: bytes) -> None
     assert numbers(kept) == [1, 2, 3], "what follows a line that was cut short is a line of its own"
 
 
+def test_what_becomes_of_a_candidate_later_takes_the_place_of_its_line(kept: Path) -> None:
+    ledger = Ledger(kept)
+    judged = ledger.all()[0]
+    judged.fate, judged.reason = Fate.REFUSED, "the suite refuses it"
+    ledger.note(judged)
+    lines = (kept / "candidates.jsonl").read_text(encoding="utf-8").splitlines()
+    assert [json.loads(line)["number"] for line in lines] == [1, 2]
+    assert Ledger(kept).all()[0].fate is Fate.REFUSED, "its seal holds"
+
+
 def test_lines_of_another_search_are_none(kept: Path, tmp_path: Path) -> None:
     """Of another kernel, suite, policy or place: the name of the folder is the hash of them all."""
     shutil.copytree(kept, tmp_path / "other")

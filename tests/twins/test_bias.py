@@ -7,7 +7,7 @@ import torch
 
 from pypto_op.compare import Comparison, compare_leaves
 from pypto_op.comparison.bias import FEWEST_ROWS, SHORTEST_ROW, row_bias
-from pypto_op.policy import get_policy
+from pypto_op.documents.policy import get_policy
 from pypto_op.twins.reordering import TWINS, Reordered, storage_of
 
 NARROW = (torch.float16, torch.bfloat16)

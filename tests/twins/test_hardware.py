@@ -15,7 +15,7 @@ import torch
 from pypto_op.backends.worker.doubling import Doubled, widened
 from pypto_op.bundle_files import bundle_root
 from pypto_op.compare import Comparison, compare_leaves
-from pypto_op.policy import get_policy
+from pypto_op.documents.policy import get_policy
 from pypto_op.twins.reordering import Reordered, storage_of
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")

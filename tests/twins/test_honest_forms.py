@@ -9,7 +9,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from pypto_op.policy import get_policy
+from pypto_op.documents.policy import get_policy
 from pypto_op.twins.reordering import OTHER_TIES, Reordered
 
 from .honest_forms import Judge

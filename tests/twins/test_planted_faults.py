@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from pypto_op.documents.policy import Policy, get_policy
 from pypto_op.judge import planted_faults
 from pypto_op.judge.planted_faults import Planted
-from pypto_op.policy import Policy, get_policy
 
 from .honest_forms import Judge
 

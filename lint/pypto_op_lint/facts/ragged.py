@@ -33,7 +33,7 @@ def ragged_loop(facts: Facts, offsets: cst.CSTNode) -> Site | None:
     seen: set[tuple[int, frozenset[Key]]] = set()
     while waiting:
         node, factors, direct = waiting.pop()
-        for name in (inner for inner in inside(node) if isinstance(inner, cst.Name)):
+        for name in _names_outside_of_indices(node):
             scaled = factors | _factors(facts, name, node)
             for binding, function in bindings_of(facts.tree, name):
                 if (id(binding), scaled) in seen:
@@ -49,6 +49,12 @@ def ragged_loop(facts: Facts, offsets: cst.CSTNode) -> Site | None:
                 else:
                     waiting.extend((argument, scaled, False) for argument in _arguments(facts, binding, function))
     return None
+
+
+def _names_outside_of_indices(node: cst.CSTNode) -> Iterator[cst.Name]:
+    """The names inside `node`, but not those that pick an entry: what stands in a table of blocks is no step."""
+    picked = {id(inner) for part in inside(node) if isinstance(part, cst.Subscript) for e in part.slice for inner in inside(e)}
+    return (inner for inner in inside(node) if isinstance(inner, cst.Name) and id(inner) not in picked)
 
 
 def _factors(facts: Facts, name: cst.Name, top: cst.CSTNode) -> frozenset[Key]:

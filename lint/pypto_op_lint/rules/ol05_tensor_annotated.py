@@ -3,7 +3,8 @@
 import libcst as cst
 
 from pypto_op.vocabulary import Severity
-from pypto_op_lint.examples import impl
+from pypto_op_lint.examples import BODY, PARAMETERS, impl
+from pypto_op_lint.facts.values import Cls
 from pypto_op_lint.rule import IMPLS, Invalid, Rule, Valid
 from pypto_op_lint.tree import Function, Parameter
 
@@ -21,7 +22,7 @@ class TensorAnnotated(Rule):
     What it does:
         Reports a parameter of the jit kernel that is used as a tensor (sliced, viewed, assembled, asked for its shape, there
         or in a helper, or given a torch tensor at the launch) and is not annotated with `pypto.Tensor`. A scalar needs no
-        annotation.
+        annotation. An object of a class of the file (a configuration) is a constant, whatever its attributes are called.
 
     Why:
         pypto takes a parameter without `pypto.Tensor` for a constant and stops when it meets a tensor.
@@ -51,6 +52,13 @@ class TensorAnnotated(Rule):
         Valid(impl()),
         Valid(impl(parameters=_SCALARS.format("eps"))),
         Valid(impl(parameters=_SCALARS.format("eps: float = 1e-6"))),
+        Valid(
+            impl(
+                BODY.replace("pypto.exp(tile)", "pypto.exp(pypto.cast(tile, config.dtype))"),
+                parameters=f"{PARAMETERS}config: Config,\n",
+                before="class Config:\n    dtype = pypto.DT_FP32\n",
+            )
+        ),
     ]
     INVALID = [
         Invalid(impl(parameters="x,\nout,\n")),
@@ -93,7 +101,12 @@ class TensorAnnotated(Rule):
 
     def _used_as_tensor(self, kernel: Function, parameter: Parameter) -> bool:
         calls = self.facts.calls.calls_of(kernel)
-        return self._worked_on(kernel, parameter, 0) or any(self.facts.tensors.on_host(c.argument(parameter)) for c in calls)
+        if any(self.facts.tensors.on_host(call.argument(parameter)) for call in calls):
+            return True
+        annotation = parameter.node.annotation
+        if annotation is not None and any(isinstance(value, Cls) for value in self.facts.ev.values(annotation.annotation)):
+            return False
+        return self._worked_on(kernel, parameter, 0)
 
     def _worked_on(self, function: Function, parameter: Parameter, depth: int) -> bool:
         """Whether `function`, or a helper that it hands the parameter to, does with it what only a tensor allows."""

@@ -18,7 +18,7 @@ class KnownTile(Rule):
         Looks at every call of `pypto.set_vec_tile_shapes` and `pypto.set_cube_tile_shapes` in the kernel and in the helpers it
         calls. Each value must be known when the file is read: a literal, arithmetic on literals, a constant of the
         module, a class, a tuple or a dataclass, an argument that every caller fills with one. For the cube, m, k and n
-        each need two values [L0, L1] with 0 < L0 <= L1 and L1 a multiple of L0.
+        each need two values [L0, L1] with 0 < L0 <= L1 and L1 a multiple of L0; k may have a third, the L1 tile of B.
 
     Why:
         pypto fixes tiles when it compiles. A symbolic or run-time value ends in F21004 or REGISTER_COPY errors that name
@@ -49,6 +49,7 @@ class KnownTile(Rule):
 
     VALID = [
         Valid(with_vec_tiles("64, 128")),
+        Valid(with_cube_tiles("[128, 128], [64, 256, 128], [128, 128]")),
         Valid(with_vec_tiles("TILE, 64 * 2", before="TILE: int = 64\n")),
         Valid(with_vec_tiles("A, B", before="A, B = 1, 128\n")),
         Valid(with_vec_tiles("*TILE", before="TILE = (64, 128)\n")),
@@ -122,14 +123,14 @@ class KnownTile(Rule):
             if not isinstance(value, Seq) or value.kind == "set":
                 self._refuse(node, f"is no known list of two integers for {name}: {self._why(value)}")
                 return
-            if len(value.items) != 2:
+            if len(value.items) != 2 and (name, len(value.items)) != ("k", 3):
                 self.report(node, f"the cube tile {name} has {len(value.items)} values instead of [L0, L1]")
                 return
             elements = node.elements if isinstance(node, (cst.List, cst.Tuple)) else []
-            inner = [e.value for e in elements] if len(elements) == 2 else [node, node]
+            inner = [e.value for e in elements] if len(elements) == len(value.items) else [node] * len(value.items)
             numbers = [self._number(place, item) for place, item in zip(inner, value.items, strict=True)]
-            if len(numbers) == 2 and None not in numbers:
-                self._ratio(name, node, *numbers)  # type: ignore[arg-type]
+            for outer in numbers[1:] if None not in numbers else ():
+                self._ratio(name, node, numbers[0], outer)  # type: ignore[arg-type]
 
     def _ratio(self, name: str, node: cst.CSTNode, inner: int, outer: int) -> None:
         if inner > outer or outer % inner:

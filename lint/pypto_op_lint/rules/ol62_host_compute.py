@@ -13,6 +13,7 @@ from pypto_op_lint.facts import Facts
 from pypto_op_lint.facts.custom_ops import MAKES_OP
 from pypto_op_lint.facts.flow import bindings_of
 from pypto_op_lint.facts.foreign import method_called
+from pypto_op_lint.facts.loops import LOOPS
 from pypto_op_lint.facts.values import Member, Param, Result, Unknown
 from pypto_op_lint.nodes import children
 from pypto_op_lint.rule import IMPLS, Invalid, LintContext, Rule, Valid
@@ -57,7 +58,7 @@ class HostCompute(Rule):
     Known limits:
         Parameters count as tensors when their annotation, their use or the launch shows it. Self-tests that no
         product code calls (`_make_inputs`, `main`, the block under `if __name__ == "__main__"`) are left out, and
-        functions for `torch.compile` or `torch.library.custom_op` that nothing in the file names.
+        functions for `torch.compile` or `torch.library.custom_op`, or with a loop of pypto, that nothing in the file names.
     """
 
     id = "OL62"
@@ -115,6 +116,12 @@ class HostCompute(Rule):
         ),
         Valid(impl(wrapper=WRAPPER.replace("_like(x)", "_like(x, dtype=torch.float32, memory_format=torch.contiguous_format)"))),
         Valid(impl(after="@torch.compile\ndef _scaled(x):\n    return torch.exp(x) * 2\n")),
+        Valid(
+            impl(
+                before="def _older(lengths, tile):\n    for i in pypto.loop(lengths.shape[0]):\n"
+                "        left = (lengths[i] - i * tile).max(0).min(tile)\n        left.as_variable()\n"
+            )
+        ),
         Valid(
             impl(
                 wrapper="""
@@ -203,10 +210,12 @@ class HostCompute(Rule):
                 self._elsewhere(site, node, names)
 
     def _idle(self, site: Site) -> bool:
-        """Whether `site` lies in a function for `torch.compile` or `torch.library` that nothing in the file uses."""
+        """Whether nothing in the file uses the function of `site`, which is for `torch.compile`, `torch.library` or a kernel."""
         function = site.function
         if function is None or not self.facts.is_unused(function):
             return False
+        if any(self.facts.callee_names(call.node) & LOOPS for call in function.of(cst.Call)):  # type: ignore[arg-type]
+            return True  # a helper that no kernel calls any more: loops of pypto run nowhere else
         made = [d.func if isinstance(d, cst.Call) else d for d in function.decorators]
         return any(self.facts.ev.paths(maker) & _FOR_OTHERS for maker in made)
 

@@ -18,8 +18,8 @@ class NoShapeUnpacking(Rule):
         the like, also through a name bound to the shape. Single entries, `x.shape[0]`, pass.
 
     Why:
-        The static entries of a shape are known to the author and belong into constants, where tiles can use them; unpacked they
-        become symbols, and one that reaches a tile shape ends in an error without a line.
+        pypto takes such a line. But the static entries of a shape are known to the author and belong into constants, where tiles
+        can use them; an entry of a dynamic axis is a symbol, and one that reaches a tile shape ends in an error without a line.
 
     Example:
         rows, cols = x.shape
@@ -34,7 +34,7 @@ class NoShapeUnpacking(Rule):
 
     id = "PX05"
     name = "no-shape-unpacking"
-    severity = Severity.S1
+    severity = Severity.S2
     artifacts = IMPLS
     needs = frozenset({"graph_sites", "calls"})
     MESSAGE = "graph code unpacks a tensor's shape"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import libcst as cst
 
 from pypto_op.vocabulary import Severity
-from pypto_op_lint.examples import BODY, impl
+from pypto_op_lint.examples import BODY, PARAMETERS, impl
 from pypto_op_lint.facts.ragged import ragged_loop
 from pypto_op_lint.facts.values import Const, Seq, Value
 from pypto_op_lint.findings import WARN
@@ -68,6 +68,13 @@ class ValidShape(Rule):
             )
         ),
         Valid(_body(f"pypto.view(x, [64, 128], [i * 64, 0], {_VALID})", f"x.view([64, 128], [i * 64, 0], {_VALID})")),
+        Valid(
+            impl(
+                BODY.replace(f"[i * 64, 0], {_VALID}", "[table[i * 64] * 64, 0]"),
+                parameters=f"{PARAMETERS}table: pypto.Tensor([pypto.DYNAMIC], pypto.DT_INT32),\n",
+                wrapper="def demo_wrapper(x, table):\n    out = torch.empty_like(x)\n    demo_kernel(x, out, table)\n    return out\n",
+            )
+        ),
     ]
     INVALID = [
         Invalid(_body("valid_shape=[", "[")),

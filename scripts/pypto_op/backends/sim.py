@@ -45,12 +45,14 @@ class SimBackend:
         enclose: put each session into name spaces where the machine allows them.
         silent: kernels are compiled and compute nothing; outputs keep what their memory held.
         traces: a folder that keeps what the cost model wrote, call by call (`cost.keep_launches`); None: nothing is kept.
+        passes: run pypto's passes, as a verdict must; without them the numbers are the same, for a third of the time
+            (`worker.tensor_graph`), and what only a pass refuses is not seen.
     """
 
     mode = Mode.SIM
 
-    def __init__(self, *, enclose: bool = True, silent: bool = False, traces: Path | None = None) -> None:
-        self._enclose, self._silent, self._traces = enclose, silent, traces
+    def __init__(self, *, enclose: bool = True, silent: bool = False, traces: Path | None = None, passes: bool = True) -> None:
+        self._enclose, self._silent, self._traces, self._passes = enclose, silent, traces, passes
 
     def sabotaged(self) -> SimBackend:
         """Return this backend with kernels that compute nothing."""
@@ -89,6 +91,7 @@ class SimBackend:
             "switch": tools.switch,
             "cost_model": cost_model,
             "silent": self._silent,
+            "passes": self._passes,
         }
         plan = Plan({"enclose": self._enclose, "device": device}, tools.start, tools.numeric)
         reader = self._read if cost_model and tools.numeric else None
@@ -205,6 +208,7 @@ def simulate_here(further: Callable[[], None] | None = None, *, cost_model: bool
         InfraError: the calculator cannot be built, or a real torch_npu is installed.
     """
     from pypto_op.backends import hostshim
+    from pypto_op.backends.hostshim import recording
     from pypto_op.backends.worker import crashes, pypto_hooks
 
     if calculator.find_ingredients() is None:
@@ -226,6 +230,8 @@ def simulate_here(further: Callable[[], None] | None = None, *, cost_model: bool
         pypto_hooks.load_calculator(tools.calculator)
         pypto_hooks.switch_cost_model(switch, on=cost_model)
     pypto_hooks.simulate(numeric=tools.numeric, further=further, lenient=True)
+    if tools.numeric:
+        recording.install()
     crashes.load(Path(tools.crash_frames) if tools.crash_frames else None)
     crashes.tell()
 

@@ -8,7 +8,7 @@ import torch
 
 from pypto_op.comparison.numbers import as_wide, special_kind
 from pypto_op.comparison.rules import rule_for
-from pypto_op.policy import Policy
+from pypto_op.documents.policy import Policy
 
 ROWS, COLUMNS = 48, 96
 WORST = 1e6

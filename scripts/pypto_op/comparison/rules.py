@@ -10,7 +10,7 @@ import torch
 
 from pypto_op.comparison.numbers import all_finite, as_wide, json_number, special_kind
 from pypto_op.comparison.walk import pieces
-from pypto_op.policy import Policy
+from pypto_op.documents.policy import Policy
 
 _NO_DIVISION_BY_ZERO = 1e-300
 

@@ -10,7 +10,7 @@ from pypto_op.comparison.numbers import as_int64, as_wide, int_distance, json_nu
 from pypto_op.comparison.result import TensorComparison
 from pypto_op.comparison.rules import rule_for
 from pypto_op.comparison.walk import unravel
-from pypto_op.policy import Policy
+from pypto_op.documents.policy import Policy
 
 
 def report_lines(comparison: TensorComparison, extra: dict[str, Any]) -> list[str]:

@@ -12,7 +12,7 @@ from pypto_op.debug import divergence, dump_files, replay
 from pypto_op.debug.dump_files import Step
 from pypto_op.debug.matching import Golden
 from pypto_op.diagnose.kernel_loops import KernelLoops
-from pypto_op.policy import Policy, get_policy
+from pypto_op.documents.policy import Policy, get_policy
 
 _MOST = 5
 

@@ -15,6 +15,7 @@ from pypto_op.backends.registry import get_backend
 from pypto_op.debug import snapshot_golden, snapshot_kernel, snapshot_manifest
 from pypto_op.debug.snapshot_manifest import Intermediate, Manifest
 from pypto_op.documents import schema
+from pypto_op.documents.policy import get_policy
 from pypto_op.documents.reading import read_text
 from pypto_op.documents.writing import write_atomically
 from pypto_op.errors import ContractError
@@ -23,12 +24,11 @@ from pypto_op.judge.calling import positions, used_inputs
 from pypto_op.judge.contract import Contract, load_contract
 from pypto_op.judge.inputs import DEFAULT_SEED, with_seed
 from pypto_op.judge.subject import Subject, resolve
-from pypto_op.policy import get_policy
 from pypto_op.vocabulary import Mode, Outcome, Status
 from pypto_op.workspace import OpWorkspace
 
 if TYPE_CHECKING:
-    from pypto_op.policy import Policy
+    from pypto_op.documents.policy import Policy
 
 REPORT = "snapshot_report.json"
 UNFILLED = "GOLDEN_STUB_UNFILLED"

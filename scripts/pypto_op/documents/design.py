@@ -9,10 +9,10 @@ from pathlib import Path
 
 from pypto_op.documents import complexity, front_matter, headings, markdown, schema
 from pypto_op.documents.front_matter import Document
+from pypto_op.documents.policy import Policy
 from pypto_op.documents.schema import Finding
 from pypto_op.documents.tolerance import policy_of
 from pypto_op.errors import ContractError
-from pypto_op.policy import Policy
 from pypto_op.vocabulary import DTYPE_ALIASES, DTYPES, LEAST_CU, MOST_CU, Decomposition
 
 _DECISION = re.compile(r"(?:Decision|决策|判定)\b.*?module_count\W*?[=:：]\W*?(\d+)", re.IGNORECASE)

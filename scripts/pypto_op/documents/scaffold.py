@@ -18,9 +18,9 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from pypto_op.documents import constraints, design, front_matter, golden, port_table, ragged, spec
 from pypto_op.documents.design import ModuleRow
+from pypto_op.documents.policy import get_policy
 from pypto_op.documents.spec import Spec
 from pypto_op.errors import ContractError, InfraError
-from pypto_op.policy import get_policy
 from pypto_op.vocabulary import DTYPE_ALIASES, DTYPES, HEAVY_OPS
 from pypto_op.workspace import OPERATORS_DIR, OpWorkspace, check_op_name, check_runnable
 

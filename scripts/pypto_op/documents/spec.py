@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from pypto_op.documents import constraints, front_matter, markdown, port_table, ranges, rows, schema
+from pypto_op.documents.policy import Policy
 from pypto_op.documents.schema import Finding
 from pypto_op.documents.tolerance import policy_of
 from pypto_op.errors import ContractError
-from pypto_op.policy import Policy
 from pypto_op.vocabulary import DTYPE_ALIASES
 
 _FLOAT_WORDS = {"float32", "float16", "bfloat16", "fp32", "fp16", "bf16", "half", "float"}

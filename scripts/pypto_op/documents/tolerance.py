@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from pypto_op.documents.policy import Policy, dtype_word, get_policy
 from pypto_op.errors import ContractError
-from pypto_op.policy import Policy, dtype_word, get_policy
 
 _MATRICES = {"mare_matrix": "mare", "mere_matrix": "mere", "rmse_matrix": "rmse"}
 _OWN_KEYS = {"atol", "rtol", "policy", "mode", "standard", "custom", *_MATRICES}

@@ -80,7 +80,8 @@ def new_harness(ws: OpWorkspace, *, force: bool = False, try_cases: bool = True,
             rehearsed = replace(rehearsed, dropped={**sizes, **rehearsed.dropped})
             cases = suite_cases.by_level(rehearsed.cases)
         else:  # without a search the former would be ordinary cases, and the golden may refuse the latter
-            cases = [case for case in cases if KEY not in case and not values.varied_integer(case, sources.scalars)]
+            plain = (case for case in cases if KEY not in case)
+            cases = [case for case in plain if knobs.SET in case or not values.varied_integer(case, sources.scalars)]
         refused, undrawn = drawable(ws, refusals(Maker(sources)))
         rehearsed.dropped.update(undrawn)
         outcomes += write([(ws.suite, stamped_suite(_suite(sources, cases, refused)))], force=force)
@@ -110,6 +111,7 @@ def inputs_text(sources: Sources) -> str:
         "fixed": [port.name for port in tensors if port.name in sources.spec.fixed_inputs],
         "integers": [(name, *ranges) for name, ranges in sources.ranges.items()],
         "pages": _mapping(_pages(sources)),
+        "apart": bool(sources.apart),
     }
     return stamped_python(render("test_inputs.py.j2", context))
 

@@ -14,6 +14,7 @@ from pypto_op.backends.answers import Answers
 from pypto_op.backends.base import RunResult
 from pypto_op.backends.reference import ReferenceSession
 from pypto_op.documents import interfaces as interfaces_document
+from pypto_op.documents.policy import Policy
 from pypto_op.generators.power import Power, power
 from pypto_op.judge.contract import policy_of_case
 from pypto_op.judge.expectation import Expectation, Reference
@@ -23,7 +24,6 @@ from pypto_op.judge.natural import MEASURED, natural_share
 from pypto_op.judge.records import TrialVerdict
 from pypto_op.judge.redaction import Redactor
 from pypto_op.judge.references import answered
-from pypto_op.policy import Policy
 from pypto_op.twins.reordering import GOLDEN, HONEST
 from pypto_op.vocabulary import Outcome, Status
 from pypto_op.workspace import OpWorkspace

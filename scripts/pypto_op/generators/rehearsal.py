@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from pypto_op.backends.base import Limits
 from pypto_op.backends.reference import ReferenceSession
 from pypto_op.documents.knobs import SCALE, ZONE
+from pypto_op.documents.policy import Policy
 from pypto_op.documents.suite import LEAST_PER_LEVEL
 from pypto_op.errors import ContractError
 from pypto_op.generators.first_candidate import Draw, FirstCandidate
@@ -26,7 +27,6 @@ from pypto_op.judge.inputs import DEFAULT_SEED, checks_precision, tensors_in, wi
 from pypto_op.judge.natural import MOST, NATURAL
 from pypto_op.judge.raises import faulty
 from pypto_op.judge.stressing import KEY, stress_case
-from pypto_op.policy import Policy
 from pypto_op.vocabulary import Level, Outcome
 from pypto_op.workspace import OpWorkspace
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
+from pypto_op.documents import constraints
 from pypto_op.generators.case_maker import Maker
 from pypto_op.generators.sources import Sizes, Sources
 from pypto_op.generators.walks import REST, SMALL, TILES, walks
@@ -33,6 +34,7 @@ def edges(maker: Maker) -> None:
     _other_edges(maker)
     for axis in maker.fixed:
         _ragged(maker, axis)
+        _greatest(maker, axis)
     for axis, ends in maker.bounded.items():
         for word, size in zip(("least", "greatest"), ends, strict=True):
             maker.add(Level.L3, f"{axis}_{word}", maker.fitted({axis: size}))
@@ -124,3 +126,12 @@ def _ragged(maker: Maker, axis: str) -> None:
         for size in range(tile + 1, 2 * tile):
             if maker.add(Level.L3, f"{axis}_ragged", {**maker.base, axis: size}):
                 return
+
+
+def _greatest(maker: Maker, axis: str) -> None:
+    """Add the largest size of a fixed axis that SPEC.md allows, where it names one (`V <= 4096`) and no case is that large."""
+    end = constraints.limits(maker.sources.spec.shape_constraints, axis, list(maker.base))[1].removesuffix(" + 1")
+    if end.isdigit():
+        sizes = maker.fitted({axis: int(end)})
+        if sizes[axis] > maker.base[axis] and not maker.has_met({axis: sizes[axis]}):
+            maker.add(Level.L3, f"{axis}_greatest", sizes)

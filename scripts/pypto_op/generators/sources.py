@@ -14,6 +14,7 @@ from pypto_op.documents.axes import symbols_of
 from pypto_op.documents.golden_scan import Scan
 from pypto_op.documents.interfaces import Interfaces, Port
 from pypto_op.documents.reading import read_text, read_yaml
+from pypto_op.documents.set_apart import Apart, set_apart
 from pypto_op.documents.spec import Spec
 from pypto_op.documents.steps import Steps, steps_of, tiles_in
 from pypto_op.errors import ContractError
@@ -52,6 +53,7 @@ class Sources:
         says_minus_inf: SPEC.md speaks of -inf, and does not rule it out in the same sentence.
         steps: what DESIGN.md says of its loops.
         reduced: axes that the golden reduces over.
+        apart: what the golden sets apart in integer tensors (`documents.set_apart`).
     """
 
     ws: OpWorkspace
@@ -67,6 +69,7 @@ class Sources:
     says_minus_inf: bool
     steps: Steps = _NO_STEPS
     reduced: frozenset[str] = field(default_factory=frozenset)
+    apart: Apart = field(default_factory=dict)
 
     @cached_property
     def long(self) -> list[str]:
@@ -188,7 +191,14 @@ def gather(ws: OpWorkspace) -> Sources:
         unlimited=tuple(name for name, (_, _, high) in said.items() if not high),
         says_nan=special_values.says_nan(text),
         says_minus_inf=special_values.says_minus_inf(text),
+        apart=_apart(ws, interfaces),
     )
+
+
+def _apart(ws: OpWorkspace, interfaces: Interfaces) -> Apart:
+    whole = [port for port in interfaces.primary_inputs if port.dtype in INTEGERS]
+    tensors, scalars = ([port.name for port in whole if bool(port.shape) is shaped] for shaped in (True, False))
+    return set_apart(ws.golden, ws.golden_name(), tensors, scalars)
 
 
 def _range(dtype: str, low: str, high: str) -> tuple[str, str]:

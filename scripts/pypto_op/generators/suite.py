@@ -74,6 +74,7 @@ def _ordinary(maker: Maker) -> None:
 def _edges(maker: Maker) -> None:
     sizes.edges(maker)
     values.scalars(maker)
+    values.set_apart(maker)
     values.zones(maker, Level.L3)
     values.mixed(maker)
 

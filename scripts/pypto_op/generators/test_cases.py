@@ -8,12 +8,12 @@ from typing import Any
 
 from pypto_op.documents import default_suite
 from pypto_op.documents.interfaces import Interfaces
+from pypto_op.documents.policy import dtype_word
 from pypto_op.documents.spec import Spec
 from pypto_op.errors import ContractError
 from pypto_op.judge.contract import Contract
 from pypto_op.judge.inputs import checks_precision
 from pypto_op.judge.stressing import KEY
-from pypto_op.policy import dtype_word
 from pypto_op.vocabulary import Level
 
 Case = Mapping[str, Any]

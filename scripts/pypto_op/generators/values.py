@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pypto_op.documents import constraints, ranges, special_values
-from pypto_op.documents.knobs import SCALE, ZONE
+from pypto_op.documents.knobs import SCALE, SET, ZONE
 from pypto_op.documents.reading import read_text
 from pypto_op.documents.rows import Rows
 from pypto_op.generators.sources import FLOATS, INTEGERS, Sources
@@ -60,7 +60,8 @@ def scalars(maker: Maker) -> None:
                     for dtype in maker.sources.spec.supported_dtypes:
                         maker.add(Level.L3, f"other_{port.name}", maker.ragged, dtype=dtype, knobs={port.name: other})
                     break
-        if port.dtype in INTEGERS and isinstance(default, int) and port.name not in maker.base:
+        told_apart = any(port.name in numbers for numbers in maker.sources.apart.values())
+        if port.dtype in INTEGERS and isinstance(default, int) and port.name not in maker.base and not told_apart:
             for number in _other_integers(maker.sources, port.name, default):
                 maker.add(Level.L3, f"{port.name}_{number}", maker.ragged, knobs={port.name: number})
 
@@ -69,6 +70,27 @@ def _other_floats(default: float) -> tuple[float, ...]:
     """Return other values of a float scalar, the most telling first: a range of SPEC.md may rule out some."""
     first = default / 2 if abs(default) >= _SMALL_SCALAR else _INSTEAD_OF_SMALL
     return first, default * 2, default * 10, default / 10
+
+
+def set_apart(maker: Maker) -> None:
+    """Add cases in which a third of an integer tensor is what the golden sets apart: a label that is ignored, padding.
+
+    A scalar that says which number that is takes its default in each dtype, and then two others: one more below every index,
+    and one that is an index too, since a kernel may know the default by heart, or take whatever is negative.
+    """
+    for tensor, numbers in maker.sources.apart.items():
+        for number in numbers:
+            if isinstance(number, int):
+                maker.add(Level.L3, f"{tensor}_set_apart", maker.ragged, knobs={SET: {tensor: number}})
+                continue
+            default = maker.sources.scalars.get(number)
+            for dtype in maker.sources.spec.supported_dtypes if isinstance(default, int) else ():
+                maker.add(Level.L3, f"{tensor}_{number}", maker.ragged, dtype=dtype, knobs={SET: {tensor: default}})
+            for other in (-7, 1) if isinstance(default, int) else ():
+                legal = constraints.satisfied(maker.sources.spec.shape_constraints, {**maker.base, number: other})
+                if legal and other != default:
+                    knobs = {number: other, SET: {tensor: other}}
+                    maker.add(Level.L3, f"{tensor}_other_{number}", maker.ragged, knobs=knobs)
 
 
 def mixed(maker: Maker) -> None:

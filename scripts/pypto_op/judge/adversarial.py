@@ -208,7 +208,7 @@ def compare(candidate_tuple: Any, truth_tuple: Any, atol: float, rtol: float) ->
         outputs is not close, whatever they hold.
     """
     from pypto_op.compare import compare_leaves
-    from pypto_op.policy import get_policy
+    from pypto_op.documents.policy import get_policy
 
     actual, expected = _as_tuple(candidate_tuple), _as_tuple(truth_tuple)
     policy = get_policy({"name": "allclose", "version": 1, "atol": atol, "rtol": rtol})

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from pypto_op.backends.base import RunResult
 from pypto_op.compare import Comparison, compare_leaves
 from pypto_op.comparison.noise import zero_is_as_right
+from pypto_op.documents.policy import Policy
 from pypto_op.judge.natural import MOST, WORST
 from pypto_op.judge.reasons import place_in
-from pypto_op.policy import Policy
 from pypto_op.twins.orders import ORDERS
 from pypto_op.twins.reordering import GOLDEN, TWINS
 from pypto_op.twins.ties import nearest, shifted

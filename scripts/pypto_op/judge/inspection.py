@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import torch
 
     from pypto_op.backends.base import RunResult
-    from pypto_op.policy import Policy
+    from pypto_op.documents.policy import Policy
 
 AXIS = 2
 """Axis of the iterations."""
@@ -82,7 +82,7 @@ def fault_of(reference: RunResult, probe: Probe) -> str:
 
 def fixed(policy: Policy) -> Policy:
     """Return the tolerance that a probe is compared with: a golden's companion has no twins."""
-    from pypto_op.policy import get_policy
+    from pypto_op.documents.policy import get_policy
 
     return get_policy("allclose@1") if policy.needs_twins else policy
 

@@ -25,15 +25,15 @@ from pypto_op.vocabulary import Loader, Status
 if TYPE_CHECKING:
     from pypto_op.backends.base import Value
     from pypto_op.backends.reference import ReferenceSession
+    from pypto_op.documents.policy import Policy
     from pypto_op.judge.expectation import Expectation
     from pypto_op.judge.records import TrialVerdict
-    from pypto_op.policy import Policy
     from pypto_op.workspace import OpWorkspace
 
 KIND = "natural_errors"
 _MOST = 4000
 """Figures that are kept; a harness makes two hundred."""
-_MEASURED_BY = ("twins", "comparison", "judge", "compare.py", "policy.py", "policies.yaml")
+_MEASURED_BY = ("twins", "comparison", "judge", "compare.py", "documents/policy.py", "documents/policies.yaml")
 
 
 class Measured:

@@ -12,7 +12,7 @@ import torch
 
 from pypto_op.backends.base import RunResult
 from pypto_op.compare import TensorComparison, compare_leaves
-from pypto_op.policy import Policy, get_policy
+from pypto_op.documents.policy import Policy, get_policy
 from pypto_op.twins.reordering import ROUNDED_OPERANDS
 from pypto_op.twins.ties import Leaves
 from pypto_op.vocabulary import Outcome

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pypto_op.compare import TensorComparison
-from pypto_op.policy import Policy
+from pypto_op.documents.policy import Policy
 
 if TYPE_CHECKING:
     import torch

@@ -15,7 +15,7 @@ from pypto_op.vocabulary import Mode
 
 if TYPE_CHECKING:
     from pypto_op.backends.base import Value
-    from pypto_op.policy import Policy
+    from pypto_op.documents.policy import Policy
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pypto_op.documents.policy import Policy
 from pypto_op.judge import adversarial
 from pypto_op.judge.redaction import Redactor
-from pypto_op.policy import Policy
 
 if TYPE_CHECKING:
     import torch

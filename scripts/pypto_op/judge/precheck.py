@@ -10,9 +10,9 @@ from typing import Any
 from pypto_op.documents import interfaces as interfaces_document
 from pypto_op.documents import suite as suite_document
 from pypto_op.documents.knobs import is_drawn_id
+from pypto_op.documents.policy import get_policy
 from pypto_op.documents.way import next_step
 from pypto_op.errors import ContractError
-from pypto_op.policy import get_policy
 from pypto_op.workspace import OpWorkspace, parse_phase
 
 ALLOWED: Mapping[str, set[str]] = {

@@ -15,11 +15,11 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from pypto_op.backends.base import RunResult
+from pypto_op.documents.policy import Policy
 from pypto_op.judge.inputs import digest, tensors_in
 from pypto_op.judge.natural import MOST, natural_share
 from pypto_op.judge.reasons import Reason
 from pypto_op.judge.records import TrialVerdict
-from pypto_op.policy import Policy
 from pypto_op.vocabulary import Outcome
 
 if TYPE_CHECKING:

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from pypto_op.backends.base import RunResult
 from pypto_op.compare import compare_leaves
+from pypto_op.documents.policy import Policy, get_policy
 from pypto_op.judge.expectation import Expectation, Reference
 from pypto_op.judge.inputs import digest, tensors_in
 from pypto_op.judge.reasons import Reason
 from pypto_op.judge.records import TrialVerdict
 from pypto_op.judge.references import References
 from pypto_op.judge.verdict import failed_for
-from pypto_op.policy import Policy, get_policy
 from pypto_op.vocabulary import Outcome, Status
 
 if TYPE_CHECKING:

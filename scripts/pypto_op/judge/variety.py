@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import torch
 
     from pypto_op.backends.base import Value
-    from pypto_op.policy import Policy
+    from pypto_op.documents.policy import Policy
 
 _PLAIN_WORDS = frozenset({"", "normal", "random", "default"})
 """Values of a knob that name nothing out of the ordinary."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pypto_op.backends.base import RunResult
 from pypto_op.compare import Comparison, TensorComparison
 from pypto_op.comparison.error_map import error_map
+from pypto_op.documents.policy import Policy
 from pypto_op.judge.expectation import Expectation, Reference
 from pypto_op.judge.extent import times_allowed
 from pypto_op.judge.leaf_entry import leaf_entry, leaf_measures
@@ -26,7 +27,6 @@ from pypto_op.judge.reasons import (
 )
 from pypto_op.judge.records import TrialVerdict
 from pypto_op.judge.redaction import Redactor
-from pypto_op.policy import Policy
 from pypto_op.vocabulary import Status
 
 if TYPE_CHECKING:

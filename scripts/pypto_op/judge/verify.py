@@ -14,6 +14,7 @@ from pypto_op.backends.registry import get_backend
 from pypto_op.documents import schema
 from pypto_op.documents import suite as suite_document
 from pypto_op.documents.knobs import is_drawn_id
+from pypto_op.documents.policy import Policy
 from pypto_op.errors import ContractError, InfraError, PyptoOpError
 from pypto_op.hashing import sha256_file
 from pypto_op.judge import extent, fresh, summary, variety
@@ -32,7 +33,6 @@ from pypto_op.judge.request import Request
 from pypto_op.judge.runner import MOST_JOBS, run_cases, worker_count
 from pypto_op.judge.subject import Subject, resolve
 from pypto_op.modes import WORDS
-from pypto_op.policy import Policy
 from pypto_op.pool.pool import Pool
 from pypto_op.proof import evidence
 from pypto_op.proof.closure import Loaded, stale_closure

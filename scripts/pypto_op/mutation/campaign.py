@@ -244,5 +244,6 @@ def _entry(mutant: Mutant, result: Result, likeness: Likeness | None, seconds: f
             "differing": likeness.differing,
             "wrong_on": likeness.wrong_on,
             "worst": likeness.worst,
+            "outside": likeness.outside,
         }
     return entry

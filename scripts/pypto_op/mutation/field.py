@@ -21,12 +21,13 @@ from pypto_op.judge.plan import Plan
 from pypto_op.judge.redaction import Redactor
 from pypto_op.judge.references import ReferenceLoss, References
 from pypto_op.judge.subject import Subject, resolve
+from pypto_op.mutation.bits import same
 from pypto_op.mutation.cases import earlier
 from pypto_op.mutation.hunt import Fate, Hunt, Range, Result, ScratchWorkspace
 from pypto_op.mutation.likeness import Likeness, Prober
 from pypto_op.mutation.mutants import Mutant
 from pypto_op.mutation.program import Program
-from pypto_op.mutation.trials import Order, make_trials, run_once
+from pypto_op.mutation.trials import Order, make_trials, one_per_kind, run_once
 from pypto_op.pool.work import Say
 from pypto_op.vocabulary import Status
 from pypto_op.workspace import OpWorkspace
@@ -132,6 +133,7 @@ class Field:
 
     def run_unchanged(self) -> None:
         """Run the unchanged kernel: it must pass, and it tells what a trial costs."""
+        self._try_graph()
         with self.range.open("unchanged", self.program.source) as session:
             for number, trial in enumerate(self.order.trials, 1):
                 self._note(f"the unchanged kernel runs trial {number} of {len(self.order.trials)}")
@@ -145,15 +147,40 @@ class Field:
                         file=self.subject.impl,
                         remedy="only a suite that the kernel passes can be measured; run `pypto-op verify`",
                     )
-            self.range.keep(session)
         if self._wish.timeout is None:
             slowest = max(trial.seconds for trial in self.order.trials)
             limits = replace(self.range.limits, case_seconds=max(10.0, 20.0 * slowest))
             self.range = replace(self.range, limits=limits)
 
+    def _try_graph(self) -> None:
+        """Run mutants on their tensor graph alone, if the unchanged kernel gives the same bits so in each dtype."""
+        quick = replace(self.range, graph=SimBackend(passes=False))
+        source = self.program.source
+        with quick.open("graph", source) as graph, quick.open("whole", source, whole=True) as whole:
+            alike = True
+            for trial in one_per_kind(self.order.trials):
+                run = run_once(whole, trial.case, trial.inputs)
+                alike = alike and same(run_once(graph, trial.case, trial.inputs), run.outputs)
+            self.range.keep(whole)
+        if alike:
+            self.range = quick
+
     def hunt(self, mutant: Mutant, say: Say) -> Outcome:
         """Hunt one mutant; a word is said before each trial."""
         begun = time.monotonic()
+        result, likeness = self._hunted(mutant, say)
+        if self.range.graph is not None and result.fate in (Fate.SURVIVED, Fate.EQUIVALENT) and not self.stopped:
+            result = self._with_passes(mutant, result, say)
+        return result, likeness, time.monotonic() - begun
+
+    def _with_passes(self, mutant: Mutant, lives: Result, say: Say) -> Result:
+        """Return what became of a mutant that no numbers refused, once it has run with pypto's passes, in each dtype."""
+        with self.range.open(mutant.id, mutant.source, whole=True) as session:
+            order = Order(one_per_kind(self.order.trials))
+            found = Hunt(session, order, self.redactor, partial(self._stops, say), mutant.operator).run()
+        return lives if found.fate is Fate.SURVIVED else found
+
+    def _hunted(self, mutant: Mutant, say: Say) -> tuple[Result, Likeness | None]:
         likeness = None
         with self.range.open(mutant.id, mutant.source) as session:
             pursuit = Hunt(session, self.order, self.redactor, partial(self._stops, say), mutant.operator)
@@ -166,11 +193,11 @@ class Field:
                 kernel = partial(self.range.open, "kernel", self.program.source)
                 likeness = self._prober.compare(session, kernel, result.trials, result.differing)
                 if not likeness.differing:
-                    return replace(result, fate=Fate.EQUIVALENT, detail=likeness.sentence()), likeness, time.monotonic() - begun
+                    return replace(result, fate=Fate.EQUIVALENT, detail=likeness.sentence()), likeness
                 result = pursuit.run()
                 if result.fate is Fate.SURVIVED:
                     result = replace(result, detail=likeness.sentence())
-        return result, likeness, time.monotonic() - begun
+        return result, likeness
 
     def _stops(self, say: Say) -> bool:
         say(None)

@@ -98,6 +98,7 @@ class Range:
         backend: runs kernels.
         limits: what a mutant may use.
         redactor: cleans what mutants print.
+        graph: runs them on their tensor graph alone, for a third of the time; None: whole runs only.
     """
 
     subject: Subject
@@ -105,6 +106,7 @@ class Range:
     backend: SimBackend
     limits: Limits
     redactor: Redactor
+    graph: SimBackend | None = None
 
     @property
     def compiled(self) -> Path:
@@ -115,11 +117,12 @@ class Range:
         """Keep what a session has compiled for those that are opened later."""
         shutil.copytree(session.scratch / COMPILED_DIR, self.compiled)
 
-    def open(self, name: str, source: str, *, cost_model: bool = False) -> CandidateSession:
-        """Open a session on a file with this text."""
+    def open(self, name: str, source: str, *, cost_model: bool = False, whole: bool = False) -> CandidateSession:
+        """Open a session on a file with this text; `whole`: with pypto's passes, whatever else is possible."""
         impl = self._beside_the_same(self.workspace.scratch / "impls" / name)
         impl.write_text(source, encoding="utf-8")
-        session = self.backend.open(impl, self.subject.wrapper, self.workspace, limits=self.limits, cost_model=cost_model)
+        backend = self.backend if whole or self.graph is None else self.graph
+        session = backend.open(impl, self.subject.wrapper, self.workspace, limits=self.limits, cost_model=cost_model)
         if self.compiled.is_dir():  # as links: the compiler's memory replaces its files and never writes into them
             shutil.copytree(self.compiled, session.scratch / COMPILED_DIR, copy_function=os.link)
         return session

@@ -135,6 +135,20 @@ def make_trials(plan: Plan, references: References) -> list[Trial]:
     return trials
 
 
+def one_per_kind(trials: Sequence[Trial]) -> list[Trial]:
+    """Return the trial with the fewest elements for each combination of dtypes and scalars: those decide what is compiled."""
+    chosen: dict[str, Trial] = {}
+    for trial in sorted(trials, key=lambda trial: sum(map(_elements, trial.inputs))):
+        chosen.setdefault(repr([getattr(value, "dtype", value) for value in trial.inputs]), trial)
+    return list(chosen.values())
+
+
+def _elements(value: Value) -> int:
+    import torch
+
+    return value.numel() if isinstance(value, torch.Tensor) else 0
+
+
 def run_once(session: Session, case: str, inputs: Sequence[Value]) -> RunResult:
     """Run a kernel whose author is known: without the second run that shows what a host computed, which takes as long."""
     return session.run(case, inputs, guess=True, filling=FILLINGS[0])

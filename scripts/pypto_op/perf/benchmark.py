@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import statistics
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
@@ -13,12 +13,11 @@ from typing import Any
 
 from pypto_op import __version__
 from pypto_op.backends.base import Availability, Backend, Limits, TellsState
-from pypto_op.backends.registry import get_backend
 from pypto_op.documents import schema
 from pypto_op.documents.writing import write_atomically
-from pypto_op.errors import ContractError, InfraError
+from pypto_op.errors import ContractError
 from pypto_op.judge import report as reports
-from pypto_op.judge.contract import Contract, load_contract
+from pypto_op.judge.contract import Contract
 from pypto_op.judge.inputs import checks_precision, fresh_seed
 from pypto_op.judge.plan import Plan
 from pypto_op.judge.records import CaseRecord
@@ -26,6 +25,7 @@ from pypto_op.judge.runner import run_cases
 from pypto_op.judge.subject import Subject, resolve
 from pypto_op.modes import REGISTRY
 from pypto_op.perf import history
+from pypto_op.perf.admission import Admitted, admit
 from pypto_op.perf.samples import Against, Costs, Samples, spreads
 from pypto_op.proof import evidence
 from pypto_op.vocabulary import Mode, Status
@@ -54,12 +54,19 @@ class Request:
     limits: Limits = field(default_factory=Limits)
 
 
-def benchmark_operator(ws: OpWorkspace, *, progress: Callable[[CaseRecord], None] | None = None, **wanted: Any) -> dict[str, Any]:
+def benchmark_operator(
+    ws: OpWorkspace,
+    *,
+    progress: Callable[[CaseRecord], None] | None = None,
+    admitted: Admitted | None = None,
+    **wanted: Any,
+) -> dict[str, Any]:
     """Time an operator's integrated implementation and write eval/perf_result.json.
 
     Args:
         ws: the operator.
         progress: called with each case's record as it is ready.
+        admitted: where the caller has asked `admit` already.
         **wanted: the fields of `Request`.
 
     Returns:
@@ -70,20 +77,17 @@ def benchmark_operator(ws: OpWorkspace, *, progress: Callable[[CaseRecord], None
         InfraError: no requested mode is available.
     """
     request = Request(**wanted)
-    _remove_old(ws.perf_report)
-    contract = load_contract(ws)
-    verdict = _verdict(ws, contract)
+    admitted = admitted or admit(ws, request.modes, request.base)
+    contract, verdict, usable = admitted.contract, admitted.verdict, admitted.usable
     subject = resolve(ws, contract.total_modules)
-    available, usable = _usable(request.modes)
-    _refuse_unjudged(ws, verdict, usable)
     started, load_before, states = time.monotonic(), _load(), [_states(usable)]
     cases = _one_per_shape(contract.select(request.levels, None))
     seed, samples = fresh_seed(), Samples()
-    against = Against.of(ws, subject, request.base) if request.base is not None else None
+    against = Against.of(subject, request.base) if request.base is not None else None
     for turn in range(request.repeats):
         order = [(subject, samples)] if against is None else against.order(subject, samples, turn)
         for one, into in order:
-            _time(one, contract, cases, usable, available, request, seed, into, progress)
+            _time(one, contract, cases, usable, admitted.available, request, seed, into, progress)
     rows = [_row(case, mode, samples.costs(case, mode), samples.fault(case, mode)) for case in cases for mode in usable]
     if stale := evidence.stale_hashes(verdict, evidence.file_hashes(ws), ws):
         raise ContractError(f"changed while it was timed: {', '.join(stale)}", file=ws.impl, remedy="verify and time it again")
@@ -94,14 +98,14 @@ def benchmark_operator(ws: OpWorkspace, *, progress: Callable[[CaseRecord], None
         "op_name": ws.name,
         "impl_file": ws.impl.name,
         "wrapper": subject.wrapper,
-        "modes": {str(mode): _mode_entry(mode, a, states) for mode, a in available.items()},
+        "modes": {str(mode): _mode_entry(mode, a, states) for mode, a in admitted.available.items()},
         "repeats": request.repeats,
         "warmup": max(REGISTRY[mode].timing.warmup for mode in usable),
         **_counted(rows),
         "hashes": verdict["hashes"],
         "verdict_seal": verdict["seal"],
-        "versions": {k: v for a in available.values() for k, v in a.versions.items()},
-        "caveats": [c for mode in usable for c in (*REGISTRY[mode].timing.caveats, *available[mode].caveats)],
+        "versions": {k: v for a in admitted.available.values() for k, v in a.versions.items()},
+        "caveats": [c for mode in usable for c in (*REGISTRY[mode].timing.caveats, *admitted.available[mode].caveats)],
         "host": {"cpu_count": os.cpu_count() or 1, "load_before": load_before, "load_after": _load()},
         "seconds": round(time.monotonic() - started, 3),
         "created": datetime.now(timezone.utc).isoformat(timespec="seconds"),
@@ -113,55 +117,10 @@ def benchmark_operator(ws: OpWorkspace, *, progress: Callable[[CaseRecord], None
     return result
 
 
-def _usable(modes: Sequence[Mode]) -> tuple[dict[Mode, Availability], dict[Mode, Backend]]:
-    """Return what each mode says of itself, and the back ends that can run; raise InfraError where none can."""
-    backends: dict[Mode, Backend] = {mode: get_backend(mode) for mode in modes}
-    available = {mode: backend.availability() for mode, backend in backends.items()}
-    usable = {mode: backends[mode] for mode, a in available.items() if a.ok}
-    if not usable:
-        reasons = "; ".join(f"{mode}: {a.reason}" for mode, a in available.items())
-        raise InfraError(f"no requested mode is available ({reasons})", remedy="run `pypto-op doctor`")
-    return available, usable
-
-
 def _counted(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the rows, and how many there are of which kind."""
     right = sum(row["status"] == "ok" for row in rows)
     return {"total_cases": len(rows), "passed_cases": right, "failed_cases": len(rows) - right, "per_shape_results": rows}
-
-
-def _remove_old(path: Path) -> None:
-    """A result that does not belong to these bytes must not survive a run that ends early."""
-    path.unlink(missing_ok=True)
-
-
-def _verdict(ws: OpWorkspace, contract: Contract) -> dict[str, Any]:
-    """Return the sealed PASS of the whole suite, under the operator's own tolerance, for the bytes that lie there now."""
-    if not ws.impl.is_file():
-        raise ContractError("the implementation is missing", file=ws.impl, remedy="write and verify it first")
-    passes = list(evidence.sealed_passes(ws, partial=True))
-    remedy = f"run `pypto-op verify {ws.root}` first"
-    if not passes:
-        raise ContractError("there is no sealed PASS for exactly these bytes", file=ws.impl, remedy=remedy)
-    whole = [p for p in passes if p["status"] == Status.PASS and p["policy"] == contract.policy.as_dict()]
-    if not whole:
-        raise ContractError(
-            "what passed is PARTIAL: a part of the suite only, or another tolerance than SPEC.md's",
-            file=ws.report,
-            remedy="run `pypto-op verify` without --levels, --case and --policy",
-        )
-    return whole[0]
-
-
-def _refuse_unjudged(ws: OpWorkspace, verdict: Mapping[str, Any], modes: Iterable[Mode]) -> None:
-    for mode in modes:
-        status = verdict["per_mode_status"].get(mode, Status.SKIPPED)
-        if status != Status.PASS:
-            raise ContractError(
-                f"the PASS says nothing about {mode}, where it is {status}",
-                file=ws.report,
-                remedy=f"run `pypto-op verify --modes {mode}` first",
-            )
 
 
 def _one_per_shape(cases: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

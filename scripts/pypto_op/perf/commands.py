@@ -37,11 +37,14 @@ def benchmark(op_dir: Path, as_json: bool, only_history: bool, **wanted: Any) ->
     ws = OpWorkspace.at(op_dir)
     if only_history:
         return _show_history(ws, as_json=as_json)
-    need(ws, ws.spec, ws.interfaces)  # of kernel and verdict `benchmark_operator` tells: it removes an earlier result first
+    need(ws, ws.spec, ws.interfaces)  # of kernel and verdict `admit` tells: it removes an earlier result first
+    from pypto_op.perf.admission import admit
+
+    admitted = admit(ws, wanted["modes"], wanted["base"])
     from pypto_op.judge import report as reports
     from pypto_op.perf.benchmark import benchmark_operator
 
-    result = benchmark_operator(ws, **wanted)
+    result = benchmark_operator(ws, admitted=admitted, **wanted)
     if as_json:
         click.echo(reports.serialise(result), nl=False)
     else:

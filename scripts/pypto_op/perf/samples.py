@@ -10,14 +10,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from pypto_op.errors import ContractError
 from pypto_op.hashing import sha256_file
 from pypto_op.judge.records import CaseRecord
 from pypto_op.judge.subject import Subject
 from pypto_op.modes import REGISTRY
-from pypto_op.proof import evidence
 from pypto_op.vocabulary import Mode, Status
-from pypto_op.workspace import OpWorkspace
 
 Costs = list[tuple[int, Mapping[str, float | int]]]
 """Seed of the inputs, and the figures of a run on them."""
@@ -89,17 +86,8 @@ class Against:
     samples: Samples = field(default_factory=Samples)
 
     @classmethod
-    def of(cls, ws: OpWorkspace, subject: Subject, base: Path) -> Against:
-        """Return a kernel to compare with.
-
-        Raises:
-            ContractError: there is no such file, or no sealed PASS for its bytes.
-        """
-        if not base.is_file():
-            raise ContractError("no such kernel to compare with", file=base, remedy="name a file with --compare")
-        if next(evidence.sealed_passes(ws, impl=base), None) is None:
-            remedy = f"run `pypto-op verify {ws.root} --impl {base} --report {evidence.evidence_dir(ws) / 'base.json'}` first"
-            raise ContractError("there is no sealed PASS for the kernel to compare with", file=base, remedy=remedy)
+    def of(cls, subject: Subject, base: Path) -> Against:
+        """Return a kernel to compare with, which has a PASS (`admission`)."""
         return cls(replace(subject, impl=base.resolve()), base)
 
     def order(self, subject: Subject, samples: Samples, turn: int) -> list[tuple[Subject, Samples]]:

@@ -11,13 +11,13 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from pypto_op.backends.base import Limits
 from pypto_op.backends.reference import ReferenceSession
+from pypto_op.documents.policy import Policy
 from pypto_op.documents.writing import write_atomically
 from pypto_op.errors import ContractError, InfraError
 from pypto_op.judge.calling import positions, used_inputs
 from pypto_op.judge.contract import Contract
 from pypto_op.judge.inputs import FRESH, with_seed
 from pypto_op.judge.subject import Subject
-from pypto_op.policy import Policy
 from pypto_op.workspace import OpWorkspace
 
 FILE = "tolerance_analysis.py"

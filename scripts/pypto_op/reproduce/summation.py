@@ -12,7 +12,7 @@ import torch
 from pypto_op.backends.worker.outputs import leaves_of
 from pypto_op.backends.worker.reference import truths
 from pypto_op.compare import compare_leaves
-from pypto_op.policy import get_policy
+from pypto_op.documents.policy import get_policy
 from pypto_op.reproduce.metrics import METRICS
 from pypto_op.twins.reordering import GOLDEN, TWINS, Reordered, storage_of
 

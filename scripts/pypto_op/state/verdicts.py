@@ -16,7 +16,7 @@ from pypto_op.vocabulary import FailureCategory, Status
 from pypto_op.workspace import OpWorkspace
 
 if TYPE_CHECKING:
-    from pypto_op.policy import Policy
+    from pypto_op.documents.policy import Policy
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import sys
 from pathlib import Path
@@ -16,21 +15,7 @@ from pypto_op.vocabulary import ExitCode
 _TARGETS = click.Choice(["auto", "interpret", "cuda", "npu"])
 
 
-class _WithTune(click.Group):
-    """A group whose `tune` lies in a room above this one; it is imported when it is called."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted([*super().list_commands(ctx), "tune"])
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name != "tune":
-            return super().get_command(ctx, cmd_name)
-        command = importlib.import_module("pypto_op.tuning.triton_command").tune
-        assert isinstance(command, click.Command)
-        return command
-
-
-@click.group(cls=_WithTune)
+@click.group()
 def triton() -> None:
     """Verify and time a Triton implementation of a PyTorch task."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @op_dir_argument()
-@click.option("--budget", "seconds", type=float, default=300.0, show_default=True, metavar="SECONDS", help="Of the search.")
+@click.option("--budget", "seconds", type=float, default=300.0, show_default=True, metavar="SECONDS", help="Of search and judge.")
 @click.option("--trials", type=int, default=200, show_default=True, help="The most candidates.")
 @click.option("--target-us", type=click.FloatRange(min=0, min_open=True), help="Stop when the largest P0 shape takes this.")
 @click.option("--resume", is_flag=True, help="Go on with an earlier search of exactly this kernel.")
@@ -37,14 +38,13 @@ def tune(op_dir: Path, as_json: bool, dry_run: bool, mode: str | None, jobs: int
     bytes, no budget, or a target that no kernel can meet; 3 nothing can time a kernel here, or
     another search of this operator is running.
     """
+    from pypto_op import speaking
     from pypto_op.judge.precheck import need
+    from pypto_op.pool.pool import Pool
+    from pypto_op.tuning.admission import Request, admitted
 
     ws = OpWorkspace.at(op_dir)
     need(ws, ws.spec, ws.interfaces, ws.golden, ws.test_inputs, ws.impl)
-    from pypto_op import speaking
-    from pypto_op.pool.pool import Pool
-    from pypto_op.tuning import pages, report
-    from pypto_op.tuning.tune import Request, default_jobs, tune_operator
 
     def note(words: str) -> None:
         speaking.now(words)
@@ -52,14 +52,23 @@ def tune(op_dir: Path, as_json: bool, dry_run: bool, mode: str | None, jobs: int
 
     with Pool(pool) as there:
         chosen = None if mode is None else Mode(mode)
-        request = Request(mode=chosen, jobs=jobs or default_jobs(), write=not dry_run, pool=there, **wanted)
-        tuned = tune_operator(ws, request, note)
+        request = Request(mode=chosen, jobs=jobs or _default_jobs(), write=not dry_run, pool=there, **wanted)
+        with admitted(ws, request) as operator:  # before the next line brings torch
+            from pypto_op.tuning import pages, report
+            from pypto_op.tuning.tune import tune_operator
+
+            tuned = tune_operator(operator, request, note)
     written = [*report.write(tuned), pages.write_tuning(tuned)]
     if as_json:
         click.echo(json.dumps(report.summary(tuned), indent=1))
     else:
         _show(tuned, written)
     return int(ExitCode.OK if tuned.met else ExitCode.FAIL)
+
+
+def _default_jobs() -> int:
+    """Return how many candidates are tried at once."""
+    return max(1, min(4, os.cpu_count() or 1))
 
 
 def _show(tuned: Tuned, written: list[Path]) -> None:

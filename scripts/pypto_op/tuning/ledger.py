@@ -19,6 +19,7 @@ from typing import Any
 
 from pypto_op import __version__
 from pypto_op.backends.build_cache import digest_of
+from pypto_op.documents.writing import write_atomically
 from pypto_op.errors import ContractError, InfraError
 from pypto_op.hashing import canonical_json, open_regular, parse_object
 from pypto_op.judge.contract import Contract
@@ -87,6 +88,11 @@ def alone(room: Path) -> Lock:
     return Lock(path, seconds=0, busy=busy)
 
 
+def any_in(room: Path) -> bool:
+    """Say whether a folder of searches keeps one."""
+    return next(room.glob(f"*/{_FILE}"), None) is not None
+
+
 def key_of(ws: OpWorkspace, contract: Contract, source: str, mode: Mode, cases: list[dict[str, Any]]) -> str:
     """Return the hash of all that a candidate's figures and verdict depend on."""
     hashes = {**evidence.file_hashes(ws), "impl": digest_of(source)}
@@ -123,16 +129,22 @@ class Ledger:
         return sorted(self._known.values(), key=lambda candidate: candidate.number)
 
     def note(self, candidate: Candidate) -> None:
-        """Keep a candidate; a later line about the same text counts instead of an earlier one."""
+        """Keep a candidate, in one line; what is said of the same text once more takes the place of its earlier line."""
+        known = candidate.digest in self._known
         self._known[candidate.digest] = candidate
         self.folder.mkdir(parents=True, exist_ok=True)
-        row = asdict(candidate) | {"fate": str(candidate.fate)}
-        line = json.dumps({**row, "seal": self._seal(row)}, sort_keys=True, allow_nan=False) + "\n"
+        if known:
+            write_atomically(self._path, "".join(map(self._line, self._known.values())))
+            return
         torn = self._path.is_file() and not self._path.read_bytes().endswith(b"\n")
         with self._path.open("a", encoding="utf-8") as stream:
-            stream.write("\n" + line if torn else line)
+            stream.write("\n" * torn + self._line(candidate))
             stream.flush()
             os.fsync(stream.fileno())
+
+    def _line(self, candidate: Candidate) -> str:
+        row = asdict(candidate) | {"fate": str(candidate.fate)}
+        return json.dumps({**row, "seal": self._seal(row)}, sort_keys=True, allow_nan=False) + "\n"
 
     def _seal(self, row: Mapping[str, Any]) -> str:
         return mac(_DOMAIN + self.folder.name, canonical_json(row))

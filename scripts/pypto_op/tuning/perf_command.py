@@ -10,7 +10,7 @@ import click
 
 from pypto_op.errors import ContractError
 from pypto_op.options import op_dir_argument
-from pypto_op.vocabulary import ExitCode
+from pypto_op.vocabulary import ExitCode, Mode
 from pypto_op.workspace import OpWorkspace
 
 _MOST_PASSES = 12
@@ -88,6 +88,9 @@ def _run(ws: OpWorkspace, *, as_json: bool) -> int:
 
     need(ws, ws.spec, ws.interfaces, ws.golden, ws.test_inputs, ws.impl)
     from pypto_op import speaking
+    from pypto_op.perf.admission import numeric_mode
+
+    numeric_mode(Mode.SIM)
     from pypto_op.tuning import pages
     from pypto_op.tuning.perf_words import sentences, summary
     from pypto_op.tuning.profile import profile_operator

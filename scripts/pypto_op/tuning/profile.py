@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pypto_op.backends.base import Limits
-from pypto_op.backends.registry import get_backend
-from pypto_op.errors import ContractError, InfraError
+from pypto_op.errors import ContractError
 from pypto_op.judge.contract import load_contract
 from pypto_op.judge.subject import resolve
 from pypto_op.modes import REGISTRY
@@ -70,12 +69,9 @@ def profile_operator(ws: OpWorkspace, note: Note = lambda words: None) -> list[S
 
     Raises:
         ContractError: a document is broken, or the kernel is wrong on a P0 shape.
-        InfraError: there is no simulator with numbers.
+        InfraError: the simulator cannot be started.
     """
     contract = load_contract(ws)
-    available = get_backend(Mode.SIM).availability()
-    if not (available.ok and available.numeric):
-        raise InfraError(f"the cost model does not run here: {available.reason}", remedy="run `pypto-op doctor`")
     subject = resolve(ws, contract.total_modules)
     traces = ws.debug_dir / FOLDER
     shutil.rmtree(traces, ignore_errors=True)

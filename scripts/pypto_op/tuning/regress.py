@@ -148,9 +148,9 @@ def regress(op_dir: Path, base: Path | None, mode: str, as_json: bool) -> int:
     earlier = base or ws.debug_dir / ROOM / BEFORE
     if not earlier.is_file():
         raise ContractError("there is no earlier kernel to compare with", file=earlier, remedy="name it with --base FILE")
-    from pypto_op.tuning.tune import usable_mode
+    from pypto_op.perf.admission import numeric_mode
 
-    steps = regress_operator(ws, earlier, usable_mode(Mode(mode)), speaking.now)
+    steps = regress_operator(ws, earlier, numeric_mode(Mode(mode)), speaking.now)
     passed = all(step.passed for step in steps)
     if as_json:
         told = {"schema_version": 1, "op_name": ws.name, "passed": passed, "steps": [asdict(step) for step in steps]}

@@ -126,7 +126,8 @@ class Search:
             for proposal, candidate in zip(proposals, self._batch(proposals, len(found) + 1), strict=True):
                 found.append(candidate)
                 proposer.tell(proposal, _told(candidate))
-                self._ledger.note(candidate)
+                if self._ledger.known(candidate.digest) is None:
+                    self._ledger.note(candidate)
                 self._take(candidate)
         importance = proposer.importance()
         return Outcome(baseline, found, importance, proposer.refused, time.monotonic() - started, self._tried, ended)

@@ -39,17 +39,18 @@ def tune(
     it went away.
     """
     from pypto_op.triton.run.project import Project
-    from pypto_op.triton.run.targets import warm
+    from pypto_op.tuning.triton_admission import admit
 
     project = Project.at(verify_dir, op_name, triton_impl_name)
-    warm(target)  # before the next line brings torch
+    named = None if target == "auto" else target
+    admit(project, named, wanted["seconds"], int(wanted["trials"])).warm()  # before the next line brings torch
     from pypto_op import speaking
     from pypto_op.tuning import triton_report
     from pypto_op.tuning.triton_tune import tune_triton
 
     tuned = tune_triton(
         project,
-        target=None if target == "auto" else target,
+        target=named,
         seconds=wanted["seconds"],
         trials=int(wanted["trials"]),
         seed=int(wanted["seed"]),

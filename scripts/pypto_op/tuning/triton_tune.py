@@ -16,11 +16,11 @@ from pypto_op import __version__
 from pypto_op.backends.build_cache import digest_of
 from pypto_op.documents.writing import write_atomically
 from pypto_op.errors import ContractError, InfraError, PyptoOpError
-from pypto_op.triton.bench import choice, gate
+from pypto_op.triton.bench import choice
 from pypto_op.triton.bench.benchmark import Request as Timing
 from pypto_op.triton.bench.benchmark import benchmark_triton
 from pypto_op.triton.run.project import Project
-from pypto_op.triton.run.targets import Target, choose, versions
+from pypto_op.triton.run.targets import Target, versions
 from pypto_op.triton.run.verify import Request as Judging
 from pypto_op.triton.run.verify import verify_triton
 from pypto_op.triton.static.policy import load_policy
@@ -29,6 +29,7 @@ from pypto_op.tuning.asking import GAIN
 from pypto_op.tuning.ledger import BEFORE, Candidate, Fate, Ledger, alone
 from pypto_op.tuning.proposer import Proposal, Proposer
 from pypto_op.tuning.search import BASELINE, difference
+from pypto_op.tuning.triton_admission import admit
 from pypto_op.tuning.triton_kernel import TritonKernel
 
 _MOST_JUDGED = 4
@@ -96,14 +97,7 @@ def tune_triton(
         ContractError: no PASS, no budget, nothing to choose, nothing to resume, or another search runs here.
         InfraError: there is no device, or it went away; the interpreter's times mean nothing, so it must be asked for by name.
     """
-    if not (seconds > 0 and trials > 0):
-        raise ContractError("a search without time or trials finds nothing", remedy="give --budget and --trials more than 0")
-    gate.exists(project)
-    project.check()
-    place = choose(target)
-    if place.target is Target.INTERPRET and target != str(Target.INTERPRET):
-        raise InfraError("there is no GPU, and the interpreter's times mean nothing", remedy="tune on a machine with a device")
-    gate.check(project, str(place.target))
+    place = admit(project, target, seconds, trials)
     source = project.impl.read_text(encoding="utf-8")
     kernel = TritonKernel(source)
     if not kernel.choices:

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import os
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 from pypto_op.backends.base import Limits
-from pypto_op.backends.registry import get_backend
 from pypto_op.documents import spec as spec_document
 from pypto_op.documents.writing import write_atomically
-from pypto_op.errors import ContractError, InfraError
-from pypto_op.judge.contract import Contract, load_contract
+from pypto_op.errors import ContractError
+from pypto_op.judge.contract import Contract
 from pypto_op.judge.subject import Subject, resolve
 from pypto_op.judge.verify import verify_operator
+from pypto_op.modes import REGISTRY
 from pypto_op.perf.bound import bound_of
-from pypto_op.pool.pool import Pool
-from pypto_op.proof import evidence
 from pypto_op.tuning import ledger as ledgers
 from pypto_op.tuning.acceptance import Gatekeeper, Verdict
+from pypto_op.tuning.admission import Admitted, Request
+from pypto_op.tuning.budget import Budget
 from pypto_op.tuning.clock import Clock, ratio
 from pypto_op.tuning.kernel import Kernel
 from pypto_op.tuning.ledger import Candidate, Fate, Ledger
@@ -31,37 +28,7 @@ from pypto_op.workspace import OpWorkspace
 
 _MOST_JUDGED = 6
 """Survivors that the whole suite is asked about, the fastest first."""
-_TUNING_STAGE = 7
 Note = Callable[[str], None]
-
-
-@dataclass(frozen=True)
-class Request:
-    """What a caller wants.
-
-    Attributes:
-        seconds: of the search; what is found is judged after that.
-        trials: the most candidates.
-        target_us: for the largest P0 shape; None: as fast as can be.
-        resume: go on with an earlier search of the same kernel.
-        mode: where; None: the device where there is one, else the simulator.
-        jobs: candidates at once.
-        mutants: on how many planted faults the mutation score is compared.
-        seed: of the search.
-        write: put the best candidate in the kernel's place.
-        pool: where candidates are timed; None: on this machine. A cluster is for `sim` alone: two devices are two clocks.
-    """
-
-    seconds: float
-    trials: int
-    target_us: float | None = None
-    resume: bool = False
-    mode: Mode | None = None
-    jobs: int = 1
-    mutants: int = 8
-    seed: int = 11
-    write: bool = True
-    pool: Pool | None = None
 
 
 @dataclass
@@ -80,7 +47,8 @@ class Tuned:
         written: the candidate lies in the kernel's place.
         target_us: what was asked for.
         noise: of the clock.
-        judging_seconds: on the clock, for all survivors.
+        judging_seconds: on the clock, for all survivors, the verdict in the kernel's place included.
+        budget_seconds: what search and judging together were given.
         resumed: candidates that an earlier sitting had tried.
     """
 
@@ -96,6 +64,7 @@ class Tuned:
     judged: list[Candidate] = field(default_factory=list)
     written: bool = False
     judging_seconds: float = 0.0
+    budget_seconds: float = 0.0
     resumed: int = 0
 
     @property
@@ -107,54 +76,52 @@ class Tuned:
         return times.get(next(iter(self.labels)), float("inf")) <= self.target_us
 
 
-def tune_operator(ws: OpWorkspace, request: Request, note: Note = lambda words: None) -> Tuned:
+def tune_operator(admitted: Admitted, request: Request, note: Note = lambda words: None) -> Tuned:
     """Search faster texts of an operator's kernel, and put the best that is right in its place.
 
     Args:
-        ws: the operator; its kernel has a sealed PASS for exactly its bytes.
+        admitted: the operator, while it is locked (`admission.admitted`).
         request: what is wanted.
         note: told, in words, what is being done.
 
     Raises:
-        ContractError: no PASS, no budget, a target that no kernel can meet, or nothing to choose.
-        InfraError: the mode is not available, or went away.
+        ContractError: a target that no kernel can meet, nothing to choose, or nothing to resume.
+        InfraError: the mode went away.
     """
-    if not (request.seconds > 0 and request.trials > 0):
-        raise ContractError("a search without time or trials finds nothing", remedy="give --budget and --trials more than 0")
-    if request.target_us is not None and not request.target_us > 0:
-        raise ContractError(f"{request.target_us} us is no target", remedy="give --target-us a number above 0")
-    contract = load_contract(ws)
-    mode = usable_mode(request.mode)
-    if request.pool is not None and request.pool.away and mode is Mode.NPU:
-        raise ContractError("a search on a device is timed by that device alone", remedy="use --pool local, or --mode sim")
-    require_pass(ws, contract, mode)
-    _require_stage(ws)
+    ws, contract, mode = admitted.ws, admitted.contract, admitted.mode
     subject = resolve(ws, contract.total_modules)
     source = subject.impl.read_text(encoding="utf-8")
     kernel = Kernel(source, subject.wrapper, _widest(ws))
     if not kernel.choices:
         raise ContractError("has no free choice: no tile, step, loop or option that could say something else", file=ws.impl)
-    (ws.debug_dir / ledgers.ROOM).mkdir(parents=True, exist_ok=True)
-    with ledgers.alone(ws.debug_dir / ledgers.ROOM), Clock(contract, subject, mode, Limits()) as clock:
+    budget = Budget(request.seconds, admitted.verdict_seconds, admitted.begun)
+    note(f"{len(kernel.choices)} free choices; the clock is {mode}; {budget.told()}")
+    with Clock(contract, subject, mode, Limits()) as clock:
         require_possible(request.target_us, contract, subject, clock)
         ledger = Ledger.of(ws, ledgers.key_of(ws, contract, source, mode, clock.cases))
         resumed = _begin(ledger, request.resume, ws)
-        note(f"{len(kernel.choices)} free choices; the clock is {mode}")
-        wish = Wish(request.seconds, request.trials, request.target_us, 1 if mode is Mode.NPU else request.jobs, request.seed)
+        jobs = 1 if REGISTRY[mode].on_device else request.jobs
+        wish = Wish(budget.search - budget.spent, request.trials, request.target_us, jobs, request.seed)
         outcome = Search(kernel, clock, ledger, wish, lambda one, best: note(_line(one, best)), request.pool).run()
         keeper = Gatekeeper(ws, clock, source, mutants=request.mutants, jobs=request.jobs)
+        searched = budget.spent
+        note(f"the search took {searched:.0f} s; the kernel is timed twice in every dtype")
         tuned = Tuned(ws, mode, outcome, kernel, clock.labels(), request.target_us, keeper.noise(), resumed=resumed)
-        _choose(tuned, keeper, ledger, note)
+        _choose(tuned, keeper, ledger, budget, note)
     if tuned.chosen is not None and request.write:
         note("the accepted candidate takes the kernel's place; the judge verifies it there")
         _put(tuned, kernel.write(tuned.chosen.assignment), source, request.jobs)
+    tuned.judging_seconds, tuned.budget_seconds = budget.spent - searched, budget.seconds
     return tuned
 
 
-def _choose(tuned: Tuned, keeper: Gatekeeper, ledger: Ledger, note: Note) -> None:
-    """Ask the gatekeeper about the survivors, the fastest first, until one is accepted."""
-    begun = time.monotonic()
-    for candidate in tuned.outcome.ranking(tuned.noise)[:_MOST_JUDGED]:
+def _choose(tuned: Tuned, keeper: Gatekeeper, ledger: Ledger, budget: Budget, note: Note) -> None:
+    """Ask the gatekeeper about the survivors, the fastest first, until one is accepted or the budget is spent."""
+    waiting = tuned.outcome.ranking(tuned.noise)[:_MOST_JUDGED]
+    for place, candidate in enumerate(waiting):
+        if place and budget.over:
+            tuned.outcome.ended += f"; {len(waiting) - place} survivors were not judged any more, which --resume does"
+            break
         note(f"the whole suite is asked about candidate {candidate.number}, at {candidate.ratio:.3f} of the kernel's time")
         folder = ledger.folder / f"candidate_{candidate.number:03}"
         tuned.verdict = keeper.judge(tuned.kernel.write(candidate.assignment), folder)
@@ -167,7 +134,6 @@ def _choose(tuned: Tuned, keeper: Gatekeeper, ledger: Ledger, note: Note) -> Non
             _measured(tuned, candidate, tuned.verdict)
             break
         note(f"refused: {tuned.verdict.reason}")
-    tuned.judging_seconds = time.monotonic() - begun
 
 
 def _measured(tuned: Tuned, chosen: Candidate, verdict: Verdict) -> None:
@@ -198,52 +164,6 @@ def _put(tuned: Tuned, text: str, before: str, jobs: int) -> None:
         tuned.chosen = None
         return
     tuned.written = True
-
-
-def require_pass(ws: OpWorkspace, contract: Contract, mode: Mode) -> Mapping[str, Any]:
-    """Return the sealed PASS of the whole suite for the bytes that lie there, in a mode.
-
-    Raises:
-        ContractError: there is none.
-    """
-    if not ws.impl.is_file():
-        raise ContractError("the implementation is missing", file=ws.impl, remedy="write and verify it first")
-    for report in evidence.sealed_passes(ws):
-        if report["policy"] == contract.policy.as_dict() and report["per_mode_status"].get(mode) == Status.PASS:
-            return report
-    remedy = f"run `pypto-op verify {ws.root} --modes {mode}` first"
-    raise ContractError(f"there is no sealed PASS in {mode} for exactly these bytes", file=ws.impl, remedy=remedy)
-
-
-def usable_mode(wanted: Mode | None) -> Mode:
-    """Return the mode to tune in.
-
-    Raises:
-        InfraError: it is not available, or computes no numbers here.
-    """
-    reasons = []
-    for mode in (wanted,) if wanted is not None else (Mode.NPU, Mode.SIM):
-        available = get_backend(mode).availability()
-        if available.ok and available.numeric:
-            return mode
-        reasons.append(f"{mode}: {available.reason}")
-    raise InfraError(f"no mode can time a kernel and compare its numbers ({'; '.join(reasons)})", remedy="run `pypto-op doctor`")
-
-
-def _require_stage(ws: OpWorkspace) -> None:
-    """Refuse an operator whose state says that its kernel is not to be tuned now."""
-    if not ws.state.is_file():
-        return
-    from pypto_op.state import store
-
-    state = store.load(ws).state
-    stage = _TUNING_STAGE if state is None else state["current_stage"]
-    if stage != _TUNING_STAGE:
-        raise ContractError(
-            f"is in stage {stage}; a kernel is tuned in stage {_TUNING_STAGE}",
-            file=ws.state,
-            remedy="run `pypto-op state status` to see what comes before it",
-        )
 
 
 def require_possible(target: float | None, contract: Contract, subject: Subject, clock: Clock) -> None:
@@ -286,8 +206,3 @@ def _begin(ledger: Ledger, resume: bool, ws: OpWorkspace) -> int:
 def _line(candidate: Candidate, best: float) -> str:
     told = f"{candidate.ratio:.3f} of the kernel's time" if candidate.ratio is not None else candidate.reason[:100]
     return f"candidate {candidate.number} ({candidate.origin}): {candidate.fate}, {told}; best {best:.3f}"
-
-
-def default_jobs() -> int:
-    """Return how many candidates are tried at once."""
-    return max(1, min(4, os.cpu_count() or 1))

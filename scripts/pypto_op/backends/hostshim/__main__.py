@@ -29,6 +29,8 @@ _COST_MODEL = "CostModelSimulationOutput"
 class _Simulator(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Makes this process a simulator when pypto is imported: a script that only needs torch never builds the calculator.
 
+    The loader imports pypto, not the finder: what is in `sys.modules` when a finder returns is loaded a second time.
+
     Args:
         cost_model: run pypto's cost model beside the numbers.
     """
@@ -39,8 +41,9 @@ class _Simulator(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        if name != "pypto":
-            return None
+        return importlib.machinery.ModuleSpec(name, self) if name == "pypto" else None
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
         sys.meta_path.remove(self)
         from pypto_op.backends.sim import simulate_here
 
@@ -49,14 +52,11 @@ class _Simulator(importlib.abc.MetaPathFinder, importlib.abc.Loader):
                 simulate_here(cost_model=self._cost_model)
         except PyptoOpError as error:
             _end(error)
-        self._loaded = sys.modules.get(name)
-        if self._loaded is None:  # not installed: the script meets the usual ImportError
-            return None
-        self._spec = self._loaded.__spec__
-        return importlib.machinery.ModuleSpec(name, self)
-
-    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType | None:
-        return self._loaded
+        loaded = sys.modules.get(spec.name)
+        if loaded is None:
+            raise ModuleNotFoundError(f"No module named {spec.name!r}", name=spec.name)
+        self._spec = loaded.__spec__
+        return loaded
 
     def exec_module(self, module: ModuleType) -> None:
         module.__spec__ = self._spec

@@ -38,14 +38,18 @@ class Host:
         self._switch = Path(document["switch"]) if document.get("switch") else None
         self._cost_model = bool(document["cost_model"])
         self._silent = bool(document.get("silent"))
+        self._passes = bool(document.get("passes", True))
 
     def prepare(self) -> None:
         """Install the host shim and send every kernel to the simulator."""
         from pypto_op.backends import hostshim
-        from pypto_op.backends.worker import pypto_hooks
+        from pypto_op.backends.worker import pypto_hooks, tensor_graph
 
         hostshim.install()
-        pypto_hooks.simulate(numeric=self._numeric, further=pypto_hooks.leave_passes_out if self._silent else None)
+        graph_only = self._silent or not self._passes
+        pypto_hooks.simulate(numeric=self._numeric, further=pypto_hooks.leave_passes_out if graph_only else None)
+        if self._numeric and not self._passes:
+            tensor_graph.stop_there()
         if self._numeric:
             pypto_hooks.switch_cost_model(self._switch, self._cost_model)
 

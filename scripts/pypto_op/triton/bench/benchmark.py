@@ -13,8 +13,8 @@ from typing import Any
 
 from pypto_op import __version__
 from pypto_op.backends.base import Limits
+from pypto_op.documents.policy import Policy
 from pypto_op.errors import PyptoOpError
-from pypto_op.policy import Policy
 from pypto_op.triton.bench import figures, gate, roofline
 from pypto_op.triton.run import results
 from pypto_op.triton.run.describe import describe

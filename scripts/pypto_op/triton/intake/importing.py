@@ -234,5 +234,5 @@ def _result(
         tensors = [tensor for tensor in tensors_of(drawn["inputs"]) if tensor.is_floating_point() and tensor.numel()]
         signs = [str(i) for i, tensor in enumerate(tensors) if bool((tensor >= 0).all()) or bool((tensor <= 0).all())]
         signs = signs if len(signs) == len(tensors) else []
-    result["untested"] = page.untested(result, one_sign=bool(signs), gpu=request.gpu)
+    result["untested"] = page.untested(result, one_sign=bool(signs), draws=found["draws"], gpu=request.gpu)
     return result

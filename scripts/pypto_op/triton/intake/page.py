@@ -8,9 +8,14 @@ NAME = "IMPORT.md"
 _OFFSETS = 1 << 31
 
 
-def untested(result: dict[str, Any], *, one_sign: bool, gpu: bool) -> list[str]:
+def untested(result: dict[str, Any], *, one_sign: bool, draws: bool, gpu: bool) -> list[str]:
     """Return sentences on what no verdict of this folder shows."""
     said: list[str] = []
+    if draws:
+        said.append(
+            "Everything: the task's forward draws random numbers, which an implementation's forward may not, so no kernel can be "
+            "verified against it. Draw them in get_inputs and hand them over."
+        )
     before, here = result["elements"]["public"], result["elements"]["here"]
     if result["numbers"]:
         largest = max(result["numbers"], key=lambda number: number["public"])

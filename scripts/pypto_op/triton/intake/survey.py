@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import sys
 import types
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import torch
 
 from pypto_op.backends.worker.loading import Failure, failure_of
+from pypto_op.dispatch_mode import DispatchMode
 from pypto_op.triton.intake.constants import Site, replaced
 from pypto_op.triton.intake.search import Budget, Size, smaller
 from pypto_op.triton.run import arguments
@@ -40,7 +42,7 @@ class Survey:
     def __init__(self, document: dict[str, Any]) -> None:
         self._device = models.prepare(document)
         self._path = Path(document["file"])
-        self._runs_on_meta = False
+        self._runs_on_meta = self._draws = False
         sys.path.insert(0, str(self._path.parent))
 
     def handle(self, message: dict[str, Any]) -> tuple[list[torch.Tensor], dict[str, Any]]:
@@ -79,6 +81,7 @@ class Survey:
             "inputs": after.inputs,
             "arguments": self._names,
             "fits": budget.holds(after.size),
+            "draws": self._draws,
         }
 
     def _seen(self, text: str) -> _Seen:
@@ -109,7 +112,8 @@ class Survey:
                 given = describe(inputs)
                 held = [*tensors_of(inputs), *models.held_by(model)]
                 elements = max((tensor.numel() for tensor in held), default=0)
-                outputs, flops = _counted(model, inputs)
+                outputs, flops, draws = _counted(model, inputs)
+                self._draws |= draws
         except Failure:
             raise
         except BaseException as error:
@@ -147,14 +151,29 @@ class _WithoutMemory(Exception):
         self.elements, self.failure, self.inputs = elements, failure, inputs
 
 
-def _counted(model: Any, inputs: list[Any]) -> tuple[Any, int]:
-    """Call a model; return its outputs, and how many operations its products and convolutions cost."""
+def _counted(model: Any, inputs: list[Any]) -> tuple[Any, int, bool]:
+    """Call a model; return its outputs, how many operations its products and convolutions cost, and whether it draws numbers."""
     from torch.utils.flop_counter import FlopCounterMode
 
-    counter = FlopCounterMode(display=False)
-    with counter:
+    counter, draws = FlopCounterMode(display=False), _Draws()
+    with counter, draws:
         outputs = model(*inputs)
-    return outputs, int(counter.get_total_flops())
+    return outputs, int(counter.get_total_flops()), draws.found
+
+
+class _Draws(DispatchMode):
+    """Sees whether PyTorch draws random numbers."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.found = False
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        """Execute an operator; note those that a seed decides."""
+        self.found |= torch.Tag.nondeterministic_seeded in func.tags
+        return func(*args, **(kwargs or {}))
 
 
 def _names(forward: Any, count: int) -> list[str]:

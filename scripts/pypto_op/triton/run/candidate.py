@@ -19,7 +19,7 @@ from pypto_op.triton.run import model as models
 from pypto_op.triton.run.clock import Clock, refresh
 from pypto_op.triton.run.dispatch import Denied, Gate, mode_is_active
 from pypto_op.triton.run.fence import TritonFence, TritonGuard
-from pypto_op.triton.run.launches import Few, Launches
+from pypto_op.triton.run.launches import PLACES, Few, Launches, places_of
 from pypto_op.triton.run.memory import Memory, address, bytes_of
 from pypto_op.triton.run.packing import map_tensors, same_layout, tensors_of
 from pypto_op.triton.run.reads import Reads
@@ -196,12 +196,14 @@ class Candidate:
             "mutated_inputs": sorted(mutated),
             "aliased_inputs": [i for i, tensor in enumerate(inputs) if tensor.numel() and address(tensor) in shared],
             "used": self._memory.used(),
-            "scalars": self._launches.scalars(),
+            "scalars": self._launches.scalars() | {PLACES: [places_of(leaves)]},
             "reads": self._reads.found[:5],
             "copies": dict(self._launches.copies),
             "copied_outputs": list(self._copied(leaves)),
             "sentinel_left": [int(self._sentinel.mask(leaf).sum()) for leaf in marked],
             "kernels": sorted(set(self._launches.names)),
+            "programs": sorted(self._launches.programs.ran),
+            "handed": self._launches.handed[:5],
         }
 
     def _copied(self, leaves: list[torch.Tensor]) -> Iterator[str]:

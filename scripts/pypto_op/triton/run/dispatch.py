@@ -17,10 +17,13 @@ from torch._library.custom_ops import OPDEFS
 from pypto_op.dispatch_mode import DispatchMode
 from pypto_op.documents.reading import read_yaml
 
-ALLOWED: frozenset[str] = frozenset(
-    name for names in read_yaml(Path(__file__).with_name("operators.yaml")).values() for name in names
-)
+_OPERATORS: dict[str, list[str]] = read_yaml(Path(__file__).with_name("operators.yaml"))
+
+ALLOWED: frozenset[str] = frozenset(name for names in _OPERATORS.values() for name in names)
 """aten operators by name, overloads included, that hold, view or move data."""
+
+VIEWS: frozenset[str] = frozenset(_OPERATORS["views"])
+"""Those of them that return a part of a tensor's memory."""
 
 _COPIES = frozenset(
     {"clone", "copy_", "_to_copy", "pin_memory", "_pin_memory", "_copy_from", "_copy_from_and_resize", "npu_format_cast"}

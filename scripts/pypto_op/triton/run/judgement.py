@@ -9,7 +9,7 @@ import torch
 
 from pypto_op.backends.base import RunResult
 from pypto_op.compare import compare_leaves
-from pypto_op.policy import Policy, get_policy
+from pypto_op.documents.policy import Policy, get_policy
 from pypto_op.triton.run import natural
 from pypto_op.triton.run.packing import tensors_of
 

@@ -15,13 +15,18 @@ import torch
 
 from pypto_op.triton.run.bounds import Bounds
 from pypto_op.triton.run.dispatch import Gate
+from pypto_op.triton.run.handed import computes
 from pypto_op.triton.run.memory import COPIES, Memory
+from pypto_op.triton.run.rewriting import Programs
 
 _Leaf = TypeVar("_Leaf")
 _MOST_LOOKED_AT = 4096
 _MOST_COPIES = 256
 SEQUENCE = "the sequence of launches"
 """Which kernels are launched one after the other, and on which parts of memory: noted like a number."""
+
+PLACES = "the places of the outputs in their memory"
+"""Which part of what a kernel wrote is returned: noted like a number, since the host chooses it."""
 
 
 @dataclass(frozen=True)
@@ -58,9 +63,11 @@ class Launches:
         foreign: names of kernels that are not the candidate's.
         count: launches since `begin`.
         names: names of the kernels that were launched.
+        handed: arguments that bring code of their own into a kernel, as "kernel.parameter".
         copies: how often PyTorch copied something that was no constant, by operator.
         whole: of each such copy the operator and some of the elements; where an output has the same, PyTorch did the task.
         bounds: sees writes outside of all tensors, in the interpreter.
+        programs: makes and keeps what the interpreter runs.
     """
 
     def __init__(self, memory: Memory, gate: Gate, own: frozenset[str]) -> None:
@@ -68,8 +75,10 @@ class Launches:
         self.recording = True
         self.foreign: list[str] = []
         self.names: list[str] = []
+        self.handed: list[str] = []
         self.count = 0
         self.bounds = Bounds()
+        self.programs = Programs()
         self.copies: Counter[str] = Counter()
         self.whole: list[tuple[str, Few]] = []
         self._scalars: dict[str, list[str | None]] = {}
@@ -83,7 +92,9 @@ class Launches:
     def begin(self, inputs: list[torch.Tensor], held: list[torch.Tensor], *, follows: bool = False) -> None:
         """Forget the last call; the arguments are those of `Memory.begin`."""
         self.count, self.foreign, self.names, self.copies, self.whole = 0, [], [], Counter(), []
-        self._scalars = {}
+        self._scalars, self.handed = {}, []
+        if not follows:
+            self.programs.ran.clear()
         self._turn += not follows
         for tuner in self._tuners.values():
             tuner.cache.clear()
@@ -127,6 +138,8 @@ class Launches:
 
         for kind in (jit.JITFunction, interpreter.InterpretedFunction):
             self._patch(kind, "run", self._around_run)
+        self._patch(interpreter.FunctionRewriter, "rewrite_ast", self.programs.instead_of_rewrite_ast)
+        self._patch(interpreter.InterpretedFunction, "rewrite", self.programs.around_rewrite)
         self._patch(autotuner.Autotuner, "run", self._around_choice)
         self._patch(autotuner.Autotuner, "_bench", self._in_turn if interpreted else self._around_tuning)
         for name in ("_init_args_hst", "_restore_args_dev"):
@@ -183,6 +196,8 @@ class Launches:
             for tensor in found:
                 self._memory.use(parameter, tensor)
         self._scalars.setdefault(SEQUENCE, []).append(digest_of(_name_of(kernel), *map(_layout, tensors.items())))
+        asked = frozenset(getattr(getattr(kernel.fn, "__code__", None), "co_names", ()))
+        self.handed += [name for name, value in given.items() if not name.endswith(".grid") and computes(value, asked)]
         chosen = self._choices[-1] if self._choices else None
         for parameter, value in given.items():
             name = parameter.rpartition(".")[2]
@@ -283,6 +298,11 @@ def _layout(given: tuple[str, list[torch.Tensor]]) -> str:
     """Return which parts of their memory the tensors of a parameter are."""
     name, tensors = given
     return f"{name} {[(tuple(t.shape), t.stride(), t.storage_offset(), str(t.dtype)) for t in tensors]}"
+
+
+def places_of(outputs: list[torch.Tensor]) -> str:
+    """Return a digest of which parts of their memory tensors are."""
+    return digest_of(_layout(("", outputs)))
 
 
 def spelled(value: Any) -> str | None:

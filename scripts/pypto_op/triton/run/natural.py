@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import torch
 
 from pypto_op.compare import compare_leaves
-from pypto_op.policy import Policy, get_policy
+from pypto_op.documents.policy import Policy, get_policy
 
 FACTOR = 16.0
 """Another order of summation costs up to about 5 times the reference's error; products in TF32 or half precision over 100."""

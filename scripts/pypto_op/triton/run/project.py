@@ -150,11 +150,14 @@ def data_names(text: str) -> set[str]:
 
 
 def _is_result(path: Path) -> bool:
-    """Whether a file is a result of ours: by its name, or, where `--output` named it otherwise, by its seal."""
+    """Whether a file is a result of ours: by its name, by its seal where the caller named it otherwise, or still empty."""
     if _RESULTS.match(path.name):
         return True
     try:
-        if path.stat().st_size > _LONGEST_RESULT:
+        size = path.stat().st_size
+        if not size:  # the shell has opened it for what a command is about to print
+            return True
+        if size > _LONGEST_RESULT:
             return False
         found = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError):

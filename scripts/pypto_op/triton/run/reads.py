@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import FrameType
 from typing import Any
 
@@ -18,6 +18,7 @@ import torch.utils.dlpack
 from torch.overrides import TorchFunctionMode
 
 from pypto_op.backends.worker.trusted import is_trusted
+from pypto_op.triton.run.dispatch import VIEWS
 
 READERS = frozenset(
     {"numpy", "__array__", "tolist", "item", "__dlpack__", "__float__", "__int__", "__bool__", "__index__", "__complex__",
@@ -25,6 +26,10 @@ READERS = frozenset(
      "apply_", "map_", "map2_", "__deepcopy__", "untyped_storage", "storage", "_typed_storage"}
 )  # fmt: skip
 """Methods and functions that hand a tensor's values to Python."""
+
+_SHAPES_ALONE = frozenset({"view_as", "expand_as", "broadcast_tensors"})
+_CUT_BY_VALUES = (VIEWS - _SHAPES_ALONE) | {"_pad_packed_sequence", "_pack_padded_sequence"}
+"""Functions whose later tensors say where to cut. PyTorch reads those in C++, and Python reads the shapes that come out."""
 
 
 class Reads(TorchFunctionMode):
@@ -59,23 +64,29 @@ class Reads(TorchFunctionMode):
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
         """Execute a function, and remember it if it reads."""
-        self._note(str(getattr(func, "__name__", "")), args)
+        name = str(getattr(func, "__name__", ""))
+        if name in READERS:
+            self._note(name, args[:1])
+        elif name in _CUT_BY_VALUES:
+            self._note(name, [*args[1:], *(kwargs or {}).values()])
         return func(*args, **(kwargs or {}))
 
     def _noting(self, function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)
         def noting(*args: Any, **kwargs: Any) -> Any:
             if self.is_active():
-                self._note("to_dlpack", args)
+                self._note("to_dlpack", args[:1])
             return function(*args, **kwargs)
 
         return noting
 
-    def _note(self, name: str, args: tuple[Any, ...]) -> None:
-        if name not in READERS or not args or not isinstance(args[0], torch.Tensor) or self._paused():
+    def _note(self, name: str, read: Sequence[Any]) -> None:
+        """Remember that the tensors among `read` are read by the function of that name."""
+        tensors = [value for value in read if isinstance(value, torch.Tensor)]
+        if not tensors or self._paused():
             return
         line = self._line()
-        if line is not None and self._counts(args[0]):
+        if line is not None and any(map(self._counts, tensors)):
             self.found.append(f"Tensor.{name} ({line})")
 
     def _line(self) -> str | None:

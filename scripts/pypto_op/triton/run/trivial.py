@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from pypto_op.policy import Policy, get_policy
+from pypto_op.documents.policy import Policy, get_policy
 from pypto_op.triton.run.judgement import Judgement, compare
 from pypto_op.triton.run.natural import FACTOR
 from pypto_op.triton.run.packing import tensors_of

@@ -12,9 +12,9 @@ from typing import Any
 
 from pypto_op import __version__
 from pypto_op.backends.base import Limits, RunResult
+from pypto_op.documents.policy import Policy
 from pypto_op.errors import ContractError, PyptoOpError
-from pypto_op.policy import Policy
-from pypto_op.triton.run import results, trivial
+from pypto_op.triton.run import agreement, results, trivial
 from pypto_op.triton.run.deadline import Deadline, TimeIsUp
 from pypto_op.triton.run.describe import describe
 from pypto_op.triton.run.judge_device import JudgeDevice
@@ -27,7 +27,6 @@ from pypto_op.triton.run.replay import History
 from pypto_op.triton.run.sessions import CandidateSession, TaskSession, Told
 from pypto_op.triton.run.targets import Place, choose, versions
 from pypto_op.triton.static.policy import load_policy
-from pypto_op.triton.static.validate import validate_file
 
 HOST = "HostComputed"
 _FIRST_SEED = 0
@@ -69,6 +68,7 @@ class Case:
     judgement: Judgement = field(default_factory=Judgement)
     weights: str = "none"
     kernels: list[str] = field(default_factory=list)
+    ran: agreement.Ran = field(default_factory=agreement.Ran)  # in any pass
     launches: int = 0
     made: Provenance = field(default_factory=Provenance)
     seconds: float = 0.0
@@ -212,12 +212,10 @@ class _Run:
         if not launching:
             return
         scalars = [all(column) for column in zip(*(case.scalars for case in launching), strict=False)]
-        found = validate_file(self.project.impl, load_policy(self.request.static_policy), scalars)
-        if found["valid"]:
+        policy = load_policy(self.request.static_policy)
+        message = agreement.objection(self.project, policy, scalars, [case.ran for case in launching])
+        if message is None:
             return
-        named = [entry for check in found["checks"].values() for entry in check.get("violations", ())]
-        lines = [f"line {entry['line']}: {entry['call']}: {entry['reason']}" for entry in named[:5]]
-        message = "\n".join([f"the static check finds a regression of type {found['regression_type']}", *lines])
         for case in launching:
             case.judgement = Judgement("Degenerate", message, case.judgement.metrics)
             if self.progress is not None:
@@ -282,6 +280,7 @@ class _Run:
             case.right, judgement = judgement, _host_computed(case.made if number else None, made) or judgement
         self.history.note(number, index, made, given["inputs"])
         case.made, case.launches = made, run.launches
+        case.ran.add(facts)
         case.weights, case.kernels = str(facts.get("weights", "none")), [str(name) for name in facts.get("kernels", ())]
         self._keep(case, number, judgement, begin)
         return True

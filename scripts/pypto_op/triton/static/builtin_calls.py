@@ -53,6 +53,9 @@ _CHANGES = frozenset({"append", "add", "extend", "insert", "appendleft", "update
 _SIZED = (".empty", ".zeros", ".ones", ".full", ".empty_strided", ".arange", ".linspace")
 """Makers of tensors that take numbers, not tensors."""
 
+_RAISES_ONLY = ("._check_input_dim",)
+"""Methods of PyTorch's layers that look at a tensor's shape and raise, or do nothing."""
+
 _NUMBERS = frozenset({"builtins.float", "builtins.int", "builtins.range", "builtins.round"})
 
 _REDUCTIONS = frozenset(f"builtins.{name}" for name in ("sum", "any", "all", "sorted", "max", "min"))
@@ -98,8 +101,15 @@ class Builtins:
             return ExtInstance(name, tuple(h for value in (*args, *kwargs.values()) for h in self.m.following.callables(value)))
         if name in _PLUMBING or (name == "builtins.iter" and len(args) == 2):
             return _plumbed(name, args, called)
+        called_on = [option for option in options(args[0]) if isinstance(option, Tensor)] if args else []
+        if name.startswith("torch.Tensor.") and called_on and len(called_on) == len(options(args[0])):
+            method = name.rpartition(".")[2]
+            return union([self.method(TensorMethod(t, method), args[1:], kwargs, node, source) for t in called_on])
         if name in _KEEPS:
-            return self._kept(name, args)
+            kept = self._kept(name, args)
+            if name == "builtins.dict" and isinstance(kept, Container):
+                kept.keyed.update(kwargs)
+            return kept
         if name.endswith("__setattr__") and args:
             return self._setattr(args, kwargs, node, source)
         if self.m.phase != "forward":
@@ -232,6 +242,8 @@ class Builtins:
             return Unknown(f"`{name}`")
         if self.m.phase != "forward":
             return callee
+        if name.endswith(_RAISES_ONLY):
+            return Host(None)
         if self.m.policy.call(name) == "host" or (self.m.policy.computes_on_host(name)):
             return Host() if not any(holds_data(v) for v in args) else self._denied(name, node, source)
         if name.startswith(("torch.nn.", "torch.")) and (args or kwargs):

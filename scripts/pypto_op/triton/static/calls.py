@@ -302,11 +302,10 @@ class Calls:
         given |= {**launcher.keywords, **kwargs}
         grid = launcher.grid or kwargs.get("grid") or Host()
         self.m.following.launch([*self.m.following.callables(grid), *launcher.kernel.hooks], given, node, source)
+        self._read([launcher.kernel, *given.values()])
         if self.m.dead:
             return Host()
         self.m.launches.append(Launch(facts.name, node, source))
-        for where, what in facts.outside():
-            self.m.deny(where, facts.source, f"the kernel uses {what}, which no device can execute", call=what)
         if self.m.loops and not self.m.policy.allows("in_loops"):
             self.m.deny(node, source, "a launch inside a loop; one launch covers the whole tensor through its grid")
         for name, value in given.items():
@@ -321,6 +320,18 @@ class Calls:
                     state = YES if len(tensor.buffers) == 1 else MAYBE
                     self.m.heap.update(dict.fromkeys(tensor.buffers, state))
         return Host()
+
+    def _read(self, values: list[Value]) -> None:
+        """Deny what no device can execute in jitted functions, and in those that they name."""
+        waiting = values
+        while waiting:
+            for kernel in options(waiting.pop()):
+                if not isinstance(kernel, Kernel) or id(kernel.facts) in self.m.read:
+                    continue
+                facts = self.m.read[id(kernel.facts)] = kernel.facts
+                waiting += facts.device_functions()
+                for where, what in facts.outside():
+                    self.m.deny(where, facts.source, f"the kernel uses {what}, which no device can execute", call=what)
 
     def bind_early(self, callee: Value, args: list[Value], kwargs: dict[str, Value]) -> Value:
         """Return `functools.partial(callee, *args, **kwargs)`."""

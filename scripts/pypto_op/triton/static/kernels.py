@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import libcst as cst
 
+from pypto_op.triton.program import Program, program_of
 from pypto_op.triton.static.source import SourceFile
 from pypto_op.triton.static.values import (
     ClassValue,
@@ -80,6 +81,16 @@ class KernelFacts:
             if len(found) == before:
                 break
         return frozenset(found & set(self.parameters))
+
+    def device_functions(self) -> Iterator[Value]:
+        """Yield what the body's names stand for where that is jitted, too: what it calls, or hands to a reduction."""
+        for node in inside(self.node):
+            if isinstance(node, (cst.Name, cst.Attribute)):
+                yield from (value for value in _options(self.resolve(node)) if isinstance(value, Kernel))
+
+    def program(self) -> Program:
+        """Return the function as its text says it."""
+        return program_of(self.source.path, self.name, self.source.module.code_for_node(self.node))
 
     def outside(self) -> Iterator[tuple[cst.CSTNode, str]]:
         """Yield what the body uses that a device cannot: other libraries, Python functions, lists. The interpreter can."""
@@ -213,7 +224,7 @@ _INTERPRETERS = frozenset({"handle", "data", "__class__", "__dict__", "__globals
 _ADDRESSED = ("load", "store", "atomic_", "make_block_ptr", "make_tensor_descriptor", "advance", "experimental", "_experimental")
 """Operations whose first argument is an address, by the beginning of their names."""
 
-_HELD = frozenset({"__init__", "__post_init__", "__repr__", "__hash__", "__eq__", "__str__"})
+HELD_METHODS = frozenset({"__init__", "__post_init__", "__repr__", "__hash__", "__eq__", "__str__"})
 """Methods of an object that a kernel may be given as a constant: none that a kernel's expression would call."""
 
 
@@ -253,7 +264,7 @@ def _python_in(value: Value | None) -> bool:
         if isinstance(option, Container) and any(map(_python_in, option.members())):
             return True
         if isinstance(option, Instance) and any(
-            isinstance(method, Function) and name.startswith("__") and name not in _HELD
+            isinstance(method, Function) and name.startswith("__") and name not in HELD_METHODS
             for owner in option.cls.lineage()
             if isinstance(owner, ClassValue)
             for name, method in owner.names.items()

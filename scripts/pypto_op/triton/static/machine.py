@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 import libcst as cst
 
-from pypto_op.triton.static.kernels import Kernel
+from pypto_op.triton.static.kernels import Kernel, KernelFacts
 from pypto_op.triton.static.parts import (
     Calls,
     Expressions,
@@ -82,6 +82,7 @@ class Machine:
         instances: objects of the file's classes, in the order in which they were made.
         handed: functions and objects that went to code which is not followed.
         late_kernels: kernels that were made inside functions.
+        read: kernels, and device functions of theirs, whose bodies were read for what no device can execute.
         changed: names of attributes and variables that forward changes and that outlive it.
         changed_containers: containers that outlive forward and that it changes.
         loops: how many loops are around the present statement.
@@ -106,6 +107,7 @@ class Machine:
     instances: list[Instance] = field(default_factory=list)
     handed: list[Value] = field(default_factory=list)
     late_kernels: list[Kernel] = field(default_factory=list)
+    read: dict[int, KernelFacts] = field(default_factory=dict)
     changed: set[str] = field(default_factory=set)
     changed_containers: list[Container] = field(default_factory=list)
     _watched: tuple[cst.CSTNode, list[Returned]] | None = None

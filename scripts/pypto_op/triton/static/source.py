@@ -70,7 +70,7 @@ def sibling(source: SourceFile, dotted: str, level: int) -> Path | None:
 
 def _module_at(folder: Path, dotted: str) -> Path | None:
     stem = folder.joinpath(*dotted.split(".")) if dotted else folder
-    for path in (stem.with_name(stem.name + ".py"), stem / "__init__.py"):
+    for path in (stem / "__init__.py", stem.with_name(stem.name + ".py")):
         if path.is_file():
             return path
     return None

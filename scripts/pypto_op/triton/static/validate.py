@@ -8,6 +8,7 @@ from typing import Any
 
 import libcst as cst
 
+from pypto_op.triton.program import Program
 from pypto_op.triton.static.interpreter import new_machine
 from pypto_op.triton.static.kernels import Kernel
 from pypto_op.triton.static.machine import MAYBE, Finding, Machine, TooComplex
@@ -53,18 +54,25 @@ def validate_file(path: Path, policy: StaticPolicy | None = None, scalars: Seque
         `valid`, `regression_type` (None, 1, 2 or 3), `checks`, `suggestion`, `policy`, and `error` for a file that cannot
         be read. Every entry of `violations` has `line`, `call`, `reason`, and `file` when it is another file.
     """
+    return read_file(path, policy, scalars)[0]
+
+
+def read_file(
+    path: Path, policy: StaticPolicy | None = None, scalars: Sequence[bool] | None = None
+) -> tuple[dict[str, Any], frozenset[Program]]:
+    """Return what `validate_file` does, and the jitted functions whose bodies were read."""
     policy = policy or load_policy()
     try:
         source = load(Path(path))
     except UnreadableSource as error:
-        return _result(policy, [], [], [], error=f"{path}: {error.told}")
+        return _result(policy, [], [], [], error=f"{path}: {error.told}"), frozenset()
     result, verdict = _every_call(policy, source, scalars, frozenset())
     doubtful = verdict.doubtful() if scalars is None and not result["valid"] else frozenset()
     if doubtful:
-        other, verdict = _every_call(policy, source, scalars, doubtful)
-        if other["valid"] and not verdict.unconfirmed():
-            return other
-    return result
+        other, second = _every_call(policy, source, scalars, doubtful)
+        if other["valid"] and not second.unconfirmed():
+            result, verdict = other, second
+    return result, frozenset(facts.program() for facts in verdict.m.read.values())
 
 
 def _every_call(

@@ -1,0 +1,200 @@
+"""What the interpreter runs is what the static check read, however names, texts and files are arranged."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+
+import pytest
+from tests.triton import lab
+
+pytestmark = pytest.mark.slow
+
+TASK = lab.task("return x * torch.tanh(x) + 1", "[torch.randn(19, 23)]")
+
+HEAD = """
+import contextlib
+import functools
+
+import torch
+import torch.nn as nn
+import triton
+import triton.language as tl
+
+"""
+
+RIGHT = """
+@triton.jit
+def {name}(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offsets, mask=offsets < n)
+    tl.store(out_ptr + offsets, x * (2 * tl.sigmoid(2 * x) - 1) + 1, mask=offsets < n)
+"""
+
+COMPUTES = """
+@triton.jit
+def {name}(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offsets, mask=offsets < n)
+    values = x.{handle}.{data}
+    x.{handle}.{data} = values * __import__("numpy").tanh(values) + 1
+    tl.store(out_ptr + offsets, x, mask=offsets < n)
+"""
+
+LAUNCH = """
+    out = torch.empty_like(x)
+    {kernel}[(triton.cdiv(x.numel(), 256),)](x, out, x.numel(), BLOCK=256)
+    return out
+"""
+
+
+def right(name: str = "kernel") -> str:
+    """Return a right kernel."""
+    return RIGHT.format(name=name)
+
+
+def computes(name: str = "kernel", handle: str = "handle", data: str = "data") -> str:
+    """Return a kernel that lets NumPy compute."""
+    return COMPUTES.format(name=name, handle=handle, data=data)
+
+
+def model(kernel: str = "kernel", *, head: str = "class ModelNew(nn.Module):", before: str = "") -> str:
+    """Return a ModelNew that launches what `kernel` says, after the lines `before`."""
+    body = textwrap.indent(textwrap.dedent(before), "    ") + LAUNCH.format(kernel=kernel)
+    return f"\n\n{head}\n    def forward(self, x):\n" + textwrap.indent(body.strip("\n"), "    ") + "\n"
+
+
+WORDS = textwrap.indent(computes("kernel").replace("@triton.jit\n", ""), "    ")
+
+CHEATS: dict[str, str] = {
+    "two spellings of one name": right("a_kernel") + computes("a_ｋernel") + model("a_kernel"),
+    "two spellings of an attribute": computes(handle="ｈandle", data="ｄata") + model(),
+    "two spellings of a class": right("good")
+    + computes("evil")
+    + model("good")
+    + model("evil", head="class ModelNeｗ(nn.Module):"),
+    "a private name": right("__k") + computes("_ModelNew__k") + model("__k"),
+    "an order of classes": right("good")
+    + computes("evil")
+    + "\n\nclass A(nn.Module):\n    k = good\n\n\nclass L(A):\n    pass\n\n\nclass R(A):\n    k = evil\n"
+    + model("self.k", head="class ModelNew(L, R):"),
+    "a lambda that looks its name up late": right("good")
+    + computes("evil")
+    + "\n\nfound = [lambda: k for k in (good, evil)]\n"
+    + model("k", before="k = found[0]()\n"),
+    "an exception that is swallowed": right("good")
+    + computes("evil")
+    + """
+
+def pick():
+    k = evil
+    with contextlib.suppress(ValueError):
+        int("x")
+        k = good
+    return k
+"""
+    + model("k", before="k = pick()\n"),
+    "an object whose operator computes": """
+
+class Times:
+    def __mul__(self, x):
+        x.handle.data = __import__("numpy").tanh(x.handle.data)
+        return x
+
+
+@triton.jit
+def kernel(x_ptr, out_ptr, n, FACTOR: tl.constexpr, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offsets, mask=offsets < n)
+    y = FACTOR * tl.load(x_ptr + offsets, mask=offsets < n)
+    tl.store(out_ptr + offsets, x * y + 1, mask=offsets < n)
+
+
+found = [lambda: k for k in (2.0, Times())]
+"""
+    + model().replace("x.numel(), BLOCK", "x.numel(), FACTOR=found[0](), BLOCK"),
+    "a device function that computes": computes("part").replace(
+        "@triton.jit\ndef part(x_ptr, out_ptr", "@triton.jit\ndef part(x_ptr, out_ptr"
+    )
+    + "\n\n@triton.jit\ndef kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):\n    part(x_ptr, out_ptr, n, BLOCK)\n"
+    + model(),
+}
+
+
+@pytest.mark.parametrize("name", sorted(CHEATS))
+def test_a_program_that_was_not_read_is_refused(name: str, place: Path) -> None:
+    result = lab.verify(lab.folder(place, TASK, HEAD + CHEATS[name]), seeds=1)
+    assert lab.first_error(result) in ("Degenerate", "Forbidden"), result["failures"] or result
+
+
+@pytest.mark.parametrize(
+    ("kept", "also"),
+    [
+        pytest.param("helper.py", "helper/__init__.py", id="a package before a module"),
+        pytest.param("helper.py", None, id="names that __all__ leaves out"),
+    ],
+)
+def test_another_file_than_python_imports_is_refused(kept: str, also: str | None, place: Path) -> None:
+    lines = HEAD + right()
+    text = HEAD + ("" if also else computes()) + "\nfrom helper import *\n" + model()
+    project = lab.folder(place, TASK, text)
+    (place / kept).write_text(lines if also else lines + '\n__all__ = ["LIMIT"]\nLIMIT = 1\n', encoding="utf-8")
+    if also:
+        (place / also).parent.mkdir()
+        (place / also).write_text(HEAD + computes(), encoding="utf-8")
+    result = lab.verify(project, seeds=1)
+    assert lab.first_error(result) == "Degenerate", result["failures"] or result
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(
+            right().replace("Constexpr):\n", "constexpr):\n") + f'    """\n{WORDS}    # """\n' + model(),
+            id="words after the body",
+        ),
+        pytest.param(
+            computes("plain").replace("@triton.jit\n", "")
+            + right().replace("@triton.jit\n", "@triton.jit\n@functools.wraps(plain)\n")
+            + model(),
+            id="a function that wraps names",
+        ),
+        pytest.param(
+            right().replace("constexpr):\n", 'constexpr):\n    """Computes.\n\n    def kernel(x, out): the old form.\n    """\n')
+            + model(),
+            id="a docstring with a definition",
+        ),
+    ],
+)
+def test_the_function_that_python_compiled_runs(text: str, place: Path) -> None:
+    # Triton's own search for the source would run the words, or the wrapped function, which both add 1.
+    wrong = text.replace("(values) + 1", "(values) + 2")
+    result = lab.verify(lab.folder(place, TASK, HEAD + wrong), seeds=1)
+    assert result["status"] == "PASS", result["failures"] or result["error"]
+
+
+def test_an_index_that_cuts_a_tensor_is_a_read(place: Path) -> None:
+    forward = """
+        big = torch.empty(1).expand(1 << 40)
+        bits = run(bits_kernel, x, torch.empty(24, dtype=torch.int64))
+        found = [torch.tensor_split(big, bits[i : i + 1])[0].shape[0] for i in range(24)]
+        table = run(count_kernel, bits, torch.empty_like(bits))
+        return table[found.index(max(found))]
+    """
+    kernels = """
+        @triton.jit
+        def bits_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+            o = tl.arange(0, BLOCK)
+            x = tl.load(x_ptr + o, mask=o < n)
+            tl.store(out_ptr + o, ((x + 100) * 1000000).to(tl.int64), mask=o < n)
+
+
+        @triton.jit
+        def count_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+            o = tl.arange(0, BLOCK)
+            tl.store(out_ptr + o, o.to(tl.int64), mask=o < n)
+    """
+    task = lab.task("return torch.argmax(x)", "[torch.randn(24)]")
+    result = lab.verify(lab.folder(place, task, lab.impl(forward, kernels=kernels)))
+    assert lab.first_error(result) in ("HostComputed", "Degenerate"), result["failures"] or result
+    assert "tensor_split" in str(result["failures"])
