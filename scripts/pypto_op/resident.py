@@ -27,6 +27,8 @@ OWNER_ENV = "PYPTO_OP_RESIDENT_OWNER"
 IDLE_ENV = "PYPTO_OP_RESIDENT_IDLE"
 SERVED = frozenset({"verify", "harness", "benchmark", "reproduce", "triton verify", "triton benchmark"})
 """Commands that import torch and run nobody's code in their own process."""
+_ASKING = ("advance", "cleanup", "tune", "regress", "mutate")
+"""Further commands that start served ones."""
 SOCKET, LOCK, LOG = "judge.sock", "judge.lock", "judge.log"
 HEAD_BYTES = 10
 """A message begins with its length, in so many digits."""
@@ -90,6 +92,19 @@ def want(owner: int) -> None:
     """Let this process's commands start a resident judge, which ends with the process `owner`; a user's own word stands."""
     os.environ.setdefault(ENV, "1")
     os.environ.setdefault(OWNER_ENV, str(owner))
+
+
+def prepare(workspace: Path) -> None:
+    """Start the resident judge of a workspace where none runs: below this process, not below the command that asks first."""
+    with contextlib.suppress(OSError):
+        connection = _connection(workspace, start=os.environ.get(ENV) == "1")
+        if connection is not None:
+            connection.close()
+
+
+def may_be_asked(command: str) -> bool:
+    """Whether a shell command may come to one of the served commands, as far as its words say."""
+    return "pypto-op" in command and any(word in command for word in (*SERVED, *_ASKING))
 
 
 def end(workspace: Path) -> None:

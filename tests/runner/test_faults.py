@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 from collections.abc import Mapping
+from pathlib import Path
 
+import psutil
 import pytest
+from tests.calling import command
+from tests.program import python
 from tests.runner.running import KEY, Running, calls, says, trouble
 
-from pypto_op.runner import conversation
+from pypto_op.runner import conversation, journal
 from pypto_op.runner.loopback import Answer, Body
 
 SLEEPS = "pypto_op.runner.service.time.sleep"
 
 
-def bash(command: str) -> Answer:
-    return calls(("Bash", {"command": command}))
+def bash(words: str) -> Answer:
+    return calls(("Bash", {"command": words}))
 
 
 def test_no_key(running: Running) -> None:
@@ -69,11 +75,11 @@ def test_an_unknown_tool_and_one_of_another_agent(running: Running) -> None:
     assert f"There is no tool '{verify}'" in running.told(1), "the orchestrator's page does not name it"
 
 
-@pytest.mark.parametrize("raw", ['{"command": "echo x > f', '["echo"]'])
-def test_broken_json_runs_nothing_and_is_told(running: Running, raw: str) -> None:
+@pytest.mark.parametrize(("raw", "why"), [('{"command": "echo x > f', "no JSON"), ('["echo"]', "JSON, but no object")])
+def test_broken_json_runs_nothing_and_is_told(running: Running, raw: str, why: str) -> None:
     broken = Answer(bash("").content, raw_inputs={0: raw})
     done = running.run([broken, says("done")])
-    assert done.code == 1 and "the input is no JSON" in running.told(1) and not (running.workspace / "f").exists()
+    assert done.code == 1 and f"the input is {why}" in running.told(1) and not (running.workspace / "f").exists()
 
 
 def test_json_that_cannot_be_read_at_all_is_asked_for_again(running: Running) -> None:
@@ -116,7 +122,7 @@ def test_words_of_success_are_no_success(running: Running) -> None:
 
 
 @pytest.mark.parametrize(
-    "command",
+    "words",
     [
         "printf '%s' x > custom/soft/.orchestrator_state.json",
         "cat ~/.local/state/pypto-op/seal.key",
@@ -125,10 +131,10 @@ def test_words_of_success_are_no_success(running: Running) -> None:
         "rm -rf /tmp/somebody",
     ],
 )
-def test_a_hostile_shell_is_refused_by_the_guard(running: Running, command: str) -> None:
+def test_a_hostile_shell_is_refused_by_the_guard(running: Running, words: str) -> None:
     (running.workspace / "custom" / "soft").mkdir(parents=True)
     (running.workspace / "custom" / "soft" / "SPEC.md").write_text("# spec\n")
-    done = running.run([bash(command), says("done")])
+    done = running.run([bash(words), says("done")])
     assert done.code == 1 and "refused" in done.stdout
     result = running.bodies[1]["messages"][-1]["content"][0]
     assert result["is_error"] and "[pypto-op" in result["content"], result
@@ -153,8 +159,8 @@ def test_what_a_command_leaves_running_ends_with_it(running: Running) -> None:
 
 
 def test_a_command_that_does_not_end(running: Running) -> None:
-    running.run([calls(("Bash", {"command": "echo began; sleep 600", "timeout": 300})), says("done")])
-    assert "began" in running.told(1) and "ended after 0 s" in running.told(1)
+    running.run([calls(("Bash", {"command": "echo began; sleep 600", "timeout": 3000})), says("done")])
+    assert "began" in running.told(1) and "ended after 3 s" in running.told(1)
 
 
 @pytest.mark.parametrize("budget", ["30000", "0.20USD"])
@@ -195,3 +201,85 @@ def test_an_empty_request(running: Running) -> None:
     assert running.run([says("done")], request=" ").code == 2
     assert running.run([says("done")], "--resume", request="again").code == 2
     assert running.call("--resume").code == 2, "nothing was begun here"
+
+
+LEFT = [
+    "setsid -f sleep {0} >/dev/null 2>&1; echo began",
+    'env -i python3 -c "import os,time; os.fork() and os._exit(0); os.setsid(); os.fork() and os._exit(0); time.sleep({0})" '
+    ">/dev/null 2>&1; echo began",
+    "(setsid sh -c 'sleep 0.2; setsid -f sleep {0}' >/dev/null 2>&1 &); sleep 0.5; echo began",
+]
+
+
+def _alive(mark: str) -> list[int]:
+    return [one.pid for one in psutil.process_iter(["cmdline"]) if mark in " ".join(one.info["cmdline"] or [])]
+
+
+@pytest.mark.parametrize("left", LEFT, ids=["setsid -f", "double fork", "setsid in a subshell"])
+def test_what_leaves_its_group_and_its_parent_ends_with_the_call(running: Running, left: str) -> None:
+    mark = f"47{os.getpid()}1"
+
+    def say(number: int, body: Body, headers: Mapping[str, str]) -> Answer:
+        if number:
+            assert not [pid for pid in _alive(mark) if pid != os.getpid()], "alive after its call"
+            return says("done")
+        return bash(left.format(mark))
+
+    done = running.run(say)
+    assert "began" in running.told(1), done
+
+
+@pytest.mark.parametrize("ending", ["exit 3", "sleep 60"])
+def test_the_output_of_a_failed_call_is_cut_as_that_of_any_other(running: Running, ending: str) -> None:
+    words = f"head -c 400000 /dev/zero | tr '\\0' y >&2; {ending}"
+    running.run([calls(("Bash", {"command": words, "timeout": 4000})), says("done")])
+    assert len(running.told(1)) < 32_000 and "characters left out" in running.told(1)
+    assert ("[exit code 3]" if ending == "exit 3" else "ended after 4 s") in running.told(1)
+
+
+def test_a_second_run_in_the_folder_is_refused(running: Running) -> None:
+    refused: list[subprocess.CompletedProcess[str]] = []
+
+    def say(number: int, body: Body, headers: Mapping[str, str]) -> Answer:
+        if not number:
+            root = Path(__file__).resolve().parents[2]
+            environment = {**os.environ, "ANTHROPIC_API_KEY": KEY, "PYTHONPATH": f"{root / 'scripts'}:{root / 'lint'}"}
+            environment.pop("PYPTO_OP_RUN_PIPE", None)
+            words = ["-m", "pypto_op.cli", "run", "another"]
+            refused.append(python(*words, cwd=running.workspace, env=environment))
+        return says("done")
+
+    running.run(say)
+    assert refused[0].returncode == 2 and "another process is at a run in this folder" in refused[0].stderr, refused
+
+
+def test_a_wait_of_a_day_is_not_waited_for(running: Running) -> None:
+    running.patch.setattr(SLEEPS, lambda seconds: pytest.fail("it waits"))
+    done = running.run([trouble(429, "quota", retry_after="86400")])
+    assert done.code == 3 and "asks for a wait of 86400 s (quota)" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["x", "--op", "../x"], 2, "no operator's name"),
+        ([" "], 2, "there is no request"),
+        (["x", "--max-minutes", "nan"], 2, "no number of minutes"),
+        (["x", "--max-minutes", "inf"], 2, "no number of minutes"),
+        (["x"], 3, "ANTHROPIC_API_KEY"),
+    ],
+)
+def test_what_the_call_itself_shows_is_refused_before_anything_is_loaded(
+    running: Running, words: list[str], code: int, said: str
+) -> None:
+    running.patch.delenv("ANTHROPIC_API_KEY", raising=False)
+    running.patch.setattr("pypto_op.runner.surroundings._begin_again", lambda: pytest.fail("it begins"))
+    done = command("run", *words)
+    assert done.code == code and said in done.stderr
+    assert not list(journal.sessions_folder(running.workspace).glob("*"))
+
+
+def test_a_refused_request_says_what_helps(running: Running) -> None:
+    told = {status: running.run([trouble(status, "no")]).stderr for status in (400, 403, 413)}
+    assert "ANTHROPIC_BASE_URL" not in "".join(told.values())
+    assert "the service forbids it (no)" in told[403] and "too long for this service" in told[413]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pypto_op import resident
-from pypto_op.errors import ContractError
+from pypto_op.errors import ContractError, InfraError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -63,21 +64,29 @@ def run(
     interrupted. After 1, 3, 130 and any kill, --resume goes on.
     """
     from pypto_op.runner.budget import Limits, parse_budget
-    from pypto_op.runner.surroundings import enter
+    from pypto_op.runner.surroundings import enter, has_key
+    from pypto_op.workspace import OP_NAME, check_runnable
 
     limits = replace(parse_budget(budget) if budget else Limits(), minutes=max_minutes)
+    if max_minutes is not None and not math.isfinite(max_minutes):
+        raise ContractError(f"{max_minutes} is no number of minutes", remedy="give --max-minutes a positive number")
+    if op is not None and not OP_NAME.match(op):
+        raise ContractError(f"{op[:40]!r} is no operator's name", remedy="write --op in lower case, digits and _: rms_norm")
+    if not (resume or replay or request.strip()):
+        raise ContractError("there is no request", remedy="say in a sentence what the operator computes")
     if resume and request:
         raise ContractError("--resume takes no request", remedy="leave the request out: the run knows its own")
     if replay and runner != "headless":
         raise ContractError(f"{runner} plays no transcript", remedy="leave --runner out")
     if bare and (replay or runner != "headless"):
         raise ContractError("--bare is for a model that this program leads", remedy="leave --replay and --runner out")
+    if replay is None and runner == "headless" and not has_key():
+        raise InfraError("there is no key for the model", remedy="set ANTHROPIC_API_KEY, or replay a transcript with --replay")
     secrets = enter()
 
     from rich.console import Console
 
     from pypto_op.runner.session import Order
-    from pypto_op.workspace import check_runnable
 
     workspace = Path.cwd().resolve()
     check_runnable(workspace)
@@ -92,7 +101,7 @@ def run(
 @contextmanager
 def _one_judge(workspace: Path) -> Iterator[None]:
     """Let gates and agents' commands share one resident judge, which ends with the run."""
-    from pypto_op.runner.surroundings import agents_environment
+    from pypto_op.runner.surroundings import agents_environment, end_what_is_left
 
     before = dict(os.environ)
     resident.want(os.getpid())
@@ -101,6 +110,7 @@ def _one_judge(workspace: Path) -> Iterator[None]:
         yield
     finally:
         resident.end(workspace)
+        end_what_is_left()
         os.environ.clear()
         os.environ.update(before)
 

@@ -208,7 +208,7 @@ class Conversation:
         if reply.stop_reason != "tool_use":
             return Result(f"Not run: the message was cut ({reply.stop_reason}). Say it again, in smaller parts.", True)
         if broken:
-            return Result(f"Not run: the input is no JSON ({broken}).", True)
+            return Result(f"Not run: the input is {broken}.", True)
         if tool is None:
             return Result(f"There is no tool {name[:80]!r}. You have {', '.join(self._tools)}.", True)
         if key in self._past.begun and tool.effects:

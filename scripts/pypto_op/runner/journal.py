@@ -25,6 +25,7 @@ Line = dict[str, Any]
 TRANSCRIPT = "transcript.jsonl"
 SECRETS = "secrets.json"
 SCHEMA_VERSION = 1
+_LOCK = "at_work"
 _LEAST_SECRET = 6
 """Shorter texts than this are nobody's secret; hiding them would garble everything."""
 
@@ -120,26 +121,23 @@ class Past:
 
 
 class Journal:
-    """The run's file, open for appending; one process at a time.
+    """The run's file, open for appending; one process at a time, and one run of a workspace.
 
     Args:
         folder: the run's folder.
         vault: hides secrets in every line.
 
     Raises:
-        ContractError: another process is at this run.
+        ContractError: another process is at this run, or at another run of the same workspace.
     """
 
     def __init__(self, folder: Path, vault: Vault) -> None:
         self.path = folder / TRANSCRIPT
+        self._workspace_lock = _locked(folder.parent / _LOCK)
         self.lines = read(self.path) if self.path.is_file() else []
         self._vault = vault
         self._lock = threading.Lock()
         self._file = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise ContractError("another process is at this run", file=self.path, remedy="let it end, or end it") from None
         _cut_off_half_line(self.path)
 
     def write(self, kind: str, **fields: Any) -> None:
@@ -170,8 +168,20 @@ class Journal:
         return found
 
     def close(self) -> None:
-        """Let go of the file and its lock."""
+        """Let go of the file and of the workspace."""
         os.close(self._file)
+        os.close(self._workspace_lock)
+
+
+def _locked(path: Path) -> int:
+    """Return a descriptor that holds the lock of a workspace's runs: two teams in one folder would undo each other's work."""
+    held = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(held)
+        raise ContractError("another process is at a run in this folder", file=path, remedy="let it end, or end it") from None
+    return held
 
 
 def read(path: Path) -> list[Line]:

@@ -1,4 +1,4 @@
-"""A command in a process group of its own, which ends with the work on it, and with this process however that ends."""
+"""A command that ends with the work on it, and with this process however that ends; so does everything that it started."""
 
 from __future__ import annotations
 
@@ -6,19 +6,24 @@ import contextlib
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
-_WATCHED = '{{ read -r _ <&{0}; kill -9 0; }} >/dev/null 2>&1 & exec {0}<&-; exec "$@"'
-"""The command beside a reader of a pipe that this process alone can write: it ends the group when this process dies."""
+from pypto_op.runner import supervisor
+
+_SECONDS = 10.0
+"""How long the supervisor may take to end what the command started; after that its process group is killed."""
 
 
 @contextlib.contextmanager
 def leashed(
     command: Sequence[str], *, cwd: Path, env: Mapping[str, str], stdout: int | IO[bytes], stderr: int | IO[bytes]
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """Start a command without input; at the end of the block its group is killed, whatever became of it.
+    """Start a command without input below a supervisor; at the end of the block all of it has ended.
+
+    The supervisor ends its command when the pipe that this process alone can write is closed, so also when this process dies.
 
     Args:
         command: the program and its arguments.
@@ -27,16 +32,21 @@ def leashed(
     ours, theirs = os.pipe()
     try:
         child = subprocess.Popen(
-            ["bash", "-c", _WATCHED.format(ours), "bash", *command],
+            [sys.executable, "-I", "-S", supervisor.__file__, str(ours), *command],
             cwd=cwd, env=dict(env), stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr,
             start_new_session=True, pass_fds=[ours],
         )  # fmt: skip
-        try:
-            yield child
-        finally:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(child.pid, signal.SIGKILL)
-            child.wait()
+    except BaseException:
+        os.close(theirs)
+        raise
     finally:
         os.close(ours)
+    try:
+        yield child
+    finally:
         os.close(theirs)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            child.wait(_SECONDS)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child.pid, signal.SIGKILL)
+        child.wait()

@@ -22,8 +22,16 @@ Message = dict[str, Any]
 MOST_OUTPUT = 16_000
 _TRIES = 6
 _LONGEST_WAIT = 60.0
+_LONGEST_ASKED = 900.0
+"""Seconds: a service that asks for more has no room today, and a run that sleeps for a day looks like one that works."""
 _SECONDS = 600.0
 _BUSY = {408, 409, 429, 500, 502, 503, 504, 529}
+
+_REMEDIES = {
+    404: "see --model and ANTHROPIC_BASE_URL",
+    405: "see ANTHROPIC_BASE_URL",
+    413: "the conversation is too long for this service; begin a new run, the state goes on where it is",
+}
 
 
 class _Cut(Exception):
@@ -157,17 +165,20 @@ class Service:
         """Wait before the next try, or say why there is none."""
         status = error.status_code if isinstance(error, anthropic.APIStatusError) else None
         said = self.hide(_told(error))
-        if status in (401, 403):
+        if status == 401:
             raise InfraError(f"the service refuses the key ({said})", remedy="set ANTHROPIC_API_KEY to a valid one")
+        if status == 403:
+            raise InfraError(f"the service forbids it ({said})", remedy="ask for a key that may use this model")
         if status is not None and status != 200 and status not in _BUSY:
-            raise ContractError(
-                f"the service refuses the request ({status}: {said})", remedy="see --model and ANTHROPIC_BASE_URL"
-            )
+            remedy = _REMEDIES.get(status, "the service's own words say why; then go on with --resume")
+            raise ContractError(f"the service refuses the request ({status}: {said})", remedy=remedy)
         if tries >= _TRIES:
             raise InfraError(f"the service failed {tries} times in a row ({said})", remedy="go on later with --resume")
         seconds = _asked_for(error)
         if seconds is None:
             seconds = min(_LONGEST_WAIT, 0.5 * 2.0**tries) * random.uniform(0.8, 1.2)
+        if seconds > _LONGEST_ASKED:
+            raise InfraError(f"the service asks for a wait of {seconds:.0f} s ({said})", remedy="go on later with --resume")
         if seconds >= self.budget.seconds_left:
             raise LimitReached(f"the time would be over before the service answers ({said})")
         self.tell(f"{said}; next try in {seconds:.0f} s")
@@ -214,8 +225,8 @@ def _broken(text: str) -> str:
     try:
         value = json.loads(text or "{}")
     except ValueError as error:
-        return str(error)
-    return "" if isinstance(value, dict) else "it is no object"
+        return f"no JSON ({error})"
+    return "" if isinstance(value, dict) else "JSON, but no object"
 
 
 def _told(error: Exception) -> str:

@@ -15,6 +15,7 @@ from typing import Any
 import anthropic
 from rich.console import Console
 
+from pypto_op.backends import processes
 from pypto_op.errors import ContractError, InfraError
 from pypto_op.runner import alone
 from pypto_op.runner import journal as journals
@@ -33,6 +34,7 @@ from pypto_op.vocabulary import ExitCode
 DEFAULT_MODEL = "claude-sonnet-5-5"
 _GRACE_SECONDS = 15.0
 _INTERRUPTED = 130
+_LOOKS = 10
 
 
 @dataclass(frozen=True)
@@ -125,6 +127,13 @@ class Run(ABC):
     def __init__(self, workspace: Path, order: Order, folder: Path, console: Console, vault: Vault) -> None:
         self._workspace = workspace
         self._journal = Journal(folder, vault)
+        try:
+            self._prepare(order, console, vault)
+        except BaseException:
+            self._journal.close()
+            raise
+
+    def _prepare(self, order: Order, console: Console, vault: Vault) -> None:
         earlier = next((line for line in self._journal.lines if line["kind"] == "run"), None)
         self.model = order.model or (earlier or {}).get("model") or os.environ.get("ANTHROPIC_MODEL") or DEFAULT_MODEL
         self._budget = Budget(order.limits, self.model)
@@ -255,12 +264,11 @@ class _ends_at_once:  # noqa: N801
         self._end("the time is over, and a call was still at work", int(ExitCode.FAIL))
 
     def _end(self, why: str, code: int) -> None:
-        import psutil
-
-        for child in psutil.Process().children(recursive=True):
-            try:
-                child.kill()
-            except psutil.Error:
-                continue
+        for _ in range(_LOOKS):  # what a process leaves behind when it ends comes here at the next look
+            if not (below := processes.tree_below(os.getpid())):
+                break
+            for child in below:
+                processes.kill(child)
+            time.sleep(0.02)
         os.write(2, f"pypto-op: {why}; `pypto-op run --resume` goes on\n".encode())
         os._exit(code)

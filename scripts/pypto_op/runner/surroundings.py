@@ -8,6 +8,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from pypto_op.backends import processes
+from pypto_op.backends.worker import linux
 from pypto_op_lint.concerns import HIDDEN_ENV
 
 SECRETS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
@@ -30,6 +32,11 @@ def enter() -> Mapping[str, str]:
     return found
 
 
+def has_key() -> bool:
+    """Whether the environment names a key, seen before anything else is loaded; the second beginning was asked already."""
+    return _PIPE in os.environ or any(os.environ.get(name) for name in SECRETS)
+
+
 def _begin_again() -> None:
     secrets = {name: os.environ[name] for name in SECRETS if os.environ.get(name)}
     ours, theirs = os.pipe()
@@ -38,9 +45,16 @@ def _begin_again() -> None:
     os.set_inheritable(ours, True)
     environment = {name: value for name, value in os.environ.items() if name not in SECRETS}
     environment |= {MARK: "pypto-op run", _PIPE: str(ours)}
+    linux.adopt_orphans()
     sys.stdout.flush()
     sys.stderr.flush()
     os.execve(sys.executable, [sys.executable, "-m", "pypto_op.cli", *sys.argv[1:]], environment)
+
+
+def end_what_is_left() -> None:
+    """End every process below this one where it is a run's own: its orphans came here, whatever they did to get away."""
+    if linux.adopts_orphans():
+        processes.kill_below()
 
 
 def hooks_environment() -> dict[str, str]:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import os
-from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path  # a supervisor of one command imports this file too
 
 NEW_MOUNTS = 0x00020000
 NEW_IPC = 0x08000000
@@ -14,7 +17,7 @@ NEW_NETWORK = 0x40000000
 
 BIND, RECURSIVE, PRIVATE, READ_ONLY = 0x1000, 0x4000, 1 << 18, 1
 
-_PDEATHSIG, _NO_NEW_PRIVILEGES, _CHILD_SUBREAPER = 1, 38, 36
+_PDEATHSIG, _NO_NEW_PRIVILEGES, _CHILD_SUBREAPER, _GET_CHILD_SUBREAPER = 1, 38, 36, 37
 _SYS_MOUNT_SETATTR = 442  # the same number on every architecture
 _AT_RECURSIVE = 0x8000
 _CAPABILITY_VERSION_3 = 0x20080522
@@ -40,6 +43,13 @@ def die_with_parent(signal_number: int) -> None:
 def adopt_orphans() -> None:
     """Become the parent of every descendant whose own parent dies."""
     _check(_libc.prctl(_CHILD_SUBREAPER, 1, 0, 0, 0), "prctl")
+
+
+def adopts_orphans() -> bool:
+    """Whether this process has called `adopt_orphans`, before an exec too."""
+    found = ctypes.c_int(0)
+    _check(_libc.prctl(_GET_CHILD_SUBREAPER, ctypes.byref(found), 0, 0, 0), "prctl")
+    return bool(found.value)
 
 
 def unshare(flags: int) -> None:

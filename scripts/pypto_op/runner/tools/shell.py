@@ -1,4 +1,4 @@
-"""Bash: one command in a process group of its own, which ends with the call."""
+"""Bash: one command, which ends with the call, and so does everything that it started."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import subprocess
 import tempfile
 from typing import Any, BinaryIO
 
+from pypto_op import resident
 from pypto_op.runner.leash import leashed
 from pypto_op.runner.tools.table import CallFailed, Place, Tool, number, object_of, text
 
@@ -18,6 +19,8 @@ def _bash(place: Place, given: dict[str, Any]) -> str:
     wanted = min(given.get("timeout", _SECONDS * 1000) / 1e3, _SECONDS)
     seconds = place.seconds(wanted)
     command = ["bash", "-c", given["command"]]
+    if resident.may_be_asked(given["command"]):
+        resident.prepare(place.workspace)  # below the command it would end with it
     with tempfile.TemporaryFile() as output:  # a pipe that a child left open would keep us waiting
         with leashed(command, cwd=place.workspace, env=place.environment, stdout=output, stderr=subprocess.STDOUT) as child:
             try:

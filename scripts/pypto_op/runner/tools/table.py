@@ -69,6 +69,8 @@ class Tool:
         """Do the work; raise CallFailed when it cannot be done."""
         try:
             return clipped(self.work(place, given))
+        except CallFailed as error:
+            raise CallFailed(clipped(str(error))) from None
         except PyptoOpError as error:
             raise CallFailed(error.one_line()) from None
         except (OSError, ValueError) as error:  # an unreadable file, a NUL in a path
