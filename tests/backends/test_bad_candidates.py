@@ -6,6 +6,7 @@ correct kernel with one fault.
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -110,7 +111,13 @@ def test_signals_to_itself(run: Run, number: str) -> None:
 def test_endless_loop(run: Run, place: object) -> None:
     result = run(place("while True: pass"), limits=IMPATIENT)  # type: ignore[operator]
     assert result.outcome is Outcome.TIMED_OUT
-    assert "3 s" in result.detail
+    assert "did not end within 3 s" in result.detail
+
+
+def test_an_endless_loop_is_told_with_its_line(run: Run) -> None:
+    result = run(host_only("while True: pass"), limits=IMPATIENT)
+    assert re.search(r"\.py:\d+ did not end within 3 s", result.detail), result.detail
+    assert "(most recent call first)" in result.stderr
 
 
 def test_endless_loop_that_ignores_signals(run: Run) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import select
+import signal
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +21,8 @@ _WORN_MB = 2048
 """Address space beyond its memory that a worker may gather; a last resort, since launches are counted besides."""
 _LOOK_SECONDS = 0.05
 _GRACE_SECONDS = 3.0
+_ANSWER_SECONDS = 1.0
+_STACK = "(most recent call first)"
 _LONGEST_MESSAGE = 64 * 1024
 _STARVED = 9
 """A worker that gets a tenth of a core is still waited for."""
@@ -137,6 +141,19 @@ class Conversation:
         held = processes.resident_bytes(worker)
         memory = self._limits.memory_mb
         return processes.data_bytes(worker) > (memory + _WORN_MB) * _MIB or 2 * held > memory * _MIB
+
+    def stack(self) -> str:
+        """Ask the worker where it is (`worker.crashes`); return its standard error, which the answer is a part of."""
+        worker = self._launched.worker()
+        if worker is None:
+            return ""
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(worker, signal.SIGUSR1)
+        deadline = time.monotonic() + _ANSWER_SECONDS
+        while _STACK not in self.stderr.peek() and self._how is None and time.monotonic() < deadline:
+            self._look(_LOOK_SECONDS)
+        self._look(_LOOK_SECONDS)
+        return self.stderr.peek()
 
     def end_strays(self) -> None:
         """End what a case left running below the worker."""

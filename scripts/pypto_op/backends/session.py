@@ -20,7 +20,7 @@ from pypto_op.backends.base import Buffer, Limits, RunResult
 from pypto_op.backends.conversation import Conversation, Ended, Overdue, OverMemory
 from pypto_op.backends.cores import leave_to_workers
 from pypto_op.backends.enclosed import enclosure_document, hidden_from_candidates
-from pypto_op.backends.endings import classify
+from pypto_op.backends.endings import classify, crash_line
 from pypto_op.backends.launcher import Launched
 from pypto_op.backends.wire import read_values, remove_values, write_values
 from pypto_op.errors import ContractError, InfraError
@@ -75,9 +75,11 @@ class WorkerSession:
         loaded: what the workers loaded beside their own file, by role: absolute path -> sha256 (`worker.closure`).
         replaces_worn: whether a worker that has gathered memory is replaced between two messages; not where it remembers
             something from one message to the next.
+        tells_place: whether a worker that takes too long is asked at which line it is; a golden's lines are not to be seen.
     """
 
     replaces_worn = True
+    tells_place = False
 
     def __init__(self, plan: Plan, workspace: OpWorkspace, limits: Limits, file_name: str) -> None:
         self.plan, self.workspace, self.limits, self.file_name = plan, workspace, limits, file_name
@@ -215,7 +217,8 @@ class WorkerSession:
 
     def _result_of_loss(self, conversation: Conversation, loss: Exception, when: str, kills: int, seconds: float) -> RunResult:
         if isinstance(loss, Overdue):
-            return RunResult(Outcome.TIMED_OUT, f"{self.file_name} did not end within {seconds:g} s {when}")
+            where = crash_line(conversation.stack(), self.file_name) if self.tells_place else self.file_name
+            return RunResult(Outcome.TIMED_OUT, f"{where} did not end within {seconds:g} s {when}")
         if isinstance(loss, OverMemory):
             megabytes = self.limits.memory_mb
             return RunResult(Outcome.OUT_OF_MEMORY, f"{self.file_name} used more than {megabytes} MiB {when}")
@@ -251,6 +254,8 @@ class CandidateSession(WorkerSession):
         limits: what the worker may use.
         read_cost: reads the figures of the cost model from the files of a case and its number of launches; None: nobody asked.
     """
+
+    tells_place = True
 
     def __init__(
         self,

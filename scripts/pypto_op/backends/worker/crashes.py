@@ -22,9 +22,10 @@ def load(library: Path | None) -> None:
 
 
 def tell() -> None:
-    """Have this process tell its crashes, whoever handled them before."""
+    """Have this process tell its crashes, whoever handled them before, and where it is when SIGUSR1 asks."""
     faulthandler.disable()
     signal.signal(signal.SIGSEGV, signal.SIG_DFL)
     faulthandler.enable(_STDERR)
+    faulthandler.register(signal.SIGUSR1, _STDERR, all_threads=False)
     for library in _libraries:
         library.pypto_op_tell_crashes()
