@@ -21,7 +21,8 @@ _WORN_MB = 2048
 """Address space beyond its memory that a worker may gather; a last resort, since launches are counted besides."""
 _LOOK_SECONDS = 0.05
 _GRACE_SECONDS = 3.0
-_ANSWER_SECONDS = 1.0
+_ANSWER_SECONDS = 2.0
+_QUIET_SECONDS = 0.2
 _STACK = "(most recent call first)"
 _LONGEST_MESSAGE = 64 * 1024
 _STARVED = 9
@@ -149,11 +150,13 @@ class Conversation:
             return ""
         with contextlib.suppress(ProcessLookupError):
             os.kill(worker, signal.SIGUSR1)
-        deadline = time.monotonic() + _ANSWER_SECONDS
-        while _STACK not in self.stderr.peek() and self._how is None and time.monotonic() < deadline:
-            self._look(_LOOK_SECONDS)
-        self._look(_LOOK_SECONDS)
-        return self.stderr.peek()
+        told, deadline = "", time.monotonic() + _ANSWER_SECONDS
+        while self._how is None and time.monotonic() < deadline:
+            self._look(_QUIET_SECONDS)
+            before, told = told, self.stderr.peek()
+            if _STACK in told and told == before:  # frames come one by one
+                break
+        return told
 
     def end_strays(self) -> None:
         """End what a case left running below the worker."""
