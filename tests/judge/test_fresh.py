@@ -60,6 +60,21 @@ def test_a_right_kernel_passes_and_the_seed_draws_again(clean_workspace: Path) -
 
 
 @pytest.mark.sim
+@pytest.mark.slow
+@pytest.mark.usefixtures("numeric")
+@pytest.mark.parametrize(("rows", "status"), [(1000, "PASS"), (21, "FAIL")])
+def test_a_drawn_shape_that_the_simulator_cannot_hold_is_judged_smaller(clean_workspace: Path, rows: int, status: str) -> None:
+    ws = place("sum_diff", clean_workspace, cases=CASES)
+    hoard = f'    if x.shape[0] > {rows}:\n        hoard = b"x" * (2 << 30)\n    total = torch.empty'
+    edit(ws.impl, "    total = torch.empty", hoard)
+    report = verify(ws.root, "--memory-mb", "1500").report
+    assert report["status"] == status, report["first_failure"]
+    [size] = [check["shape"]["N"] for check in report["checks"] if check["id"] == "fresh_N"]
+    told = report["fresh_shapes"]["left_out"]
+    assert 21 < size <= 1000 and told and all("simulator needs more memory" in why for why in told.values())
+
+
+@pytest.mark.sim
 @pytest.mark.usefixtures("numeric")
 def test_reproduce_speaks_of_the_shape_that_the_verdict_drew(clean_workspace: Path) -> None:
     ws = place("sum_diff", clean_workspace, cases=CASES)

@@ -98,6 +98,19 @@ def drawn(case_id: str, contract: Contract, seed: int) -> tuple[Drawn, dict[str,
     )
 
 
+def smaller(case: Mapping[str, Any], contract: Contract, seed: int) -> dict[str, Any] | None:
+    """Return a drawn case with its axis nearer to the suite's largest size; None where it lies next to that already.
+
+    The simulator keeps every tile of a run, so a right kernel may need more memory there than the machine has.
+
+    Args:
+        case: one of `draw`.
+        contract: the operator's documents and its suite.
+        seed: of the verdict.
+    """
+    return _Drawer(contract, spec_document.load(contract.workspace.spec), seed).nearer(case)
+
+
 class _Drawer:
     def __init__(self, contract: Contract, spec: Spec, seed: int) -> None:
         self._contract, self._spec, self._seed = contract, spec, seed
@@ -121,6 +134,13 @@ class _Drawer:
             if sizes is not None and sizes[axis] > largest and self._elements(sizes) <= max(MOST_ELEMENTS, 2 * self._known()):
                 return self._made(template, axis, sizes)
         return f"SPEC.md and memory allow no size of {axis} above {largest}, which the suite has"
+
+    def nearer(self, case: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Return `case` at a quarter of its distance from the suite's largest size; None where there is none."""
+        axis = str(case["id"]).removeprefix(DRAWN)
+        largest, size = max(shape[axis] for shape in self._shapes), int(case["shape"][axis])
+        sizes = self._fitted(dict(case["shape"]), axis, largest + max(1, (size - largest) // 4))
+        return {**case, "shape": sizes} if sizes is not None and largest < sizes[axis] < size else None
 
     def _template(self) -> Mapping[str, Any] | None:
         """Return the smallest ordinary case of a dtype drawn at random; not one with a dynamic axis of 1, if there is another."""

@@ -28,6 +28,7 @@ from pypto_op.judge.inputs import FRESH, fresh_seed
 from pypto_op.judge.inspection import probe_of
 from pypto_op.judge.plan import Plan
 from pypto_op.judge.raises import KEY as RAISES
+from pypto_op.judge.reasons import Reason
 from pypto_op.judge.records import CaseRecord
 from pypto_op.judge.request import Request
 from pypto_op.judge.runner import MOST_JOBS, run_cases, worker_count
@@ -170,7 +171,7 @@ class _Verification:
         away = partial(LanesWork.of, plan_of, self.ws, request, cases, seed, raises)
         told = None if progress is None else lambda record: progress(record, len(cases))
         records = run_cases(plan, told, request.pool, away, raises, self.available.update)
-        records = self._without_unfit(records)
+        records = self._without_unfit(self._within_memory(records, contract, seed))
         self._refuse_mixed_up(subject)
         return records
 
@@ -255,6 +256,20 @@ class _Verification:
             self.fresh, self.fresh_seed = fresh.draw(contract, seed), seed
             chosen = [*chosen, *self.fresh.cases]
         return chosen
+
+    def _within_memory(self, records: Sequence[CaseRecord], contract: Contract, seed: int) -> list[CaseRecord]:
+        """Return the records; a drawn case that the simulator cannot hold is judged at smaller sizes, and the last one stands."""
+        kept = []
+        for record in records:
+            while record.case.get(FRESH) and _lacks_memory(record):
+                case = fresh.smaller(record.case, contract, seed)
+                if case is None or self.fresh is None:
+                    break
+                axis = str(case["id"])
+                self.fresh.left_out[f"{axis} at {record.case['shape']}"] = "the simulator needs more memory than it may have"
+                record = run_cases(self.plan([case], seed), None)[0]
+            kept.append(record)
+        return kept
 
     def _without_unfit(self, records: Sequence[CaseRecord]) -> list[CaseRecord]:
         """Return the records but those of drawn cases that golden or inputs are not made for; these are told."""
@@ -351,6 +366,12 @@ class _Verification:
             self.subject, category, error.one_line(), _reason_of(error, self.subject)
         )
         return result
+
+
+def _lacks_memory(record: CaseRecord) -> bool:
+    """Whether the simulator had too little memory for a case."""
+    trial = record.modes[Mode.SIM].deciding if Mode.SIM in record.modes else None
+    return bool(trial and trial.reasons and trial.reasons[0] is Reason.OUT_OF_MEMORY)
 
 
 def sentence_of_missing(subject: Subject) -> str:
