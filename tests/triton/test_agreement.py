@@ -198,3 +198,65 @@ def test_an_index_that_cuts_a_tensor_is_a_read(place: Path) -> None:
     result = lab.verify(lab.folder(place, task, lab.impl(forward, kernels=kernels)))
     assert lab.first_error(result) in ("HostComputed", "Degenerate"), result["failures"] or result
     assert "tensor_split" in str(result["failures"])
+
+
+BODIES: dict[str, tuple[str, str]] = {
+    # what the kernel does with `x`, and what stands before the kernel
+    "a private method": ('x.__getattribute__("han" + "dle").data = 0.0', ""),
+    "a function of another library": ('operator.attrgetter("handle")(x)', "import operator\n"),
+    "a class that is called": ("x = Act(x)", "class Act:\n    def __new__(cls, x):\n        return x\n"),
+    "an item of a class": ("x = Act[x]", "class Act:\n    def __class_getitem__(cls, x):\n        return x\n"),
+    "an operator of an object": ("x = ACT == x", "class Act:\n    def __eq__(self, x):\n        return x\n\n\nACT = Act()\n"),
+    "a builtin that Triton's compiler does not know": ("builtins.vars(x)", "import builtins\n"),
+    "Triton's own libraries": ("x = x + triton.runtime.interpreter.np.tanh(0.0)", ""),
+    "a list that grows": ("BOX.append(x)", "BOX = []\n"),
+    "a Python function by way of a walrus": (
+        "x = act(x)",
+        "def evil(x):\n    return x\n\n\nact = tl.sigmoid\n[act := f for f in (evil,)]\n",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", sorted(BODIES))
+def test_a_body_asks_for_nothing_that_no_device_has(name: str, place: Path) -> None:
+    line, before = BODIES[name]
+    kernel = right().replace("    tl.store(", f"    {line}\n    tl.store(")
+    result = lab.verify(lab.folder(place, TASK, HEAD + before + kernel + model()), seeds=1)
+    assert result["status"] == "FAIL", result
+
+
+def test_what_a_kernel_prints_goes_past_the_candidate(place: Path) -> None:
+    forward = """
+        class Heard(io.StringIO):
+            pass
+        heard = Heard()
+        with contextlib.redirect_stdout(heard):
+            out = run(printing_kernel, x)
+        if "x" in heard.getvalue():
+            return run(copy_kernel, x * 0)
+        return out
+    """
+    kernels = """
+        import contextlib, io
+
+
+        @triton.jit
+        def printing_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+            o = tl.arange(0, BLOCK)
+            x = tl.load(x_ptr + o, mask=o < n)
+            tl.device_print("x", x)
+            tl.store(out_ptr + o, x, mask=o < n)
+    """
+    result = lab.verify(
+        lab.folder(place, lab.task("return x * 1", "[torch.randn(8)]"), lab.impl(forward, kernels=kernels)), seeds=1
+    )
+    assert lab.first_error(result) in ("", "Degenerate"), result["failures"]
+
+
+def test_forward_does_not_go_on_after_a_kernel_that_raised(place: Path) -> None:
+    raising = right("raising").replace(
+        "    tl.store(", '    tl.device_assert(offsets < 0, "always")\n    assert n < 0\n    tl.store('
+    )
+    body = "try:\n    raising[(1,)](x, torch.empty_like(x), x.numel(), BLOCK=256)\nexcept Exception as error:\n    pass\n"
+    result = lab.verify(lab.folder(place, TASK, HEAD + raising + right() + model(before=body)), seeds=1)
+    assert lab.first_error(result) == "Degenerate", result["failures"] or result

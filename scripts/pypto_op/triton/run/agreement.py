@@ -47,7 +47,7 @@ def objection(project: Project, policy: StaticPolicy, scalars: Sequence[bool], r
         return "\n".join([f"the static check finds a regression of type {found['regression_type']}", *lines])
     handed = sorted(set[str]().union(*(each.handed for each in ran)))
     if handed:
-        return f"{', '.join(handed[:5])}: a Python function or object is handed to a kernel, which no device can execute"
+        return f"in a kernel no device can execute: {', '.join(handed[:5])}"
     unread = sorted(set[Program]().union(*(each.programs for each in ran)) - read)
     if not unread:
         return None

@@ -203,7 +203,7 @@ class Candidate:
             "sentinel_left": [int(self._sentinel.mask(leaf).sum()) for leaf in marked],
             "kernels": sorted(set(self._launches.names)),
             "programs": sorted(self._launches.programs.ran),
-            "handed": self._launches.handed[:5],
+            "handed": [*self._launches.handed[:5], *self._launches.programs.guard.denied],
         }
 
     def _copied(self, leaves: list[torch.Tensor]) -> Iterator[str]:

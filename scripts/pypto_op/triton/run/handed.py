@@ -19,7 +19,7 @@ from pypto_op.triton.static.kernels import HELD_METHODS
 _FUNCTIONS = (FunctionType, MethodType, BuiltinFunctionType, functools.partial, ModuleType)
 _LIBRARIES = ("torch", "triton", "numpy", "builtins", "enum")
 _NUMPY_VALUES = ("generic", "dtype")
-_HARMLESS = HELD_METHODS | {
+_HARMLESS = (HELD_METHODS - {"__eq__"}) | {
     "__new__", "__format__", "__getnewargs__", "__setattr__", "__delattr__", "__reduce_ex__", "__init_subclass__",
     "__class_getitem__", "__enter__", "__exit__", "__del__",
 }  # fmt: skip

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -79,6 +81,7 @@ class Launches:
         self.count = 0
         self.bounds = Bounds()
         self.programs = Programs()
+        self._stdout = sys.stdout
         self.copies: Counter[str] = Counter()
         self.whole: list[tuple[str, Few]] = []
         self._scalars: dict[str, list[str | None]] = {}
@@ -95,6 +98,7 @@ class Launches:
         self._scalars, self.handed = {}, []
         if not follows:
             self.programs.ran.clear()
+            self.programs.guard.denied.clear()
         self._turn += not follows
         for tuner in self._tuners.values():
             tuner.cache.clear()
@@ -175,14 +179,28 @@ class Launches:
             with self._gate.opened():
                 self._watch(kernel, given, tensors)
                 self.bounds.begin(_name_of(kernel), tensors)
-            result = original(kernel, *args, **kwargs)
+            self.programs.guard.taken.clear()
+            result = self._alone(kernel, original, args, kwargs)
             self.bounds.end()
+            for name, value in self.programs.guard.taken.items():
+                self._note_scalar(f"{_name_of(kernel)}.{name}", value)
             with self._gate.opened():
                 self._memory.launched([tensor for found in tensors.values() for tensor in found])
             self.count += 1
             return result
 
         return run
+
+    def _alone(self, kernel: Any, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Launch. What a kernel prints goes past the candidate; one that raised has computed nothing that forward may return."""
+        kept, sys.stdout = sys.stdout, self._stdout
+        try:
+            return original(kernel, *args, **kwargs)
+        except BaseException:
+            self.handed.append(f"{_name_of(kernel)}, which raised")
+            raise
+        finally:
+            sys.stdout = kept
 
     def _given(self, kernel: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         """Return a launch's arguments, each under "kernel.parameter"."""
@@ -328,6 +346,9 @@ def _leaves(value: Any, kind: type[_Leaf], depth: int = 4) -> list[_Leaf]:
     """Return what is of a kind in a launch's argument: itself, in tuples and lists, or behind a descriptor or wrapper."""
     if isinstance(value, (tuple, list)) and depth:
         return [leaf for item in value for leaf in _leaves(item, kind, depth - 1)]
+    held = value if isinstance(value, dict) else getattr(value, "__dict__", None) if dataclasses.is_dataclass(value) else None
+    if held is not None and depth:
+        return [leaf for item in held.values() for leaf in _leaves(item, kind, depth - 1)]
     base = getattr(value, "base", None)
     if isinstance(base, torch.Tensor) and not isinstance(value, torch.Tensor):
         return _leaves(base, kind, depth - 1)

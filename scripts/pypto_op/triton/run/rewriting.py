@@ -15,17 +15,26 @@ from pathlib import Path
 from typing import Any
 
 from pypto_op.triton.program import Program, program_of
+from pypto_op.triton.run.kernel_guard import KernelGuard
+
+
+def _folder_of_triton() -> str:
+    import triton
+
+    return str(Path(triton.__file__).resolve().parent) + os.sep
 
 
 class Programs:
     """Makes what the interpreter runs.
 
     Attributes:
+        guard: looks at what the bodies ask for.
         ran: programs of the jitted functions that ran, Triton's own left out. One without a source has an empty hash.
     """
 
     def __init__(self) -> None:
         self.ran: set[Program] = set()
+        self.guard = KernelGuard()
         self._made: dict[Callable[..., Any], Program] = {}
 
     def instead_of_rewrite_ast(self, _original: Any) -> Any:
@@ -46,22 +55,33 @@ class Programs:
             made = program_of(code.co_filename, code.co_name, text)
         except (OSError, SyntaxError, IndexError):
             return function
-        source = textwrap.dedent("".join(lines[node.lineno - 1 :]))
-        tree = ast.parse(source)
-        tree.body[0].name = function.__name__  # type: ignore[attr-defined]  # what Triton looks the result up by
-        tree = rewriter.ast_transformer.visit(tree)
-        ast.increment_lineno(ast.fix_missing_locations(tree), first + node.lineno - 2)
-        rewriter.filename = code.co_filename
-        found = rewriter._compile_and_exec(tree)
+        definition = ast.parse(textwrap.dedent("".join(lines[node.lineno - 1 :]))).body[0]
+        assert isinstance(definition, ast.FunctionDef)
+        if not os.path.realpath(code.co_filename).startswith(_folder_of_triton()):
+            definition = self.guard.guarded(definition)
+        definition = rewriter.ast_transformer.visit(definition)
+        ast.increment_lineno(ast.fix_missing_locations(definition), first + node.lineno - 2)
+        found = self._executed(definition, function, code.co_filename, rewriter.kwargs)
         self._made[found] = made
         return found
+
+    def _executed(self, definition: ast.FunctionDef, function: Any, file: str, given: dict[str, Any]) -> Any:
+        """Return the function that a definition makes in the globals of another, with what it asks for out of sight of them."""
+        from triton.runtime import interpreter
+
+        closed = {"interpreter_semantic": interpreter.interpreter_semantic, **self.guard.names()}
+        parameters = ast.arguments([], [ast.arg(name) for name in closed], None, [], [], None, [])
+        body = [definition, ast.Return(ast.Name(definition.name, ast.Load()))]
+        maker = ast.FunctionDef("maker of a kernel", parameters, body, [])
+        module = ast.fix_missing_locations(ast.Module([ast.copy_location(maker, definition)], []))
+        made: dict[str, Any] = dict(given)
+        exec(compile(module, file, "exec"), function.__globals__, made)  # noqa: S102
+        return made["maker of a kernel"](*closed.values())
 
     def around_rewrite(self, original: Any) -> Any:
         """Stand around `InterpretedFunction.rewrite`, which every launch and every call of a device function asks."""
 
-        import triton
-
-        of_triton = str(Path(triton.__file__).resolve().parent) + os.sep
+        of_triton = _folder_of_triton()
 
         def rewrite(kernel: Any) -> Any:
             found = original(kernel)

@@ -1,0 +1,249 @@
+"""What a kernel's body may ask for while the interpreter, which runs Python, executes it.
+
+The static check reads names; here the objects themselves are looked at, whatever led to them. A call needs a function of
+Triton's, a jitted function, or one of the builtins that Triton's compiler knows. An attribute leads to no private part and to no
+NumPy array behind a value. What comes from outside (parameters, globals) is a value, not code. Numbers that a body takes
+from globals and from objects are kept, since the host may have put them there.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import math
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+from pypto_op.triton.run.handed import computes
+
+_ATTRIBUTE, _CALLEE, _OUTSIDE, _ENTER, _ITEM = (f"guard {word}" for word in ("attribute", "callee", "outside", "enter", "item"))
+"""Names that no source can spell."""
+_BUILTINS = frozenset({
+    "len", "list", "range", "float", "int", "isinstance", "hasattr", "min", "max", "print", "abs", "bool", "tuple", "str", "zip",
+    "enumerate", "reversed", "round", "sum", "any", "all", "slice", "divmod", "pow",
+})  # fmt: skip
+_REFUSED = (
+    ast.Import, ast.ImportFrom, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.With, ast.Try, ast.TryStar,
+    ast.Global, ast.Nonlocal, ast.Delete, ast.Yield, ast.YieldFrom, ast.Await, ast.Match, ast.NamedExpr,
+)  # fmt: skip
+_MOST_TOLD = 5
+_BEHIND = frozenset({"handle", "data"})
+_OURS = str(Path(__file__).resolve().parents[2]) + os.sep
+
+
+class KernelGuard:
+    """Rewrites bodies and answers what they ask.
+
+    Attributes:
+        denied: what no device can execute, in words.
+        taken: numbers and words that bodies took from globals and objects since the last launch began, by name.
+    """
+
+    def __init__(self) -> None:
+        import triton
+
+        self.denied: list[str] = []
+        self.taken: dict[str, Any] = {}
+        self._triton = str(Path(triton.__file__).resolve().parent) + os.sep
+        self._known: dict[int, Any] = {}
+
+    def guarded(self, function: ast.FunctionDef) -> ast.FunctionDef:
+        """Return a function whose body asks this guard; what Triton's compiler refuses is denied when it is called."""
+        refused = next(filter(_is_refused, ast.walk(ast.Module(function.body, []))), None)
+        arguments = function.args
+        own = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+        own += [argument for argument in (arguments.vararg, arguments.kwarg) if argument is not None]
+        names = {argument.arg for argument in own}
+        function.body = [_Guarding(names | _assigned(function.body)).visit(statement) for statement in function.body]
+        word = "" if refused is None else type(refused).__name__
+        entry = ast.Expr(_asked(_ENTER, ast.Constant(word), *(ast.Name(argument.arg, ast.Load()) for argument in own)))
+        function.body.insert(0, entry)
+        return function
+
+    def names(self) -> dict[str, Any]:
+        """Return what rewritten bodies call, by name."""
+        return {
+            _ATTRIBUTE: self._attribute, _CALLEE: self._callee, _OUTSIDE: self._outside, _ENTER: self._enter, _ITEM: self._item
+        }  # fmt: skip
+
+    # -- what bodies ask -------------------------------------------------------------------------------------------
+
+    def _enter(self, refused: str, *values: Any) -> None:
+        if refused:
+            self._deny(f"`{refused}`")
+        for value in values:
+            self._value(value, "an argument")
+
+    def _outside(self, name: str, value: Any) -> Any:
+        if not (isinstance(value, ModuleType) or callable(value)):
+            self._value(value, f"`{name}`")
+            self.taken[name] = value
+        return value
+
+    def _attribute(self, value: Any, name: str) -> Any:
+        if name.startswith("_") and not (isinstance(value, ModuleType) and name.startswith("_experimental")):
+            self._deny(f"the private `{name}`")
+        kind = value if isinstance(value, type) else type(value)
+        of_library = str(kind.__module__).partition(".")[0] in ("triton", "torch", "numpy", "pypto_op")
+        if name in _BEHIND and of_library:
+            self._deny(f"the interpreter's `{name}`")
+        found = getattr(value, name)
+        in_triton = isinstance(value, ModuleType) and self._is_trusted(getattr(value, "__file__", None) or "")
+        if in_triton or isinstance(found, ModuleType):
+            return found  # what is called is looked at where it is called
+        if not of_library and not isinstance(value, (str, tuple, list, int, float)):
+            self._value(found, f"`{name}`")
+            self.taken[name] = found
+        return found
+
+    def _item(self, value: Any) -> Any:
+        if isinstance(value, (tuple, list, str)) or self._is_of_triton(type(value)):
+            return value
+        self._deny(f"an item of {type(value).__name__}")
+        return value
+
+    def _callee(self, function: Any) -> Any:
+        known = self._known.get(id(function))
+        if known is function:
+            return function
+        if function is getattr:
+            return self._getattr
+        if self._is_allowed(function):
+            if not isinstance(function, MethodType):
+                self._known[id(function)] = function
+            return function
+        if type(function).__name__ == "ConstexprFunction":
+            return self._on_constants(function)
+        name = getattr(function, "__qualname__", None) or type(function).__name__
+        self._deny(f"{name}, which is no function of Triton's")
+        return function
+
+    # -- what is what ----------------------------------------------------------------------------------------------
+
+    def _is_allowed(self, function: Any) -> bool:
+        if isinstance(function, MethodType):
+            return self._is_of_triton(type(function.__self__)) or self._is_of_triton(function.__self__)
+        if isinstance(function, FunctionType):
+            return self._is_trusted(function.__code__.co_filename)
+        if isinstance(function, BuiltinFunctionType):
+            home = function.__self__
+            known = home is builtins and function.__name__ in _BUILTINS
+            return known or home is math or isinstance(home, str)
+        if isinstance(function, type):
+            name = function.__name__
+            if vars(builtins).get(name) is function:
+                return name in _BUILTINS
+            return self._is_of_triton(function) or (issubclass(function, tuple) and not _own_methods(function))
+        return type(function).__name__ in ("JITFunction", "InterpretedFunction") and self._is_of_triton(type(function))
+
+    def _is_trusted(self, file: str) -> bool:
+        real = os.path.realpath(file)
+        return real.startswith((self._triton, _OURS))
+
+    def _is_of_triton(self, kind: Any) -> bool:
+        """Whether a class is Triton's own: it stands where it says, in a file of Triton's."""
+        if not isinstance(kind, type):
+            return False
+        for base in kind.__mro__:
+            module = sys.modules.get(str(base.__module__))
+            file = getattr(module, "__file__", None) or ""
+            found: Any = module
+            for part in base.__qualname__.split("."):
+                found = getattr(found, part, None)
+            if found is base and self._is_trusted(file):
+                return base is kind or not _own_methods(kind)
+        return False
+
+    def _value(self, value: Any, what: str) -> None:
+        if type(value).__name__ in ("JITFunction", "InterpretedFunction", "ConstexprFunction") and self._is_of_triton(
+            type(value)
+        ):
+            return
+        if isinstance(value, (dict, set)) or computes(value, frozenset()):
+            self._deny(f"{what}, which is or holds Python code or a {type(value).__name__}")
+
+    def _getattr(self, value: Any, name: str, *default: Any) -> Any:
+        if default and not hasattr(value, name):
+            return default[0]
+        return self._attribute(value, name)
+
+    def _on_constants(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a constexpr function that refuses tensors: at compile time there are none."""
+
+        def called(*args: Any, **kwargs: Any) -> Any:
+            if any(type(value).__name__ == "tensor" for value in (*args, *kwargs.values())):
+                self._deny("a constexpr function of a tensor")
+            return function(*args, **kwargs)
+
+        return called
+
+    def _deny(self, what: str) -> None:
+        """Remember; the run goes on, so that the judge says of all files alike what was wrong with them."""
+        if len(self.denied) < _MOST_TOLD:
+            self.denied.append(what)
+
+
+def _is_refused(node: ast.AST) -> bool:
+    sets = isinstance(node, (ast.Attribute, ast.Subscript)) and not isinstance(node.ctx, ast.Load)
+    return sets or isinstance(node, _REFUSED)
+
+
+def _own_methods(kind: type) -> bool:
+    """Whether a class has functions of its own, other than those that dataclasses and namedtuples write."""
+    return any(
+        isinstance(method, FunctionType)
+        and method.__code__.co_filename != "<string>"
+        and not method.__module__.startswith("triton")
+        for method in vars(kind).values()
+    )
+
+
+def _assigned(body: list[ast.stmt]) -> set[str]:
+    """Return the names that statements bind; those of comprehensions are their own."""
+    found: set[str] = set()
+    for node in ast.walk(ast.Module(body, [])):
+        targets: list[ast.expr] = []
+        if isinstance(node, ast.Assign):
+            targets = node.targets
+        elif isinstance(node, (ast.AugAssign, ast.AnnAssign, ast.For)):
+            targets = [node.target]
+        found |= {part.id for target in targets for part in ast.walk(target) if isinstance(part, ast.Name)}
+    return found
+
+
+def _asked(name: str, *arguments: ast.expr) -> ast.Call:
+    return ast.Call(ast.Name(name, ast.Load()), list(arguments), [])
+
+
+class _Guarding(ast.NodeTransformer):
+    """Puts the questions into a body."""
+
+    def __init__(self, local: set[str]) -> None:
+        self._local = local
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        self.generic_visit(node)
+        node.func = _asked(_CALLEE, node.func)
+        return node
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
+        self.generic_visit(node)
+        return _asked(_ATTRIBUTE, node.value, ast.Constant(node.attr)) if isinstance(node.ctx, ast.Load) else node
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
+        self.generic_visit(node)
+        node.value = _asked(_ITEM, node.value)
+        return node
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        if not isinstance(node.ctx, ast.Load) or node.id in self._local:
+            return node
+        return _asked(_OUTSIDE, ast.Constant(node.id), node)
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AnnAssign:
+        node.value = self.visit(node.value) if node.value is not None else None
+        return node
