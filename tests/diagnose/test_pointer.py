@@ -54,6 +54,6 @@ def test_what_a_run_that_raised_cannot_speak_of_is_dropped_as_triage_does(tmp_pa
 
 
 def test_a_package_of_any_name_that_is_missing_leads_to_the_environment() -> None:
-    for name in ("scipy", "einops_npu", "torch_npu"):
+    for name, known in (("scipy", "package-missing"), ("einops_npu", "package-missing"), ("torch_npu", "module-missing")):
         hit = command("diagnose", f"ModuleNotFoundError: No module named '{name}'", "--json").report["hits"][0]
-        assert (hit["id"], hit["skill"]) == ("module-missing", "pypto-environment-setup")
+        assert (hit["id"], hit["skill"]) == (known, "pypto-environment-setup")
