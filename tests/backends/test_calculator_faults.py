@@ -11,8 +11,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests import quickly
 
-pytest.importorskip("pypto")
+quickly.skip_without("pypto")
 pytestmark = [pytest.mark.sim, pytest.mark.slow]
 
 KERNELS = Path(__file__).with_name("calculator_faults.py")

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from types import ModuleType
 from typing import Any, NoReturn
 
 import pytest
 from tests.triton import lab
 
-from pypto_op.triton.run import verify
+from pypto_op.triton.run import agreement, verify
 from pypto_op.triton.run.deadline import Deadline, TimeIsUp
 
 
@@ -46,8 +47,10 @@ def test_the_end_of_time_and_of_work_may_meet() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["judge", "validate_file"])
-def test_a_comparison_or_a_static_check_without_end_is_a_timeout(name: str, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("module", "name"), [(verify, "judge"), (agreement, "read_file")])
+def test_a_comparison_or_a_static_check_without_end_is_a_timeout(
+    module: ModuleType, name: str, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     begun: list[str] = []
 
     def endless(*_: Any, **__: Any) -> NoReturn:
@@ -56,7 +59,7 @@ def test_a_comparison_or_a_static_check_without_end_is_a_timeout(name: str, plac
             pass
 
     project = lab.folder(place, lab.task("return x * 1", "[torch.randn(64)]"), lab.impl("return run(copy_kernel, x)"))
-    monkeypatch.setattr(verify, name, endless)
+    monkeypatch.setattr(module, name, endless)
     result = lab.verify(project, timeout=15.0)
     assert result["status"] == "ERROR" and "timed out after 15 seconds" in result["error"]
     assert result["failed_cases"] == result["total_cases"] == 1
