@@ -13,7 +13,7 @@ from pypto_op import __version__
 from pypto_op.backends.base import RunResult
 from pypto_op.documents.policy import Policy
 from pypto_op.errors import ContractError, PyptoOpError
-from pypto_op.triton.run import agreement, results, trivial
+from pypto_op.triton.run import agreement, remote, results, trivial
 from pypto_op.triton.run.deadline import Deadline, TimeIsUp
 from pypto_op.triton.run.describe import describe
 from pypto_op.triton.run.judge_device import JudgeDevice
@@ -50,6 +50,7 @@ class Case:
     outputs: list[Any] = field(default_factory=list)  # samples of the first pass's golden
     right: Judgement | None = None  # of the numbers alone, where they are right
     caveats: list[str] = field(default_factory=list)  # trivial answers that this case cannot refuse
+    unseen: list[str] = field(default_factory=list)  # what the outputs show too little of
 
     def as_dict(self) -> dict[str, Any]:
         """Return the entry of `cases`."""
@@ -237,12 +238,28 @@ class Run:
         assert self.policy is not None
         passing = trivial.passing(given["outputs"], given["inputs"], case.outputs, self.policy)
         if not passing:
-            return found
+            return self._remote(case, given, answer, seed, task, found)
         if self.request.policy is not None:  # a named policy is applied alone
             case.caveats = trivial.told(passing)
             return found
         wrong, case.caveats = trivial.judged(passing, given["outputs"], answer, self._truth(task, seed))
         return found if wrong is None else Judgement(wrong.error_type, wrong.message, found.metrics)
+
+    def _remote(
+        self, case: Case, given: dict[str, Any], answer: Any, seed: int, task: TaskSession, found: Judgement
+    ) -> Judgement:
+        """Return the verdict after asking, in the first pass, whether the task tells what elements far away add."""
+        shapes = remote.shapes_of(given["inputs"], given["outputs"]) if not case.outputs and not given["mutated"] else []
+        if not shapes or self.policy is None:
+            return found
+        self._tighten(task)
+        others = task.exchanged(shapes, seed)
+        if others is None:
+            return found
+        wrong, case.unseen = remote.judged(shapes, given["outputs"], answer, others, self.policy, lambda: self._truth(task, seed))
+        if wrong is None or self.request.policy is not None:  # a named policy is applied alone
+            return found
+        return Judgement(wrong.error_type, wrong.message, found.metrics)
 
     def _keep(self, case: Case, number: int, judgement: Judgement, begin: float) -> None:
         case.judgement = judgement
@@ -270,7 +287,7 @@ class Run:
         """Return what the cases cannot tell, each once, with the cases that say so."""
         said: dict[str, list[int]] = {}
         for case in self.cases:
-            for line in (*case.caveats, *case.made.copied):
+            for line in (*case.caveats, *case.unseen, *case.made.copied):
                 said.setdefault(line, []).append(case.index + 1)
         return [
             f"case {', '.join(map(str, cases[:8]))}{' ...' if len(cases) > 8 else ''}: {line}" for line, cases in said.items()

@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -128,6 +129,14 @@ class TaskSession(_Session):
         """Return the outputs of the present case, rolled by `shift`, computed in float64; None when that does not work."""
         try:
             return self._tell({"call": "truth", "shift": shift, "seed": _of_models(seed)})[0]["outputs"]
+        except Told:
+            return None
+
+    def exchanged(self, shapes: Sequence[Sequence[int]], seed: int) -> list[Any] | None:
+        """Return samples of the present case's outputs, half of the elements of some inputs exchanged; None: it does not work."""
+        wanted = [list(shape) for shape in shapes]
+        try:
+            return list(self._tell({"call": "exchanged", "shapes": wanted, "seed": _of_models(seed)})[0])
         except Told:
             return None
 

@@ -51,7 +51,7 @@ class Imports:
         return handler if handler is not None and self._fails(node.body, source) else None
 
     def _fails(self, suite: cst.BaseSuite, source: SourceFile) -> bool:
-        """Whether a suite begins with the import of a package that is nowhere; it is noted, since a run must not find it either."""
+        """Whether a suite begins with the import of a package that is nowhere; noted, since a run must not find it either."""
         first: cst.CSTNode = suite.body[0]
         if isinstance(first, cst.SimpleStatementLine):
             first = first.body[0]
