@@ -54,7 +54,8 @@ def precision_compare(
 
     result = run(ws, Request(case, impl, up_to_module, not no_blame))
     lines = [
-        f"{result['kernel']}:{row['line'] or '?'}: {row['opcode']} ({row['turn'] or 'once'}): {row['why']}" + _called(row)
+        f"{result['kernel']}:{row['line'] or '?'}: {'' if row['sure'] else 'a guess: '}"
+        f"{row['opcode']} ({row['turn'] or 'once'}): {row['why']}{_called(row)}"
         for row in result["divergences"]
     ]
     blame = result["blame"]
