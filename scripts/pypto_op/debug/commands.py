@@ -148,7 +148,8 @@ def memory_overlap_detector(run_dir: Path, as_json: bool) -> int:
         f"{one['memory']} {one['bytes']} in {one['function']}: tensors {one['tensors']}{_at(one)}" for one in result["on_chip"]
     ]
     lines += [
-        f"{one['tensor']}: turns ({one['turns'][0]}) and ({one['turns'][1]}) both write {one['ranges'][0]} and {one['ranges'][1]}"
+        f"{one['tensor']}: turns ({one['turns'][0]}) and ({one['turns'][1]}) both write "
+        f"{one['ranges'][0]} and {one['ranges'][1]}{_at(one)}"
         for one in result["written_twice"]
     ]
     lines += [f"missing: {one}" for one in result["missing"]]

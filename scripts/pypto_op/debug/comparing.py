@@ -94,7 +94,7 @@ def _places(steps: list[Step], golden: Golden, outputs: Mapping[str, int], text:
     moved = [_row(found, "misplaced", text) for found in reads_writes.misplaced(steps, golden, list(outputs.values()))]
     found = [
         *_uncovered(steps, golden, outputs, text),
-        *(_row(one, "misplaced", text) for one in joined),
+        *joined,
         *mended,
         *rows,
         *moved,
