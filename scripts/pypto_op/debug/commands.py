@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from pypto_op import speaking
 from pypto_op.errors import ContractError
 from pypto_op.options import op_dir_argument
 from pypto_op.vocabulary import ExitCode, Mode, Status
@@ -29,6 +30,7 @@ def debug() -> None:
     Exit status of each: 0 something was found, 1 everything was read and nothing found, 2 the request or a file is wrong,
     3 the machine lacks what is needed.
     """
+    speaking.now(f"debug {click.get_current_context().invoked_subcommand}")
 
 
 @debug.command("precision-compare")
