@@ -76,6 +76,28 @@ def test_without_binutils_what_was_found_is_still_told(tool: str, tmp_path: Path
         assert answer.code == 0 and "soft_impl.py:7" in answer.stdout and "c++filt is not installed" in answer.stdout
 
 
+@pytest.mark.parametrize(
+    "said", [CRASH + b"[ERROR] aicore error, errcode 507015\n", b"step 1 of 2\n"], ids=["failure", "nothing"]
+)
+@pytest.mark.parametrize("tool", ON_A_LOG)
+def test_json_of_a_log_is_as_its_schema_says(tool: str, said: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "run.log"
+    path.write_bytes(said)
+    answer = command(*ON_A_LOG[tool], path, "--json")
+    answer.result("diagnosis" if tool == "diagnose" else f"debug_{tool.replace('-', '_')}")
+    assert answer.code in (0, 1, 3)
+
+
+@pytest.mark.parametrize("tool", [*ON_A_RUN, *ON_AN_OPERATOR, *ON_A_MANIFEST, *(set(ON_A_LOG) - {"diagnose"})])
+def test_with_json_too_a_missing_artefact_is_one_line_and_no_half_document(tool: str, tmp_path: Path) -> None:
+    """What each prints of a real failure is held against its schema in test_in_sim and test_snapshots."""
+    words = {**ON_A_LOG, **{name: ("debug", name, *more) for name, more in ON_A_MANIFEST.items()}}.get(tool, ("debug", tool))
+    case = ("--case", "L1") if tool in ON_AN_OPERATOR else ()
+    answer = command(*words, tmp_path / "none", *case, "--json")
+    one_line_each(answer, {2})
+    assert not answer.stdout
+
+
 @pytest.mark.parametrize("tool", ON_A_RUN)
 @pytest.mark.parametrize("left", ["nothing", "a file", "empty graphs", "cut graphs", "binary graphs"])
 def test_what_a_run_should_have_left(tool: str, left: str, tmp_path: Path) -> None:

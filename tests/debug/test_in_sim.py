@@ -77,6 +77,8 @@ def test_a_dump_is_read_by_every_reader_of_runs(tmp_path: Path) -> None:
     both = overlap.result("debug_memory_overlap_detector")
     assert overlap.code == 0 and both["on_chip"] == []
     assert {one["tensor"] for one in both["written_twice"]} == {"out"}, "two turns write the same columns"
+    assert all(one["lines"] == [line_of(ws.impl, "w * 64], out)")] for one in both["written_twice"]), both
+    assert not any("c=" in turn for one in both["written_twice"] for turn in one["turns"]), "that loop has ended"
 
     budget = ask("machine-workspace", run, "--json").result("debug_machine_workspace")
     layers = {layer["memory"]: layer for layer in budget["layers"]}

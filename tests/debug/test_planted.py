@@ -16,6 +16,10 @@ SAMPLE = (
     "gated_delta_rule_bwd/product_not_transposed",
     "softmax/sum_plus_one",
     "rmsnorm/same_place",
+    "softmax/mean_unsquared",
+    "softmax/tile_left_out",
+    "matmul_bias_gelu/bias_of_other_columns",
+    "matmul_bias_gelu/written_transposed",
 )
 """One of each class, and one of each way to a line."""
 

@@ -45,3 +45,11 @@ def test_the_statement_that_failed_first_is_told(name: str, words: str, operator
     said, kernel = said_of(name, operator, run_example)
     assert "stopped at " in said
     assert words in kernel.line(parse_log(said).line), said
+
+
+def test_without_the_runs_files_the_verdicts_own_line_is_named_not_the_callers() -> None:
+    said = (
+        "sim: the candidate's process was killed by a signal: rmsnorm_impl.py:62: killed by SIGSEGV (segmentation fault)\n"
+        'Fatal Python error\n  File "/op/rmsnorm_impl.py", line 94 in kernel\n'
+    )
+    assert parse_log(said).raised == ("rmsnorm_impl.py", 62)

@@ -22,6 +22,86 @@ WORDS = (
     "ECC error", "No space left on device", "overlapping memory", "507015", "device busy", "stack smashing detected",
 )  # fmt: skip
 _SEEDS = 40
+GUILTY = {
+    "host-segfault": (
+        "Segmentation fault without core dump in worker 3",
+        "the default signal handler printed: Segmentation fault (core dumped)",
+        "worker 2 never came back: Segmentation fault (core dumped)",
+        "process 4711 died of SIGSEGV in the registered handler",
+        "expected exit status 0, got SIGSEGV",
+        "Segmentation fault after retrying 3 times",
+        "the launcher's hook saw Segmentation fault (core dumped)",
+        "caught signal SIGSEGV, dumping stack",
+        "*** SIGSEGV handler called, process will exit ***",
+        "skipped 3 batches, then Segmentation fault (core dumped)",
+        "no answer from worker 5: Segmentation fault (core dumped)",
+        "Segmentation fault; errors=0 before",
+        "hook installed, step 1 ok, Segmentation fault (core dumped)",
+    ),
+    "device-out-of-memory": (
+        "NPU out of memory. Tried to allocate 2.00 GiB without fragmentation limit: 64",
+        "RuntimeError: NPU out of memory, default pool; see also PYTORCH_NPU_ALLOC_CONF",
+        "NPU out of memory while loading docs/example.bin",
+        "NPU out of memory; to avoid fragmentation set max_split_size_mb",
+        "NPU out of memory although retries were enabled",
+        "allocator handler: NPU out of memory, 0 errors before",
+        "the default allocator ran NPU out of memory",
+        "NPU out of memory: never seen with batch 8, expected 12 GiB",
+        "not enough room: NPU out of memory",
+        "skipping warm-up, NPU out of memory",
+    ),
+    "aicore-exception": (
+        "aicore exception in default stream, error code is 507015",
+        "rtStreamSynchronize failed without retry, error code is 507015",
+        "aclrtSynchronizeStream returned 507015 although the default timeout is disabled",
+        "expected ret 0, but got: ret=507015",
+        "the registered exception handler got error code 507015",
+        "an aicore exception was handled by aborting the stream",
+        "never recovered from aicore exception, aborting",
+        "handled 3 requests, then aicore exception 507015 in stream 4: error code is 507015",
+    ),
+    "library": (
+        "ImportError: libhccl.so: cannot open shared object file: No such file or directory (default path)",
+        "libhccl.so: cannot open shared object file; registered paths: 3",
+        "without LD_LIBRARY_PATH: libhccl.so: cannot open shared object file",
+        "example run: OSError: libascend_hal.so: cannot open shared object file",
+    ),
+    "no-space": (
+        "OSError: [Errno 28] No space left on device; skipped checkpoint",
+        "write failed without warning: No space left on device",
+        "default tmp: No space left on device",
+        "retries disabled; No space left on device",
+        "never mind the cache: No space left on device",
+    ),
+    "host-out-of-memory": (
+        "terminate called without an active handler after throwing an instance of 'std::bad_alloc'",
+        "the default new handler threw std::bad_alloc",
+        "MemoryError: std::bad_alloc without retry",
+    ),
+}
+"""What must be named first -> lines that report it with words which elsewhere say that nothing happened."""
+
+NEVER = (
+    "runs without out of memory since patch 3",
+    "never hit SIGSEGV in 100 runs",
+    "default action for SIGSEGV is to dump core",
+    "installed handler for SIGSEGV",
+    "no Segmentation fault seen",
+    "SIGSEGV handler registered",
+    "retry policy avoids out of memory",
+    "out of memory handler enabled",
+    "without NPU out of memory errors the batch may grow",
+    "aicore exception handler installed",
+    "tests for aicore exception: 12 passed",
+    "expected no std::bad_alloc, got none",
+    "bad_alloc is never thrown here",
+    "default: fail on No space left on device = false",
+    "the aicore exception callback is registered by default",
+    "checking that libhccl.so is there ... ok",
+    "device lost simulation disabled",
+    "watchdog enabled: restarts after device lost",
+)
+"""Lines that speak of a failure without having one."""
 
 
 def _cann(r: random.Random, n: int) -> str:
@@ -96,6 +176,17 @@ def test_a_log_of_a_run_that_went_well_names_no_cause(seed: int) -> None:
     text = innocent(random.Random(seed))
     found = [(hit.entry.id, hit.seen, text.splitlines()[hit.log[1] - 1]) for hit in diagnose(parse_log(text)).hits]
     assert not found
+
+
+@pytest.mark.parametrize(("cause", "line"), [(cause, line) for cause, lines in GUILTY.items() for line in lines])
+def test_a_calm_word_elsewhere_in_the_line_hides_no_failure(cause: str, line: str) -> None:
+    hits = diagnose(parse_log(f"step 1 of 3\n{line}\nbye\n")).hits
+    assert hits and cause in hits[0].entry.id
+
+
+@pytest.mark.parametrize("line", NEVER)
+def test_what_is_denied_or_only_prepared_for_is_no_cause(line: str) -> None:
+    assert not diagnose(parse_log(f"step 1 of 3\n{line}\nbye\n")).hits
 
 
 @pytest.mark.parametrize("log", all_logs(), ids=lambda log: log.name)

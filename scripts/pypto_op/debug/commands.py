@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from pypto_op import speaking
 from pypto_op.errors import ContractError
 from pypto_op.options import op_dir_argument
 from pypto_op.vocabulary import ExitCode, Mode, Status
@@ -29,6 +30,7 @@ def debug() -> None:
     Exit status of each: 0 something was found, 1 everything was read and nothing found, 2 the request or a file is wrong,
     3 the machine lacks what is needed.
     """
+    speaking.now(f"debug {click.get_current_context().invoked_subcommand}")
 
 
 @debug.command("precision-compare")
@@ -54,7 +56,8 @@ def precision_compare(
 
     result = run(ws, Request(case, impl, up_to_module, not no_blame))
     lines = [
-        f"{result['kernel']}:{row['line'] or '?'}: {row['opcode']} ({row['turn'] or 'once'}): {row['why']}" + _called(row)
+        f"{result['kernel']}:{row['line'] or '?'}: {'' if row['sure'] else 'a guess: '}"
+        f"{row['opcode']} ({row['turn'] or 'once'}): {row['why']}{_called(row)}"
         for row in result["divergences"]
     ]
     blame = result["blame"]
@@ -147,7 +150,8 @@ def memory_overlap_detector(run_dir: Path, as_json: bool) -> int:
         f"{one['memory']} {one['bytes']} in {one['function']}: tensors {one['tensors']}{_at(one)}" for one in result["on_chip"]
     ]
     lines += [
-        f"{one['tensor']}: turns ({one['turns'][0]}) and ({one['turns'][1]}) both write {one['ranges'][0]} and {one['ranges'][1]}"
+        f"{one['tensor']}: turns ({one['turns'][0]}) and ({one['turns'][1]}) both write "
+        f"{one['ranges'][0]} and {one['ranges'][1]}{_at(one)}"
         for one in result["written_twice"]
     ]
     lines += [f"missing: {one}" for one in result["missing"]]

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from pypto_op.debug.dump_files import Step, content
+from pypto_op.debug.dump_files import Step
 from pypto_op.debug.matching import KINDS, Golden, Match, kind_of, rounding_of, says_little
-from pypto_op.diagnose.kernel_loops import KernelLoops
 
 if TYPE_CHECKING:
     import torch
@@ -69,134 +68,21 @@ class Divergence:
         return min(at // each, calls - 1) if before and all(self.same[one] in self.well for one in before) else None
 
 
-def first_divergences(steps: Sequence[Step], golden: Golden) -> list[Divergence]:
-    """Return the operations whose result is off though all their operands are well, first ones first."""
+def first_divergences(steps: Sequence[Step], golden: Golden) -> tuple[list[Divergence], frozenset[int]]:
+    """Return the operations whose result is off though all their operands are well, first ones first; and all that are well."""
     values = {step.number: step.tensor() for step in steps}
+    found: list[Divergence] = []
+    well: frozenset[int] = frozenset()
     for tightness in TIGHTNESS:
-        found = _at(steps, golden, values, tightness)
+        found, well = _at(steps, golden, values, tightness)
         if found:
-            return found
-    return []
+            break
+    return found, well
 
 
-def misplaced(steps: Sequence[Step], golden: Golden, outputs: Sequence[int]) -> list[Divergence]:
-    """Return writes that put a right block of an output at the place of another, with the view that read the wrong one.
-
-    Args:
-        outputs: numbers of the golden's outputs among its tensors.
-    """
-    by_number = {step.number: step for step in steps}
-    shapes = {_without_ones(golden.shapes[number]) for number in outputs}
-    found = []
-    for step in steps:
-        if step.opcode != "ASSEMBLE" or not step.symbol or step.symbol.startswith(("View_", "OUTCAST")):
-            continue
-        parent = by_number.get(max(step.parents, default=0))
-        if _without_ones(step.valid) not in shapes:
-            continue
-        if parent is None or len(step.offset) < 2 or len(step.offset) != len(step.valid) or says_little(value := parent.tensor()):
-            continue
-        found_there = golden.matches(value)
-        places = {place for match in found_there if match.tensor in outputs for place in match.places}
-        if found_there and not places:
-            words = f"writes what the golden has at line {found_there[0].line or '?'}, which is no output of it"
-            found.append(Divergence(parent, words))
-            continue
-        target = _as_matrix(step)
-        if places and target not in places:
-            view = _reader(parent, by_number, places)
-            place = sorted(places)[0]
-            if view is not None:
-                words = f"reads the block at {list(place)}; its result is written at {list(target)}"
-                found.append(Divergence(view, words, same=_same(steps, view)))
-            else:
-                found.append(Divergence(step, f"writes at {list(target)} what belongs at {list(place)}"))
-    return found
-
-
-@dataclass(frozen=True)
-class Gap:
-    """A tensor of the kernel's arguments of which a loop leaves out a part.
-
-    Attributes:
-        name: of the tensor, "" where pypto tells none.
-        axis: the one that is left short, counted from 0.
-        indices: names of the loops that may move along it.
-        graph: a function of pypto that writes or reads the tensor.
-        twice: some of it is written more than once, so the offset of the write is at fault and no bound of a loop.
-    """
-
-    name: str
-    axis: int
-    indices: list[str]
-    graph: str
-    twice: bool = False
-
-
-def unread(steps: Sequence[Step], text: KernelLoops, golden: Golden) -> list[Gap | Divergence]:
-    """Return the inputs of which a loop reads a part only: a reduction over tiles that stops short.
-
-    Where no loop moves along an axis that is left short the view's own offset is at fault, not the bound of a loop.
-    """
-    import torch
-
-    by_number = {step.number: step for step in steps}
-    groups: dict[tuple[str, bytes], list[Step]] = {}
-    for step in steps:
-        whole = by_number.get(step.parents[0]) if len(step.parents) == 1 else None
-        loop = text.of_graph(step.function)
-        if step.opcode != "VIEW" or whole is None or not whole.given or loop is None or len(step.offset) != len(whole.valid):
-            continue
-        if len(step.valid) == len(whole.valid):
-            groups.setdefault((loop.name, content(whole)), []).append(step)
-    gaps: list[Gap | Divergence] = []
-    for views in groups.values():
-        read = torch.zeros(by_number[views[0].parents[0]].valid, dtype=torch.bool)
-        for step in views:
-            read[tuple(slice(at, at + size) for at, size in zip(step.offset, step.valid, strict=True))] = True
-        of_golden = golden.is_input(by_number[views[0].parents[0]].tensor())
-        # Room of the wrapper's is filled between the turns; only inputs are there to be read whole.
-        if of_golden and not bool(read.all()) and len({step.offset for step in views}) > 1:
-            axis = _short_axis(read)
-            still = len({step.offset[axis] for step in views}) == 1
-            if still and views[0].line and _idle_loop(views):
-                words = f"every turn reads the same part of axis {axis} of an input: nothing moves its offset"
-                gaps.append(Divergence(views[0], words, same=_same(steps, views[0])))
-            else:
-                gaps.append(Gap("", axis, _loops_along(views, axis), views[0].function))
-    return gaps
-
-
-def uncovered(steps: Sequence[Step]) -> list[Gap]:
-    """Return the tensors that no write covers.
-
-    Only tensors of the kernel's arguments whose writes were seen; axes are counted from 0.
-    """
-    import torch
-
-    by_number = {step.number: step for step in steps}
-    groups: dict[str, list[tuple[Step, Step]]] = {}
-    for step in steps:
-        parent = by_number.get(max(step.parents, default=0))
-        named = step.symbol and not step.symbol.startswith(("View_", "OUTCAST"))
-        if step.opcode == "ASSEMBLE" and named and parent is not None and len(step.offset) == len(step.valid):
-            groups.setdefault(step.symbol, []).append((step, parent))
-    short = []
-    for name, writes in groups.items():
-        count = torch.zeros(writes[0][0].valid, dtype=torch.int32)
-        for step, parent in writes:
-            if step.valid != writes[0][0].valid or len(parent.valid) != len(step.offset):
-                break
-            count[tuple(slice(at, at + size) for at, size in zip(step.offset, parent.valid, strict=True))] += 1
-        else:
-            if not bool(count.all()):
-                axis = _short_axis(count > 0)
-                indices = _loops_along([step for step, _ in writes], axis)
-                short.append(Gap(name, axis, indices, writes[0][0].function, bool((count > 1).any())))
-    return short
-
-
-def _at(steps: Sequence[Step], golden: Golden, values: dict[int, torch.Tensor], tightness: float) -> list[Divergence]:
+def _at(
+    steps: Sequence[Step], golden: Golden, values: dict[int, torch.Tensor], tightness: float
+) -> tuple[list[Divergence], frozenset[int]]:
     standing: dict[int, Standing] = {}
     matches: dict[int, set[int]] = {}
     rounding = _rounding(steps, values)
@@ -220,11 +106,11 @@ def _at(steps: Sequence[Step], golden: Golden, values: dict[int, torch.Tensor], 
     first = [step for step in steps if step.number in left and not left & set(step.parents)]
     # Where a state is moved from turn to turn its contents are off because of what was computed before.
     computed = [step for step in first if not step.moves] or first
-    well = cleared | {number for number, how in standing.items() if how is Standing.AGREES}
+    well = frozenset(cleared | {number for number, how in standing.items() if how is Standing.AGREES})
     placed = [step for step in computed if step.line is not None]
     if not placed:
-        return [Divergence(step, _MUTE) for step in _muted(steps, standing, cleared, values)]
-    return [Divergence(step, _why(step, golden, matches), sure, _same(steps, step), frozenset(well)) for step in placed]
+        return [Divergence(step, _MUTE) for step in _muted(steps, standing, cleared, values)], well
+    return [Divergence(step, _why(step, golden, matches), sure, same_operations(steps, step), well) for step in placed], well
 
 
 def _muted(
@@ -239,7 +125,8 @@ def _muted(
     return []
 
 
-def _same(steps: Sequence[Step], step: Step) -> tuple[int, ...]:
+def same_operations(steps: Sequence[Step], step: Step) -> tuple[int, ...]:
+    """Return the numbers of the operations of a step's line, opcode and turn."""
     key = (step.line, step.opcode, step.loops, step.function)
     return tuple(one.number for one in steps if (one.line, one.opcode, one.loops, one.function) == key)
 
@@ -307,60 +194,3 @@ def _why(step: Step, golden: Golden, matches: dict[int, set[int]]) -> str:
     operands = sorted({golden.lines.get(number, 0) for parent in step.parents for number in matches[parent]} - {0})
     known = f"; its operands are those of the golden's lines {', '.join(map(str, operands[:6]))}" if operands else ""
     return f"no tensor of the golden has this result, and nothing right is computed from it{known}"
-
-
-def _as_matrix(step: Step) -> tuple[int, int]:
-    """Return where a write begins in its target seen as `Golden` sees it: a matrix, axes of size 1 left out."""
-    kept = [at for at, size in zip(step.offset, step.valid, strict=True) if size != 1]
-    row, column = [*kept, 0, 0][:2] if len(kept) < 2 else kept[-2:]
-    return row, column
-
-
-def _reader(step: Step, by_number: dict[int, Step], places: set[tuple[int, int]]) -> Step | None:
-    waiting, seen = [step.number], set()
-    while waiting:
-        one = by_number[waiting.pop(0)]
-        if one.number in seen:
-            continue
-        seen.add(one.number)
-        large = math.prod(one.valid) * 2 > math.prod(step.valid)
-        if one.opcode == "VIEW" and one.line and large and len(one.offset) >= 2 and one.offset[-2:] in places:
-            return one
-        waiting += one.parents
-    return None
-
-
-def _without_ones(shape: Sequence[int]) -> tuple[int, ...]:
-    return tuple(size for size in shape if size != 1)
-
-
-def _short_axis(whole: torch.Tensor) -> int:
-    for axis in range(whole.dim()):
-        others = tuple(other for other in range(whole.dim()) if other != axis)
-        if not bool((whole.any(dim=others) if others else whole).all()):
-            return axis
-    return 0
-
-
-def _loops_along(writes: Sequence[Step], axis: int) -> list[str]:
-    """Return the loops that may move along an axis, innermost first: those that do, else those that move along no other."""
-    names = [name for name, _ in writes[0].loops if not name.startswith("loop_idx_")]
-    moves = {name: [_moves(writes, name, one) for one in range(len(writes[0].offset))] for name in names}
-    along = [name for name in names if moves[name][axis]]
-    return along or [name for name in names if not any(moves[name])] or names
-
-
-def _idle_loop(views: Sequence[Step]) -> bool:
-    """Say whether a loop of several turns moves these views along no axis."""
-    names = [name for name, _ in views[0].loops if not name.startswith("loop_idx_")]
-    turns = {name: {dict(step.loops).get(name) for step in views} for name in names}
-    axes = range(len(views[0].offset))
-    return any(len(turns[name]) > 1 and not any(_moves(views, name, axis) for axis in axes) for name in names)
-
-
-def _moves(writes: Sequence[Step], name: str, axis: int) -> bool:
-    places: dict[int, set[int]] = {}
-    for step in writes:
-        places.setdefault(dict(step.loops).get(name, 0), set()).add(step.offset[axis])
-    sets = list(places.values())
-    return len(sets) > 1 and not set.intersection(*sets)

@@ -129,18 +129,27 @@ def read_steps(folder: Path) -> list[Step]:
 
 def set_lines(steps: list[Step], graphs: Path, kernel: Path) -> None:
     """Fill in each step's line from the recorded graphs below `graphs`; only lines of the file `kernel` count."""
-    lines: dict[tuple[str, int], int] = {}
-    for path in graphs.glob("output_*/*/Begin_TensorGraph.json"):
-        for function in json.loads(path.read_text(encoding="utf-8"))["functions"]:
-            for operation in function["operations"]:
-                if operation.get("line") and Path(operation.get("file", "")).name == kernel.name:
-                    lines[function["func_magicname"], operation["opmagic"]] = int(operation["line"])
+    lines = {key: line for key, (file, line) in lines_of_graphs(graphs).items() if file.name == kernel.name}
     for step in steps:
         step.line = lines.get((step.function, step.magic))
     by_number = {step.number: step for step in steps}
     for step in steps:  # what pypto inserts has no line; it belongs to what it was inserted behind
         if step.line is None and not step.moves:
             step.line = next((line for one in step.parents if (line := by_number[one].line) is not None), None)
+
+
+def lines_of_graphs(folder: Path) -> dict[tuple[str, int], tuple[Path, int]]:
+    """Return file and line of each operation, by function and number, from the recorded graphs below `folder`."""
+    lines: dict[tuple[str, int], tuple[Path, int]] = {}
+    for path in folder.glob("output_*/*/Begin_TensorGraph.json"):
+        for function in json.loads(path.read_text(encoding="utf-8"))["functions"]:
+            for operation in function["operations"]:
+                if operation.get("line"):
+                    lines[function["func_magicname"], operation["opmagic"]] = (
+                        Path(operation.get("file", "")),
+                        int(operation["line"]),
+                    )
+    return lines
 
 
 def _step(number: int, row: dict[str, str], folder: Path) -> Step | None:

@@ -5,8 +5,9 @@ A kernel works in tiles and in an order of its own, so a result of it may lie an
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -92,6 +93,7 @@ class Golden:
     """
 
     def __init__(self, tensors: Sequence[torch.Tensor], rows: Sequence[Mapping[str, Any]]) -> None:
+        self.tensors = tensors
         self.rows = [row for row in rows if row["op"] not in ("input", "output")]
         self._inputs = [tensors[int(row["tensor"])] for row in rows if row["op"] == "input"]
         self.lines: dict[int, int] = {}
@@ -128,6 +130,32 @@ class Golden:
         if key not in self._found:
             self._found[key] = self._search(value, relative)
         return self._found[key]
+
+    def where(self, value: torch.Tensor, relative: float) -> Iterator[tuple[int, int, int, int]]:
+        """Yield (tensor, batch, row, column) of blocks that hold `value` as it stands; the first place of each tensor."""
+        block = _matrices(value)[0]
+        for match in self.matches(value, relative):
+            whole = _matrices(self.tensors[match.tensor])
+            for batch, (row, column) in itertools.product(range(len(whole)), match.places):
+                there = whole[batch, row : row + block.shape[0], column : column + block.shape[1]]
+                if there.shape == block.shape and bool(
+                    ((there - block).abs() <= relative * (block.abs().max() + block.abs())).all()
+                ):
+                    yield match.tensor, batch, row, column
+                    break
+
+    def block(self, tensor: int, batch: int, place: tuple[int, int], shape: Sequence[int]) -> torch.Tensor | None:
+        """Return the block of a tensor that belongs to a place of another, None where it has none of this shape.
+
+        Axes of size 1 are spread along, so the block begins at 0 there.
+        """
+        whole = _matrices(self.tensors[tensor])
+        wanted = [size for size in shape if size != 1]
+        sizes = [*wanted, *[1] * (2 - len(wanted))] if len(wanted) < 2 else wanted[-2:]
+        one = whole[min(batch, len(whole) - 1)]
+        row, column = (at if size > 1 else 0 for at, size in zip(place, one.shape, strict=True))
+        found = one[row : row + sizes[0], column : column + sizes[1]]
+        return found.reshape(tuple(shape)) if found.numel() == math.prod(shape) else None
 
     def _search(self, value: torch.Tensor, relative: float) -> list[Match]:
         block = _matrices(value)

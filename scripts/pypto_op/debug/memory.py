@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from pypto_op.debug import dump_files
 from pypto_op.debug.run_files import MEMORIES, Graph, Tensor, arguments_of, leaves, output_folder, tasks
+from pypto_op.diagnose.kernel_loops import KernelLoops
 from pypto_op.documents import schema
 from pypto_op.errors import PyptoOpError
 from pypto_op.hardware import CHIP
@@ -128,6 +130,7 @@ def _written_twice(folder: Path, arguments: set[str]) -> list[dict[str, Any]]:
     A state is written in each turn on purpose, and is no argument.
     """
     steps = dump_files.read_steps(folder)
+    lines = dump_files.lines_of_graphs(folder)
     by_number = {step.number: step for step in steps}
     groups: dict[str, list[tuple[dump_files.Step, list[tuple[int, int]]]]] = {}
     for step in steps:
@@ -139,19 +142,58 @@ def _written_twice(folder: Path, arguments: set[str]) -> list[dict[str, Any]]:
             groups.setdefault(step.symbol, []).append((step, ranges))
     found = []
     for name, writes in groups.items():
+        indices = _moving(step for step, _ in writes)
         for position, (one, ranges) in enumerate(writes):
             for two, others in writes[position + 1 :]:
                 if one.loops != two.loops and all(max(a, c) < min(b, d) for (a, b), (c, d) in zip(ranges, others, strict=True)):
                     found.append(
                         {
                             "tensor": name,
-                            "turns": [one.turn, two.turn],
+                            "turns": [_turn(one, indices), _turn(two, indices)],
+                            "lines": _lines_behind((one, two), by_number, lines),
                             "ranges": [[list(pair) for pair in ranges], [list(pair) for pair in others]],
                         }
                     )
                     if len(found) >= _MOST:
                         return found
     return found
+
+
+def _moving(writes: Iterable[dump_files.Step]) -> set[str]:
+    """Return the indices of the loops that hold these writes: pypto tells the last turn of loops that have ended, too."""
+    seen: dict[str, set[int]] = {}
+    orders: list[tuple[str, ...]] = []
+    for step in writes:
+        orders.append(tuple(name for name, _ in step.loops))
+        for name, value in step.loops:
+            seen.setdefault(name, set()).add(value)
+    return {name for name, values in seen.items() if len(values) > 1 or all(order[:1] == (name,) for order in orders)}
+
+
+def _turn(step: dump_files.Step, indices: set[str]) -> str:
+    shown = [f"{name}={value}" for name, value in reversed(step.loops) if name in indices and not name.startswith("loop_idx_")]
+    return ", ".join(shown) or step.turn
+
+
+def _lines_behind(
+    writes: Iterable[dump_files.Step], by_number: dict[int, dump_files.Step], lines: dict[tuple[str, int], tuple[Path, int]]
+) -> list[int]:
+    """Return the lines of writes, which pypto records without a line: by the kernel's text, else the line of what is written."""
+    found: set[int] = set()
+    for write in writes:
+        step: dump_files.Step | None = write
+        while step is not None and (step.function, step.magic) not in lines:
+            step = by_number.get(max(step.parents, default=0))
+        if step is not None:
+            file, line = lines[step.function, step.magic]
+            found.update(_writes_in(file, write) or [line])
+    return sorted(found)
+
+
+def _writes_in(file: Path, write: dump_files.Step) -> list[int]:
+    with suppress(OSError, ValueError, SyntaxError):  # the file may have moved on since the run
+        return KernelLoops(file.read_text(encoding="utf-8")).writes_of_graph(write.function, write.symbol)
+    return []
 
 
 def _peak(graph: Graph, memory: str) -> int:

@@ -45,9 +45,11 @@ class KernelLoops:
         self._functions = [node for node in nodes if isinstance(node, ast.FunctionDef)]
         self._calls: dict[str, list[int]] = {}
         self.writes: list[int] = []
+        self._written: dict[int, set[str]] = {}
         for node in nodes:
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "assemble":
                 self.writes.append(node.lineno)
+                self._written[node.lineno] = {one.id for one in node.args[2:] if isinstance(one, ast.Name)}
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
                 self._calls.setdefault(node.func.id, []).append(node.lineno)
 
@@ -60,11 +62,31 @@ class KernelLoops:
         found = [loop for loop in self.loops if loop.name and graph.startswith(f"TENSOR_{loop.name}_")]
         return max(found, key=lambda loop: len(loop.name), default=None)
 
-    def writes_of_graph(self, graph: str) -> list[int]:
-        """Return the lines of `pypto.assemble` in the loop that a graph was recorded in; all where none stands there."""
+    def writes_of_graph(self, graph: str, name: str = "") -> list[int]:
+        """Return the lines of `pypto.assemble` in the loop that a graph was recorded in; all where none stands there.
+
+        Args:
+            graph: name of a function of pypto.
+            name: only writes to this tensor, where some call it so.
+        """
         loop = self.of_graph(graph)
         within = [line for line in self.writes if loop is not None and loop.first <= line <= loop.last]
-        return within or self.writes
+        named = [line for line in within or self.writes if name and name in self._written.get(line, ())]
+        return named or within or self.writes
+
+    def write_of_state(self, name: str, graph: str, near: int | None) -> int | None:
+        """Return the line that writes a state (`name[:] = ...`) in the loop of a graph: the next one from line `near` on.
+
+        `near` where no line writes it there; a helper may call it by another name.
+        """
+        loop = self.of_graph(graph)
+        lines = [
+            node.lineno
+            for node in ast.walk(self._tree)
+            if isinstance(node, ast.Assign) and any(_part_of(target, name) for target in node.targets)
+            if loop is None or loop.first <= node.lineno <= loop.last
+        ]
+        return next((line for line in sorted(lines) if near is None or line >= near), near)
 
     def holding(self, indices: Sequence[str], graph: str) -> list[Loop]:
         """Return those of the loops `indices` that hold what a graph records, innermost first; all where it is unknown."""
@@ -129,6 +151,10 @@ class KernelLoops:
                 self._find(child, (*around, loop.index))
             else:
                 self._find(child, around)
+
+
+def _part_of(target: ast.expr, name: str) -> bool:
+    return isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name) and target.value.id == name
 
 
 def _is_view(node: ast.AST) -> TypeGuard[ast.Call]:

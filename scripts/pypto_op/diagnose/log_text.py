@@ -28,7 +28,8 @@ _RECORDED = re.compile(
 _WAY = re.compile(r"^stopped at [^\n]* \(by way of lines (?P<lines>[\d, ]+)\)$", re.MULTILINE)
 _GRAPH_PLACE = re.compile(r"/\* (?P<file>\S[^\n:]*\.py):(?P<line>\d+) \*/")
 _FRAME = re.compile(r'^\s*File "(?P<file>[^"\n]+\.py)", line (?P<line>\d+)(?:, in | in )', re.MULTILINE)
-_DETAIL = re.compile(r"^\w+: (?P<file>[\w.-]+\.py):(?P<line>\d+): ", re.MULTILINE)
+_DETAIL = re.compile(r"^(?:\w+: )?(?:(?<=: )|the candidate[^\n:]*: )(?P<file>[\w.-]+\.py):(?P<line>\d+): ", re.MULTILINE)
+"""As an outcome tells it (`crash: FILE:LINE: ...`), and a verdict's reason (`the candidate's process ...: FILE:LINE: ...`)."""
 _NOT_THE_USERS = re.compile(r"site-packages|/lib/python|<frozen|pypto_op/")
 _SHOWN_LINE = re.compile(r"^ *(?P<number>\d+) \| (?P<code>.*)$", re.MULTILINE)
 _FIRST = re.compile(r"Record function \w+ failed: (?P<words>.*(?:\n(?!\S*lib|pypto_impl|ERROR|\[).*){0,3})")
