@@ -114,8 +114,8 @@ def _read_tensors(path: Path) -> dict[str, torch.Tensor]:
             if not 0 <= first <= last <= size or file.tell() != begin + first:
                 raise ValueError("tensors that overlap, or gaps between them")
             # Not by torch.empty: a worker's judge stands in front of that.
-            flat = torch.tensor([], dtype=_TYPES[entry["dtype"]]).set_(torch.UntypedStorage(last - first))
-            if last > first and file.readinto(flat.view(torch.uint8).numpy()) != last - first:
+            flat = torch.tensor([], dtype=_TYPES[entry["dtype"]]).set_(torch.UntypedStorage(last - first))  # type: ignore[no-untyped-call]
+            if last > first and file.readinto(flat.view(torch.uint8).numpy().data) != last - first:
                 raise ValueError("the file is too short")
             found[name] = flat
         return found

@@ -34,7 +34,7 @@ _MADE_BY_PYTHON = 1 << 9
 _DEEPEST = 4
 _WRITES = frozenset({"<string>", *(str(module.__file__) for module in (collections, dataclasses, typing))})
 """Files that the methods of dataclasses and namedtuples come from."""
-_PLAIN_FIELDS = (type(collections.namedtuple("_", "field").field), GetSetDescriptorType, MemberDescriptorType)
+_PLAIN_FIELDS = (type(vars(collections.namedtuple("_Pair", "field"))["field"]), GetSetDescriptorType, MemberDescriptorType)
 
 
 def computes(value: Any, names: Set[str], depth: int = _DEEPEST) -> bool:
