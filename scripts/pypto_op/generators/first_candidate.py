@@ -59,8 +59,11 @@ class FirstCandidate:
 
     def output_names(self, count: int) -> list[str]:
         """Return the names of the golden's outputs, in order; numbers where the contract has not as many."""
-        names = list(dict.fromkeys(output.name for output in interfaces_document.load(self.ws.interfaces).final_outputs))
-        return names if len(names) == count else [f"output {number}" for number in range(1, count + 1)]
+        return self._names if len(self._names) == count else [f"output {number}" for number in range(1, count + 1)]
+
+    @cached_property
+    def _names(self) -> list[str]:
+        return list(dict.fromkeys(output.name for output in interfaces_document.load(self.ws.interfaces).final_outputs))
 
 
 class Draw:

@@ -11,6 +11,7 @@ import itertools
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -107,8 +108,9 @@ def rehearse(
     """
     done = Rehearsed([], {})
     kept, dropped = done.cases, done.dropped
-    with ReferenceSession(ws, limits=Limits(case_seconds=_seconds())) as session:
+    with ReferenceSession(ws, limits=Limits(case_seconds=_seconds())) as session, ExitStack() as stack:
         first = FirstCandidate(session, ws, policy)
+        stack.callback(first.measured.keep)  # also where somebody stops it: the next run need not measure that again
         for number, case in enumerate(cases):
             if progress is not None:
                 progress(case["id"], number, len(cases))
@@ -126,7 +128,6 @@ def rehearse(
             fit = _rehearsed(first, case, "", kept)
             if isinstance(fit, _Fit):
                 done.keep(fit)
-        first.measured.keep()
     if not kept:
         name, why = next(iter(dropped.items()))
         raise ContractError(f"no case works; {name}: {why}", file=ws.golden, remedy="mend the golden or the inputs")

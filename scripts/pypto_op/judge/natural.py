@@ -6,7 +6,7 @@ Where that is much, a right kernel that adds up in another order fails, so the c
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import torch
 
@@ -54,16 +54,17 @@ def share_taken(honest: Sequence[RunResult], native: RunResult, policy: Policy) 
     """Return what `natural_share` returns, from runs that exist: the golden in float64, and as the twins `MEASURED`."""
     sound = [run for run in honest if run.outcome is Outcome.OK and len(run.outputs) == len(native.outputs)]
     ways = [way for run in sound if run.others for way in (run.outputs, *run.others)]
-    return max((_share(run.outputs, native.outputs, ways, policy) for run in sound), default=0.0)
+    floating = [i for i, golden in enumerate(native.outputs) if golden.is_floating_point()]
+    at_ties = {i: _parted([way[i] for way in ways], native.outputs[i], policy) for i in floating}
+    return max((_share(run.outputs, native.outputs, at_ties, policy) for run in sound), default=0.0)
 
 
-def _share(answer: Leaves, native: Leaves, ways: Sequence[Leaves], policy: Policy) -> float:
+def _share(answer: Leaves, native: Leaves, at_ties: Mapping[int, torch.Tensor | None], policy: Policy) -> float:
     pairs = []
-    for i, (mine, golden) in enumerate(zip(answer, native, strict=True)):
-        if golden.is_floating_point():
-            mine = mine.to(golden.dtype)
-            at_tie = _parted([way[i] for way in ways], golden, policy)
-            pairs.append((mine if at_tie is None else torch.where(at_tie, golden, mine), golden))
+    for i, at_tie in at_ties.items():
+        golden = native[i]
+        mine = answer[i].to(golden.dtype)
+        pairs.append((mine if at_tie is None else torch.where(at_tie, golden, mine), golden))
     if not pairs:
         return 0.0
     names = [str(place) for place in range(len(pairs))]
