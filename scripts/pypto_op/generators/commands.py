@@ -57,7 +57,9 @@ def harness_new(op_dir: Path, force: bool, no_rehearsal: bool, as_json: bool) ->
     lines = [f"the suite has {made.cases} case(s)"]
     lines += [f"left out {name}: {why}" for name, why in made.dropped.items()]
     if made.natural:
-        shares = ", ".join(f"{name} {100.0 * share:.2g} %" for name, share in made.natural.items())
+        from pypto_op.judge.natural import percent
+
+        shares = ", ".join(f"{name} {percent(share)}" for name, share in made.natural.items())
         lines.append(f"judged by what is natural (policy twin), since honest rounding takes so much of the tolerance: {shares}")
     if made.blind:
         faults = "; ".join(f"{name} ({', '.join(found[:2])})" for name, found in made.blind.items())

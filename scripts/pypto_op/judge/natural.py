@@ -32,6 +32,19 @@ MEASURED = (WORST, ROUNDED_OPERANDS)
 rounds what a matrix product reads (weights of an attention, a score's gradient), which a golden in float32 does not."""
 
 
+FURTHER_SEEDS, _STRIDE = 2, 1_000_033
+
+
+def further_seeds(seed: int) -> tuple[int, ...]:
+    """Return the other seeds on which honest rounding of a case is measured: the judge draws one that nobody has tried."""
+    return tuple(seed + number * _STRIDE for number in range(1, FURTHER_SEEDS + 1))
+
+
+def percent(share: float) -> str:
+    """Return a share of a tolerance in words: 1.8 is "180 %"."""
+    return f"{100.0 * share:.2g} %" if share >= 0.001 else "less than 0.1 %"
+
+
 def natural_share(golden: Callable[..., RunResult], native: RunResult, policy: Policy) -> float:
     """Return how much of a tolerance honest rounding takes, 0 where nothing, above 1 where it exceeds it.
 
