@@ -29,12 +29,16 @@ _NUMERAL = r"`?(-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)`?"
 _NUMBER = rf"{_NUMERAL}(?!\s*[-+*/%\w.])"
 _COMPARED = re.compile(rf"`?\b([A-Za-z_]\w*)`?\s*(==|!=|=|<=|>=|<|>|other than|not equal to|not)\s*{_NUMBER}")
 _MULTIPLE = re.compile(r"\b(?:no|not an?) multiple of `?(\d+)|\bnot divisible by `?(\d+)|%\s*(\d+)\s*!=\s*0")
-_BEYOND = re.compile(rf"\b(above|over|beyond|more than|larger than|greater than|below|under|less than)\s+{_NUMERAL}(?!\s*[-+*/%]|\w|\.\d)")
+_BEYOND = re.compile(
+    rf"\b(above|over|beyond|more than|larger than|greater than|below|under|less than)\s+{_NUMERAL}(?!\s*[-+*/%]|\w|\.\d)"
+)
 _OUTSIDE = re.compile(rf"\boutside (?:of )?{_NUMERAL} (?:to|and) {_NUMERAL}(?!\s*[-+*/%]|\w|\.\d)")
 _DTYPES = re.compile(r"\b(other|unsupported|any other|mixed|unequal) dtypes?\b", re.I)
 _STRIDED = re.compile(r"\bnon-contiguous\b", re.I)
 _EMPTY = re.compile(r"\bempty (tensors?|inputs?)\b", re.I)
-_RANK = re.compile(r"\branks?\b|\bnumber of (?:axes|dimensions)\b|\bnot (?:[1-9]-?[dD]|(?:one|two|three|four)-dimensional)\b", re.I)
+_RANK = re.compile(
+    r"\branks?\b|\bnumber of (?:axes|dimensions)\b|\bnot (?:[1-9]-?[dD]|(?:one|two|three|four)-dimensional)\b", re.I
+)
 _UNEQUAL = re.compile(r"\b(unequal|mismatched|different|other) shapes\b|\bshapes (?:that|which) (?:do not|don't|differ)\b", re.I)
 _BELOW = ("below", "under", "less than")
 _ALL = {"input", "inputs", "tensor", "tensors"}
@@ -84,7 +88,7 @@ def _read(maker: Maker, clause: str) -> list[Fault]:
 
 
 def _another_of(maker: Maker, clause: str, last: list[Fault]) -> list[Fault]:
-    """Return the fault of the clause before for the inputs that this one names and says nothing else of: "non-contiguous x, r"."""
+    """Return the fault of the clause before for the inputs that are all that this one names: "non-contiguous x, r"."""
     words = set(re.findall(r"[A-Za-z_]\w*", clause)) - {"and", "or"}
     names = [port.name for port in maker.sources.tensors if port.name in words]
     if not names or words - set(names) or not last or last[-1]["fault"] != "non_contiguous":
@@ -137,7 +141,9 @@ def _with(maker: Maker, name: str, number: float, *, beyond: int = 0, stated: bo
     wrong = {**maker.base, name: size}
     wrong.update({axis: 1 for axis in maker.dynamic if axis != name and product(sources, wrong) > _MOST_ELEMENTS})
     used = any(shape.get(name) == size for shape in maker.p0)
-    if size == 0 or (size > 0 and product(sources, wrong) <= _MOST_ELEMENTS and not used and (stated or not sources.legal(wrong))):
+    if size == 0 or (
+        size > 0 and product(sources, wrong) <= _MOST_ELEMENTS and not used and (stated or not sources.legal(wrong))
+    ):
         changed = {axis: value for axis, value in wrong.items() if value != maker.base[axis]}
         yield {"id": f"raises_{name}_{size}", "fault": "size", "shape": changed}
 

@@ -42,7 +42,9 @@ def further_seeds(seed: int) -> tuple[int, ...]:
 
 def percent(share: float) -> str:
     """Return a share of a tolerance in words: 1.8 is "180 %"."""
-    return f"{100.0 * share:.2g} %" if share >= 0.001 else "less than 0.1 %"
+    if share < 0.001:
+        return "less than 0.1 %"
+    return f"{100.0 * share:.2g} %" if share < 0.1 else f"{100.0 * share:.0f} %"
 
 
 def natural_share(golden: Callable[..., RunResult], native: RunResult, policy: Policy) -> float:

@@ -21,7 +21,7 @@ from pypto_op.judge import adversarial, cancellation, golden_candidate, planted_
 from pypto_op.judge.compose import compose
 from pypto_op.judge.contract import Contract, load_contract
 from pypto_op.judge.expectation import expectation_of
-from pypto_op.judge.inputs import checks_precision, digest
+from pypto_op.judge.inputs import DEFAULT_SEED, checks_precision, digest
 from pypto_op.judge.known import Known
 from pypto_op.judge.natural import MOST, NATURAL, further_seeds, natural_share, percent
 from pypto_op.judge.reasons import place_in
@@ -294,7 +294,7 @@ def _natural(known: Known) -> str:
                 idle.append(f"{case['id']} ({percent(most)})")
     tight = [f"{case} ({percent(share)})" for case, share in shares.items() if share > 1.0]
     # Such a policy may be there for what the tolerance cannot tell, so it is not called needless.
-    needless = f"; beside their named policy the tolerance holds too, of which it takes so much: {', '.join(idle)}" if idle else ""
+    needless = f"; beside a named policy the tolerance holds too, of which it takes so much: {', '.join(idle)}" if idle else ""
     if not tight:
         return f"honest rounding takes at most {percent(max(shares.values(), default=0.0))} of the tolerance{needless}"
     return (
