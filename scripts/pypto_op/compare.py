@@ -8,7 +8,7 @@ sign of Inf, and every integer and bool. Finite floating elements go to the poli
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -28,8 +28,6 @@ __all__ = ["CompareError", "Comparison", "TensorComparison", "compare_leaves", "
 _VARIATION = 16
 """An expectation varies if its range exceeds this many epsilons of its scale; below, it may be rounding."""
 
-_NOTHING_KNOWN: Mapping[int, TensorComparison] = {}
-
 
 class CompareError(ContractError, TypeError, ValueError):
     """An argument that cannot be compared: not a tensor, one tolerance without the other, and so on."""
@@ -42,7 +40,6 @@ def compare_leaves(
     names: Sequence[str],
     policy: Policy,
     twins: Sequence[Sequence[torch.Tensor]] | None = None,
-    known: Mapping[int, TensorComparison] = _NOTHING_KNOWN,
 ) -> Comparison:
     """Compare all outputs of one case.
 
@@ -52,7 +49,6 @@ def compare_leaves(
         names: the outputs' names, as many as `expected`.
         policy: the tolerance policy.
         twins: for a twin policy, the outputs of each honest twin.
-        known: by place, what this comparison says of an output, where the caller has it already.
 
     Returns:
         The comparison. A wrong number of outputs, or none at all, is a structural failure.
@@ -72,7 +68,7 @@ def compare_leaves(
         )
         return Comparison(False, [], FailureCategory.STRUCTURAL, problem)
     per_tensor = [
-        known.get(i) or _compare_one(left, right, name, policy, [twin[i] for twin in checked_twins])
+        _compare_one(left, right, name, policy, [twin[i] for twin in checked_twins])
         for i, (left, right, name) in enumerate(zip(actual, expected, names, strict=True))
     ]
     failing = [tensor for tensor in per_tensor if not tensor.all_close]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pypto_op.backends.base import RunResult
-from pypto_op.compare import Comparison, TensorComparison, compare_leaves
+from pypto_op.compare import Comparison, compare_leaves
 from pypto_op.comparison.noise import zero_is_as_right
 from pypto_op.documents.policy import Policy
 from pypto_op.judge.natural import MOST, WORST
@@ -90,7 +90,6 @@ class Reference:
     ways: Callable[[], Sequence[Sequence[torch.Tensor]]] = tuple
     reordered: Callable[[str], RunResult] | None = None
     unfit: str = ""
-    _own: dict[tuple[Policy, int, str], TensorComparison] = field(default_factory=dict, repr=False, compare=False)
 
     def runs(self) -> list[RunResult]:
         """Return every run of the golden."""
@@ -100,19 +99,18 @@ class Reference:
         exact = {"in float64, ": self.exact} if self.exact is not None else {}
         return {"": self.native, **exact, **{f"as the twin {name}, ": run for name, run in self.twins.items()}}
 
-    def expected(self, policy: Policy, outputs: Outputs, *, near: bool = False) -> tuple[Outputs, list[Outputs] | None]:
+    def expected(self, policy: Policy, outputs: Outputs) -> tuple[Outputs, list[Outputs] | None]:
         """Return what outputs are compared with under a policy, and the twins that set its bounds, None without.
+
+        Where right answers part at a tie, a twin policy takes for each element the nearest of them.
 
         Args:
             policy: the tolerance.
             outputs: of the candidate.
-            near: where right answers part at a tie, take for each element the nearest of them; a twin policy always does.
         """
         native = self.native.outputs
-        if len(outputs) != len(native):
+        if len(outputs) != len(native) or not policy.needs_twins or self.exact is None:
             return native, None
-        if not policy.needs_twins or self.exact is None:
-            return self._near(outputs) if near else native, None
         ways = [self.exact.outputs, *self.exact.others]
         expected, twins = [], [list(self.twins[name].outputs) for name in policy.twins]
         for i, (mine, own) in enumerate(zip(outputs, native, strict=True)):
@@ -124,10 +122,13 @@ class Reference:
                 peers[i] = shifted(peers[i], right, expected[i])
         return expected, [tuple(peers) for peers in twins]
 
-    def _near(self, outputs: Outputs) -> Outputs:
-        """Return, per output, the nearest of the right answers in the golden's own dtypes."""
+    def _near(self, outputs: Outputs, close: Sequence[bool]) -> Outputs:
+        """Return, per output, the nearest of the right answers in the golden's own dtypes; its own where that is close enough."""
         ways, expected = self.ways(), []
         for i, (mine, own) in enumerate(zip(outputs, self.native.outputs, strict=True)):
+            if close[i]:
+                expected.append(own)
+                continue
             # Without a tie the golden in float64 is no second answer: that would double the tolerance.
             answers = [own, *(way[i] for way in ways if len(ways) > 1 or not own.is_floating_point())]
             found = nearest(mine, self._with_zero(mine, own, ways[0][i], answers) if ways else answers)
@@ -150,24 +151,12 @@ class Reference:
     ) -> tuple[Comparison, Outputs, list[Outputs] | None]:
         """Compare outputs under a policy; return the comparison, and what it was made with (`expected`)."""
         expected, twins = self.expected(policy, outputs)
-        known = self._known_of(policy, outputs, names) if twins is None else {}
-        result = compare_leaves(outputs, expected, names=names, policy=policy, twins=twins, known=known)
+        result = compare_leaves(outputs, expected, names=names, policy=policy, twins=twins)
         if not result.all_close and twins is None and _of_form(outputs, expected) and self.ways():
-            nearer, _ = self.expected(policy, outputs, near=True)
-            known = {i: leaf for i, leaf in enumerate(result.per_tensor) if nearer[i] is expected[i]}
-            result, expected = compare_leaves(outputs, nearer, names=names, policy=policy, known=known), nearer
+            nearer = self._near(outputs, [leaf.all_close for leaf in result.per_tensor])
+            if any(now is not before for now, before in zip(nearer, expected, strict=True)):
+                expected, result = nearer, compare_leaves(outputs, nearer, names=names, policy=policy)
         return result, expected, twins
-
-    def _known_of(self, policy: Policy, outputs: Outputs, names: Sequence[str]) -> dict[int, TensorComparison]:
-        """Return, by place, the comparison of each output that is the golden's own to the last bit: it is made once."""
-        found: dict[int, TensorComparison] = {}
-        for i, (mine, own) in enumerate(zip(outputs, self.native.outputs, strict=False)):
-            if _is_same(mine, own):
-                key = (policy, i, names[i])
-                if key not in self._own:
-                    self._own[key] = compare_leaves([own], [own], names=[names[i]], policy=policy).per_tensor[0]
-                found[i] = self._own[key]
-        return found
 
     def honest(self, place: int) -> Iterator[torch.Tensor]:
         """Yield one output of honest runs of the golden: in other orders of addition, the worst first, and in float64."""
@@ -192,15 +181,6 @@ class Reference:
 def ways_of(exact: RunResult) -> list[list[torch.Tensor]]:
     """Return a golden's answer in float64 and those that are as right where values lie near ties, [] where it has none."""
     return [exact.outputs, *exact.others] if exact.outcome is Outcome.OK else []
-
-
-def _is_same(mine: torch.Tensor, own: torch.Tensor) -> bool:
-    """Whether an output is a plain tensor and equal to the golden's, element by element; a NaN equals nothing."""
-    import torch
-
-    if type(mine) is not torch.Tensor or (mine.shape, mine.dtype, mine.device) != (own.shape, own.dtype, own.device):
-        return False
-    return mine.layout == own.layout == torch.strided and torch.equal(mine, own)
 
 
 def _of_form(outputs: Outputs, expected: Outputs) -> bool:
