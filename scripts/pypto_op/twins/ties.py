@@ -77,7 +77,7 @@ def _whole(actual: torch.Tensor, usual: torch.Tensor, others: Sequence[torch.Ten
 
 
 def _may_repeat(answers: Sequence[torch.Tensor], dim: int) -> torch.Tensor:
-    """Say of each row along `dim` whether an answer holds a number twice there; sorting is dear, so it ends when that is settled."""
+    """Say of each row along `dim` whether an answer holds a number twice there; one that settles it ends the dear sorting."""
     told = _repeats(answers[0], dim)
     for answer in answers[1:]:
         if bool(told.all()):
