@@ -211,6 +211,36 @@ def test_refusals_are_read_from_the_edge_cases_alone(tmp_path: Path) -> None:
     assert json.loads(json.dumps(data))["raises"]
 
 
+REFUSED = {
+    "D other than 32": {"raises_D_16"},
+    "D != 32": {"raises_D_16"},
+    "D no multiple of 16 or above 32": {"raises_D_24", "raises_D_48"},
+    "eps outside 0 to 1": {"raises_eps_-1.0", "raises_eps_2.0"},
+    "non-contiguous x, g": {"raises_non_contiguous_x", "raises_non_contiguous_g"},
+    "non-contiguous x, non-contiguous g": {"raises_non_contiguous_x", "raises_non_contiguous_g"},
+    "non-contiguous tensors": {"raises_non_contiguous_x", "raises_non_contiguous_g"},
+    "x of another rank": {"raises_rank_x"},
+    "unequal shapes": {"raises_shape_x_S", "raises_shape_g_S"},
+    "Empty tensors": {"raises_S_0"},
+}
+
+
+@pytest.mark.parametrize("clause", REFUSED)
+def test_each_form_of_a_refusal_makes_its_calls(tmp_path: Path, clause: str) -> None:
+    ports = [tensor("x"), tensor("g"), {"name": "eps", "shape": [], "dtype": "float32"}]
+    body = f"## 9. Edge cases\n- {clause}: the wrapper raises ValueError.\n- A cyclic x, S = 0: the wrapper raises ValueError.\n"
+    untried: list[str] = []
+    ws = placed(tmp_path, ports, body=body, shape_constraints=["D <= 32", "D % 16 == 0"])
+    found = {told["id"]: told for told in refusals(Maker(gather(ws)), untried)}
+    assert set(found) == REFUSED[clause] | {"raises_S_0"} and untried == ["A cyclic x"], "what makes no call is told"
+    given = made(ws)
+    for told in found.values():
+        if told["fault"] in ("rank", "shape"):
+            wrong = dict(zip(given, faulty(list(given.items()), told), strict=True))[told["input"]]
+            rows, columns = given[told["input"]].shape
+            assert wrong.shape == ((1, rows, columns) if told["fault"] == "rank" else (rows + 1, columns))
+
+
 def test_one_tensor_is_unlike_the_others(tmp_path: Path) -> None:
     cases = suite_cases.cases(gather(placed(tmp_path, [tensor("x"), tensor("g")])))
     zones = [case.get("draw_zone") for case in cases]

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 
+import click
 import pytest
 import yaml
 from tests.judge.judging import Answer
@@ -15,12 +16,15 @@ from tests.telling import told_lines
 
 from pypto_op.backends.reference import ReferenceSession
 from pypto_op.documents import suite as suite_document
+from pypto_op.generators import commands
 from pypto_op.generators import suite as suite_cases
 from pypto_op.generators.evaluation import inputs_text
 from pypto_op.generators.first_candidate import Draw, FirstCandidate
 from pypto_op.generators.rehearsal import rehearse
 from pypto_op.generators.sources import gather
+from pypto_op.judge import measured
 from pypto_op.judge.adversarial import runner_text
+from pypto_op.proof import records
 from pypto_op.twins.reordering import HONEST
 from pypto_op.workspace import OpWorkspace
 
@@ -55,6 +59,21 @@ def test_all_three_files_are_written_and_the_self_test_passes(bare: OpWorkspace,
     )
     again = json.loads(call("harness", "new", bare.root, "--json").stdout)["files"]
     assert set(again.values()) == {"unchanged"}
+
+
+def test_a_stopped_run_writes_no_suite_and_keeps_what_it_measured(
+    bare: OpWorkspace, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def stop(case: str, done: int, total: int) -> None:
+        if case.startswith("L3"):
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(commands, "_tell_rehearsal", stop)
+    with pytest.raises(click.Abort):
+        commands.harness_new.main([str(bare.root)], standalone_mode=False)
+    assert "stopped before eval/adversarial_suite.json was written" in capfd.readouterr().err
+    assert not bare.suite.exists()
+    assert list((bare.debug_dir / records.FOLDER).glob(f"{measured.KIND}-*.json")), "the next run need not measure it again"
 
 
 def test_what_somebody_edited_is_kept(bare: OpWorkspace, call: Call) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -144,3 +145,42 @@ def test_a_twin_keeps_the_rounding_that_no_tie_explains() -> None:
     truth, beyond = torch.zeros(4, dtype=torch.float64), torch.ones(4, dtype=torch.float64)
     twin = torch.tensor([1.001, 0.001, 1.0, -0.001])
     assert torch.allclose(shifted(twin, [truth, beyond], truth), torch.tensor([0.001, 0.0, 0.0, -0.001]), atol=1e-6)
+
+
+def _repeated(values: torch.Tensor, place: tuple[int, ...], dim: int) -> bool:
+    row = values[tuple(slice(None) if axis == dim else at for axis, at in enumerate(place))].tolist()
+    return len(set(row)) < len(row)
+
+
+def _plainly(actual: torch.Tensor, answers: list[torch.Tensor], place: tuple[int, ...]) -> float:
+    """Return what `nearest` says of one place, as its docstring has it."""
+    mine, told = actual[place].item(), [answer[place].item() for answer in answers]
+    if actual.is_floating_point():
+        if not torch.isfinite(actual[place]):
+            return mine if mine in told else told[0]
+        return min(max(mine, min(told)), max(told))
+    if mine not in told and not (min(told) <= mine <= max(told) and max(told) - min(told) <= 16):
+        return told[0]
+    taken = torch.equal(actual, answers[0])
+    for dim in () if taken else range(actual.dim()):
+        if _repeated(actual, place, dim) and not any(_repeated(answer, place, dim) for answer in answers):
+            return told[0]
+    return mine
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10**6), st.sampled_from([2, 5, 40]), st.sampled_from([torch.int8, torch.int32, torch.float32]))
+def test_nearest_is_what_it_says_place_by_place(seed: int, numbers: int, dtype: torch.dtype) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    shape = (int(torch.randint(1, 4, (1,), generator=generator)), int(torch.randint(1, 8, (1,), generator=generator)))
+    usual = torch.randint(0, numbers, shape, generator=generator).to(dtype)
+    answers = [usual]
+    for _ in range(3):  # most places agree, as they do where few values lie near a tie
+        moved = torch.rand(shape, generator=generator) < 0.2
+        answers.append(torch.where(moved, torch.randint(0, numbers, shape, generator=generator).to(dtype), usual))
+    actual = torch.where(torch.rand(shape, generator=generator) < 0.3, answers[1] + 1, answers[2])
+    if dtype.is_floating_point:
+        actual[torch.rand(shape, generator=generator) < 0.1] = torch.inf
+    found = nearest(actual, answers)
+    for place in itertools.product(*map(range, shape)):
+        assert found[place].item() == _plainly(actual, answers, place), (actual, answers, place)

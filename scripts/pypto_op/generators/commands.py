@@ -48,11 +48,18 @@ def harness_new(op_dir: Path, force: bool, no_rehearsal: bool, as_json: bool) ->
     need(ws, ws.spec, ws.interfaces, ws.golden)
     from pypto_op.generators.evaluation import new_harness
 
-    made = new_harness(ws, force=force, try_cases=not no_rehearsal, progress=_tell_rehearsal)
+    try:
+        made = new_harness(ws, force=force, try_cases=not no_rehearsal, progress=_tell_rehearsal)
+    except KeyboardInterrupt:
+        kept = "what was measured of the golden is kept, and the next run is shorter by that"
+        click.echo(f"pypto-op: stopped before {ws.suite.relative_to(ws.root)} was written; {kept}", err=True)
+        raise
     lines = [f"the suite has {made.cases} case(s)"]
     lines += [f"left out {name}: {why}" for name, why in made.dropped.items()]
     if made.natural:
-        shares = ", ".join(f"{name} {100.0 * share:.2g} %" for name, share in made.natural.items())
+        from pypto_op.judge.natural import percent
+
+        shares = ", ".join(f"{name} {percent(share)}" for name, share in made.natural.items())
         lines.append(f"judged by what is natural (policy twin), since honest rounding takes so much of the tolerance: {shares}")
     if made.blind:
         faults = "; ".join(f"{name} ({', '.join(found[:2])})" for name, found in made.blind.items())
@@ -61,6 +68,10 @@ def harness_new(op_dir: Path, force: bool, no_rehearsal: bool, as_json: bool) ->
         f"{name} is drawn from 0 to 15: where a size limits it, say so in SPEC.md's shape_constraints (`0 <= {name} < SIZE`)"
         for name in made.unlimited
     ]
+    lines += [
+        f"no call tries that the wrapper refuses `{clause}`: write it in a form of docs/adding-inputs.md, or try it by hand"
+        for clause in made.untried
+    ]
     lines += [f"the suite still lacks something: {finding}" for finding in made.findings]
     if made.findings and any(_OF_THE_DOMAIN.search(why) for name, why in made.dropped.items() if name[:2] != "L5"):
         lines.append(
@@ -68,7 +79,7 @@ def harness_new(op_dir: Path, force: bool, no_rehearsal: bool, as_json: bool) ->
             'legal (`decay: "[-4, 0]"`, `k: {row_length: 1}`), then run this again'
         )
     details = {"cases": made.cases, "dropped": made.dropped, "natural": made.natural, "blind": made.blind}
-    details |= {"findings": made.findings, "unlimited": made.unlimited}
+    details |= {"findings": made.findings, "unlimited": made.unlimited, "untried": made.untried}
     code = _tell(ws, made.files, lines, details, as_json)
     return ExitCode.CONTRACT if made.findings else code
 

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from pypto_op import speaking
 from pypto_op.documents import knobs, ranges, shape_expr
 from pypto_op.documents import spec as spec_document
 from pypto_op.documents import suite as suite_document
@@ -39,6 +40,7 @@ class Made:
         blind: generated cases that are judged so since their tolerance takes a fault for right, and the faults.
         findings: what the suite that lies there still lacks.
         unlimited: integer tensors whose values nothing limits: neither SPEC.md nor what the golden takes as an index.
+        untried: what SPEC.md says that the wrapper refuses, in words of which no call was made.
     """
 
     files: list[Outcome]
@@ -48,6 +50,7 @@ class Made:
     blind: dict[str, tuple[str, ...]] = field(default_factory=dict)
     findings: list[str] = field(default_factory=list)
     unlimited: list[str] = field(default_factory=list)
+    untried: list[str] = field(default_factory=list)
 
 
 def new_harness(ws: OpWorkspace, *, force: bool = False, try_cases: bool = True, progress: Progress | None = None) -> Made:
@@ -63,15 +66,18 @@ def new_harness(ws: OpWorkspace, *, force: bool = False, try_cases: bool = True,
         ContractError: a document or the golden is missing or malformed, or no case works.
         InfraError: a file cannot be written, or the reference process cannot run.
     """
+    speaking.now("reading SPEC.md, the contract, the design and the golden")
     sources = gather(ws)
     unlimited = [port.name for port in sources.tensors if port.name in sources.unlimited and port.dtype in INDICES]
     if try_cases and unlimited:
+        speaking.now(f"trying on the golden which whole numbers are indices or lengths: {', '.join(unlimited)}")
         indices = index_limits(sources, unlimited)
         sources = replace(sources, ranges={**sources.ranges, **indices})
         unlimited = [name for name in unlimited if name not in indices]
     outcomes = write([(ws.test_inputs, inputs_text(sources)), (ws.runner, runner_text())], force=force)
-    rehearsed = Rehearsed([], {})
+    rehearsed, untried = Rehearsed([], {}), list[str]()
     if force or not ws.suite.exists() or is_untouched(read_text(ws.suite)):
+        speaking.now("choosing shapes and values of the cases; nothing of the suite is written before all were tried")
         maker = suite_cases.filled(sources)
         sizes, cases = maker.dropped, suite_cases.in_order(maker)
         if try_cases:
@@ -82,7 +88,8 @@ def new_harness(ws: OpWorkspace, *, force: bool = False, try_cases: bool = True,
         else:  # without a search the former would be ordinary cases, and the golden may refuse the latter
             plain = (case for case in cases if KEY not in case)
             cases = [case for case in plain if knobs.SET in case or not values.varied_integer(case, sources.scalars)]
-        refused, undrawn = drawable(ws, refusals(Maker(sources)))
+        speaking.now("drawing the calls that the wrapper must refuse")
+        refused, undrawn = drawable(ws, refusals(Maker(sources), untried))
         rehearsed.dropped.update(undrawn)
         outcomes += write([(ws.suite, stamped_suite(_suite(sources, cases, refused)))], force=force)
     else:
@@ -92,7 +99,7 @@ def new_harness(ws: OpWorkspace, *, force: bool = False, try_cases: bool = True,
     knobs.check_known(suite.cases, names, ws.test_inputs, read_text(ws.test_inputs))
     findings = [finding.one_line() for finding in suite_document.check_complete(suite)]
     told = rehearsed.dropped, rehearsed.natural, rehearsed.blind
-    return Made(outcomes, len(suite.cases), *told, findings, unlimited)
+    return Made(outcomes, len(suite.cases), *told, findings, unlimited, untried)
 
 
 def inputs_text(sources: Sources) -> str:

@@ -11,6 +11,7 @@ import itertools
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -26,7 +27,7 @@ from pypto_op.generators.indices import same
 from pypto_op.generators.side_by_side import SideBySide
 from pypto_op.generators.values import SEARCHED, WORST_SUM, varied_integer
 from pypto_op.judge.inputs import DEFAULT_SEED, checks_precision, tensors_in, with_seed
-from pypto_op.judge.natural import MOST, NATURAL
+from pypto_op.judge.natural import FURTHER_SEEDS, MOST, NATURAL, further_seeds
 from pypto_op.judge.raises import faulty
 from pypto_op.judge.stressing import KEY, stress_case
 from pypto_op.vocabulary import Level, Outcome
@@ -42,8 +43,6 @@ _SECONDS = 60.0
 _MOST_CROWDED = 10.0
 _SCALES = (1.0, 1e-1, 1e-2, 3e-3)
 """What the `draw_scale` of a case is multiplied with until the golden stays finite."""
-_FURTHER_SEEDS, _STRIDE = 2, 1_000_033
-"""How many other seeds a case is tried on at most, and how far apart."""
 _VALUES = 2
 """Other values of a whole number that a suite has: a kernel can know one by heart."""
 _MOST_SPARES = 12
@@ -109,7 +108,8 @@ def rehearse(
     """
     done = Rehearsed([], {})
     kept, dropped = done.cases, done.dropped
-    with SideBySide(ws, policy, Limits(case_seconds=_seconds()), len(cases)) as side:
+    with SideBySide(ws, policy, Limits(case_seconds=_seconds()), len(cases)) as side, ExitStack() as stack:
+        stack.callback(side.keep)  # also where somebody stops it: the next run need not measure that again
         # What another case may make superfluous waits for that one.
         names = [varied_integer(case, scalars or {}) for case in cases]
         begun = [None if name else side.begin(partial(_rehearsed, case=case)) for case, name in zip(cases, names, strict=True)]
@@ -130,7 +130,6 @@ def rehearse(
             fit = _unless_known(side.do(partial(_rehearsed, case=case)), kept)
             if isinstance(fit, _Fit):
                 done.keep(fit)
-        side.keep()
     if not kept:
         name, why = next(iter(dropped.items()))
         raise ContractError(f"no case works; {name}: {why}", file=ws.golden, remedy="mend the golden or the inputs")
@@ -225,7 +224,7 @@ def _fitted(first: FirstCandidate, tried: _Tried) -> _Fit | str:
     share, near = draw.share(), draw.near()
     judged = [draw]
     # Where honest rounding takes next to nothing of the tolerance, a second further seed has nothing more to say.
-    seeds = _FURTHER_SEEDS if near or share > MOST / 8 else 1
+    seeds = FURTHER_SEEDS if near or share > MOST / 8 else 1
     for further in itertools.islice(_further(first, tried.case), seeds):
         if isinstance(further, str):
             return further
@@ -251,9 +250,8 @@ def _fitted(first: FirstCandidate, tried: _Tried) -> _Fit | str:
 
 def _further(first: FirstCandidate, case: Case) -> Iterator[_Tried | str]:
     """Yield the case on other seeds, or why it says nothing there: the judge draws a seed that nobody has tried."""
-    own = int(case.get("seed", DEFAULT_SEED))
-    for number in range(1, _FURTHER_SEEDS + 1):
-        found = _answered(first, with_seed(case, own + number * _STRIDE))
+    for seed in further_seeds(int(case.get("seed", DEFAULT_SEED))):
+        found = _answered(first, with_seed(case, seed))
         yield f"with another seed, {found}" if isinstance(found, str) else found
 
 

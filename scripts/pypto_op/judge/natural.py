@@ -6,7 +6,7 @@ Where that is much, a right kernel that adds up in another order fails, so the c
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import torch
 
@@ -32,6 +32,21 @@ MEASURED = (WORST, ROUNDED_OPERANDS)
 rounds what a matrix product reads (weights of an attention, a score's gradient), which a golden in float32 does not."""
 
 
+FURTHER_SEEDS, _STRIDE = 2, 1_000_033
+
+
+def further_seeds(seed: int) -> tuple[int, ...]:
+    """Return the other seeds on which honest rounding of a case is measured: the judge draws one that nobody has tried."""
+    return tuple(seed + number * _STRIDE for number in range(1, FURTHER_SEEDS + 1))
+
+
+def percent(share: float) -> str:
+    """Return a share of a tolerance in words: 1.8 is "180 %"."""
+    if share < 0.001:
+        return "less than 0.1 %"
+    return f"{100.0 * share:.2g} %" if share < 0.1 else f"{100.0 * share:.0f} %"
+
+
 def natural_share(golden: Callable[..., RunResult], native: RunResult, policy: Policy) -> float:
     """Return how much of a tolerance honest rounding takes, 0 where nothing, above 1 where it exceeds it.
 
@@ -54,16 +69,17 @@ def share_taken(honest: Sequence[RunResult], native: RunResult, policy: Policy) 
     """Return what `natural_share` returns, from runs that exist: the golden in float64, and as the twins `MEASURED`."""
     sound = [run for run in honest if run.outcome is Outcome.OK and len(run.outputs) == len(native.outputs)]
     ways = [way for run in sound if run.others for way in (run.outputs, *run.others)]
-    return max((_share(run.outputs, native.outputs, ways, policy) for run in sound), default=0.0)
+    floating = [i for i, golden in enumerate(native.outputs) if golden.is_floating_point()]
+    at_ties = {i: _parted([way[i] for way in ways], native.outputs[i], policy) for i in floating}
+    return max((_share(run.outputs, native.outputs, at_ties, policy) for run in sound), default=0.0)
 
 
-def _share(answer: Leaves, native: Leaves, ways: Sequence[Leaves], policy: Policy) -> float:
+def _share(answer: Leaves, native: Leaves, at_ties: Mapping[int, torch.Tensor | None], policy: Policy) -> float:
     pairs = []
-    for i, (mine, golden) in enumerate(zip(answer, native, strict=True)):
-        if golden.is_floating_point():
-            mine = mine.to(golden.dtype)
-            at_tie = _parted([way[i] for way in ways], golden, policy)
-            pairs.append((mine if at_tie is None else torch.where(at_tie, golden, mine), golden))
+    for i, at_tie in at_ties.items():
+        golden = native[i]
+        mine = answer[i].to(golden.dtype)
+        pairs.append((mine if at_tie is None else torch.where(at_tie, golden, mine), golden))
     if not pairs:
         return 0.0
     names = [str(place) for place in range(len(pairs))]

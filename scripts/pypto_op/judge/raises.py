@@ -83,6 +83,10 @@ def faulty(inputs: Sequence[tuple[str, Value]], told: Mapping[str, Any]) -> list
             made = torch.zeros(tensor.shape, dtype=torch.int32)
         elif fault == "non_contiguous" and tensor is not None and name == wanted and tensor.numel() > 1:
             made = torch.stack([tensor, tensor], dim=-1)[..., 0]  # every other element of a larger tensor
+        elif fault == "rank" and tensor is not None and name == wanted:
+            made = tensor.unsqueeze(0)
+        elif fault == "shape" and tensor is not None and name == wanted and tensor.numel():
+            made = torch.cat([tensor, tensor.narrow(told["axis"], 0, 1)], dim=told["axis"])  # longer than what it goes with
         met = met or made is not value
         values.append(made)
     if not met:

@@ -28,6 +28,7 @@ def nearest(actual: torch.Tensor, answers: Sequence[torch.Tensor]) -> torch.Tens
     """
     usual, *others = answers
     others = [other.to(usual.dtype) for other in others if other.shape == usual.shape]
+    others = [other for other in others if not torch.equal(other, usual)]
     if not others or actual.shape != usual.shape or not usual.numel():
         return usual
     if usual.is_floating_point():
@@ -40,17 +41,23 @@ def _between(actual: torch.Tensor, usual: torch.Tensor, others: Sequence[torch.T
     chosen = usual.clone(memory_format=torch.contiguous_format)
     flat = chosen.view(-1)
     for offset, (mine, *told) in pieces([actual, usual, *others]):
+        apart = torch.zeros(mine.shape, dtype=torch.bool)
+        for answer in told[1:]:
+            apart |= answer != told[0]
+        where = apart.nonzero().reshape(-1)
+        mine, *told = (part[where] for part in (mine, *told))
         low, high = told[0].to(torch.float64), told[0].to(torch.float64)
         sound = torch.isfinite(low) & torch.isfinite(mine)
         for answer in told[1:]:
             wide = answer.to(torch.float64)
             low, high = torch.fmin(low, wide), torch.fmax(high, wide)
         sound &= torch.isfinite(low) & torch.isfinite(high) & (low < high)
-        part = flat[offset : offset + mine.numel()]
+        part = told[0].clone()
         part[sound] = mine.to(torch.float64).clamp(low, high)[sound].to(usual.dtype)
         for answer in told[1:]:  # where one answer is special and so is the candidate's, it is right
             same = ~torch.isfinite(mine) & ((answer == mine) | (answer.isnan() & mine.isnan()))
             part[same] = answer[same]
+        flat[offset + where] = part
     return chosen
 
 
@@ -83,6 +90,9 @@ def _repeats(values: torch.Tensor, dim: int) -> torch.Tensor:
     """Say of each row along `dim` whether it holds a number twice; its size there is 1."""
     if values.shape[dim] < 2:
         return torch.zeros_like(values, dtype=torch.bool)
+    low, high = torch.aminmax(values)
+    if int(high) - int(low) + 1 < values.shape[dim]:  # more places than numbers
+        return torch.ones_like(values.select(dim, 0).unsqueeze(dim), dtype=torch.bool)
     return (values.sort(dim).values.diff(dim=dim) == 0).any(dim, keepdim=True)
 
 
