@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -65,6 +66,15 @@ def test_where_a_command_may_write(home: Path) -> None:
 def test_a_kernel_is_enclosed_inside_of_it_too(home: Path) -> None:
     code = "from pypto_op.backends.worker import isolation; print(isolation.allowed())"
     assert said(f"{sys.executable} -c '{code}'", home / "project" / "work") == "True\n"
+
+
+@needs_name_spaces
+@pytest.mark.sim
+def test_pypto_can_be_imported_by_what_starts_there(home: Path) -> None:
+    """It makes a folder in HOME when it is imported, and ends its process where it cannot."""
+    document = {"pypto": True, "calculator": None, "switch": None}
+    code = f"from pypto_op.backends.launcher import Zygote; z = Zygote({document}, {{}}); print(z.namespaces); z.close()"
+    assert said(shlex.join([sys.executable, "-c", code]), home / "project" / "work") == "True\n"
 
 
 def test_a_client_writes_where_it_likes(home: Path) -> None:
