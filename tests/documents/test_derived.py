@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,18 @@ def test_what_is_open_is_written_from_golden_and_front_matter(folder: Path) -> N
     assert "## 7." in (folder / "SPEC.md").read_text() and spec.load(folder / "SPEC.md").op_name == "soft"
 
 
+def test_an_output_of_a_dtype_of_its_own_is_told_in_section_6(folder: Path) -> None:
+    text = (folder / "SPEC.md").read_text()
+    rows = (
+        "| x | input | [T, H] | float16, float32 | |\n| y | output | [T, H] | dtype of x | |\n| s | output | [T] | float32 | |\n"
+    )
+    text = text.replace("| TODO | input | | | |\n", rows).replace(section(folder / "SPEC.md", "6."), "\n")
+    (folder / "SPEC.md").write_text(text)
+    command("design-params", folder / "soft_golden.py")
+    assert "| float16 | float32 | float16, float32 |" in section(folder / "SPEC.md", "6.")
+    assert "| float32 | float32 | float32 |" in section(folder / "SPEC.md", "6.")
+
+
 def test_a_second_call_changes_nothing_and_another_golden_the_figures(folder: Path) -> None:
     command("design-params", folder / "soft_golden.py")
     before = [(folder / name).read_bytes() for name in ("SPEC.md", "DESIGN.md")]
@@ -66,3 +79,10 @@ def test_a_golden_alone_is_only_counted(tmp_path: Path) -> None:
     assert command("design-params", tmp_path / "op_golden.py").code == 0 and [p.name for p in tmp_path.iterdir()] == [
         "op_golden.py"
     ]
+
+
+def test_a_frozen_page_stays(folder: Path) -> None:
+    held = {"design_md": {"path": "DESIGN.md", "sha256": "0" * 64, "stage": 3}}
+    (folder / ".orchestrator_state.json").write_text(json.dumps({"artifact_hashes": held}))
+    before = (folder / "DESIGN.md").read_bytes()
+    assert command("design-params", folder / "soft_golden.py").code == 0 and (folder / "DESIGN.md").read_bytes() == before

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from pypto_op.documents import markdown, spec
+from pypto_op.documents import front_matter, markdown, port_table, spec
 from pypto_op.documents.complexity import HEAVY_OPS_PER_UNIT, LINES_PER_UNIT, DesignParams
 from pypto_op.documents.reading import read_json, read_text
 from pypto_op.documents.spec import Spec
@@ -42,7 +42,10 @@ def fill(golden: Path, params: DesignParams) -> list[str]:
         known = spec.load(golden.with_name("SPEC.md"))
     except ContractError:  # not written yet, or not fit: `pypto-op check` tells that
         return done
-    return [*_fill(golden.with_name("SPEC.md"), _of_spec(known)), *done]
+    outputs = [
+        row.dtype for row in port_table.rows(front_matter.read(golden.with_name("SPEC.md")).body).values() if row.is_output
+    ]
+    return [*_fill(golden.with_name("SPEC.md"), _of_spec(known, outputs)), *done]
 
 
 def _of_design(params: DesignParams) -> dict[str, list[str]]:
@@ -60,11 +63,16 @@ def _of_design(params: DesignParams) -> dict[str, list[str]]:
     }
 
 
-def _of_spec(known: Spec) -> dict[str, list[str]]:
+def _of_spec(known: Spec, outputs: Sequence[str]) -> dict[str, list[str]]:
+    """Return the bodies of 6 and 8; `outputs` has section 5's one dtype of each output, "" for one that follows the case's."""
+
+    def made(dtype: str) -> str:
+        return ", ".join(dict.fromkeys(fixed or dtype for fixed in outputs)) or dtype
+
     header = ("input dtype", "accumulation dtype", "output dtype")
     axes = [f"{axis} ({' to '.join(map(str, known.axis_ranges.get(axis, ('any length',))))})" for axis in known.dynamic_axes]
     return {
-        "6": [_row(header), _rule(header), *(_row((dtype, "float32", dtype)) for dtype in known.supported_dtypes)],
+        "6": [_row(header), _rule(header), *(_row((dtype, "float32", made(dtype))) for dtype in known.supported_dtypes)],
         "8": [f"Run-time lengths: {', '.join(axes)}." if axes else "None."],
     }
 
