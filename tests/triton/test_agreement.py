@@ -202,7 +202,7 @@ def test_an_index_that_cuts_a_tensor_is_a_read(place: Path) -> None:
 
 BODIES: dict[str, tuple[str, str]] = {
     # what the kernel does with `x`, and what stands before the kernel
-    "a private method": ('x.__getattribute__("han" + "dle").data = 0.0', ""),
+    "a private method": ('x.__getattribute__("han" + "dle").data', ""),
     "a function of another library": ('operator.attrgetter("handle")(x)', "import operator\n"),
     "a class that is called": ("x = Act(x)", "class Act:\n    def __new__(cls, x):\n        return x\n"),
     "an item of a class": ("x = Act[x]", "class Act:\n    def __class_getitem__(cls, x):\n        return x\n"),
@@ -217,12 +217,107 @@ BODIES: dict[str, tuple[str, str]] = {
 }
 
 
+SCALAR = "tl.load(x_ptr + tl.program_id(0)).to(tl.int32)"
+CHOSEN = " + ".join(f"math.exp(1.0 if tl.load(x_ptr + {i}) > 0 else 0.0)" for i in range(20))
+BODIES |= {
+    "a number that Python takes of a tensor": (f"x = x + 0.0 * int({SCALAR})", ""),
+    "a tensor as a place in a tuple": (f"x = x + 0.0 * (1.0, 2.0)[0 * {SCALAR}]", ""),
+    "an end of a slice that is a tensor": (f"x = x + 0.0 * len((1.0, 2.0)[: 0 * {SCALAR}])", ""),
+    "a word made of a tensor": ('x = x + 0.0 * len(f"{x}")', ""),
+    "a remainder that makes a word": ('x = x + 0.0 * len("%s" % x)', ""),
+    "a number of a loop to a tensor": (f"x = x + 0.0 * len(range({SCALAR}))", ""),
+    "a function that Triton is to call": ("x = tl.reduce(x[None, :], 0, math.fmod)", "import math\n"),
+    "Python's function of numbers that branches chose": (f"x = x + 0.0 * ({CHOSEN})", "import math\n"),
+}
+
+
+HIDDEN = "\n\nact = tl.sigmoid\n[act := f for f in ({},)]\n"
+"""The static check takes `act` for tl.sigmoid."""
+BODIES |= {
+    "a combining function that asks behind a value": (
+        "x = x + 0.0 * tl.reduce(x, 0, combined)",
+        "@triton.jit\ndef combined(a, b):\n    return a + b + 0.0 * len(str(a))\n",
+    ),
+    "a scanning function that asks behind a value": (
+        "x = x + 0.0 * tl.associative_scan(x, 0, combined)",
+        "@triton.jit\ndef combined(a, b):\n    return a + b + 0.0 * len(str(a))\n",
+    ),
+    "a function with the name of Triton's range": (
+        "x = [each for each in act(x)][0]",
+        "def _new_range(x):\n    return [x]\n" + HIDDEN.format("_new_range"),
+    ),
+    "a property of a tuple": (
+        "x = act((x, x)).first",
+        "class Pair(tuple):\n    first = property(lambda self: self[0])\n" + HIDDEN.format("Pair"),
+    ),
+    "a tuple that is made otherwise": (
+        "x = act(x)",
+        "class Pair(tuple):\n    __new__ = staticmethod(lambda cls, x: x)\n" + HIDDEN.format("Pair"),
+    ),
+    "a method that says it is Triton's": (
+        "x = act((x,)) * (x,)",
+        "class Pair(tuple):\n    def __mul__(self, other):\n        return other[0]\n"
+        + '\n\nPair.__mul__.__module__ = "triton.language"\n'
+        + HIDDEN.format("Pair"),
+    ),
+    "a jitted function of another class": (
+        "x = act(x)",
+        "@triton.jit\ndef same(x):\n    return x\n\n\nclass InterpretedFunction(type(same)):\n"
+        + "    __call__ = functools.partialmethod(lambda self, x: x)\n"
+        + HIDDEN.format("InterpretedFunction(same.fn)"),
+    ),
+    "a function of Triton's that is none of its language": (
+        "act(1, (1, 2), 0)",
+        "from triton.runtime.interpreter import ReduceScanOpInterface\n" + HIDDEN.format("ReduceScanOpInterface.check_axis"),
+    ),
+    "an operation of the interpreter that was replaced": (
+        "x = x + 0.0 * tl.exp(x)",
+        "B = triton.runtime.interpreter.InterpreterBuilder\nkept = B.create_exp\n"
+        'setattr(B, "".join(("create", "_exp")), lambda self, a: kept(self, a))\n',
+    ),
+    "a function of NumPy's that was replaced": (
+        "x = x + 0.0 * tl.exp(x)",
+        'import numpy\n\nkept = numpy.exp\nsetattr(numpy, "".join(("ex", "p")), lambda *a, **k: kept(*a, **k))\n',
+    ),
+    "numbers that branches chose, after many that are constant": (
+        "for j in tl.static_range(1100):\n"
+        "        x = x + 0.0 * math.exp(j * 1e-3 if tl.load(x_ptr + j % 19) * (j // 1050) <= 0 else -1.0)",
+        "import math\n",
+    ),
+    "a loop that ends in the middle": ("for j in range(3):\n        if j == 1:\n            break", ""),
+    "a table of words": ('x = x + 0.0 * len({"a": 1})', ""),
+}
+
+
 @pytest.mark.parametrize("name", sorted(BODIES))
 def test_a_body_asks_for_nothing_that_no_device_has(name: str, place: Path) -> None:
     line, before = BODIES[name]
     kernel = right().replace("    tl.store(", f"    {line}\n    tl.store(")
-    result = lab.verify(lab.folder(place, TASK, HEAD + before + kernel + model()), seeds=1)
+    result = lab.verify(lab.folder(place, TASK, HEAD + before + kernel + model()), seeds=2 if "chose" in name else 1)
     assert result["status"] == "FAIL", result
+    assert lab.first_error(result) != "PrecisionError"
+
+
+def test_python_may_compute_with_what_is_constant(place: Path) -> None:
+    lines = """
+    tl.static_assert(K == 1, f"K is {K}, not {1:d}")
+    count = tl.abs(tl.load(x_ptr).to(tl.int32)) % 5
+    turns = 0
+    for i in range(count):
+        turns += 1
+    for i in range(0, count):
+        turns -= 1
+    for k in tl.static_range(3):
+        x += 2**k - (1 << k) + (1.0, 2.0, 4.0)[k] - 2**k
+    if MODE == "twice":
+        x = max(x, min(x, x)) * math.log2(2 * K) * exp(0.0) / int(K) + turns
+    if x_ptr is not None and tl.load(x_ptr) > 0:
+        x += 2**K - 2
+"""
+    kernel = right().replace("constexpr):", "constexpr, K: tl.constexpr = 1, MODE: tl.constexpr = 'twice'):")
+    kernel = kernel.replace("    tl.store(", lines.lstrip("\n") + "    tl.store(")
+    result = lab.verify(lab.folder(place, TASK, HEAD + "import math\nfrom math import exp\n" + kernel + model()))
+    assert result["status"] == "PASS", result["failures"] or result
 
 
 def test_what_a_kernel_prints_goes_past_the_candidate(place: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,8 @@ from pypto_op.triton.run.reads import Reads
 from pypto_op.vocabulary import Outcome
 from pypto_op.workspace import OpWorkspace
 
+_COMPUTES = ("numpy", "triton.runtime.interpreter")
+"""Modules whose functions compute what a kernel asks for, in the interpreter, which itself replaces those of its language."""
 _SEVERAL = 16
 """Fewer elements are alike by chance."""
 
@@ -97,7 +100,8 @@ class Candidate:
         self._reads.install()
         self._launches.install(interpreted=self._device.type == "cpu")
         self._guard.install()
-        self._snapshot = Snapshot()
+        self._snapshot = Snapshot(_COMPUTES if self._device.type == "cpu" else ())
+        self._others = set(sys.modules)
         self._kind = self._load(document["sha256"])
         self._model: Any = None
         self._inputs: Any = None
@@ -197,11 +201,13 @@ class Candidate:
             "aliased_inputs": [i for i, tensor in enumerate(inputs) if tensor.numel() and address(tensor) in shared],
             "used": self._memory.used(),
             "scalars": self._launches.scalars() | {PLACES: [places_of(leaves)]},
+            "computed": self._launches.computed(),
             "reads": self._reads.found[:5],
             "copies": dict(self._launches.copies),
             "copied_outputs": list(self._copied(leaves)),
             "sentinel_left": [int(self._sentinel.mask(leaf).sum()) for leaf in marked],
             "kernels": sorted(set(self._launches.names)),
+            "modules": sorted({name.partition(".")[0] for name in set(sys.modules) - self._others}),
             "programs": sorted(self._launches.programs.ran),
             "handed": [*self._launches.handed[:5], *self._launches.programs.guard.denied],
         }
