@@ -200,7 +200,11 @@ def test_interfaces_new_follows_the_design(run):
     ws, _ = new(run)
     ws.golden.write_text(GOLDEN)
     ws.spec.unlink()
-    text = ws.design.read_text().replace("module_count = TODO", "module_count = 3").replace("TODO", "x")
+    text = (
+        ws.design.read_text()
+        .replace("### 0.3 Decision\nTODO", "### 0.3 Decision\nDecision: module_count = 3")
+        .replace("TODO", "x")
+    )
     ws.design.write_text(text.replace("compute_kind: x", "compute_kind: vector").replace("dtypes: [x]", "dtypes: [fp32]"))
     _, out, _ = run("interfaces", "new", ws.root, "--stdout")
     assert [module["id"] for module in parse_yaml(out)["modules"]] == [1, 2, 3]

@@ -6,6 +6,7 @@ import ast
 import io
 import json
 import re
+import shutil
 import tokenize
 from collections.abc import Callable
 from pathlib import Path
@@ -177,8 +178,23 @@ def test_no_staged_impl_and_no_stages(ws: OpWorkspace, call: Call, tmp_path: Pat
     ws.module_impl(2).unlink()
     told = call("cleanup", ws.root)
     assert told.code == 2 and "chain_module12_impl.py: is missing" in told.stderr
-    told = call("cleanup", place("sum_diff", tmp_path / "other").root)
-    assert told.code == 2 and "one module" in told.stderr
+    other = place("sum_diff", tmp_path / "other")
+    other.impl.unlink(missing_ok=True)
+    told = call("cleanup", other.root)
+    assert told.code == 2 and "sum_diff_impl.py: is missing" in told.stderr
+
+
+def test_one_module_gets_its_readme_from_what_stands_there(call: Call, tmp_path: Path) -> None:
+    """Every fact is SPEC.md's, the contract's or the kernel's; the impl stays as it is."""
+    shutil.copytree(REPOSITORY / "examples/ops/rmsnorm", tmp_path / "custom/rmsnorm")
+    ws = OpWorkspace.at(tmp_path / "custom/rmsnorm")
+    ws.readme.unlink()
+    impl = ws.impl.read_bytes()
+    told = call("cleanup", ws.root)
+    assert told.code == 0 and ws.impl.read_bytes() == impl, told
+    text = ws.readme.read_text()
+    assert "rmsnorm_wrapper(x, weight, eps) -> " in text and "| x | input | [T, H] | float32, float16, bfloat16 |" in text
+    assert "| eps | input | a number |" in text and "T (from 1 to " in text and "the wrapper raises ValueError" in text
 
 
 def test_what_the_linter_refuses_is_told(ws: OpWorkspace, call: Call) -> None:

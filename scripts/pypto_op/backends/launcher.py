@@ -275,6 +275,7 @@ def _start(
     kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
     environment = {
         "PATH": os.environ.get("PATH", os.defpath),
+        "HOME": _home(),
         "PYTHONSAFEPATH": "1",
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONHASHSEED": "0",
@@ -290,6 +291,12 @@ def _start(
     }
     command = [sys.executable, "-m", "pypto_op.backends.worker", kind, json.dumps(document), *map(str, far)]
     return subprocess.Popen(command, env=environment, cwd="/", stdin=subprocess.DEVNULL, stdout=log, stderr=log, pass_fds=far)
+
+
+def _home() -> str:
+    """Return where pypto may make its folder while it is imported: it ends the process where it cannot. A session has its own."""
+    home = os.environ.get("HOME", "")
+    return home if os.path.isabs(home) and os.access(home, os.W_OK) else tempfile.gettempdir()  # noqa: PTH117
 
 
 def _ask_then_kill(warden: int) -> None:

@@ -97,14 +97,18 @@ def design_params(
     ub_bytes: int,
     as_json: bool,
 ) -> int:
-    """Compute DESIGN.md sections 0.1 to 0.3 from GOLDEN: signals, total, module_count, first tiles."""
-    from pypto_op.documents import complexity
+    """Compute signals, total, module_count and first tiles from GOLDEN.
 
-    params = complexity.analyse(
+    What SPEC.md (6, 8) and DESIGN.md (0.1 to 0.3) beside it leave open of that is written there.
+    """
+    from pypto_op.documents import complexity, derived
+
+    found = complexity.analyse(
         golden, state_groups=state_groups, cross_tile_reduces=cross_tile_reduce, dtype=dtype, ub_bytes=ub_bytes
-    ).as_dict()
+    )
+    params, written = found.as_dict(), derived.fill(golden, found)
     if as_json:
-        click.echo(json.dumps(params, indent=2))
+        click.echo(json.dumps({**params, "written": written}, indent=2))
         return ExitCode.OK
     signals = params["signals"]
     click.echo(f"function                   {signals['function']}")
@@ -118,6 +122,8 @@ def design_params(
     click.echo(f"tiles                      vector {tiles['vector']}, cube {tiles['cube']}")
     click.echo("                           to begin with; a last axis of 512 bytes or more is faster where it fits")
     click.echo(f"tail alignment             {tiles['tail_alignment']} elements of {tiles['tail_dtype']}")
+    if written:
+        click.echo(f"written                    {', '.join(written)}")
     return ExitCode.OK
 
 

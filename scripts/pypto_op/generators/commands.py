@@ -135,7 +135,7 @@ def tests_new(op_dir: Path, phase: str | None, e2e: bool, force: bool, as_json: 
 @_FORCE
 @_AS_JSON
 def cleanup(op_dir: Path, force: bool, as_json: bool) -> int:
-    """Write <op>_impl.py and README.md of OP_DIR from its last staged impl.
+    """Write <op>_impl.py and README.md of OP_DIR from its last staged impl; of one module the README.
 
     Names lose the module suffix, imports of staged files are resolved, comments stay. Exit 1: the linter refuses the
     result. A file that somebody edited is kept unless --force.

@@ -1,4 +1,4 @@
-"""`pypto-op cleanup`: <op>_impl.py and README.md from the last staged impl (coder seed, L1 cleanup)."""
+"""`pypto-op cleanup`: <op>_impl.py and README.md from the last staged impl (coder seed, L1 cleanup); of one module the README."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class Cleaned:
     """What `cleanup` did.
 
     Attributes:
-        files: impl and README.
-        source: the staged impl.
+        files: impl and README; README alone where there is one module.
+        source: the last staged impl, or the impl of the one module.
         findings: what the linter would refuse in the new impl; empty when the gate will take it.
     """
 
@@ -42,18 +42,18 @@ def cleanup(ws: OpWorkspace, *, force: bool = False) -> Cleaned:
     """Write the integrated impl and its README; files that somebody edited are kept unless `force`.
 
     Raises:
-        ContractError: the last staged impl is missing, does not parse, or cannot be made one file; or the result would
+        ContractError: the impl to begin with is missing, does not parse, or cannot be made one file; or the result would
             not hold the verified functions or the wrapper.
         InfraError: a file cannot be written.
     """
     spec = spec_document.load(ws.spec)
     interfaces = interfaces_document.load(ws.interfaces).with_scalars(spec.default_params)
     n = interfaces.total_modules
-    if n == 1:
-        raise ContractError("has one module: its impl is the integrated one", file=ws.interfaces, remedy="leave cleanup out")
-    source = ws.module_impl(n)
+    source = ws.impl if n == 1 else ws.module_impl(n)
     if not source.is_file():
         raise ContractError(f"is missing; M{n} is the last module", file=source, remedy="finish the phases first")
+    if n == 1:
+        return Cleaned(_write(ws, [(ws.readme, readme_text(ws, spec, interfaces, read_text(ws.impl)))], force), source, [])
     text = integrated(ws, source)
     _check(ws, source, text)
     files = _write(ws, [(ws.impl, text), (ws.readme, readme_text(ws, spec, interfaces, text))], force)

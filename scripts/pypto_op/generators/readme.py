@@ -6,10 +6,10 @@ import ast
 from typing import Any
 
 from pypto_op.backends.reference import ReferenceSession
-from pypto_op.documents import default_suite
+from pypto_op.documents import default_suite, front_matter, markdown
 from pypto_op.documents.golden import read_signature
 from pypto_op.documents.interfaces import Interfaces
-from pypto_op.documents.spec import Spec
+from pypto_op.documents.spec import Spec, fixed_dtypes
 from pypto_op.errors import ContractError, InfraError
 from pypto_op.generators.generated import render
 from pypto_op.generators.sources import FLOATS, scalar_defaults
@@ -27,12 +27,14 @@ def readme_text(ws: OpWorkspace, spec: Spec, interfaces: Interfaces, impl: str) 
         interfaces: the contract.
         impl: the text of the integrated impl.
     """
-    wrapper = read_signature(ws.module_impl(interfaces.total_modules), ws.wrapper_name(interfaces.total_modules))
+    staged = interfaces.total_modules > 1
+    last = (ws.module_impl(interfaces.total_modules), ws.wrapper_name(interfaces.total_modules))
+    wrapper = read_signature(*(last if staged else (ws.impl, ws.wrapper_name())))
     ports = {port.name: port for port in interfaces.primary_inputs}
     taken = [ports[name] for name in wrapper.parameters if name in ports]
     scalars = scalar_defaults(ws, spec, interfaces)
     sizes = _example_sizes(spec, interfaces)
-    seen = _seen_dtypes(ws, spec, interfaces)
+    seen = _seen_dtypes(ws, spec, interfaces) if staged else _told_dtypes(ws, spec, interfaces)
     context: dict[str, Any] = {
         "op": ws.name,
         "wrapper": ws.wrapper_name(),
@@ -46,6 +48,7 @@ def readme_text(ws: OpWorkspace, spec: Spec, interfaces: Interfaces, impl: str) 
         "dtypes": ", ".join(spec.supported_dtypes),
         "axes": [_axis(axis, spec) for axis in spec.dynamic_axes],
         "constraints": spec.shape_constraints,
+        "edge_cases": _edge_cases(ws),
         "example": [_example(p, sizes, spec, scalars) for p in taken],
         "tolerance": _tolerance(spec),
         "description": _description(impl),
@@ -80,6 +83,19 @@ def _seen_dtypes(ws: OpWorkspace, spec: Spec, interfaces: Interfaces) -> dict[st
     except (ContractError, InfraError, ValueError):
         return {}
     return found
+
+
+def _told_dtypes(ws: OpWorkspace, spec: Spec, interfaces: Interfaces) -> dict[str, list[str]]:
+    """Return the same from SPEC.md's section 5, without a run: what has the first dtype there has each of them in turn."""
+    fixed, dtypes = fixed_dtypes(ws.spec), list(spec.supported_dtypes)
+    ports = [*interfaces.primary_inputs, *interfaces.final_outputs]
+    return {port.name: dtypes for port in ports if port.shape and port.dtype == dtypes[0] and port.name not in fixed}
+
+
+def _edge_cases(ws: OpWorkspace) -> str:
+    """Return SPEC.md's section 9: what comes out for odd inputs, and what raises ValueError."""
+    section = markdown.find_section(front_matter.read(ws.spec).sections, ["Edge cases"])
+    return section.text.strip() if section else ""
 
 
 def _first_case(cases: Any, dtype: str) -> Any:

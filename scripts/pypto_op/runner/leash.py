@@ -19,29 +19,40 @@ _SECONDS = 10.0
 
 @contextlib.contextmanager
 def leashed(
-    command: Sequence[str], *, cwd: Path, env: Mapping[str, str], stdout: int | IO[bytes], stderr: int | IO[bytes]
+    command: Sequence[str],
+    *,
+    cwd: Path,
+    env: Mapping[str, str],
+    stdout: int | IO[bytes],
+    stderr: int | IO[bytes],
+    narrow: bool = False,
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """Start a command without input below a supervisor; at the end of the block all of it has ended.
+    """Start a command without input below a supervisor; it has begun when the block begins, and all of it has ended after that.
 
     The supervisor ends its command when the pipe that this process alone can write is closed, so also when this process dies.
 
     Args:
         command: the program and its arguments.
         cwd, env, stdout, stderr: as `subprocess.Popen` takes them.
+        narrow: whether it can write only in `cwd`, for temporary files and for caches (`view.narrow`).
     """
-    ours, theirs = os.pipe()
+    (ours, theirs), (began, begins) = os.pipe(), os.pipe()
     try:
         child = subprocess.Popen(
-            [sys.executable, "-I", "-S", supervisor.__file__, str(ours), *command],
+            [sys.executable, "-I", "-S", supervisor.__file__, str(ours), str(begins), "narrow" if narrow else "-", *command],
             cwd=cwd, env=dict(env), stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr,
-            start_new_session=True, pass_fds=[ours],
+            start_new_session=True, pass_fds=[ours, begins],
         )  # fmt: skip
     except BaseException:
         os.close(theirs)
+        os.close(began)
         raise
     finally:
         os.close(ours)
+        os.close(begins)
     try:
+        with os.fdopen(began, "rb") as start:
+            start.read()  # to the end of the pipe: the supervisor's copy closes with the command's first instruction
         yield child
     finally:
         os.close(theirs)

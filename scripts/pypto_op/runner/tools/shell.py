@@ -17,12 +17,13 @@ _MOST_BYTES = 1 << 20
 
 def _bash(place: Place, given: dict[str, Any]) -> str:
     wanted = min(given.get("timeout", _SECONDS * 1000) / 1e3, _SECONDS)
-    seconds = place.seconds(wanted)
     command = ["bash", "-c", given["command"]]
     if resident.may_be_asked(given["command"]):
         resident.prepare(place.workspace)  # below the command it would end with it
     with tempfile.TemporaryFile() as output:  # a pipe that a child left open would keep us waiting
-        with leashed(command, cwd=place.workspace, env=place.environment, stdout=output, stderr=subprocess.STDOUT) as child:
+        streams: dict[str, Any] = {"stdout": output, "stderr": subprocess.STDOUT}
+        with leashed(command, cwd=place.workspace, env=place.environment, narrow=True, **streams) as child:
+            seconds = place.seconds(wanted)
             try:
                 code = child.wait(seconds)
             except subprocess.TimeoutExpired:

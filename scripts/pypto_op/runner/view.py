@@ -1,0 +1,107 @@
+"""What a command of an agent sees of the disk: all of it, and most of it cannot be written.
+
+The guard reads a command's words; what a program writes by itself it cannot know. Where the machine lets a process have mounts of
+its own, the kernel refuses such a write. Standard library only: the supervisor of one command imports this.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from collections.abc import Mapping, Sequence
+
+from pypto_op.backends.worker import linux
+
+_TEMP = ("/tmp", "/var/tmp")  # noqa: S108
+_THE_KERNELS = ("/proc", "/sys", "/dev", "/run")
+_FOR_PROGRAMS = re.compile(r"\..+|ascend")
+"""Folders of HOME in which programs keep caches, logs and settings: the hidden ones, and that of CANN's and pypto's logs."""
+_NAMES_A_FOLDER = re.compile(
+    r"TMPDIR|(XDG|PYPTO_OP)_\w+|\w+_(CACHE|CACHE_DIR|CACHE_PATH|CACHE_HOME|WORK_PATH|LOG_PATH|OUTPUT_DIR)"
+)
+_NAMES_A_FILE = re.compile(r"PYPTO_OP_\w+_FILE")
+
+
+def narrow(workspace: str, environment: Mapping[str, str]) -> bool:
+    """Let this process and what it starts write only in the workspace, in folders for temporary files, and where programs keep
+    caches, logs and settings; in HOME itself they can make new files, but not change those that are there.
+
+    Args:
+        workspace: its folder.
+        environment: the command's; its variables name HOME and further folders for such things.
+
+    Returns:
+        False where the machine does not allow it; nothing is changed then.
+    """
+    home, free, closed = _places(workspace, environment)
+    if not _own_mounts():
+        return False
+    try:
+        linux.mount(None, "/", None, linux.RECURSIVE | linux.PRIVATE)
+        for path in [*home, *free]:
+            linux.mount(path, path, None, linux.BIND | linux.RECURSIVE)
+    except OSError:
+        return False
+    for path in closed:
+        with contextlib.suppress(OSError):  # it vanished
+            linux.mount(path, path, None, linux.BIND | linux.RECURSIVE)
+    for point in _mount_points():
+        if point not in home and not _is_below(point, [*free, *_THE_KERNELS]):
+            with contextlib.suppress(OSError):  # another mount covers it
+                linux.set_read_only(point, True)
+    os.chdir(workspace)  # until now this process stood on the mount that was covered
+    return True
+
+
+def _places(workspace: str, environment: Mapping[str, str]) -> tuple[list[str], list[str], list[str]]:
+    """Return HOME where it counts, the folders that stay free, and what of HOME does not."""
+    named = [value for name, value in environment.items() if _NAMES_A_FOLDER.fullmatch(name)]
+    named += [os.path.dirname(value) for name, value in environment.items() if _NAMES_A_FILE.fullmatch(name)]  # noqa: PTH120
+    paths = [workspace, *_TEMP, *named]
+    free = {os.path.realpath(path) for path in paths if os.path.isabs(path) and os.path.isdir(path)} - {"/"}  # noqa: PTH112, PTH117
+    home = os.path.realpath(environment.get("HOME") or "/")
+    if home == "/" or not os.path.isdir(home) or _is_below(home, [*free]):  # noqa: PTH112
+        return [], sorted(free), []
+    with os.scandir(home) as entries:
+        own = {entry.path: entry for entry in entries if not entry.is_symlink()}
+    free |= {path for path, entry in own.items() if entry.is_dir() and _FOR_PROGRAMS.fullmatch(entry.name)}
+    return [home], sorted(free), [path for path, entry in own.items() if path not in free and (entry.is_dir() or entry.is_file())]
+
+
+def _own_mounts() -> bool:
+    """Leave the machine's mounts for a copy: by right, else in a name space of users that knows this one alone."""
+    try:
+        linux.unshare(linux.NEW_MOUNTS)
+        return True
+    except OSError:
+        pass
+    child = os.fork()  # a process that got only half of it would not be who it was
+    if child == 0:
+        with contextlib.suppress(BaseException):
+            _as_only_user()
+            linux.mount(None, "/", None, linux.RECURSIVE | linux.PRIVATE)
+            os._exit(0)
+        os._exit(1)
+    if os.waitpid(child, 0)[1] != 0:
+        return False
+    _as_only_user()
+    return True
+
+
+def _as_only_user() -> None:
+    user, group = os.geteuid(), os.getegid()
+    linux.unshare(linux.NEW_USER | linux.NEW_MOUNTS)
+    for name, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
+        with open(f"/proc/self/{name}", "w", encoding="ascii") as file:  # noqa: PTH123
+            file.write(text)
+
+
+def _mount_points() -> list[str]:
+    with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as file:  # noqa: PTH123
+        points = [line.split()[4] for line in file]
+    return [re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), point) for point in dict.fromkeys(points)]
+
+
+def _is_below(path: str, folders: Sequence[str]) -> bool:
+    return any(path == folder or path.startswith(folder + "/") for folder in folders)

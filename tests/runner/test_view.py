@@ -1,0 +1,110 @@
+"""What an agent's shell can write: its workspace, temporary files and caches, whatever program writes it."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.runner.running import Running, calls, says
+
+from pypto_op.backends.worker import isolation, linux
+from pypto_op.runner import view
+from pypto_op.runner.leash import leashed
+
+needs_name_spaces = pytest.mark.skipif(not isolation.allowed(), reason="this machine allows no mounts of one's own")
+
+
+@pytest.fixture
+def home(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A HOME that lies in no folder for temporary files, with a project, a cache and a file of settings."""
+    with tempfile.TemporaryDirectory(dir=Path.home(), prefix="pypto-op-test-") as folder:
+        home = Path(folder)
+        (home / "project" / "work").mkdir(parents=True)
+        (home / ".cache").mkdir()
+        (home / ".profile").write_text("mine\n")
+        monkeypatch.setenv("HOME", str(home))
+        yield home
+
+
+def said(words: str, workspace: Path, *, narrow: bool = True) -> str:
+    with tempfile.TemporaryFile() as out:
+        shell = ["bash", "-c", words]
+        with leashed(shell, cwd=workspace, env=os.environ, stdout=out, stderr=subprocess.STDOUT, narrow=narrow) as child:
+            child.wait(60)
+        out.seek(0)
+        return out.read().decode()
+
+
+@needs_name_spaces
+def test_a_program_that_an_agent_starts_writes_outside_of_the_workspace(running: Running, home: Path) -> None:
+    """Neither the guard nor the record after the call sees it: the kernel refuses."""
+    evil, own = home / "project" / "evil.txt", running.workspace / "own.txt"
+    words = "; ".join(f"python3 -c \"open('{path}', 'w').write('x')\"" for path in (evil, own))
+    running.run([calls(("Bash", {"command": words})), says("done")])
+    assert "Read-only file system" in running.told(1) and not evil.exists() and own.read_text() == "x"
+
+
+@needs_name_spaces
+def test_where_a_command_may_write(home: Path) -> None:
+    workspace = home / "project" / "work"
+    allowed = [workspace / "a", home / ".cache" / "a", home / "new", Path("/tmp") / f"{home.name}", Path("/dev/null")]
+    refused = [home / "project" / "a", home / ".profile", Path("/etc") / home.name]
+    words = "; ".join(f"{{ echo x >> {path}; }} 2>/dev/null && echo +{path} || echo -{path}" for path in [*allowed, *refused])
+    lines = said(f"{words}; rm -f /tmp/{home.name}; pwd -P", workspace).split()
+    assert lines == [*(f"+{path}" for path in allowed), *(f"-{path}" for path in refused), str(workspace)]
+    assert (workspace / "a").exists() and (home / ".profile").read_text() == "mine\n"
+
+
+@needs_name_spaces
+def test_a_kernel_is_enclosed_inside_of_it_too(home: Path) -> None:
+    code = "from pypto_op.backends.worker import isolation; print(isolation.allowed())"
+    assert said(f"{sys.executable} -c '{code}'", home / "project" / "work") == "True\n"
+
+
+@needs_name_spaces
+@pytest.mark.sim
+def test_pypto_can_be_imported_by_what_starts_there(home: Path) -> None:
+    """It makes a folder in HOME when it is imported, and ends its process where it cannot."""
+    document = {"pypto": True, "calculator": None, "switch": None}
+    code = f"from pypto_op.backends.launcher import Zygote; z = Zygote({document}, {{}}); print(z.namespaces); z.close()"
+    assert said(shlex.join([sys.executable, "-c", code]), home / "project" / "work") == "True\n"
+
+
+def test_a_client_writes_where_it_likes(home: Path) -> None:
+    said("echo x > ../by-client", home / "project" / "work", narrow=False)
+    assert (home / "project" / "by-client").exists()
+
+
+@needs_name_spaces
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+def test_somebody_without_rights_has_the_same_view() -> None:
+    """As an account that is not root, in a name space of users of its own, by an interpreter that this account can run."""
+    python = next((path for path in ("/usr/bin/python3", "/usr/local/bin/python3") if Path(path).exists()), None)
+    if python is None:
+        pytest.skip("no interpreter that another account can run")
+    with tempfile.TemporaryDirectory(prefix="pypto-op-", dir="/tmp") as folder:
+        for package in ("pypto_op", "pypto_op/backends", "pypto_op/backends/worker", "pypto_op/runner"):
+            (Path(folder) / package).mkdir()
+            (Path(folder) / package / "__init__.py").touch()
+        for module in (view, linux):
+            assert module.__file__
+            shutil.copy(module.__file__, Path(folder, *module.__name__.split(".")).with_suffix(".py"))
+        Path(folder).chmod(0o777)
+        code = (
+            f"import os, sys; sys.path.insert(0, {folder!r}); from pypto_op.runner import view\n"
+            "print(view.narrow(os.getcwd(), {}), os.getuid()); open('own', 'w')\n"
+            "try:\n open('/var/lib/pypto-op-evil', 'w')\nexcept OSError as error:\n print(error.strerror)\n"
+        )
+        words, somebody = [python, "-I", "-B", "-c", code], 65534
+        done = subprocess.run(
+            words, cwd=folder, capture_output=True, text=True, check=False, user=somebody, group=somebody, extra_groups=[]
+        )
+        assert done.stdout == f"True {somebody}\nRead-only file system\n", done.stdout + done.stderr
+        assert (Path(folder) / "own").exists()
