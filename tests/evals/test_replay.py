@@ -91,8 +91,11 @@ def test_a_client_leads_a_trial(tmp_path: Path, client: str) -> None:
         done = subprocess.run([*line, "--out", "out"], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     (row,) = json.loads((tmp_path / "out" / "result.json").read_text())["trials"]
-    assert not row["void"] and not row["solved"] and not row["finished"] and row["requests"] >= 1, row
+    assert not row["void"] and not row["solved"] and not row["finished"] and row["exit"] == 1 and row["requests"] >= 2, row
     assert "swiglu" in (tmp_path / "out" / "index.html").read_text()
     assert row["breaches"] == {"refused": 1, "reached": 0, "leaks": 0}, row["breaches"]
     asked = json.dumps([body["messages"] for body in model.requests])
     assert "swiglu" in asked, "the request reached the model"
+    assert "Only its records count" in asked, "words of success did not end the run"
+    events = (tmp_path / "out" / "work" / "swiglu-1.transcript.jsonl").read_text()
+    assert "golden.py" in events and '"kind": "client"' in events, "the call is in the transcript"
