@@ -48,10 +48,24 @@ SPACES: dict[str, dict[str, tuple[str, ...]]] = {
         "vector tile 16, 256 [1]": _numbers(256, (1, 2, 4)),
         "unroll_list of loop ROWS of _swiglu_bwd_kernel_impl": ("none", "[4, 2, 1]"),
     },
+    "moe_topk_gate": {
+        "rows T_TILE": _numbers(32, (1, 0.5, 2, 4)),
+        "vector tile 32, 256 [0]": _numbers(32, (1, 0.25, 0.5, 2)),
+        "vector tile 32, 256 [1]": _numbers(256, (1, 2, 4)),
+        "unroll_list of loop TOKENS of _moe_topk_gate_kernel_impl": ("none", "[4, 2, 1]"),
+    },
+    "dequant_linear": {
+        "cube tile 32, 32, 64, 64, 64, 64 [0]": _numbers(32, (1, 0.5, 2)),
+        "cube tile 32, 32, 64, 64, 64, 64 [2]": _numbers(64, (1, 0.5, 2)),
+        "cube tile 32, 32, 64, 64, 64, 64 [4]": _numbers(64, (1, 2)),
+        "order of loop ROWS and COLUMNS of _dequant_linear_kernel_impl": ("as written", "exchanged"),
+        "unroll_list of loop COLUMNS of _dequant_linear_kernel_impl": ("none", "[4, 2, 1]"),
+    },
 }
 """Operator -> key of a choice -> options. The rules of thumb were ordered after the first had been seen. All others were written
 down before they were measured, by one pattern: rows and the first number of the tile as written, and next to it; its last number
-as written and larger; unrolled or not. After gather_rows_scale was seen the proposer was changed; the last is newer."""
+as written and larger; unrolled or not. dequant_linear is of another kind: a product's tiles, and the order of its loops. After
+gather_rows_scale was seen the proposer was changed; those below it are newer."""
 _SHARE, _SEEDS = 0.2, 10
 _RESULTS = Path(__file__).resolve().parent / "results" / "tune_spaces.json"
 Known = Mapping[frozenset[tuple[str, str]], float]

@@ -80,6 +80,24 @@ def test_the_lever_names_figures_and_a_place(tmp_path: Path) -> None:
     assert levers(analysis, near)[0].name == "none"
 
 
+@pytest.mark.parametrize("at_work", [2, 7])
+def test_no_advice_against_the_other(at_work: int, tmp_path: Path) -> None:
+    """Cores that wait for the scheduler want fewer tasks; where most have none at all, they want more."""
+    place = folder(tmp_path)
+    late = [
+        {"seqNo": 0, "taskId": n << 20, "execStart": int(3 * n * CYCLES_PER_US), "execEnd": int((3 * n + 1) * CYCLES_PER_US)}
+        for n in range(3)
+    ]
+    cores = [{"coreType": "AIV", "blockIdx": n, "tasks": late if n < at_work else []} for n in range(8)]
+    (place / TASK_TIMES).write_text(json.dumps(cores), encoding="utf-8")
+    alone = [f"0,{n << 20},0,88," for n in range(3)]
+    (place / TOPOLOGY).write_text("\n".join(["seqNo,taskId,rootIndex,leafHash,successors", *alone]), encoding="utf-8")
+    found = analyse(read_launch(place))
+    assert found.waits_scheduler_us > 1
+    names = [lever.name.partition(":")[0] for lever in levers(found, bound_of(Work(bytes=1000)))]
+    assert ("more tasks at once" in names, "fewer, larger tasks" in names) == (at_work == 2, at_work == 7)
+
+
 def test_steps_in_a_row_are_told_first(tmp_path: Path) -> None:
     """A row of tasks of one loop, each after the one before, on two cores of many: larger steps, not smaller ones."""
     place = folder(tmp_path)

@@ -65,11 +65,13 @@ def _found(analysis: Analysis, bound: Bound) -> Iterator[Lever]:
             "fewer steps in a row: larger tiles or rows per step, loads out of the loop", why, path * heaviest.critical / 2
         )
     busiest = max((usage for usage in analysis.usage), key=lambda usage: usage.longest_us, default=None)
-    if used < _FEW_CORES * cores and heaviest is not None:
+    few = used < _FEW_CORES * cores
+    if few and heaviest is not None:
         ideal = sum(row.total_us for row in analysis.leaves) / max(1, cores)
         why = f"{used} of {cores} cores have a task, and the longest leaf takes {heaviest.mean_us:.2f} us ({place(heaviest)})"
         yield Lever("more tasks at once: fewer rows per step, smaller tiles", why, max(0.0, span - max(ideal, bound.us)) / 2)
-    if analysis.waits_scheduler_us > _IDLE * (analysis.waits_scheduler_us + analysis.waits_task_us):
+    # Where cores are free, larger tasks would leave more of them without one: no advice against the one above.
+    if not few and analysis.waits_scheduler_us > _IDLE * (analysis.waits_scheduler_us + analysis.waits_task_us):
         tasks = sum(usage.tasks for usage in analysis.usage)
         why = f"cores wait {analysis.waits_scheduler_us:.1f} us for the scheduler, which starts {tasks} tasks"
         yield Lever("fewer, larger tasks: nbuffer settings, larger tiles", why, analysis.waits_scheduler_us / max(1, used))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -98,6 +99,7 @@ class Candidate:
         self._launches.install(interpreted=self._device.type == "cpu")
         self._guard.install()
         self._snapshot = Snapshot()
+        self._others = set(sys.modules)
         self._kind = self._load(document["sha256"])
         self._model: Any = None
         self._inputs: Any = None
@@ -197,11 +199,13 @@ class Candidate:
             "aliased_inputs": [i for i, tensor in enumerate(inputs) if tensor.numel() and address(tensor) in shared],
             "used": self._memory.used(),
             "scalars": self._launches.scalars() | {PLACES: [places_of(leaves)]},
+            "computed": self._launches.computed(),
             "reads": self._reads.found[:5],
             "copies": dict(self._launches.copies),
             "copied_outputs": list(self._copied(leaves)),
             "sentinel_left": [int(self._sentinel.mask(leaf).sum()) for leaf in marked],
             "kernels": sorted(set(self._launches.names)),
+            "modules": sorted({name.partition(".")[0] for name in set(sys.modules) - self._others}),
             "programs": sorted(self._launches.programs.ran),
             "handed": [*self._launches.handed[:5], *self._launches.programs.guard.denied],
         }
