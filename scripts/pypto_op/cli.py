@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
 import errno
+import gc
 import importlib
 import os
 import sys
@@ -116,6 +118,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     served = resident.ask(sys.argv[1:]) if argv is None else None
     if served is not None:
         sys.exit(served)
+    if argv is None:
+        atexit.register(gc.freeze)  # the end of the interpreter looks for garbage in all of torch: half a second for nothing
     try:
         with speaking.aloud("at work"):
             result = root.main(args=list(argv) if argv is not None else None, prog_name="pypto-op", standalone_mode=False)

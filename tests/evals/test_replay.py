@@ -14,7 +14,10 @@ from tests.clients.installed import claude_environment, needs, opencode_environm
 from tests.hooks.scripted_model import scripted_model
 
 from pypto_op.evals.requests import folder
+from pypto_op.proof import evidence
 from pypto_op.proof.key import KEY_ENV
+from pypto_op.runner import journal
+from pypto_op.state import audit
 
 
 def evaluate(folder: Path, *words: object) -> subprocess.CompletedProcess[str]:
@@ -25,7 +28,8 @@ def evaluate(folder: Path, *words: object) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.sim
 @pytest.mark.slow
-def test_the_rmsnorm_transcript_is_solved(tmp_path: Path) -> None:
+def test_the_rmsnorm_transcript_is_solved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Everything but the model's words is real: guard, linter, gates, pypto, verdicts, and the grade after them."""
     pytest.importorskip("anthropic")
     done = evaluate(tmp_path, "--runner", "replay", "--mutants", "0", "--out", "out")
     assert done.returncode == 0, done.stderr[-2000:]
@@ -34,8 +38,25 @@ def test_the_rmsnorm_transcript_is_solved(tmp_path: Path) -> None:
     assert row["request"] == "rmsnorm" and row["solved"] and row["verdict"]["status"] == "PASS" and row["finished"], row
     assert row["breaches"]["leaks"] == row["breaches"]["reached"] == 0 and row["requests"] > 5
     assert found["totals"]["solved"]["hits"] == 1 and "1 / 1" in (tmp_path / "out" / "index.html").read_text()
+    monkeypatch.setenv(KEY_ENV, str(tmp_path / "keys" / "seal.key"))
+    _what_the_run_left(tmp_path / "out" / "work" / "rmsnorm-1", done.stdout + done.stderr)
     again = command("eval", "--runner", "replay", "--out", tmp_path / "out")
     assert again.code == 2 and "not empty" in again.stderr
+
+
+def _what_the_run_left(workspace: Path, said: str) -> None:
+    """From a sentence to the report: a wrong kernel and a right one, a sealed PASS, and no token that anybody can read."""
+    op = workspace / "custom" / "rmsnorm"
+    audited = audit.audit(op)
+    verdicts = [row["verdict"] for row in audited["history"] if row["action"] == "record_verdict"]
+    assert audited["ok"] and verdicts == ["FAIL", "PASS"]
+    report = json.loads((op / "eval/evaluation_report.json").read_text(encoding="utf-8"))
+    assert report["status"] == "PASS" and evidence.check_seal(report) and (op / "eval/report.html").is_file()
+    session = journal.latest_session(workspace)
+    text = (session / journal.TRANSCRIPT).read_text(encoding="utf-8")
+    assert "{{token.1}}" in text
+    secrets = json.loads((session / journal.SECRETS).read_text(encoding="utf-8"))
+    assert secrets and not any(token in text + said for token in secrets)
 
 
 def test_without_a_key_nothing_is_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -70,8 +91,11 @@ def test_a_client_leads_a_trial(tmp_path: Path, client: str) -> None:
         done = subprocess.run([*line, "--out", "out"], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     (row,) = json.loads((tmp_path / "out" / "result.json").read_text())["trials"]
-    assert not row["void"] and not row["solved"] and not row["finished"] and row["requests"] >= 1, row
+    assert not row["void"] and not row["solved"] and not row["finished"] and row["exit"] == 1 and row["requests"] >= 2, row
     assert "swiglu" in (tmp_path / "out" / "index.html").read_text()
     assert row["breaches"] == {"refused": 1, "reached": 0, "leaks": 0}, row["breaches"]
     asked = json.dumps([body["messages"] for body in model.requests])
     assert "swiglu" in asked, "the request reached the model"
+    assert "Only its records count" in asked, "words of success did not end the run"
+    events = (tmp_path / "out" / "work" / "swiglu-1.transcript.jsonl").read_text()
+    assert "golden.py" in events and '"kind": "client"' in events, "the call is in the transcript"

@@ -13,7 +13,7 @@ from typing import Any
 
 import psutil
 import pytest
-from tests.clients.installed import claude_environment, needs, opencode_environment, opencode_provider
+from tests.clients.installed import claude_environment, needs
 from tests.clients.test_bundle import run_install
 from tests.hooks.scripted_model import scripted_model
 from tests.runner.running import KEY, Running
@@ -32,25 +32,17 @@ def test_a_client_that_is_not_set_up_is_told_so(running: Running) -> None:
 
 @pytest.mark.client
 @pytest.mark.slow
-@pytest.mark.parametrize("client", ["claude", "opencode"])
-def test_a_client_leads_and_the_state_decides(running: Running, client: str) -> None:
-    needs(client)
-    steps = [
-        {"text": "I look.", "tools": [{"name": "Bash" if client == "claude" else "bash", "input": BASH}]},
-        {"text": "All is done."},
-    ]
+def test_a_client_leads_and_the_state_decides(running: Running) -> None:
+    """OpenCode leads in `tests/evals/test_replay.py`, where its run is graded too."""
+    needs("claude")
+    steps = [{"text": "I look.", "tools": [{"name": "Bash", "input": BASH}]}, {"text": "All is done."}]
     home = running.workspace.parent / "home"
     with scripted_model({"main": steps}) as model:
-        base = {"PATH": "/usr/bin:/bin", "HOME": str(home), "LANG": "C.UTF-8"}
-        environment = claude_environment(base, model.port) if client == "claude" else opencode_environment(base, home)
+        environment = claude_environment({"PATH": "/usr/bin:/bin", "HOME": str(home), "LANG": "C.UTF-8"}, model.port)
         for name, value in environment.items():
             running.patch.setenv(name, value)
-        if client == "opencode":
-            config = running.workspace.parent / "opencode.json"
-            config.write_text(json.dumps(opencode_provider(model.port)))
-            running.patch.setenv("OPENCODE_CONFIG", str(config))
-        run_install(running.workspace, client, env=environment)
-        done = running.call("an operator", "--runner", client, "--json")
+        run_install(running.workspace, "claude", env=environment)
+        done = running.call("an operator", "--runner", "claude", "--json")
     assert done.stdout, done
     summary: dict[str, Any] = json.loads(done.stdout)
     assert done.code == 1 and "no operator was begun" in summary["why"], (done, summary)

@@ -2,7 +2,6 @@
 
 import json
 import os
-import random
 import shutil
 import signal
 import time
@@ -46,33 +45,9 @@ def child(work):
 @pytest.mark.slow
 def test_a_thousand_kills_lose_nothing_and_double_nothing(planted):
     ws = planted(4, n=2)
-    transition(ws.root, "dispatch", role="verifier")  # what a process looks up once, the children need not
-    start = store.load(ws).tail.seq
-    rng = random.Random(7)
-    acknowledged = start
-
-    def work(pipe):
-        for number in range(1000):
-            # A step that freezes and thaws the plan, so that the plan file is in the game too.
-            transition(ws.root, "dispatch", role="designer" if number % 2 else "verifier")
-            os.write(pipe, b".")
-
-    span = 0.012  # seconds within which a kill falls; it follows the machine, so that about one step is done by then
-    for _ in range(KILLS):
-        reader, writer = os.pipe()
-        pid = child(lambda writer=writer: work(writer))
-        os.close(writer)
-        time.sleep(rng.uniform(0.0, span))
-        os.kill(pid, signal.SIGKILL)
-        os.waitpid(pid, 0)
-        steps = len(os.read(reader, 100000))
-        os.close(reader)
-        acknowledged += steps
-        span = min(span * 1.1, 1.0) if not steps else max(span / 1.1, 0.001) if steps > 1 else span
-        seq = store.load(ws).tail.seq
-        assert acknowledged <= seq <= acknowledged + 1, "acknowledged steps are there, at most one more"
-        acknowledged = seq
-    assert acknowledged > start + KILLS / 10, "the kills met working processes"
+    done = program.with_commands("-m", "tests.state.killing", ws.root, KILLS, cwd=program.ROOT)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) > KILLS / 10, "the kills met working processes"
     with store.locked(ws):
         store.load(ws)
     transition(ws.root, "dispatch", role="verifier")
