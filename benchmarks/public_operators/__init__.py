@@ -111,7 +111,7 @@ def measure(op: str, source: Path, folder: Path, mutants: int = MUTANTS) -> dict
     done = process.run([*COMMAND, "verify", "--modes", "sim", "--jobs", "2", "--quiet", str(root)], cwd=folder)
     row |= {**verdict(_report(root, done)), "verify": done.spent()}
     if about["tests"]:
-        row["own_test"] = _own_tests(source, about, [_public(source, about)])[0]
+        row["own_test"] = own_tests_of(source, about, [_public(source, about)])[0]
     if mutants and row["status"] == "PASS":
         row["mutants"] = _mutants(op, root, source, mutants)
     return row
@@ -131,7 +131,7 @@ def _mutants(op: str, root: Path, source: Path, most: int) -> list[dict[str, Any
 
     same, made = back(text), make_mutants(Program(text, f"{op}_wrapper"), select(None))
     chosen = in_turns([one for one in made if back(one.source) != same], SEED)[:most]
-    asked = ["--only", ",".join(one.id for one in chosen), "--no-likeness", "--jobs", "2", "--seconds", "0", "--json"]
+    asked = ["--only", ",".join(one.id for one in chosen), "--jobs", "2", "--seconds", "0", "--json"]
     done = process.run([*COMMAND, "mutate", *asked, str(root)], cwd=root.parents[1], apart=True)
     try:
         found = {one["id"]: one for one in json.loads(done.output)["mutants"]}
@@ -139,7 +139,7 @@ def _mutants(op: str, root: Path, source: Path, most: int) -> list[dict[str, Any
         raise click.ClickException(f"{op}: pypto-op mutate ended with {done.code}; run it in a workspace to see why") from None
     theirs: list[dict[str, Any]] = [{}] * len(chosen)
     if about["tests"]:
-        theirs = _own_tests(source, about, [back(one.source) for one in chosen])
+        theirs = own_tests_of(source, about, [back(one.source) for one in chosen])
     return [
         {
             "operator": one.operator,
@@ -151,7 +151,7 @@ def _mutants(op: str, root: Path, source: Path, most: int) -> list[dict[str, Any
     ]
 
 
-def _own_tests(source: Path, about: dict[str, Any], texts: Sequence[str]) -> list[dict[str, Any]]:
+def own_tests_of(source: Path, about: dict[str, Any], texts: Sequence[str]) -> list[dict[str, Any]]:
     """Run the public tests on each of these texts of the kernel's file, in a copy of its folder: tests write beside themselves."""
     path = Path(about["file"])
     with tempfile.TemporaryDirectory() as folder:

@@ -1,13 +1,12 @@
 """Runs the tests of public files, under the host shim: one request on each line of standard input, each in a fork.
 
 A request is JSON: `folder` (where the files lie), `module` (name of the kernel's file without suffix), `text` (what is to stand
-for that file), `test_file` (empty: the kernel's own), `tests` (names of functions; "main" too). The answer is a line with `ok`
+for that file; the folder is a copy), `test_file` (empty: the kernel's own), `tests` (names of functions; "main" too). The answer is a line with `ok`
 and `why`. Torch and pypto are loaded once.
 """
 
 from __future__ import annotations
 
-import contextlib
 import inspect
 import json
 import os
@@ -60,8 +59,7 @@ def _child(request: dict[str, Any], writer: int) -> None:
     os.dup2(silent, 1)
     os.dup2(silent, 2)
     try:
-        with contextlib.redirect_stdin(None):
-            _run(request)
+        _run(request)
     except BaseException as error:
         answer = {"ok": False, "why": f"{type(error).__name__}: {error}"[:300]}
     os.write(writer, json.dumps(answer).encode())
@@ -72,23 +70,21 @@ def _run(request: dict[str, Any]) -> None:
     folder = Path(request["folder"])
     os.chdir(folder)
     sys.path.insert(0, str(folder))
-    kernel = _loaded(request["module"], folder / f"{request['module']}.py", request["text"])
-    test_file = request["test_file"]
-    scope = kernel if not test_file else _loaded("own_test", folder / test_file, (folder / test_file).read_text(encoding="utf-8"))
+    path = folder / f"{request['module']}.py"
+    path.write_text(request["text"], encoding="utf-8")  # the front end reads a kernel's source from its file
+    kernel = _loaded(request["module"], path)
+    scope = _loaded("own_test", folder / request["test_file"]) if request["test_file"] else kernel
     for name in request["tests"]:
         torch.manual_seed(0)
         test = getattr(scope, name)
         test(**({"device_id": 0} if "device_id" in inspect.signature(test).parameters else {}))
 
 
-def _loaded(name: str, path: Path, text: str) -> types.ModuleType:
-    import linecache
-
+def _loaded(name: str, path: Path) -> types.ModuleType:
     module = types.ModuleType(name)
     module.__file__ = str(path)
     sys.modules[name] = module
-    linecache.cache[str(path)] = (len(text), None, text.splitlines(keepends=True), str(path))  # the front end reads the source
-    exec(compile(text, str(path), "exec"), module.__dict__)  # noqa: S102
+    exec(compile(path.read_text(encoding="utf-8"), str(path), "exec", dont_inherit=True), module.__dict__)  # noqa: S102
     return module
 
 
