@@ -105,7 +105,7 @@ def measure(op: str, source: Path, folder: Path, mutants: int = MUTANTS) -> dict
     impl.write_text(kernel, encoding="utf-8")
     row: dict[str, Any] = {"digest": digest(op, source), **about, "harness": {**made.spent(), "exit": made.code}}
     if made.code != 0:
-        row["harness"]["said"] = made.last_lines(8)
+        row["harness"]["said"] = made.last_lines(8).replace(f"{folder}/", "")
     if not (root / "eval" / SUITE_FILES[0]).is_file():
         return row | {"status": "ERROR", "cases": 0, "failed": [], "said": row["harness"]["said"]}
     done = process.run([*COMMAND, "verify", "--modes", "sim", "--jobs", "2", "--quiet", str(root)], cwd=folder)
@@ -152,7 +152,7 @@ def _mutants(op: str, root: Path, source: Path, most: int) -> list[dict[str, Any
 
 
 def own_tests_of(source: Path, about: dict[str, Any], texts: Sequence[str]) -> list[dict[str, Any]]:
-    """Run the public tests on each of these texts of the kernel's file, in a copy of its folder: tests write beside themselves."""
+    """Run the public tests on each of these texts of the kernel's file, in a copy of its folder, where tests may write."""
     path = Path(about["file"])
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder) / path.parent.name

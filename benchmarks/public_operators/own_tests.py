@@ -1,8 +1,8 @@
 """Runs the tests of public files, under the host shim: one request on each line of standard input, each in a fork.
 
-A request is JSON: `folder` (where the files lie), `module` (name of the kernel's file without suffix), `text` (what is to stand
-for that file; the folder is a copy), `test_file` (empty: the kernel's own), `tests` (names of functions; "main" too). The answer is a line with `ok`
-and `why`. Torch and pypto are loaded once.
+A request is JSON: `folder` (a copy of where the files lie), `module` (name of the kernel's file without suffix), `text` (what is
+to stand for that file), `test_file` (empty: the kernel's own), `tests` (names of functions, such as "main"). The answer is a line
+with `ok` and `why`. Torch and pypto are loaded once.
 """
 
 from __future__ import annotations

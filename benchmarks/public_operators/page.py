@@ -80,5 +80,5 @@ def _line(op: str, row: Mapping[str, Any]) -> str:
     if not row["tests"]:
         figures[2] = ""
     spent = row["harness"]["cpu_seconds"] + row.get("verify", {}).get("cpu_seconds", 0)
-    where = f"`{row['file']}`, `{row['kernels'][0]}`"
-    return f"| {op} | {where} | {row['status']} | {row['cases']} | {len(row['failed'])} | {own} | {' | '.join(figures)} | {spent:.0f} |"
+    cells = [op, f"`{row['file']}`, `{row['kernels'][-1]}`", row["status"], row["cases"], len(row["failed"]), own, *figures]
+    return f"| {' | '.join(map(str, cells))} | {spent:.0f} |"
