@@ -202,7 +202,7 @@ def test_an_index_that_cuts_a_tensor_is_a_read(place: Path) -> None:
 
 BODIES: dict[str, tuple[str, str]] = {
     # what the kernel does with `x`, and what stands before the kernel
-    "a private method": ('x.__getattribute__("han" + "dle").data = 0.0', ""),
+    "a private method": ('x.__getattribute__("han" + "dle").data', ""),
     "a function of another library": ('operator.attrgetter("handle")(x)', "import operator\n"),
     "a class that is called": ("x = Act(x)", "class Act:\n    def __new__(cls, x):\n        return x\n"),
     "an item of a class": ("x = Act[x]", "class Act:\n    def __class_getitem__(cls, x):\n        return x\n"),
@@ -217,12 +217,49 @@ BODIES: dict[str, tuple[str, str]] = {
 }
 
 
+SCALAR = "tl.load(x_ptr + tl.program_id(0)).to(tl.int32)"
+CHOSEN = " + ".join(f"math.exp(1.0 if tl.load(x_ptr + {i}) > 0 else 0.0)" for i in range(20))
+BODIES |= {
+    "a number that Python takes of a tensor": (f"x = x + 0.0 * int({SCALAR})", ""),
+    "a tensor as a place in a tuple": (f"x = x + 0.0 * (1.0, 2.0)[0 * {SCALAR}]", ""),
+    "an end of a slice that is a tensor": (f"x = x + 0.0 * len((1.0, 2.0)[: 0 * {SCALAR}])", ""),
+    "a word made of a tensor": ('x = x + 0.0 * len(f"{x}")', ""),
+    "a remainder that makes a word": ('x = x + 0.0 * len("%s" % x)', ""),
+    "a number of a loop to a tensor": (f"x = x + 0.0 * len(range({SCALAR}))", ""),
+    "a function that Triton is to call": ("x = tl.reduce(x[None, :], 0, math.fmod)", "import math\n"),
+    "Python's function of numbers that branches chose": (f"x = x + 0.0 * ({CHOSEN})", "import math\n"),
+}
+
+
 @pytest.mark.parametrize("name", sorted(BODIES))
 def test_a_body_asks_for_nothing_that_no_device_has(name: str, place: Path) -> None:
     line, before = BODIES[name]
     kernel = right().replace("    tl.store(", f"    {line}\n    tl.store(")
-    result = lab.verify(lab.folder(place, TASK, HEAD + before + kernel + model()), seeds=1)
+    result = lab.verify(lab.folder(place, TASK, HEAD + before + kernel + model()), seeds=2 if "chose" in name else 1)
     assert result["status"] == "FAIL", result
+    assert lab.first_error(result) != "PrecisionError"
+
+
+def test_python_may_compute_with_what_is_constant(place: Path) -> None:
+    lines = """
+    tl.static_assert(K == 1, f"K is {K}, not {1:d}")
+    count = tl.abs(tl.load(x_ptr).to(tl.int32)) % 5
+    turns = 0
+    for i in range(count):
+        turns += 1
+    for i in range(0, count):
+        turns -= 1
+    for k in tl.static_range(3):
+        x += 2**k - (1 << k) + (1.0, 2.0, 4.0)[k] - 2**k
+    if MODE == "twice":
+        x = max(x, min(x, x)) * math.log2(2 * K) * exp(0.0) / int(K) + turns
+    if x_ptr is not None and tl.load(x_ptr) > 0:
+        x += 2**K - 2
+"""
+    kernel = right().replace("constexpr):", "constexpr, K: tl.constexpr = 1, MODE: tl.constexpr = 'twice'):")
+    kernel = kernel.replace("    tl.store(", lines.lstrip("\n") + "    tl.store(")
+    result = lab.verify(lab.folder(place, TASK, HEAD + "import math\nfrom math import exp\n" + kernel + model()))
+    assert result["status"] == "PASS", result["failures"] or result
 
 
 def test_what_a_kernel_prints_goes_past_the_candidate(place: Path) -> None:

@@ -102,17 +102,31 @@ class Measured:
                 seen[0], seen[1] = min(seen[0], float(low)), max(seen[1], float(high))
 
 
+    def add_equal(self, values: torch.Tensor) -> None:
+        """Add a piece (float64) of equal, finite numbers: there is no difference to measure, whose worst place to keep."""
+        self.finite += values.numel()
+        greatest = float(values.abs().max())
+        self.actual_max, self.expected_max = max(self.actual_max, greatest), max(self.expected_max, greatest)
+        if not values.is_complex():
+            self.add_ranges(values, values)
+
+
 def measure_exact(actual: torch.Tensor, expected: torch.Tensor) -> Measured:
     """Compare integers or bools: any difference is out of tolerance. No conversion loses a bit."""
     result = Measured()
     for offset, (left, right) in pieces([actual, expected]):
         first, second = as_int64(left), as_int64(right)
+        wide = first.to(torch.float64)
+        if torch.equal(first, second):
+            result.add_equal(wide)
+            continue
+        other = second.to(torch.float64)
         diff = int_distance(first, second)
-        result.add_finite(offset, None, diff, second.to(torch.float64).abs())
+        result.add_finite(offset, None, diff, other.abs())
         result.add_verdicts(offset, None, diff, diff > 0, torch.where(diff > 0, torch.inf, 0.0))
         result.add_signs((first > second).to(torch.int8) - (first < second).to(torch.int8))
-        result.add_ranges(first.to(torch.float64), second.to(torch.float64))
-        result.actual_max = max(result.actual_max, float(first.to(torch.float64).abs().max()))
+        result.add_ranges(wide, other)
+        result.actual_max = max(result.actual_max, float(wide.abs().max()))
     return result
 
 
@@ -152,6 +166,12 @@ def _add_piece(
             return
         first, second = first[where], second[where]
         actual, rounded = actual[where], rounded[where]
+    if calm and rounded is expected and torch.equal(actual, expected):
+        result.add_equal(second)
+        magnitude = second.abs()
+        diff = torch.zeros_like(magnitude)
+        result.add_verdicts(offset, None, diff, *rule.add(diff, magnitude))
+        return
     signed = first - second
     diff, magnitude = signed.abs(), second.abs()
     result.actual_max = max(result.actual_max, float(first.abs().max()))

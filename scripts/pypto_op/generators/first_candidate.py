@@ -45,22 +45,26 @@ class FirstCandidate:
         session: runs golden and inputs.
         ws: the operator.
         policy: its tolerance.
+        measured: what is known of its rounding; None: what an earlier run kept, for this one alone.
     """
 
-    def __init__(self, session: ReferenceSession, ws: OpWorkspace, policy: Policy) -> None:
+    def __init__(self, session: ReferenceSession, ws: OpWorkspace, policy: Policy, measured: Measured | None = None) -> None:
         self.session, self.ws, self.policy = session, ws, policy
         self.redactor = Redactor(ws.golden, ws.golden)
         self.answers = Answers(session, function=ws.golden_name(), file=ws.golden)
-        self.measured = Measured(ws, session)
+        self.measured = measured or Measured(ws, [session])
 
     def golden(self, inputs: Sequence[Value], **how: Any) -> RunResult:
         """Run the golden, or take what it has answered; see `ReferenceSession.golden`."""
         return self.answers.ask(inputs, **how)
 
+    @cached_property
+    def _names(self) -> list[str]:
+        return list(dict.fromkeys(output.name for output in interfaces_document.load(self.ws.interfaces).final_outputs))
+
     def output_names(self, count: int) -> list[str]:
         """Return the names of the golden's outputs, in order; numbers where the contract has not as many."""
-        names = list(dict.fromkeys(output.name for output in interfaces_document.load(self.ws.interfaces).final_outputs))
-        return names if len(names) == count else [f"output {number}" for number in range(1, count + 1)]
+        return self._names if len(self._names) == count else [f"output {number}" for number in range(1, count + 1)]
 
 
 class Draw:

@@ -12,6 +12,7 @@ import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pypto_op.backends.base import Limits
@@ -22,6 +23,7 @@ from pypto_op.documents.suite import LEAST_PER_LEVEL
 from pypto_op.errors import ContractError
 from pypto_op.generators.first_candidate import Draw, FirstCandidate
 from pypto_op.generators.indices import same
+from pypto_op.generators.side_by_side import SideBySide
 from pypto_op.generators.values import SEARCHED, WORST_SUM, varied_integer
 from pypto_op.judge.inputs import DEFAULT_SEED, checks_precision, tensors_in, with_seed
 from pypto_op.judge.natural import MOST, NATURAL
@@ -107,26 +109,28 @@ def rehearse(
     """
     done = Rehearsed([], {})
     kept, dropped = done.cases, done.dropped
-    with ReferenceSession(ws, limits=Limits(case_seconds=_seconds())) as session:
-        first = FirstCandidate(session, ws, policy)
-        for number, case in enumerate(cases):
+    with SideBySide(ws, policy, Limits(case_seconds=_seconds()), len(cases)) as side:
+        # What another case may make superfluous waits for that one.
+        names = [varied_integer(case, scalars or {}) for case in cases]
+        begun = [None if name else side.begin(partial(_rehearsed, case=case)) for case, name in zip(cases, names, strict=True)]
+        for number, (case, varied, trial) in enumerate(zip(cases, names, begun, strict=True)):
             if progress is not None:
                 progress(case["id"], number, len(cases))
-            varied = varied_integer(case, scalars or {})
             if varied and sum(varied_integer(other, scalars or {}) == varied for other in kept) >= _VALUES:
                 continue
-            fit = _rehearsed(first, case, varied, kept)
+            told = trial.result() if trial else side.do(partial(_rehearsed, case=case, varied=varied))
+            fit = _unless_known(told, kept)
             if isinstance(fit, str):
                 dropped[case["id"]] = fit
-                others = (_rehearsed(first, other, varied, kept) for other in instead(case))
+                others = (_unless_known(side.do(partial(_rehearsed, case=other, varied=varied)), kept) for other in instead(case))
                 fit = next((other for other in others if isinstance(other, _Fit)), None)
             if isinstance(fit, _Fit):
                 done.keep(fit)
         for case in _spares(kept, spare):
-            fit = _rehearsed(first, case, "", kept)
+            fit = _unless_known(side.do(partial(_rehearsed, case=case)), kept)
             if isinstance(fit, _Fit):
                 done.keep(fit)
-        first.measured.keep()
+        side.keep()
     if not kept:
         name, why = next(iter(dropped.items()))
         raise ContractError(f"no case works; {name}: {why}", file=ws.golden, remedy="mend the golden or the inputs")
@@ -187,14 +191,30 @@ class _Fit:
     blind: tuple[str, ...] = ()
 
 
-def _rehearsed(first: FirstCandidate, case: Case, varied: str, kept: Sequence[Case]) -> _Fit | str | None:
-    """Return what a case becomes, why it says nothing, or None where another says the same."""
+@dataclass(frozen=True)
+class _Nothing:
+    """Why a case says nothing; `case`: as it was tried, None where it was not."""
+
+    why: str
+    case: Case | None = None
+
+
+def _rehearsed(first: FirstCandidate, case: Case, varied: str = "") -> _Fit | _Nothing:
+    """Return what a case becomes, or why it says nothing."""
     tried = _stressed(first, case) if KEY in case else _tried(first, case)
     if isinstance(tried, str):
-        return tried
+        return _Nothing(tried)
     if varied and _is_idle(first, tried, varied):
-        return f"the golden does not mind another {varied}"
-    return None if _same_stress(tried.case, kept) else _fitted(first, tried)
+        return _Nothing(f"the golden does not mind another {varied}")
+    fit = _fitted(first, tried)
+    return _Nothing(fit, tried.case) if isinstance(fit, str) else fit
+
+
+def _unless_known(found: _Fit | _Nothing, kept: Sequence[Case]) -> _Fit | str | None:
+    """Return what a case becomes, why it says nothing, or None where another says the same."""
+    if found.case is not None and _same_stress(found.case, kept):
+        return None
+    return found.why if isinstance(found, _Nothing) else found
 
 
 def _fitted(first: FirstCandidate, tried: _Tried) -> _Fit | str:

@@ -55,7 +55,7 @@ class Known:
     @cached_property
     def measured(self) -> Measured:
         """What honest orders of the golden were measured to do; the golden must be there."""
-        return Measured(self.ws, self.session)
+        return Measured(self.ws, [self.session])
 
     def handed(self, inputs: Sequence[Value]) -> list[Value]:
         """Return the inputs that the golden takes, in its order."""

@@ -37,15 +37,15 @@ _MEASURED_BY = ("twins", "comparison", "judge", "compare.py", "documents/policy.
 
 
 class Measured:
-    """The figures of one golden.
+    """The figures of one golden; several threads may ask and note.
 
     Args:
         ws: the operator.
-        session: runs its golden.
+        sessions: run its golden.
     """
 
-    def __init__(self, ws: OpWorkspace, session: ReferenceSession) -> None:
-        self._ws, self._session = ws, session
+    def __init__(self, ws: OpWorkspace, sessions: Sequence[ReferenceSession]) -> None:
+        self._ws, self._sessions = ws, sessions
         self._about = _about(ws)
         kept = records.found(ws, KIND, self._about)
         self._figures: dict[str, Any] = dict(kept["figures"]) if kept else {}
@@ -81,7 +81,8 @@ class Measured:
         if not self._new or _about(self._ws) != self._about:
             return
         loaded = Loaded()
-        loaded.note_all({str(Loader.GOLDEN): self._session.loaded().get(str(Loader.GOLDEN), {})})
+        for session in self._sessions:
+            loaded.note_all({str(Loader.GOLDEN): session.loaded().get(str(Loader.GOLDEN), {})})
         closure = loaded.closure(self._ws, [self._ws.golden])
         closure = {name: {**self._loaded.get(name, {}), **files} for name, files in closure.items()}
         figures = dict(list(self._figures.items())[-_MOST:])

@@ -65,8 +65,18 @@ def _whole(actual: torch.Tensor, usual: torch.Tensor, others: Sequence[torch.Ten
     right |= (high - low <= FEW_STEPS) & (low <= mine) & (mine <= high)
     if bool((right & (mine != together[0])).any()):
         for dim in range(mine.dim()):
-            right &= ~(_repeats(mine, dim) & ~torch.stack([_repeats(answer, dim) for answer in together]).any(0))
+            right &= _may_repeat(together, dim) | ~_repeats(mine, dim)
     return torch.where(right, actual, usual)
+
+
+def _may_repeat(answers: Sequence[torch.Tensor], dim: int) -> torch.Tensor:
+    """Say of each row along `dim` whether an answer holds a number twice there; sorting is dear, so one that settles it ends it."""
+    told = _repeats(answers[0], dim)
+    for answer in answers[1:]:
+        if bool(told.all()):
+            break
+        told = told | _repeats(answer, dim)
+    return told
 
 
 def _repeats(values: torch.Tensor, dim: int) -> torch.Tensor:

@@ -197,6 +197,7 @@ class Candidate:
             "aliased_inputs": [i for i, tensor in enumerate(inputs) if tensor.numel() and address(tensor) in shared],
             "used": self._memory.used(),
             "scalars": self._launches.scalars() | {PLACES: [places_of(leaves)]},
+            "computed": self._launches.computed(),
             "reads": self._reads.found[:5],
             "copies": dict(self._launches.copies),
             "copied_outputs": list(self._copied(leaves)),

@@ -99,6 +99,7 @@ class Launches:
         if not follows:
             self.programs.ran.clear()
             self.programs.guard.denied.clear()
+            self.programs.guard.computed.clear()
         self._turn += not follows
         for tuner in self._tuners.values():
             tuner.cache.clear()
@@ -108,6 +109,10 @@ class Launches:
     def scalars(self) -> dict[str, list[str | None]]:
         """Return "kernel.parameter" -> per launch a digest of the numbers and words that it was given."""
         return self._scalars
+
+    def computed(self) -> dict[str, str]:
+        """Return a digest of what Python computed with in kernels, by place of their text."""
+        return {place: digest_of(*words) for place, words in self.programs.guard.computed.items()}
 
     def reading(self, source: torch.Tensor) -> None:
         """See `dispatch.Listener`."""

@@ -20,6 +20,7 @@ class Provenance:
     Attributes:
         tensors: of what the host wrote into arguments (`Memory.used`).
         scalars: of the numbers that launches were given (`Launches.scalars`).
+        computed: of what Python's own functions were given in a kernel (`KernelGuard.computed`), by place of the text.
         reads: what the candidate's code read on the host (`Reads.found`).
         copies: PyTorch's copies of data, by operator.
         copied: what to say of outputs that such a copy already was.
@@ -29,6 +30,7 @@ class Provenance:
 
     tensors: Used = field(default_factory=dict)
     scalars: Used = field(default_factory=dict)
+    computed: Mapping[str, str] = field(default_factory=dict)
     reads: tuple[str, ...] = ()
     copies: Mapping[str, int] = field(default_factory=dict)
     copied: tuple[str, ...] = ()
@@ -42,6 +44,7 @@ class Provenance:
         return cls(
             facts.get("used") or {},
             facts.get("scalars") or {},
+            dict(facts.get("computed") or {}),
             tuple(map(str, facts.get("reads") or ())),
             dict(facts.get("copies") or {}),
             tuple(str(line)[:200] for line in (facts.get("copied_outputs") or ())[:8]),
@@ -53,14 +56,17 @@ class Provenance:
         """Return the parameter that the host gave other values than in the first run, in words; None when there is none."""
         earlier = self.before.differs_from(first) if self.before is not None else None
         found = earlier or _differing(first.tensors, self.tensors)
-        return found if found is not None or self.drawn != first.drawn else _differing(first.scalars, self.scalars)
+        if found is not None or self.drawn != first.drawn:
+            return found
+        return _differing(first.scalars, self.scalars) or _parting(first.computed, self.computed)
 
     def is_like(self, other: Provenance) -> bool:
         """Whether the host wrote and gave the very same values in another run."""
         if (self.before is None) != (other.before is None):
             return False
         same = self.before is None or other.before is None or self.before.is_like(other.before)
-        return same and dict(self.tensors) == dict(other.tensors) and dict(self.scalars) == dict(other.scalars)
+        given = dict(self.tensors) == dict(other.tensors) and dict(self.scalars) == dict(other.scalars)
+        return same and given and _parting(self.computed, other.computed) is None
 
 
 def _differing(first: Used, now: Used) -> str | None:
@@ -75,6 +81,11 @@ def _differing(first: Used, now: Used) -> str | None:
         if not (_fit(before[len(before) - len(values) :], values) or _fit(before, values)):
             return _named(parameter)
     return None
+
+
+def _parting(first: Mapping[str, str], now: Mapping[str, str]) -> str | None:
+    """Return where Python computed with other numbers; a place that one run did not come to says nothing."""
+    return next((f"Python's {place}" for place, told in now.items() if first.get(place, told) != told), None)
 
 
 def _named(parameter: str) -> str:
