@@ -12,7 +12,7 @@ from benchmarks.public_operators import extraction, page
 from click.testing import CliRunner
 
 FILE = "examples/02_intermediate/operators/activation/activation.py"
-PUBLIC = '''import sys
+PUBLIC = """import sys
 import argparse
 import pypto
 import torch
@@ -39,8 +39,8 @@ def test_silu(device_id=None):
     out = torch.empty_like(x)
     silu_activation_kernel(x, out)
     assert torch.allclose(out.cpu(), torch.nn.functional.silu(x.cpu()), atol=1e-4)
-'''
-WRAPPER = '''import pypto
+"""
+WRAPPER = """import pypto
 import torch
 
 global_run_mode = pypto.RunMode.NPU
@@ -50,7 +50,7 @@ def public_silu_wrapper(x):
     out = torch.empty_like(x)
     silu_activation_kernel(x, out)
     return out
-'''
+"""
 ENTRIES = ["silu_activation_kernel"]
 
 
