@@ -6,6 +6,7 @@ import dataclasses
 
 import pytest
 import torch
+from tests import program
 
 from pypto_op.triton.run.judge_device import JudgeDevice
 from pypto_op.triton.run.judgement import compare, policy_of
@@ -34,3 +35,11 @@ def test_what_fails_on_the_device_is_asked_again_on_the_cpu() -> None:
     desk._device = torch.device("meta")  # a device that holds no numbers, as one that was lost
     values = torch.ones(_ELEMENTS)
     assert desk.compare(values, lambda tensor: float(tensor.sum())) == _ELEMENTS
+
+
+def test_workers_begin_before_the_judge_loads_torch() -> None:
+    """What a command imports before it starts them must not bring torch, or both imports come one after another."""
+    names = ", ".join(f"pypto_op.triton.{name}" for name in ("run.verify", "run.roles", "run.sessions", "bench.benchmark"))
+    found = "{'torch', 'numpy', 'libcst'} & set(sys.modules)"
+    done = program.python("-c", f"import sys, {names}\nassert not {found}, {found}")
+    assert done.returncode == 0, done.stderr

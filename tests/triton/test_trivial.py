@@ -123,3 +123,39 @@ def test_a_copy_that_leaves_the_kernel_its_work_is_not_told(place: Path) -> None
 
     assert result["status"] == "PASS", result
     assert not any("answer already" in line for line in result["caveats"])
+
+
+NEARLY_FLAT = lab.task("return torch.softmax(x * 0.01, -1)", "[torch.randn(65536)]")
+FLAT_KERNELS = """
+@triton.jit
+def whole_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    e = tl.exp(tl.load(x_ptr + offsets, mask=offsets < n, other=float("-inf")) * 0.01)
+    tl.store(out_ptr + offsets, e / tl.sum(e, 0), mask=offsets < n)
+
+@triton.jit
+def constant_sum_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    e = tl.exp(tl.load(x_ptr + offsets, mask=offsets < n) * 0.01)
+    tl.store(out_ptr + offsets, e / 65539.277, mask=offsets < n)
+"""
+
+
+@pytest.mark.parametrize(("kernel", "status"), [("whole_kernel", "PASS"), ("constant_sum_kernel", "FAIL")])
+def test_a_constant_in_the_place_of_a_sum_that_hardly_matters_is_refused(kernel: str, status: str, place: Path) -> None:
+    forward = f"out = torch.empty_like(x)\n{kernel}[(1,)](x, out, x.numel(), BLOCK=65536)\nreturn out"
+    result = lab.verify(lab.folder(place, NEARLY_FLAT, lab.impl(forward, kernels=FLAT_KERNELS)))
+
+    assert result["status"] == status, result
+    assert (status == "PASS") == (not result["failures"])
+    assert not any("leaves them out" in line for line in result["caveats"]) or status == "FAIL"
+    if status == "FAIL":
+        assert "leaves them out" in result["failures"][0]["error_msg"]
+
+
+def test_a_sum_that_drowns_in_rounding_is_told(place: Path) -> None:
+    """In half precision a right kernel errs by more than the sum's change, so nobody can tell."""
+    task = lab.task("return (x + x.square().mean() * 1e-4).half()", "[torch.rand(4096) + 1]")
+    result = lab.verify(lab.folder(place, task, lab.impl("return run(copy_kernel, x, torch.empty_like(x, dtype=torch.float16))")))
+
+    assert any("leaves them out" in line for line in result["caveats"]), result

@@ -10,6 +10,7 @@ import re
 import secrets
 import shutil
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from types import TracebackType
@@ -87,7 +88,7 @@ class WorkerSession:
         self.scratch = _make_scratch(workspace)
         self._numbers = itertools.count()
         self._conversation: Conversation | None = None
-        self._waking: Conversation | None = None  # of a worker that nobody has waited for yet
+        self._waking: Future[Conversation] | None = None  # of a worker that nobody has waited for yet
         self._never_loads: RunResult | None = None
         self._closed = False
         self._worn = False
@@ -178,9 +179,11 @@ class WorkerSession:
         return result
 
     def wake(self) -> None:
-        """Start the worker and do not wait for it; the first message does."""
+        """Start the worker and do not wait for it, nor for what it is forked from; the first message does."""
         if self._waking is None and self._conversation is None and self._never_loads is None and not self._closed:
-            self._waking = self._launch()
+            apart = ThreadPoolExecutor(1, "wake")
+            self._waking = apart.submit(self._launch)
+            apart.shutdown(wait=False)
 
     def _launch(self) -> Conversation:
         return Conversation(self.plan.launch({**self.plan.document, "memory_mb": self.limits.memory_mb}), self.limits)
@@ -188,7 +191,7 @@ class WorkerSession:
     def _start_worker(self) -> RunResult | None:
         kills = processes.kills_for_memory()
         waking, self._waking = self._waking, None
-        conversation = self._conversation = waking or self._launch()
+        conversation = self._conversation = waking.result() if waking is not None else self._launch()
         try:
             event = conversation.hear(conversation.begin(self.limits.startup_seconds))
         except (Ended, Overdue, OverMemory) as loss:
@@ -237,10 +240,11 @@ class WorkerSession:
 
     def _drop_worker(self) -> None:
         self._worn = False
-        conversations = (self._waking, self._conversation)
+        waking, conversation = self._waking, self._conversation
         self._waking = self._conversation = None
-        for conversation in filter(None, conversations):
-            conversation.end()
+        for one in (waking.result() if waking is not None and waking.exception() is None else None, conversation):
+            if one is not None:
+                one.end()
 
 
 class CandidateSession(WorkerSession):

@@ -6,11 +6,13 @@ memory of its own on the other side, so inputs that share memory here do not sha
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from io import BufferedReader
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -57,13 +59,10 @@ def read_values(stem: Path) -> tuple[list[Value], dict[str, Any]]:
         raise ValueError("not a list of values")
     if not document["values"]:
         return [], document
-    from safetensors import SafetensorError
-    from safetensors.torch import load
-
     try:
-        tensors = load(_read_own(Path(str(stem) + _BYTES)))
+        tensors = _read_tensors(Path(str(stem) + _BYTES))
         return [_decode(item, tensors) for item in document["values"]], document
-    except (SafetensorError, KeyError, TypeError, AttributeError, RuntimeError) as error:
+    except (KeyError, TypeError, AttributeError, RuntimeError) as error:
         raise ValueError(f"damaged values: {error}") from error
 
 
@@ -73,8 +72,18 @@ def remove_values(stem: Path) -> None:
         Path(str(stem) + suffix).unlink(missing_ok=True)
 
 
-def _read_own(path: Path, limit: int | None = None) -> bytes:
-    """Return what a regular file of one name holds.
+def _read_own(path: Path, limit: int) -> bytes:
+    """Return what a regular file of one name holds."""
+    with _opened(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        if size > limit:
+            raise ValueError(f"{size} bytes are too many")
+        return file.read()
+
+
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[BufferedReader]:
+    """Open a regular file of one name.
 
     A candidate can put a link in the place of its answer. A link into another session's folder would hand the
     judge its own reference back.
@@ -84,9 +93,32 @@ def _read_own(path: Path, limit: int | None = None) -> bytes:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode) or status.st_nlink != 1:
             raise ValueError("not a file of its own")
-        if limit is not None and status.st_size > limit:
-            raise ValueError(f"{status.st_size} bytes are too many")
-        return file.read()
+        yield file
+
+
+def _read_tensors(path: Path) -> dict[str, torch.Tensor]:
+    """Return the tensors of a safetensors file, flat, each read into memory of its own: the library's reader copies twice."""
+    import torch
+    from safetensors.torch import _TYPES
+
+    with _opened(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        length = int.from_bytes(file.read(8), "little")
+        if length > min(size, _LONGEST_DOCUMENT):
+            raise ValueError("a damaged head")
+        entries = json.loads(file.read(length))
+        entries.pop("__metadata__", None)
+        begin, found = 8 + length, {}
+        for name, entry in sorted(entries.items(), key=lambda one: one[1]["data_offsets"]):
+            first, last = entry["data_offsets"]
+            if not 0 <= first <= last <= size or file.tell() != begin + first:
+                raise ValueError("tensors that overlap, or gaps between them")
+            # Not by torch.empty: a worker's judge stands in front of that.
+            flat = torch.tensor([], dtype=_TYPES[entry["dtype"]]).set_(torch.UntypedStorage(last - first))
+            if last > first and file.readinto(flat.view(torch.uint8).numpy()) != last - first:
+                raise ValueError("the file is too short")
+            found[name] = flat
+        return found
 
 
 def _encode(value: Value, tensors: dict[str, torch.Tensor]) -> Any:
@@ -112,7 +144,10 @@ def _encode_tensor(value: torch.Tensor, tensors: dict[str, torch.Tensor]) -> Any
     name = f"t{len(tensors)}"
     plain = value.detach().cpu()
     if plain.is_contiguous() or plain.numel() == 0:
-        tensors[name] = plain.contiguous().clone().reshape(-1)
+        flat = plain.contiguous().reshape(-1)
+        place = flat.untyped_storage().data_ptr()
+        shared = any(other.untyped_storage().data_ptr() == place for other in tensors.values())
+        tensors[name] = flat.clone() if shared else flat  # safetensors refuses memory that it has seen
         return {"tensor": name, "size": list(plain.shape)}
     # The stretch of memory between the first and the last element, gaps included.
     span = 1 + sum((size - 1) * stride for size, stride in zip(plain.shape, plain.stride(), strict=True))
@@ -131,8 +166,7 @@ def _decode(item: Any, tensors: dict[str, torch.Tensor]) -> Value:
         return [_decode(part, tensors) for part in item["list"]]
     if "tuple" in item:
         return tuple(_decode(part, tensors) for part in item["tuple"])
-    # Cloned, since all the tensors of a file share one piece of memory.
-    flat, size = tensors[item["tensor"]].clone(), tuple(item["size"])
+    flat, size = tensors.pop(item["tensor"]), tuple(item["size"])  # a tensor of the file is one value's only
     if "stride" in item:
         return torch.as_strided(flat, size, tuple(item["stride"]))
     if math.prod(size) != flat.numel():

@@ -101,7 +101,6 @@ class Measured:
                 low, high = torch.aminmax(values)
                 seen[0], seen[1] = min(seen[0], float(low)), max(seen[1], float(high))
 
-
     def add_equal(self, values: torch.Tensor) -> None:
         """Add a piece (float64) of equal, finite numbers: there is no difference to measure, whose worst place to keep."""
         self.finite += values.numel()

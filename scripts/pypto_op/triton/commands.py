@@ -116,13 +116,10 @@ def verify(
 ) -> int:
     """Run every case; exit 0 when all are right, 1 otherwise. The result is written in every case."""
     from pypto_op.triton.run.project import Project
-    from pypto_op.triton.run.targets import warm
+    from pypto_op.triton.run.verify import Request, verify_triton
 
     try:
         project = Project.at(verify_dir, op_name, triton_impl_name)
-        warm(target)  # before the next line brings torch
-        from pypto_op.triton.run.verify import Request, verify_triton
-
         request = Request(target=target, policy=policy, output=output, **limits)
         result = verify_triton(project, request, None if as_json else _tell_failure)
     except PyptoOpError as error:
@@ -158,15 +155,12 @@ def _tell_failure(case: Any) -> None:
 @click.option("--case_timeout", type=click.FloatRange(min=1), default=300.0, help="Seconds for one step of a shape.")
 def benchmark(op_name: str, verify_dir: Path, triton_impl_name: str, as_json: bool, **wanted: Any) -> int:
     """Time an implementation whose every case is right; exit 2 when there is no such verdict for exactly these bytes."""
+    from pypto_op.triton.bench.benchmark import Request, benchmark_triton
     from pypto_op.triton.bench.gate import GateClosed
     from pypto_op.triton.run.project import Project
-    from pypto_op.triton.run.targets import warm
 
     try:
         project = Project.at(verify_dir, op_name, triton_impl_name)
-        warm(wanted["target"])  # before the next line brings torch
-        from pypto_op.triton.bench.benchmark import Request, benchmark_triton
-
         result = benchmark_triton(project, Request(**wanted), None if as_json else _tell_row)
     except GateClosed as closed:
         click.echo(f"benchmark: {closed.one_line()}", err=True)

@@ -1,4 +1,4 @@
-"""A jitted function as its text says it: what the static check read and what a run executed are compared by this."""
+"""What the static check and a run share: a jitted function as its text says it, by which both are compared."""
 
 from __future__ import annotations
 
@@ -11,6 +11,10 @@ from typing import TypeAlias
 
 Program: TypeAlias = tuple[str, str, str]
 """A function's file (real path), its name, and the hash of its syntax tree."""
+
+
+HELD_METHODS = frozenset({"__init__", "__post_init__", "__repr__", "__hash__", "__eq__", "__str__"})
+"""Methods of an object that a kernel may be given as a constant: none that a kernel's expression would call."""
 
 
 def program_of(file: Path | str, name: str, text: str) -> Program:

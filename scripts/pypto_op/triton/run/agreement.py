@@ -20,14 +20,17 @@ class Ran:
     Attributes:
         programs: the jitted functions that the interpreter ran; empty on a device, which executes no Python.
         handed: arguments of launches that are, or hold, Python code (`handed.computes`), as "kernel.parameter".
+        modules: packages and modules that the implementation brought, by the first part of their names.
     """
 
     programs: set[Program] = field(default_factory=set)
     handed: set[str] = field(default_factory=set)
+    modules: set[str] = field(default_factory=set)
 
     def add(self, facts: Mapping[str, Any]) -> None:
         """Take in what a run says."""
         self.programs |= {(str(file), str(name), str(digest)) for file, name, digest in facts.get("programs") or ()}
+        self.modules |= set(map(str, facts.get("modules") or ()))
         self.handed |= set(map(str, facts.get("handed") or ()))
 
 
@@ -40,11 +43,14 @@ def objection(project: Project, policy: StaticPolicy, scalars: Sequence[bool], r
         scalars: which arguments of forward are numbers or strings.
         ran: of each case.
     """
-    found, read = read_file(project.impl, policy, scalars)
+    found, read, absent = read_file(project.impl, policy, scalars)
     if not found["valid"]:
         named = [entry for check in found["checks"].values() for entry in check.get("violations", ())]
         lines = [f"line {entry['line']}: {entry['call']}: {entry['reason']}" for entry in named[:5]]
         return "\n".join([f"the static check finds a regression of type {found['regression_type']}", *lines])
+    there = sorted(absent & set[str]().union(*(each.modules for each in ran)))
+    if there:
+        return f"{there[0]} was imported, but is not installed where the static check read the file"
     handed = sorted(set[str]().union(*(each.handed for each in ran)))
     if handed:
         return f"in a kernel no device can execute: {', '.join(handed[:5])}"

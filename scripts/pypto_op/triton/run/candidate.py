@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -98,6 +99,7 @@ class Candidate:
         self._launches.install(interpreted=self._device.type == "cpu")
         self._guard.install()
         self._snapshot = Snapshot()
+        self._others = set(sys.modules)
         self._kind = self._load(document["sha256"])
         self._model: Any = None
         self._inputs: Any = None
@@ -203,6 +205,7 @@ class Candidate:
             "copied_outputs": list(self._copied(leaves)),
             "sentinel_left": [int(self._sentinel.mask(leaf).sum()) for leaf in marked],
             "kernels": sorted(set(self._launches.names)),
+            "modules": sorted({name.partition(".")[0] for name in set(sys.modules) - self._others}),
             "programs": sorted(self._launches.programs.ran),
             "handed": [*self._launches.handed[:5], *self._launches.programs.guard.denied],
         }

@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from pypto_op.triton.static.kernels import HELD_METHODS
+from pypto_op.triton.program import HELD_METHODS
 
 _FUNCTIONS = (FunctionType, MethodType, BuiltinFunctionType, functools.partial, ModuleType)
 _LIBRARIES = ("torch", "triton", "numpy", "builtins", "enum")

@@ -1,7 +1,7 @@
 """Any structure of arguments or outputs as plain byte tensors, since every dtype must cross the process boundary.
 
 The first tensor is a JSON skeleton, the others are the leaves' memory. Sizes and strides are kept, so a non-contiguous
-input arrives non-contiguous; every leaf gets memory of its own on the other side.
+input arrives non-contiguous. `backends.wire` gives every leaf memory of its own on the other side.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Unpackable(TypeError):
 
 
 def pack(value: Any) -> list[torch.Tensor]:
-    """Return byte tensors that `unpack` makes `value` of again.
+    """Return byte tensors that `unpack` makes `value` of again; on a CPU they are the memory of `value`, where that has no gaps.
 
     Raises:
         Unpackable: something is no tensor, number, string, None, dtype, device, list, tuple or dict of such.
@@ -118,8 +118,6 @@ def _encode_tensor(value: torch.Tensor, leaves: list[torch.Tensor]) -> Any:
     flat = plain.contiguous().reshape(-1).as_strided((plain.numel(),), (1,))  # of one element, the stride may be anything
     if not flat.numel():
         flat = torch.empty(0, dtype=torch.uint8)
-    elif flat.untyped_storage().data_ptr() == value.untyped_storage().data_ptr():  # a device's memory was copied already
-        flat = flat.clone()
     leaves.append(flat.view(torch.uint8))
     return entry
 
@@ -150,7 +148,7 @@ def _decode_tensor(item: Any, leaves: Sequence[torch.Tensor]) -> torch.Tensor:
     dtype = getattr(torch, item["dtype"])
     if not isinstance(dtype, torch.dtype):
         raise ValueError(f"{item['dtype']} is no dtype")
-    flat = leaves[item["tensor"]].clone()
+    flat = leaves[item["tensor"]]
     flat = flat.view(dtype) if flat.numel() else torch.empty(0, dtype=dtype)
     if "stride" in item:
         return torch.as_strided(flat, tuple(item["size"]), tuple(item["stride"]))

@@ -1,10 +1,12 @@
-"""The judge's ends of the two processes: one with the task, one with the implementation."""
+"""The judge's ends of the two processes: one with the task, one with the implementation. They begin before torch is here."""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +15,9 @@ from pypto_op.backends.enclosed import enclosure_document
 from pypto_op.backends.session import Plan, WorkerSession
 from pypto_op.hashing import sha256_file
 from pypto_op.proof.key import key_file
-from pypto_op.triton.run.packing import pack, unpack
 from pypto_op.triton.run.project import Project
-from pypto_op.triton.run.targets import Place
+from pypto_op.triton.run.roles import load_driver
+from pypto_op.triton.run.targets import Place, choose
 from pypto_op.vocabulary import Outcome
 from pypto_op.workspace import OpWorkspace
 
@@ -68,6 +70,8 @@ class _Session(WorkerSession):
         }
 
     def _tell(self, message: dict[str, Any], value: Any = None) -> tuple[Any, RunResult, dict[str, Any]]:
+        from pypto_op.triton.run.packing import pack, unpack
+
         result, answer = self.ask(message, pack(value))
         if result.outcome is not Outcome.OK:
             raise Told(_name_of(result), _words(result), result.outcome)
@@ -82,7 +86,7 @@ class TaskSession(_Session):
     """The process that holds the task."""
 
     def __init__(self, project: Project, place: Place, limits: Limits) -> None:
-        super().__init__(project, place, limits, project.task, "pypto_op.triton.run.task:Task", {})
+        super().__init__(project, place, limits, project.task, "pypto_op.triton.run.roles:task", {})
         staged = project.stage_task(self.scratch / "task")
         document = {**self._wanted, "file": str(staged), "enclosure": enclosure_document(self.scratch, [], trusted=True)}
         self.plan = Plan(document, place.start)
@@ -128,6 +132,14 @@ class TaskSession(_Session):
         except Told:
             return None
 
+    def exchanged(self, shapes: Sequence[Sequence[int]], seed: int) -> list[Any] | None:
+        """Return samples of the present case's outputs, half of the elements of some inputs exchanged; None: it does not work."""
+        wanted = [list(shape) for shape in shapes]
+        try:
+            return list(self._tell({"call": "exchanged", "shapes": wanted, "seed": _of_models(seed)})[0])
+        except Told:
+            return None
+
     def time(self, message: dict[str, Any]) -> dict[str, Any]:
         """Time the present case (`clock.Clock.time`)."""
         return self._tell({"call": "time", **message})[2]
@@ -151,7 +163,7 @@ class CandidateSession(_Session):
     def __init__(self, project: Project, place: Place, limits: Limits) -> None:
         own = [os.path.realpath(path) for path in project.own_files()]
         more = {"own": own, "task_module": project.task.stem}
-        super().__init__(project, place, limits, project.impl, "pypto_op.triton.run.candidate:Candidate", more)
+        super().__init__(project, place, limits, project.impl, "pypto_op.triton.run.roles:candidate", more)
         hidden = [path for path in (*project.hidden(), key_file()) if path.exists()]
         self.plan = Plan({**self._wanted, "enclosure": enclosure_document(self.scratch, hidden)}, place.start)
 
@@ -170,6 +182,37 @@ class CandidateSession(_Session):
         """Time the present case; return the kept outputs by call, and the facts."""
         kept, _, answer = self._tell({"call": "time", **message})
         return kept or {}, answer
+
+
+class Started:
+    """Task and implementation of a project, in processes that begin to load at once, beside whatever the caller does.
+
+    Attributes:
+        hashes: of the project's files, as they were before.
+        place: where it runs.
+        task, candidate: the processes.
+
+    Raises:
+        PyptoOpError: a file or the target is missing.
+    """
+
+    def __init__(self, project: Project, target: str | None, limits: Limits) -> None:
+        project.check()
+        self.hashes = project.hashes()
+        self.place = choose(target)
+        load_driver(str(self.place.target))  # for `judge_device`
+        with contextlib.ExitStack() as undone:
+            self.task = TaskSession(project, self.place, limits)
+            undone.callback(self.task.close)
+            self.candidate = CandidateSession(project, self.place, limits)
+            undone.pop_all()
+        self.task.wake()
+        self.candidate.wake()
+
+    def close(self) -> None:
+        """End both; harmless when called twice."""
+        self.candidate.close()
+        self.task.close()
 
 
 def _of_models(seed: int) -> int:

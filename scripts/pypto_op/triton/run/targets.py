@@ -8,11 +8,12 @@ import os
 import platform
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from pypto_op import resident
 from pypto_op.backends.launcher import Launched, Zygote, shared_zygote, start_alone
 from pypto_op.bundle_files import extra_remedy
 from pypto_op.errors import ContractError, InfraError
@@ -34,6 +35,8 @@ class Target(Word):
 
 _OF_DRIVERS = ("CUDA_VISIBLE_DEVICES", "ASCEND_RT_VISIBLE_DEVICES", "ASCEND_HOME_PATH", "ASCEND_TOOLKIT_HOME", "CUDA_HOME", "CC")
 """Variables by which a device, its driver and its compiler are found."""
+_first = iter(("task", "candidate"))
+"""The first two processes of this one are started alone, on a GPU; whoever wants more has them forked."""
 _CAVEAT = (
     "the interpreter checks the mathematics: races, alignment, register and shared-memory limits are not seen, times mean nothing"
 )
@@ -100,9 +103,16 @@ def _place(target: Target) -> Place:
         return _forked(target, variables, device, (_CAVEAT,))
     device["reserves_memory"] = True  # a driver maps far more than it uses
     variables |= {name: os.environ[name] for name in _OF_DRIVERS if name in os.environ}
-    if target is Target.CUDA:  # its driver is loaded after the fork, by the process that uses it
-        return _forked(target, variables, device, ())
-    return Place(target, lambda session: start_alone(session, variables), device, ())
+    if target is not Target.CUDA:
+        return Place(target, lambda session: start_alone(session, variables), device, ())
+    later = _forked(target, variables, device, ())
+
+    def start(session: dict[str, Any]) -> Launched:
+        # A driver does not survive a fork, and takes as long to load as torch does. A process of its own loads both side by
+        # side; a fork finds torch loaded, which is worth more as soon as there is something to fork from.
+        return start_alone(session, variables) if resident.leash is None and next(_first, None) else later.start(session)
+
+    return replace(later, start=start)
 
 
 def _forked(target: Target, variables: dict[str, str], device: dict[str, Any], caveats: tuple[str, ...]) -> Place:

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from pypto_op.backends.worker.loading import Failure, failure_of, load_module
-from pypto_op.triton.run import arguments
+from pypto_op.triton.run import arguments, remote, trivial
 from pypto_op.triton.run import model as models
 from pypto_op.triton.run.clock import Clock, refresh
 from pypto_op.triton.run.memory import address
@@ -25,7 +25,8 @@ class Task:
     """`Model`, `get_init_inputs` and `get_input_groups` (or `get_inputs`) of the task's file.
 
     Messages: `open` (start a pass over the cases, seeded), `case` (the next one: inputs, weights, golden), `again` (golden
-    of the present case, its values rolled), `truth` (the same in float64), `time` (time the present case).
+    of the present case, its values rolled), `truth` (the same in float64), `exchanged` (samples of it, half of the
+    elements exchanged), `time` (time the present case).
     """
 
     def __init__(self, document: dict[str, Any]) -> None:
@@ -151,6 +152,17 @@ class Task:
         except BaseException as error:
             raise failure_of(error, self._path, Outcome.EXCEPTION, " in the reference's forward in float64") from None
         return {"outputs": outputs}, {}
+
+    def _exchanged(self, message: dict[str, Any]) -> tuple[list[torch.Tensor], dict[str, Any]]:
+        """Answer with samples of the outputs for inputs of which half of the elements are exchanged (`remote`)."""
+        seed = message["seed"]
+        model = self._build(seed)
+        inputs = remote.exchanged(self._inputs, [torch.Size(shape) for shape in message["shapes"]])
+        torch.manual_seed(seed)
+        try:
+            return trivial.sampled(self._called(model, inputs)), {}
+        except BaseException as error:
+            raise failure_of(error, self._path, Outcome.EXCEPTION, " in the reference's forward") from None
 
     def _called(self, model: Any, inputs: Any) -> Any:
         """Call a model, with gradients where its forward asks for them (`torch.autograd.grad`), which an error of torch tells."""

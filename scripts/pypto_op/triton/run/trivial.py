@@ -26,7 +26,7 @@ A_CONSTANT, AN_INPUT, ANOTHER = "a constant", "an input as it is", "the answer f
 
 def sampled(outputs: Any) -> list[torch.Tensor]:
     """Return at most 4096 elements of each output, evenly spread."""
-    return [_sample(tensor).clone() for tensor in tensors_of(outputs)]
+    return [sample(tensor).clone() for tensor in tensors_of(outputs)]
 
 
 def passing(outputs: Any, inputs: Any, others: list[torch.Tensor], policy: Policy) -> dict[int, list[tuple[str, torch.Tensor]]]:
@@ -41,8 +41,8 @@ def passing(outputs: Any, inputs: Any, others: list[torch.Tensor], policy: Polic
     found: dict[int, list[tuple[str, torch.Tensor]]] = {}
     for position, want in enumerate(tensors_of(outputs)):
         for word, answer in _answers(want, inputs, others[position] if position < len(others) else None):
-            few = _sample(want)
-            guess = answer if word == ANOTHER else _sample(answer)
+            few = sample(want)
+            guess = answer if word == ANOTHER else sample(answer)
             passes = few.numel() and guess.shape == few.shape and compare([few], [guess], policy).ok
             if passes and (word == ANOTHER or compare([want], [answer], policy).ok):
                 found.setdefault(position, []).append((word, answer))
@@ -68,7 +68,7 @@ def judged(
     for position, answers in trivial.items():
         want, got = wants[position], gots[position]
         right = rights[position] if position < len(rights) and rights[position].shape == want.shape else None
-        passes = [word for word, guess in answers if _close(_sample(want) if word == ANOTHER else want, guess, None)]
+        passes = [word for word, guess in answers if _close(sample(want) if word == ANOTHER else want, guess, None)]
         if passes:
             lines.append(_line(position, passes))
         if not _close(want, got, right):
@@ -112,19 +112,21 @@ def _close(want: torch.Tensor, got: torch.Tensor, truth: torch.Tensor | None) ->
     if truth is not None:
         true = truth.to(want.device).double().reshape(-1)
         both &= torch.isfinite(true)
-        if _rms(right[both] - true[both]) <= FACTOR * _rms(left[both] - true[both]):
+        if rms(right[both] - true[both]) <= FACTOR * rms(left[both] - true[both]):
             return True
-    return _rms(right[both] - left[both]) <= _limit(want) * _rms(left[both])
+    return rms(right[both] - left[both]) <= _limit(want) * rms(left[both])
 
 
 def _limit(want: torch.Tensor) -> float:
     return float(get_policy("mere_mare@1").for_dtype(str(want.dtype))["mare"])
 
 
-def _rms(values: torch.Tensor) -> float:
+def rms(values: torch.Tensor) -> float:
+    """Return the root mean square; 0 of nothing."""
     return float(values.square().mean().sqrt()) if values.numel() else 0.0
 
 
-def _sample(tensor: torch.Tensor) -> torch.Tensor:
+def sample(tensor: torch.Tensor) -> torch.Tensor:
+    """Return at most 4096 elements, evenly spread."""
     flat = tensor.reshape(-1)
     return flat[:: max(1, flat.numel() // _SAMPLE)][:_SAMPLE]

@@ -221,6 +221,12 @@ class Statements:
             self.m.heap = join(heap, self.m.heap)
 
     def _try(self, node: cst.Try | cst.TryStar, scope: Scope) -> bool:
+        fallback = self.m.imports.fallback(node, scope.source) if self.m.phase == "import" else None
+        if fallback is not None:
+            if fallback.name is not None:
+                self.assign(fallback.name.name, Unknown("an exception"), scope)
+            reached = self.body(fallback.body, scope)
+            return self._orelse(node.finalbody, scope) and reached
         names, heap = dict(scope.names), dict(self.m.heap)
         reached = self.body(node.body, scope)
         if reached and node.orelse is not None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
+import sys
+
 import libcst as cst
 
 from pypto_op.triton.static.machine import Machine
@@ -42,6 +45,28 @@ class Imports:
                 value = self._module(f"{module}.{name}" if module else name, level, alias, scope.source)
             self.m.statements.assign(alias.asname.name if alias.asname else cst.Name(name), value, scope)
 
+    def fallback(self, node: cst.Try | cst.TryStar, source: SourceFile) -> cst.ExceptHandler | cst.ExceptStarHandler | None:
+        """Return the clause that runs because `node` begins with the import of a package that is nowhere; else None."""
+        handler = next((handler for handler in node.handlers if _catches_import(handler)), None)
+        return handler if handler is not None and self._fails(node.body, source) else None
+
+    def _fails(self, suite: cst.BaseSuite, source: SourceFile) -> bool:
+        """Whether a suite begins with the import of a package that is nowhere; noted, since a run must not find it either."""
+        first: cst.CSTNode = suite.body[0]
+        if isinstance(first, cst.SimpleStatementLine):
+            first = first.body[0]
+        if isinstance(first, cst.ImportFrom) and not first.relative:
+            name = dotted(first.module)
+        elif isinstance(first, cst.Import):
+            name = first.names[0].evaluated_name
+        else:
+            return False
+        top = name.partition(".")[0]
+        if top in sys.modules or sibling(source, top, 0) is not None or importlib.util.find_spec(top) is not None:
+            return False
+        self.m.absent.add(top)
+        return True
+
     def module(self, name: str, node: cst.CSTNode, source: SourceFile) -> Value:
         """Return what `importlib.import_module(name)` yields, for a name without leading dots."""
         return self._module(name, 0, node, source)
@@ -70,3 +95,10 @@ class Imports:
 _OUTSIDE = frozenset(
     {"torch", "triton", "math", "typing", "functools", "os", "sys", "torch_npu", "numpy", "operator", "__future__"}
 )
+
+
+def _catches_import(handler: cst.ExceptHandler | cst.ExceptStarHandler) -> bool:
+    caught = handler.type
+    parts = [element.value for element in caught.elements] if isinstance(caught, cst.Tuple) else [caught]
+    names = {"ImportError", "ModuleNotFoundError", "Exception", "BaseException"}
+    return caught is None or any(isinstance(part, cst.Name) and part.value in names for part in parts)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import libcst as cst
 
-from pypto_op.triton.program import Program, program_of
+from pypto_op.triton.program import HELD_METHODS, Program, program_of
 from pypto_op.triton.static.source import SourceFile
 from pypto_op.triton.static.values import (
     ClassValue,
@@ -223,9 +223,6 @@ _INTERPRETERS = frozenset({"handle", "data", "__class__", "__dict__", "__globals
 
 _ADDRESSED = ("load", "store", "atomic_", "make_block_ptr", "make_tensor_descriptor", "advance", "experimental", "_experimental")
 """Operations whose first argument is an address, by the beginning of their names."""
-
-HELD_METHODS = frozenset({"__init__", "__post_init__", "__repr__", "__hash__", "__eq__", "__str__"})
-"""Methods of an object that a kernel may be given as a constant: none that a kernel's expression would call."""
 
 
 _BUILTINS = frozenset({"len", "list", "range", "float", "int", "isinstance", "getattr", "hasattr", "min", "max", "print", "abs",

@@ -83,6 +83,7 @@ class Machine:
         handed: functions and objects that went to code which is not followed.
         late_kernels: kernels that were made inside functions.
         read: kernels, and device functions of theirs, whose bodies were read for what no device can execute.
+        absent: packages that the file does without, since they are not installed.
         changed: names of attributes and variables that forward changes and that outlive it.
         changed_containers: containers that outlive forward and that it changes.
         loops: how many loops are around the present statement.
@@ -108,6 +109,7 @@ class Machine:
     handed: list[Value] = field(default_factory=list)
     late_kernels: list[Kernel] = field(default_factory=list)
     read: dict[int, KernelFacts] = field(default_factory=dict)
+    absent: set[str] = field(default_factory=set)
     changed: set[str] = field(default_factory=set)
     changed_containers: list[Container] = field(default_factory=list)
     _watched: tuple[cst.CSTNode, list[Returned]] | None = None

@@ -59,20 +59,20 @@ def validate_file(path: Path, policy: StaticPolicy | None = None, scalars: Seque
 
 def read_file(
     path: Path, policy: StaticPolicy | None = None, scalars: Sequence[bool] | None = None
-) -> tuple[dict[str, Any], frozenset[Program]]:
-    """Return what `validate_file` does, and the jitted functions whose bodies were read."""
+) -> tuple[dict[str, Any], frozenset[Program], frozenset[str]]:
+    """Return what `validate_file` does, the jitted functions whose bodies were read, and the packages that must not be there."""
     policy = policy or load_policy()
     try:
         source = load(Path(path))
     except UnreadableSource as error:
-        return _result(policy, [], [], [], error=f"{path}: {error.told}"), frozenset()
+        return _result(policy, [], [], [], error=f"{path}: {error.told}"), frozenset(), frozenset()
     result, verdict = _every_call(policy, source, scalars, frozenset())
     doubtful = verdict.doubtful() if scalars is None and not result["valid"] else frozenset()
     if doubtful:
         other, second = _every_call(policy, source, scalars, doubtful)
         if other["valid"] and not second.unconfirmed():
             result, verdict = other, second
-    return result, frozenset(facts.program() for facts in verdict.m.read.values())
+    return result, frozenset(facts.program() for facts in verdict.m.read.values()), frozenset(verdict.m.absent)
 
 
 def _every_call(

@@ -1,0 +1,337 @@
+"""The passes of a verification over the cases of a task, and what they found."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from typing import Any
+
+from pypto_op import __version__
+from pypto_op.backends.base import RunResult
+from pypto_op.documents.policy import Policy
+from pypto_op.errors import ContractError, PyptoOpError
+from pypto_op.triton.run import agreement, remote, results, trivial
+from pypto_op.triton.run.deadline import Deadline, TimeIsUp
+from pypto_op.triton.run.describe import describe
+from pypto_op.triton.run.judge_device import JudgeDevice
+from pypto_op.triton.run.judgement import Judgement, judge, policy_of, second_look
+from pypto_op.triton.run.model import numbers_of
+from pypto_op.triton.run.packing import tensors_of
+from pypto_op.triton.run.project import Project
+from pypto_op.triton.run.provenance import Provenance
+from pypto_op.triton.run.replay import History
+from pypto_op.triton.run.sessions import CandidateSession, Started, TaskSession, Told
+from pypto_op.triton.run.targets import Place, versions
+from pypto_op.triton.run.verify import Request
+from pypto_op.triton.static.policy import load_policy
+
+HOST = "HostComputed"
+_FIRST_SEED = 0
+_MOST_CASES = 100_000
+
+
+@dataclass
+class Case:
+    """What is known about one case after some passes."""
+
+    index: int
+    input_desc: list[dict[str, Any]] = field(default_factory=list)
+    scalars: list[bool] = field(default_factory=list)  # which arguments are something, and hold no tensor
+    judgement: Judgement = field(default_factory=Judgement)
+    weights: str = "none"
+    kernels: list[str] = field(default_factory=list)
+    ran: agreement.Ran = field(default_factory=agreement.Ran)  # in any pass
+    launches: int = 0
+    made: Provenance = field(default_factory=Provenance)
+    seconds: float = 0.0
+    outputs: list[Any] = field(default_factory=list)  # samples of the first pass's golden
+    right: Judgement | None = None  # of the numbers alone, where they are right
+    caveats: list[str] = field(default_factory=list)  # trivial answers that this case cannot refuse
+    unseen: list[str] = field(default_factory=list)  # what the outputs show too little of
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the entry of `cases`."""
+        entry: dict[str, Any] = {
+            "case_idx": self.index + 1,
+            "status": "pass" if self.judgement.ok else "fail",
+            "input_desc": self.input_desc,
+            "launches": self.launches,
+            "kernels": self.kernels,
+            "weights": self.weights,
+            "seconds": round(self.seconds, 4),
+        }
+        if self.made.copies:
+            entry["copies"] = dict(self.made.copies)
+        if self.judgement.metrics:
+            entry["metrics"] = self.judgement.metrics
+        return entry
+
+    def failure(self) -> dict[str, Any]:
+        """Return the entry of `failures`."""
+        message = self.judgement.message
+        if len(message) > 4000:
+            message = f"{message[:2000]}\n... {len(message) - 4000} characters left out ...\n{message[-2000:]}"
+        return {
+            "case_idx": self.index + 1,
+            "input_desc": self.input_desc,
+            "error_type": self.judgement.error_type,
+            "error_msg": message,
+        }
+
+
+class Run:
+    """One verification, which began then (`time.monotonic`)."""
+
+    def __init__(self, project: Project, request: Request, progress: Callable[[Case], None] | None, begun: float) -> None:
+        self.project, self.request, self.progress, self.started = project, request, progress, begun
+        self.cases: list[Case] = []
+        self.total: int | None = None
+        self.seeds = [_FIRST_SEED, *(secrets.randbelow(2**31) for _ in range(max(0, request.seeds - 1)))]
+        self.place: Place | None = None
+        self.desk: JudgeDevice  # of `place`
+        self.policy: Policy | None = None
+        self.hashes: dict[str, str] = {}
+        self.history = History()
+
+    def everything(self, started: Started | PyptoOpError) -> None:
+        """Run all passes in processes that have begun to load, or raise why they could not."""
+        self.policy = policy_of(self.request.policy)
+        if self.policy.needs_twins:
+            raise ContractError(f"policy {self.policy.id} needs twins", remedy="use mere_mare or allclose")
+        if isinstance(started, PyptoOpError):
+            raise started
+        self.hashes, self.place = started.hashes, started.place
+        self.desk = JudgeDevice(self.place)
+        with self._deadline():
+            for number, seed in enumerate(self.seeds):
+                self._pass(number, seed, started.task, started.candidate)
+            self._replay(started.task)
+        started.close()
+        with self._deadline():
+            self._static()
+        if self.project.hashes() != self.hashes:
+            raise ContractError("a file changed while it was verified", file=self.project.folder, remedy="verify again")
+
+    def _replay(self, task: TaskSession) -> None:
+        """Let those cases pass whose host gave other numbers because the pass was the second, and for nothing else."""
+        doubted = {case.index for case in self.cases if case.judgement.error_type == HOST and not case.made.reads}
+        if not doubted or self.place is None:
+            return
+        again = CandidateSession(self.project, self.place, self.request.limits(self.started))
+        try:
+            honest = self.history.follows_from_calls(doubted, self.seeds, task, again, lambda: self._tighten(task, again))
+        finally:
+            again.close()
+        for case in (self.cases[index] for index in honest):
+            case.judgement = case.right or case.judgement
+            if self.progress is not None:
+                self.progress(case)
+
+    def _deadline(self) -> Deadline:
+        return Deadline(self.started + self.request.timeout)
+
+    def _static(self) -> None:
+        """Let no case pass whose source computes outside kernels in a way that no run shows (NumPy in a kernel, say)."""
+        launching = [case for case in self.cases if case.judgement.ok and case.launches]
+        if not launching:
+            return
+        scalars = [all(column) for column in zip(*(case.scalars for case in launching), strict=False)]
+        policy = load_policy(self.request.static_policy)
+        message = agreement.objection(self.project, policy, scalars, [case.ran for case in launching])
+        if message is None:
+            return
+        for case in launching:
+            case.judgement = Judgement("Degenerate", message, case.judgement.metrics)
+            if self.progress is not None:
+                self.progress(case)
+
+    def _pass(self, number: int, seed: int, task: TaskSession, candidate: CandidateSession) -> None:
+        self._tighten(task, candidate)
+        total = task.open(seed)
+        if number == 0:
+            self.total = total
+        index = 0
+        while index < (total if total is not None else _MOST_CASES):
+            self._tighten(task, candidate)
+            if number and index >= len(self.cases):
+                break
+            if not self._case(index, number, seed, task, candidate):
+                break
+            index += 1
+        if number == 0 and total is None:
+            self.total = len(self.cases)
+
+    def _tighten(self, *sessions: TaskSession | CandidateSession) -> None:
+        if time.monotonic() - self.started >= self.request.timeout:
+            raise TimeIsUp
+        for session in sessions:
+            session.limits = self.request.limits(self.started)
+
+    def _case(self, index: int, number: int, seed: int, task: TaskSession, candidate: CandidateSession) -> bool:
+        """Run one case in one pass; False when there is none of that index."""
+        case = self.cases[index] if number else Case(index)
+        begin = time.monotonic()
+        try:
+            found = task.case(index, seed, used=bool(number))
+        except Told as told:
+            self._keep(case, number, Judgement(_of_reference(told), f"the reference failed: {told.message}"), begin)
+            self._tighten(task)
+            task.open(seed)  # after a loss the task's process is a new one and stands before the first case
+            return True
+        if found is None:
+            return False
+        given, reference = found
+        case.input_desc = case.input_desc or describe(given["inputs"])
+        case.scalars = [value is not None and not tensors_of(value) for value in given["inputs"]]
+        if not case.judgement.ok:  # it failed in an earlier pass
+            return True
+        self._tighten(candidate)
+        try:
+            answer, run, facts = candidate.run(given, seed)
+        except Told as told:
+            self._keep(case, number, Judgement(told.error_type, told.message), begin)
+            return True
+        judgement = self.desk.of_case(
+            given, answer, lambda want, got: self._judged(case, want, reference, (got, run, facts), seed, task)
+        )
+        case.outputs = trivial.sampled(given["outputs"])
+        made = Provenance.of(facts, numbers_of([given["inputs"], given["init"]]))
+        if judgement.ok:
+            case.right, judgement = judgement, _host_computed(case.made if number else None, made) or judgement
+        self.history.note(number, index, made, given["inputs"])
+        case.made, case.launches = made, run.launches
+        case.ran.add(facts)
+        case.weights, case.kernels = str(facts.get("weights", "none")), [str(name) for name in facts.get("kernels", ())]
+        self._keep(case, number, judgement, begin)
+        return True
+
+    def _judged(
+        self,
+        case: Case,
+        given: dict[str, Any],
+        reference: dict[str, Any],
+        found: tuple[dict[str, Any], RunResult, dict[str, Any]],
+        seed: int,
+        task: TaskSession,
+    ) -> Judgement:
+        """Return the verdict on what the candidate answered (`CandidateSession.run`)."""
+        assert self.policy is not None
+        answer, run, facts = found
+        judgement = judge(given, reference, answer, run, facts, self.policy)
+        if judgement.error_type == "PrecisionError" and self.request.policy is None and not given["mutated"]:
+            judgement = second_look(judgement, given["outputs"], answer["outputs"], self._truth(task, seed))
+        if judgement.ok:
+            judgement = self._trivial(case, given, answer["outputs"], seed, task, judgement)
+        return judgement
+
+    def _truth(self, task: TaskSession, seed: int) -> Any:
+        self._tighten(task)
+        return task.truth(0, seed)
+
+    def _trivial(
+        self, case: Case, given: dict[str, Any], answer: Any, seed: int, task: TaskSession, found: Judgement
+    ) -> Judgement:
+        """Return the verdict on right outputs after asking whether a trivial answer would be right too."""
+        assert self.policy is not None
+        passing = trivial.passing(given["outputs"], given["inputs"], case.outputs, self.policy)
+        if not passing:
+            return self._remote(case, given, answer, seed, task, found)
+        if self.request.policy is not None:  # a named policy is applied alone
+            case.caveats = trivial.told(passing)
+            return found
+        wrong, case.caveats = trivial.judged(passing, given["outputs"], answer, self._truth(task, seed))
+        return found if wrong is None else Judgement(wrong.error_type, wrong.message, found.metrics)
+
+    def _remote(
+        self, case: Case, given: dict[str, Any], answer: Any, seed: int, task: TaskSession, found: Judgement
+    ) -> Judgement:
+        """Return the verdict after asking, in the first pass, whether the task tells what elements far away add."""
+        shapes = remote.shapes_of(given["inputs"], given["outputs"]) if not case.outputs and not given["mutated"] else []
+        if not shapes or self.policy is None:
+            return found
+        self._tighten(task)
+        others = task.exchanged(shapes, seed)
+        if others is None:
+            return found
+        wrong, case.unseen = remote.judged(shapes, given["outputs"], answer, others, self.policy, lambda: self._truth(task, seed))
+        if wrong is None or self.request.policy is not None:  # a named policy is applied alone
+            return found
+        return Judgement(wrong.error_type, wrong.message, found.metrics)
+
+    def _keep(self, case: Case, number: int, judgement: Judgement, begin: float) -> None:
+        case.judgement = judgement
+        case.seconds += time.monotonic() - begin
+        if number == 0:
+            self.cases.append(case)
+        if self.progress is not None:
+            self.progress(case)
+        if judgement.error_type == "Timeout" and time.monotonic() - self.started >= self.request.timeout:
+            raise TimeIsUp
+
+    def mark_rest(self, error_type: str, message: str) -> None:
+        """Count every case that did not run, or not in every pass, as failed."""
+        for index in range(len(self.cases), self.total if self.total is not None else len(self.cases) + 1):
+            self.cases.append(Case(index, judgement=Judgement(error_type, message)))
+        if self.cases and all(case.judgement.ok for case in self.cases):
+            self.cases[-1].judgement = Judgement(error_type, message)
+
+    def status(self) -> str:
+        """Return PASS when every case is right and there is at least one."""
+        passed = sum(case.judgement.ok for case in self.cases)
+        return "PASS" if self.cases and passed == self.total == len(self.cases) else "FAIL"
+
+    def _doubts(self) -> list[str]:
+        """Return what the cases cannot tell, each once, with the cases that say so."""
+        said: dict[str, list[int]] = {}
+        for case in self.cases:
+            for line in (*case.caveats, *case.unseen, *case.made.copied):
+                said.setdefault(line, []).append(case.index + 1)
+        return [
+            f"case {', '.join(map(str, cases[:8]))}{' ...' if len(cases) > 8 else ''}: {line}" for line, cases in said.items()
+        ]
+
+    def result(self, status: str, error: str | None) -> dict[str, Any]:
+        """Return the result, sealed."""
+        passed = sum(case.judgement.ok for case in self.cases) if status != "ERROR" or self.total else 0
+        total = max(self.total or 0, len(self.cases))
+        if status == "ERROR" and passed == total:
+            passed = 0 if not total else min(passed, total - 1)
+        policy = self.policy
+        body: dict[str, Any] = {
+            "schema_version": 1,
+            "op_name": self.project.op_name,
+            "impl_name": self.project.impl_name,
+            "total_cases": total,
+            "passed_cases": passed,
+            "failed_cases": total - passed,
+            "failures": [case.failure() for case in self.cases if not case.judgement.ok],
+            "cases": [case.as_dict() for case in self.cases],
+            "status": status,
+            "error": None if error is None else error[:2000],
+            "backend": str(self.place.target) if self.place else "none",
+            "caveats": [*(self.place.caveats if self.place else ()), *self._doubts()],
+            "seeds": self.seeds,
+            "policy": policy.as_dict() if policy else {},
+            "hashes": self.hashes | ({"policy": policy.digest()} if policy else {}),
+            "versions": {**versions(), "pypto-op": __version__},
+            "seconds": round(time.monotonic() - self.started, 3),
+            "created": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        }
+        return results.sealed(body)
+
+
+def _host_computed(first: Provenance | None, now: Provenance) -> Judgement | None:
+    """Return why an output may have been computed outside the kernels; None when nothing says so."""
+    if now.reads:
+        return Judgement(HOST, f"forward reads values of a tensor outside a kernel: {', '.join(now.reads)}")
+    parameter = None if first is None else now.differs_from(first)
+    if parameter is None:
+        return None
+    return Judgement(HOST, f"{parameter}: it depends on the inputs' values and comes from no kernel")
+
+
+def _of_reference(told: Told) -> str:
+    return "Timeout" if told.error_type == "Timeout" else "ReferenceFailed"
