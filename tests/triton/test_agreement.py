@@ -231,6 +231,64 @@ BODIES |= {
 }
 
 
+HIDDEN = "\n\nact = tl.sigmoid\n[act := f for f in ({},)]\n"
+"""The static check takes `act` for tl.sigmoid."""
+BODIES |= {
+    "a combining function that asks behind a value": (
+        "x = x + 0.0 * tl.reduce(x, 0, combined)",
+        "@triton.jit\ndef combined(a, b):\n    return a + b + 0.0 * len(str(a))\n",
+    ),
+    "a scanning function that asks behind a value": (
+        "x = x + 0.0 * tl.associative_scan(x, 0, combined)",
+        "@triton.jit\ndef combined(a, b):\n    return a + b + 0.0 * len(str(a))\n",
+    ),
+    "a function with the name of Triton's range": (
+        "x = [each for each in act(x)][0]",
+        "def _new_range(x):\n    return [x]\n" + HIDDEN.format("_new_range"),
+    ),
+    "a property of a tuple": (
+        "x = act((x, x)).first",
+        "class Pair(tuple):\n    first = property(lambda self: self[0])\n" + HIDDEN.format("Pair"),
+    ),
+    "a tuple that is made otherwise": (
+        "x = act(x)",
+        "class Pair(tuple):\n    __new__ = staticmethod(lambda cls, x: x)\n" + HIDDEN.format("Pair"),
+    ),
+    "a method that says it is Triton's": (
+        "x = act((x,)) * (x,)",
+        "class Pair(tuple):\n    def __mul__(self, other):\n        return other[0]\n"
+        + '\n\nPair.__mul__.__module__ = "triton.language"\n'
+        + HIDDEN.format("Pair"),
+    ),
+    "a jitted function of another class": (
+        "x = act(x)",
+        "@triton.jit\ndef same(x):\n    return x\n\n\nclass InterpretedFunction(type(same)):\n"
+        + "    __call__ = functools.partialmethod(lambda self, x: x)\n"
+        + HIDDEN.format("InterpretedFunction(same.fn)"),
+    ),
+    "a function of Triton's that is none of its language": (
+        "act(1, (1, 2), 0)",
+        "from triton.runtime.interpreter import ReduceScanOpInterface\n" + HIDDEN.format("ReduceScanOpInterface.check_axis"),
+    ),
+    "an operation of the interpreter that was replaced": (
+        "x = x + 0.0 * tl.exp(x)",
+        "B = triton.runtime.interpreter.InterpreterBuilder\nkept = B.create_exp\n"
+        'setattr(B, "".join(("create", "_exp")), lambda self, a: kept(self, a))\n',
+    ),
+    "a function of NumPy's that was replaced": (
+        "x = x + 0.0 * tl.exp(x)",
+        'import numpy\n\nkept = numpy.exp\nsetattr(numpy, "".join(("ex", "p")), lambda *a, **k: kept(*a, **k))\n',
+    ),
+    "numbers that branches chose, after many that are constant": (
+        "for j in tl.static_range(1100):\n"
+        "        x = x + 0.0 * math.exp(j * 1e-3 if tl.load(x_ptr + j % 19) * (j // 1050) <= 0 else -1.0)",
+        "import math\n",
+    ),
+    "a loop that ends in the middle": ("for j in range(3):\n        if j == 1:\n            break", ""),
+    "a table of words": ('x = x + 0.0 * len({"a": 1})', ""),
+}
+
+
 @pytest.mark.parametrize("name", sorted(BODIES))
 def test_a_body_asks_for_nothing_that_no_device_has(name: str, place: Path) -> None:
     line, before = BODIES[name]

@@ -28,8 +28,18 @@ def program_of(file: Path | str, name: str, text: str) -> Program:
     Raises:
         SyntaxError: the text is no function.
     """
+    return program_of_tree(file, name, function_in(text))
+
+
+def function_in(text: str) -> ast.FunctionDef:
+    """Return the one function that a text is, without its decorators, or raise SyntaxError."""
     body = ast.parse(textwrap.dedent(text)).body
     if len(body) != 1 or not isinstance(body[0], ast.FunctionDef):
-        raise SyntaxError(f"{name} is not one function")
+        raise SyntaxError("it is not one function")
     body[0].decorator_list = []
-    return os.path.realpath(file), name, blake2b(ast.dump(body[0]).encode(), digest_size=16).hexdigest()
+    return body[0]
+
+
+def program_of_tree(file: Path | str, name: str, tree: ast.FunctionDef) -> Program:
+    """Return the program that a tree of `function_in` is."""
+    return os.path.realpath(file), name, blake2b(ast.dump(tree).encode(), digest_size=16).hexdigest()

@@ -70,7 +70,7 @@ def _whole(actual: torch.Tensor, usual: torch.Tensor, others: Sequence[torch.Ten
 
 
 def _may_repeat(answers: Sequence[torch.Tensor], dim: int) -> torch.Tensor:
-    """Say of each row along `dim` whether an answer holds a number twice there; sorting is dear, so one that settles it ends it."""
+    """Say of each row along `dim` whether an answer holds a number twice there. Sorting is dear: the first to settle it ends it."""
     told = _repeats(answers[0], dim)
     for answer in answers[1:]:
         if bool(told.all()):

@@ -14,6 +14,7 @@ import json
 import os
 import sys
 import time
+from collections.abc import Iterable
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -27,9 +28,13 @@ _PACKAGE = "pypto_op"
 
 
 class Snapshot:
-    """What certain names stood for when it was taken."""
+    """What certain names stood for when it was taken.
 
-    def __init__(self) -> None:
+    Args:
+        more: modules that the candidate's code computes with, of which nothing may be replaced either.
+    """
+
+    def __init__(self, more: Iterable[str] = ()) -> None:
         self._modules = _own_modules()
         self._active_modes = _modes()
         spaces: dict[str, Any] = {
@@ -49,7 +54,9 @@ class Snapshot:
             "torch._C.TensorBase": torch._C.TensorBase,
             "torch.UntypedStorage": torch.UntypedStorage,
         }
-        for name, module in self._modules.items():
+        further = {name: sys.modules[name] for name in more if name in sys.modules}
+        spaces |= further
+        for name, module in (*self._modules.items(), *further.items()):
             own = {k: v for k, v in vars(module).items() if isinstance(v, type) and v.__module__ == name}
             classes |= {f"{name}.{k}": v for k, v in own.items()}
         entry = sys.modules.get("pypto.frontend.parser.entry")

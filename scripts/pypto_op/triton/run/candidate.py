@@ -27,6 +27,8 @@ from pypto_op.triton.run.reads import Reads
 from pypto_op.vocabulary import Outcome
 from pypto_op.workspace import OpWorkspace
 
+_COMPUTES = ("numpy", "triton.runtime.interpreter")
+"""Modules whose functions compute what a kernel asks for, in the interpreter, which itself replaces those of its language."""
 _SEVERAL = 16
 """Fewer elements are alike by chance."""
 
@@ -98,7 +100,7 @@ class Candidate:
         self._reads.install()
         self._launches.install(interpreted=self._device.type == "cpu")
         self._guard.install()
-        self._snapshot = Snapshot()
+        self._snapshot = Snapshot(_COMPUTES if self._device.type == "cpu" else ())
         self._others = set(sys.modules)
         self._kind = self._load(document["sha256"])
         self._model: Any = None

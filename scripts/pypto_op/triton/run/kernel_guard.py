@@ -17,13 +17,12 @@ import builtins
 import functools
 import math
 import os
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
 
-from pypto_op.triton.run.handed import computes
+from pypto_op.triton.run.handed import computes, is_jitted, library_of, own_methods
 
 _ATTRIBUTE, _CALLEE, _OUTSIDE, _ENTER, _ITEM, _PLACE, _WORD, _POWER, _REMAINDER = (
     f"guard {word}" for word in ("attribute", "callee", "outside", "enter", "item", "place", "word", "power", "remainder")
@@ -38,10 +37,12 @@ _OF_TENSORS = frozenset({"len", "list", "isinstance", "hasattr", "min", "max", "
 _LANGUAGES = ("triton.language", "triton.experimental.gluon.language")
 _REFUSED = (
     ast.Import, ast.ImportFrom, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.With, ast.Try, ast.TryStar,
-    ast.Global, ast.Nonlocal, ast.Delete, ast.Yield, ast.YieldFrom, ast.Await, ast.Match, ast.NamedExpr,
+    ast.Global, ast.Nonlocal, ast.Delete, ast.Yield, ast.YieldFrom, ast.Await, ast.Match, ast.NamedExpr, ast.Break,
+    ast.Continue, ast.GeneratorExp, ast.Set, ast.SetComp, ast.Dict, ast.DictComp,
 )  # fmt: skip
 _MOST_TOLD = 5
-_MOST_NUMBERS = 1000
+_MOST_NUMBERS = 10_000
+_CONSTANT = frozenset({"ConstexprFunction"})
 _BEHIND = frozenset({"handle", "data"})
 _OURS = str(Path(__file__).resolve().parents[2]) + os.sep
 
@@ -62,7 +63,7 @@ class KernelGuard:
         self.taken: dict[str, Any] = {}
         self.computed: dict[str, dict[str, None]] = {}
         self._triton = str(Path(triton.__file__).resolve().parent) + os.sep
-        self._interpreter = sys.modules.get("triton.runtime.interpreter")
+        self._languages = [self._triton + name.partition(".")[2].replace(".", os.sep) + os.sep for name in _LANGUAGES]
         self._known: dict[int, Any] = {}
 
     def guarded(self, function: ast.FunctionDef) -> ast.FunctionDef:
@@ -165,7 +166,7 @@ class KernelGuard:
             return function
         if function is getattr:
             return self._getattr
-        if function is range or getattr(function, "__name__", "") == "_new_range":
+        if function is range or (getattr(function, "__name__", "") == "_new_range" and self._is_allowed(function)):
             return functools.partial(_turns, function)
         if self._is_of_python(function):
             return functools.partial(self._in_python, function, site)
@@ -173,7 +174,7 @@ class KernelGuard:
             if not isinstance(function, MethodType):
                 self._known[id(function)] = function
             return function
-        if type(function).__name__ == "ConstexprFunction":
+        if is_jitted(function, _CONSTANT):
             return self._on_constants(function)
         name = getattr(function, "__qualname__", None) or type(function).__name__
         self._deny(f"{name}, which is no function of Triton's")
@@ -192,8 +193,10 @@ class KernelGuard:
         """Keep which numbers and words Python computed with at one place of the text, each once: how often a loop runs and which
         way a branch goes may follow from the inputs."""
         kept = self.computed.setdefault(name, {})
-        if len(kept) < _MOST_NUMBERS:
-            kept[repr([getattr(number, "value", number) for number in numbers])] = None
+        kept[repr([getattr(number, "value", number) for number in numbers])] = None
+        if len(kept) > _MOST_NUMBERS:
+            kept.popitem()
+            self._deny(f"more numbers than are looked at: {name}")
 
     # -- what is what ----------------------------------------------------------------------------------------------
 
@@ -207,8 +210,9 @@ class KernelGuard:
         if isinstance(function, MethodType):
             return self._is_of_language(type(function.__self__)) or self._is_of_language(function.__self__)
         if isinstance(function, FunctionType):
-            own = vars(self._interpreter).get(function.__name__) is function if self._interpreter else False
-            return self._is_trusted(function.__code__.co_filename) and not own
+            real = os.path.realpath(function.__code__.co_filename)
+            stands_in = real.endswith("interpreter.py") and "<locals>" in function.__qualname__  # while a kernel runs
+            return real.startswith((*self._languages, _OURS)) or (stands_in and real.startswith(self._triton))
         if isinstance(function, BuiltinFunctionType):
             home = function.__self__
             known = home is builtins and function.__name__ in _BUILTINS
@@ -217,35 +221,21 @@ class KernelGuard:
             name = function.__name__
             if vars(builtins).get(name) is function:
                 return name in _BUILTINS
-            return self._is_of_language(function) or (issubclass(function, tuple) and not _own_methods(function))
-        return type(function).__name__ in ("JITFunction", "InterpretedFunction") and self._is_of_triton(type(function))
-
-    def _is_trusted(self, file: str) -> bool:
-        real = os.path.realpath(file)
-        return real.startswith((self._triton, _OURS))
+            return self._is_of_language(function) or (issubclass(function, tuple) and not own_methods(function))
+        return is_jitted(function)
 
     def _is_of_language(self, kind: Any) -> bool:
         """Whether a class is one that kernels may name."""
         return self._is_of_triton(kind) and any(base.__module__.startswith(_LANGUAGES) for base in kind.__mro__)
 
     def _is_of_triton(self, kind: Any) -> bool:
-        """Whether a class is Triton's own: it stands where it says, in a file of Triton's."""
-        if not isinstance(kind, type):
-            return False
-        for base in kind.__mro__:
-            module = sys.modules.get(str(base.__module__))
-            file = getattr(module, "__file__", None) or ""
-            found: Any = module
-            for part in base.__qualname__.split("."):
-                found = getattr(found, part, None)
-            if found is base and self._is_trusted(file):
-                return base is kind or not _own_methods(kind)
-        return False
+        """Whether a class is Triton's own, or adds no code to one."""
+        if not isinstance(kind, type) or library_of(kind) == "triton":
+            return isinstance(kind, type)
+        return any(library_of(base) == "triton" for base in kind.__mro__) and not own_methods(kind)
 
     def _value(self, value: Any, what: str) -> None:
-        if type(value).__name__ in ("JITFunction", "InterpretedFunction", "ConstexprFunction") and self._is_of_triton(
-            type(value)
-        ):
+        if is_jitted(value) or is_jitted(value, _CONSTANT):
             return
         kind = type(value)
         behind = kind.__module__.startswith("triton.") and not kind.__module__.startswith((*_LANGUAGES, "triton.tools"))
@@ -291,16 +281,6 @@ def _turns(function: Any, /, *ends: Any, **named: Any) -> Any:
 def _is_refused(node: ast.AST) -> bool:
     sets = isinstance(node, (ast.Attribute, ast.Subscript)) and not isinstance(node.ctx, ast.Load)
     return sets or isinstance(node, _REFUSED)
-
-
-def _own_methods(kind: type) -> bool:
-    """Whether a class has functions of its own, other than those that dataclasses and namedtuples write."""
-    return any(
-        isinstance(method, FunctionType)
-        and method.__code__.co_filename != "<string>"
-        and not method.__module__.startswith("triton")
-        for method in vars(kind).values()
-    )
 
 
 def _assigned(body: list[ast.stmt]) -> set[str]:

@@ -149,6 +149,7 @@ class Launches:
             self._patch(kind, "run", self._around_run)
         self._patch(interpreter.FunctionRewriter, "rewrite_ast", self.programs.instead_of_rewrite_ast)
         self._patch(interpreter.InterpretedFunction, "rewrite", self.programs.around_rewrite)
+        self._patch(interpreter.ReduceScanOpInterface, "__init__", self.programs.around_combining)
         self._patch(autotuner.Autotuner, "run", self._around_choice)
         self._patch(autotuner.Autotuner, "_bench", self._in_turn if interpreted else self._around_tuning)
         for name in ("_init_args_hst", "_restore_args_dev"):

@@ -9,12 +9,13 @@ from __future__ import annotations
 import ast
 import inspect
 import os
-import textwrap
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
-from pypto_op.triton.program import Program, program_of
+from pypto_op.triton.program import Program, function_in, program_of_tree
+from pypto_op.triton.run.handed import is_jitted
 from pypto_op.triton.run.kernel_guard import KernelGuard
 
 
@@ -50,17 +51,14 @@ class Programs:
         code = function.__code__
         try:
             lines, first = inspect.getsourcelines(code)
-            text = textwrap.dedent("".join(lines))
-            node = ast.parse(text).body[0]
-            made = program_of(code.co_filename, code.co_name, text)
-        except (OSError, SyntaxError, IndexError):
+            definition = function_in("".join(lines))
+        except (OSError, SyntaxError):
             return function
-        definition = ast.parse(textwrap.dedent("".join(lines[node.lineno - 1 :]))).body[0]
-        assert isinstance(definition, ast.FunctionDef)
+        made = program_of_tree(code.co_filename, code.co_name, definition)
         if not os.path.realpath(code.co_filename).startswith(_folder_of_triton()):
             definition = self.guard.guarded(definition)
         definition = rewriter.ast_transformer.visit(definition)
-        ast.increment_lineno(ast.fix_missing_locations(definition), first + node.lineno - 2)
+        ast.increment_lineno(ast.fix_missing_locations(definition), first - 1)
         found = self._executed(definition, function, code.co_filename, rewriter.kwargs)
         self._made[found] = made
         return found
@@ -77,6 +75,16 @@ class Programs:
         made: dict[str, Any] = dict(given)
         exec(compile(module, file, "exec"), function.__globals__, made)  # noqa: S102
         return made["maker of a kernel"](*closed.values())
+
+    def around_combining(self, original: Any) -> Any:
+        """Stand around the start of a reduction or scan: Triton's interpreter would call the combining function as it stands."""
+
+        def start(operation: Any, axis: Any, combine_fn: Any) -> None:
+            original(operation, axis, combine_fn)
+            if is_jitted(combine_fn) and not combine_fn.fn.__code__.co_filename.startswith(_folder_of_triton()):
+                operation.combine_fn = SimpleNamespace(fn=combine_fn.rewrite())
+
+        return start
 
     def around_rewrite(self, original: Any) -> Any:
         """Stand around `InterpretedFunction.rewrite`, which every launch and every call of a device function asks."""
