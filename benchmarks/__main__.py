@@ -1,7 +1,7 @@
 """Run the benchmarks: `python -m benchmarks [NAME ...] [--quick] [--keep] [--json FILE]`.
 
-A benchmark is a module of this package with a function `run(quick: bool) -> list[Table]`. What follows the name `fresh` are
-the operators that it measures: `python -m benchmarks fresh add_rmsnorm_quant`.
+A benchmark is a module of this package with a function `run(quick: bool) -> list[Table]`. What follows the name `fresh` or
+`public_operators` are the operators that it measures: `python -m benchmarks fresh add_rmsnorm_quant`.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import json
 import os
 import pkgutil
 from pathlib import Path
+from typing import Any
 
 import click
 from rich.console import Console
@@ -25,7 +26,9 @@ _SUPPORT = {
     "tune_spaces",
     "__main__",
 }  # fmt: skip
-_OWN_PAGE = {"faults", "framework", "fresh", "pool", "strength"}
+_OWN_PAGE = {"faults", "framework", "fresh", "pool", "public_operators", "strength"}
+_OF_A_CHECKOUT = {"framework", "public_operators"}
+_OF_OPERATORS = {"fresh", "public_operators"}
 
 
 def names() -> list[str]:
@@ -56,19 +59,19 @@ def show(table: Table, console: Console) -> None:
 @click.argument("chosen", nargs=-1, metavar="[NAME]...")
 @click.option("--quick", is_flag=True, help="Fewer repetitions.")
 @click.option("--keep", is_flag=True, help="Put the figures into docs/speed.md.")
-@click.option("--source", type=click.Path(exists=True, path_type=Path), help="A checkout of the framework, for `framework`.")
+@click.option("--source", type=click.Path(exists=True, path_type=Path), help="A checkout of the framework.")
 @click.option("--json", "json_file", type=click.Path(path_type=Path), default=Path("bench-out/bench.json"))
 def main(chosen: tuple[str, ...], quick: bool, keep: bool, source: Path | None, json_file: Path) -> None:
-    """Run all benchmarks, or the named ones; after `fresh`, the names are those of operators."""
-    further: dict[str, tuple[str, ...]] = {}
-    if chosen[:1] == ("fresh",):
+    """Run all benchmarks, or the named ones; after `fresh` or `public_operators`, the names are those of operators."""
+    further: dict[str, Any] = {}
+    if set(chosen[:1]) & _OF_OPERATORS:
         chosen, further = chosen[:1], {"ops": chosen[1:]}
     unknown = set(chosen) - set(names())
     if unknown:
         raise click.UsageError(f"no benchmark {', '.join(sorted(unknown))}; there are {', '.join(names())}")
     console, results = Console(), {}
     for name in chosen or names():
-        more = {"source": source} if name == "framework" else further
+        more = {**further, "source": source} if name in _OF_A_CHECKOUT else further
         tables = importlib.import_module(f"benchmarks.{name}").run(quick, **more)
         for table in tables:
             show(table, console)
