@@ -130,6 +130,10 @@ class Imports(Protocol):
         """Bind `from name import ...`."""
         ...
 
+    def fallback(self, node: cst.Try | cst.TryStar, source: SourceFile) -> cst.ExceptHandler | cst.ExceptStarHandler | None:
+        """See `imports.Imports`."""
+        ...
+
 
 class Following(Protocol):
     """Executes what the file hands to code that is not followed (`following`)."""
