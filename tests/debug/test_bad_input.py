@@ -88,7 +88,7 @@ def test_json_of_a_log_is_as_its_schema_says(tool: str, said: bytes, tmp_path: P
     assert answer.code in (0, 1, 3)
 
 
-@pytest.mark.parametrize("tool", [*ON_A_RUN, *ON_AN_OPERATOR, *ON_A_MANIFEST, *(set(ON_A_LOG) - {"diagnose"})])
+@pytest.mark.parametrize("tool", [*ON_A_RUN, *ON_AN_OPERATOR, *ON_A_MANIFEST, *sorted(set(ON_A_LOG) - {"diagnose"})])
 def test_with_json_too_a_missing_artefact_is_one_line_and_no_half_document(tool: str, tmp_path: Path) -> None:
     """What each prints of a real failure is held against its schema in test_in_sim and test_snapshots."""
     words = {**ON_A_LOG, **{name: ("debug", name, *more) for name, more in ON_A_MANIFEST.items()}}.get(tool, ("debug", tool))
