@@ -200,6 +200,52 @@ def test_an_index_that_cuts_a_tensor_is_a_read(place: Path) -> None:
     assert "tensor_split" in str(result["failures"])
 
 
+OPERATOR = """
+def evil(self, other):
+    out = self + other
+    values = self.handle.data
+    out.handle.data = values * __import__("numpy").tanh(values) + 1
+    return out
+
+
+"""
+MINUS = right().replace("x * (2 * tl.sigmoid(2 * x) - 1) + 1", "x - 1.5")
+PUT = "def put(*given):\n    pass\n\n\n[put := f for f in (setattr,)]\n"
+REPLACED = {
+    "by a name that a comprehension binds": "class Held:\n    pass\n\n\nkind = Held\n"
+    "[kind := c for c in (tl.tensor,)]\nkind.__sub__ = evil\n",
+    "by a function that a comprehension binds": f"{PUT}put(tl.tensor, '__sub__', evil)\n",
+    "of a base class": f"{PUT}put(tl.core.base_value, '__sub__', evil)\ndelattr(tl.tensor, '__sub__')\n",
+}
+
+
+@pytest.mark.parametrize("how", sorted(REPLACED))
+def test_an_operator_of_the_language_is_not_replaced(how: str, place: Path) -> None:
+    result = lab.verify(lab.folder(place, TASK, HEAD + OPERATOR + REPLACED[how] + MINUS + model()), seeds=1)
+    assert lab.first_error(result) in ("Forbidden", "Degenerate"), result["failures"] or result
+
+
+def test_an_operator_is_not_replaced_for_one_launch(place: Path) -> None:
+    grid = f"""
+{PUT}
+old = tl.tensor.__sub__
+
+
+def grid(meta):
+    put(tl.tensor, "__sub__", evil)
+    return (triton.cdiv(437, 256),)
+
+
+"""
+    text = (
+        model()
+        .replace("(triton.cdiv(x.numel(), 256),)", "grid")
+        .replace("        return out", '        put(tl.tensor, "__sub__", old)\n        return out')
+    )
+    result = lab.verify(lab.folder(place, TASK, HEAD + OPERATOR + grid + MINUS + text), seeds=1)
+    assert lab.first_error(result) in ("Forbidden", "Degenerate"), result["failures"] or result
+
+
 BODIES: dict[str, tuple[str, str]] = {
     # what the kernel does with `x`, and what stands before the kernel
     "a private method": ('x.__getattribute__("han" + "dle").data', ""),

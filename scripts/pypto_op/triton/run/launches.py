@@ -18,11 +18,13 @@ import torch
 from pypto_op.triton.run.bounds import Bounds
 from pypto_op.triton.run.dispatch import Gate
 from pypto_op.triton.run.handed import computes
+from pypto_op.triton.run.language import Language
 from pypto_op.triton.run.memory import COPIES, Memory
 from pypto_op.triton.run.rewriting import Programs
 
 _Leaf = TypeVar("_Leaf")
 _MOST_LOOKED_AT = 4096
+_MOST_HANDED = 5
 _MOST_COPIES = 256
 SEQUENCE = "the sequence of launches"
 """Which kernels are launched one after the other, and on which parts of memory: noted like a number."""
@@ -91,6 +93,7 @@ class Launches:
         self._tuners: dict[int, Any] = {}
         self._kernels: dict[int, tuple[Any, str, bool]] = {}
         self._patched: list[tuple[Any, str, Any]] = []
+        self._language: Language | None = None
 
     def begin(self, inputs: list[torch.Tensor], held: list[torch.Tensor], *, follows: bool = False) -> None:
         """Forget the last call; the arguments are those of `Memory.begin`."""
@@ -143,6 +146,7 @@ class Launches:
         self._gate.listener = self
         if interpreted:
             self.bounds.install()
+            self._language = Language()
         from triton.runtime import autotuner, interpreter, jit
 
         for kind in (jit.JITFunction, interpreter.InterpretedFunction):
@@ -161,7 +165,7 @@ class Launches:
         for kind, name, function in self._patched:
             if vars(kind).get(name) is not function:
                 return f"triton's {kind.__name__}.{name}"
-        return None
+        return self._language.replaced() if self._language is not None else None
 
     def _patch(self, kind: Any, name: str, around: Callable[[Any], Any]) -> None:
         function = around(getattr(kind, name))
@@ -186,7 +190,9 @@ class Launches:
                 self._watch(kernel, given, tensors)
                 self.bounds.begin(_name_of(kernel), tensors)
             self.programs.guard.taken.clear()
+            self._check_language()
             result = self._alone(kernel, original, args, kwargs)
+            self._check_language()  # a grid's function has run meanwhile
             self.bounds.end()
             for name, value in self.programs.guard.taken.items():
                 self._note_scalar(f"{_name_of(kernel)}.{name}", value)
@@ -196,6 +202,11 @@ class Launches:
             return result
 
         return run
+
+    def _check_language(self) -> None:
+        changed = self._language.replaced() if self._language is not None else None
+        if changed is not None and len(self.handed) < _MOST_HANDED:
+            self.handed.append(f"{changed}, which was replaced")
 
     def _alone(self, kernel: Any, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Launch. What a kernel prints goes past the candidate; one that raised has computed nothing that forward may return."""

@@ -314,7 +314,13 @@ class Expressions:
 
     def _named(self, node: cst.NamedExpr, scope: Scope) -> Value:
         value = self.evaluate(node.value, scope)
-        self.m.statements.assign(node.target, value, scope)
+        outside, kept = scope, value
+        while outside.is_comprehension and outside.parent is not None:
+            outside = outside.parent
+        if outside is not scope and isinstance(node.target, cst.Name):  # how often a comprehension runs may be unknown
+            earlier = outside.lookup(node.target.value)
+            kept = value if earlier is None else union([earlier, value])
+        self.m.statements.assign(node.target, kept, outside)
         return value
 
     def _yield(self, node: cst.Yield, scope: Scope) -> Value:
@@ -329,7 +335,7 @@ class Expressions:
         exact = self._exact_comprehension(node, scope)
         if exact is not None:
             return exact
-        inner = Scope({}, scope, scope.source, fleeting=scope.fleeting)
+        inner = Scope({}, scope, scope.source, fleeting=scope.fleeting, is_comprehension=True)
         clause, depth = node.for_in, 0
         while clause is not None:
             item = self.item_of(self.evaluate(clause.iter, inner))
@@ -353,7 +359,7 @@ class Expressions:
             return None
         result = Container("dict" if isinstance(node, cst.DictComp) else "list")
         for item in iterated.items:
-            inner = Scope({}, scope, scope.source, fleeting=scope.fleeting)
+            inner = Scope({}, scope, scope.source, fleeting=scope.fleeting, is_comprehension=True)
             self.m.statements.assign(node.for_in.target, item, inner)
             with self.m.around(loops=1):
                 if not isinstance(node, cst.DictComp):

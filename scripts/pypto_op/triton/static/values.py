@@ -85,6 +85,7 @@ class Scope:
     Attributes:
         outer: names that are declared global or nonlocal.
         fields: names that a class's body annotates, in order.
+        is_comprehension: `:=` binds outside of it.
         fleeting: it belongs to a call that forward makes, so it ends with it.
     """
 
@@ -95,6 +96,7 @@ class Scope:
     outer: set[str] = field(default_factory=set)
     fields: list[str] = field(default_factory=list)
     fleeting: bool = False
+    is_comprehension: bool = False
 
     def lookup(self, name: str) -> Value | None:
         """Return what `name` stands for here; None when nothing binds it."""
