@@ -54,7 +54,8 @@ def _script(file: Path) -> float:
 
 def _verify(quick: bool) -> Table:
     from pypto_op.triton.run.project import Project
-    from pypto_op.triton.run.verify import Request, verify_triton
+    from pypto_op.triton.run.request import Request
+    from pypto_op.triton.run.verify import verify_triton
 
     per_case: list[float] = []
     whole: list[float] = []

@@ -14,7 +14,8 @@ def main() -> None:
     target = sys.argv[1]
     warm(target)
     from pypto_op.triton.run.project import Project
-    from pypto_op.triton.run.verify import Request, verify_triton
+    from pypto_op.triton.run.request import Request
+    from pypto_op.triton.run.verify import verify_triton
 
     for line in sys.stdin:
         wanted = json.loads(line)

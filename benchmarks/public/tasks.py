@@ -12,7 +12,7 @@ from typing import Any
 from pypto_op.errors import PyptoOpError
 from pypto_op.triton.intake.importing import Request, import_task
 from pypto_op.triton.run.project import Project
-from pypto_op.triton.run.verify import Request as VerifyRequest
+from pypto_op.triton.run.request import Request as VerifyRequest
 from pypto_op.triton.run.verify import verify_triton
 
 

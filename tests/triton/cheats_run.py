@@ -18,7 +18,8 @@ from typing import Any
 from tests.quickly import read_table
 from tests.triton import lab
 
-from pypto_op.triton.run.verify import Request, verify_triton
+from pypto_op.triton.run.request import Request
+from pypto_op.triton.run.verify import verify_triton
 
 WORKERS = 8
 Job = tuple[str, str, str, str]

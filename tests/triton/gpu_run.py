@@ -13,10 +13,10 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from pypto_op.triton.bench.benchmark import Request as BenchRequest
 from pypto_op.triton.bench.benchmark import benchmark_triton
+from pypto_op.triton.bench.request import Request as BenchRequest
 from pypto_op.triton.run.project import Project
-from pypto_op.triton.run.verify import Request as VerifyRequest
+from pypto_op.triton.run.request import Request as VerifyRequest
 from pypto_op.triton.run.verify import verify_triton
 
 HERE = Path(__file__).resolve().parent

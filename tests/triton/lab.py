@@ -11,7 +11,8 @@ from typing import Any
 from tests import program
 
 from pypto_op.triton.run.project import Project
-from pypto_op.triton.run.verify import Request, verify_triton
+from pypto_op.triton.run.request import Request
+from pypto_op.triton.run.verify import verify_triton
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]

@@ -14,8 +14,9 @@ import pytest
 from tests.triton import lab
 
 from pypto_op.triton.bench import figures, roofline
-from pypto_op.triton.bench.benchmark import Request, benchmark_triton
+from pypto_op.triton.bench.benchmark import benchmark_triton
 from pypto_op.triton.bench.gate import GateClosed
+from pypto_op.triton.bench.request import Request
 from pypto_op.triton.run.project import Project
 
 SAME = lab.task("return x * 1", "[torch.randn(64)]")

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 import pytest
 from tests.triton import lab
 
-from pypto_op.triton.run import agreement, verify
+from pypto_op.triton.run import agreement, passes
 from pypto_op.triton.run.deadline import Deadline, TimeIsUp
 
 
@@ -47,7 +47,7 @@ def test_the_end_of_time_and_of_work_may_meet() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("module", "name"), [(verify, "judge"), (agreement, "read_file")])
+@pytest.mark.parametrize(("module", "name"), [(passes, "judge"), (agreement, "read_file")])
 def test_a_comparison_or_a_static_check_without_end_is_a_timeout(
     module: ModuleType, name: str, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -116,7 +116,8 @@ def verify(
 ) -> int:
     """Run every case; exit 0 when all are right, 1 otherwise. The result is written in every case."""
     from pypto_op.triton.run.project import Project
-    from pypto_op.triton.run.verify import Request, verify_triton
+    from pypto_op.triton.run.request import Request
+    from pypto_op.triton.run.verify import verify_triton
 
     try:
         project = Project.at(verify_dir, op_name, triton_impl_name)
@@ -155,8 +156,9 @@ def _tell_failure(case: Any) -> None:
 @click.option("--case_timeout", type=click.FloatRange(min=1), default=300.0, help="Seconds for one step of a shape.")
 def benchmark(op_name: str, verify_dir: Path, triton_impl_name: str, as_json: bool, **wanted: Any) -> int:
     """Time an implementation whose every case is right; exit 2 when there is no such verdict for exactly these bytes."""
-    from pypto_op.triton.bench.benchmark import Request, benchmark_triton
+    from pypto_op.triton.bench.benchmark import benchmark_triton
     from pypto_op.triton.bench.gate import GateClosed
+    from pypto_op.triton.bench.request import Request
     from pypto_op.triton.run.project import Project
 
     try:

@@ -17,11 +17,11 @@ from pypto_op.backends.build_cache import digest_of
 from pypto_op.documents.writing import write_atomically
 from pypto_op.errors import ContractError, InfraError, PyptoOpError
 from pypto_op.triton.bench import choice
-from pypto_op.triton.bench.benchmark import Request as Timing
 from pypto_op.triton.bench.benchmark import benchmark_triton
+from pypto_op.triton.bench.request import Request as Timing
 from pypto_op.triton.run.project import Project
+from pypto_op.triton.run.request import Request as Judging
 from pypto_op.triton.run.targets import Target, versions
-from pypto_op.triton.run.verify import Request as Judging
 from pypto_op.triton.run.verify import verify_triton
 from pypto_op.triton.static.policy import load_policy
 from pypto_op.triton.static.validate import validate_file

@@ -14,7 +14,7 @@ from pypto_op import __version__
 from pypto_op.documents.policy import Policy
 from pypto_op.errors import PyptoOpError
 from pypto_op.triton.bench import figures, roofline
-from pypto_op.triton.bench.benchmark import Request
+from pypto_op.triton.bench.request import Request
 from pypto_op.triton.run import results
 from pypto_op.triton.run.describe import describe
 from pypto_op.triton.run.judge_device import JudgeDevice

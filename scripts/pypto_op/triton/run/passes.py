@@ -23,9 +23,9 @@ from pypto_op.triton.run.packing import tensors_of
 from pypto_op.triton.run.project import Project
 from pypto_op.triton.run.provenance import Provenance
 from pypto_op.triton.run.replay import History
+from pypto_op.triton.run.request import Request
 from pypto_op.triton.run.sessions import CandidateSession, Started, TaskSession, Told
 from pypto_op.triton.run.targets import Place, versions
-from pypto_op.triton.run.verify import Request
 from pypto_op.triton.static.policy import load_policy
 
 HOST = "HostComputed"

@@ -7,59 +7,27 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pypto_op.backends.base import Limits
 from pypto_op.errors import PyptoOpError
 from pypto_op.triton.run import results
 from pypto_op.triton.run.deadline import TimeIsUp
 from pypto_op.triton.run.project import Project
+from pypto_op.triton.run.request import Request
 from pypto_op.triton.run.sessions import Started, Told
 
 if TYPE_CHECKING:
     from pypto_op.triton.run.passes import Case
 
 
-@dataclass(frozen=True)
-class Request:
-    """How to verify.
-
-    Attributes:
-        target: interpret, cuda, npu, or None for the device that is there.
-        timeout: seconds for everything.
-        case_timeout: seconds for one case on one side; None: what is left of `timeout`.
-        memory_mb: resident memory of each process.
-        policy: name of the tolerance policy; None for MERE/MARE with the seed's thresholds.
-        seeds: passes over all cases with other values each; the first seed is 0, the others are drawn.
-        output: where the result goes besides its own place; None: only there.
-        static_policy: policy of the static check, which a PASS needs too; None: the built-in one.
-    """
-
-    target: str | None = None
-    timeout: float = 900.0
-    case_timeout: float | None = None
-    memory_mb: int = 16384
-    policy: str | None = None
-    seeds: int = 2
-    output: Path | None = None
-    static_policy: Path | None = None
-
-    def limits(self, begun: float) -> Limits:
-        """Return what a process may use of what is left of a verification that began then (`time.monotonic`)."""
-        left = max(1.0, self.timeout - (time.monotonic() - begun))
-        return Limits(self.memory_mb, min(left, self.case_timeout or left), min(left, 300.0))
-
-
 def verify_triton(
-    project: Project, request: Request = Request(), progress: Callable[[Case], None] | None = None
-) -> dict[str, Any]:  # noqa: B008
+    project: Project, request: Request | None = None, progress: Callable[[Case], None] | None = None
+) -> dict[str, Any]:
     """Verify an implementation and write the result, whatever happens.
 
     Args:
         project: task and implementation.
-        request: how.
+        request: how; None: the defaults.
         progress: called with each case when a pass is through with it.
 
     Returns:
@@ -68,6 +36,7 @@ def verify_triton(
     Raises:
         ContractError: a place of the result is taken by something that is none; nothing is changed.
     """
+    request = request or Request()
     paths = [project.verify_result, *([request.output] if request.output else [])]
     for path in paths:
         results.check_target(path, "verify result", "failures", own=project.verify_result)

@@ -1,0 +1,39 @@
+"""What may be asked of a verification."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from pypto_op.backends.base import Limits
+
+
+@dataclass(frozen=True)
+class Request:
+    """How to verify.
+
+    Attributes:
+        target: interpret, cuda, npu, or None for the device that is there.
+        timeout: seconds for everything.
+        case_timeout: seconds for one case on one side; None: what is left of `timeout`.
+        memory_mb: resident memory of each process.
+        policy: name of the tolerance policy; None for MERE/MARE with the seed's thresholds.
+        seeds: passes over all cases with other values each; the first seed is 0, the others are drawn.
+        output: where the result goes besides its own place; None: only there.
+        static_policy: policy of the static check, which a PASS needs too; None: the built-in one.
+    """
+
+    target: str | None = None
+    timeout: float = 900.0
+    case_timeout: float | None = None
+    memory_mb: int = 16384
+    policy: str | None = None
+    seeds: int = 2
+    output: Path | None = None
+    static_policy: Path | None = None
+
+    def limits(self, begun: float) -> Limits:
+        """Return what a process may use of what is left of a verification that began then (`time.monotonic`)."""
+        left = max(1.0, self.timeout - (time.monotonic() - begun))
+        return Limits(self.memory_mb, min(left, self.case_timeout or left), min(left, 300.0))
