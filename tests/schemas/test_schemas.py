@@ -17,6 +17,7 @@ FIXTURES = Path(__file__).parent / "fixtures"
 NAMES = sorted(path.name.removesuffix(".schema.json") for path in (ROOT / "schemas").glob("*.schema.json"))
 DATA_OF_THE_BUNDLE = {
     "common",
+    "credible",
     "environment_symptoms",
     "eval_request",
     "lint_events",
