@@ -5,13 +5,11 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable
 
 import psutil
 import pytest
 
 from pypto_op.backends.base import Limits
-from pypto_op.errors import InfraError
 from pypto_op.generators import rehearsal, side_by_side
 from pypto_op.generators import suite as suite_cases
 from pypto_op.generators.evaluation import inputs_text
@@ -81,14 +79,3 @@ def test_an_interruption_ends_what_is_under_way(bare: OpWorkspace, error: type[B
     while not _at_work() <= before and time.monotonic() < deadline:
         time.sleep(0.05)
     assert _at_work() <= before
-
-
-def test_who_asks_a_closed_reference_is_told(bare: OpWorkspace) -> None:
-    sources = gather(bare)
-    bare.test_inputs.write_text(inputs_text(sources))
-    case = suite_cases.filled(sources).cases[0]
-    asked: list[Callable[[], object]] = []
-    with side_by_side.SideBySide(bare, sources.spec.policy(), Limits(), 1) as side:
-        asked.append(side.do(lambda first: lambda: first.session.make_inputs(case)))
-    with pytest.raises(InfraError, match="the session is closed"):
-        asked[0]()

@@ -19,7 +19,7 @@ from pypto_op.tuning.search import Search, Wish
 pytestmark = [pytest.mark.sim, pytest.mark.slow]
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def tuner() -> Iterator[dict[str, Any]]:
     if problem := sim_problem():
         pytest.skip(problem)
@@ -31,21 +31,21 @@ def tuner() -> Iterator[dict[str, Any]]:
     del os.environ[CAREFUL]
 
 
-def test_fast_wrong_kernels_are_refused_and_what_they_share_is_not(
-    tuner: dict[str, Any], subtests: pytest.Subtests, tmp_path: Path
-) -> None:
-    """One test, so that one process makes the tuner: its references, and the times of the kernel itself."""
-    for number, name in enumerate(PLANTED):
-        with subtests.test(name):
-            by, reason = refusal(tuner["search"], tuner["keeper"], tuner["texts"][name], tmp_path / str(number))
-            assert by, f"accepted: {name}"
-            assert reason
-    with subtests.test("what they all share is right and fast"):
-        text = tuner["kernel"].source
-        for before, after in FAST:
-            text = text.replace(before, after, 1)
-        assert refusal(tuner["search"], tuner["keeper"], text, tmp_path / "shared") == ("", "")
-    with subtests.test("a gain within the noise is none"):
-        # The kernel itself, with a comment: nothing is wrong with it, and nothing is won.
-        verdict = tuner["keeper"].judge(tuner["kernel"].source + "# the same\n", tmp_path / "same")
-        assert verdict.reason == "over every dtype it gains 0.0 %, less than 1.0 %"
+@pytest.mark.parametrize("name", PLANTED)
+def test_a_fast_wrong_kernel_is_refused(tuner: dict[str, Any], name: str, tmp_path: Path) -> None:
+    by, reason = refusal(tuner["search"], tuner["keeper"], tuner["texts"][name], tmp_path)
+    assert by, f"accepted: {name}"
+    assert reason
+
+
+def test_what_they_all_share_is_right_and_fast(tuner: dict[str, Any], tmp_path: Path) -> None:
+    text = tuner["kernel"].source
+    for before, after in FAST:
+        text = text.replace(before, after, 1)
+    assert refusal(tuner["search"], tuner["keeper"], text, tmp_path) == ("", "")
+
+
+def test_a_gain_within_the_noise_is_none(tuner: dict[str, Any], tmp_path: Path) -> None:
+    """The kernel itself, with a comment: nothing is wrong with it, and nothing is won."""
+    verdict = tuner["keeper"].judge(tuner["kernel"].source + "# the same\n", tmp_path)
+    assert verdict.reason == "over every dtype it gains 0.0 %, less than 1.0 %"

@@ -19,7 +19,7 @@ from pypto_op.backends import sim
 from pypto_op.backends.base import DEFAULT_LIMITS, Limits, RunResult
 from pypto_op.backends.enclosed import enclosure_document, hidden_from_candidates
 from pypto_op.backends.session import Plan, WorkerSession, result_of
-from pypto_op.errors import ContractError, InfraError
+from pypto_op.errors import ContractError
 from pypto_op.vocabulary import Outcome
 from pypto_op.workspace import OpWorkspace
 
@@ -54,7 +54,6 @@ class ReferenceSession:
         self._limits = limits
         self._alone = None if alone is None else Path(os.path.realpath(alone))
         self._worker: WorkerSession | None = None
-        self._closed = False
         self._turn = threading.RLock()
 
     def __enter__(self) -> ReferenceSession:
@@ -64,8 +63,7 @@ class ReferenceSession:
         self.close()
 
     def close(self) -> None:
-        """End the process and remove its scratch files; harmless when called twice. Who asks afterwards gets an InfraError."""
-        self._closed = True
+        """End the process and remove its scratch files; harmless when called twice."""
         if self._worker is not None:
             self._worker.close()
             self._worker = None
@@ -206,8 +204,6 @@ class ReferenceSession:
 
     def _asked(self, message: dict[str, Any], inputs: Sequence[Value], file: Path) -> tuple[RunResult, dict[str, Any]]:
         message["file"] = os.path.realpath(file)
-        if self._closed:
-            raise InfraError("the session is closed")
         if self._worker is None:
             tools = sim.prepare()
             document: dict[str, Any] = {"enclose": True, "role": "reference", "device": {}}
