@@ -106,7 +106,7 @@ def judged(op: str, made: Path, kernel: Kernel) -> dict[str, Any]:
             command = [*COMMAND, "verify", "--modes", "sim", "--jobs", "1", "--quiet", *part, str(root)]
             done = process.run(command, cwd=Path(folder))
             spent = {name: round(spent.get(name, 0.0) + value, 1) for name, value in done.spent().items()}
-            report = _report(root, done)
+            report = report_of(root, done)
             if report["status"] == "FAIL":
                 break
     return {"kind": kernel.kind, "id": kernel.id, "why": kernel.why, "digest": kernel.digest, **verdict(report), **spent}
@@ -126,7 +126,8 @@ def verdict(report: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _report(root: Path, done: process.Done) -> dict[str, Any]:
+def report_of(root: Path, done: process.Done) -> dict[str, Any]:
+    """Return the report that a verdict left, or what stands for one that left none."""
     path = root / "eval" / "evaluation_report.json"
     if path.is_file():
         return json.loads(path.read_text(encoding="utf-8"))

@@ -22,7 +22,7 @@ import click
 import yaml
 
 from benchmarks import process
-from benchmarks.fresh import COMMAND, SUITE_FILES, verdict
+from benchmarks.fresh import COMMAND, SUITE_FILES, report_of, verdict
 from benchmarks.public_operators import extraction, page
 from benchmarks.table import Row, Table
 
@@ -109,7 +109,7 @@ def measure(op: str, source: Path, folder: Path, mutants: int = MUTANTS) -> dict
     if not (root / "eval" / SUITE_FILES[0]).is_file():
         return row | {"status": "ERROR", "cases": 0, "failed": [], "said": row["harness"]["said"]}
     done = process.run([*COMMAND, "verify", "--modes", "sim", "--jobs", "2", "--quiet", str(root)], cwd=folder)
-    row |= {**verdict(_report(root, done)), "verify": done.spent()}
+    row |= {**verdict(report_of(root, done)), "verify": done.spent()}
     if about["tests"]:
         row["own_test"] = own_tests_of(source, about, [_public(source, about)])[0]
     if mutants and row["status"] == "PASS":
@@ -166,13 +166,6 @@ def own_tests_of(source: Path, about: dict[str, Any], texts: Sequence[str]) -> l
     if len(answers) != len(texts):
         raise click.ClickException(f"{about['file']}: its tests ended early: {done.stderr.strip()[-300:]}")
     return answers
-
-
-def _report(root: Path, done: process.Done) -> dict[str, Any]:
-    path = root / "eval" / "evaluation_report.json"
-    if path.is_file():
-        return dict(json.loads(path.read_text(encoding="utf-8")))
-    return {"status": "ERROR", "checks": [], "first_failure": None, "error": {"message": done.last_lines(3)}}
 
 
 def _public(source: Path, about: dict[str, Any]) -> str:

@@ -23,6 +23,12 @@ if TYPE_CHECKING:
 
 _STRUCTURE = ".json"
 _BYTES = ".safetensors"
+_DTYPES = {
+    "F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16", "C64": "complex64", "BOOL": "bool",
+    "I64": "int64", "I32": "int32", "I16": "int16", "I8": "int8", "U64": "uint64", "U32": "uint32", "U16": "uint16", "U8": "uint8",
+    "F8_E4M3": "float8_e4m3fn", "F8_E4M3FNUZ": "float8_e4m3fnuz", "F8_E5M2": "float8_e5m2", "F8_E5M2FNUZ": "float8_e5m2fnuz",
+}  # fmt: skip
+"""Word of the safetensors format -> name in torch."""
 _LONGEST_DOCUMENT = 16 * 1024 * 1024
 
 
@@ -99,7 +105,6 @@ def _opened(path: Path) -> Iterator[BufferedReader]:
 def _read_tensors(path: Path) -> dict[str, torch.Tensor]:
     """Return the tensors of a safetensors file, flat, each read into memory of its own: the library's reader copies twice."""
     import torch
-    from safetensors.torch import _TYPES
 
     with _opened(path) as file:
         size = os.fstat(file.fileno()).st_size
@@ -114,7 +119,7 @@ def _read_tensors(path: Path) -> dict[str, torch.Tensor]:
             if not 0 <= first <= last <= size or file.tell() != begin + first:
                 raise ValueError("tensors that overlap, or gaps between them")
             # Not by torch.empty: a worker's judge stands in front of that.
-            flat = torch.tensor([], dtype=_TYPES[entry["dtype"]]).set_(torch.UntypedStorage(last - first))  # type: ignore[no-untyped-call]
+            flat = torch.tensor([], dtype=getattr(torch, _DTYPES[entry["dtype"]])).set_(torch.UntypedStorage(last - first))  # type: ignore[no-untyped-call]
             if last > first and file.readinto(flat.view(torch.uint8).numpy().data) != last - first:
                 raise ValueError("the file is too short")
             found[name] = flat

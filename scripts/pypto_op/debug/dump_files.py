@@ -10,7 +10,7 @@ import ast
 import csv
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -83,6 +83,11 @@ class Step:
         return self.opcode == "VIEW" and any("Incast" in name for name in self.inputs)
 
     @property
+    def names_tensor(self) -> bool:
+        """Whether what is written is a tensor or a state of the kernel's, and no name that pypto made up."""
+        return bool(self.symbol) and not self.symbol.startswith(("View_", "OUTCAST"))
+
+    @property
     def turn(self) -> str:
         """The turn of the loops as people write it: `r=0, c=1`."""
         return ", ".join(f"{name}={value}" for name, value in reversed(self.loops) if not name.startswith("loop_idx_"))
@@ -104,6 +109,16 @@ class Step:
             raise InfraError(f"the dump has {len(data)} bytes for {list(self.valid)} {word}", file=self.data)
         flat = torch.frombuffer(bytearray(data), dtype=dtype) if data else torch.empty(0, dtype=dtype)
         return flat.reshape(self.valid)
+
+
+def slices(offset: Sequence[int], sizes: Sequence[int]) -> tuple[slice, ...]:
+    """Return where a block lies in a whole tensor."""
+    return tuple(slice(at, at + size) for at, size in zip(offset, sizes, strict=True))
+
+
+def without_ones(shape: Sequence[int]) -> tuple[int, ...]:
+    """Return a shape without its axes of size 1."""
+    return tuple(size for size in shape if size != 1)
 
 
 def read_steps(folder: Path) -> list[Step]:

@@ -84,7 +84,7 @@ def _is_sound(made: torch.Tensor, want: Want) -> bool:
 def _at_hand(steps: Sequence[Step], back: Backwards, want: Want) -> list[tuple[str, torch.Tensor]]:
     """Return the results that are there when a step runs: those of its turn, and the newest contents of each state."""
     before = [one for one in steps if one.number < want.step.number]
-    states = {(one.symbol, one.valid): one for one in before if one.opcode == "ASSEMBLE" and _is_state(one)}
+    states = {(one.symbol, one.valid): one for one in before if one.opcode == "ASSEMBLE" and one.names_tensor}
     turn = [one for one in before if one.opcode != "ASSEMBLE" and _one_turn(one, want.step)]
     found: list[tuple[str, torch.Tensor]] = []
     for one in itertools.chain(states.values(), reversed(turn)):
@@ -110,10 +110,6 @@ def _decays(found: Sequence[tuple[str, torch.Tensor]]) -> list[tuple[str, torch.
         if bool((decay <= 1).all()) and float(decay.min()) > 0.0 and not says_little(decay):
             made.append((f"exp({one} - {two})", decay))
     return made[:_MOST_DECAYS]
-
-
-def _is_state(step: Step) -> bool:
-    return bool(step.symbol) and not step.symbol.startswith(("View_", "OUTCAST"))
 
 
 def _one_turn(one: Step, two: Step) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pypto_op.debug.divergence import Divergence, same_operations
-from pypto_op.debug.dump_files import Step, content
+from pypto_op.debug.dump_files import Step, content, slices, without_ones
 from pypto_op.debug.matching import Golden, says_little
 from pypto_op.diagnose.kernel_loops import KernelLoops
 
@@ -23,13 +23,13 @@ def misplaced(steps: Sequence[Step], golden: Golden, outputs: Sequence[int]) -> 
         outputs: numbers of the golden's outputs among its tensors.
     """
     by_number = {step.number: step for step in steps}
-    shapes = {_without_ones(golden.shapes[number]) for number in outputs}
+    shapes = {without_ones(golden.shapes[number]) for number in outputs}
     found = []
     for step in steps:
-        if step.opcode != "ASSEMBLE" or not step.symbol or step.symbol.startswith(("View_", "OUTCAST")):
+        if step.opcode != "ASSEMBLE" or not step.names_tensor:
             continue
         parent = by_number.get(max(step.parents, default=0))
-        if _without_ones(step.valid) not in shapes:
+        if without_ones(step.valid) not in shapes:
             continue
         if parent is None or len(step.offset) < 2 or len(step.offset) != len(step.valid) or says_little(value := parent.tensor()):
             continue
@@ -90,7 +90,7 @@ def unread(steps: Sequence[Step], text: KernelLoops, golden: Golden) -> list[Gap
     for views in groups.values():
         read = torch.zeros(by_number[views[0].parents[0]].valid, dtype=torch.bool)
         for step in views:
-            read[tuple(slice(at, at + size) for at, size in zip(step.offset, step.valid, strict=True))] = True
+            read[slices(step.offset, step.valid)] = True
         of_golden = golden.is_input(by_number[views[0].parents[0]].tensor())
         # Room of the wrapper's is filled between the turns; only inputs are there to be read whole.
         if of_golden and not bool(read.all()) and len({step.offset for step in views}) > 1:
@@ -114,8 +114,8 @@ def uncovered(steps: Sequence[Step], outputs: Collection[str]) -> list[Gap]:
     import torch
 
     by_number = {step.number: step for step in steps}
-    symbols = {step.symbol for step in steps if step.opcode == "ASSEMBLE"}
-    wanted = symbols & set(outputs) or {name for name in symbols if name and not name.startswith(("View_", "OUTCAST"))}
+    written = [step for step in steps if step.opcode == "ASSEMBLE"]
+    wanted = {step.symbol for step in written} & set(outputs) or {step.symbol for step in written if step.names_tensor}
     groups: dict[str, list[tuple[Step, Step]]] = {}
     for step in steps:
         parent = by_number.get(max(step.parents, default=0))
@@ -127,7 +127,7 @@ def uncovered(steps: Sequence[Step], outputs: Collection[str]) -> list[Gap]:
         for step, parent in writes:
             if step.valid != writes[0][0].valid or len(parent.valid) != len(step.offset):
                 break
-            count[tuple(slice(at, at + size) for at, size in zip(step.offset, parent.valid, strict=True))] += 1
+            count[slices(step.offset, parent.valid)] += 1
         else:
             if not bool(count.all()):
                 axis = _short_axis(count > 0)
@@ -230,7 +230,7 @@ def _destination(step: Step, steps: Sequence[Step]) -> tuple[int, ...] | None:
         if one.number <= step.number or not carried & set(one.parents):
             continue
         if one.opcode == "ASSEMBLE":
-            if one.symbol and not one.symbol.startswith(("View_", "OUTCAST")) and len(one.offset) == len(step.valid):
+            if one.names_tensor and len(one.offset) == len(step.valid):
                 return one.offset
         elif one.valid == step.valid:
             carried.add(one.number)
@@ -258,10 +258,6 @@ def _in_turn(step: Step, by_number: dict[int, Step]) -> list[Step]:
             seen[one.number] = one
             waiting += one.parents
     return list(seen.values())
-
-
-def _without_ones(shape: Sequence[int]) -> tuple[int, ...]:
-    return tuple(size for size in shape if size != 1)
 
 
 def _short_axis(whole: torch.Tensor) -> int:

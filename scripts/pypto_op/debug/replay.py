@@ -21,7 +21,7 @@ _UNARY: Mapping[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "RECIPROCAL": torch.reciprocal,
     "CAST": torch.clone,
 }
-_BINARY: Mapping[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
+BINARY: Mapping[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
     "ADD": torch.add,
     "SUB": torch.sub,
     "MUL": torch.mul,
@@ -54,10 +54,10 @@ def _candidates(step: Step, given: Sequence[torch.Tensor], shape: torch.Size) ->
         yield from (way(given[0]) for way in (torch.trunc, torch.floor, torch.ceil, torch.round))
     elif len(given) == 1 and step.opcode in _UNARY:
         yield _UNARY[step.opcode](given[0])
-    elif len(given) == 2 and step.opcode in _BINARY:
+    elif len(given) == 2 and step.opcode in BINARY:
         for one, two in (given, list(reversed(given))):
             try:
-                yield _BINARY[step.opcode](one, two)
+                yield BINARY[step.opcode](one, two)
             except RuntimeError:
                 return
     elif step.opcode.startswith(("ROWSUM", "ROWMAX")) and given:

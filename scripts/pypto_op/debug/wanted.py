@@ -14,8 +14,9 @@ from dataclasses import dataclass
 
 import torch
 
-from pypto_op.debug.dump_files import Step
+from pypto_op.debug.dump_files import Step, slices, without_ones
 from pypto_op.debug.matching import KINDS, Golden, kind_of, rounding_of, says_little
+from pypto_op.debug.replay import BINARY
 
 _MOST_DEEP = 120
 """Results on the way from one output's block."""
@@ -29,12 +30,7 @@ _TURNED: Mapping[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "NEG": torch.neg,
     "CAST": torch.clone,
 }
-_BINARY: Mapping[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
-    "ADD": torch.add,
-    "SUB": torch.sub,
-    "MUL": torch.mul,
-    "DIV": torch.div,
-}
+_TURNED_OF_TWO = ("ADD", "SUB", "MUL", "DIV")
 _SCALAR = ("ADDS", "SUBS", "MULS", "DIVS")
 
 
@@ -109,14 +105,14 @@ class Backwards:
         """Yield, for each output, the first block that is written wrong."""
         done: set[int] = set()
         for step in self._steps:
-            if step.opcode != "ASSEMBLE" or not step.symbol or step.symbol.startswith(("View_", "OUTCAST")):
+            if step.opcode != "ASSEMBLE" or not step.names_tensor:
                 continue
             tensor = self._output(step, outputs, names)
             made = self._by_number.get(max(step.parents, default=0))
             if tensor is None or tensor in done or made is None or len(made.valid) != len(step.offset):
                 continue
             whole = self._golden.tensors[tensor].to(torch.float64).reshape(step.valid)
-            wanted = whole[_slices(step.offset, made.valid)]
+            wanted = whole[slices(step.offset, made.valid)]
             if wanted.shape == made.valid and not says_little(wanted) and not self.alike(self.value(made), wanted, made):
                 done.add(tensor)
                 yield Want(made, wanted)
@@ -125,7 +121,7 @@ class Backwards:
         if step.symbol in names and len(names) == len(outputs):
             number = outputs[list(names).index(step.symbol)]
             return number if math.prod(self._golden.shapes[number]) == math.prod(step.valid) else None
-        same = [one for one in outputs if _plain(self._golden.shapes[one]) == _plain(step.valid)]
+        same = [one for one in outputs if without_ones(self._golden.shapes[one]) == without_ones(step.valid)]
         return same[0] if len(same) == 1 else None
 
     def _walk(self, end: Want, found: dict[int, Want]) -> None:
@@ -155,7 +151,7 @@ class Backwards:
             turned = _line_through(self.value(operands[0]), self.value(step), value)
             if turned is not None:
                 yield operands[0], turned
-        elif len(operands) == 2 and step.opcode in _BINARY:
+        elif len(operands) == 2 and step.opcode in _TURNED_OF_TWO:
             off = [at for at, one in enumerate(operands) if not self.is_well(one)]
             if len(off) == 1:
                 asked = self.asked_of(step, value, operands, off[0])
@@ -177,18 +173,18 @@ class Backwards:
         if asked is None:
             return None
         pair = (asked, other) if at == 0 else (other, asked)
-        made = _BINARY[step.opcode](*pair)
+        made = BINARY[step.opcode](*pair)
         return asked if made.shape == wanted.shape and self.alike(made, wanted, step) else None
 
     def _moved(self, step: Step, wanted: torch.Tensor, parent: Step) -> torch.Tensor | None:
         """Return what an operation that only moves its operand asks of it."""
         if step.opcode == "ASSEMBLE" and len(step.offset) == len(parent.valid):
-            return wanted[_slices(step.offset, parent.valid)]
+            return wanted[slices(step.offset, parent.valid)]
         if wanted.shape == parent.valid and step.opcode != "TRANSPOSE":
             return wanted
         if step.opcode == "VIEW" and len(step.offset) == len(parent.valid) == wanted.dim():
             whole = self.value(parent).clone()
-            part = _slices(step.offset, step.valid)
+            part = slices(step.offset, step.valid)
             if whole[part].shape == wanted.shape:
                 whole[part] = wanted
                 return whole
@@ -234,14 +230,6 @@ def alike(one: torch.Tensor, two: torch.Tensor, relative: float) -> bool:
     finite = torch.where(two.isfinite(), two.abs(), torch.zeros_like(two))
     allowed = relative * float(finite.max()) if finite.numel() else 0.0
     return bool((((one - two).abs() <= allowed + relative * two.abs()) | (one == two)).all())
-
-
-def _slices(offset: Sequence[int], sizes: Sequence[int]) -> tuple[slice, ...]:
-    return tuple(slice(at, at + size) for at, size in zip(offset, sizes, strict=True))
-
-
-def _plain(shape: Sequence[int]) -> tuple[int, ...]:
-    return tuple(size for size in shape if size != 1)
 
 
 def _narrowed(wide: torch.Tensor, shape: Sequence[int], weight: torch.Tensor) -> torch.Tensor | None:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from pypto_op.documents import front_matter, markdown, port_table, spec
 from pypto_op.documents.complexity import HEAVY_OPS_PER_UNIT, LINES_PER_UNIT, DesignParams
+from pypto_op.documents.memory import table
 from pypto_op.documents.reading import read_json, read_text
 from pypto_op.documents.spec import Spec
 from pypto_op.documents.writing import locked, write_atomically
@@ -53,7 +54,7 @@ def _of_design(params: DesignParams) -> dict[str, list[str]]:
     counted = (signals.effective_lines, signals.state_groups, signals.matmuls, signals.cross_tile_reduces)
     names = ("effective_lines", "loop_carried_state_groups", "matmul_count", "cross_tile_reduce_count")
     return {
-        "0.1": [_row(names), _rule(names), _row(counted)],
+        "0.1": table(names, [tuple(map(str, counted))]),
         "0.2": [
             f"L = {counted[0]} / {LINES_PER_UNIT} = {decided['L']:.2f}; S = {counted[1]}; "
             f"O = ({counted[2]} + {counted[3]}) / {HEAVY_OPS_PER_UNIT} = {decided['O']:.2f}; "
@@ -72,7 +73,7 @@ def _of_spec(known: Spec, outputs: Sequence[str]) -> dict[str, list[str]]:
     header = ("input dtype", "accumulation dtype", "output dtype")
     axes = [f"{axis} ({' to '.join(map(str, known.axis_ranges.get(axis, ('any length',))))})" for axis in known.dynamic_axes]
     return {
-        "6": [_row(header), _rule(header), *(_row((dtype, "float32", made(dtype))) for dtype in known.supported_dtypes)],
+        "6": table(header, [(dtype, "float32", made(dtype)) for dtype in known.supported_dtypes]),
         "8": [f"Run-time lengths: {', '.join(axes)}." if axes else "None."],
     }
 
@@ -115,11 +116,3 @@ def _with(text: str, number: str, body: Sequence[str]) -> str:
         return text
     rest = "\n".join(lines[found.line :]).removeprefix(found.text).lstrip("\n")
     return "\n".join([*lines[: found.line], _MADE, "", *body, "", rest])
-
-
-def _row(cells: Sequence[object]) -> str:
-    return f"| {' | '.join(map(str, cells))} |"
-
-
-def _rule(cells: Sequence[object]) -> str:
-    return "|" + "---|" * len(cells)

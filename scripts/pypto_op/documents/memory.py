@@ -250,6 +250,11 @@ def escaped_row(cells: Sequence[str]) -> str:
     return "| " + " | ".join(escaped) + " |"
 
 
+def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return the lines of a table as Markdown."""
+    return [escaped_row(columns), "|" + "---|" * len(columns), *map(escaped_row, rows)]
+
+
 def _checked_text(text: str, path: Path) -> list[str]:
     text = text.replace("\r\n", "\n").strip("\n")
     if not text.strip() or len(text) > _MAX_ENTRY or "\0" in text:

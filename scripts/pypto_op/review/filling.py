@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pypto_op.documents import interfaces, markdown
-from pypto_op.documents.memory import append_row, escaped_row
+from pypto_op.documents.memory import append_row, table
 from pypto_op.documents.reading import read_text
 from pypto_op.documents.writing import locked, write_atomically
 from pypto_op.errors import ContractError
@@ -61,9 +61,9 @@ def fill(ws: OpWorkspace, phase: int | None, *, audit: str | None, preflight: Se
         text = read_text(ws.memory)
         old = _items(text, f"Phase {name} self-review")
         review = _self_review(ws, phase, facts, shown, done, audit or _said(old))
-        text = _with(text, "Golden function inventory", _table(_INVENTORY, inventory))
-        text = _with(text, "API map", _table(("step", "PyPTO", "level"), calls))
-        text = _with(text, "Vector tile config", _table(("stage", "tile", "why"), tiles))
+        text = _with(text, "Golden function inventory", table(_INVENTORY, inventory))
+        text = _with(text, "API map", table(("step", "PyPTO", "level"), calls))
+        text = _with(text, "Vector tile config", table(("stage", "tile", "why"), tiles))
         text = _with(text, f"Phase {name} self-review", review)
         if preflight:
             text = _with(text, _PREFLIGHT, [f"- [x] {_one_line(words)}" for words in preflight])
@@ -155,10 +155,6 @@ def _said(items: Sequence[str]) -> str | None:
     """Return the coder's words of an earlier audit."""
     found = next((text for text in items if text.startswith(_AUDIT)), None)
     return found.partition("; ")[2] or None if found else None
-
-
-def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    return [escaped_row(columns), "|" + "---|" * len(columns), *map(escaped_row, rows)]
 
 
 def _lines(shown: str, lines: Sequence[int]) -> str:

@@ -62,8 +62,8 @@ class Snapshot:
         entry = sys.modules.get("pypto.frontend.parser.entry")
         if entry is not None:
             classes["pypto.frontend.parser.entry.JitCallableWrapper"] = entry.JitCallableWrapper
-        self._spaces = {name: (space, _callables(space)) for name, space in spaces.items()}
-        self._classes = {name: (kind, _callables(kind)) for name, kind in classes.items()}
+        self._spaces = {name: (space, callables(space)) for name, space in spaces.items()}
+        self._classes = {name: (kind, callables(kind)) for name, kind in classes.items()}
 
     def changes(self) -> list[str]:
         """Return the dotted names that stand for something else now; for classes, also new ones, which may hide others."""
@@ -72,7 +72,7 @@ class Snapshot:
             now = vars(space)
             found += [f"{name}.{key}" for key, value in before.items() if not _stands_for(now.get(key), value)]
         for name, (kind, before) in self._classes.items():
-            found += [f"{name}.{key}" for key in _callables(kind) if key not in before]
+            found += [f"{name}.{key}" for key in callables(kind) if key not in before]
         return found
 
     def hide_modules(self) -> None:
@@ -105,7 +105,8 @@ def _modes() -> int:
     return int(torch._C._len_torch_function_stack()) + int(torch._C._len_torch_dispatch_stack())
 
 
-def _callables(space: Any) -> dict[str, Any]:
+def callables(space: Any) -> dict[str, Any]:
+    """Return what decides what a module or class does, by name."""
     return {key: value for key, value in vars(space).items() if _decides(value)}
 
 

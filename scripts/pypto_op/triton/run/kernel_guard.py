@@ -73,9 +73,8 @@ class KernelGuard:
         own = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
         own += [argument for argument in (arguments.vararg, arguments.kwarg) if argument is not None]
         names = {argument.arg for argument in own}
-        function.body = [
-            _Guarding(function.name, names | _assigned(function.body)).visit(statement) for statement in function.body
-        ]
+        guarding = _Guarding(function.name, names | _assigned(function.body))
+        function.body = [guarding.visit(statement) for statement in function.body]
         word = "" if refused is None else type(refused).__name__
         entry = ast.Expr(_asked(_ENTER, ast.Constant(word), *(ast.Name(argument.arg, ast.Load()) for argument in own)))
         function.body.insert(0, entry)
@@ -251,7 +250,7 @@ class KernelGuard:
         """Return a constexpr function that refuses tensors: at compile time there are none."""
 
         def called(*args: Any, **kwargs: Any) -> Any:
-            if any(type(value).__name__ == "tensor" for value in (*args, *kwargs.values())):
+            if _holds_tensor((*args, *kwargs.values())):
                 self._deny("a constexpr function of a tensor")
             return function(*args, **kwargs)
 

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
+from pypto_op.backends.worker.tampering import callables
+
 _MODULES = ("triton.language.core", "triton.language.semantic")
 _ABSENT = object()
 
@@ -20,14 +22,14 @@ class Language:
     def __init__(self) -> None:
         modules = [module for name in _MODULES if (module := sys.modules.get(name)) is not None]
         kinds = {value for module in modules for value in vars(module).values() if _is_of(value, module)}
-        self._held = {kind: _parts(kind) for kind in kinds}
+        self._held = {kind: callables(kind) for kind in kinds}
         interpreter = sys.modules.get("triton.runtime.interpreter")
         self._codes = set(_codes(interpreter)) if interpreter is not None else set()
 
     def replaced(self) -> str | None:
         """Return what stands for something else now, None for nothing."""
         for kind, before in self._held.items():
-            now = _parts(kind)
+            now = callables(kind)
             for name in before.keys() | now.keys():
                 value = now.get(name, _ABSENT)
                 if value is not before.get(name, _ABSENT) and not self._is_the_interpreters(kind, name, value):
@@ -49,12 +51,6 @@ class Language:
 
     def _is_code_of_it(self, value: Any) -> bool:
         return isinstance(value, FunctionType) and value.__code__ in self._codes
-
-
-def _parts(kind: type) -> dict[str, Any]:
-    """Return what decides what a class does."""
-    kinds = (property, staticmethod, classmethod)
-    return {name: value for name, value in vars(kind).items() if callable(value) or isinstance(value, kinds)}
 
 
 def _is_of(value: Any, module: ModuleType) -> bool:

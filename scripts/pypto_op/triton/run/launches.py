@@ -24,7 +24,6 @@ from pypto_op.triton.run.rewriting import Programs
 
 _Leaf = TypeVar("_Leaf")
 _MOST_LOOKED_AT = 4096
-_MOST_HANDED = 5
 _MOST_COPIES = 256
 SEQUENCE = "the sequence of launches"
 """Which kernels are launched one after the other, and on which parts of memory: noted like a number."""
@@ -205,7 +204,7 @@ class Launches:
 
     def _check_language(self) -> None:
         changed = self._language.replaced() if self._language is not None else None
-        if changed is not None and len(self.handed) < _MOST_HANDED:
+        if changed is not None:
             self.handed.append(f"{changed}, which was replaced")
 
     def _alone(self, kernel: Any, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
