@@ -11,6 +11,7 @@ import itertools
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
@@ -112,13 +113,13 @@ def rehearse(
         stack.callback(side.keep)  # also where somebody stops it: the next run need not measure that again
         # What another case may make superfluous waits for that one.
         names = [varied_integer(case, scalars or {}) for case in cases]
-        begun = [None if name else side.begin(partial(_rehearsed, case=case)) for case, name in zip(cases, names, strict=True)]
-        for number, (case, varied, trial) in enumerate(zip(cases, names, begun, strict=True)):
+        begun = _begun(side, [case for case, name in zip(cases, names, strict=True) if not name])
+        for number, (case, varied) in enumerate(zip(cases, names, strict=True)):
             if progress is not None:
                 progress(case["id"], number, len(cases))
             if varied and sum(varied_integer(other, scalars or {}) == varied for other in kept) >= _VALUES:
                 continue
-            told = trial.result() if trial else side.do(partial(_rehearsed, case=case, varied=varied))
+            told = side.do(partial(_rehearsed, case=case, varied=varied)) if varied else begun[case["id"]].result()
             fit = _unless_known(told, kept)
             if isinstance(fit, str):
                 dropped[case["id"]] = fit
@@ -134,6 +135,11 @@ def rehearse(
         name, why = next(iter(dropped.items()))
         raise ContractError(f"no case works; {name}: {why}", file=ws.golden, remedy="mend the golden or the inputs")
     return done
+
+
+def _begun(side: SideBySide, cases: Sequence[Case]) -> dict[str, Future[_Fit | _Nothing]]:
+    """Begin to try every case, longest first: a search that begins last leaves one reference at work and the others idle."""
+    return {case["id"]: side.begin(partial(_rehearsed, case=case)) for case in sorted(cases, key=lambda case: KEY not in case)}
 
 
 def _spares(kept: Sequence[Case], spare: Callable[[Level], Iterable[Case]]) -> Iterator[Case]:
