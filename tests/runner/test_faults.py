@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -49,6 +50,20 @@ def test_trouble_that_passes_is_waited_for(running: Running, status: int) -> Non
 def test_trouble_that_stays_ends_the_run(running: Running) -> None:
     done = running.run([trouble(529, "Overloaded", retry_after="0")])
     assert done.code == 3 and "6 times in a row (Overloaded)" in done.stderr and "--resume" in done.stderr
+
+
+def test_a_network_that_is_not_there_ends_the_run(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing listens: it is tried again, longer each time, and the end is one line that names the address."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", f"http://127.0.0.1:{port}")
+    waits: list[float] = []
+    monkeypatch.setattr(SLEEPS, waits.append)
+    done = running.call("an operator")
+    last = done.stderr.strip().splitlines()[-1]
+    assert done.code == 3 and "Traceback" not in done.stderr and str(port) in last, done.stderr[-1500:]
+    assert len(waits) == 5 and waits == sorted(waits) and sum(waits) > 20, waits
 
 
 def test_the_wait_is_what_the_service_asks_for(running: Running) -> None:

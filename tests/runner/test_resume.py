@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +69,38 @@ def test_a_run_goes_on_after_each_end_without_repeating_a_step(running: Running)
     results = {(line["conversation"], line["id"]): line["content"] for line in running.lines if line["kind"] == "result"}
     assert results[("main", "1.0")] == "planner plan: DONE" and results[("main", "1.1")] == "coder kernel M1: DONE"
     assert json.loads(done.stdout)["requests"] == sum(line["kind"] == "reply" for line in running.lines)
+
+
+def test_a_run_whose_budget_was_spent_goes_on_with_a_greater_one(running: Running) -> None:
+    """What was paid for counts on, and its calls are not made again."""
+
+    def say(number: int, body: Body, headers: Mapping[str, str]) -> Answer:
+        usage = {"input_tokens": 3000, "output_tokens": 500}
+        turn = turns(body)
+        return calls(count(f"step-{turn}"), usage=usage) if turn < 12 else replace(says("done"), usage=usage)
+
+    first = running.run(say, "--budget", "40000", "--json")
+    steps = sorted(path.name for path in running.workspace.glob("step-*"))
+    assert first.code == 1 and "the budget is spent" in json.loads(first.stdout)["why"] and 1 <= len(steps) < 12
+    same = running.run(say, "--resume", "--budget", "40000", "--json", request="")
+    assert same.code == 1 and "the budget is spent" in json.loads(same.stdout)["why"] and not running.bodies
+    more = running.run(say, "--resume", "--budget", "400000", "--json", request="")
+    told = json.loads(more.stdout)
+    assert more.code == 1 and "the budget is spent" not in told["why"], told
+    assert [(running.workspace / f"step-{n}").read_text() for n in range(12)] == ["x"] * 12
+    assert told["tokens"]["input"] == 3000 * told["requests"] and told["requests"] > 12, "earlier requests count on"
+
+
+def test_the_time_is_over_while_a_command_is_at_work(running: Running) -> None:
+    """The command dies with the time; a run that goes on does not repeat it, and tells the model to look first."""
+    sleeps = "sleep 619"
+    slow = calls(("Bash", {"command": f"python3 -c \"open('began', 'a').write('x')\"; {sleeps}"}))
+    began = time.monotonic()
+    done = running.run(lambda number, body, headers: slow, "--max-minutes", "0.1")
+    assert done.code == 1 and "the time is over" in done.stderr and time.monotonic() - began < 300
+    assert not [process for process in Path("/proc").glob("[0-9]*") if _command(process) == sleeps]
+    again = running.run(lambda number, body, headers: says("done"), "--resume", request="")
+    assert again.code == 1 and (running.workspace / "began").read_text() == "x"
 
 
 def test_dispatches_run_side_by_side(running: Running) -> None:

@@ -230,6 +230,9 @@ def _broken(text: str) -> str:
 
 
 def _told(error: Exception) -> str:
+    if isinstance(error, anthropic.APIConnectionError):  # the SDK says "Connection error." and names no address
+        url = error.request.url
+        return f"{url.scheme}://{url.netloc.decode(errors='replace')}: {error.__cause__ or error.message}"[:600]
     body = getattr(error, "body", None)
     said = body.get("error", {}).get("message") if isinstance(body, dict) and isinstance(body.get("error"), dict) else None
     return " ".join(str(said or error or type(error).__name__).split())[:600]
