@@ -195,6 +195,25 @@ def test_special_values_are_those_that_the_edge_cases_name(tmp_path: Path) -> No
     assert 0 < values[values != 0].abs().min() < torch.finfo(torch.float32).tiny
 
 
+@pytest.mark.parametrize(
+    ("said", "tried"),
+    [
+        ("A NaN in a row of x makes that row NaN, and no other.", True),
+        ("A NaN in x of the last token reaches every token before it. Anywhere else it may reach later tokens too.", False),
+        ("A NaN in x reaches its row; which other rows it reaches is not specified.", False),
+        ("A NaN in x makes its row NaN. Under the flag it is not said which masked keys get NaN as well.", True),
+        ("A NaN in x makes its row NaN. An empty row may be slow.", True),
+    ],
+)
+def test_a_nan_whose_reach_spec_leaves_open_is_no_case(tmp_path: Path, said: str, tried: bool) -> None:
+    """A right kernel in chunks spreads it where the golden, token by token, does not."""
+    ws = placed(tmp_path, [tensor("x")], body=f"## 9. Edge cases\n- {said}\n")
+    left_out: dict[str, str] = {}
+    made_cases = suite_cases.cases(gather(ws), left_out)
+    assert any(case.get("draw_zone") == {"x": "one_nan"} for case in made_cases) is tried
+    assert ("leaves open how far a NaN reaches" in left_out.get("L5_one_nan", "")) is not tried
+
+
 def test_refusals_are_read_from_the_edge_cases_alone(tmp_path: Path) -> None:
     ports = [tensor("x"), tensor("g"), {"name": "eps", "shape": [], "dtype": "float32"}]
     ws = placed(tmp_path, ports, body=EDGES, shape_constraints=["D <= 32"])

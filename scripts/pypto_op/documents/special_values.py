@@ -16,12 +16,30 @@ _SPECIAL_WORDS = (
 _RULED_OUT = re.compile(r"\b(not|no|never|without|raises?|undefined|outside)\b", re.I)
 _OUTSIDE = re.compile(r"\b(outside|undefined|illegal|excluded|never (occur|appear)s?|raises?)\b")
 _NAN = re.compile(r"\bnans?\b")
+_OPEN = re.compile(r"\b(may|might|need not|unspecified|not (said|specified|promised|defined))\b")
+_CONDITIONAL = re.compile(r"[\s*-]*(under|with|when|where|if)\b")
+_IT = re.compile(r"\bit\b")
 _MINUS_INF = re.compile(r"(?<!\w)-inf\b")
 
 
 def says_nan(text: str) -> bool:
     """Whether SPEC.md, whose text this is, speaks of NaN in a sentence that does not rule it out: it is a legal input then."""
     return any(_NAN.search(part) and not _OUTSIDE.search(part) for part in _statements(text))
+
+
+def nan_is_open(text: str) -> str:
+    """Return the sentence of SPEC.md that leaves open how far a NaN reaches ("it may reach later tokens"), "" where none does.
+
+    The golden has one reach then, and a right kernel another. A sentence about a condition ("under the flag ...") leaves the
+    ordinary call as it is.
+    """
+    before = ""
+    for part in _statements(text):
+        about = _NAN.search(part) or (_IT.search(part) and _NAN.search(before))
+        if about and _OPEN.search(part) and not _CONDITIONAL.match(part) and not _OUTSIDE.search(part):
+            return " ".join(part.split())
+        before = part
+    return ""
 
 
 def says_minus_inf(text: str) -> bool:
