@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from pypto_op.errors import ContractError
+from pypto_op_lint import own_python
 
 _DATA = Path(__file__).with_name("data")
 _PINNED = _DATA / "pypto_names.json"
@@ -161,7 +162,7 @@ def _probe_in_process(target: Path) -> Any:
     """Import pypto in another process, write its table to `target` and return it; None when that fails."""
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        command = [sys.executable, "-m", "pypto_op_lint.pypto_probe", str(target)]
+        command = own_python.running("pypto_op_lint.pypto_probe", str(target))
         subprocess.run(command, timeout=_PROBE_SECONDS, check=True, capture_output=True)
         return json.loads(target.read_text(encoding="utf-8"))
     except (OSError, ValueError, subprocess.SubprocessError):

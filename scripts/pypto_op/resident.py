@@ -20,6 +20,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from pypto_op_lint import own_python
+
 ENV = "PYPTO_OP_RESIDENT"
 """`1`: start one where there is none; `0`: never ask one; else ask the one that is there."""
 OWNER_ENV = "PYPTO_OP_RESIDENT_OWNER"
@@ -248,7 +250,7 @@ def _start(workspace: Path, folder: Path, handle: int) -> None:
         socket_file.chmod(0o600)
         listener.listen(64)
         subprocess.Popen(
-            [sys.executable, "-m", "pypto_op.judge.resident", str(workspace), str(folder), str(listener.fileno())],
+            own_python.running("pypto_op.judge.resident", str(workspace), str(folder), str(listener.fileno())),
             cwd="/",
             stdin=subprocess.DEVNULL,
             stdout=log,

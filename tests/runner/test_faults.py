@@ -30,6 +30,12 @@ def test_no_key(running: Running) -> None:
     assert done.code == 3 and "ANTHROPIC_API_KEY" in done.stderr and not running.bodies
 
 
+def test_a_key_with_a_line_break_is_not_shown(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", f"{KEY}\n")
+    done = running.run([says("hello")])
+    assert done.code == 3 and "line break" in done.stderr and KEY not in done.stdout + done.stderr and not running.bodies
+
+
 def test_a_wrong_key_ends_at_once(running: Running) -> None:
     done = running.run([trouble(401, f"invalid x-api-key {KEY}")])
     assert done.code == 3 and "refuses the key" in done.stderr and len(running.bodies) == 1

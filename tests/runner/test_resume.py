@@ -208,11 +208,31 @@ def test_a_transcript_that_somebody_broke(running: Running) -> None:
 
 def test_two_processes_are_not_at_one_run(running: Running) -> None:
     running.run([says("done")])
-    folder = journal.latest_session(running.workspace)
-    held = journal.Journal(folder, journal.Vault(folder / journal.SECRETS, {}))
-    done = running.run([says("done")], "--resume", request="")
-    held.close()
-    assert done.code == 2 and "another process" in done.stderr
+    ended: list[Path] = []
+    running.patch.setattr("pypto_op.runner.commands.resident.end", ended.append)
+    with journal.alone(running.workspace):
+        done = running.run([says("done")], "--resume", request="")
+        again = running.run([says("done")])
+    assert done.code == again.code == 2 and "another process" in done.stderr and "another process" in again.stderr
+    assert not ended, "the judge of the run that is at work goes on"
+
+
+def test_a_refused_run_is_not_the_last_one(running: Running) -> None:
+    running.run([calls(count("once")), says("done")])
+    refused = running.run([says("done")], "--budget", "$5", "--model", "somebodys-model")
+    assert refused.code == 2 and "no price is known" in refused.stderr
+    assert running.run([says("done")], "--resume", request="").code == 1
+    assert (running.workspace / "once").read_text() == "x" and any("once" in str(line) for line in running.lines)
+
+
+def test_a_text_that_calls_itself_a_token_garbles_nothing(running: Running) -> None:
+    """A word of the journal's own form would be replaced in it, and a finished call be made again."""
+    shown = calls(("Bash", {"command": 'echo \'{"token": "conversation"} {"token": "result"}\''}))
+    running.run([shown, calls(count("once")), says("done")])
+    assert {line["kind"] for line in running.lines} >= {"reply", "result"}
+    assert sum("conversation" in line for line in running.lines) > 4
+    running.run([says("done")], "--resume", request="")
+    assert (running.workspace / "once").read_text() == "x"
 
 
 def test_the_model_alone_has_files_a_shell_and_a_probe(running: Running) -> None:

@@ -7,7 +7,6 @@ import functools
 import json
 import re
 import subprocess
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +18,7 @@ from pypto_op.backends.build_cache import cache_root
 from pypto_op.bundle_files import extra_remedy
 from pypto_op.documents.reading import read_yaml
 from pypto_op.errors import ContractError, InfraError
+from pypto_op_lint import own_python
 from pypto_op_lint.pypto_names import asked_for, installed_version, names
 
 NOTES = Path(__file__).with_name("notes.yaml")
@@ -240,7 +240,7 @@ def _read(path: Path) -> Any:
 
 
 def _build(path: Path) -> None:
-    command = [sys.executable, "-m", "pypto_op.api.probe", str(path)]
+    command = own_python.running("pypto_op.api.probe", str(path))
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         done = subprocess.run(command, timeout=_PROBE_SECONDS, capture_output=True, text=True, check=False)

@@ -9,7 +9,6 @@ import os
 import select
 import socket
 import subprocess
-import sys
 import tempfile
 import threading
 from dataclasses import dataclass, field
@@ -20,6 +19,7 @@ import pypto_op
 from pypto_op import resident
 from pypto_op.backends import processes
 from pypto_op.errors import InfraError
+from pypto_op_lint import own_python
 
 _START_SECONDS = 120.0
 _ANSWER_SECONDS = 30.0
@@ -289,7 +289,7 @@ def _start(
         **variables,
         "PYTHONPATH": ":".join(filter(None, (package, variables.get("PYTHONPATH")))),
     }
-    command = [sys.executable, "-m", "pypto_op.backends.worker", kind, json.dumps(document), *map(str, far)]
+    command = own_python.running("pypto_op.backends.worker", kind, json.dumps(document), *map(str, far))
     return subprocess.Popen(command, env=environment, cwd="/", stdin=subprocess.DEVNULL, stdout=log, stderr=log, pass_fds=far)
 
 

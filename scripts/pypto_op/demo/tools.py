@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 from pypto_op.errors import InfraError
 from pypto_op.vocabulary import ExitCode
+from pypto_op_lint import own_python
 
 
 class Tools:
@@ -66,7 +66,7 @@ class Tools:
 
     def _run(self, *words: str, allowed: tuple[ExitCode, ...]) -> subprocess.CompletedProcess[str]:
         done = subprocess.run(
-            [sys.executable, "-m", "pypto_op.cli", *words],
+            own_python.running("pypto_op.cli", *words),
             cwd=self._workspace,
             capture_output=True,
             text=True,

@@ -6,7 +6,6 @@ import json
 import re
 import shutil
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any
 from pypto_op.evals import hidden
 from pypto_op.evals.requests import CANARY, QUESTION, Request, folder
 from pypto_op.vocabulary import Status
+from pypto_op_lint import own_python
 from pypto_op_lint.guard.policy import TAG
 
 Line = dict[str, Any]
@@ -169,7 +169,7 @@ def strength(op_dir: Path, mutants: int, seconds: float) -> dict[str, Any]:
         limits = ["--limit", str(mutants), "--seconds", f"{seconds:g}"]
         try:
             done = subprocess.run(
-                [sys.executable, "-m", "pypto_op.cli", *words, *limits],
+                own_python.running("pypto_op.cli", *words, *limits),
                 cwd=private, capture_output=True, text=True, timeout=_MUTATE_SECONDS + seconds, check=False,
             )  # fmt: skip
             counted = json.loads(done.stdout)

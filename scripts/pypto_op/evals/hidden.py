@@ -6,7 +6,6 @@ import json
 import re
 import shutil
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -16,6 +15,7 @@ from typing import Any
 from pypto_op.evals.requests import Request, folder
 from pypto_op.vocabulary import Status
 from pypto_op.workspace import OpWorkspace
+from pypto_op_lint import own_python
 
 _SECONDS = 1800
 _LARGEST = 65536
@@ -72,7 +72,7 @@ def _run(words: list[str], cwd: Path) -> tuple[int, str]:
     """Run a command of this bundle; return its exit code, and its output."""
     try:
         done = subprocess.run(
-            [sys.executable, "-m", "pypto_op.cli", *words], cwd=cwd, capture_output=True, text=True, timeout=_SECONDS, check=False
+            own_python.running("pypto_op.cli", *words), cwd=cwd, capture_output=True, text=True, timeout=_SECONDS, check=False
         )
     except subprocess.TimeoutExpired:
         return -1, f"no answer within {_SECONDS} s"

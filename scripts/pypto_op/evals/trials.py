@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +16,7 @@ from pypto_op.evals.graders import grade
 from pypto_op.evals.requests import Request, folder
 from pypto_op.runner import journal
 from pypto_op.vocabulary import ExitCode
+from pypto_op_lint import own_python
 from pypto_op_lint.concerns import HIDDEN_ENV
 
 TRANSCRIPT = "transcript.jsonl"
@@ -115,7 +115,7 @@ def _words(request: Request, plan: Plan) -> list[str]:
 def _call(words: list[str], workspace: Path) -> tuple[int, str, str]:
     environment = {**os.environ, HIDDEN_ENV: str(folder()), "PWD": str(workspace)}
     done = subprocess.run(
-        [sys.executable, "-m", "pypto_op.cli", *words],
+        own_python.running("pypto_op.cli", *words),
         cwd=workspace, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
     )  # fmt: skip
     if words[0] == "install" and done.returncode:

@@ -10,7 +10,6 @@ import os
 import re
 import socket
 import subprocess
-import sys
 import tempfile
 import threading
 from collections.abc import Sequence
@@ -25,6 +24,7 @@ from pypto_op.pool import servant
 from pypto_op.pool.address import Address
 from pypto_op.pool.crew import HandLost
 from pypto_op.pool.line import Line
+from pypto_op_lint import own_python
 
 JOIN_SECONDS = 90.0
 """How long a cluster may take to let this machine in; Ray tries a dead address for minutes."""
@@ -104,7 +104,7 @@ class Fleet:
 
         ours, theirs = socket.socketpair()
         self._log = tempfile.TemporaryFile()  # noqa: SIM115  # what Ray says, for when it dies
-        words = [sys.executable, "-m", "pypto_op.pool.bridge", str(theirs.fileno()), json.dumps(document)]
+        words = own_python.running("pypto_op.pool.bridge", str(theirs.fileno()), json.dumps(document))
         environment = {
             **os.environ,
             "PYTHONSAFEPATH": "1",

@@ -7,7 +7,6 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 import threading
 from collections.abc import Mapping
 from queue import SimpleQueue
@@ -16,6 +15,7 @@ import psutil
 
 from pypto_op.pool import servant
 from pypto_op.pool.line import Line
+from pypto_op_lint import own_python
 
 
 class Child:
@@ -28,7 +28,7 @@ class Child:
     def __init__(self, variables: Mapping[str, str]) -> None:
         ours, theirs = socket.socketpair()
         environment = {**os.environ, **variables, "PYTHONSAFEPATH": "1"}
-        words = [sys.executable, "-m", "pypto_op.pool.servant", str(theirs.fileno())]
+        words = own_python.running("pypto_op.pool.servant", str(theirs.fileno()))
         quiet = subprocess.DEVNULL
         with theirs:
             self._process = subprocess.Popen(words, pass_fds=(theirs.fileno(),), env=environment, stdin=quiet, stdout=quiet)

@@ -64,7 +64,7 @@ def run(
     interrupted. After 1, 3, 130 and any kill, --resume goes on.
     """
     from pypto_op.runner.budget import Limits, parse_budget
-    from pypto_op.runner.surroundings import enter, has_key
+    from pypto_op.runner.surroundings import enter, has_key, unusable_key
     from pypto_op.workspace import OP_NAME, check_runnable
 
     limits = replace(parse_budget(budget) if budget else Limits(), minutes=max_minutes)
@@ -82,17 +82,20 @@ def run(
         raise ContractError("--bare is for a model that this program leads", remedy="leave --replay and --runner out")
     if replay is None and runner == "headless" and not has_key():
         raise InfraError("there is no key for the model", remedy="set ANTHROPIC_API_KEY, or replay a transcript with --replay")
+    if name := unusable_key():
+        raise InfraError(f"{name} holds a character that no key has, such as a line break", remedy=f"set {name} without it")
     secrets = enter()
 
     from rich.console import Console
 
+    from pypto_op.runner import journal
     from pypto_op.runner.session import Order
 
     workspace = Path.cwd().resolve()
     check_runnable(workspace)
     order = Order(request, op, target_us, model, limits)
     console = Console(highlight=False, soft_wrap=True, quiet=as_json)
-    with _one_judge(workspace), _model(secrets, replay, order, workspace) as (order, access):
+    with journal.alone(workspace), _one_judge(workspace), _model(secrets, replay, order, workspace) as (order, access):
         ended = _run("bare" if bare else runner, workspace, order, access, resume, secrets, console)
     _tell(ended, console, as_json=as_json)
     return ended.code

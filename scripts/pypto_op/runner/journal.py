@@ -13,7 +13,8 @@ import os
 import re
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,8 @@ TRANSCRIPT = "transcript.jsonl"
 SECRETS = "secrets.json"
 SCHEMA_VERSION = 1
 _LOCK = "at_work"
+_TOKEN = re.compile(r"pto1:[^\s\"\\]{1,200}:[0-9a-f]{32}")
+"""A token of the state machine (`state/roles.py`); any other text that calls itself one is nobody's secret."""
 _LEAST_SECRET = 6
 """Shorter texts than this are nobody's secret; hiding them would garble everything."""
 
@@ -74,7 +77,7 @@ class Vault:
 
     def hide(self, text: str) -> str:
         """Return `text` with each secret replaced by its name; a state token that it shows for the first time gets one."""
-        for token in re.findall(r'\\?"token\\?":\s*\\?"([^"\\{}]+)\\?"', text):
+        for token in _TOKEN.findall(text):
             self._keep(token)
         for secret, name in {**self._foreign, **self._names}.items():
             text = text.replace(secret, name)
@@ -91,7 +94,7 @@ class Vault:
 
     def _keep(self, token: str) -> None:
         with self._lock:
-            if token in self._names or len(token) < _LEAST_SECRET:
+            if token in self._names:
                 return
             self._names[token] = f"{{{{token.{len(self._names) + 1}}}}}"
             descriptor = os.open(self._file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
@@ -121,19 +124,15 @@ class Past:
 
 
 class Journal:
-    """The run's file, open for appending; one process at a time, and one run of a workspace.
+    """The run's file, open for appending, while `alone` holds the workspace.
 
     Args:
         folder: the run's folder.
         vault: hides secrets in every line.
-
-    Raises:
-        ContractError: another process is at this run, or at another run of the same workspace.
     """
 
     def __init__(self, folder: Path, vault: Vault) -> None:
         self.path = folder / TRANSCRIPT
-        self._workspace_lock = _locked(folder.parent / _LOCK)
         self.lines = read(self.path) if self.path.is_file() else []
         self._vault = vault
         self._lock = threading.Lock()
@@ -168,13 +167,29 @@ class Journal:
         return found
 
     def close(self) -> None:
-        """Let go of the file and of the workspace."""
+        """Let go of the file; one without a line is of a run that was refused, and goes: `--resume` means the one before it."""
+        if not os.fstat(self._file).st_size:
+            self.path.unlink(missing_ok=True)
         os.close(self._file)
-        os.close(self._workspace_lock)
+
+
+@contextmanager
+def alone(workspace: Path) -> Iterator[None]:
+    """Hold a workspace's runs: two teams in one folder would undo each other's work.
+
+    Raises:
+        ContractError: another process is at a run in this workspace.
+    """
+    folder = sessions_folder(workspace)
+    folder.mkdir(parents=True, mode=0o700, exist_ok=True)
+    held = _locked(folder / _LOCK)
+    try:
+        yield
+    finally:
+        os.close(held)
 
 
 def _locked(path: Path) -> int:
-    """Return a descriptor that holds the lock of a workspace's runs: two teams in one folder would undo each other's work."""
     held = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
     try:
         fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -121,7 +121,7 @@ class Run(ABC):
         vault: knows the secrets that must not be written.
 
     Raises:
-        ContractError: another process is at this run, or money is limited and the model has no price.
+        ContractError: money is limited and the model has no price.
     """
 
     def __init__(self, workspace: Path, order: Order, folder: Path, console: Console, vault: Vault) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from pypto_op.backends import processes
 from pypto_op.backends.worker import linux
+from pypto_op_lint import own_python
 from pypto_op_lint.concerns import HIDDEN_ENV
 
 SECRETS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
@@ -37,6 +38,11 @@ def has_key() -> bool:
     return _PIPE in os.environ or any(os.environ.get(name) for name in SECRETS)
 
 
+def unusable_key() -> str:
+    """Return the name of a secret that no header can hold, "" for none: the service's library would show it in its error."""
+    return next((name for name in SECRETS if not os.environ.get(name, "").isprintable()), "")
+
+
 def _begin_again() -> None:
     secrets = {name: os.environ[name] for name in SECRETS if os.environ.get(name)}
     ours, theirs = os.pipe()
@@ -48,7 +54,7 @@ def _begin_again() -> None:
     linux.adopt_orphans()
     sys.stdout.flush()
     sys.stderr.flush()
-    os.execve(sys.executable, [sys.executable, "-m", "pypto_op.cli", *sys.argv[1:]], environment)
+    os.execve(sys.executable, own_python.running("pypto_op.cli", *sys.argv[1:]), environment)
 
 
 def end_what_is_left() -> None:

@@ -6,7 +6,6 @@ import ast
 import importlib
 import os
 import re
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from pypto_op.state.verdicts import Demand, Question, is_looser
 from pypto_op.vocabulary import Decomposition, ExitCode, Mode
 from pypto_op.workflow import workflow
 from pypto_op.workspace import OpWorkspace
+from pypto_op_lint import own_python
 
 _OPTIONAL_ON_SINGLE = ("suite",)
 
@@ -252,7 +252,7 @@ def _in_own_process(ws: OpWorkspace, words: list[str], *, remedy: str) -> dict[s
     packages = str(Path(pypto_op.__file__).resolve().parents[1])
     paths = [packages, *filter(None, [os.environ.get("PYTHONPATH")])]
     done = subprocess.run(
-        [sys.executable, "-m", *words],
+        own_python.running(*words),
         stdin=subprocess.DEVNULL,
         capture_output=True,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},

@@ -12,6 +12,9 @@ from typing import TypeAlias
 Program: TypeAlias = tuple[str, str, str]
 """A function's file (real path), its name, and the hash of its syntax tree."""
 
+LAMBDA = "<lambda>"
+Line: TypeAlias = tuple[str, int, str]
+"""A file (real path), a line of it, and `LAMBDA` for the body of a lambda that begins there; "" for any other line."""
 
 HELD_METHODS = frozenset({"__init__", "__post_init__", "__repr__", "__hash__", "__eq__", "__str__"})
 """Methods of an object that a kernel may be given as a constant: none that a kernel's expression would call."""

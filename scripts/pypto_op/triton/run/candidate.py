@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import sys
@@ -18,9 +19,10 @@ from pypto_op.backends.worker.tampering import Snapshot
 from pypto_op.triton.run import bfloat16, gaps, libdevice
 from pypto_op.triton.run import model as models
 from pypto_op.triton.run.clock import Clock, refresh
-from pypto_op.triton.run.dispatch import Denied, Gate, mode_is_active
+from pypto_op.triton.run.dispatch import Denied, Gate, mode_is_active, turned
 from pypto_op.triton.run.fence import TritonFence, TritonGuard
 from pypto_op.triton.run.launches import PLACES, Few, Launches, places_of
+from pypto_op.triton.run.lines import Lines
 from pypto_op.triton.run.memory import Memory, address, bytes_of
 from pypto_op.triton.run.packing import map_tensors, same_layout, tensors_of
 from pypto_op.triton.run.reads import Reads
@@ -87,6 +89,7 @@ class Candidate:
         self._memory = Memory()
         self._launches = Launches(self._memory, self._gate, own)
         self._reads = Reads(self._carries, own, self._gate.is_open)
+        self._lines = Lines(own)
         self._clock = Clock(self._device)
         self._guard = TritonGuard(_fence(document))
         self._launches.bounds.arm = self._guard.arm
@@ -153,6 +156,8 @@ class Candidate:
         self._launches.begin(tensors_of(inputs), models.held_by(self._model), follows="before" in facts)
         returned = self._loose(lambda: self._forward(inputs, seed))
         leaves = tensors_of(models.checked(returned, f"{self._path.name}: forward's output"))
+        if any(map(turned, leaves)):
+            raise Failure(Outcome.FORBIDDEN, f"{self._path.name}: forward returns a view whose signs PyTorch turns")
         # Copies, taken before their origin is looked at: a thread may still write to the originals.
         copies = map_tensors(returned, lambda leaf: leaf.detach().clone())
         mutated = models.changed(inputs, before)
@@ -166,9 +171,10 @@ class Candidate:
     def _forward(self, inputs: Any, seed: int) -> Any:
         torch.manual_seed(seed)
         try:
-            with torch.no_grad(), self._reads, self._gate:
+            with torch.no_grad(), self._reads, self._gate, self._lines_of(kept=self._launches.recording):
                 returned = self._model(*inputs)
                 watched = mode_is_active(self._gate) and self._reads.is_active()
+                watched = watched and (not self._launches.recording or self._lines.is_active())
             models.synchronize(self._device)
         except Denied as error:
             raise Failure(Outcome.FORBIDDEN, f"{self._path.name}: {error}") from None
@@ -183,10 +189,14 @@ class Candidate:
         if self._gate.denied:
             raise Failure(Outcome.FORBIDDEN, self._computed())
         if not watched:
-            raise Failure(Outcome.FORBIDDEN, f"{self._path.name} switched the watch over PyTorch's operators off")
+            raise Failure(Outcome.FORBIDDEN, f"{self._path.name} switched the watch over what it does off")
         if self._launches.foreign:
             raise Failure(Outcome.FORBIDDEN, f"{self._path.name} launches {self._launches.foreign[0]}, which is not in its files")
         return returned
+
+    def _lines_of(self, *, kept: bool) -> contextlib.AbstractContextManager[Any]:
+        """Return what notes the lines that run; nothing while calls are timed."""
+        return self._lines if kept else contextlib.nullcontext()
 
     def _computed(self) -> str:
         return f"{self._path.name}: forward computes with PyTorch ({self._gate.denied[0]}); a Triton kernel must do it"
@@ -209,6 +219,7 @@ class Candidate:
             "kernels": sorted(set(self._launches.names)),
             "modules": sorted({name.partition(".")[0] for name in set(sys.modules) - self._others}),
             "programs": sorted(self._launches.programs.ran),
+            "lines": sorted(self._lines.ran),
             "handed": [*self._launches.handed[:5], *self._launches.programs.guard.denied],
         }
 

@@ -115,6 +115,9 @@ class Gate(DispatchMode):
         source = None if name not in _COPIES or not tensors else tensors[-1] if name == "copy_" else tensors[0]
         writes = given is not None and (source is not None or name in _CONSTANTS or given is out)
         with self.opened():
+            if source is not None and turned(source):
+                self.denied.append(f"aten::{name} of a view that turns signs")
+                raise Denied(f"forward computes with PyTorch ({self.denied[-1]}); a Triton kernel must do it")
             if source is not None:
                 listener.reading(source)
             if source is not None and given is not None:
@@ -127,6 +130,11 @@ class Gate(DispatchMode):
             elif given is not None and writes:
                 listener.filled(given)
         return result
+
+
+def turned(tensor: torch.Tensor) -> bool:
+    """Whether a tensor is a view whose signs change when it is read: the imaginary part of a conjugate, say."""
+    return tensor.is_neg() or tensor.is_conj()
 
 
 def _body_of(name: str, args: tuple[Any, ...]) -> Callable[..., Any] | None:

@@ -212,6 +212,13 @@ class KernelGuard:
             real = os.path.realpath(function.__code__.co_filename)
             stands_in = real.endswith("interpreter.py") and "<locals>" in function.__qualname__  # while a kernel runs
             return real.startswith((*self._languages, _OURS)) or (stands_in and real.startswith(self._triton))
+        if isinstance(
+            function, functools.partial
+        ):  # what the interpreter makes of `multiple_of` and its like, which compute nothing
+            hint = function.func
+            real = os.path.realpath(hint.__code__.co_filename) if isinstance(hint, FunctionType) else ""
+            plain = not function.args and set(map(type, function.keywords.values())) == {str}
+            return plain and real.startswith(self._triton) and hint.__name__ == "_set_attr"
         if isinstance(function, BuiltinFunctionType):
             home = function.__self__
             known = home is builtins and function.__name__ in _BUILTINS

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import libcst as cst
+from libcst import matchers
 
 from pypto_op.triton.static.builtin_calls import Builtins
 from pypto_op.triton.static.kernels import Kernel, KernelFacts, Launcher
@@ -132,6 +133,9 @@ class Calls:
             for p in (*node.params.posonly_params, *node.params.params, *node.params.kwonly_params)
             if p.default is not None
         }
+        for note in (*matchers.findall(node.params, matchers.Annotation()), getattr(node, "returns", None)):
+            if isinstance(note, cst.Annotation):
+                self.m.expressions.annotation(note, scope)
         value: Value = Function(node, scope, name, defaults=defaults)
         if isinstance(node, cst.FunctionDef):
             for decorator in reversed(node.decorators):
@@ -201,7 +205,10 @@ class Calls:
         self.m.active.append(body)
         try:
             if isinstance(body, cst.Lambda):
+                self.m.executes(body, scope.source)
                 return self.m.expressions.evaluate(body.body, scope)
+            if self.m.phase == "forward" and function.kind != "context" and _changes_later(body):
+                self.m.deny(body.name, function.scope.source, "a generator changes what others see at a time that no line shows")
             result = self._run(body, scope, generates=function.kind != "context")
         finally:
             self.m.active.pop()
@@ -346,6 +353,16 @@ class Calls:
         if wrapping is not None:
             return wrapping
         return callee if isinstance(callee, Ext) else Unknown("a partial call")
+
+
+def _changes_later(body: cst.FunctionDef) -> bool:
+    """Whether a function is a generator that changes more than its own names."""
+    if not matchers.findall(body.body, matchers.Yield()):
+        return False
+    changes = matchers.Global() | matchers.Nonlocal() | matchers.Del()
+    kept = matchers.AssignTarget(target=matchers.Subscript() | matchers.Attribute())
+    added = matchers.AugAssign(target=matchers.Subscript() | matchers.Attribute())
+    return bool(matchers.findall(body.body, changes | kept | added))
 
 
 def _super(scope: Scope) -> Value:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import libcst as cst
+from libcst import matchers
 
 from pypto_op.triton.static.kernels import Kernel, Launcher
 from pypto_op.triton.static.machine import Machine
@@ -74,6 +75,11 @@ class Expressions:
         self.m.step()
         handler = self._by_type.get(type(node))
         return handler(node, scope) if handler is not None else Host()
+
+    def annotation(self, note: cst.Annotation, scope: Scope) -> None:
+        """Evaluate an annotation that calls or binds something; Python does so where it is written."""
+        if matchers.findall(note, matchers.Call() | matchers.NamedExpr()):
+            self.evaluate(note.annotation, scope)
 
     def truth(self, value: Value) -> bool | None:
         """Return whether a value is true; None when that is not known."""
@@ -201,6 +207,8 @@ class Expressions:
     # -- one handler per kind of node ------------------------------------------------------------------------------
 
     def _name(self, node: cst.Name, scope: Scope) -> Value:
+        if node.value.startswith("__") and not node.value.endswith("__") and _in_class(scope):
+            self.m.deny(node, scope.source, "Python gives this name another spelling inside a class")
         found = scope.lookup(node.value)
         if found is not None:
             return found
@@ -222,10 +230,16 @@ class Expressions:
         for part in node.parts:
             piece: Any = NOTHING
             if isinstance(part, cst.FormattedStringText):
-                piece = part.value
+                piece = part.value if "\\" not in part.value else NOTHING
             elif isinstance(part, cst.FormattedStringExpression):
                 value = self.evaluate(part.expression, scope)
-                piece = value.const if isinstance(value, Host) and isinstance(value.const, (str, int)) else NOTHING
+                for inner in part.format_spec or ():
+                    if isinstance(inner, cst.FormattedStringExpression):
+                        self.evaluate(inner.expression, scope)
+                known = isinstance(value, Host) and isinstance(value.const, (str, int))
+                if known and not part.format_spec and part.conversion is None:
+                    assert isinstance(value, Host)
+                    piece = value.const
             text = NOTHING if text is NOTHING or piece is NOTHING else f"{text}{piece}"
         return Host(text)
 
@@ -250,6 +264,10 @@ class Expressions:
                 if isinstance(value, Container):
                     container.keyed.update(value.keyed)
                     container.items += value.items
+                else:  # it may have any key
+                    hidden = Unknown("an element of what `**` adds")
+                    container.keyed = {key: union([known, hidden]) for key, known in container.keyed.items()}
+                    container.items.append(hidden)
                 continue
             assert isinstance(element, cst.DictElement)
             key = self.evaluate(element.key, scope)
@@ -379,6 +397,13 @@ _SPECIAL_METHODS = {
     "Power": "__pow__", "RightShift": "__rshift__", "LeftShift": "__lshift__", "BitOr": "__or__", "BitAnd": "__and__",
     "Modulo": "__mod__", "FloorDivide": "__floordiv__", "Equal": "__eq__", "LessThan": "__lt__", "GreaterThan": "__gt__",
 }  # fmt: skip
+
+
+def _in_class(scope: Scope) -> bool:
+    around: Scope | None = scope
+    while around is not None and not around.is_class:
+        around = around.parent
+    return around is not None
 
 
 def _direct(value: Value) -> bool:

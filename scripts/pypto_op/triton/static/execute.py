@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import libcst as cst
+from libcst import matchers
 
 from pypto_op.triton.static.kernels import Kernel, Launcher
 from pypto_op.triton.static.machine import YES, Machine, join
@@ -29,6 +30,12 @@ from pypto_op.triton.static.values import (
 from pypto_op_lint.constants import NOTHING
 
 _TRY = (cst.Try, cst.TryStar)
+_MOST_TURNS = 8
+_UNSEEN = frozenset(
+    {"__init_subclass__", "__set_name__", "__getattribute__", "__set__", "__delete__", "__class_getitem__", "__prepare__",
+     "__instancecheck__", "__subclasscheck__", "__mro_entries__"}
+)  # fmt: skip
+"""Special methods of a class of the file that change what plain code means."""
 _DESCRIPTOR_SIZES = frozenset({"block_shape", "shape", "strides"})
 """What an autotuner's hook sets on a tensor descriptor; a tensor itself refuses it."""
 
@@ -38,6 +45,7 @@ class Statements:
 
     def __init__(self, machine: Machine) -> None:
         self.m = machine
+        self._tries: list[tuple[Scope, dict[str, list[Value]]]] = []
 
     def module(self, source: SourceFile) -> Scope:
         """Execute a file's top level and return its names."""
@@ -53,6 +61,7 @@ class Statements:
         """Execute statements until one ends the block; return whether its end is reached."""
         for statement in statements:
             self.m.step()
+            self.m.executes(statement, scope.source)
             if isinstance(statement, cst.SimpleStatementLine):
                 if not all(self._small(small, scope) for small in statement.body):
                     return False
@@ -77,18 +86,21 @@ class Statements:
         elif isinstance(node, cst.AnnAssign):
             if scope.is_class and isinstance(node.target, cst.Name) and not _is_class_variable(node.annotation.annotation):
                 scope.fields.append(node.target.value)
+            evaluate(node.annotation.annotation, scope)
             if node.value is not None:
                 self.assign(node.target, evaluate(node.value, scope), scope)
         elif isinstance(node, cst.AugAssign):
             left, right = evaluate(node.target, scope), evaluate(node.value, scope)
+            self._extend(left, right)
             value = self.m.expressions.combine(node, scope.source, left, right, type(node.operator).__name__)
             self.assign(node.target, value, scope)
         elif isinstance(node, cst.Return):
             self._return(node, scope)
             return False
         elif isinstance(node, cst.Raise):
-            if node.exc is not None:
-                evaluate(node.exc, scope)
+            for part in (node.exc, node.cause.item if node.cause is not None else None):
+                if part is not None:
+                    evaluate(part, scope)
             return False
         elif isinstance(node, (cst.Break, cst.Continue)):
             return False
@@ -106,10 +118,27 @@ class Statements:
             scope.outer |= {item.name.value for item in node.names}
         elif isinstance(node, cst.Assert):
             self.m.expressions.evaluate(node.test, scope)
+            if node.msg is not None:
+                self.m.expressions.evaluate(node.msg, scope)
         elif isinstance(node, cst.Del):
-            for target in (e.value for e in node.target.elements) if isinstance(node.target, cst.Tuple) else (node.target,):
-                if isinstance(target, cst.Name):
-                    scope.names.pop(target.value, None)
+            self._delete(node.target, scope)
+
+    def _delete(self, target: cst.BaseExpression, scope: Scope) -> None:
+        if isinstance(target, (cst.Tuple, cst.List)):
+            for element in target.elements:
+                self._delete(element.value, scope)
+        elif isinstance(target, cst.Name):
+            scope.names.pop(target.value, None)
+        else:
+            self.m.expressions.evaluate(target, scope)
+
+    @staticmethod
+    def _extend(left: Value, right: Value) -> None:
+        """`+=` changes a list itself, whatever other names it has."""
+        for option in options(left):
+            if isinstance(option, Container) and option.kind == "list":
+                option.items += right.members() if isinstance(right, Container) else [Unknown("an element that `+=` adds")]
+                option.complete = False
 
     def _return(self, node: cst.Return, scope: Scope) -> None:
         value = Host(None) if node.value is None else self.m.expressions.evaluate(node.value, scope)
@@ -138,12 +167,27 @@ class Statements:
             return self._try(node, scope)
         elif isinstance(node, cst.Match):
             self.m.expressions.evaluate(node.subject, scope)
+            for case in node.cases:
+                self._pattern(case, scope)
             return self._branches([(case.body, ()) for case in node.cases] + [(None, ())], scope)
         return True
+
+    def _pattern(self, case: cst.MatchCase, scope: Scope) -> None:
+        """Evaluate a case's values and guard; what it captures is not known."""
+        for part in matchers.findall(case.pattern, matchers.MatchValue() | matchers.MatchClass()):
+            self.m.expressions.evaluate(part.value if isinstance(part, cst.MatchValue) else part.cls, scope)  # type: ignore[attr-defined]
+        for part in matchers.findall(case.pattern, matchers.MatchAs() | matchers.MatchStar() | matchers.MatchMapping()):
+            name = part.rest if isinstance(part, cst.MatchMapping) else part.name  # type: ignore[attr-defined]
+            if isinstance(name, cst.Name):
+                scope.names[name.value] = union([scope.names.get(name.value, Unknown("")), Unknown("what a pattern captures")])
+        if case.guard is not None:
+            with self.m.around(branches=1):
+                self.m.expressions.evaluate(case.guard, scope)
 
     # -- conditions and loops ------------------------------------------------------------------------------------------
 
     def _if(self, node: cst.If, scope: Scope) -> bool:
+        self.m.executes(node, scope.source)
         truth = self.m.expressions.truth(self.m.expressions.evaluate(node.test, scope))
         other = node.orelse
         if truth is True:
@@ -205,15 +249,20 @@ class Statements:
             self.m.deny(head, scope.source, "the policy allows no loop in forward")
 
     def _repeat(self, suite: cst.BaseSuite, scope: Scope, before: object) -> None:
-        """Execute a loop's body twice: what the first pass leaves is what a later one starts from.
+        """Execute a loop's body twice, and again while names get further functions: each pass starts where one ended.
 
         It may also not run at all, unless it launches kernels where the policy allows that: a model's layers, a series' steps.
         """
         names, heap, launches = dict(scope.names), dict(self.m.heap), len(self.m.launches)
-        for _ in range(2):
+        known: set[tuple[str, object]] = set()
+        for turn in range(_MOST_TURNS):
             with self.m.around(loops=1, branches=1):
                 before()  # type: ignore[operator]
                 self.body(suite, scope)
+            found = _callables(scope)
+            if turn and found <= known:
+                break
+            known |= found
             if len(self.m.launches) > launches and self.m.policy.allows("in_loops"):
                 continue
             for name, value in names.items():
@@ -228,14 +277,20 @@ class Statements:
             reached = self.body(fallback.body, scope)
             return self._orelse(node.finalbody, scope) and reached
         names, heap = dict(scope.names), dict(self.m.heap)
+        meanwhile: dict[str, list[Value]] = {}
+        self._tries.append((scope, meanwhile))
         reached = self.body(node.body, scope)
+        self._tries.pop()
         if reached and node.orelse is not None:
             reached = self._orelse(node.orelse, scope)
         after_names, after_heap = dict(scope.names), self.m.heap
         for handler in node.handlers:
-            for name, value in names.items():
-                scope.names[name] = union([value, after_names.get(name, value)])
+            for name in {**names, **meanwhile}:  # an exception may come after any of its statements
+                told = [one[name] for one in (names, after_names) if name in one]
+                scope.names[name] = union([*told, *meanwhile.get(name, ())])
             self.m.heap = dict(heap)
+            if handler.type is not None:
+                self.m.expressions.evaluate(handler.type, scope)
             if handler.name is not None:
                 self.assign(handler.name.name, Unknown("an exception"), scope)
             with self.m.around(dead=1, branches=1):
@@ -261,6 +316,9 @@ class Statements:
                 self.deny_keeping(target, value, scope)
                 self._note_change(target.value, home.names.get(target.value))
             home.names[target.value] = value
+            for trying, meanwhile in self._tries:
+                if trying is home:
+                    meanwhile.setdefault(target.value, []).append(value)
         elif isinstance(target, (cst.Tuple, cst.List)):
             self._unpack(target, value, scope)
         elif isinstance(target, cst.StarredElement):
@@ -380,6 +438,9 @@ class Statements:
         inner = Scope({}, scope, scope.source, is_class=True)
         value = ClassValue(node.name.value, bases, inner.names, scope, inner.fields)
         self.body(node.body, inner)
+        for name in sorted(_UNSEEN & inner.names.keys()):
+            call = f"{node.name.value}.{name}"
+            self.m.deny(node.name, scope.source, f"`{name}` runs where no call of it is written", call=call)
         for function in inner.names.values():
             if isinstance(function, Function) and function.owner is None:
                 function.owner = value
@@ -389,6 +450,20 @@ class Statements:
                 self.m.expressions.evaluate(decorator.decorator, scope), result, decorator, scope.source
             )
         return result
+
+
+def _callables(scope: Scope) -> set[tuple[str, object]]:
+    """Return which functions, classes and names of libraries each name may stand for."""
+    found: set[tuple[str, object]] = set()
+    for name, value in scope.names.items():
+        for option in options(value):
+            if isinstance(option, Ext):
+                found.add((name, option.name))
+            elif isinstance(option, Function):
+                found.add((name, id(option.node)))
+            elif isinstance(option, ClassValue):
+                found.add((name, id(option)))
+    return found
 
 
 def _is_class_variable(annotation: cst.BaseExpression) -> bool:

@@ -84,6 +84,7 @@ class Machine:
         late_kernels: kernels that were made inside functions.
         read: kernels, and device functions of theirs, whose bodies were read for what no device can execute.
         absent: packages that the file does without, since they are not installed.
+        executed: statements and lambdas that were executed in forward, each with its file.
         changed: names of attributes and variables that forward changes and that outlive it.
         changed_containers: containers that outlive forward and that it changes.
         loops: how many loops are around the present statement.
@@ -110,6 +111,7 @@ class Machine:
     late_kernels: list[Kernel] = field(default_factory=list)
     read: dict[int, KernelFacts] = field(default_factory=dict)
     absent: set[str] = field(default_factory=set)
+    executed: set[tuple[SourceFile, cst.CSTNode]] = field(default_factory=set)
     changed: set[str] = field(default_factory=set)
     changed_containers: list[Container] = field(default_factory=list)
     _watched: tuple[cst.CSTNode, list[Returned]] | None = None
@@ -128,6 +130,11 @@ class Machine:
         self.steps += 1
         if self.steps > _MOST_STEPS:
             raise TooComplex
+
+    def executes(self, node: cst.CSTNode, source: SourceFile) -> None:
+        """Note a statement, or the body of a lambda, that runs in forward."""
+        if self.phase == "forward":
+            self.executed.add((source, node))
 
     def deny(self, node: cst.CSTNode, source: SourceFile, reason: str, *, kind: int = 3, call: str | None = None) -> None:
         """Record a finding, once per place and reason."""

@@ -22,6 +22,9 @@ class Expressions(Protocol):
         """Return the kind of value of an expression."""
         ...
 
+    def annotation(self, note: cst.Annotation, scope: Scope) -> None:
+        """Evaluate an annotation that calls or binds something."""
+
     def truth(self, value: Value) -> bool | None:
         """Return whether a condition holds; None when that is not known."""
         ...

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import libcst as cst
 
-from pypto_op.triton.program import Program
+from pypto_op.triton.program import LAMBDA, Line, Program
 from pypto_op.triton.static.interpreter import new_machine
 from pypto_op.triton.static.kernels import Kernel
 from pypto_op.triton.static.machine import MAYBE, Finding, Machine, TooComplex
@@ -54,25 +56,53 @@ def validate_file(path: Path, policy: StaticPolicy | None = None, scalars: Seque
         `valid`, `regression_type` (None, 1, 2 or 3), `checks`, `suggestion`, `policy`, and `error` for a file that cannot
         be read. Every entry of `violations` has `line`, `call`, `reason`, and `file` when it is another file.
     """
-    return read_file(path, policy, scalars)[0]
+    return read_file(path, policy, scalars).result
 
 
-def read_file(
-    path: Path, policy: StaticPolicy | None = None, scalars: Sequence[bool] | None = None
-) -> tuple[dict[str, Any], frozenset[Program], frozenset[str]]:
-    """Return what `validate_file` does, the jitted functions whose bodies were read, and the packages that must not be there."""
+@dataclass(frozen=True)
+class Reading:
+    """What the static check says of a file, and what it looked at to say so.
+
+    Attributes:
+        result: of `validate_file`.
+        programs: the jitted functions whose bodies were read.
+        absent: packages that must not be there.
+        executed: where the statements begin that were executed in forward, and the lambdas that were called there.
+    """
+
+    result: dict[str, Any]
+    programs: frozenset[Program] = frozenset()
+    absent: frozenset[str] = frozenset()
+    executed: frozenset[Line] = frozenset()
+
+
+def read_file(path: Path, policy: StaticPolicy | None = None, scalars: Sequence[bool] | None = None) -> Reading:
+    """Check one implementation file; arguments as in `validate_file`."""
     policy = policy or load_policy()
     try:
         source = load(Path(path))
     except UnreadableSource as error:
-        return _result(policy, [], [], [], error=f"{path}: {error.told}"), frozenset(), frozenset()
+        return Reading(_result(policy, [], [], [], error=f"{path}: {error.told}"))
     result, verdict = _every_call(policy, source, scalars, frozenset())
     doubtful = verdict.doubtful() if scalars is None and not result["valid"] else frozenset()
     if doubtful:
         other, second = _every_call(policy, source, scalars, doubtful)
         if other["valid"] and not second.unconfirmed():
             result, verdict = other, second
-    return result, frozenset(facts.program() for facts in verdict.m.read.values()), frozenset(verdict.m.absent)
+    programs = frozenset(facts.program() for facts in verdict.m.read.values())
+    return Reading(result, programs, frozenset(verdict.m.absent), frozenset(_begins(verdict.m)))
+
+
+def _begins(machine: Machine) -> Iterator[Line]:
+    """Yield the lines at which begins what was executed; a decorated definition has two."""
+    for source, node in machine.executed:
+        file = os.path.realpath(source.path)
+        if isinstance(node, cst.Lambda):
+            yield file, source.line_of(node), LAMBDA
+            continue
+        yield file, source.line_of(node), ""
+        if isinstance(node, (cst.FunctionDef, cst.ClassDef)):
+            yield file, source.line_of(node.name), ""
 
 
 def _every_call(

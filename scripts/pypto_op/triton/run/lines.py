@@ -1,0 +1,74 @@
+"""Records which lines of the implementation's files run while forward does, whatever led to them.
+
+The static check follows code; Python has more ways to run some than any reader knows. So what ran is compared with what was
+followed (`agreement`). A line is noted before it is executed, and the record only grows.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Callable
+from types import FrameType, TracebackType
+from typing import Any
+
+from pypto_op.triton.program import LAMBDA, Line
+from pypto_op.triton.run import rewriting
+
+_OF_KERNELS = "maker of a kernel"
+"""How the qualified names of bodies begin that Triton's interpreter runs (`rewriting`); their text is compared as a whole."""
+
+
+_MAKES_KERNELS = rewriting.__file__
+
+
+class Lines:
+    """A context manager around a call of forward.
+
+    Args:
+        own: the implementation's files.
+
+    Attributes:
+        ran: what ran in any call so far.
+    """
+
+    def __init__(self, own: frozenset[str]) -> None:
+        self.ran: set[Line] = set()
+        self._own = own
+        self._files: dict[str, str] = {}
+        self._held: Callable[..., Any] | None = None
+
+    def __enter__(self) -> Lines:
+        self._held = self._called
+        threading.settrace(self._held)
+        sys.settrace(self._held)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        sys.settrace(None)
+        threading.settrace(None)
+
+    def is_active(self) -> bool:
+        """Whether nobody took the record away."""
+        return sys.gettrace() is self._held
+
+    def _called(self, frame: FrameType, event: str, _: Any) -> Callable[..., Any] | None:
+        code = frame.f_code
+        file = self._files.get(code.co_filename)
+        if file is None:
+            found = os.path.realpath(code.co_filename)
+            file = self._files[code.co_filename] = found if found in self._own else ""
+        if not file or getattr(code, "co_qualname", code.co_name).startswith(_OF_KERNELS):
+            return None
+        if code.co_name == "<module>" and frame.f_back is not None and frame.f_back.f_code.co_filename == _MAKES_KERNELS:
+            return None
+        if code.co_name == LAMBDA:
+            self.ran.add((file, code.co_firstlineno, LAMBDA))
+            return None
+        return self._line
+
+    def _line(self, frame: FrameType, event: str, _: Any) -> Callable[..., Any]:
+        if event == "line":
+            self.ran.add((self._files[frame.f_code.co_filename], frame.f_lineno, ""))
+        return self._line

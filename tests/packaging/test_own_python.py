@@ -1,0 +1,77 @@
+"""Nothing that an agent leaves in the current folder runs in a process that decides."""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.runner.running import KEY
+
+from pypto_op_lint import own_python
+
+ROOT = Path(__file__).resolve().parents[2]
+SHADOWS = ("runpy", "json", "click", "yaml", "random", "tokenize", "pypto_op", "pypto_op_lint", "sitecustomize", "usercustomize")
+
+
+@pytest.fixture
+def planted(tmp_path: Path) -> Path:
+    """A folder whose modules, named as those of Python and of this bundle, leave a mark when they are imported."""
+    folder = tmp_path / "work"
+    folder.mkdir()
+    for name in SHADOWS:
+        (folder / f"{name}.py").write_text(f"open({str(tmp_path / 'mark')!r}, 'a').write('{name} ')\n")
+    return folder
+
+
+def ended(command: list[str], planted: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, **variables, "PYPTO_OP_PYTHON": sys.executable}
+    return subprocess.run(command, cwd=planted, env=environment, capture_output=True, text=True, check=False)
+
+
+def test_a_module_of_ours_does_not_look_into_the_current_folder(planted: Path) -> None:
+    done = ended(own_python.running("pypto_op.cli", "--version"), planted)
+    assert done.returncode == 0 and "pypto-op" in done.stdout and not (planted.parent / "mark").exists(), done
+    for name in ("sitecustomize", "usercustomize"):  # Python itself imports these before any line of ours
+        (planted / f"{name}.py").unlink()
+    done = ended(own_python.running("pypto_op.cli", "--version"), planted, PYTHONPATH="/opt:")
+    assert done.returncode == 0 and not (planted.parent / "mark").exists(), done
+    plain = ended([sys.executable, "-m", "pypto_op.cli", "--version"], planted)
+    assert (planted.parent / "mark").exists() or plain.returncode, "this is what it guards against"
+
+
+def test_the_launcher_for_agents_does_not_either(planted: Path) -> None:
+    done = ended(["sh", str(ROOT / "bin" / "pypto-op"), "--version"], planted)
+    assert done.returncode == 0 and not (planted.parent / "mark").exists(), done
+
+
+def test_the_second_beginning_of_a_run_does_not_either(planted: Path, tmp_path: Path) -> None:
+    pytest.importorskip("anthropic")
+    pytest.importorskip("mcp")
+    given = {
+        "ANTHROPIC_API_KEY": KEY,
+        "ANTHROPIC_BASE_URL": "http://127.0.0.1:1",
+        "PYPTO_OP_KEY_FILE": str(tmp_path / "seal.key"),
+    }
+    command = own_python.running("pypto_op.cli", "run", "an operator", "--max-minutes", "0.02")
+    done = ended(command, planted, **given, HOME=str(tmp_path))
+    assert done.returncode in (1, 3) and not (tmp_path / "mark").exists(), done
+
+
+def test_no_command_line_of_ours_names_a_module_after_m() -> None:
+    found = []
+    for package in (ROOT / "scripts" / "pypto_op", ROOT / "lint" / "pypto_op_lint"):
+        for path in package.rglob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if isinstance(node, (ast.List, ast.Tuple)):
+                    words = [one.value if isinstance(one, ast.Constant) else None for one in node.elts]
+                    if "-m" in words[:-1]:
+                        found.append(f"{path.relative_to(ROOT)}:{node.lineno}")
+    # The server of the hooks changes to a folder of its own first; a script is the user's code, which runs in his folder.
+    assert sorted(one.partition(":")[0] for one in found) == [
+        "lint/pypto_op_lint/client.py",
+        "scripts/pypto_op/backends/commands.py",
+    ], found
