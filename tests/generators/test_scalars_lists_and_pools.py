@@ -15,6 +15,7 @@ from tests.judge.judging import Answer
 
 from pypto_op.generators import suite as suite_cases
 from pypto_op.generators.evaluation import inputs_text
+from pypto_op.generators.refusals import refusals
 from pypto_op.generators.rehearsal import rehearse
 from pypto_op.generators.sources import Sources, gather
 from pypto_op.judge.contract import load_contract
@@ -164,3 +165,26 @@ def test_labels_that_the_golden_ignores_are_in_cases_by_default_and_by_other_num
 def test_the_greatest_size_that_spec_allows_a_fixed_axis_is_tried(tmp_path: Path) -> None:
     cases = suite_cases.cases(labelled(tmp_path))
     assert [case["shape"]["D"] for case in cases if "D_greatest" in case["id"]] == [512]
+
+
+def test_the_greatest_size_is_tried_beside_smaller_axes_where_the_usual_ones_make_it_too_large(tmp_path: Path) -> None:
+    maker = suite_cases.filled(unseen("int8_linear", tmp_path))
+    assert [case["shape"] for case in maker.cases if "K_greatest" in case["id"]] == [{"T": 19, "K": 4096, "N": 32}]
+    [beyond] = [made["shape"] for made in refusals(maker) if made["id"] == "raises_K_4128"]
+    assert beyond["K"] == 4128 and beyond["N"] % 32 == 0, "only K may be what the wrapper refuses"
+
+
+def test_indices_reach_beyond_what_float16_holds_where_memory_allows(tmp_path: Path) -> None:
+    sources = unseen("rotary_pairs", tmp_path)
+    [large] = [case for case in suite_cases.cases(sources) if "P_large" in case["id"]]
+    made = [drawn(sources, large["shape"], seed)["positions"] for seed in (large["seed"], 5, 6)]
+    assert all(int((found > 2048).sum()) >= 3 for found in made), "of a few tokens one in two"
+
+
+def test_a_count_of_heads_is_tried_beyond_the_p0_shapes(tmp_path: Path) -> None:
+    sources = unseen("rotary_pairs", tmp_path)
+    assert suite_cases.filled(sources).counted == {"H": 4}
+    assert [case["shape"]["H"] for case in suite_cases.cases(sources) if "H_more" in case["id"]] == [5]
+    sources.ws.spec.write_text(sources.ws.spec.read_text().replace('  - "C % 8 == 0"', '  - "C % 8 == 0"\n  - "H <= 4"'))
+    assert not suite_cases.filled(gather(sources.ws)).counted, "what SPEC.md limits is no count that it leaves open"
+    assert not suite_cases.filled(unseen("swiglu_bwd", tmp_path / "other")).counted

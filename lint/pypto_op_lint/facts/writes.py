@@ -92,7 +92,7 @@ class Writes:
                     names.add(parameter.name)
                 for argument in _arguments(facts, function, parameter):
                     names |= self.roots(argument, depth + 1)
-            elif binding.kind in ("assign", "annotation") and (value := _element(binding)) is not None:
+            elif binding.kind in ("assign", "annotation") and (value := element_of(binding)) is not None:
                 names |= self.roots(value, depth + 1)
         return names
 
@@ -160,7 +160,7 @@ class Writes:
             parameter = function.parameter(binding.value.name.value)
             arguments = _arguments(facts, function, parameter) if parameter is not None else []
             return bool(arguments) and all(self.is_trivial(a, depth + 1) for a in arguments)
-        value = _element(binding)
+        value = element_of(binding)
         if binding.kind not in ("assign", "annotation") or value is None:
             return False
         self._busy.add(id(binding))
@@ -227,7 +227,7 @@ class Writes:
         return bool(results) and all(self.is_trivial(value, depth + 1) for value in results)
 
 
-def _element(binding: Binding) -> cst.BaseExpression | None:
+def element_of(binding: Binding) -> cst.BaseExpression | None:
     """Return what a name is bound to, also by `a, b = one, two`; None where the file does not tell."""
     value = binding.value
     for step in binding.path:

@@ -5,7 +5,9 @@ import libcst as cst
 from pypto_op.vocabulary import Artifact, Severity
 from pypto_op_lint.documents import mappings
 from pypto_op_lint.examples import BODY, GOLDEN, impl
-from pypto_op_lint.facts.writes import Write
+from pypto_op_lint.facts import Facts
+from pypto_op_lint.facts.flow import bindings_of
+from pypto_op_lint.facts.writes import Write, element_of
 from pypto_op_lint.rule import IMPLS, Invalid, Rule, Valid
 
 _YAML = """\
@@ -26,7 +28,18 @@ y: pypto.Tensor([pypto.DYNAMIC, 128], pypto.DT_FP32),
 z: pypto.Tensor([pypto.DYNAMIC, 128], pypto.DT_FP32),
 """
 _FILL = "def _fill(dst, src):\n    pypto.set_vec_tile_shapes(64, 128)\n    dst[:] = {}\n"
+_THREE = "x: pypto.Tensor([pypto.DYNAMIC, 128], pypto.DT_FP32),\nwork: pypto.Tensor([pypto.DYNAMIC, 128], pypto.DT_FP32),\n"
 _COPY = "import torch\n\n\ndef demo_golden(x):\n    return x.clone()\n"
+_KEEPS = """\
+import torch
+
+
+def demo_golden(x):
+    both = torch.cat((x, x), dim=0)
+    last = both[x.shape[0] :].clone()
+    return torch.exp(x), last
+"""
+_JOINS = frozenset({"cat", "concat", "stack"})
 _MOVES = frozenset(
     {"clone", "to", "type", "float", "half", "bfloat16", "double", "view", "reshape", "contiguous", "permute", "transpose",
      "flatten", "squeeze", "unsqueeze", "expand", "empty_like", "dim", "size", "detach", "movedim", "narrow", "unbind"}
@@ -41,7 +54,8 @@ class OutputsComputed(Rule):
         helpers included; not those that module_interfaces.yaml calls inputs only) and compares with the outputs of
         module_interfaces.yaml; without one, asks for at least one. An output whose every write is an input, a view, reshape,
         cast or clone of one, one of those times 1 or plus 0, or a constant, is reported, unless the golden does no arithmetic
-        either.
+        either, or gives this output (a state for the next call) as a cut, joined or copied input. Where the kernel writes every
+        output under its name in module_interfaces.yaml, its work space may hold copies.
 
     Why:
         A kernel that computes nothing beside a wrapper that does is the commonest fraud, and a dropped output the commonest
@@ -79,6 +93,17 @@ class OutputsComputed(Rule):
             )
         ),
         Valid(impl("_fill(out, x)\n", before=_FILL.format("pypto.exp(src)"))),
+        Valid(
+            impl(_TILES + "y[:] = pypto.exp(x)\nz[:] = pypto.clone(x)\n", parameters=_TWO),
+            files={"eval/module_interfaces.yaml": _YAML, "demo_golden.py": _KEEPS},
+        ),
+        Valid(
+            impl(
+                _TILES + "work[:] = pypto.clone(x)\ny[:] = pypto.exp(work)\nz[:] = pypto.abs(work)\n",
+                parameters=_THREE + _TWO.partition("\n")[2],
+            ),
+            files={"eval/module_interfaces.yaml": _YAML},
+        ),
     ]  # fmt: skip
     INVALID = [
         Invalid(impl(_TILES + "y = pypto.exp(x)\n")),
@@ -96,6 +121,14 @@ class OutputsComputed(Rule):
         Invalid(impl(BODY + "out[:] = x\n")),
         Invalid(impl(_TILES + "out[:] = pypto.exp(x) * 0.0 + x\n")),
         Invalid(impl(_TILES + "out[:] = pypto.maximum(x, x)\n")),
+        Invalid(
+            impl(_TILES + "y[:] = pypto.clone(x)\nz[:] = pypto.exp(x)\n", parameters=_TWO),
+            files={"eval/module_interfaces.yaml": _YAML, "demo_golden.py": _KEEPS},
+        ),
+        Invalid(
+            impl(_TILES + "y[:] = pypto.exp(x)\nz[:] = pypto.clone(x)\n", parameters=_TWO),
+            files={"eval/module_interfaces.yaml": _YAML, "demo_golden.py": _KEEPS.replace(", last", ", last * 2")},
+        ),
         Invalid(impl(_TILES + "x[:] = pypto.exp(x)\ny[:] = x\n", parameters=_TWO), files={"eval/module_interfaces.yaml": _YAML}),
     ]  # fmt: skip
 
@@ -113,10 +146,34 @@ class OutputsComputed(Rule):
             self.report(kernel.site, f"the contract has {max(wanted, 1)} output(s), the kernel writes {len(outputs)} ({names})")
         if self._golden_only_moves():
             return
+        declared = self._declared()
+        named = bool(declared) and set(declared) <= set(outputs)
+        free = self._moved(declared) | (set(outputs) - set(declared)) if named else set()
         for name, own in outputs.items():
+            if name in free:
+                continue
             own = [w for w in own if not any(_overwrites(later, w) for later in own)]
             if all(w.source is not None and writes.is_trivial(w.source) for w in own):
                 self.report(own[0].site, f"`{name}` is only given a copy of an input or a constant: the kernel computes nothing")
+
+    def _declared(self) -> list[str]:
+        """Names of the operator's outputs in module_interfaces.yaml; none for the kernel of a module."""
+        contract = self.files.existing(self.files.ws.interfaces)
+        data = contract.data if contract is not None and isinstance(contract.data, dict) else {}
+        whole = self.unit.artifact is not Artifact.MODULE_IMPL
+        return [str(item.get("name")) for item in mappings(data.get("final_outputs"))] if whole else []
+
+    def _moved(self, declared: list[str]) -> set[str]:
+        """Those of the outputs that the golden only cuts, joins or copies, such as a state for the next call."""
+        golden = self.files.existing(self.files.ws.golden)
+        functions = golden.facts.wrappers_named(self.files.ws.golden_name(None)) if golden is not None and golden.tree else []
+        results = functions[0].returned if len(functions) == 1 else []
+        if golden is None or len(results) != 1 or not isinstance(results[0], cst.Tuple):
+            return set()
+        elements = results[0].elements
+        if len(elements) != len(declared):
+            return set()
+        return {name for name, part in zip(declared, elements, strict=True) if _only_moved(golden.facts, part.value)}
 
     def _wanted(self) -> int:
         contract = self.files.existing(self.files.ws.interfaces)
@@ -158,6 +215,28 @@ class OutputsComputed(Rule):
                     if name not in _MOVES and not golden.facts.calls.calls_at(node):
                         return False
         return True
+
+
+def _only_moved(facts: Facts, node: cst.CSTNode, depth: int = 0) -> bool:
+    """Whether an expression of a golden is an argument of it that was cut, joined, cast or copied, and nothing else."""
+    if depth > 20:
+        return False
+    if isinstance(node, cst.Name):
+        found = bindings_of(facts.tree, node)
+        return bool(found) and all(
+            binding.kind == "parameter"
+            or (binding.kind == "assign" and (value := element_of(binding)) is not None and _only_moved(facts, value, depth + 1))
+            for binding, _ in found
+        )
+    if isinstance(node, cst.Subscript):
+        return _only_moved(facts, node.value, depth + 1)
+    if isinstance(node, (cst.Tuple, cst.List)):
+        return all(_only_moved(facts, part.value, depth + 1) for part in node.elements)
+    if not isinstance(node, cst.Call) or not isinstance(node.func, cst.Attribute):
+        return False
+    if node.func.attr.value in _JOINS:
+        return bool(node.args) and _only_moved(facts, node.args[0].value, depth + 1)
+    return node.func.attr.value in _MOVES and _only_moved(facts, node.func.value, depth + 1)
 
 
 def _overwrites(later: Write, earlier: Write) -> bool:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
-from pypto_op.documents import constraints
+from pypto_op.documents import constraints, shape_expr
 from pypto_op.documents.default_suite import free_names
 from pypto_op.documents.knobs import ZONE
 from pypto_op.documents.suite import LEAST_PER_LEVEL
@@ -67,6 +67,11 @@ class Maker:
                 self.dropped[f"{axis} = {size}"] = f"SPEC.md allows no size near it but {found[axis]}"
         return found
 
+    def small_beside(self, axis: str, size: int, fewer: Iterable[str]) -> Sizes:
+        """Return the base shape with one axis near a size, and the axes of `fewer` as small as SPEC.md allows beside it."""
+        smallest = {other: 1 for other in fewer if other != axis}
+        return self.sources.fitted(self.base, {**smallest, axis: size}) if smallest else self.fitted({axis: size})
+
     def has_met(self, wanted: Mapping[str, int]) -> bool:
         """Whether each axis has been of its wanted size in some case that compares numbers."""
         met = [case["shape"] for case in self.cases if case["precision"]]
@@ -87,6 +92,20 @@ class Maker:
         """The other axes whose divisor a constraint names: `K % 16 == 0` promises more sizes than the P0 shapes have."""
         said = self.sources.spec.shape_constraints
         return [axis for axis in self.base if axis not in self.dynamic and constraints.divide(said, axis, self.base)]
+
+    @property
+    def counted(self) -> dict[str, int]:
+        """Fixed axes such as heads, with the largest P0 size: no constraint names them, P0 shapes differ in them, and they lie
+        innermost in no tensor, so that nothing is aligned along them. A kernel may know the author's sizes by heart."""
+        interfaces = self.sources.interfaces
+        ports = [*interfaces.primary_inputs, *(port for module in interfaces.modules for port in module.outputs)]
+        innermost = {name for port in ports if port.shape for name in shape_expr.parse(port.shape[-1]).symbols}
+        said, found = self.sources.spec.shape_constraints, {}
+        for axis in self.base:
+            sizes = {shape[axis] for shape in self.p0 if axis in shape}
+            if len(sizes) > 1 and axis not in innermost | set(self.dynamic) and not constraints.mentioned(said, axis):
+                found[axis] = max(sizes)
+        return found
 
     @property
     def bounded(self) -> dict[str, tuple[int, int]]:

@@ -140,6 +140,9 @@ def _with(maker: Maker, name: str, number: float, *, beyond: int = 0, stated: bo
     size = int(number) + beyond * (_divisor(maker, name) if beyond > 0 and number > 0 else 1)
     wrong = {**maker.base, name: size}
     wrong.update({axis: 1 for axis in maker.dynamic if axis != name and product(sources, wrong) > _MOST_ELEMENTS})
+    if product(sources, wrong) > _MOST_ELEMENTS:
+        smaller = maker.small_beside(name, maker.base[name], maker.fixed)
+        wrong.update({axis: smaller[axis] for axis in maker.fixed if axis != name})
     used = any(shape.get(name) == size for shape in maker.p0)
     if size == 0 or (
         size > 0 and product(sources, wrong) <= _MOST_ELEMENTS and not used and (stated or not sources.legal(wrong))

@@ -15,8 +15,9 @@ from pypto_op.generators.walks import REST, SMALL, TILES, walks
 from pypto_op.vocabulary import Level
 
 _MANY_TILES = (10, 7, 5, 4)
-_POOLS = (1031, 515, 259, 131, 67, 37)
-"""Sizes of what indices point into, the first that memory allows: an index may be cut to 8 bits, or to 7."""
+_POOLS = (4111, 1031, 515, 259, 131, 67, 37)
+"""Sizes of what indices point into, the first that memory allows: an index may be cut to 8 bits, or to 7, or pass through
+float16, which holds whole numbers up to 2048; half of the indices lie above that."""
 _LEAST_STEP = 8
 _OTHER_STEPS = 3
 """Further steps that a design names, beside those of the axis itself, whose edges are tried."""
@@ -35,9 +36,11 @@ def edges(maker: Maker) -> None:
     for axis in maker.fixed:
         _ragged(maker, axis)
         _greatest(maker, axis)
+    for axis, most in maker.counted.items():
+        maker.add(Level.L3, f"{axis}_more", maker.fitted({axis: most + 1}))
     for axis, ends in maker.bounded.items():
         for word, size in zip(("least", "greatest"), ends, strict=True):
-            maker.add(Level.L3, f"{axis}_{word}", maker.fitted({axis: size}))
+            _end(maker, axis, word, size)
 
 
 def long(maker: Maker) -> None:
@@ -131,7 +134,13 @@ def _ragged(maker: Maker, axis: str) -> None:
 def _greatest(maker: Maker, axis: str) -> None:
     """Add the largest size of a fixed axis that SPEC.md allows, where it names one (`V <= 4096`) and no case is that large."""
     end = constraints.limits(maker.sources.spec.shape_constraints, axis, list(maker.base))[1].removesuffix(" + 1")
-    if end.isdigit():
-        sizes = maker.fitted({axis: int(end)})
-        if sizes[axis] > maker.base[axis] and not maker.has_met({axis: sizes[axis]}):
-            maker.add(Level.L3, f"{axis}_greatest", sizes)
+    if end.isdigit() and not maker.has_met({axis: maker.fitted({axis: int(end)})[axis]}):
+        _end(maker, axis, "greatest", int(end))
+
+
+def _end(maker: Maker, axis: str, word: str, size: int) -> None:
+    """Add a fixed axis at an end of what SPEC.md allows: where that is too large, beside the smallest other axes."""
+    for fewer in ((), maker.fixed, (*maker.fixed, *maker.dynamic)):
+        sizes = maker.small_beside(axis, size, fewer)
+        if sizes[axis] == maker.base[axis] or maker.add(Level.L3, f"{axis}_{word}", sizes):
+            return
