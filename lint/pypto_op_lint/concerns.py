@@ -85,11 +85,31 @@ def _path_is_free(request: dict[str, object], has_role: bool) -> bool:
 
 
 def _near_secret(request: dict[str, object]) -> bool:
-    """Say whether a path is one of the account's secrets, or a folder above one."""
+    """Say whether a path is one of the account's secrets, or a folder above one, or may be one for the process that reads it."""
+    if depends_on_process(os.path.join(str(request["cwd"]), str(request["path"]))):
+        return True
     real = os.path.realpath(str(request["path"] or request["cwd"]).replace("\0", "")).rstrip("/")
     secrets = [os.path.join(str(request["home"]), ACCOUNT_FOLDER), str(request["key"]), str(request.get("hidden", ""))]
     roots = [os.path.realpath(secret) for secret in secrets if secret]
     return any(root == real or root.startswith(real + "/") or real.startswith(root + "/") for root in roots)
+
+
+def depends_on_process(path: str, depth: int = 8) -> bool:
+    """Say whether a path leads through /proc to what a process has open: for the one that asks it is another file than for us."""
+    parts = [part for part in path.split("/") if part not in ("", ".")]
+    if path.startswith("/") and parts[:1] == ["proc"] and len(parts) > 2 and _is_process(parts[1]):
+        return parts[4 if parts[2] == "task" else 2 : 5][:1] in (["cwd"], ["root"], ["fd"], ["map_files"])
+    place = ""
+    for part in path.split("/"):
+        place = place + "/" + part if part else place
+        link = os.readlink(place) if depth and part and os.path.islink(place) else ""
+        if link and depends_on_process(os.path.join(os.path.dirname(place), link), depth - 1):
+            return True
+    return False
+
+
+def _is_process(name: str) -> bool:
+    return name in ("self", "thread-self") or name.isdigit()
 
 
 def is_operator(folder: str) -> bool:

@@ -31,6 +31,8 @@ def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Harness]:
         patch.setenv(KEY_ENV, str(key))
         load_key()
     (made.workspace / "src/link").symlink_to(key)
+    (made.workspace / "src/cwd").symlink_to("/proc/self/cwd")
+    (made.workspace / "src/roundabout").symlink_to("cwd/..")
     yield made
     made.stop_servers()
 
@@ -42,6 +44,10 @@ def test_no_tool_reads_it(account: Harness, agent: str | None) -> None:
         "src/link",
         str(account.cache / "home" / ACCOUNT_FOLDER / "runs/x"),
         f"{FOLDER}/../pypto-op/seal.key",
+        "/proc/self/cwd/../anything",  # leads elsewhere in the process that reads it
+        "//proc/thread-self//root/etc/hostname",
+        "/proc/1/fd/7",
+        "src/roundabout/x",
     ):
         assert SAID in account.before("Read", agent, file_path=path).denied, path
     for folder in ("~", "~/.local", FOLDER, str(account.cache)):

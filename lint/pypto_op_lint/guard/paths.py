@@ -10,7 +10,14 @@ from functools import cached_property
 from pathlib import Path
 
 from pypto_op.workspace import OP_NAME, OPERATORS_DIR, OpWorkspace, operators_in
-from pypto_op_lint.concerns import ACCOUNT_FOLDER, KEY_NAME, is_operator, makes_operator, operator_candidate
+from pypto_op_lint.concerns import (
+    ACCOUNT_FOLDER,
+    KEY_NAME,
+    depends_on_process,
+    is_operator,
+    makes_operator,
+    operator_candidate,
+)
 from pypto_op_lint.guard.roles import glob_regex, load_roles
 
 _DEVICES = ("/dev/null", "/dev/stdout", "/dev/stderr", "/dev/stdin", "/dev/tty", "/dev/zero", "/dev/full")
@@ -148,6 +155,8 @@ class Surroundings:
         text = os.path.join(self.cwd, os.path.expanduser(path))
         if text in _DEVICES or text.startswith("/dev/fd/"):
             return Located(Path(text), Place.DEVICE)
+        if depends_on_process(text):
+            return Located(Path(text), Place.SECRET)
         real = Path(os.path.realpath(text))
         if any(root == real or root in real.parents for root in self.secret_roots):
             return Located(real, Place.SECRET)
