@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pypto_op import own_python
 from pypto_op.errors import ContractError
-from pypto_op_lint import own_python
 
 _DATA = Path(__file__).with_name("data")
 _PINNED = _DATA / "pypto_names.json"

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pypto_op_lint import own_python
+from pypto_op import own_python
 
 ENV = "PYPTO_OP_RESIDENT"
 """`1`: start one where there is none; `0`: never ask one; else ask the one that is there."""

@@ -79,13 +79,16 @@ def test_a_target_that_is_missed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         (None, False, False, False),
         ("q has 64 columns and k 128", True, False, False),
         ("q has 64 columns and k 128", False, True, False),
+        ("{prompt}", False, False, False),
+        ("I wonder. {prompt} What now?", False, False, False),
     ],
 )
 def test_an_honest_stop(tmp_path: Path, text: str | None, finished: bool, made: bool, solved: bool) -> None:
     if text:
-        (tmp_path / requests.QUESTION).write_text(text)
+        (request,) = requests.load(["mismatched_heads"])
+        (tmp_path / requests.QUESTION).write_text(text.format(prompt=request.prompt))
     if made:
-        op_dir = tmp_path / "custom" / "mismatched_heads"
+        op_dir = tmp_path / "custom" / "another_name"
         op_dir.mkdir(parents=True)
         (op_dir / "mismatched_heads_impl.py").write_text("def mismatched_heads_wrapper(q, k, v): ...\n")
     assert grade("mismatched_heads", tmp_path, finished=finished)["solved"] is solved

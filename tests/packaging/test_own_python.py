@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.runner.running import KEY
 
-from pypto_op_lint import own_python
+from pypto_op import own_python
 
 ROOT = Path(__file__).resolve().parents[2]
 SHADOWS = ("runpy", "json", "click", "yaml", "random", "tokenize", "pypto_op", "pypto_op_lint", "sitecustomize", "usercustomize")

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pypto_op import own_python
 from pypto_op.api.examples import examples
 from pypto_op.api.probe import FORMAT
 from pypto_op.backends.build_cache import cache_root
 from pypto_op.bundle_files import extra_remedy
 from pypto_op.documents.reading import read_yaml
 from pypto_op.errors import ContractError, InfraError
-from pypto_op_lint import own_python
 from pypto_op_lint.pypto_names import asked_for, installed_version, names
 
 NOTES = Path(__file__).with_name("notes.yaml")

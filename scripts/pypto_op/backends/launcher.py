@@ -16,10 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import pypto_op
-from pypto_op import resident
+from pypto_op import own_python, resident
 from pypto_op.backends import processes
 from pypto_op.errors import InfraError
-from pypto_op_lint import own_python
 
 _START_SECONDS = 120.0
 _ANSWER_SECONDS = 30.0

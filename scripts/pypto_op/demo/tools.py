@@ -7,9 +7,9 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+from pypto_op import own_python
 from pypto_op.errors import InfraError
 from pypto_op.vocabulary import ExitCode
-from pypto_op_lint import own_python
 
 
 class Tools:

@@ -11,14 +11,15 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from pypto_op import own_python
 from pypto_op.evals import hidden
 from pypto_op.evals.requests import CANARY, QUESTION, Request, folder
 from pypto_op.vocabulary import Status
-from pypto_op_lint import own_python
 from pypto_op_lint.guard.policy import TAG
 
 Line = dict[str, Any]
 _QUESTION_BYTES = 20_000
+_SENTENCE_END = re.compile(r"(?<=[.;:?!])\s+")
 _MUTATE_SECONDS = 900
 
 
@@ -39,7 +40,7 @@ def grade(request: Request, workspace: Path, lines: Sequence[Line], *, finished:
     op_dir = workspace / "custom" / request.op
     verdict = hidden.judge(request, op_dir) if "cases" in request.data else None
     right = verdict is not None and verdict["status"] == Status.PASS
-    kernel = any(op_dir.glob("*_impl.py"))
+    kernel = any(workspace.glob("custom/*/*_impl.py"))
     asked = question(request, workspace) and not finished
     leaks = breaches(lines)
     solved, why = _solved(request, verdict, asked and not kernel, finished)
@@ -79,7 +80,9 @@ def question(request: Request, workspace: Path) -> bool:
     wanted = request.data.get("question_names")
     if not wanted or path.is_symlink() or not path.is_file():
         return False
-    text = path.read_bytes()[:_QUESTION_BYTES].decode("utf-8", errors="replace")
+    text = " ".join(path.read_bytes()[:_QUESTION_BYTES].decode("utf-8", errors="replace").split())
+    for told in _SENTENCE_END.split(" ".join(request.prompt.split())):  # what only repeats the request names nothing
+        text = text.replace(told, "")
     return all(re.search(pattern, text, re.IGNORECASE) for pattern in wanted)
 
 

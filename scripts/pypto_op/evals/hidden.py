@@ -12,10 +12,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from pypto_op import own_python
 from pypto_op.evals.requests import Request, folder
 from pypto_op.vocabulary import Status
 from pypto_op.workspace import OpWorkspace
-from pypto_op_lint import own_python
 
 _SECONDS = 1800
 _LARGEST = 65536

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pypto_op import own_python
 from pypto_op.errors import ContractError, InfraError
 from pypto_op.evals.graders import grade
 from pypto_op.evals.requests import Request, folder
 from pypto_op.runner import journal
 from pypto_op.vocabulary import ExitCode
-from pypto_op_lint import own_python
 from pypto_op_lint.concerns import HIDDEN_ENV
 
 TRANSCRIPT = "transcript.jsonl"

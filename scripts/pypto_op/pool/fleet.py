@@ -19,12 +19,12 @@ from importlib import util
 from queue import Empty, SimpleQueue
 from typing import Any
 
+from pypto_op import own_python
 from pypto_op.errors import InfraError
 from pypto_op.pool import servant
 from pypto_op.pool.address import Address
 from pypto_op.pool.crew import HandLost
 from pypto_op.pool.line import Line
-from pypto_op_lint import own_python
 
 JOIN_SECONDS = 90.0
 """How long a cluster may take to let this machine in; Ray tries a dead address for minutes."""

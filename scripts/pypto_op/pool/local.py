@@ -13,9 +13,9 @@ from queue import SimpleQueue
 
 import psutil
 
+from pypto_op import own_python
 from pypto_op.pool import servant
 from pypto_op.pool.line import Line
-from pypto_op_lint import own_python
 
 
 class Child:

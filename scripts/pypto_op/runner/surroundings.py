@@ -8,9 +8,9 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from pypto_op import own_python
 from pypto_op.backends import processes
 from pypto_op.backends.worker import linux
-from pypto_op_lint import own_python
 from pypto_op_lint.concerns import HIDDEN_ENV
 
 SECRETS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pypto_op
-from pypto_op import python_text
+from pypto_op import own_python, python_text
 from pypto_op.errors import ContractError, InfraError, Refused
 from pypto_op.hashing import parse_object, sha256_file
 from pypto_op.state.model import Plan, State, is_staged, module_count
@@ -19,7 +19,6 @@ from pypto_op.state.verdicts import Demand, Question, is_looser
 from pypto_op.vocabulary import Decomposition, ExitCode, Mode
 from pypto_op.workflow import workflow
 from pypto_op.workspace import OpWorkspace
-from pypto_op_lint import own_python
 
 _OPTIONAL_ON_SINGLE = ("suite",)
 
