@@ -121,6 +121,21 @@ def test_a_message_that_was_cut_at_its_length_runs_nothing(running: Running) -> 
     assert "the message was cut (max_tokens)" in running.told(1) and not (running.workspace / "f").exists()
 
 
+@pytest.mark.parametrize("content", [[], [{"type": "text", "text": " \n"}]])
+def test_a_message_without_words_can_be_sent_back(running: Running, content: list[dict[str, object]]) -> None:
+    """The service refuses it at every later try, so that no --resume would go on."""
+    running.run([Answer(content), says("done")])
+    sent = [block for body in running.bodies for message in body["messages"] for block in message["content"]]
+    assert len(running.bodies) > 1 and all(block.get("text", "x").strip() for block in sent if isinstance(block, dict))
+    assert all(message["content"] for body in running.bodies for message in body["messages"])
+
+
+def test_a_service_that_counts_below_nothing_gives_no_budget_back(running: Running) -> None:
+    usage = {"input_tokens": -75_000_000, "output_tokens": 10**400}
+    done = running.run([calls(("Bash", {"command": "echo x"}), usage=usage), says("done")], "--json", "--budget", "90000000000")
+    assert done.code == 1 and 0 <= json.loads(done.stdout)["tokens"]["input"] < 10**7
+
+
 def test_the_same_call_again_and_again(running: Running) -> None:
     done = running.run([bash("echo same")])
     assert done.code == 1 and "same call 6 times" in done.stderr and len(running.bodies) == 6

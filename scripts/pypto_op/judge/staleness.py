@@ -93,7 +93,8 @@ class Staleness:
             yield "it is the answer to the inputs of an earlier call", before.reference.native
         for i in changed:
             mixed = [*now.inputs[:i], before.inputs[i], *now.inputs[i + 1 :]]
-            yield f"{self._name(i)} is that of an earlier call", self._references.golden(mixed)
+            unread = "" if tensors_in([now.inputs[i]]) else ", or is not read"  # a number that is built in looks the same
+            yield f"{self._name(i)} is that of an earlier call{unread}", self._references.golden(mixed)
 
     def _name(self, i: int) -> str:
         return self._names[i] if i < len(self._names) else f"input {i + 1}"

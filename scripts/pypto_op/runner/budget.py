@@ -23,6 +23,10 @@ _CHARACTERS_PER_TOKEN = 3
 """A low estimate of how much text a token holds: what a request costs is guessed too high, never too low."""
 
 
+_MOST_TOKENS = 10**9
+"""More than any message costs: a service that says more, or less than none, may not move the sum so far."""
+
+
 @dataclass
 class Usage:
     """Tokens of one or more requests. `input` is what no cache held."""
@@ -38,7 +42,7 @@ class Usage:
 
         def count(key: str) -> int:
             value = usage.get(key)
-            return value if isinstance(value, int) else 0
+            return min(max(value, 0), _MOST_TOKENS) if isinstance(value, int) else 0
 
         return cls(
             count("input_tokens"), count("cache_creation_input_tokens"), count("cache_read_input_tokens"), count("output_tokens")

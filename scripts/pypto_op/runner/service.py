@@ -25,6 +25,7 @@ _LONGEST_WAIT = 60.0
 _LONGEST_ASKED = 900.0
 """Seconds: a service that asks for more has no room today, and a run that sleeps for a day looks like one that works."""
 _SECONDS = 600.0
+_NO_WORDS = "(no words)"
 _BUSY = {408, 409, 429, 500, 502, 503, 504, 529}
 
 _REMEDIES = {
@@ -199,15 +200,22 @@ def _received(stream: Any) -> Reply:
         message = stream.get_final_message()
     except ValueError as error:
         raise _cut("a call whose input is no JSON", stream) from error
-    except (AssertionError, RuntimeError) as error:  # the SDK has no word for an empty stream
+    except (AssertionError, RuntimeError, IndexError) as error:  # the SDK has no word for an empty stream, or a block out of turn
         raise _cut("the stream was cut", stream) from error
     except httpx2.HTTPError as error:
         raise _cut(f"the stream was cut ({type(error).__name__})", stream) from error
     if message.stop_reason is None:
         raise _cut("the stream was cut", stream)
-    content = [block.to_dict(mode="json") for block in message.content]
+    content = _with_words([block.to_dict(mode="json") for block in message.content])
     broken = {index: why for index, text in raw.items() if (why := _broken(text))}
-    return Reply(content, message.stop_reason, Usage.of(message.usage.to_dict()), broken)
+    spent = getattr(message, "usage", None)
+    return Reply(content, message.stop_reason, Usage.of(spent.to_dict() if spent is not None else {}), broken)
+
+
+def _with_words(content: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return a message that the API takes back: it refuses one without blocks, and a text without words, at every later try."""
+    said = [{**one, "text": _NO_WORDS} if one["type"] == "text" and not one["text"].strip() else one for one in content]
+    return said or [{"type": "text", "text": _NO_WORDS}]
 
 
 def _cut(said: str, stream: Any) -> _Cut:
