@@ -82,7 +82,7 @@ def test_a_run_whose_budget_was_spent_goes_on_with_a_greater_one(running: Runnin
     first = running.run(say, "--budget", "40000", "--json")
     steps = sorted(path.name for path in running.workspace.glob("step-*"))
     assert first.code == 1 and "the budget is spent" in json.loads(first.stdout)["why"] and 1 <= len(steps) < 12
-    same = running.run(say, "--resume", "--budget", "40000", "--json", request="")
+    same = running.run(say, "--resume", "--json", request="")  # the run's own budget counts on
     assert same.code == 1 and "the budget is spent" in json.loads(same.stdout)["why"] and not running.bodies
     more = running.run(say, "--resume", "--budget", "400000", "--json", request="")
     told = json.loads(more.stdout)

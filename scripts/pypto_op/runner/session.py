@@ -8,7 +8,7 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -136,11 +136,19 @@ class Run(ABC):
     def _prepare(self, order: Order, console: Console, vault: Vault) -> None:
         earlier = next((line for line in self._journal.lines if line["kind"] == "run"), None)
         self.model = order.model or (earlier or {}).get("model") or os.environ.get("ANTHROPIC_MODEL") or DEFAULT_MODEL
-        self._budget = Budget(order.limits, self.model)
+        self._limits = self._limited(order.limits)
+        self._budget = Budget(self._limits, self.model)
         for agent, usage in spent_before(self._journal):
             self._budget.count(usage, agent)
         self._begin(order, earlier)
         self._screen = Screen(console, self._budget, vault.hide)
+
+    def _limited(self, asked: Limits) -> Limits:
+        """Return what may be spent: as asked, or as an earlier part of this run was told. Minutes are of one part alone."""
+        told = [line["budget"] for line in self._journal.lines if line.get("budget") and line["kind"] in ("run", "resumed")]
+        if asked.tokens is not None or asked.dollars is not None or not told:
+            return asked
+        return replace(asked, tokens=told[-1].get("tokens"), dollars=told[-1].get("dollars"))
 
     @abstractmethod
     def _work(self, more: Callable[[str], str | None]) -> str:
@@ -158,11 +166,15 @@ class Run(ABC):
             self._prompt, self._op, self._since = order.prompt(), order.op, time.time()
             self._journal.write(
                 "run", schema_version=journals.SCHEMA_VERSION, prompt=self._prompt, op=order.op, model=self.model,
-                workspace=str(self._workspace),
+                workspace=str(self._workspace), budget=self._spendable(),
             )  # fmt: skip
             return
         self._prompt, self._op, self._since = earlier["prompt"], earlier["op"], earlier["at"]
-        self._journal.write("resumed", model=self.model)
+        self._journal.write("resumed", model=self.model, budget=self._spendable())
+
+    def _spendable(self) -> dict[str, float] | None:
+        told = {name: value for name in ("tokens", "dollars") if (value := getattr(self._limits, name)) is not None}
+        return told or None
 
     def run(self) -> Ended:
         """Work until the orchestrator ends or a limit is met; what the operator is worth, the state says.
