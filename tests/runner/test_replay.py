@@ -50,6 +50,7 @@ def test_a_written_transcript_with_a_dispatch(running: Running) -> None:
         ([{"do": [bash("echo a", told="b")]}, *ENDS], "turn 1 of pypto-op-orchestrator (main): the result of Bash"),
         ([{"do": [bash("echo a", refused=True)]}, *ENDS], "expected a refusal or a failure, got a"),
         ([{"do": [bash("false")]}, *ENDS], "expected success, got [exit code 1]"),
+        ([{"do": [bash("seq 300; echo the reason; false")]}, *ENDS], "the reason"),
         (ENDS[:1], "turn 2 of pypto-op-orchestrator (main): the transcript has 1 turns there"),
         ([*ENDS, {"say": "more"}], "turn 4 of pypto-op-orchestrator (main): the run ended before it"),
     ],
