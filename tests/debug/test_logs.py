@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -158,3 +159,18 @@ def test_a_command_is_run_once_more_with_what_mends_it(chips: Path) -> None:
     assert told["rerun"]["exit"] == 0 and "\n" not in told["rerun"]["log_line"]
     answer = ask("environment-setup", "--", "sh", "-c", "echo TILE_FWK_DEVICE_ID is not set; exit 1")
     assert answer.code == 3, "a fault of the machine never exits with 1"
+
+
+def test_numbers_in_passing_are_no_codes(tmp_path: Path) -> None:
+    """A log is full of steps, streams and sizes that are also codes of errors."""
+    log = tmp_path / "device.log"
+    calm = [f"[INFO] RUNTIME(66,python): [stream.cc:653] 66 Setup: stream ok id={code}" for code in (507015, 507899, 107020)]
+    log.write_text("\n".join([*calm, "step 507018: loss 0.5", "[INFO] device 3 is not busy"]) + "\n")
+    told = json.loads(ask("aicore-error-locator", "--log", log, "--json").stdout)
+    assert told["codes"] == [] and told["side"] == "unknown"
+    assert "no symptom" in ask("environment-setup", "--log", log).stdout
+    wrong = ask("aicore-error-locator", "--log", log, "--run-dir", tmp_path / "nosuch")
+    assert wrong.code == 2 and "no such folder" in wrong.stderr
+    with log.open("a") as file:
+        file.write("[ERROR] RUNTIME(66,python): aicore error, errcode 507015, vector core exception\n")
+    assert json.loads(ask("aicore-error-locator", "--log", log, "--json").stdout)["codes"] == ["507015"]

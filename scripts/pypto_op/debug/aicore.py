@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pypto_op.debug.run_files import Graph, leaves, output_folder, tasks
+from pypto_op.diagnose import credible
 from pypto_op.documents import schema
 from pypto_op.errors import ContractError, PyptoOpError
 
@@ -30,8 +31,10 @@ def locate(log: Path, run: Path | None) -> dict[str, Any]:
         run: the run's output folder, with `program.json` and `dyn_topo.txt`; None: only what the log itself tells.
 
     Raises:
-        ContractError: there is no such log.
+        ContractError: there is no such log, or no such folder.
     """
+    if run is not None and not run.exists():
+        raise ContractError("there is no such folder", file=run, remedy="name the run's output folder, or leave --run-dir out")
     seen = _read(log)
     missing, found = [], []
     if run is None:
@@ -71,7 +74,7 @@ def _read(log: Path) -> dict[str, Any]:
 def _note(seen: dict[str, Any], number: int, line: str) -> None:
     cce = _CCE.findall(line) if ".cce" in line else []
     kernel, scheduler = bool(_KERNEL.search(line)), bool(_SCHEDULER.search(line))
-    codes = [one or two for one, two in _CODE.findall(line)]
+    codes = [found[1] or found[2] for found in _CODE.finditer(line) if credible.counts(line, found)]
     if not (cce or kernel or codes or (scheduler and "error" in line.lower())):
         return
     seen["cce"].update(cce[:_MOST])

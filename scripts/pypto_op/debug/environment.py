@@ -10,6 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from pypto_op.diagnose import credible
 from pypto_op.documents import schema
 from pypto_op.documents.reading import read_yaml
 from pypto_op.errors import ContractError, InfraError
@@ -89,7 +90,8 @@ def _found_in(lines: Sequence[str] | Iterator[str]) -> dict[str, dict[str, Any]]
     found: dict[str, dict[str, Any]] = {}
     for number, line in enumerate(lines, 1):
         for row, pattern in patterns:
-            if row["id"] not in found and pattern.search(line):
+            told = pattern.search(line) if row["id"] not in found else None
+            if told is not None and credible.counts(line, told):
                 found[row["id"]] = {**row, "log_line": number, "text": line.strip()[:300]}
     return found
 
