@@ -159,3 +159,34 @@ class ModelNew(nn.Module):
 """
     result = lab.verify(lab.folder(place, TASK, lab.HEAD + kernel))
     assert result["status"] == "PASS", result["failures"]
+
+
+def made_by_a_function(factor: str) -> str:
+    return f"""
+import numpy as np
+
+
+def make(factor):
+    @triton.jit
+    def exp_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+        offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+        x = tl.load(x_ptr + offsets, mask=offsets < n)
+        tl.store(out_ptr + offsets, {factor}, mask=offsets < n)
+
+    return exp_kernel
+
+
+one = make({"tl.constexpr(1.0)" if "*" in factor else "lambda x: np.exp(x.handle.data)"})
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        return run(one, x)
+"""
+
+
+@pytest.mark.parametrize(("factor", "status"), [("tl.exp(x * factor)", "PASS"), ("factor(x)", "FAIL")])
+def test_a_kernel_sees_constants_of_its_maker_and_no_python(factor: str, status: str, place: Path) -> None:
+    """Triton compiles such a kernel; its own interpreter loses the maker's names."""
+    result = lab.verify(lab.folder(place, TASK, lab.HEAD + made_by_a_function(factor)))
+    assert result["status"] == status, result["failures"]

@@ -19,6 +19,14 @@ from pypto_op.triton.run.handed import is_jitted
 from pypto_op.triton.run.kernel_guard import KernelGuard
 
 
+def _is_filled(cell: Any) -> bool:
+    try:
+        cell.cell_contents  # noqa: B018 - an empty one raises
+    except ValueError:
+        return False
+    return True
+
+
 def _folder_of_triton() -> str:
     import triton
 
@@ -67,7 +75,10 @@ class Programs:
         """Return the function that a definition makes in the globals of another, with what it asks for out of sight of them."""
         from triton.runtime import interpreter
 
-        closed = {"interpreter_semantic": interpreter.interpreter_semantic, **self.guard.names()}
+        cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=False)
+        # As on a device, a body sees what its maker's names stand for; Triton's own interpreter loses them.
+        around = {name: cell.cell_contents for name, cell in cells if _is_filled(cell)}
+        closed = {**around, "interpreter_semantic": interpreter.interpreter_semantic, **self.guard.names()}
         parameters = ast.arguments([], [ast.arg(name) for name in closed], None, [], [], None, [])
         body = [definition, ast.Return(ast.Name(definition.name, ast.Load()))]
         maker = ast.FunctionDef("maker of a kernel", parameters, body, [])
