@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -180,3 +183,25 @@ def test_two_results_are_compared_on_what_both_have() -> None:
 def test_void_trials_count_for_nobody() -> None:
     totals = made({"rmsnorm": [True, False]}, void="overloaded")["totals"]
     assert totals["void"] == 2 and totals["solved"]["total"] == 0
+
+
+def test_no_golden_outlives_an_evaluation_that_is_terminated(tmp_path: Path) -> None:
+    """SIGTERM while a grader holds the hidden operator in its private folder."""
+    program = """
+import sys, time
+from pypto_op.evals import hidden, requests
+from pypto_op.evals.commands import termination_tidies
+(request,) = requests.load(["rmsnorm"])
+with termination_tidies(), hidden.made(request) as root:
+    print(root, flush=True)
+    time.sleep(60)
+"""
+    child = subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, env={**os.environ, "TMPDIR": str(tmp_path)}
+    )
+    assert child.stdout is not None
+    made = Path(child.stdout.readline().strip())
+    assert list(made.glob("*golden*"))
+    child.terminate()
+    child.wait(timeout=60)
+    assert not list(tmp_path.iterdir())

@@ -181,6 +181,20 @@ def test_an_agents_shell_sees_no_key_and_a_mark(running: Running) -> None:
     assert "mark=pypto-op run" in running.told(1) and KEY not in running.told(1)
 
 
+def test_credentials_of_the_account_are_not_the_agents(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = {"GITHUB_TOKEN": "ghp-1", "AWS_SECRET_ACCESS_KEY": "aws-1", "PROXY": "http://me:pw-1@host:1", "PLAIN": "kept-1"}
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    running.run([bash("env"), says("done")])
+    told = running.told(1)
+    assert "kept-1" in told and not any(word in told for word in ("ghp-1", "aws-1", "pw-1"))
+
+
+def test_what_a_model_says_moves_no_cursor(running: Running) -> None:
+    done = running.run([bash("echo '\x1b[2Jx'"), says("one\x1b]0;title\x07 two\nthree")])
+    assert "\x1b" not in done.stdout and "\x07" not in done.stdout and "one" in done.stdout and "three" in done.stdout
+
+
 def test_no_log_shows_the_key(running: Running) -> None:
     done = running.run([bash(f"echo {KEY}"), trouble(400, f"bad key {KEY}")])
     text = json.dumps(running.lines)

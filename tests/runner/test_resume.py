@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -194,6 +195,26 @@ def test_a_line_that_a_kill_cut_is_left_out(running: Running) -> None:
     running.run([calls(count("once")), says("done")])
     path = journal.latest_session(running.workspace) / journal.TRANSCRIPT
     path.write_bytes(path.read_bytes() + b'{"kind": "reply", "conv')
+    assert running.run([says("done")], "--resume", request="").code == 1
+    assert (running.workspace / "once").read_text() == "x" and all("kind" in line for line in running.lines)
+
+
+def test_a_disk_that_is_full_leaves_whole_lines(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A write that takes a part and then fails: the part is taken back, and the run goes on when there is room."""
+    writes, full = os.write, []
+
+    def short(descriptor: int, data: bytes) -> int:
+        if b'"kind": "result"' not in bytes(data) and not full:
+            return writes(descriptor, data)
+        if full:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        full.append(True)
+        return writes(descriptor, bytes(data)[:9])
+
+    monkeypatch.setattr(journal.os, "write", short)
+    done = running.run([calls(count("once")), says("done")])
+    monkeypatch.setattr(journal.os, "write", writes)
+    assert done.code == 3 and "No space left" in done.stderr and "--resume" in done.stderr
     assert running.run([says("done")], "--resume", request="").code == 1
     assert (running.workspace / "once").read_text() == "x" and all("kind" in line for line in running.lines)
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import signal
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -66,8 +70,8 @@ def evaluate(
         raise ContractError("a workspace within the bundle is no fair place", file=folder, remedy="name an --out elsewhere")
     folder.mkdir(parents=True, exist_ok=True)
     rows = []
-    for request in chosen:
-        for number in range(1, repeat + 1):
+    with termination_tidies():
+        for request, number in itertools.product(chosen, range(1, repeat + 1)):
             rows.append(trials.run(request, plan, number, folder))
             if not as_json:
                 click.echo(_line(rows[-1]))
@@ -79,6 +83,20 @@ def evaluate(
     click.echo(json.dumps(found, indent=1) if as_json else _told(found, folder))
     void = found["totals"]["void"]
     return int(ExitCode.INFRA if void == len(rows) else ExitCode.FAIL if void else ExitCode.OK)
+
+
+@contextmanager
+def termination_tidies() -> Iterator[None]:
+    """Take SIGTERM for Ctrl-C: what a grader has made of a hidden golden must not outlive it."""
+
+    def interrupt(number: int, frame: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _near_misses(model: str | None, budget: str | None, repeat: int, *, as_json: bool) -> int:

@@ -165,12 +165,14 @@ def _run(
 
 
 def _tell(ended: Ended, console: Console, *, as_json: bool) -> None:
+    from pypto_op.runner.screen import shown
+
     if as_json:
         click.echo(json.dumps(ended.summary, indent=2))
         return
     summary = ended.summary
     if ended.text.strip():
-        console.print(f"\n{ended.text.strip()}", markup=False)
+        console.print(f"\n{shown(ended.text.strip())}", markup=False)
     money = "" if summary["dollars"] is None else f", ${summary['dollars']:.2f}"
     counted = "{input} tokens in, {cache_write} into and {cache_read} from the cache, {output} out".format(**summary["tokens"])
     console.print(f"\n{summary['requests']} requests, {counted}{money}")

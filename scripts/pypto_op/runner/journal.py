@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pypto_op.errors import ContractError
+from pypto_op.errors import ContractError, InfraError
 from pypto_op.proof.key import key_file
 
 Line = dict[str, Any]
@@ -143,9 +143,18 @@ class Journal:
         """Append one line, through to the disk."""
         line = {"kind": kind, "at": round(time.time(), 3), **fields}
         text = self._vault.hide(json.dumps(line, ensure_ascii=False))
+        left = memoryview((text + "\n").encode("utf-8", "surrogateescape"))
         with self._lock:
-            os.write(self._file, (text + "\n").encode("utf-8", "surrogateescape"))
-            os.fdatasync(self._file)
+            before = os.fstat(self._file).st_size
+            try:
+                while left:
+                    left = left[os.write(self._file, left) :]
+                os.fdatasync(self._file)
+            except OSError as error:
+                os.ftruncate(self._file, before)  # half a line would spoil the next one
+                raise InfraError(
+                    f"cannot be written: {error.strerror}", file=self.path, remedy="make room, then --resume"
+                ) from error
 
     def past(self, conversation: str) -> Past:
         """Return what was written of a conversation before this process began."""

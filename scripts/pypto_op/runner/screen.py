@@ -77,15 +77,24 @@ class Screen:
 
     def _line(self, agent: str, text: str) -> None:
         speaking.heard()
-        self.console.print(
-            f"[dim]\\[{self.stage}] {self.spent():>15}[/] [bold]{escape(agent.removeprefix('pypto-op-'))}[/] {self.hide(text)}"
-        )
+        who = escape(agent.removeprefix("pypto-op-"))
+        line = f"[dim]\\[{self.stage}] {self.spent():>15}[/] [bold]{who}[/] {self.hide(text)}"
+        self.console.print(line.translate(_CONTROL))
 
     def spent(self) -> str:
         """Return tokens and money so far, in a few characters."""
         dollars = self.budget.dollars
         money = "" if dollars is None else f" ${dollars:.2f}"
         return f"{self.budget.spent.tokens / 1000:.1f}k{money}"
+
+
+_CONTROL = dict.fromkeys([*range(32), 127, *range(128, 160)], " ")
+"""Characters that a terminal obeys: what a model says is shown, not done."""
+
+
+def shown(text: str) -> str:
+    """Return a text of several lines without the characters that a terminal obeys."""
+    return "\n".join(line.translate(_CONTROL) for line in text.splitlines())
 
 
 def _short(text: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,6 +18,9 @@ SECRETS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
 MARK = "AI_AGENT"
 """The state tool takes what runs below a process with this mark for an agent (`state/callers.py`)."""
 
+_CREDENTIAL = re.compile(r"token|secret|passw|credential|api_?key|access_?key|custom_headers|authorization", re.IGNORECASE)
+_IN_ADDRESS = re.compile(r"^\w+://[^/@\s]*:[^/@\s]+@")
+"""An address with a password in it."""
 _PIPE = "PYPTO_OP_RUN_PIPE"
 
 
@@ -69,10 +73,15 @@ def hooks_environment() -> dict[str, str]:
     return {**agents_environment(), **hidden}
 
 
+def _is_credential(name: str, value: str) -> bool:
+    """Whether a variable is somebody's password, such as GITHUB_TOKEN: no kernel needs one, and a model should see none."""
+    return bool(_CREDENTIAL.search(name)) or bool(_IN_ADDRESS.search(value))
+
+
 def agents_environment() -> dict[str, str]:
     """Return the environment of commands: this one, with this installation's `pypto-op` first on PATH."""
     own = str(Path(sys.executable).parent)
     left_out = (*SECRETS, "PYPTO_OP_TOKEN", HIDDEN_ENV)
-    kept = {name: value for name, value in os.environ.items() if name not in left_out}
+    kept = {name: value for name, value in os.environ.items() if name not in left_out and not _is_credential(name, value)}
     paths = [own, *(path for path in kept.get("PATH", os.defpath).split(os.pathsep) if path != own)]
     return {**kept, "PATH": os.pathsep.join(paths), "PYPTO_OP_PYTHON": sys.executable}
