@@ -6,6 +6,7 @@ import json
 import os
 import socket
 import subprocess
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -240,6 +241,22 @@ def test_what_is_no_budget(running: Running, words: str) -> None:
 def test_the_time_is_over(running: Running) -> None:
     done = running.run(lambda number, body, headers: bash(f"sleep 30; echo {number}"), "--max-minutes", "0.02")
     assert done.code == 1 and "the time is over" in done.stderr
+
+
+def test_a_pattern_that_takes_for_ever_ends_with_the_time(running: Running) -> None:
+    (running.workspace / "a.txt").write_text("a" * 200 + "b\n")
+    began = time.monotonic()
+    done = running.run(lambda number, body, headers: calls(("Grep", {"pattern": "^(a|a|aa)+$"})), "--max-minutes", "0.05")
+    assert done.code == 1 and "the time is over" in done.stderr and time.monotonic() - began < 60
+
+
+def test_a_search_shows_lines_and_files(running: Running) -> None:
+    (running.workspace / "a.txt").write_text("one\nTwo\nthree\n")
+    (running.workspace / "b.bin").write_bytes(b"\0two")
+    asked = [{"pattern": "two", "-i": True, "-C": 1}, {"pattern": "t", "output_mode": "files_with_matches"}, {"pattern": "("}]
+    running.run([calls(*(("Grep", one) for one in asked)), says("done")])
+    told = running.told(1)
+    assert "1:one" in told and "2:Two" in told and "a.txt" in told and "b.bin" not in told and "no regular expression" in told
 
 
 def test_a_wait_beyond_the_time_ends_the_run(running: Running) -> None:

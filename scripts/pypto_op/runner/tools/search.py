@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import itertools
+import json
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from pypto_op.runner.tools import matching
 from pypto_op.runner.tools.table import CallFailed, Place, Tool, number, object_of, text
 
 _MOST_FILES = 20_000
 _MOST_BYTES = 2 << 20
 _SHOWN = 200
+_SECONDS = 60.0
 _PASSED_OVER = {".git", ".venv", "node_modules", "__pycache__"}
 
 
@@ -41,29 +46,33 @@ def _grep(place: Place, given: dict[str, Any]) -> str:
     if not root.exists():
         raise CallFailed(f"{root} does not exist")
     try:
-        wanted = re.compile(given["pattern"], re.IGNORECASE if given.get("-i") else 0)
+        re.compile(given["pattern"])
     except re.error as error:
         raise CallFailed(f"the pattern is no regular expression: {error}") from None
     pattern = given.get("glob", "*")
     names = pattern if "/" in pattern else f"**/{pattern}"
-    hits = itertools.islice(_hits(root, names, wanted, given.get("-C", 0)), given.get("head_limit", _SHOWN))
+    files = [str(path) for path in sorted(_files(root, names)) if path.stat().st_size <= _MOST_BYTES]
+    hits = _hits(place, given, files)
     if given.get("output_mode", "content") == "files_with_matches":
-        return "\n".join(dict.fromkeys(str(path) for path, _ in hits)) or "no match"
+        return "\n".join(dict.fromkeys(path for path, _ in hits)) or "no match"
     return "\n".join(f"{path}:{shown}" for path, shown in hits) or "no match"
 
 
-def _hits(root: Path, names: str, wanted: re.Pattern[str], around: int) -> Iterator[tuple[Path, str]]:
-    for path in sorted(_files(root, names)):
-        if path.stat().st_size > _MOST_BYTES:
-            continue
-        content = path.read_bytes()
-        if b"\0" in content[:1024]:
-            continue
-        lines = content.decode("utf-8", errors="replace").splitlines()
-        for index, line in enumerate(lines):
-            if wanted.search(line):
-                shown = range(max(0, index - around), min(len(lines), index + around + 1))
-                yield path, "\n".join(f"{at + 1}:{lines[at][:500]}" for at in shown)
+def _hits(place: Place, given: dict[str, Any], files: list[str]) -> list[tuple[str, str]]:
+    asked = {
+        "pattern": given["pattern"], "ignore_case": bool(given.get("-i")), "files": files, "around": given.get("-C", 0),
+        "most": given.get("head_limit", _SHOWN),
+    }  # fmt: skip
+    seconds = place.seconds(_SECONDS)
+    command = [sys.executable, "-I", "-S", matching.__file__]
+    try:
+        done = subprocess.run(command, input=json.dumps(asked), capture_output=True, text=True, timeout=seconds, check=False)
+        found: list[tuple[str, str]] = json.loads(done.stdout)
+    except subprocess.TimeoutExpired:
+        raise CallFailed(f"the search was ended after {seconds:.0f} s; take a simpler pattern, or fewer files") from None
+    except ValueError:
+        raise CallFailed(f"the search failed: {(done.stderr.strip().splitlines() or ['no answer'])[-1]}") from None
+    return found
 
 
 _FOLDER = text("Where to look: a folder, or a file; default: the workspace.")
