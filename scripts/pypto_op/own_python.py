@@ -16,6 +16,6 @@ BEGIN = (
 what an empty part of PYTHONPATH has become."""
 
 
-def running(module: str, *words: str, python: str = sys.executable) -> list[str]:
+def running(module: str, *words: str) -> list[str]:
     """Return the command line of `python -m module words`."""
-    return [python, "-c", BEGIN, module, *words]
+    return [sys.executable, "-c", BEGIN, module, *words]
