@@ -74,7 +74,8 @@ def _read(log: Path) -> dict[str, Any]:
 def _note(seen: dict[str, Any], number: int, line: str) -> None:
     cce = _CCE.findall(line) if ".cce" in line else []
     kernel, scheduler = bool(_KERNEL.search(line)), bool(_SCHEDULER.search(line))
-    codes = [found[1] or found[2] for found in _CODE.finditer(line) if credible.counts(line, found)]
+    loud = bool(credible.words_of("loud_level").search(line[:200]))
+    codes = [found[1] or found[2] for found in _CODE.finditer(line) if loud or credible.counts(line, found)]
     if not (cce or kernel or codes or (scheduler and "error" in line.lower())):
         return
     seen["cce"].update(cce[:_MOST])
