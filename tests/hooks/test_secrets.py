@@ -45,7 +45,7 @@ def test_no_tool_reads_it(account: Harness, agent: str | None) -> None:
         str(account.cache / "home" / ACCOUNT_FOLDER / "runs/x"),
         f"{FOLDER}/../pypto-op/seal.key",
         "/proc/self/cwd/../anything",  # leads elsewhere in the process that reads it
-        "//proc/thread-self//root/etc/hostname",
+        *(f"//proc/thread-self//{place}/anything" for place in ("cwd", "root")),
         "/proc/1/fd/7",
         "src/roundabout/x",
     ):

@@ -44,6 +44,9 @@ def test_a_module_of_ours_does_not_look_into_the_current_folder(planted: Path) -
 
 
 def test_the_launcher_for_agents_does_not_either(planted: Path) -> None:
+    shell = (ROOT / "hooks" / "pypto-op").read_text(encoding="utf-8")
+    begin = [line.partition("=")[2].strip("\"'") for line in shell.splitlines() if line.startswith("begin=")]
+    assert begin[1].replace("$begin", begin[0]) == own_python.BEGIN, "the shell cannot import it, so it says the same"
     done = ended(["sh", str(ROOT / "bin" / "pypto-op"), "--version"], planted)
     assert done.returncode == 0 and not (planted.parent / "mark").exists(), done
 

@@ -111,7 +111,7 @@ class Replay:
     def _differs(self, expected: Expected, said: str, is_error: bool) -> str:
         if expected.refused is not None and is_error != expected.refused:
             wanted = "a refusal or a failure" if expected.refused else "success"
-            return f"expected {wanted}, got {_ending(said) if is_error else _short(said)}"
+            return f"expected {wanted}, got {_short(said, end=is_error)}"
         for text in expected.told:
             if text not in said:
                 return f"expected {text!r} in it, got {_short(said)}"
@@ -165,12 +165,9 @@ def _texts(node: Any) -> Iterator[str]:
             yield from _texts(node.get(key))
 
 
-def _ending(text: str) -> str:
-    """Return the end of a failed call's result, where commands say why."""
+def _short(text: str, *, end: bool = False) -> str:
+    """Return the beginning of a text, or its end: where a failed command says why."""
     words = " ".join(text.split())
-    return words if len(words) <= _SHOWN else "…" + words[1 - _SHOWN :]
-
-
-def _short(text: str) -> str:
-    words = " ".join(text.split())
-    return words if len(words) <= _SHOWN else words[: _SHOWN - 1] + "…"
+    if len(words) <= _SHOWN:
+        return words
+    return "…" + words[1 - _SHOWN :] if end else words[: _SHOWN - 1] + "…"

@@ -87,24 +87,17 @@ def _not_followed(found: Reading, ran: set[Line]) -> str | None:
 def _statements(text: bytes, file: str, kernels: Collection[Program]) -> dict[int, int]:
     """Return, for each line, where the innermost statement on it begins; kernels, which are compared whole, are left out."""
     begins: dict[int, int] = {}
-    bodies: list[ast.AST] = []
+    bodies: list[ast.FunctionDef] = []
     for node in ast.walk(ast.parse(text)):  # outer ones come first
         if isinstance(node, ast.stmt):
             decorators = getattr(node, "decorator_list", [])
             first = min([node.lineno, *(one.lineno for one in decorators)])
             begins |= dict.fromkeys(range(first, (node.end_lineno or node.lineno) + 1), node.lineno)
-            if isinstance(node, ast.FunctionDef) and _program(node, file) in kernels:
+        if isinstance(node, ast.FunctionDef):
+            node.decorator_list = []  # a program is a function without its decorators, and nobody else has this tree
+            if program_of_tree(file, node.name, node) in kernels:
                 bodies.append(node)
-    for node in bodies:
-        assert isinstance(node, ast.FunctionDef)
-        for line in range(node.body[0].lineno, (node.end_lineno or node.lineno) + 1):
+    for body in bodies:
+        for line in range(body.body[0].lineno, (body.end_lineno or body.lineno) + 1):
             begins.pop(line, None)
     return begins
-
-
-def _program(node: ast.FunctionDef, file: str) -> Program:
-    decorators, node.decorator_list = node.decorator_list, []
-    try:
-        return program_of_tree(file, node.name, node)
-    finally:
-        node.decorator_list = decorators

@@ -170,11 +170,11 @@ class Candidate:
 
     def _forward(self, inputs: Any, seed: int) -> Any:
         torch.manual_seed(seed)
+        timed = not self._launches.recording
         try:
-            with torch.no_grad(), self._reads, self._gate, self._lines_of(kept=self._launches.recording):
+            with torch.no_grad(), self._reads, self._gate, contextlib.nullcontext() if timed else self._lines:
                 returned = self._model(*inputs)
-                watched = mode_is_active(self._gate) and self._reads.is_active()
-                watched = watched and (not self._launches.recording or self._lines.is_active())
+                watched = mode_is_active(self._gate) and self._reads.is_active() and (timed or self._lines.is_active())
             models.synchronize(self._device)
         except Denied as error:
             raise Failure(Outcome.FORBIDDEN, f"{self._path.name}: {error}") from None
@@ -193,10 +193,6 @@ class Candidate:
         if self._launches.foreign:
             raise Failure(Outcome.FORBIDDEN, f"{self._path.name} launches {self._launches.foreign[0]}, which is not in its files")
         return returned
-
-    def _lines_of(self, *, kept: bool) -> contextlib.AbstractContextManager[Any]:
-        """Return what notes the lines that run; nothing while calls are timed."""
-        return self._lines if kept else contextlib.nullcontext()
 
     def _computed(self) -> str:
         return f"{self._path.name}: forward computes with PyTorch ({self._gate.denied[0]}); a Triton kernel must do it"

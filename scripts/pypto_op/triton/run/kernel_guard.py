@@ -212,9 +212,8 @@ class KernelGuard:
             real = os.path.realpath(function.__code__.co_filename)
             stands_in = real.endswith("interpreter.py") and "<locals>" in function.__qualname__  # while a kernel runs
             return real.startswith((*self._languages, _OURS)) or (stands_in and real.startswith(self._triton))
-        if isinstance(
-            function, functools.partial
-        ):  # what the interpreter makes of `multiple_of` and its like, which compute nothing
+        if isinstance(function, functools.partial):
+            # What the interpreter makes of `multiple_of` and its like, which compute nothing.
             hint = function.func
             real = os.path.realpath(hint.__code__.co_filename) if isinstance(hint, FunctionType) else ""
             plain = not function.args and set(map(type, function.keywords.values())) == {str}

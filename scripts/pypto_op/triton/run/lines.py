@@ -1,7 +1,8 @@
 """Records which lines of the implementation's files run while forward does, whatever led to them.
 
 The static check follows code; Python has more ways to run some than any reader knows. So what ran is compared with what was
-followed (`agreement`). A line is noted before it is executed, and the record only grows.
+followed (`agreement`). A line is noted before it is executed. The record lies in the candidate's own process, so it is no
+barrier against code that was followed and trusted.
 """
 
 from __future__ import annotations
@@ -18,8 +19,6 @@ from pypto_op.triton.run import rewriting
 
 _OF_KERNELS = "maker of a kernel"
 """How the qualified names of bodies begin that Triton's interpreter runs (`rewriting`); their text is compared as a whole."""
-
-
 _MAKES_KERNELS = rewriting.__file__
 
 
