@@ -7,10 +7,13 @@ import json
 from pathlib import Path
 
 import pytest
+import torch
 from benchmarks import fresh, fresh_kernels, fresh_results, strength
 from tests.judge.judging import Answer
 
+from pypto_op.backends.reference import ReferenceSession
 from pypto_op.documents import spec
+from pypto_op.workspace import OpWorkspace
 
 OPERATORS = fresh_kernels.operators()
 
@@ -89,3 +92,23 @@ def test_the_page_names_each_kernel_that_was_judged_wrongly():
 def test_what_was_measured_is_on_the_page():
     section = fresh_results.section(fresh_results.load())
     assert "\n".join(section) in strength.PAGE.read_text(encoding="utf-8")
+
+
+@pytest.mark.sim
+def test_sums_of_codes_reach_what_an_accumulator_of_24_bits_does_not_hold(tmp_path: Path, call):
+    root = fresh.workspace("int8_linear", tmp_path)
+    assert call("harness", "new", "--no-rehearsal", root).code == 0
+    cases = {
+        case["id"]: case for case in json.loads((root / "eval" / "adversarial_suite.json").read_text(encoding="utf-8"))["cases"]
+    }
+    wanted = {name: case for name, case in cases.items() if "codes" in name}
+    assert {case["dtype"]["default"] for name, case in wanted.items() if "great_codes" in name} == {"float16", "bfloat16"}
+    with ReferenceSession(OpWorkspace(root, "int8_linear")) as session:
+        sums = {}
+        for name, case in wanted.items():
+            x, w = (value for part, value in session.make_inputs(case) if part in ("x", "w"))
+            assert x.dtype == w.dtype == torch.int8
+            sums[name] = (x.long() @ w.long().T).flatten()
+    for name, found in sums.items():
+        reached = found.max() if "great" in name else -found.min()
+        assert reached > 2**23, f"{name} sums up to {reached}"

@@ -65,6 +65,79 @@ def gated_delta_rule_bwd_golden(q, k, v, g, beta, dout):
     return dq.to(q.dtype), dk.to(q.dtype), dv.to(q.dtype), dg, dbeta
 
 
+_CHUNK = 64
+
+
+def gated_delta_rule_bwd_golden_other_form(q, k, v, g, beta, dout):
+    """Return what gated_delta_rule_bwd_golden does, in chunks of 64 tokens: each chunk is products of matrices.
+
+    Its rounding errors are another algorithm's: dg, for one, is a difference of sums, where the golden has an exact 0.
+    Source of the formula: Yang, Wang, Zhang, Shen, Kim, "Parallelizing Linear Transformers with the Delta Rule", 2024.
+    """
+    wide = torch.promote_types(q.dtype, torch.float32)
+    scale = 1.0 / math.sqrt(q.shape[2])
+    state = torch.zeros((q.shape[0], q.shape[2], v.shape[2]), dtype=wide, device=q.device)
+    chunks = []
+    for start in range(0, q.shape[1], _CHUNK):
+        parts = [part[:, start : start + _CHUNK].to(wide) for part in (q, k, v, g, beta, dout)]
+        seen = _replayed(*parts[1:5], state)
+        chunks.append((parts, state, seen))
+        state = state * seen["faded"] + _turned(parts[1] * seen["onward"]) @ seen["u"]
+    dstate = torch.zeros_like(state)
+    found = []
+    for parts, entering, seen in reversed(chunks):
+        gradients, dstate = _reversed(*parts, entering, dstate, seen, scale)
+        found.insert(0, gradients)
+    dq, dk, dv, dg, dbeta = (torch.cat(pieces, dim=1) for pieces in zip(*found))
+    return dq.to(q.dtype), dk.to(q.dtype), dv.to(q.dtype), dg, dbeta
+
+
+def _turned(matrices):
+    """Return matrices [..., N, M] of [..., M, N]."""
+    return torch.transpose(matrices, -1, -2)
+
+
+def _replayed(k, v, g, beta, state):
+    """Return what the forward pass computes in one chunk [BH, C, *] that the state [BH, K, V] enters."""
+    total = g.cumsum(dim=1)
+    between = torch.exp((total[:, :, None] - total[:, None, :]).tril()).tril()  # [BH, C, C]
+    into, onward = torch.exp(total)[..., None], torch.exp(total[:, -1:] - total)[..., None]
+    plain = ((k @ _turned(k)) * between).tril(-1)
+    system = torch.eye(k.shape[1], dtype=k.dtype, device=k.device) + plain * beta[..., None]
+    read = (k @ state) * into
+    u = torch.linalg.solve_triangular(system, (v - read) * beta[..., None], upper=False, unitriangular=True)
+    faded = torch.exp(total[:, -1])[:, None, None]
+    return {"between": between, "plain": plain, "system": system, "into": into, "onward": onward} | {
+        "read": read,
+        "error": v - read,
+        "u": u,
+        "faded": faded,
+    }
+
+
+def _reversed(q, k, v, g, beta, dout, state, dstate, seen, scale):
+    """Return the gradients of one chunk, and the gradient of the state that enters it."""
+    strength, between, into = beta[..., None], seen["between"], seen["into"]
+    scores = (q @ _turned(k)) * scale
+    du = _turned(scores * between) @ dout + (k * seen["onward"]) @ dstate
+    dtarget = torch.linalg.solve_triangular(_turned(seen["system"]), du, upper=True, unitriangular=True)
+    dmix = -(dtarget @ _turned(seen["u"])).tril(-1)
+    dv = dtarget * strength
+    dbeta = (dtarget * seen["error"]).sum(-1) + (dmix * seen["plain"]).sum(-1)
+    reach = (dout @ _turned(seen["u"])) * between
+    from_state = (dout @ _turned(state)) * into * scale
+    pull = dmix * between * strength
+    leaving = (seen["u"] @ _turned(dstate)) * seen["onward"]
+    dk = _turned(reach) @ q * scale + leaving - (dv @ _turned(state)) * into + pull @ k + _turned(pull) @ k
+    outgoing = (k * leaving).sum(-1)
+    pairs = reach * scores + pull * (k @ _turned(k))
+    column = (q * from_state).sum(-1) - (dv * seen["read"]).sum(-1) - outgoing + pairs.sum(-1) - pairs.sum(-2)
+    last = outgoing.sum(-1, keepdim=True) + (dstate * state * seen["faded"]).sum((-2, -1))[:, None]
+    dg = column.flip(1).cumsum(1).flip(1) + last
+    dstate = dstate * seen["faded"] + _turned(q * into) @ dout * scale - _turned(k * into) @ dv
+    return (reach @ k * scale + from_state, dk, dv, dg, dbeta), dstate
+
+
 def _make_inputs(dtype=torch.float32, heads=2, tokens=129, key_size=32, value_size=16, seed=42):
     """Return (q, k, v, g, beta, dout) of a ragged shape on the CPU; keys have length 1."""
     generator = torch.Generator().manual_seed(seed)
@@ -91,14 +164,15 @@ def _forward(q, k, v, g, beta):
 
 
 def _validate():
-    """Check the golden against autograd through the forward recurrence, two shapes, three dtypes."""
+    """Check the golden and its other form against autograd through the forward recurrence, two shapes, three dtypes."""
     for tokens, key_size, value_size in ((1, 16, 16), (66, 32, 16)):
         for dtype, tolerance in ((torch.float32, 1e-4), (torch.float16, 5e-3), (torch.bfloat16, 4e-2)):
             inputs = _make_inputs(dtype, 2, tokens, key_size, value_size)
             leaves = [tensor.double().requires_grad_() for tensor in inputs[:5]]
             _forward(*leaves).backward(inputs[5].double())
-            for gradient, leaf in zip(gated_delta_rule_bwd_golden(*inputs), leaves):
-                torch.testing.assert_close(gradient.double(), leaf.grad, rtol=tolerance, atol=tolerance)
+            for golden in (gated_delta_rule_bwd_golden, gated_delta_rule_bwd_golden_other_form):
+                for gradient, leaf in zip(golden(*inputs), leaves):
+                    torch.testing.assert_close(gradient.double(), leaf.grad, rtol=tolerance, atol=tolerance)
 
 
 if __name__ == "__main__":

@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING, Any
 from pypto_op.backends.base import RunResult
 from pypto_op.proof.closure import hash_at
 from pypto_op.tensor_bytes import bytes_in
+from pypto_op.twins.other_form import defines_form
+from pypto_op.twins.reordering import OTHER_FORM
 from pypto_op.vocabulary import Loader, Outcome
 
 if TYPE_CHECKING:
@@ -49,6 +51,7 @@ class Answers:
 
     def ask(self, inputs: Sequence[Value], **how: Any) -> RunResult:
         """Return what `ReferenceSession.golden` does, run or kept; the tensors are not to be changed."""
+        how = self._meant(how)
         key = self._key(inputs, how)
         with self._turn:
             found = self._found(key)
@@ -64,6 +67,7 @@ class Answers:
             inputs: its arguments.
             ways: keywords of `ReferenceSession.golden`, one mapping for each answer.
         """
+        ways = [self._meant(way) for way in ways]
         keys = [self._key(inputs, way) for way in ways]
         with self._turn:
             missing = [(key, way) for key, way in zip(keys, ways, strict=True) if self._found(key) is None]
@@ -73,6 +77,16 @@ class Answers:
             answers = self._session.goldens(inputs, asked, function=self._function, file=self._file)
             for (key, _), answer in zip(missing, answers, strict=False):
                 self._keep(key, answer)
+
+    def _meant(self, how: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a way to ask; where the golden has no other form, that is the golden as it stands."""
+        if how.get("twin") != OTHER_FORM:
+            return dict(how)
+        try:
+            source = self._file.read_text(encoding="utf-8")
+        except (OSError, UnicodeError):
+            source = ""
+        return dict(how) if defines_form(source, self._function) else {**how, "twin": None}
 
     def _key(self, inputs: Sequence[Value], how: Mapping[str, Any]) -> str:
         plain = {name: value for name, value in sorted(how.items()) if value not in (None, False)}

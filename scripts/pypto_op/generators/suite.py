@@ -6,7 +6,7 @@
 | L2 | ordinary numbers | the base shape and each P0 shape, each dtype, a second seed |
 | L3 | edges | each dynamic axis at 2T+-1, T+1, T, T-1 for each step T, 1; flags; a zone whose lost column shows |
 | L4 | long axes, many batches | each dynamic axis at several tiles and a rest, all of them at several |
-| L5 | values that hurt | primes; three tiles and a rest in the zones, cancellation in each subtraction and in the worst sum |
+| L5 | values that hurt | primes; zones of three tiles and a rest, 8-bit codes near their ends, sums that cancel |
 """
 
 from __future__ import annotations
@@ -82,5 +82,6 @@ def _edges(maker: Maker) -> None:
 def _hurting(maker: Maker) -> None:
     sizes.primes(maker)
     values.zones(maker, Level.L5)
+    values.great_codes(maker)
     values.specials(maker)
     values.cancellation(maker)

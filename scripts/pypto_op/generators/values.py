@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pypto_op.documents import constraints, ranges, special_values
-from pypto_op.documents.knobs import SCALE, SET, ZONE
+from pypto_op.documents.knobs import RANGE, SCALE, SET, ZONE
 from pypto_op.documents.reading import read_text
 from pypto_op.documents.rows import Rows
 from pypto_op.generators.sources import FLOATS, INTEGERS, Sources
@@ -37,6 +37,7 @@ ZONES: tuple[tuple[Level, str, Knobs], ...] = (
 )
 """Zones of all floating tensors at once. A slope of 270 leaves 90 to each third: exp of less does not overflow in float32."""
 
+_CODES = ("int8", "uint8")
 _PRODUCT = 6.0
 """The slope of each factor of a product: over 64 terms, divided by their root, it makes 288."""
 _MOST_TENSORS = 4
@@ -157,6 +158,33 @@ def varied_integer(case: Case, scalars: Mapping[str, Any]) -> str:
     """Return the name of the whole number of which a case has another value than the default; "" where there is none."""
     names = (name for name, default in scalars.items() if type(default) is int and case.get(name, default) != default)
     return next(names, "")
+
+
+def great_codes(maker: Maker) -> None:
+    """Add cases whose 8-bit codes lie near their ends, in the P0 shape that sums the most of them.
+
+    Codes that are drawn evenly cancel, so that no sum comes near what an accumulator of too few bits holds. Of one sign they
+    reach the greatest sum, of two the least; small factors beside them keep a 16-bit output finite.
+    """
+    ends = dict(_codes(maker.sources))
+    if not ends:
+        return
+    shape = max(maker.p0, key=lambda sizes: math.prod(sizes.values()))
+    great = {name: [high - max(1, (high - low) // 16), high] for name, (low, high) in ends.items()}
+    least = {name: [low, low + max(1, (high - low) // 16)] for name, (low, high) in ends.items()}
+    for dtype in maker.sources.spec.supported_dtypes:
+        maker.add(Level.L5, "great_codes", shape, dtype=dtype, knobs={RANGE: great})
+        maker.add(Level.L5, "great_codes_small_factors", shape, dtype=dtype, knobs={RANGE: great, ZONE: "tiny"})
+    first = next(iter(ends))
+    maker.add(Level.L5, "opposed_codes", shape, knobs={RANGE: {**least, first: great[first]}, ZONE: "tiny"})
+
+
+def _codes(sources: Sources) -> Iterator[tuple[str, tuple[int, int]]]:
+    """Yield each 8-bit tensor whose values are numbers in a range, with its least one and the first that is too large."""
+    for port in sources.tensors:
+        low, high = sources.ranges.get(port.name, ("", ""))
+        if port.dtype in _CODES and str(low).lstrip("-").isdigit() and str(high).lstrip("-").isdigit():
+            yield port.name, (int(low), int(high))
 
 
 def zones(maker: Maker, level: Level) -> None:

@@ -13,7 +13,7 @@ from pypto_op.documents.policy import Policy
 from pypto_op.judge.natural import MOST, WORST
 from pypto_op.judge.reasons import place_in
 from pypto_op.twins.orders import ORDERS
-from pypto_op.twins.reordering import GOLDEN, TWINS
+from pypto_op.twins.reordering import GOLDEN, OTHER_FORM, TWINS
 from pypto_op.twins.ties import nearest, shifted
 from pypto_op.vocabulary import Outcome
 
@@ -61,9 +61,9 @@ class Expectation:
         return [policy for policy in (self.policy, self.natural, behind) if policy is not None]
 
     def twins(self) -> tuple[str, ...]:
-        """Return the names of the honest twins that the policies need."""
+        """Return the names of the honest twins that the policies need, and with them the golden's other form."""
         policies = (self.policy, *self.policies(0.0))
-        return tuple(dict.fromkeys(name for policy in policies for name in policy.twins))
+        return tuple(dict.fromkeys(name for policy in policies if policy.twins for name in (*policy.twins, OTHER_FORM)))
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,8 @@ class Reference:
         if len(outputs) != len(native) or not policy.needs_twins or self.exact is None:
             return native, None
         ways = [self.exact.outputs, *self.exact.others]
-        expected, twins = [], [list(self.twins[name].outputs) for name in policy.twins]
+        named = [*policy.twins, *(name for name in (OTHER_FORM,) if name in self.twins)]
+        expected, twins = [], [list(self.twins[name].outputs) for name in named]
         for i, (mine, own) in enumerate(zip(outputs, native, strict=True)):
             right = [way[i] for way in ways]
             # A whole number is what the golden says, or what it says beyond a tie.
@@ -160,7 +161,7 @@ class Reference:
 
     def honest(self, place: int) -> Iterator[torch.Tensor]:
         """Yield one output of honest runs of the golden: in other orders of addition, the worst first, and in float64."""
-        names = (WORST, *(name for name in TWINS if name not in (WORST, GOLDEN)))
+        names = (WORST, OTHER_FORM, *(name for name in TWINS if name not in (WORST, GOLDEN)))
         for run in map(self.reordered, names) if self.reordered else self.twins.values():
             if run.outcome is Outcome.OK and len(run.outputs) == len(self.native.outputs):
                 yield run.outputs[place]

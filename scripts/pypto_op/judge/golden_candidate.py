@@ -12,7 +12,7 @@ from pypto_op.judge.natural import NATURAL
 from pypto_op.judge.records import TrialVerdict
 from pypto_op.judge.redaction import Redactor
 from pypto_op.judge.verdict import judge_run
-from pypto_op.twins.reordering import GOLDEN, HONEST, OTHER_TIES
+from pypto_op.twins.reordering import GOLDEN, HONEST, OTHER_FORM, OTHER_TIES
 from pypto_op.vocabulary import Outcome, Status
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class Refusal:
         return f'give the case "policy": "{NATURAL.id}" in the place of atol and rtol'
 
 
-_HOW = {GOLDEN: "", OTHER_TIES: ", taking the last of equal values first"}
+_HOW = {GOLDEN: "", OTHER_FORM: ", by its other form", OTHER_TIES: ", taking the last of equal values first"}
 
 
 def judged(outputs: Sequence[torch.Tensor], reference: Reference, expectation: Expectation, redactor: Redactor) -> TrialVerdict:
@@ -65,7 +65,7 @@ def verdicts(
 ) -> Iterator[tuple[str, TrialVerdict]]:
     """Yield the judge's verdict on each honest order of the golden, by name.
 
-    An order in which the golden does not end is left out: the twin policies tell that themselves.
+    An order in which the golden does not end is left out: the twin policies tell that themselves. So is a form that it has not.
 
     Args:
         reordered: runs the golden as a twin, by name.
@@ -76,7 +76,8 @@ def verdicts(
     """
     for name in orders:
         run = reference.native if name == GOLDEN else reference.twins.get(name) or reordered(name)
-        if run.outcome is Outcome.OK:
+        absent = name == OTHER_FORM and run.outputs is reference.native.outputs
+        if run.outcome is Outcome.OK and not absent:
             yield name, judged(run.outputs, reference, expectation, redactor)
 
 

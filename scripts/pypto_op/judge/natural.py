@@ -13,7 +13,7 @@ import torch
 from pypto_op.backends.base import RunResult
 from pypto_op.compare import TensorComparison, compare_leaves
 from pypto_op.documents.policy import Policy, get_policy
-from pypto_op.twins.reordering import ROUNDED_OPERANDS
+from pypto_op.twins.reordering import OTHER_FORM, ROUNDED_OPERANDS
 from pypto_op.twins.ties import Leaves
 from pypto_op.vocabulary import Outcome
 
@@ -27,9 +27,10 @@ order of additions to the next (`judge.near_miss.ALIKE`), and other seeds come o
 WORST = "sequential"
 """The twin whose rounding errors grow fastest with the length of a sum."""
 
-MEASURED = (WORST, ROUNDED_OPERANDS)
+MEASURED = (WORST, ROUNDED_OPERANDS, OTHER_FORM)
 """The twins that are asked; the others would cost a run each and say less. Between 16-bit inputs and outputs a right kernel
-rounds what a matrix product reads (weights of an attention, a score's gradient), which a golden in float32 does not."""
+rounds what a matrix product reads (weights of an attention, a score's gradient), which a golden
+in float32 does not. A golden's other form rounds elsewhere."""
 
 
 FURTHER_SEEDS, _STRIDE = 2, 1_000_033

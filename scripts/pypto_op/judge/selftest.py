@@ -235,7 +235,7 @@ def _honest(known: Known) -> str:
             if seed is None:
                 known.measured.note_orders(handed, expectation, HONEST, told)
         count += 1
-    return f"{count} precision cases take the golden in each of {len(HONEST)} honest orders, on two seeds"
+    return f"{count} precision cases take the golden in each of its honest orders, on two seeds"
 
 
 def _faults(known: Known) -> str:

@@ -14,7 +14,9 @@ from pypto_op.backends.worker.reference import truths
 from pypto_op.compare import compare_leaves
 from pypto_op.documents.policy import get_policy
 from pypto_op.reproduce.metrics import METRICS
-from pypto_op.twins.reordering import GOLDEN, TWINS, Reordered, storage_of
+from pypto_op.twins.orders import ORDERS
+from pypto_op.twins.other_form import counted, form_of
+from pypto_op.twins.reordering import GOLDEN, OTHER_FORM, TWINS, Reordered, storage_of
 
 FLOAT64 = "float64"
 """What the golden in float64 goes by among the twins."""
@@ -48,8 +50,12 @@ def differences(
         if Reordered(twin, storage_of(inputs)).changes_nothing:
             continue
         note(twin, _run(canonical_form, inputs, twin))
+    form = form_of(canonical_form)
     exact, facts = truths(canonical_form, copy.deepcopy(list(inputs)), Path("golden"))
-    note(FLOAT64, [leaf.to(own.dtype) for leaf, own in zip(exact[: len(exact) // facts["ways"]], canonical, strict=True)])
+    exact = exact[: len(exact) // facts["ways"]]
+    note(FLOAT64, [leaf.to(own.dtype) for leaf, own in zip(exact, canonical, strict=True)])
+    if form is not None:
+        note(OTHER_FORM, counted(canonical, exact, [_run(form, inputs, twin) for twin in (GOLDEN, *ORDERS)]))
     return found
 
 

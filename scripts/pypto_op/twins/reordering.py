@@ -24,7 +24,10 @@ TWINS = (GOLDEN, *ORDERS, ROUNDED_OPERANDS)
 OTHER_TIES = "other_ties"
 """The golden that takes the last of equal values first where its orders leave that open; it says nothing about rounding."""
 
-HONEST = (*TWINS, OTHER_TIES)
+OTHER_FORM = "other_form"
+"""The same mathematics as another algorithm, which a golden's author may add (`twins.other_form`)."""
+
+HONEST = (*TWINS, OTHER_FORM, OTHER_TIES)
 """Every way in which an honest kernel may run a golden."""
 
 aten = torch.ops.aten
