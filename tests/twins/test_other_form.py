@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import torch
+from tests.calling import command
+from tests.examples.operators import copy_of
 
 from pypto_op.backends.answers import Answers
 from pypto_op.backends.base import RunResult
@@ -24,6 +27,8 @@ from pypto_op.vocabulary import Outcome, Status
 from pypto_op.workspace import OpWorkspace
 
 pytestmark = [pytest.mark.sim, pytest.mark.timeout(600), pytest.mark.usefixtures("numeric")]
+
+OP = "gated_delta_rule_bwd"
 
 GOLDEN = """
 import torch
@@ -201,3 +206,21 @@ def test_which_files_define_a_form() -> None:
     assert not defines_form(GOLDEN, "before_golden")
     assert not defines_form("# def before_golden_other_form(x):\n", "before_golden")
     assert not defines_form(GOLDEN + FORM, "after_golden")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("with_form", [True, False])
+def test_the_example_in_chunks_needs_the_form_of_its_golden(tmp_path: Path, with_form: bool) -> None:
+    ws = copy_of(OP, tmp_path)
+    for made in (ws.suite, ws.test_inputs):
+        made.unlink()
+    if not with_form:
+        ws.golden.write_text(ws.golden.read_text().replace(f"{OP}_golden_other_form", "in_chunks"))
+    assert command("harness", "new", "--no-rehearsal", "--force", ws.root).code == 0
+    document = json.loads(ws.suite.read_text())
+    (case,) = (case for case in document["cases"] if case["id"] == "L2_base_again_float16")
+    del case["atol"], case["rtol"]
+    case["policy"] = "twin@2"
+    ws.suite.write_text(json.dumps(document))
+    told = command("verify", ws.root, "--modes", "sim", "--json", "--case", case["id"]).report
+    assert [check["status"] for check in told["checks"]] == ["PASS" if with_form else "FAIL"]
