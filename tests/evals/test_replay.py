@@ -59,13 +59,24 @@ def _what_the_run_left(workspace: Path, said: str) -> None:
     assert secrets and not any(token in text + said for token in secrets)
 
 
-def test_without_a_key_nothing_is_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("anthropic")
+@pytest.mark.parametrize("words", [["--arm", "bare"], [], ["--repeat", "3"], ["--near-misses"]])
+def test_without_a_key_no_trial_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str]) -> None:
+    """It is told once, in one line, and nothing is left behind."""
     for name in ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"):
         monkeypatch.delenv(name, raising=False)
-    done = evaluate(tmp_path, "--requests", "swiglu", "--out", "out", "--arm", "bare")
-    assert done.returncode == 3 and "void" in done.stdout and "ANTHROPIC_API_KEY" in done.stdout, done.stdout + done.stderr
-    assert json.loads((tmp_path / "out" / "result.json").read_text())["totals"]["void"] == 1
+    monkeypatch.chdir(tmp_path)
+    done = command("eval", *words)
+    assert done.code == 3 and done.stderr.startswith("pypto-op: there is no key") and "ANTHROPIC_API_KEY" in done.stderr
+    assert len((done.stdout + done.stderr).splitlines()) == 1 and not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("place", ["/proc/eval", "/proc/1/eval", "/sys/eval", "a-file/eval", "/proc/self"])
+def test_a_folder_in_which_nobody_can_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a-file").touch()
+    done = command("eval", "--runner", "replay", "--out", place)
+    assert done.code in (2, 3) and f"{Path(place).absolute()}: " in done.stderr and "name another --out" in done.stderr, done
+    assert len(done.stderr.splitlines()) == 1 and "internal error" not in done.stderr
 
 
 @pytest.mark.client

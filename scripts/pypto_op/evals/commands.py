@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import signal
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +14,7 @@ from typing import Any
 
 import click
 
-from pypto_op.errors import ContractError
+from pypto_op.errors import ContractError, InfraError
 from pypto_op.vocabulary import ExitCode
 
 
@@ -56,19 +57,18 @@ def evaluate(
     if near_misses:
         return _near_misses(wanted["model"], wanted["budget"], repeat, as_json=as_json)
     from pypto_op.evals import page, requests, result, trials
+    from pypto_op.runner.surroundings import check_access, check_keys
 
     plan = trials.Plan(minutes=max_minutes, **wanted)
     chosen = requests.load(word.strip() for word in (names or "").split(",") if word.strip())
     if plan.runner == "replay" and not names:
         chosen = [request for request in chosen if request.transcript]
     plan.check(chosen)
+    if plan.runner == "headless":
+        check_access()
+    check_keys()
     base = result.read(compare) if compare else None
-    folder = (out or Path(f"eval-{time.strftime('%Y%m%d-%H%M%S')}")).absolute()
-    if folder.exists() and any(folder.iterdir()):
-        raise ContractError("the folder is not empty", file=folder, remedy="name another --out")
-    if requests.folder().parent in (folder, *folder.parents):
-        raise ContractError("a workspace within the bundle is no fair place", file=folder, remedy="name an --out elsewhere")
-    folder.mkdir(parents=True, exist_ok=True)
+    folder = _made(out or Path(f"eval-{time.strftime('%Y%m%d-%H%M%S')}"), requests.folder().parent)
     rows = []
     with termination_tidies():
         for request, number in itertools.product(chosen, range(1, repeat + 1)):
@@ -83,6 +83,27 @@ def evaluate(
     click.echo(json.dumps(found, indent=1) if as_json else _told(found, folder))
     void = found["totals"]["void"]
     return int(ExitCode.INFRA if void == len(rows) else ExitCode.FAIL if void else ExitCode.OK)
+
+
+def _made(out: Path, bundle: Path) -> Path:
+    """Make and return the result's folder, in which something can be written.
+
+    Raises:
+        ContractError: it lies within the bundle, or holds something.
+        InfraError: the machine lets nobody write there.
+    """
+    folder = out.absolute()
+    if bundle in (folder, *folder.parents):
+        raise ContractError("a workspace within the bundle is no fair place", file=folder, remedy="name an --out elsewhere")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if any(folder.iterdir()):
+            raise ContractError("the folder is not empty", file=folder, remedy="name another --out")
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise InfraError(f"nothing can be written there ({error.strerror})", file=folder, remedy="name another --out") from None
+    return folder
 
 
 @contextmanager
@@ -102,7 +123,10 @@ def termination_tidies() -> Iterator[None]:
 def _near_misses(model: str | None, budget: str | None, repeat: int, *, as_json: bool) -> int:
     from pypto_op.evals import triggers
     from pypto_op.runner.budget import LimitReached, Limits, parse_budget
+    from pypto_op.runner.surroundings import check_access, check_keys
 
+    check_access()
+    check_keys()
     limits = parse_budget(budget) if budget else Limits()
     try:
         found = triggers.run(
