@@ -228,6 +228,8 @@ def test_words_of_success_are_no_success(running: Running) -> None:
         "pypto-op verify custom/soft",
         "echo PASS > custom/soft/soft_impl.py",
         "rm -rf /tmp/somebody",
+        "kill -9 $PPID",
+        "pkill -f pypto-op",
     ],
 )
 def test_a_hostile_shell_is_refused_by_the_guard(running: Running, words: str) -> None:
