@@ -35,6 +35,13 @@ from pypto_op.vocabulary import ExitCode
 @click.option("--budget", metavar="TOKENS|USD", help="What one trial may spend.")
 @click.option("--max-minutes", type=click.FloatRange(min=0, min_open=True), help="How long one trial may take.")
 @click.option("--mutants", type=click.IntRange(0, 200), default=6, show_default=True, help="Faults to plant; 0: none.")
+@click.option(
+    "--check",
+    "checked",
+    multiple=True,
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Check the request of a folder and its golden, such as evals/requests/rmsnorm; nobody is asked.",
+)
 @click.option("--near-misses", is_flag=True, help="Ask which requests reach the team at all; nothing is run.")
 @click.option("--compare", type=click.Path(path_type=Path, dir_okay=False), help="An earlier result.json to compare with.")
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="A new folder; default: eval-<time>.")
@@ -47,13 +54,16 @@ def evaluate(
     out: Path | None,
     as_json: bool,
     near_misses: bool,
+    checked: tuple[Path, ...],
     **wanted: Any,
 ) -> int:
     """Let the team work on requests whose goldens it cannot see, and grade what it leaves behind.
 
-    Exit status: 0 every trial was held and graded, whatever the grades; 1 one was void; 2 the call is wrong; 3 none could
-    be held.
+    Exit status: 0 every trial was held and graded, whatever the grades (--check: each request fits its golden); 1 one was void;
+    2 the call is wrong (--check: one does not fit); 3 none could be held.
     """
+    if checked:
+        return _checked(checked, as_json=as_json)
     if near_misses:
         return _near_misses(wanted["model"], wanted["budget"], repeat, as_json=as_json)
     from pypto_op.evals import page, requests, result, trials
@@ -118,6 +128,20 @@ def termination_tidies() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+def _checked(folders: tuple[Path, ...], *, as_json: bool) -> int:
+    from pypto_op.evals import checking, requests
+
+    told = {}
+    for folder in folders:
+        request = requests.at(folder)
+        told[request.id] = checking.check(request)
+        if not as_json:
+            click.echo(f"{request.id}: {told[request.id]}")
+    if as_json:
+        click.echo(json.dumps({"checked": told}, indent=1))
+    return int(ExitCode.OK)
 
 
 def _near_misses(model: str | None, budget: str | None, repeat: int, *, as_json: bool) -> int:
