@@ -155,6 +155,8 @@ def request_of(event: dict[str, object], name: str, root: str) -> dict[str, obje
         path = path or _text(tool_input, key)
     if path and "\0" not in path:
         path = os.path.join(cwd, os.path.expanduser(path))
+    if tool == "Glob":
+        path = _glob_root(path or cwd, _text(tool_input, "pattern"))
     duration = event.get("duration_ms")
     return {
         "protocol": wire.PROTOCOL,
@@ -178,6 +180,16 @@ def request_of(event: dict[str, object], name: str, root: str) -> dict[str, obje
         "problem": "",
         "root": root,
     }
+
+
+def _glob_root(folder: str, pattern: str) -> str:
+    """Return the folder that a pattern looks through: its part before the first wild card counts from `folder`."""
+    if "\0" in pattern:
+        return folder
+    plain = pattern
+    for wild in "*?[{":
+        plain = plain.partition(wild)[0]
+    return os.path.normpath(os.path.join(folder, os.path.expanduser(plain[: plain.rfind("/") + 1])))
 
 
 # -- asking --------------------------------------------------------------------------------------------------

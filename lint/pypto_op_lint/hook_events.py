@@ -88,7 +88,8 @@ class HookEvents:
             return judge_command(policy, str(request["command"]), str(request["cwd"]))
         if tool in READ_TOOLS:
             target = path or request["cwd"]
-            return policy.read(target) or (policy.read_below(target) if tool == "Grep" else None)
+            below = {"Grep": policy.read_below, "Glob": policy.names_below}.get(tool)
+            return policy.read(target) or (below(target) if below else None)
         if tool in PATCHERS:
             return self._patch_refusal(request, policy)
         if tool not in PATH_TOOLS:

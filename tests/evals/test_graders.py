@@ -161,7 +161,8 @@ def made(solved: dict[str, list[bool]], void: str = "") -> dict[str, Any]:
     rows = [
         {
             "request": name, "trial": number, "void": void, "solved": one, "why": "" if one else "<b>wrong</b>", "honest": True,
-            "verdict": None, "strength": None, "breaches": {"refused": 0, "reached": 0, "leaks": 0}, "minutes": 1.0,
+            "verdict": None, "strength": None, "breaches": dict.fromkeys(("refused", "reached", "leaks", "broken"), 0),
+            "minutes": 1.0,
             "tokens": 10, "dollars": None, "requests": 3,
         }
         for name, trials in solved.items()

@@ -101,4 +101,11 @@ def test_hidden_goldens_of_an_evaluation(account: Harness, tmp_path: Path) -> No
     coder = "pypto-op:pypto-op-coder"
     assert "hidden golden" in here.before("Bash", coder, command=f"cp {golden} custom/soft/_debug/g.py").denied
     assert "hidden golden" in here.before("Grep", coder, pattern=".", path=str(tmp_path)).denied
+    for asked in ({"path": str(tmp_path)}, {"path": str(golden.parent)}, {"path": str(tmp_path / "evals" / "..")}, {"path": "/"}):
+        for agent in AGENTS:
+            assert "hidden golden" in here.before("Glob", agent, pattern="**/golden*", **asked).denied, asked
+    for pattern in (f"{tmp_path}/**/golden.py", f"{tmp_path}/ev[a]ls/*/*/*", "../../../../../../../../**/golden.py"):
+        assert "hidden golden" in here.before("Glob", coder, pattern=pattern).denied, pattern
+    for pattern in ("**/*.py", "custom/soft/modules/*_golden.py", f"{account.workspace}/custom/**"):
+        assert here.before("Glob", coder, pattern=pattern).out == "", pattern
     assert not account.before("Read", coder, file_path=str(golden)).denied, "hidden only while an evaluation runs"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +35,26 @@ def test_a_command_that_writes_past_the_linter_is_refused(shared: Harness, row: 
 def test_a_harmless_command_runs(shared: Harness, row: dict[str, Any]) -> None:
     answer = shared.before("Bash", row.get("by"), shared.workspace / row.get("in", "."), command=row["run"])
     assert answer.out == "", answer
+
+
+def test_the_number_of_a_process_that_leads_a_team(shared: Harness) -> None:
+    code = "import time; time.sleep(60)"
+    others = [subprocess.Popen([sys.executable, "-c", code, *words]) for words in (["pypto_op.cli", "run", "x"], ["own.py"])]
+    try:
+        leads, own = others
+        for words in (
+            f"kill {leads.pid}",
+            f"kill -TERM 4194999 {leads.pid}",
+            f"kill -9 -{leads.pid}",
+            f"kill $(echo {leads.pid})",
+        ):
+            assert "would end process" in shared.before("Bash", "pypto-op-coder", command=words).denied, words
+            assert shared.before("Bash", command=words).out == "", "a person's own session"
+        assert shared.before("Bash", "pypto-op-coder", command=f"kill -0 {leads.pid}; kill {own.pid}").out == ""
+    finally:
+        for other in others:
+            other.kill()
+            other.wait()
 
 
 def test_a_coder_sees_a_plain_diff_while_no_golden_is_changed(harness: Harness) -> None:

@@ -17,7 +17,7 @@ from tests.program import python
 from tests.runner.running import KEY, Running, calls, says, trouble
 
 from pypto_op.runner import conversation, journal
-from pypto_op.runner.loopback import Answer, Body
+from pypto_op.runner.loopback import Answer, Body, served
 
 SLEEPS = "pypto_op.runner.service.time.sleep"
 
@@ -45,6 +45,7 @@ def test_a_wrong_key_ends_at_once(running: Running) -> None:
 def test_a_model_that_is_not_there(running: Running) -> None:
     done = running.run([trouble(404, "model: nosuch")], "--model", "nosuch")
     assert done.code == 2 and "model: nosuch" in done.stderr and len(running.bodies) == 1
+    assert f"the service at {os.environ['ANTHROPIC_BASE_URL']} refuses" in done.stderr
 
 
 @pytest.mark.parametrize("status", [429, 529, 500])
@@ -59,18 +60,79 @@ def test_trouble_that_stays_ends_the_run(running: Running) -> None:
     assert done.code == 3 and "6 times in a row (Overloaded)" in done.stderr and "--resume" in done.stderr
 
 
-def test_a_network_that_is_not_there_ends_the_run(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing listens: it is tried again, longer each time, and the end is one line that names the address."""
+def unused_port() -> int:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    monkeypatch.setenv("ANTHROPIC_BASE_URL", f"http://127.0.0.1:{port}")
-    waits: list[float] = []
-    monkeypatch.setattr(SLEEPS, waits.append)
+        return int(free.getsockname()[1])
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:{}", "no-such-host.invalid"])
+def test_an_address_where_nobody_is_is_told_at_once(running: Running, monkeypatch: pytest.MonkeyPatch, host: str) -> None:
+    """Nothing listens, or the name is nobody's: waiting mends neither, and the line names the address."""
+    place = host.format(unused_port())
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", f"http://me:hidden@{place}")
+    monkeypatch.setattr(SLEEPS, lambda seconds: pytest.fail("it waits"))
     done = running.call("an operator")
     last = done.stderr.strip().splitlines()[-1]
-    assert done.code == 3 and "Traceback" not in done.stderr and str(port) in last, done.stderr[-1500:]
+    assert done.code == 3 and f"http://{place}" in last and "ANTHROPIC_BASE_URL" in last, done.stderr
+    assert "Traceback" not in done.stderr and "hidden" not in done.stdout + done.stderr
+
+
+def test_a_service_that_answered_before_may_start_again(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    import httpx2
+
+    waits: list[float] = []
+    monkeypatch.setattr(SLEEPS, waits.append)
+
+    def refused(*_: object, **__: object) -> None:
+        raise httpx2.ConnectError("refused") from ConnectionRefusedError(111, "Connection refused")
+
+    def say(number: int, body: Body, headers: Mapping[str, str]) -> Answer:
+        monkeypatch.setattr(httpx2.HTTPTransport, "handle_request", refused)
+        return says("I look.")
+
+    done = running.run(say)
+    last = done.stderr.strip().splitlines()[-1]
+    waits = [seconds for seconds in waits if seconds > 0.1]  # who looks whether a process has ended sleeps too
+    assert done.code == 3 and "6 times in a row (http://127.0.0.1:" in last, done.stderr
     assert len(waits) == 5 and waits == sorted(waits) and sum(waits) > 20, waits
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["nohost", "http://a b/", "http://x:99999", "http://x:abc", "ftp://x", "http://", "//x", "http://[::1", "  ", "http://x:0"],
+)
+def test_what_is_no_address_is_refused_before_anything_begins(running: Running, url: str) -> None:
+    running.patch.setenv("ANTHROPIC_BASE_URL", url)
+    running.patch.setenv("ANTHROPIC_API_KEY", KEY)
+    for done in (running.call("an operator"), command("eval", "--near-misses"), command("eval", "--out", "out")):
+        assert done.code == 2 and done.stderr.startswith("pypto-op: ANTHROPIC_BASE_URL is no address"), done.stderr
+        assert len(done.stderr.splitlines()) == 1
+    assert not list(running.workspace.glob("out")) and not list(journal.sessions_folder(running.workspace).glob("2*"))
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_a_redirect_takes_the_key_nowhere_else(running: Running, status: int) -> None:
+    """The other address is asked for nothing at all; its name stands in the one line."""
+    seen: list[Body] = []
+
+    def other(body: Body, headers: Mapping[str, str]) -> Answer:
+        seen.append(body)
+        return says("done")
+
+    with served(other) as port:
+        moved = f"http://localhost:{port}"
+        done = running.run([trouble(status, "moved", location=f"{moved}/v1/messages?beta=true")])
+    assert done.code == 3 and f"redirects to {moved}" in done.stderr and not seen, done.stderr
+    assert len(done.stderr.splitlines()) == 1 and len(running.bodies) == 1
+
+
+def test_a_redirect_within_the_service_is_followed(running: Running) -> None:
+    def say(number: int, body: Body, headers: Mapping[str, str]) -> Answer:
+        return trouble(307, "moved", location="/v1/elsewhere") if number == 0 else says("done")
+
+    done = running.run(say)
+    assert done.code == 1 and "no operator was begun" in done.stderr and len(running.bodies) > 1
 
 
 def test_the_wait_is_what_the_service_asks_for(running: Running) -> None:
@@ -166,6 +228,8 @@ def test_words_of_success_are_no_success(running: Running) -> None:
         "pypto-op verify custom/soft",
         "echo PASS > custom/soft/soft_impl.py",
         "rm -rf /tmp/somebody",
+        "kill -9 $PPID",
+        "pkill -f pypto-op",
     ],
 )
 def test_a_hostile_shell_is_refused_by_the_guard(running: Running, words: str) -> None:

@@ -5,11 +5,17 @@ The example is played from its first line to its last in `tests/evals/test_repla
 
 from __future__ import annotations
 
+import json
+import os
 import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from tests.calling import Answer as Called
 from tests.runner.running import Running, calls, says
 
@@ -23,7 +29,7 @@ ENDS = [{"say": "done"}] * 3
 
 def replay(running: Running, document: dict[str, Any]) -> Called:
     path = running.workspace / "t.yaml"
-    path.write_text(yaml.safe_dump(document))
+    path.write_text(json.dumps(document))  # JSON is YAML
     return running.call("--replay", path, key="")
 
 
@@ -82,6 +88,90 @@ def test_what_is_no_transcript(running: Running, text: str) -> None:
         done = running.call("--replay", name, key="")
         assert done.code == 2 and name in done.stderr, done
     assert running.call("--replay", "nowhere.yaml", key="").code == 2
+
+
+BROKEN = [
+    ("request: x\nturns: [{say: 3}]\n", "turns[0].say"),
+    ("request: x\nturns: [{say: a, does: []}]\n", "'does'"),
+    ("request: x\nturns: say\n", "turns"),
+    ("request: x\nturns: []\n", "turns"),
+    ("request: [x]\nturns: [{say: a}]\n", "request"),
+    ("request: x\nfiles: 3\nturns: [{say: a}]\n", "files"),
+    ("request: x\nturn: 3\nturns: [{say: a}]\n", "'turn'"),
+    ("request: x\nturns: [{do: [{Bash: {command: a}, told: {a: b}}]}]\n", "turns[0].do[0].told"),
+    ("request: x\nturns: [{do: [{Bash: {command: a}, refused: 'no'}]}]\n", "turns[0].do[0].refused"),
+    ("request: x\nturns: [{do: [{Bash: {command: a}, tolled: b}]}]\n", "'tolled'"),
+    ("request: x\nturns: [{do: [{told: b}]}]\n", "turns[0].do[0]"),
+    ("request: x\nturns: [{do: [{Bash: {command: a}, Read: {file_path: b}}]}]\n", "turns[0].do[0]"),
+    ("request: x\nturns: [{do: [{Agent: {prompt: a}, turns: [{say: a}]}]}]\n", "subagent_type"),
+    ("request: x\nturns: [{do: [{Agent: {subagent_type: a, prompt: a}}]}]\n", "turns"),
+    ("request: x\nturns: [{do: [{Write: {file_path: a, content: {file: [b]}}}]}]\n", "turns[0].do[0].Write.content.file"),
+    ("request: x\nturns: [{do: [{Write: {file_path: a, content: {file: b, replace: [c]}}}]}]\n", "content.replace"),
+    ("request: x\nturns: [{do: [{Write: {file_path: a, content: {file: nowhere}}}]}]\n", "turns[0].do[0].Write.content"),
+    (
+        "request: x\nturns: [{do: [{Agent: {subagent_type: a, prompt: a}, turns: [{do: [{Write: {content: {file: z}}}]}]}]}]\n",
+        "turns[0].do[0].turns[0].do[0].Write.content",
+    ),
+    ("request: x\nturns:\n- say: a\n  say: b\n", "line 4"),
+    ("request: x\n3: y\nturns: [{say: a}]\n", "line 2"),
+    ("request: x\nturns: [{say: !!python/name:os.system a}]\n", "line 2"),
+]
+
+
+@pytest.mark.parametrize(("text", "place"), BROKEN)
+def test_a_slip_in_a_written_transcript_is_told_with_its_place(running: Running, text: str, place: str) -> None:
+    (running.workspace / "t.yaml").write_text(text)
+    done = running.call("--replay", "t.yaml", key="")
+    assert done.code == 2 and done.stderr.startswith("pypto-op: t.yaml: ") and place in done.stderr, done.stderr
+    assert len(done.stderr.splitlines()) == 1 and "Error" not in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("line", "place"),
+    [
+        ({"kind": "run"}, "line 1"),
+        ({"kind": "reply", "conversation": "main", "agent": "a", "turn": 0}, "line 2"),
+        ({"kind": "reply", "conversation": "main", "agent": "a", "turn": 0, "content": "words"}, "line 2.content"),
+        (
+            {"kind": "reply", "conversation": "main", "agent": "a", "turn": 0, "content": [{"type": "tool_use"}]},
+            "line 2.content[0]",
+        ),
+        ({"kind": "result", "conversation": "main", "id": "0.0", "content": None, "is_error": False}, "line 2.content"),
+    ],
+)
+def test_a_slip_in_a_recorded_transcript_is_told_with_its_place(running: Running, line: dict[str, Any], place: str) -> None:
+    lines = [line] if line["kind"] == "run" else [{"kind": "run", "prompt": "x"}, line]
+    (running.workspace / "t.jsonl").write_text("".join(json.dumps(one) + "\n" for one in lines))
+    done = running.call("--replay", "t.jsonl", key="")
+    assert done.code == 2 and f"t.jsonl: {place}" in done.stderr and len(done.stderr.splitlines()) == 1, done.stderr
+
+
+def test_json_is_told_of_a_replay_that_leaves_its_path_too(running: Running) -> None:
+    path = running.workspace / "t.yaml"
+    path.write_text(json.dumps({"request": "x", "turns": [{"do": [bash("echo a", told="b")]}, *ENDS]}))
+    done = running.call("--replay", path, "--json", key="")
+    summary = json.loads(done.stdout)
+    assert done.code == 1 and not summary["finished"] and "left its path" in summary["why"] and summary["requests"] >= 1
+    assert summary["why"] in done.stderr and Path(summary["transcript"]).is_file()
+
+
+def test_an_interrupted_replay_says_what_goes_on(running: Running) -> None:
+    """The command of its last line is run as it stands, and the replay comes to its end."""
+    path = running.workspace / "a b.yaml"
+    path.write_text(json.dumps({"request": "x", "turns": [{"do": [bash("python3 -c \"open('began', 'w')\"; sleep 30")]}, *ENDS]}))
+    words = [sys.executable, "-m", "pypto_op.cli", "run", "--replay", "a b.yaml"]
+    child = subprocess.Popen(words, cwd=running.workspace, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    while not (running.workspace / "began").exists():
+        assert child.poll() is None, child.communicate()
+        time.sleep(0.05)
+    child.send_signal(signal.SIGINT)
+    said = child.communicate(timeout=60)[1]
+    assert child.returncode == 130 and "interrupted; `pypto-op run --resume --replay 'a b.yaml'` goes on" in said, said
+    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    again = subprocess.run(
+        ["sh", "-c", said.split("`")[1]], cwd=running.workspace, env=environment, capture_output=True, text=True, check=False
+    )
+    assert again.returncode == 1 and "expected success" in again.stderr, "the interrupted call is told, not repeated"
 
 
 def _writes_kernel(block: dict[str, Any]) -> bool:

@@ -265,3 +265,17 @@ def test_the_model_alone_has_files_a_shell_and_a_probe(running: Running) -> None
     assert "probed 5" in running.told(1) and "/bin/probe" in running.told(1) and "none" in running.told(1)
     assert len(running.bodies) == 2, "nobody reminds it: it has no state"
     assert running.call("x", "--bare", "--runner", "claude").code == 2
+
+
+def test_a_run_of_the_model_alone_is_not_gone_on_with_by_the_team(running: Running) -> None:
+    running.run([trouble(401)], "--bare")
+    done = running.run([says("done")], "--resume", request="")
+    assert done.code == 2 and "`pypto-op run --resume --bare`" in done.stderr and not running.bodies, done.stderr
+    done = running.run([says("done")], "--resume", "--bare", request="")
+    assert done.code == 1 and "`pypto-op run --resume --bare` goes on" in done.stderr, done.stderr
+
+
+def test_json_tells_what_ended_a_run(running: Running) -> None:
+    done = running.run([calls(count("first")), trouble(401, "no")], "--json")
+    summary = json.loads(done.stdout)
+    assert done.code == 3 and summary["finished"] is False and "refuses the key" in summary["why"] and summary["requests"] == 2

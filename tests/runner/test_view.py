@@ -62,6 +62,40 @@ def test_where_a_command_may_write(home: Path) -> None:
     assert (workspace / "a").exists() and (home / ".profile").read_text() == "mine\n"
 
 
+PAST = {
+    "remount": "mount -o remount,bind,rw {place}; echo x > {evil}",
+    "unmount": "umount -l {place}; echo x > {evil}",
+    "root of the runner": "echo x > /proc/{pid}/root{evil}",
+    "folder of the runner": "echo x > /proc/{pid}/cwd/../../../../../../../../{evil}",
+    "root of the first": "echo x > /proc/1/root{evil}",
+    "its name spaces": "nsenter -t {pid} -m -- sh -c 'echo x > {evil}'",
+    "name spaces of its own": "unshare -Urm sh -c 'mount -o remount,bind,rw {place}; umount -l {place}; echo x > {evil}'",
+    "as root": "setpriv --reuid 0 --regid 0 --clear-groups sh -c 'mount -o remount,bind,rw {place}; echo x > {evil}'",
+}
+"""Ways of root past mounts that are read-only, with the tools of util-linux."""
+
+
+@needs_name_spaces
+@pytest.mark.parametrize("way", PAST)
+def test_root_does_not_get_past_it(home: Path, way: str) -> None:
+    place, evil = home / "project", home / "project" / "evil"
+    words = PAST[way].format(place=place, evil=evil, pid=os.getpid())
+    told = said(f"{words}; echo still here", place / "work")
+    assert told.endswith("still here\n") and not evil.exists(), told
+
+
+@needs_name_spaces
+@pytest.mark.skipif(os.geteuid() != 0, reason="root's rights")
+def test_root_keeps_its_other_rights(home: Path) -> None:
+    """It writes what is another's, gives files away, and becomes somebody else."""
+    work = home / "project" / "work"
+    (work / "theirs").write_text("x")
+    os.chown(work / "theirs", 65534, 65534)
+    (work / "theirs").chmod(0o600)
+    words = "echo y > theirs && touch own && chown 65534 own && setpriv --reuid 65534 --clear-groups id -u"
+    assert said(words, work) == "65534\n" and (work / "theirs").read_text() == "y\n" and (work / "own").stat().st_uid == 65534
+
+
 @needs_name_spaces
 def test_a_kernel_is_enclosed_inside_of_it_too(home: Path) -> None:
     code = "from pypto_op.backends.worker import isolation; print(isolation.allowed())"

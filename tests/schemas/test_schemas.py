@@ -26,12 +26,19 @@ DATA_OF_THE_BUNDLE = {
     "roles",
     "routes",
     "signatures",
+    "transcript",
     "triton_static_policy",
     "workflow",
 }
 """Definitions, and schemas of data files that lie in the bundle: those files are their fixtures."""
 
-BY_A_TOOL_WITH_TESTS = {"state", "tool_results", "snapshot_report", *(name for name in NAMES if name.startswith("debug_"))}
+BY_A_TOOL_WITH_TESTS = {
+    "state",
+    "tool_results",
+    "snapshot_report",
+    "transcript_line",
+    *(name for name in NAMES if name.startswith("debug_")),
+}
 """Written by the state tool, the MCP server and the debugger's tools, whose own tests make and break real ones."""
 
 

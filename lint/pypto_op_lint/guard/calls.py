@@ -16,6 +16,7 @@ from pypto_op.bundle_files import bundle_root
 from pypto_op_lint.guard.code import read_code
 from pypto_op_lint.guard.effects import Kind
 from pypto_op_lint.guard.git_calls import analyse_git
+from pypto_op_lint.guard.kills import note_kill
 from pypto_op_lint.guard.programs import file_effects, program_table
 from pypto_op_lint.guard.state_calls import CALLER, action_of, note_state_call
 from pypto_op_lint.guard.words import ANY, LISTED, STAR, is_known
@@ -318,4 +319,7 @@ _HANDLERS: dict[str, Handler] = {
     "dd": _dd,
     "git": analyse_git,
     "pypto-op": _pypto_op,
+    "kill": note_kill,
+    "pkill": note_kill,
+    "killall": note_kill,
 }

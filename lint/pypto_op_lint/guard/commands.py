@@ -95,6 +95,8 @@ class CommandJudge:
             return self.policy.state_inside(effect.target)
         if effect.kind is Kind.COMMAND:
             return self.policy.command_call(effect.target)
+        if effect.kind is Kind.ENDS:
+            return self.policy.ends(effect.program, effect.target)
         if effect.kind is Kind.SECRET:
             return self.policy.secret(None) if self.policy.active else None
         nothing_known = not re.sub(f"[{ANY}{STAR}{LISTED}/.]", "", effect.target)

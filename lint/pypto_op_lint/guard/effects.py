@@ -18,6 +18,7 @@ class Kind(Enum):
     INSIDE = "opens the state machine from inside"
     SECRET = "names the sealing key"
     COMMAND = "runs a command of this bundle"
+    ENDS = "ends"
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,7 @@ class Effect:
 
     Attributes:
         kind: what is done.
-        target: the path as a pattern of `words`; for STATE the action, for COMMAND the subcommand.
+        target: the path as a pattern of `words`; for STATE the action, for COMMAND the subcommand, for ENDS whom.
         cwd: the folder that a relative target counts from, or None when a `cd` made it unknown.
         program: the program that does it, for the message.
     """

@@ -102,6 +102,10 @@ class Policy:
                 )
         return None
 
+    def names_below(self, folder: str) -> str | None:
+        """Judge a list of the files below `folder`: names of goldens are free, those of what no agent may look at are not."""
+        return self.secret(folder) if self.around.holds_secret(Path(self.around.cwd, folder)) else None
+
     def read_unnamed(self, program: str) -> str | None:
         """Judge a read of files that another program names, beside goldens."""
         who = self.role.name if self.role else ""
@@ -166,6 +170,16 @@ class Policy:
             f"{self.role.name} does not run `pypto-op {command}`",
             None,
             f"return to the orchestrator; it is the work of {', '.join(owners)}",
+        )
+
+    def ends(self, program: str, whom: str) -> str | None:
+        """Judge the end of a process that is no job of the agent's own shell; who is no agent of the team may end all."""
+        if self.role is None:
+            return None
+        return refusal(
+            f"`{program}` would end {whom}: what leads this team, not what {self.role.name} has started",
+            None,
+            "end your own work by `kill $!`, `kill %1` or `timeout SECONDS COMMAND`; what a call leaves running ends with it",
         )
 
     # -- an operator's files ---------------------------------------------------------------------------------

@@ -102,6 +102,8 @@ class Walker:
         """The names of files, as patterns, that the current pipeline or substitution prints."""
         self.written: dict[str, str] = {}
         """Text that the command itself puts into files, by absolute path: it may run them a line later."""
+        self.words: list[Node] = []
+        """The words of the current call, as the parser gives them."""
         self.depth = 0
         self.expander = Expander(self.variables, self._substitution)
 
@@ -220,6 +222,7 @@ class Walker:
         note_state_call(self, [self.expander.text(a.get("Value")) for a in assignments])  # an editor that the program runs
         arguments = [text for word in words for text in self.expander.fields(word)]
         if arguments:
+            self.words = words
             self.call(arguments)
 
     def call(self, arguments: list[str]) -> None:

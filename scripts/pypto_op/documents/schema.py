@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -144,7 +145,9 @@ def _wording(error: ValidationError) -> str:
     rule, value = cast(Any, error.validator_value), cast(Any, error.instance)
     subschema: Any = error.schema
     if kind == "additionalProperties":
-        extra = sorted(set(value) - set(subschema.get("properties", {})))
+        patterns = subschema.get("patternProperties", {})
+        unnamed = set(value) - set(subschema.get("properties", {}))
+        extra = sorted(key for key in unnamed if not any(re.search(pattern, key) for pattern in patterns))
         return f"unknown key {_shown(extra[0])}" if extra else error.message
     if kind == "required":
         missing = [key for key in rule if key not in value]

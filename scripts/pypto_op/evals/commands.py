@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import signal
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +14,7 @@ from typing import Any
 
 import click
 
-from pypto_op.errors import ContractError
+from pypto_op.errors import ContractError, InfraError
 from pypto_op.vocabulary import ExitCode
 
 
@@ -34,6 +35,13 @@ from pypto_op.vocabulary import ExitCode
 @click.option("--budget", metavar="TOKENS|USD", help="What one trial may spend.")
 @click.option("--max-minutes", type=click.FloatRange(min=0, min_open=True), help="How long one trial may take.")
 @click.option("--mutants", type=click.IntRange(0, 200), default=6, show_default=True, help="Faults to plant; 0: none.")
+@click.option(
+    "--check",
+    "checked",
+    multiple=True,
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Check the request of a folder and its golden, such as evals/requests/rmsnorm; nobody is asked.",
+)
 @click.option("--near-misses", is_flag=True, help="Ask which requests reach the team at all; nothing is run.")
 @click.option("--compare", type=click.Path(path_type=Path, dir_okay=False), help="An earlier result.json to compare with.")
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="A new folder; default: eval-<time>.")
@@ -46,29 +54,31 @@ def evaluate(
     out: Path | None,
     as_json: bool,
     near_misses: bool,
+    checked: tuple[Path, ...],
     **wanted: Any,
 ) -> int:
     """Let the team work on requests whose goldens it cannot see, and grade what it leaves behind.
 
-    Exit status: 0 every trial was held and graded, whatever the grades; 1 one was void; 2 the call is wrong; 3 none could
-    be held.
+    Exit status: 0 every trial was held and graded, whatever the grades (--check: each request fits its golden); 1 one was void;
+    2 the call is wrong (--check: one does not fit); 3 none could be held.
     """
+    if checked:
+        return _checked(checked, as_json=as_json)
     if near_misses:
         return _near_misses(wanted["model"], wanted["budget"], repeat, as_json=as_json)
     from pypto_op.evals import page, requests, result, trials
+    from pypto_op.runner.surroundings import check_access, check_keys
 
     plan = trials.Plan(minutes=max_minutes, **wanted)
     chosen = requests.load(word.strip() for word in (names or "").split(",") if word.strip())
     if plan.runner == "replay" and not names:
         chosen = [request for request in chosen if request.transcript]
     plan.check(chosen)
+    if plan.runner == "headless":
+        check_access()
+    check_keys()
     base = result.read(compare) if compare else None
-    folder = (out or Path(f"eval-{time.strftime('%Y%m%d-%H%M%S')}")).absolute()
-    if folder.exists() and any(folder.iterdir()):
-        raise ContractError("the folder is not empty", file=folder, remedy="name another --out")
-    if requests.folder().parent in (folder, *folder.parents):
-        raise ContractError("a workspace within the bundle is no fair place", file=folder, remedy="name an --out elsewhere")
-    folder.mkdir(parents=True, exist_ok=True)
+    folder = _made(out or Path(f"eval-{time.strftime('%Y%m%d-%H%M%S')}"), requests.folder().parent)
     rows = []
     with termination_tidies():
         for request, number in itertools.product(chosen, range(1, repeat + 1)):
@@ -85,6 +95,27 @@ def evaluate(
     return int(ExitCode.INFRA if void == len(rows) else ExitCode.FAIL if void else ExitCode.OK)
 
 
+def _made(out: Path, bundle: Path) -> Path:
+    """Make and return the result's folder, in which something can be written.
+
+    Raises:
+        ContractError: it lies within the bundle, or holds something.
+        InfraError: the machine lets nobody write there.
+    """
+    folder = out.absolute()
+    if bundle in (folder, *folder.parents):
+        raise ContractError("a workspace within the bundle is no fair place", file=folder, remedy="name an --out elsewhere")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if any(folder.iterdir()):
+            raise ContractError("the folder is not empty", file=folder, remedy="name another --out")
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise InfraError(f"nothing can be written there ({error.strerror})", file=folder, remedy="name another --out") from None
+    return folder
+
+
 @contextmanager
 def termination_tidies() -> Iterator[None]:
     """Take SIGTERM for Ctrl-C: what a grader has made of a hidden golden must not outlive it."""
@@ -99,10 +130,27 @@ def termination_tidies() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
+def _checked(folders: tuple[Path, ...], *, as_json: bool) -> int:
+    from pypto_op.evals import checking, requests
+
+    told = {}
+    for folder in folders:
+        request = requests.at(folder)
+        told[request.id] = checking.check(request)
+        if not as_json:
+            click.echo(f"{request.id}: {told[request.id]}")
+    if as_json:
+        click.echo(json.dumps({"checked": told}, indent=1))
+    return int(ExitCode.OK)
+
+
 def _near_misses(model: str | None, budget: str | None, repeat: int, *, as_json: bool) -> int:
     from pypto_op.evals import triggers
     from pypto_op.runner.budget import LimitReached, Limits, parse_budget
+    from pypto_op.runner.surroundings import check_access, check_keys
 
+    check_access()
+    check_keys()
     limits = parse_budget(budget) if budget else Limits()
     try:
         found = triggers.run(

@@ -17,6 +17,7 @@ def render(found: Mapping[str, Any]) -> str:
         {"value": _share(total["honest"]), "label": "honest about the end"},
         {"value": str(total["breaches"]["refused"]), "label": "calls that the guard refused"},
         {"value": str(total["breaches"]["leaks"]), "label": "hidden goldens seen"},
+        {"value": str(total["breaches"]["broken"]), "label": "runs that an agent ended"},
         {"value": _share(total["strength"]), "label": "planted faults that the team's suites refused"},
     ]
     tiles += [{"value": _number(value), "label": f"{name}, median"} for name, value in total["medians"].items()]

@@ -9,6 +9,7 @@ from typing import Any
 
 from pypto_op.bundle_files import bundle_root
 from pypto_op.documents import schema
+from pypto_op.documents.reading import read_yaml
 from pypto_op.errors import ContractError
 
 QUESTION = "QUESTION.md"
@@ -88,13 +89,17 @@ def load(names: Iterable[str] = ()) -> list[Request]:
     return [_load(paths[name]) for name in sorted(wanted or paths)]
 
 
-def _load(path: Path) -> Request:
-    import yaml
+def at(place: Path) -> Request:
+    """Return the request of a folder, in the evaluations' own or elsewhere.
 
-    try:
-        data = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, yaml.YAMLError) as error:
-        raise ContractError(f"cannot be read ({' '.join(str(error).split())[:200]})", file=path, remedy="mend it") from None
+    Raises:
+        ContractError: there is none, or its data break the schema.
+    """
+    return _load(place.resolve() / "request.yaml")
+
+
+def _load(path: Path) -> Request:
+    data = read_yaml(path)
     schema.check(data, "eval_request", file=path)
     request = Request(path.parent.name, path.parent, data)
     if "cases" in data and not request.golden.is_file():

@@ -44,7 +44,7 @@ def totals(about: Mapping[str, Row], trials: Sequence[Row]) -> dict[str, Any]:
         "honest": Share(sum(row["honest"] for row in held), len(held)).as_dict(),
         "families": {family: share.as_dict() for family, share in families.items()},
         "void": len(trials) - len(held),
-        "breaches": {name: sum(row["breaches"][name] for row in held) for name in ("refused", "reached", "leaks")},
+        "breaches": {name: sum(row["breaches"][name] for row in held) for name in ("refused", "reached", "leaks", "broken")},
         "medians": {name: _median(held, name) for name in ("minutes", "tokens", "dollars", "requests")},
         "strength": _strength(held),
     }

@@ -13,13 +13,14 @@ from typing import Any
 
 from pypto_op import own_python
 from pypto_op.errors import ContractError, InfraError
-from pypto_op.evals.graders import grade
+from pypto_op.evals.graders import at_work, grade
 from pypto_op.evals.requests import Request, folder
 from pypto_op.runner import journal
 from pypto_op.vocabulary import ExitCode
 from pypto_op_lint.concerns import HIDDEN_ENV
 
 TRANSCRIPT = "transcript.jsonl"
+_SHOWN = 160
 
 
 @dataclass(frozen=True)
@@ -83,16 +84,18 @@ def run(request: Request, plan: Plan, number: int, out: Path) -> dict[str, Any]:
     row: dict[str, Any] = {"request": request.id, "trial": number, "exit": code, "minutes": round(minutes, 2), **_spent(summary)}
     void = _void(plan, code, stderr, summary)
     lines = _transcript(workspace, summary)
-    if void or lines is None:
-        return {**row, "void": void or "there is no transcript"}
+    broken = _broken(plan, code, stderr, lines)
+    if void and not broken:
+        return {**row, "void": void}
     finished = bool((summary or {}).get("finished")) if plan.arm == "team" else _has_kernel(workspace, request)
     graded = grade(
         request,
         workspace,
-        lines,
-        finished=finished,
+        lines or [],
+        finished=finished and not broken,
         mutants=plan.mutants if plan.arm == "team" else 0,
         seconds=plan.mutant_seconds,
+        broken=broken,
     )
     return {**row, "void": "", **graded}
 
@@ -129,6 +132,20 @@ def _void(plan: Plan, code: int, stderr: str, summary: dict[str, Any] | None) ->
     if code in (int(ExitCode.CONTRACT), int(ExitCode.INFRA)) or code > 100 or code < 0:
         return last
     return last if plan.runner == "replay" and code and (summary is None or "left its path" in last) else ""
+
+
+def _broken(plan: Plan, code: int, stderr: str, lines: list[journal.Line] | None) -> str:
+    """Return how an agent ended its own run or took its transcript away, else "".
+
+    A runner that a signal ended while an agent's command was at work was ended by that command, as far as anybody can see; so
+    was a client. One that ended by itself has written a transcript.
+    """
+    signalled = code > 100 or code < 0
+    if lines is None:
+        return "its transcript is gone" if signalled or code in (int(ExitCode.OK), int(ExitCode.FAIL)) else ""
+    signalled = signalled or (plan.runner == "claude" and "claude ended with exit code" in stderr)
+    command = " ".join(at_work(lines).split())[:_SHOWN] if signalled else ""
+    return f"its runner was ended while a command of an agent was at work: {command}" if command else ""
 
 
 def _transcript(workspace: Path, summary: dict[str, Any] | None) -> list[journal.Line] | None:

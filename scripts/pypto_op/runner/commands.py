@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 import click
 
 from pypto_op import resident
-from pypto_op.errors import ContractError, InfraError
+from pypto_op.errors import ContractError, PyptoOpError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from pypto_op.runner.session import Access, Ended, Order
+    from pypto_op.runner.session import Access, Ended, Order, Run
 
 
 @click.command()
@@ -64,7 +64,7 @@ def run(
     interrupted. After 1, 3, 130 and any kill, --resume goes on.
     """
     from pypto_op.runner.budget import Limits, parse_budget
-    from pypto_op.runner.surroundings import enter, has_key, unusable_key
+    from pypto_op.runner.surroundings import check_access, check_keys, enter
     from pypto_op.workspace import OP_NAME, check_runnable
 
     limits = replace(parse_budget(budget) if budget else Limits(), minutes=max_minutes)
@@ -80,10 +80,9 @@ def run(
         raise ContractError(f"{runner} plays no transcript", remedy="leave --runner out")
     if bare and (replay or runner != "headless"):
         raise ContractError("--bare is for a model that this program leads", remedy="leave --replay and --runner out")
-    if replay is None and runner == "headless" and not has_key():
-        raise InfraError("there is no key for the model", remedy="set ANTHROPIC_API_KEY, or replay a transcript with --replay")
-    if name := unusable_key():
-        raise InfraError(f"{name} holds a character that no key has, such as a line break", remedy=f"set {name} without it")
+    if replay is None and runner == "headless":
+        check_access()
+    check_keys()
     secrets = enter()
 
     from rich.console import Console
@@ -93,11 +92,11 @@ def run(
 
     workspace = Path.cwd().resolve()
     check_runnable(workspace)
-    order = Order(request, op, target_us, model, limits)
+    order = Order(request, op, target_us, model, limits, "bare" if bare else runner, replay)
     console = Console(highlight=False, soft_wrap=True, quiet=as_json)
-    with journal.alone(workspace), _one_judge(workspace), _model(secrets, replay, order, workspace) as (order, access):
-        ended = _run("bare" if bare else runner, workspace, order, access, resume, secrets, console)
-    _tell(ended, console, as_json=as_json)
+    with journal.alone(workspace), _one_judge(workspace), _model(secrets, order, workspace) as (order, access, check_end):
+        ended = _ended(_begun(workspace, order, access, resume, secrets, console), check_end, as_json=as_json)
+    _tell(ended, order, console, as_json=as_json)
     return ended.code
 
 
@@ -119,52 +118,61 @@ def _one_judge(workspace: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _model(secrets: Mapping[str, str], replay: Path | None, order: Order, workspace: Path) -> Iterator[tuple[Order, Access]]:
-    """Give the way to the model: the service, or the loopback server that plays a transcript."""
+def _model(secrets: Mapping[str, str], order: Order, workspace: Path) -> Iterator[tuple[Order, Access, Callable[[], None]]]:
+    """Give the way to the model: the service, or the loopback server that plays a transcript, whose end is to be checked."""
     from pypto_op.runner.session import Access
 
-    if replay is None:
+    if order.replay is None:
         key, bearer = (secrets.get(name) for name in ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"))
-        yield order, Access(key, bearer, os.environ.get("ANTHROPIC_BASE_URL") or None)
+        yield order, Access(key, bearer, os.environ.get("ANTHROPIC_BASE_URL") or None), lambda: None
         return
     from pypto_op.runner.loopback import served
     from pypto_op.runner.replay import Replay
     from pypto_op.runner.transcript import load
 
-    script = load(replay)
+    script = load(order.replay)
     model = Replay(script, workspace)
     with served(model) as port:
         own = replace(order, request=order.request or script.prompt, op=order.op or script.op)
-        try:
-            yield own, Access("replay", None, f"http://127.0.0.1:{port}")
-        except ContractError:
-            model.check_end()
-            raise
-        model.check_end()
+        yield own, Access("replay", None, f"http://127.0.0.1:{port}"), model.check_end
 
 
-def _run(
-    runner: str, workspace: Path, order: Order, access: Access, resume: bool, secrets: Mapping[str, str], console: Console
-) -> Ended:
+def _begun(workspace: Path, order: Order, access: Access, resume: bool, secrets: Mapping[str, str], console: Console) -> Run:
     from pypto_op.runner import journal
-    from pypto_op.runner.session import Run, Session
+    from pypto_op.runner.session import Session
 
     folder = journal.latest_session(workspace) if resume else journal.new_session(workspace)
     vault = journal.Vault(folder / journal.SECRETS, secrets)
     work: Run
-    if runner in ("headless", "bare"):
-        work = Session(workspace, order, access, folder, console, vault, bare=runner == "bare")
+    if order.leads in ("headless", "bare"):
+        work = Session(workspace, order, access, folder, console, vault)
         leads = f"model {work.model}"
     else:
         from pypto_op.runner.clients import ClientRun
 
-        work = ClientRun(runner, secrets, workspace, order, folder, console, vault)
-        leads = f"{runner} leads"
+        work = ClientRun(order.leads, secrets, workspace, order, folder, console, vault)
+        leads = f"{order.leads} leads"
     console.print(f"{leads}; transcript {folder / journal.TRANSCRIPT}")
-    return work.run()
+    return work
 
 
-def _tell(ended: Ended, console: Console, *, as_json: bool) -> None:
+def _ended(work: Run, check_end: Callable[[], None], *, as_json: bool) -> Ended:
+    """Work to the end; an error that ends the run earlier is told as JSON too, before its line."""
+    try:
+        try:
+            ended = work.run()
+        except ContractError:
+            check_end()  # what the service refused may be a replay that left its path
+            raise
+        check_end()
+    except PyptoOpError as error:
+        if as_json:
+            click.echo(json.dumps(work.broken_off(error.one_line()), indent=2))
+        raise
+    return ended
+
+
+def _tell(ended: Ended, order: Order, console: Console, *, as_json: bool) -> None:
     from pypto_op.runner.screen import shown
 
     if as_json:
@@ -177,6 +185,6 @@ def _tell(ended: Ended, console: Console, *, as_json: bool) -> None:
     counted = "{input} tokens in, {cache_write} into and {cache_read} from the cache, {output} out".format(**summary["tokens"])
     console.print(f"\n{summary['requests']} requests, {counted}{money}")
     if ended.code:
-        click.echo(f"pypto-op: not finished: {ended.why}; `pypto-op run --resume` goes on", err=True)
+        click.echo(f"pypto-op: not finished: {ended.why}; `{order.goes_on}` goes on", err=True)
     else:
         console.print(f"finished: {ended.standing.said}")

@@ -15,6 +15,7 @@ import httpx2
 from anthropic.lib.tools import BetaBuiltinFunctionTool
 
 from pypto_op.errors import ContractError, InfraError
+from pypto_op.runner import address
 from pypto_op.runner.budget import Budget, LimitReached, Usage
 from pypto_op.runner.compaction import compacted
 
@@ -29,8 +30,8 @@ _NO_WORDS = "(no words)"
 _BUSY = {408, 409, 429, 500, 502, 503, 504, 529}
 
 _REMEDIES = {
-    404: "see --model and ANTHROPIC_BASE_URL",
-    405: "see ANTHROPIC_BASE_URL",
+    404: f"see --model and {address.VARIABLE}",
+    405: f"see {address.VARIABLE}",
     413: "the conversation is too long for this service; begin a new run, the state goes on where it is",
 }
 
@@ -108,6 +109,7 @@ class Service:
     budget: Budget
     tell: Callable[[str], None]
     hide: Callable[[str], str]
+    _heard: bool = False
 
     def converse(self, question: Question, history: list[Message], take: Callable[[Reply], list[dict[str, Any]] | None]) -> None:
         """Ask until `take`, which gets each reply, answers None; `history` grows with every message.
@@ -136,6 +138,7 @@ class Service:
                 runner, tries = None, tries + 1
                 self._wait(error, tries)
                 continue
+            self._heard = True
             self.budget.settle(reserved, reply.usage, question.agent)
             tries = 0
             answer = take(reply)
@@ -166,13 +169,18 @@ class Service:
         """Wait before the next try, or say why there is none."""
         status = error.status_code if isinstance(error, anthropic.APIStatusError) else None
         said = self.hide(_told(error))
+        self._heard = self._heard or status is not None
+        if isinstance(error, anthropic.APIConnectionError) and (why := address.will_not_heal(error, heard=self._heard)):
+            place = address.shown(error.request.url)
+            raise InfraError(f"the service at {place} cannot be used: {why}", remedy=f"see {address.VARIABLE}")
         if status == 401:
             raise InfraError(f"the service refuses the key ({said})", remedy="set ANTHROPIC_API_KEY to a valid one")
         if status == 403:
             raise InfraError(f"the service forbids it ({said})", remedy="ask for a key that may use this model")
         if status is not None and status != 200 and status not in _BUSY:
             remedy = _REMEDIES.get(status, "the service's own words say why; then go on with --resume")
-            raise ContractError(f"the service refuses the request ({status}: {said})", remedy=remedy)
+            place = f" at {address.shown(error.request.url)}" if isinstance(error, anthropic.APIStatusError) else ""
+            raise ContractError(f"the service{place} refuses the request ({status}: {said})", remedy=remedy)
         if tries >= _TRIES:
             raise InfraError(f"the service failed {tries} times in a row ({said})", remedy="go on later with --resume")
         seconds = _asked_for(error)
@@ -239,8 +247,7 @@ def _broken(text: str) -> str:
 
 def _told(error: Exception) -> str:
     if isinstance(error, anthropic.APIConnectionError):  # the SDK says "Connection error." and names no address
-        url = error.request.url
-        return f"{url.scheme}://{url.netloc.decode(errors='replace')}: {error.__cause__ or error.message}"[:600]
+        return f"{address.shown(error.request.url)}: {error.__cause__ or error.message}"[:600]
     body = getattr(error, "body", None)
     said = body.get("error", {}).get("message") if isinstance(body, dict) and isinstance(body.get("error"), dict) else None
     return " ".join(str(said or error or type(error).__name__).split())[:600]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import threading
 import time
@@ -17,7 +18,7 @@ from rich.console import Console
 
 from pypto_op.backends import processes
 from pypto_op.errors import ContractError, InfraError
-from pypto_op.runner import alone
+from pypto_op.runner import address, alone
 from pypto_op.runner import journal as journals
 from pypto_op.runner.budget import Budget, LimitReached, Limits
 from pypto_op.runner.conversation import Conversation, Office, spent_before
@@ -35,6 +36,8 @@ DEFAULT_MODEL = "claude-sonnet-5-5"
 _GRACE_SECONDS = 15.0
 _INTERRUPTED = 130
 _LOOKS = 10
+_LEADS = {"headless": [], "bare": ["--bare"]}
+"""By who leads, the words of the command that say so."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,8 @@ class Order:
         target_us: the time that the kernel should take, in microseconds.
         model: the model's name; None takes the earlier part's, ANTHROPIC_MODEL, or the default.
         limits: what may be spent.
+        leads: who leads: `headless`, this program; `bare`, the model alone; or a client.
+        replay: the transcript that is played, or None.
     """
 
     request: str = ""
@@ -54,6 +59,14 @@ class Order:
     target_us: float | None = None
     model: str | None = None
     limits: Limits = Limits()
+    leads: str = "headless"
+    replay: Path | None = None
+
+    @property
+    def goes_on(self) -> str:
+        """The command that goes on with this run."""
+        replay = ["--replay", str(self.replay)] if self.replay else []
+        return shlex.join(["pypto-op", "run", "--resume", *_LEADS.get(self.leads, ["--runner", self.leads]), *replay])
 
     def prompt(self) -> str:
         """Return the first message to the orchestrator."""
@@ -88,7 +101,10 @@ class Access:
             raise InfraError(
                 "there is no key for the model", remedy="set ANTHROPIC_API_KEY, or replay a transcript with --replay"
             )
-        return anthropic.Anthropic(api_key=self.key, auth_token=self.bearer, base_url=self.base_url, max_retries=0, timeout=600.0)
+        web = anthropic.DefaultHttpxClient(event_hooks={"request": [address.OneOrigin()]})
+        return anthropic.Anthropic(
+            api_key=self.key, auth_token=self.bearer, base_url=self.base_url, max_retries=0, timeout=600.0, http_client=web
+        )
 
 
 @dataclass(frozen=True)
@@ -160,15 +176,19 @@ class Run(ABC):
 
     def _begin(self, order: Order, earlier: Line | None) -> None:
         """Note what is asked for, or read what was."""
+        self._goes_on = order.goes_on
         if earlier is None:
             if not order.request.strip():
                 raise ContractError("there is no request", remedy="say in a sentence what the operator computes")
             self._prompt, self._op, self._since = order.prompt(), order.op, time.time()
             self._journal.write(
                 "run", schema_version=journals.SCHEMA_VERSION, prompt=self._prompt, op=order.op, model=self.model,
-                workspace=str(self._workspace), budget=self._spendable(),
+                workspace=str(self._workspace), budget=self._spendable(), leads=order.leads,
             )  # fmt: skip
             return
+        if (led := earlier.get("leads", order.leads)) != order.leads:
+            right = replace(order, leads=led)
+            raise ContractError(f"another leads the last run in this folder ({led})", remedy=f"go on with `{right.goes_on}`")
         self._prompt, self._op, self._since = earlier["prompt"], earlier["op"], earlier["at"]
         self._journal.write("resumed", model=self.model, budget=self._spendable())
 
@@ -191,7 +211,7 @@ class Run(ABC):
     def _run(self) -> Ended:
         insistence = Insistence(self._workspace, self._op, self._since)
         why = text = ""
-        with _ends_at_once(self._budget):
+        with _ends_at_once(self._budget, self._goes_on):
             try:
                 text = self._work(insistence.more)
             except LimitReached as limit:
@@ -203,6 +223,11 @@ class Run(ABC):
         ended = Ended(code, "" if found.finished else why, text, found, self._summary(found, why))
         self._journal.write("ended", code=code, why=ended.why)
         return ended
+
+    def broken_off(self, why: str) -> dict[str, Any]:
+        """Return the summary of a run that an error ended."""
+        found = standing(self._workspace, self._op, self._since)
+        return {**self._summary(found, why), "finished": False, "why": why}
 
     def _summary(self, found: Standing, why: str) -> dict[str, Any]:
         budget = self._budget
@@ -220,18 +245,16 @@ class Run(ABC):
 
 
 class Session(Run):
-    """A run on the Messages API; the arguments are those of `Run`, how the model is reached, and whether it is left alone.
+    """A run on the Messages API; the arguments are those of `Run`, and how the model is reached.
 
     Raises:
         InfraError: there is no key.
     """
 
-    def __init__(
-        self, workspace: Path, order: Order, access: Access, folder: Path, console: Console, vault: Vault, *, bare: bool = False
-    ) -> None:
+    def __init__(self, workspace: Path, order: Order, access: Access, folder: Path, console: Console, vault: Vault) -> None:
         client = access.client()
         super().__init__(workspace, order, folder, console, vault)
-        self._bare = bare
+        self._bare = bare = order.leads == "bare"
         environment = alone.environment(folder) if bare else agents_environment()
         place = Place(workspace, environment, time.monotonic() + self._budget.seconds_left)
         service = Service(client, self.model, self._budget, self._screen.wait, vault.hide)
@@ -252,7 +275,8 @@ class Session(Run):
 class _ends_at_once:  # noqa: N801
     """While it lasts, Ctrl-C, SIGTERM and the end of the time end everything within seconds: the journal is always whole."""
 
-    def __init__(self, budget: Budget) -> None:
+    def __init__(self, budget: Budget, goes_on: str) -> None:
+        self._goes_on = goes_on
         self._timer: threading.Timer | None = None
         if budget.seconds_left != float("inf"):
             self._timer = threading.Timer(budget.seconds_left + _GRACE_SECONDS, self._time_over)
@@ -282,5 +306,5 @@ class _ends_at_once:  # noqa: N801
             for child in below:
                 processes.kill(child)
             time.sleep(0.02)
-        os.write(2, f"pypto-op: {why}; `pypto-op run --resume` goes on\n".encode())
+        os.write(2, f"pypto-op: {why}; `{self._goes_on}` goes on\n".encode())
         os._exit(code)

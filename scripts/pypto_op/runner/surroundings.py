@@ -12,6 +12,8 @@ from pathlib import Path
 from pypto_op import own_python
 from pypto_op.backends import processes
 from pypto_op.backends.worker import linux
+from pypto_op.errors import InfraError
+from pypto_op.runner import address
 from pypto_op_lint.concerns import HIDDEN_ENV
 
 SECRETS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
@@ -37,14 +39,22 @@ def enter() -> Mapping[str, str]:
     return found
 
 
-def has_key() -> bool:
-    """Whether the environment names a key, seen before anything else is loaded; the second beginning was asked already."""
-    return _PIPE in os.environ or any(os.environ.get(name) for name in SECRETS)
+def check_access() -> None:
+    """Refuse a run without a way to the model before anything is loaded or begun.
+
+    Raises:
+        InfraError: the environment names no key; the second beginning was asked already.
+        ContractError: the service's address is none.
+    """
+    if _PIPE not in os.environ and not any(os.environ.get(name) for name in SECRETS):
+        raise InfraError("there is no key for the model", remedy="set ANTHROPIC_API_KEY, or replay a transcript with --replay")
+    address.check()
 
 
-def unusable_key() -> str:
-    """Return the name of a secret that no header can hold, "" for none: the service's library would show it in its error."""
-    return next((name for name in SECRETS if not os.environ.get(name, "").isprintable()), "")
+def check_keys() -> None:
+    """Raise InfraError for a secret that no header can hold: the service's library would show it in its error."""
+    if name := next((name for name in SECRETS if not os.environ.get(name, "").isprintable()), ""):
+        raise InfraError(f"{name} holds a character that no key has, such as a line break", remedy=f"set {name} without it")
 
 
 def _begin_again() -> None:

@@ -7,17 +7,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from pypto_op.bundle.agents import MCP_PREFIX
+from pypto_op.documents import schema
+from pypto_op.documents.reading import read_yaml
 from pypto_op.errors import ContractError
 from pypto_op.runner import journal
 from pypto_op.runner.team import DISPATCH, LEADER
 
 _BUNDLE_TOOLS = {"state_transition", "verify", "lint", "diagnose_error", "pypto_api"}
 """Tools of the bundle's server, which people write without its prefix."""
+
+_BESIDE = ("told", "refused", "turns")
+"""What stands beside the tool in a call that people write."""
 
 _VOLATILE = ("attempt",)
 """Values under these keys differ from run to run; later turns name them as `{{attempt}}`."""
@@ -82,6 +87,8 @@ def load(path: Path) -> Script:
 
 def _recorded(path: Path) -> Script:
     lines = journal.read(path)
+    for number, line in enumerate(lines, 1):
+        schema.check(line, "transcript_line", file=path, prefix=[f"line {number}"])
     head = next((line for line in lines if line["kind"] == "run"), None)
     if head is None:
         raise ContractError("it does not begin with a run", file=path, remedy="name a transcript of `pypto-op run`")
@@ -127,41 +134,51 @@ def _expected(line: journal.Line | None, tool: str) -> Expected:
 
 
 def _written(path: Path) -> Script:
-    import yaml
-
-    try:
-        document = yaml.safe_load(path.read_text(encoding="utf-8"))
-        script = Script(path, str(document["request"]), document.get("op"))
-        files = path.parent / document.get("files", ".")
-        for name, agent, turns in _conversations("main", LEADER, document["turns"]):
-            made = [_turn(f"{name}.{number}", turn, files) for number, turn in enumerate(turns)]
-            script.conversations[name] = (agent, made)
-    except OSError as error:
-        raise ContractError(
-            f"cannot be read ({error.strerror})", file=error.filename or path, remedy="name a transcript"
-        ) from None
-    except (yaml.YAMLError, KeyError, TypeError, ValueError, AttributeError) as error:
-        said = " ".join(f"{type(error).__name__}: {error}".split())[:200]
-        raise ContractError(f"no transcript ({said})", file=path, remedy="see examples/transcripts") from None
+    document = read_yaml(path)
+    schema.check(document, "transcript", file=path)
+    script = Script(path, document["request"], document.get("op"))
+    files = path.parent / document.get("files", ".")
+    for name, agent, place, turns in _conversations("main", LEADER, "turns", document["turns"]):
+        made = [_turn(f"{name}.{number}", turn, files, _Spot(path, f"{place}[{number}]")) for number, turn in enumerate(turns)]
+        script.conversations[name] = (agent, made)
     return script
 
 
-def _conversations(name: str, agent: str, turns: list[dict[str, Any]]) -> Iterator[tuple[str, str, list[dict[str, Any]]]]:
-    """Yield a conversation and every one that it dispatches; a dispatch holds the turns of its agent."""
-    yield name, agent, turns
+@dataclass(frozen=True)
+class _Spot:
+    """A place in a transcript, for messages."""
+
+    path: Path
+    where: str
+
+    def error(self, problem: str, remedy: str) -> ContractError:
+        return ContractError(problem, file=self.path, where=self.where, remedy=remedy)
+
+
+def _conversations(
+    name: str, agent: str, place: str, turns: list[dict[str, Any]]
+) -> Iterator[tuple[str, str, str, list[dict[str, Any]]]]:
+    """Yield a conversation and every one that it dispatches, each with its place; a dispatch holds the turns of its agent."""
+    yield name, agent, place, turns
     for number, turn in enumerate(turns):
         for index, call in enumerate(turn.get("do", [])):
             if DISPATCH in call:
-                inner = f"{name}/{number}.{index + ('say' in turn)}"
-                yield from _conversations(inner, call[DISPATCH]["subagent_type"], call["turns"])
+                inner, within = f"{name}/{number}.{index + ('say' in turn)}", f"{place}[{number}].do[{index}].turns"
+                yield from _conversations(inner, call[DISPATCH]["subagent_type"], within, call["turns"])
 
 
-def _turn(name: str, turn: dict[str, Any], files: Path) -> Turn:
+def _turn(name: str, turn: dict[str, Any], files: Path, spot: _Spot) -> Turn:
     content: list[dict[str, Any]] = [{"type": "text", "text": turn["say"]}] if "say" in turn else []
     expected = []
     for index, call in enumerate(turn.get("do", [])):
-        tool = next(iter(call))
-        given = {key: _filled(value, files) for key, value in call[tool].items()}
+        here = replace(spot, where=f"{spot.where}.do[{index}]")
+        tools = [key for key in call if key not in _BESIDE]
+        if len(tools) != 1:
+            raise here.error(f"a call names one tool, and this one names {len(tools)}", "give each call an entry of its own")
+        (tool,) = tools
+        given = {
+            key: _filled(value, files, replace(here, where=f"{here.where}.{tool}.{key}")) for key, value in call[tool].items()
+        }
         mark = re.sub(r"\W", "_", f"{name}_{index}")
         name_told = MCP_PREFIX + tool if tool in _BUNDLE_TOOLS else tool
         content.append({"type": "tool_use", "id": f"toolu_{mark}", "name": name_told, "input": given})
@@ -170,17 +187,22 @@ def _turn(name: str, turn: dict[str, Any], files: Path) -> Turn:
     return Turn(content, expected)
 
 
-def _filled(value: Any, files: Path) -> Any:
+def _filled(value: Any, files: Path, spot: _Spot) -> Any:
     """Return a call's argument; `{file: NAME}` stands for a file's text, `{..., replace: {OLD: NEW}}` for that with changes.
 
     Raises:
-        ValueError: an OLD text does not occur exactly once, so the file has changed since.
+        ContractError: there is no such file, or an OLD text does not occur exactly once: the file has changed since.
     """
     if not (isinstance(value, dict) and "file" in value):
         return value
-    content = (files / value["file"]).read_text(encoding="utf-8")
+    path = files / value["file"]
+    try:
+        content = path.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        said = (error.strerror if isinstance(error, OSError) else None) or "no text"
+        raise spot.error(f"{path} cannot be read ({said})", "name a file of the folder `files`") from None
     for old, new in value.get("replace", {}).items():
-        if content.count(old) != 1:
-            raise ValueError(f"{value['file']}: {old!r} does not occur exactly once")
+        if (count := content.count(old)) != 1:
+            raise spot.error(f"{old[:60]!r} occurs {count} times in {path}", "replace a text that occurs once")
         content = content.replace(old, new)
     return content

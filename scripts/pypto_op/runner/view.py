@@ -50,6 +50,7 @@ def narrow(workspace: str, environment: Mapping[str, str]) -> bool:
         if point not in home and not _is_below(point, [*free, *_THE_KERNELS]):
             with contextlib.suppress(OSError):  # another mount covers it
                 linux.set_read_only(point, True)
+    _keep_it_so()
     os.chdir(workspace)  # until now this process stood on the mount that was covered
     return True
 
@@ -87,6 +88,24 @@ def _own_mounts() -> bool:
         return False
     _as_only_user()
     return True
+
+
+def _keep_it_so() -> None:
+    """Give up root's rights to change the mounts again, or to go past them through another process.
+
+    Only where a process without them may still have name spaces of its own: a kernel that is judged below this one is enclosed by
+    these, and that counts more.
+    """
+    rights = [*linux.PAST_THE_MOUNTS.values()]
+    child = os.fork()
+    if child == 0:
+        with contextlib.suppress(BaseException):
+            linux.give_up(rights)
+            _as_only_user()
+            os._exit(0)
+        os._exit(1)
+    if os.waitpid(child, 0)[1] == 0:
+        linux.give_up(rights)
 
 
 def _as_only_user() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -15,9 +16,12 @@ NEW_USER = 0x10000000
 NEW_PIDS = 0x20000000
 NEW_NETWORK = 0x40000000
 
+PAST_THE_MOUNTS = {"dac_read_search": 2, "sys_module": 16, "sys_rawio": 17, "sys_ptrace": 19, "sys_admin": 21, "mknod": 27}
+"""Capabilities of root with which a process changes its mounts, or reaches a file past them."""
+
 BIND, RECURSIVE, PRIVATE, READ_ONLY = 0x1000, 0x4000, 1 << 18, 1
 
-_PDEATHSIG, _NO_NEW_PRIVILEGES, _CHILD_SUBREAPER, _GET_CHILD_SUBREAPER = 1, 38, 36, 37
+_PDEATHSIG, _NO_NEW_PRIVILEGES, _CHILD_SUBREAPER, _GET_CHILD_SUBREAPER, _CAPBSET_DROP = 1, 38, 36, 37, 24
 _SYS_MOUNT_SETATTR = 442  # the same number on every architecture
 _AT_RECURSIVE = 0x8000
 _CAPABILITY_VERSION_3 = 0x20080522
@@ -90,6 +94,19 @@ def drop_capabilities() -> None:
     _check(_libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0), "prctl")
     header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0)
     data = (ctypes.c_uint32 * 6)()
+    _check(_libc.capset(ctypes.byref(header), ctypes.byref(data)), "capset")
+
+
+def give_up(capabilities: Sequence[int]) -> None:
+    """Give up these capabilities for good, so that no later exec brings them back; raise OSError without the right to it."""
+    for number in capabilities:
+        _check(_libc.prctl(_CAPBSET_DROP, number, 0, 0, 0), "prctl")
+    header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0)
+    data = (ctypes.c_uint32 * 6)()  # effective, permitted, inheritable of the first 32, then of the others
+    _check(_libc.capget(ctypes.byref(header), ctypes.byref(data)), "capget")
+    for number in capabilities:
+        for kind in range(3):
+            data[number // 32 * 3 + kind] &= ~(1 << number % 32)
     _check(_libc.capset(ctypes.byref(header), ctypes.byref(data)), "capset")
 
 
