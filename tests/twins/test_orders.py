@@ -155,3 +155,38 @@ def test_a_twin_says_whether_the_golden_ordered_values() -> None:
         with torch.no_grad(), Reordered("tiled") as mode:
             function(x, 2, -1) if function is torch.topk else function(x, -1)
         assert mode.orders_values is ordered
+
+
+FUSED = {
+    "add": lambda x, y: torch.add(x, y, alpha=2.5),
+    "sub": lambda x, y: torch.sub(x, y, alpha=2.5),
+    "method": lambda x, y: x.add(y, alpha=-0.3),
+    "addcmul": lambda x, y: torch.addcmul(x, y, y, value=0.7),
+    "lerp": lambda x, y: torch.lerp(x, y, 0.3),
+    "lerp by a tensor": lambda x, y: torch.lerp(x, y, y.sigmoid()),
+}
+
+
+@pytest.mark.parametrize("name", FUSED)
+def test_a_product_that_torch_fuses_with_a_sum_is_rounded_by_itself(name: str) -> None:
+    """A kernel multiplies, rounds and adds; where the sum cancels, torch's one rounding is far nearer to the truth."""
+    generator = torch.Generator().manual_seed(5)
+    y = 1e4 * torch.randn(4096, generator=generator)
+    x = 1e4 * torch.randn(4096, generator=generator)
+    exact = FUSED[name](x.double(), y.double())
+    with Reordered("reversed"):
+        twin = FUSED[name](x, y)
+    assert twin.dtype is torch.float32
+    assert not torch.equal(twin, FUSED[name](x, y))
+    assert float((twin - exact).abs().max() / exact.abs().max()) < 1e-6
+    with Reordered("reversed"):
+        assert torch.equal(FUSED[name](x.double(), y.double()), exact)
+
+
+def test_a_plain_sum_stays_what_it_is() -> None:
+    x, y = (torch.randn(64, generator=torch.Generator().manual_seed(seed)) for seed in (1, 2))
+    with Reordered("tiled"):
+        assert torch.equal(x + y, torch.add(x, y))
+        assert torch.equal(x - 2, torch.sub(x, 2))
+        assert torch.equal(3 + x, torch.add(x, 3))
+        assert torch.equal(x.add(y, alpha=1), torch.add(x, y))

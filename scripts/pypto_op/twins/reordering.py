@@ -32,9 +32,15 @@ HONEST = (*TWINS, OTHER_FORM, OTHER_TIES)
 
 aten = torch.ops.aten
 
+_IS_A_SUM = "_pypto_op_is_a_sum"
+"""Attribute of a tensor that a sum has just made."""
+
 
 class Reordered(DispatchMode):
     """While active, every sum, mean, matrix product and running sum of a golden adds up as one twin does.
+
+    A product that torch fuses with the sum behind it (`add` with alpha, `addcmul`, `lerp`) is rounded by itself, as most kernels
+    round it.
 
     Only floating types narrower than float64 change: the truth is computed in float64, and integers have no order.
 
@@ -98,6 +104,13 @@ class Reordered(DispatchMode):
             result = result.reshape([1 if d in dims else n for d, n in enumerate(terms.shape)])
         return result
 
+    def shared(self, total: torch.Tensor, count: float) -> torch.Tensor:
+        """Return a sum over a number, as a kernel without a mean has it: times the reciprocal, which is rounded.
+
+        That rounding is the same in each row, so where rows are summed later it does not average out.
+        """
+        return total / count if self._order is None else total * torch.tensor(1.0 / count, dtype=total.dtype)
+
     def product(self, left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
         """Return left @ right in the order, and with the operands, of this twin."""
         if self._storage is not None:
@@ -138,7 +151,9 @@ def _sum(
     dims = _dims(tensor, dim)
     if not dims or not tensor.numel() or dtype == torch.float64:
         return aten.sum.dim_IntList(tensor, dim, keepdim, dtype=dtype)  # type: ignore[no-any-return]
-    return mode.fold(_wide(tensor), dims, keepdim).to(dtype or tensor.dtype)
+    total = mode.fold(_wide(tensor), dims, keepdim).to(dtype or tensor.dtype)
+    setattr(total, _IS_A_SUM, True)
+    return total
 
 
 def _plain_sum(mode: Reordered, tensor: torch.Tensor, dims: Any, *, output_dtype: torch.dtype | None = None) -> torch.Tensor:
@@ -154,7 +169,14 @@ def _mean(
     count = 1
     for d in dims:
         count *= tensor.shape[d]
-    return (mode.fold(_wide(tensor), dims, keepdim) / count).to(dtype or tensor.dtype)
+    return mode.shared(mode.fold(_wide(tensor), dims, keepdim), count).to(dtype or tensor.dtype)
+
+
+def _divide(mode: Reordered, left: Any, right: Any) -> torch.Tensor:
+    """Divide; a sum by a number as `Reordered.shared` does. Other quotients stay: floor shows where 6 * (1 / 3) falls below 2."""
+    if getattr(left, _IS_A_SUM, False) and isinstance(right, (int, float)) and right:
+        return mode.shared(left, right)
+    return aten.div.Tensor(left, right)  # type: ignore[no-any-return]
 
 
 def _matmul(mode: Reordered, left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
@@ -167,6 +189,24 @@ def _cumsum(mode: Reordered, tensor: torch.Tensor, dim: int, *, dtype: torch.dty
     if not tensor.numel() or dtype == torch.float64:
         return torch.cumsum(tensor, dim, dtype=dtype)
     return mode.running(_wide(tensor), dim).to(dtype or tensor.dtype)
+
+
+def _add(mode: Reordered, x: Any, y: Any, *, alpha: Any = 1) -> torch.Tensor:
+    """Round the product before the sum, as a kernel with two operators does; torch fuses them into one rounding."""
+    return aten.add.Tensor(x, y if alpha == 1 else y * alpha)  # type: ignore[no-any-return]
+
+
+def _subtract(mode: Reordered, x: Any, y: Any, *, alpha: Any = 1) -> torch.Tensor:
+    return aten.sub.Tensor(x, y if alpha == 1 else y * alpha)  # type: ignore[no-any-return]
+
+
+def _add_product(mode: Reordered, x: torch.Tensor, one: torch.Tensor, other: torch.Tensor, *, value: Any = 1) -> torch.Tensor:
+    product = one * other
+    return x + (product if value == 1 else product * value)
+
+
+def _between(mode: Reordered, start: torch.Tensor, end: torch.Tensor, weight: Any) -> torch.Tensor:
+    return torch.add(start, (end - start) * weight)
 
 
 def _sort(mode: Reordered, tensor: torch.Tensor, dim: int = -1, descending: bool = False) -> tuple[torch.Tensor, torch.Tensor]:
@@ -197,6 +237,12 @@ _REWRITES: dict[Any, Callable[..., Any]] = {
     aten.mm.default: _matmul,
     aten.bmm.default: _matmul,
     aten.cumsum.default: _cumsum,
+    aten.div.Tensor: _divide,
+    aten.add.Tensor: _add,
+    aten.sub.Tensor: _subtract,
+    aten.addcmul.default: _add_product,
+    aten.lerp.Scalar: _between,
+    aten.lerp.Tensor: _between,
 }
 
 
