@@ -60,9 +60,11 @@ def with_torch(*words: object, cwd: Path | None = None, env: Mapping[str, str] |
     return _forked("torch", words, cwd, env)
 
 
-def with_commands(*words: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+def with_commands(
+    *words: object, cwd: Path | None = None, env: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
     """Do the same with `pypto_op.cli` loaded, and nothing that a command loads: neither torch nor pypto."""
-    return _forked("pypto_op.cli", words, cwd, None)
+    return _forked("pypto_op.cli", words, cwd, env)
 
 
 def spent() -> float:

@@ -1,13 +1,29 @@
-"""What every test process would do at collection: cheaply, since each of them collects all tests."""
+"""What keeps tests quick: a cheap collection, which each process does for all tests, and the share of `make test-quick`."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 import yaml
+
+QUICK = os.environ.get("PYPTO_OP_TESTS") == "quick"
+"""Whether this is `make test-quick`; `make test` takes every row and every example."""
+Row = TypeVar("Row")
+
+
+def share(rows: Sequence[Row], every: int = 3) -> list[Row]:
+    """Return the rows of a long table that are tested: all of them, or each `every`th where it has to be quick."""
+    return list(rows)[:: every if QUICK else 1]
+
+
+def examples(count: int) -> int:
+    """Return how many random examples a property is tried on: `count`, or a fifth of it where it has to be quick."""
+    return max(10, count // 5) if QUICK else count
 
 
 def needs_package(name: str) -> pytest.MarkDecorator:

@@ -11,6 +11,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.quickly import examples
 
 from pypto_op.backends import wire
 from pypto_op.backends.worker.given import content
@@ -69,7 +70,7 @@ values = st.recursive(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.lists(values, max_size=4))
 def test_round_trip(tmp_path_factory: pytest.TempPathFactory, sent: list[Any]) -> None:
     stem = tmp_path_factory.mktemp("wire") / "values"

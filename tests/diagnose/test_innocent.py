@@ -5,12 +5,13 @@ from __future__ import annotations
 import base64
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from tests.diagnose.device_logs import DeviceLog, all_logs
 from tests.diagnose.test_signatures import first, leads
+from tests.quickly import share
 
 from pypto_op.diagnose.log_text import parse_log
 from pypto_op.diagnose.search import diagnose, explain
@@ -171,7 +172,7 @@ def innocent(r: random.Random, lines: int = 60) -> str:
     return "".join(r.choice(kinds)(r, n) + "\n" for n in range(lines))
 
 
-@pytest.mark.parametrize("seed", range(_SEEDS))
+@pytest.mark.parametrize("seed", share(range(_SEEDS)))
 def test_a_log_of_a_run_that_went_well_names_no_cause(seed: int) -> None:
     text = innocent(random.Random(seed))
     found = [(hit.entry.id, hit.seen, text.splitlines()[hit.log[1] - 1]) for hit in diagnose(parse_log(text)).hits]
@@ -189,7 +190,7 @@ def test_what_is_denied_or_only_prepared_for_is_no_cause(line: str) -> None:
     assert not diagnose(parse_log(f"step 1 of 3\n{line}\nbye\n")).hits
 
 
-@pytest.mark.parametrize("log", all_logs(), ids=lambda log: log.name)
+@pytest.mark.parametrize("log", share(all_logs(), 5), ids=lambda log: log.name)
 def test_a_failure_is_found_among_innocent_lines(log: DeviceLog) -> None:
     r = random.Random(log.name)
     assert leads(first(innocent(r, 20) + log.text + "\n" + innocent(r, 20)), log)
@@ -216,26 +217,28 @@ def test_a_code_in_the_syntax_of_runtimes_is_one(words: str) -> None:
         assert found is not None and found.entry.id == entry
 
 
-def _shapes() -> Iterator[tuple[str, bytes]]:
-    r, said = random.Random(5), b"ImportError: libhccl.so: cannot open shared object file\n"
-    blob = base64.b64encode(r.randbytes(7_500_000))
-    yield "one line", b"word " * 1_000_000 + said.strip() + b" word" * 1_000_000
-    yield "a graph", b'{"op": "ADD", "in": [1, 2]}, ' * 170_000 + said.strip() + b', {"op": "MUL"}' * 300_000
-    yield "blob", blob + b"\n" + said
-    yield "blob in lines", base64.encodebytes(r.randbytes(1_400_000)) + said
-    yield "dashes", b"a-" * 900_000 + b"\n" + said
-    yield "dashes in lines", (b"a-" * 250 + b"\n") * 3800 + said
-    yield "errors", b"error failed E\n" * 130_000 + said
-    yield "nesting", b"[" * 10_000_000 + b"\n" + said
-    yield "binary", r.randbytes(2_000_000) + b"\n" + said
-    yield "large binary", r.randbytes(10_000_000) + b"\n" + said
+SAID = b"ImportError: libhccl.so: cannot open shared object file\n"
+SHAPES: dict[str, Callable[[random.Random], bytes]] = {
+    "errors": lambda r: b"error failed E\n" * 130_000 + SAID,
+    "binary": lambda r: r.randbytes(2_000_000) + b"\n" + SAID,
+    "dashes": lambda r: b"a-" * 900_000 + b"\n" + SAID,
+}
+LARGE_SHAPES: dict[str, Callable[[random.Random], bytes]] = {
+    "one line": lambda r: b"word " * 1_000_000 + SAID.strip() + b" word" * 1_000_000,
+    "a graph": lambda r: b'{"op": "ADD", "in": [1, 2]}, ' * 170_000 + SAID.strip() + b', {"op": "MUL"}' * 300_000,
+    "blob": lambda r: base64.b64encode(r.randbytes(7_500_000)) + b"\n" + SAID,
+    "blob in lines": lambda r: base64.encodebytes(r.randbytes(1_400_000)) + SAID,
+    "dashes in lines": lambda r: (b"a-" * 250 + b"\n") * 3800 + SAID,
+    "nesting": lambda r: b"[" * 10_000_000 + b"\n" + SAID,
+    "large binary": lambda r: r.randbytes(10_000_000) + b"\n" + SAID,
+}
 
 
-@pytest.mark.parametrize(("name", "raw"), list(_shapes()), ids=[name for name, _ in _shapes()])
-def test_no_shape_of_a_log_holds_the_search_up_or_hides_the_cause(name: str, raw: bytes, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", [*SHAPES, *(pytest.param(name, marks=pytest.mark.slow) for name in LARGE_SHAPES)])
+def test_no_shape_of_a_log_holds_the_search_up_or_hides_the_cause(name: str, tmp_path: Path) -> None:
     """10 MB in one line took more than 120 s; a second for each 90 kB is what a search costs."""
     path = tmp_path / "odd.log"
-    path.write_bytes(raw)
+    path.write_bytes((SHAPES | LARGE_SHAPES)[name](random.Random(5)))
     begin = time.process_time()
     found = explain(path)
     assert time.process_time() - begin < 10

@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.quickly import examples
 
 from pypto_op.documents import shape_expr
 from pypto_op.errors import ContractError
@@ -54,7 +55,7 @@ EXPRESSIONS = st.recursive(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(EXPRESSIONS)
 def test_values_agree_with_python(text):
     parsed = shape_expr.parse(text)
@@ -69,7 +70,7 @@ def test_values_agree_with_python(text):
             parsed.value(SIZES)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.text(max_size=60))
 def test_no_text_breaks_the_parser(text):
     try:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 import yaml
+from tests.quickly import share
 
 from pypto_op.documents import interfaces as interfaces_document
 from pypto_op.documents import knobs, ranges
@@ -114,7 +115,7 @@ DRAWS += [{"cancellation_stress": {"recipe": [step]}} for step in STEPS]
 def test_no_draw_leaves_a_range(tmp_path: Path, said: Any, dtype: str) -> None:
     ws = placed(tmp_path, [tensor("g"), tensor("x")], input_ranges={"g": said})
     kept = ranges.of(spec_document.load(ws.spec).shape_constraints, "g")
-    for knob in DRAWS:
+    for knob in share(DRAWS):
         values = made(ws, dtype=dtype, **knob)["g"]
         assert values.isfinite().all() and not kept.left_by(values), (knob, values.min(), values.max())
     assert made(ws, dtype=dtype, draw_scale=100.0)["g"].unique().numel() > 8

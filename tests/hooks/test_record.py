@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.hooks.conftest import GOOD_IMPL, STATE, Harness, make_workspace
-from tests.quickly import read_table
+from tests.hooks.conftest import GOOD_IMPL, STATE, NearHarness, make_workspace
+from tests.quickly import examples, read_table
 
 from pypto_op.proof.key import KEY_ENV, load_key
 from pypto_op.proof.state_seal import state_seal
@@ -35,7 +35,7 @@ class Recorded:
 
     def __init__(self, base: Path) -> None:
         self.base = base
-        self.harness = Harness(make_workspace(base, STATE), base / "cache")
+        self.harness = NearHarness(make_workspace(base, STATE), base / "cache")
         self.workspace, self.op = self.harness.workspace, self.harness.workspace / OP
         self.key = self.harness.cache / "home" / ACCOUNT_FOLDER / KEY_NAME
         with pytest.MonkeyPatch.context() as patch:
@@ -142,7 +142,7 @@ CARRIERS = {
 }
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(15), deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     name=st.sampled_from(["SPEC.md", "test_soft.py", "soft_impl.py", "modules/soft_module1_golden.py", STATE_FILE]),
     hide=st.sampled_from(sorted(HIDDEN)),

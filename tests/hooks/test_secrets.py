@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.hooks.conftest import STATE, Harness, make_workspace
+from tests.hooks.conftest import STATE, Harness, NearHarness, make_workspace
 
 from pypto_op.proof.key import KEY_ENV, key_file, load_key
 from pypto_op_lint.concerns import ACCOUNT_FOLDER, KEY_NAME
@@ -25,7 +25,7 @@ def test_the_guard_knows_where_the_key_lies(monkeypatch: pytest.MonkeyPatch) -> 
 def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Harness]:
     """A workspace of an account that has a key, and a link to it."""
     base = tmp_path_factory.mktemp("account")
-    made = Harness(make_workspace(base, STATE), base / "cache")
+    made = NearHarness(make_workspace(base, STATE), base / "cache")
     key = made.cache / "home" / ACCOUNT_FOLDER / "seal.key"
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(KEY_ENV, str(key))

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.quickly import examples
 
 from pypto_op.errors import ContractError
 from pypto_op.install.claude_client import entries
@@ -48,7 +49,7 @@ def valid(before: bytes) -> bool:
 
 
 @given(files().filter(valid))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_settings_come_back_byte_for_byte(before: bytes) -> None:
     after, edit = put_into_settings(PATH, "x", before, TABLES)
     told = json.loads(after.decode("utf-8-sig"))

@@ -13,6 +13,7 @@ import pytest
 from genuine import KERNELS, TEXTS
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.quickly import examples
 
 from pypto_op_lint.api import lint_path
 from pypto_op_lint.findings import Finding
@@ -80,7 +81,7 @@ def test_every_call_of_real_files_is_found_where_python_sees_it(name: str) -> No
     assert len(found) >= 0.9 * len(expected)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     st.lists(
         st.sampled_from(
@@ -230,7 +231,7 @@ BREAKERS = [
 ]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(
     st.lists(
         st.tuples(st.integers(0, 100), st.sampled_from(BREAKERS), st.sampled_from(["insert", "insert", "delete", "replace"])),

@@ -6,13 +6,16 @@ import warnings
 from pathlib import Path
 
 import pytest
-from labelled_corpus import judge, page_names, snippets
+from labelled_corpus import SLOW_RULES, judge, page_names, snippets
+from tests.quickly import share
+
+PAGES = [pytest.param(name, marks=[pytest.mark.slow] if name in SLOW_RULES else []) for name in page_names()]
 
 
-@pytest.mark.parametrize("page", page_names())
+@pytest.mark.parametrize("page", PAGES)
 def test_labels_are_met(page: str, tmp_path: Path) -> None:
     problems = []
-    for number, snippet in enumerate(snippets(page)):
+    for number, snippet in enumerate(share(snippets(page))):
         verdict = judge(snippet, tmp_path / str(number))
         if snippet.known_limit and not verdict.problem:
             warnings.warn(f"{snippet.shown} is right now: remove its known_limit", stacklevel=1)

@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 from labelled_corpus import Snippet, lay_out_text, snippets
 from planted_faults import FAULTS, Source
+from tests.quickly import share
 
 from pypto_op.vocabulary import Severity
 from pypto_op_lint import registry
 from pypto_op_lint.api import lint_path
 
-KERNELS = snippets("whole")
+KERNELS = share(snippets("whole"), 5)
 
 
 def _informs(rule: str) -> bool:

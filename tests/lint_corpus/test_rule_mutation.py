@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from labelled_corpus import SLOW_RULES, Snippet, reports, snippets
+from labelled_corpus import Snippet, reports, snippets
 from linting import lint_example
 
 from pypto_op_lint import registry
@@ -21,8 +21,7 @@ def _mutants() -> Iterator[object]:
         names = [name for name in vars(rule) if name.startswith("visit_") or name in HOOKS]
         names += ["missing_is_fault"] if rule.missing_is_fault else []
         for name in names:
-            marks = [pytest.mark.slow] if rule_id in SLOW_RULES else []
-            yield pytest.param(rule, name, id=f"{rule_id}-{name}", marks=marks)
+            yield pytest.param(rule, name, id=f"{rule_id}-{name}")
 
 
 def _witnesses(rule: type[Rule]) -> Iterator[Callable[[Path], bool]]:
@@ -47,6 +46,7 @@ def test_there_are_mutants_of_every_rule() -> None:
     assert mutated == set(registry.all_rules())
 
 
+@pytest.mark.slow  # the tests themselves are tested: every rule again, once for each of its methods
 @pytest.mark.parametrize(("rule", "name"), list(_mutants()))
 def test_an_emptied_method_is_noticed(rule: type[Rule], name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for number, reported in enumerate(_witnesses(rule)):

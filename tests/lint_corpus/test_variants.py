@@ -19,6 +19,7 @@ from labelled_corpus import ANY_RULE, Snippet, all_snippets, judge
 from pypto_op.vocabulary import Artifact, LintEvent
 
 CODE = {Artifact.IMPL, Artifact.MODULE_IMPL, Artifact.TEST, Artifact.MODULE_TEST, Artifact.GOLDEN, Artifact.MODULE_GOLDEN}
+pytestmark = pytest.mark.slow
 ABOUT_TEXT = {"PX00", "OL37", "OL41"}
 """Rules about the text or the names themselves: these edits do change what they look at."""
 EVERY = 3
@@ -86,7 +87,6 @@ def _fitting(place: int) -> list[Snippet]:
     return chosen
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_labels_survive(variant: Callable[[str], str], tmp_path: Path) -> None:
     snippets = _fitting(VARIANTS.index(variant))

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.quickly import examples
 
 from pypto_op.documents import schema
 from pypto_op.reproduce import suite_patch
@@ -155,7 +156,7 @@ def test_the_new_id_tells_the_new_magnitude(name: str, knob: str, before: float,
 knobs = st.dictionaries(st.sampled_from(["scale_A", "offset", "gain"]), st.floats(1.5, 1e30), min_size=1)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 @given(knobs=knobs, key=st.sampled_from(["cases", "test_cases"]), place=st.integers(0, 2))
 def test_a_patch_touches_one_case_and_never_a_tolerance(knobs: dict[str, float], key: str, place: int) -> None:
     others = [{**CASE, "id": f"other_{i}"} for i in range(2)]

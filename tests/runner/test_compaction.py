@@ -32,6 +32,7 @@ def test_old_results_are_cut_and_everything_else_stays() -> None:
     assert compaction.compacted(shorter, most=50_000) == shorter, "what was cut is not cut again"
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_beyond_the_limit(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compaction.compacted, "__defaults__", (30_000,))
     (running.workspace / "long.txt").write_text("y" * 1500 + "\n")

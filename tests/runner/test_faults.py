@@ -8,12 +8,11 @@ import socket
 import subprocess
 import time
 from collections.abc import Mapping
-from pathlib import Path
 
 import psutil
 import pytest
 from tests.calling import command
-from tests.program import python
+from tests.program import with_commands
 from tests.runner.running import KEY, Running, calls, says, trouble
 
 from pypto_op.runner import conversation, journal
@@ -373,11 +372,10 @@ def test_a_second_run_in_the_folder_is_refused(running: Running) -> None:
 
     def say(number: int, body: Body, headers: Mapping[str, str]) -> Answer:
         if not number:
-            root = Path(__file__).resolve().parents[2]
-            environment = {**os.environ, "ANTHROPIC_API_KEY": KEY, "PYTHONPATH": f"{root / 'scripts'}:{root / 'lint'}"}
+            environment = {**os.environ, "ANTHROPIC_API_KEY": KEY}
             environment.pop("PYPTO_OP_RUN_PIPE", None)
             words = ["-m", "pypto_op.cli", "run", "another"]
-            refused.append(python(*words, cwd=running.workspace, env=environment))
+            refused.append(with_commands(*words, cwd=running.workspace, env=environment))
         return says("done")
 
     running.run(say)

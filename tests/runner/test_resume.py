@@ -72,6 +72,7 @@ def test_a_run_goes_on_after_each_end_without_repeating_a_step(running: Running)
     assert json.loads(done.stdout)["requests"] == sum(line["kind"] == "reply" for line in running.lines)
 
 
+@pytest.mark.slow
 def test_a_run_whose_budget_was_spent_goes_on_with_a_greater_one(running: Running) -> None:
     """What was paid for counts on, and its calls are not made again."""
 

@@ -72,6 +72,7 @@ def test_what_is_no_float_tensor_is_held_to_the_plain_rule(product) -> None:
     assert not passes({"a": want, "b": want * 2}, {"b": got, "a": got * 2}, {"a": truth, "b": truth * 2})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("tail", "status"), [("", "PASS"), ("; k -= 16", "FAIL")])
 def test_a_long_float32_product_is_verified(tail: str, status: str, place: Path) -> None:
     shutil.copytree(lab.EXAMPLES / "matmul", place)

@@ -101,6 +101,7 @@ def rows(answer: Result) -> list[dict[str, Any]]:
     return [json.loads(line) for line in answer.output.splitlines() if line.startswith("{")]
 
 
+@pytest.mark.slow
 def test_a_public_task_is_imported_and_its_own_model_is_no_kernel(checkout: Path) -> None:
     answer = run("tasks", "--source", f"kernelbench={checkout}", "--levels", "level1")
     assert answer.exit_code == 0, answer.output
@@ -110,6 +111,7 @@ def test_a_public_task_is_imported_and_its_own_model_is_no_kernel(checkout: Path
     assert "| level1/29_Softplus | imported | 4096x4096" in answer.output
 
 
+@pytest.mark.slow
 def test_a_public_kernel_is_judged_by_a_task_of_ours(checkout: Path) -> None:
     answer = run("kernels", "--source", f"tritonbench={checkout}", "--only", "tritonbench/sin_kernel")
     assert answer.exit_code == 0, answer.output

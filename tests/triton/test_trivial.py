@@ -43,7 +43,9 @@ TINY = lab.task("return x * 1e-9", "[torch.randn(8, 64)]")
 NEAR = lab.task("return x * 1e-6 + 1", "[torch.randn(8, 64)]")
 
 
-@pytest.mark.parametrize(("task", "value"), [(SOFTMAX, "1 / 131072"), (TINY, "1e-9")], ids=["softmax", "tiny"])
+@pytest.mark.parametrize(
+    ("task", "value"), [pytest.param(SOFTMAX, "1 / 131072", marks=pytest.mark.slow), (TINY, "1e-9")], ids=["softmax", "tiny"]
+)
 def test_a_constant_below_the_policys_floor_is_refused(task: str, value: str, place: Path) -> None:
     result = lab.verify(lab.folder(place, task, lab.impl(FILLED.format(value=value), kernels=CONSTANT)))
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.judge.judging import place, sim_problem
+from tests.program import with_commands
 
 from pypto_op import __version__
 from pypto_op.judge.contract import load_contract
@@ -51,8 +50,8 @@ def passed(ws: OpWorkspace) -> None:
 
 
 def refused(code: int, told: str, *words: object) -> None:
-    """Call a command in a process of its own; it must end with a code and one line, and have loaded nothing heavy."""
-    ended = subprocess.run([sys.executable, "-c", _CALL, *map(str, words)], capture_output=True, text=True, timeout=120)
+    """Call a command in a process that has loaded commands alone; it must end with a code and one line, nothing heavy loaded."""
+    ended = with_commands("-c", _CALL, *words)
     lines = [line for line in ended.stderr.splitlines() if "so far" not in line]
     assert ended.returncode == code and len(lines) == 1 and told in lines[0], ended.stderr
     assert ended.stdout == "[]\n", "what was loaded for a refusal"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -30,10 +31,31 @@ SLOW = lab.impl("return run(copy_kernel, x)").replace("512", "32")
 TASK = lab.task("return x * 1", "[torch.randn(4096)]")
 
 
+@pytest.fixture(scope="module")
+def key(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("account") / "seal.key"
+
+
 @pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
-    monkeypatch.setenv(KEY_ENV, str(tmp_path / "seal.key"))
+def project(tmp_path: Path, key: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+    monkeypatch.setenv(KEY_ENV, str(key))
     return lab.folder(tmp_path / "verify", TASK, SLOW)
+
+
+@pytest.fixture(scope="module")
+def passed(key: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a project whose implementation has a PASS; `verified` copies it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(KEY_ENV, str(key))
+        project = lab.folder(tmp_path_factory.mktemp("passed"), TASK, SLOW)
+        assert lab.verify(project, seeds=1)["status"] == "PASS"
+    return project.folder
+
+
+@pytest.fixture
+def verified(project: Project, passed: Path) -> Project:
+    shutil.copytree(passed, project.folder, dirs_exist_ok=True)
+    return project
 
 
 def tune(project: Project, *words: str) -> Answer:
@@ -65,36 +87,36 @@ def test_no_budget(project: Project) -> None:
     assert tune(project, "--budget", "0").code == 2
 
 
-def test_a_search_in_the_interpreter(project: Project) -> None:
+@pytest.mark.slow
+def test_a_search_in_the_interpreter(verified: Project) -> None:
     """The interpreter takes a while for each program, so fewer and larger ones are faster there."""
-    assert lab.verify(project, seeds=1)["status"] == "PASS"
     from pypto_op.triton.run.targets import Target, choose
 
     if choose(None).target is Target.INTERPRET:
-        refused = tune(project)
+        refused = tune(verified)
         assert refused.code == 3 and "there is no GPU" in refused.stderr
-    before = project.impl.read_text(encoding="utf-8")
-    answer = tune(project, "--target", "interpret", "--trials", "3", "--json")
+    before = verified.impl.read_text(encoding="utf-8")
+    answer = tune(verified, "--target", "interpret", "--trials", "3", "--json")
     assert answer.code == 0, answer.stderr
     told = answer.report
     assert told["timings"] == 4 and len(told["candidates"]) == 3
     assert told["written"] and told["gain"] > 1 and told["combinations"] > 100
-    report = (project.folder / f"{project.op_name}_tuning_report.md").read_text(encoding="utf-8")
+    report = (verified.folder / f"{verified.op_name}_tuning_report.md").read_text(encoding="utf-8")
     chosen = told["candidates"][told["chosen"] - 1]
     assert f"candidate {told['chosen']} is {told['gain']:.2f} times as fast" in report and chosen["diff"] in report
     assert all(f"| {one['number']} | {one['origin']} |" in report for one in told["candidates"])
-    page = (project.tuning_folder / "tuning.html").read_text(encoding="utf-8")
+    page = (verified.tuning_folder / "tuning.html").read_text(encoding="utf-8")
     assert f"{told['gain']:.2f} times faster" in page and page.count("<circle") == len(told["candidates"])
     assert "times of Triton&#39;s interpreter" in page and all(shape in page for shape in told["before_us"])
-    assert project.impl.read_text(encoding="utf-8") != before
-    assert lab.read(project.verify_result)["status"] == "PASS", "the verdict is about the new bytes"
+    assert verified.impl.read_text(encoding="utf-8") != before
+    assert lab.read(verified.verify_result)["status"] == "PASS", "the verdict is about the new bytes"
 
 
-def test_a_search_goes_on_after_a_kill(project: Project) -> None:
-    assert lab.verify(project, seeds=1)["status"] == "PASS"
-    nothing = tune(project, "--target", "interpret", "--resume")
+@pytest.mark.slow
+def test_a_search_goes_on_after_a_kill(verified: Project) -> None:
+    nothing = tune(verified, "--target", "interpret", "--resume")
     assert nothing.code == 2 and "there is no earlier search" in nothing.stderr
-    place = ("--op_name", project.op_name, "--verify_dir", str(project.folder), "--target", "interpret", "--dry-run")
+    place = ("--op_name", verified.op_name, "--verify_dir", str(verified.folder), "--target", "interpret", "--dry-run")
     words = [sys.executable, "-m", "pypto_op.cli", "triton", "tune", *place, "--trials", "40"]
     running = subprocess.Popen(
         words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env={**os.environ, "PYPTO_OP_RESIDENT": "0"}
@@ -102,15 +124,16 @@ def test_a_search_goes_on_after_a_kill(project: Project) -> None:
     ledger: list[Path] = []
     while running.poll() is None and not ledger:
         time.sleep(0.05)
-        ledger = [path for path in project.tuning_folder.glob("*/candidates.jsonl") if path.stat().st_size]
+        ledger = [path for path in verified.tuning_folder.glob("*/candidates.jsonl") if path.stat().st_size]
     running.send_signal(signal.SIGKILL)
     running.wait()
     known = len(ledger[0].read_text(encoding="utf-8").splitlines())
-    answer = tune(project, "--target", "interpret", "--resume", "--trials", str(known + 1), "--dry-run", "--json")
+    answer = tune(verified, "--target", "interpret", "--resume", "--trials", str(known + 1), "--dry-run", "--json")
     assert answer.code == 0, answer.stderr
     assert answer.report["resumed"] == known and answer.report["timings"] == 2, "the implementation itself, and one new candidate"
 
 
+@pytest.mark.slow
 def test_a_reference_that_goes_away_ends_the_search_and_blames_no_candidate(project: Project, tmp_path: Path) -> None:
     there = tmp_path / "verify" / "device.json"
     there.write_text("{}", encoding="utf-8")
@@ -127,6 +150,7 @@ def test_a_reference_that_goes_away_ends_the_search_and_blames_no_candidate(proj
     assert len(kept.read_text(encoding="utf-8").splitlines()) == 1, "the first candidate, which was timed before"
 
 
+@pytest.mark.slow
 def test_a_candidate_that_is_fast_because_it_is_wrong(project: Project) -> None:
     """One block must hold a row; half of it is faster, and leaves half of the row out."""
     sums = """
@@ -149,12 +173,12 @@ def sums(x_ptr, out_ptr, columns, BLOCK: tl.constexpr):
     assert tuned.chosen not in halved
 
 
-def test_what_changed_while_it_was_tuned_is_not_overwritten(project: Project) -> None:
-    assert lab.verify(project, seeds=1)["status"] == "PASS"
+@pytest.mark.slow
+def test_what_changed_while_it_was_tuned_is_not_overwritten(verified: Project) -> None:
 
     def edit(words: str) -> None:
-        project.impl.write_text(SLOW + "# a person's work\n", encoding="utf-8")
+        verified.impl.write_text(SLOW + "# a person's work\n", encoding="utf-8")
 
     with pytest.raises(ContractError, match="changed while it was tuned"):
-        tune_triton(project, target="interpret", seconds=60, trials=2, note=edit)
-    assert project.impl.read_text(encoding="utf-8").endswith("# a person's work\n")
+        tune_triton(verified, target="interpret", seconds=60, trials=2, note=edit)
+    assert verified.impl.read_text(encoding="utf-8").endswith("# a person's work\n")
