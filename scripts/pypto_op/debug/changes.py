@@ -87,6 +87,15 @@ def groups(steps: Sequence[Step]) -> list[Group]:
     return sorted(found, key=lambda group: (group.steps[0].number, len(group.steps)))
 
 
+def of_one_number(steps: Sequence[Step]) -> list[Group]:
+    """Return the operations of several lines that take one and the same number: a constant, or what the wrapper hands over."""
+    same: dict[tuple[str, float], list[Step]] = {}
+    for step in steps:
+        if step.line is not None and step.opcode in SCALED and step.scalar is not None:
+            same.setdefault((step.opcode, step.scalar), []).append(step)
+    return [Group(tuple(runs)) for runs in same.values() if len({one.line for one in runs}) > 1]
+
+
 def plain(group: Group) -> Iterator[Change]:
     """Yield the changes of an operation that need no unknown number."""
     for kind, why, edit in _edits_of(group.steps[0]):

@@ -27,10 +27,18 @@ def places(change: Change, text: KernelLoops, names: KernelNames) -> list[dict[s
     kind = "misplaced" if change.kind is Kind.PLACE else "computed"
     own = row_of(Divergence(step, f"all that follows is right where this is {change.why}", same=(step.number,)), kind, text)
     callers = text.callers(step.line, step.function) if step.line else []
-    if change.call is not None and len(callers) > 1:  # one call of the helper is at fault, not the helper
-        at, of = change.call
-        own |= {"line": callers[min(at * len(callers) // of, len(callers) - 1)], "called_from": []}
-    said = names.number_of(step.line, step.opcode) if change.kind is Kind.NUMBER and step.line else None
+    if change.call is not None and change.call[1] > 1 and len(callers) > 1:  # one call of the helper is at fault, not the helper
+        run, runs = change.call
+        own |= {"line": callers[min(run * len(callers) // runs, len(callers) - 1)], "called_from": []}
+    if change.kind is Kind.STEP and step.line:
+        chosen = next((at for line in (step.line, *callers) if (at := names.choice_of(line)) is not None), None)
+        if chosen is not None:
+            why = f"chooses line {own['line']} in a turn that the other way belongs to"
+            return [{**own, "line": chosen, "why": why, "called_from": []}, own]
+    handed = names.used_next(step.line) if change.kind is Kind.FACTOR and change.operand < 0 and step.line else None
+    if handed is not None:
+        return [{**own, "line": handed, "why": f"hands back what line {own['line']} makes; a factor or a term is missing"}, own]
+    said = names.number_of(step.line, step.opcode, step.scalar or 0.0) if change.kind is Kind.NUMBER and step.line else None
     if said is None or said == step.line:
         return [own]
     there = {**own, "line": said, "why": f"the number that line {step.line} takes is said here; all is right with another"}

@@ -28,6 +28,9 @@ _FEW = 4
 _NEAR = {"DT_FP16": 1e-3, "DT_BF16": 8e-3}
 _NEAR_ELSE = 2e-5
 _MOST_NUMBERS = 12
+_MOST_STEPS = 1500
+"""Steps that are computed again to see whether right blocks stay right."""
+
 _MUCH_LESS = 0.3
 _ROUNDS = 7
 
@@ -54,10 +57,11 @@ class Trial:
         self.possible = sum(want.value.numel() for want in wrong_ones) >= _FEW
         """Whether something is wrong of which enough numbers are known."""
         self.ends = wrong_ones[:1]
-        chosen = {want.step.number: want for want in (*first.values(), *last.values())}
+        chosen = _few_steps(steps, {want.step.number: want for want in (*first.values(), *last.values())})
         self._all_ends = [chosen[number] for number in sorted(chosen)]
         self.near = Rerun(steps, [want.step.number for want in self.ends])
         self._whole = Rerun(steps, list(chosen))
+        self._last_well = self._find_last_well()
         self._finish = _finishing(steps, [want.step.number for want in self._all_ends])
         self._until = time.process_time() + _SECONDS
 
@@ -86,6 +90,25 @@ class Trial:
         near = set(self.near.numbers)
         led = [step for step in group if step.number in near and step.number not in self._finish]
         return bool(led) and (_may_seem_well(group[0]) or not all(self._back.is_well(step) for step in led))
+
+    def is_last_well(self, group: Sequence[Step]) -> bool:
+        """Say whether a run of an operation is well and what is made of it is not: a step may be missing behind it."""
+        return any(step.number in self._last_well for step in group)
+
+    def _find_last_well(self) -> set[int]:
+        near = {step.number: step for step in self.near.steps}
+        ends = {want.step.number for want in self.ends}
+        found: set[int] = set()
+        for number, step in near.items():
+            if number in ends or not self._back.is_well(step):
+                waiting = [number] if number in ends and step.moves else list(self.near.operands(number))
+                while waiting:
+                    one = near[waiting.pop()]
+                    if one.moves:
+                        waiting += self.near.operands(one.number)
+                    elif self._back.is_well(one):
+                        found.add(one.number)
+        return found
 
     def _right(self, run: Rerun, ends: Sequence[Want], change: Change) -> bool:
         made = _changed(run, change)
@@ -122,10 +145,12 @@ def explaining(
     trial = Trial(steps, back, outputs, names)
     if not trial.possible:
         return []
-    groups = [group for group in changes.groups(steps) if trial.may_be_at_fault(group.steps)]
+    every = changes.groups(steps)
+    groups = [group for group in every if trial.may_be_at_fault(group.steps)]
     found = list(_those(_plain(groups, steps, trial), trial))
     if not any(one.kind < Kind.FACTOR for one in found):
-        waiting = _waiting_for_a_number(groups, trial)
+        more = [group for group in every if trial.is_last_well(group.steps)]
+        waiting = _waiting_for_a_number([*changes.of_one_number(steps), *groups, *more], trial)
         found += _those((one for change in waiting if (one := _solved(trial, change, numbers)) is not None), trial)
     return sorted(found, key=_likeliness)
 
@@ -133,14 +158,15 @@ def explaining(
 def _likeliness(change: Change) -> tuple[bool, int, bool, int, int]:
     """Return what sorts changes: a number that the golden has goes first, then those that begin where all is well.
 
-    Where one call of a helper is enough, the helper is right.
+    Where a change of one call's place is enough, the helper that reads there is right; other changes are a line's, of all calls.
     """
-    typo = change.kind is Kind.NUMBER
+    typo, rounding = change.kind is Kind.NUMBER, change.kind is Kind.ROUNDING
+    runs = len(change.steps) if change.kind is Kind.PLACE else -len(change.steps)
     return (
         not (change.known or change.frontier or typo),
         change.kind,
-        not change.frontier,
-        len(change.steps),
+        rounding or not change.frontier,
+        runs,
         change.steps[0].number,
     )
 
@@ -163,8 +189,8 @@ def _plain(groups: Sequence[Group], steps: Sequence[Step], trial: Trial) -> Iter
 def _waiting_for_a_number(groups: Sequence[Group], trial: Trial) -> Iterator[Change]:
     near = set(trial.near.numbers)
     for group in groups:
-        led = next(step.number for step in group.steps if step.number in near)
-        if group.steps[0].moves or group.steps[0].opcode == "CAST":
+        led = next((step.number for step in group.steps if step.number in near), None)
+        if led is None or group.steps[0].moves or group.steps[0].opcode in ("CAST", "MAXS", "MINS"):
             continue
         frontier = trial.is_frontier(group.steps)
         if group.steps[0].opcode in changes.SCALED:
@@ -245,6 +271,16 @@ def _changed(run: Rerun, change: Change) -> Mapping[int, torch.Tensor] | None:
         return run.changed(edits, exact=change.kind is Kind.ROUNDING)
     except (Opaque, RuntimeError, IndexError):
         return None
+
+
+def _few_steps(steps: Sequence[Step], ends: Mapping[int, Want]) -> dict[int, Want]:
+    """Return the first ends that not too many steps lead to."""
+    chosen: dict[int, Want] = {}
+    for number in sorted(ends):
+        if chosen and len(Rerun(steps, [*chosen, number]).numbers) > _MOST_STEPS:
+            break
+        chosen[number] = ends[number]
+    return chosen
 
 
 def _finishing(steps: Sequence[Step], ends: Sequence[int]) -> set[int]:

@@ -22,12 +22,13 @@ class KernelNames:
         self._functions = [node for node in ast.walk(self._tree) if isinstance(node, ast.FunctionDef)]
         self._calls = [node for node in ast.walk(self._tree) if isinstance(node, ast.Call)]
 
-    def number_of(self, line: int, opcode: str) -> int | None:
+    def number_of(self, line: int, opcode: str, number: float) -> int | None:
         """Return the line that says which number an operation of a line takes; None where it is no other line's to say.
 
         Args:
             line: the operation's.
             opcode: one that takes a number, such as MULS.
+            number: what it took.
         """
         statement = self._statement(line)
         operator = _OPERATORS.get(opcode)
@@ -38,9 +39,21 @@ class KernelNames:
                 for side in (node.right, node.left):
                     name = side.operand if isinstance(side, ast.UnaryOp) else side
                     found = self._definition(name.id, line) if isinstance(name, ast.Name) else None
-                    if found is not None:
+                    if found is not None and self._may_be(found, number):
                         return found
         return None
+
+    def used_next(self, line: int) -> int | None:
+        """Return the line that hands back, as it is, what a line makes and binds to a name; None where none does."""
+        holder, statement = self._holder(line), self._statement(line)
+        if holder is None or not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Name):
+            return None
+        name = statement.targets[0].id
+        later = [node for node in ast.walk(holder) if isinstance(node, ast.Name) and _loads(node, {name}) and node.lineno > line]
+        first = min((node.lineno for node in later), default=0)
+        back = [node for node in ast.walk(holder) if isinstance(node, ast.Return) and node.lineno == first]
+        parts = back[0].value.elts if back and isinstance(back[0].value, ast.Tuple) else [one.value for one in back]
+        return first if any(isinstance(part, ast.Name) and part.id == name for part in parts) else None
 
     def uses(self, definition: int) -> int:
         """Return how many lines use the name that a line of the module defines; 1 where it defines none."""
@@ -58,6 +71,17 @@ class KernelNames:
             if isinstance(node, ast.If) and node.lineno <= line <= (node.end_lineno or 0) and "cond" in ast.unparse(node.test)
         ]
         return max((node.lineno for node in held), default=None)
+
+    def choice_of(self, line: int) -> int | None:
+        """Return the line of the condition on a turn that chooses between a line and another way to the same; None for none.
+
+        Both ways call the same function, or write the same state.
+        """
+        guard = self.guard_of(line)
+        node = next((one for one in ast.walk(self._tree) if isinstance(one, ast.If) and one.lineno == guard), None)
+        if node is None or not node.orelse:
+            return None
+        return node.lineno if _reached(node.body) & _reached(node.orelse) else None
 
     def writes_of(self, state: str, lines: Sequence[int]) -> list[int]:
         """Return the lines that write a state, `state[:] = ...`, in the functions that hold some of `lines`.
@@ -91,7 +115,7 @@ class KernelNames:
         found = []
         for kernel in (node for node in self._functions if any("jit" in ast.unparse(one) for one in node.decorator_list)):
             parameters = [one.arg for one in kernel.args.args]
-            for call in self._calls:
+            for call in self._calls_of(kernel.name, len(parameters)):
                 given = [_base(one) for one in call.args]
                 if len(given) != len(parameters) or len(set(given) & set(parameters)) < 2:
                     continue
@@ -118,6 +142,17 @@ class KernelNames:
                 return node.lineno if _is_made(node.value) else None
         return None
 
+    def _may_be(self, line: int, number: float) -> bool:
+        """Say whether what a line makes may be a number: where it is written out, whether it is that one."""
+        for node in ast.walk(self._tree):
+            if isinstance(node, ast.Assign) and node.lineno == line:
+                try:
+                    written = float(ast.literal_eval(node.value))
+                except (ValueError, TypeError, SyntaxError):
+                    return True
+                return abs(abs(written) - abs(number)) <= 1e-6 * abs(number)
+        return True
+
     def _handed_over(self, function: ast.FunctionDef, at: int, deep: int) -> int | None:
         name = function.args.args[at].arg
         is_kernel = any("jit" in ast.unparse(one) for one in function.decorator_list)
@@ -132,9 +167,10 @@ class KernelNames:
 
     def _calls_of(self, name: str, count: int | None = None) -> Iterator[ast.Call]:
         """Yield the calls of a function; of a kernel, which is called by another name, those with as many arguments."""
+        own = {function.name for function in self._functions}
         for call in self._calls:
-            called = isinstance(call.func, ast.Name) and call.func.id == name
-            if called or (count is not None and isinstance(call.func, ast.Name) and len(call.args) == count):
+            called = call.func.id if isinstance(call.func, ast.Name) else ""
+            if called == name or (called and called not in own and len(call.args) == count):
                 yield call
 
     def _holders(self, line: int) -> list[ast.FunctionDef]:
@@ -167,6 +203,13 @@ def _written(node: ast.AST) -> tuple[int, str] | None:
         if isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name):
             return target.lineno, target.value.id
     return None
+
+
+def _reached(statements: Sequence[ast.stmt]) -> set[str]:
+    """Return what statements call by a plain name, and the states that they write."""
+    nodes = [node for one in statements for node in ast.walk(one)]
+    called = {node.func.id for node in nodes if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
+    return called | {found[1] for node in nodes if (found := _written(node))}
 
 
 def _is_made(value: ast.expr) -> bool:
