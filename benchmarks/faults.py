@@ -19,7 +19,7 @@ from typing import Any
 import click
 
 from benchmarks import faults_page, process
-from benchmarks.planted import ROOT, Fault, failures, operators, wrong_numbers
+from benchmarks.planted import ROOT, Fault, failures, home, operators, wrong_numbers
 from benchmarks.table import Row, Table
 
 RESULTS = Path(__file__).with_name("results") / "faults.json"
@@ -125,7 +125,9 @@ def measured(fault: Fault, *, warm: bool = False) -> dict[str, Any]:
 
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder) / "custom" / fault.op
-        shutil.copytree(ROOT / "examples" / "ops" / fault.op, root, ignore=shutil.ignore_patterns("__pycache__", "_debug"))
+        shutil.copytree(home(fault.op), root, ignore=shutil.ignore_patterns("__pycache__", "_debug"))
+        if not (root / "eval" / "adversarial_suite.json").is_file():
+            process.run([sys.executable, "-m", "pypto_op.cli", "harness", "new", str(root)], ROOT)
         for name, text in fault.files.items():
             (root / name).write_bytes(text)
         limits = Limits(case_seconds=HANG_SECONDS if fault.kind == "hang" else SECONDS)

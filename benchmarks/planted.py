@@ -109,7 +109,7 @@ class Fault:
 
 
 def operators() -> list[str]:
-    """Return the examples that have failures of their own."""
+    """Return the operators that have failures of their own."""
     return sorted((path.stem for path in (FIXTURES / "failures").glob("*.md")), reverse=True)
 
 
@@ -129,7 +129,9 @@ def failures(op: str) -> Iterator[Fault]:
 
 
 def wrong_numbers(op: str, share: int = 1) -> Iterator[Fault]:
-    """Yield every `share`-th fault of tests/fixtures/faults/<op>.md, all of which are wrong numbers."""
+    """Yield every `share`-th fault of tests/fixtures/faults/<op>.md, all of which are wrong numbers; none without that page."""
+    if not (FIXTURES / "faults" / f"{op}.md").is_file():
+        return
     files = _files(op)
     found = cases.load(FIXTURES / "faults" / f"{op}.md", {"example": files})
     # By the seed's table zeros, constants and unwritten elements without an error go to pypto-general-debug first.
@@ -141,9 +143,14 @@ def wrong_numbers(op: str, share: int = 1) -> Iterator[Fault]:
         yield _fault(op, case, files, {**plain, **skill, "case": str(case.keys["case"])})
 
 
-def _files(op: str) -> dict[str, bytes]:
+def home(op: str) -> Path:
+    """Return the folder of an operator: an example, or one of tests/fixtures/fresh, which has no suite of its own."""
     example = ROOT / "examples" / "ops" / op
-    return {path.name: path.read_bytes() for path in sorted(example.glob(f"{op}_*.py"))}
+    return example if example.is_dir() else FIXTURES / "fresh" / op
+
+
+def _files(op: str) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(home(op).glob(f"{op}_*.py"))}
 
 
 def _fault(op: str, case: Case, files: Mapping[str, bytes], keys: Mapping[str, str]) -> Fault:

@@ -9,26 +9,32 @@ from typing import Any
 
 from pypto_op.backends.wire import read_values
 from pypto_op.compare import compare_leaves
-from pypto_op.debug import divergence, dump_files, reads_writes, replay
+from pypto_op.debug import divergence, dump_files, explanation, hypotheses, reads_writes, replay
 from pypto_op.debug.dump_files import Step
 from pypto_op.debug.matching import Golden
 from pypto_op.debug.mending import Mend, first_mend
+from pypto_op.debug.places import distinct, place, row_of
 from pypto_op.debug.wanted import Backwards
 from pypto_op.diagnose.kernel_loops import KernelLoops
+from pypto_op.diagnose.kernel_names import KernelNames
 from pypto_op.documents.policy import Policy, get_policy
 
 _MOST = 5
+_MOST_EXPLAINED = 2
+_OF_NOTHING = ("RANGE", "VEC_DUP")
+"""Operations that fill in numbers: nothing spoils them but their own line."""
 
 
 def divergences(message: Mapping[str, Any]) -> dict[str, Any]:
     """Return whether the outputs agree, which are wrong, and where the kernel leaves the golden, first places first.
 
     Args:
-        message: `kernel`, `graphs`, `golden`: folders of the three runs; `names` of the outputs; `policy`; `impl`.
+        message: `kernel`, `graphs`, `golden`: folders of the three runs; `names` of the outputs; `policy`; `impl`; `wrapper`.
     """
     traced, told = read_values(Path(message["golden"]) / "outputs")
     numbers = [int(row["tensor"]) for row in told["rows"] if row["op"] == "output"]
-    wrong = _wrong(message, [traced[number] for number in numbers])
+    expected = [traced[number] for number in numbers]
+    wrong = _wrong(message, expected)
     answer = {"complete": bool(told["complete"]), "wrong": wrong, "operations": 0, "divergences": []}
     steps = dump_files.read_steps(Path(message["kernel"]))
     answer["operations"] = len(steps)
@@ -36,10 +42,13 @@ def divergences(message: Mapping[str, Any]) -> dict[str, Any]:
         impl = Path(message["impl"])
         dump_files.set_lines(steps, Path(message["graphs"]), impl)
         tensors: list[Any] = list(traced)
-        text = KernelLoops(impl.read_text(encoding="utf-8"))
-        missing = _never_written(steps, wrong, message["names"], text)
-        places = _places(steps, Golden(tensors, told["rows"]), dict(zip(message["names"], numbers, strict=False)), text)
-        answer["divergences"] = _distinct([*missing, *places])[:_MOST]
+        search = _Search(
+            steps, Golden(tensors, told["rows"], told.get("numbers", ())), dict(zip(message["names"], numbers, strict=False)),
+            impl.read_text(encoding="utf-8"),
+        )  # fmt: skip
+        exchanged = search.exchanged(_outputs(message), expected, wrong, message["wrapper"])
+        missing = search.never_written(wrong, message["names"])
+        answer["divergences"] = distinct([*exchanged, *missing, *search.places()])[:_MOST]
     return answer
 
 
@@ -80,56 +89,104 @@ def _wrong(message: Mapping[str, Any], expected: list[Any]) -> list[str]:
     return [str(leaf["name"]) for leaf in leaves if not leaf["all_close"]]
 
 
-def _places(steps: list[Step], golden: Golden, outputs: Mapping[str, int], text: KernelLoops) -> list[dict[str, Any]]:
-    first, well = divergence.first_divergences(steps, golden)
-    back = Backwards(steps, golden, well)
-    wants = back.wants(list(outputs.values()), list(outputs))
-    mend = first_mend(steps, back, wants)
-    mended = [_mended(mend, steps, text)] if mend is not None else []
-    shown = {want.step.number for want in wants if want.operands_well}
-    rows = [_row(found, "computed", text, sure=found.step.number in shown) for found in first if found.sure]
-    parts = [_row(found, "computed", text, sure=False) for found in first if not found.sure]
-    read = [*reads_writes.other_batch(steps, outputs), *reads_writes.misjoined(steps, first)]
-    joined = [_row(found, "misplaced", text) for found in read]
-    moved = [_row(found, "misplaced", text) for found in reads_writes.misplaced(steps, golden, list(outputs.values()))]
-    found = [
-        *_uncovered(steps, golden, outputs, text),
-        *joined,
-        *mended,
-        *rows,
-        *moved,
-        *parts,
-    ]
-    placed = [want.step for want in wants if want.step.line]
-    if not found and placed:
-        guess = divergence.Divergence(placed[0], "it would have to be another for the output to be right")
-        found = [_row(guess, "computed", text, sure=False)]
-    return _distinct(found)
+class _Search:
+    """Looks for the places where a kernel leaves its golden.
+
+    Args:
+        steps: of the kernel's run, with their lines.
+        golden: its tensors.
+        outputs: number of each output among them, by name.
+        source: the kernel's file.
+    """
+
+    def __init__(self, steps: list[Step], golden: Golden, outputs: Mapping[str, int], source: str) -> None:
+        self._steps, self._golden, self._outputs = steps, golden, outputs
+        self._text, self._names = KernelLoops(source), KernelNames(source)
+        self._first, self._well = divergence.first_divergences(steps, golden)
+        self._back = Backwards(steps, golden, self._well)
+
+    def places(self) -> list[dict[str, Any]]:
+        """Return the places of what was computed, read and written, the likeliest first."""
+        steps, text, first = self._steps, self._text, self._first
+        numbers, names = list(self._outputs.values()), list(self._outputs)
+        wants = self._back.wants(numbers, names)
+        mend = first_mend(steps, self._back, wants)
+        shown = {want.step.number for want in wants if want.operands_well}
+        rows = [row_of(found, "computed", text, sure=found.step.number in shown) for found in first if found.sure]
+        parts = [row_of(found, "computed", text, sure=False) for found in first if not found.sure]
+        read = [*reads_writes.other_batch(steps, self._outputs), *reads_writes.misjoined(steps, first)]
+        moved = reads_writes.misplaced(steps, self._golden, numbers)
+        explained = hypotheses.explaining(steps, self._back, numbers, names, self._golden.numbers)
+        unwritten, unread = _uncovered(steps, self._golden, self._outputs, text, self._names)
+        found = [
+            *unwritten,
+            *(place for one in explained[:_MOST_EXPLAINED] for place in explanation.places(one, text, self._names)),
+            *explanation.conditions(first, {step.number: step for step in steps}, text, self._names),
+            *unread,
+            *(row_of(one, "misplaced", text) for one in read),
+            *([] if mend is None else [_mended(mend, steps, text, self._names)]),
+            *sorted(rows, key=lambda row: row["opcode"] in _OF_NOTHING),
+            *(row_of(one, "misplaced", text) for one in moved),
+            *parts,
+        ]
+        placed = [want.step for want in wants if want.step.line]
+        if not found and placed:
+            guess = divergence.Divergence(placed[0], "it would have to be another for the output to be right")
+            found = [row_of(guess, "computed", text, sure=False)]
+        return distinct(found)
+
+    def exchanged(self, made: list[Any], expected: list[Any], wrong: list[str], wrapper: str) -> list[dict[str, Any]]:
+        """Return the lines that exchange outputs or arguments."""
+        return explanation.exchanged(
+            made, expected, wrong, list(self._outputs), wrapper,
+            self._back, list(self._outputs.values()), self._text, self._names,
+        )  # fmt: skip
+
+    def never_written(self, wrong: list[str], outputs: Sequence[str]) -> list[dict[str, Any]]:
+        """Return the last write of the file for outputs that no write names, where others are written by their name."""
+        written = {step.symbol for step in self._steps if step.opcode == "ASSEMBLE"}
+        if not written & set(outputs) or not self._text.writes:
+            return []
+        words = "nothing is ever written to {}; this is the last write of the kernel"
+        last = max(self._text.writes)
+        return [place(last, "unwritten", "ASSEMBLE", "", words.format(name)) for name in wrong if name not in written]
 
 
-def _uncovered(steps: list[Step], golden: Golden, outputs: Mapping[str, int], text: KernelLoops) -> list[dict[str, Any]]:
-    """Return what no turn of a loop writes or reads."""
+def _uncovered(
+    steps: list[Step], golden: Golden, outputs: Mapping[str, int], text: KernelLoops, names: KernelNames
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Return what no turn of a loop writes, and what none reads."""
     unwritten, unread = [], []
     for gap in reads_writes.uncovered(steps, outputs):
-        words = f"no write of any turn reaches the end of axis {gap.axis} of {gap.name}: bound, offset or size is short"
         if gap.twice:
             over = f"turns write over one another and leave a part of axis {gap.axis} of {gap.name}: the offset is off"
-            unwritten += [_place(line, "unwritten", "ASSEMBLE", "", over) for line in text.writes_of_graph(gap.graph, gap.name)]
-        for loop in text.holding(gap.indices, gap.graph)[:2]:
-            unwritten.append(_place(loop.first, "unwritten", "LOOP", loop.index, words))
+            unwritten += [place(line, "unwritten", "ASSEMBLE", "", over) for line in text.writes_of_graph(gap.graph, gap.name)]
+        loops = text.holding(gap.indices, gap.graph)[:2]
+        if loops and loops[0].index in gap.idle:
+            only = f"only some turns write {gap.name}: it is the condition or the place of the write, not the loop's bound"
+            unwritten += [place(line, "unwritten", "ASSEMBLE", "", only) for line in text.writes_of_graph(gap.graph, gap.name)]
+        words = f"no write of any turn reaches the end of axis {gap.axis} of {gap.name}: bound, offset or size is short"
+        if gap.cut:
+            cut = f"the last write is cut short and ends before axis {gap.axis} of {gap.name} does: the extent is off"
+            lines = [line for loop in loops for line in names.extents_of(loop.first)]
+            unwritten += [place(line, "unwritten", "EXTENT", "", cut) for line in lines[:1]]
+        for loop in loops:
+            unwritten.append(place(loop.first, "unwritten", "LOOP", loop.index, words))
     for short in reads_writes.unread(steps, text, golden):
         if isinstance(short, divergence.Divergence):
-            unread.append(_row(short, "unread", text))
+            unread.append(row_of(short, "unread", text))
             continue
         words = f"no turn reads all of axis {short.axis} of an input: bound, offset or valid shape is short"
         for loop in text.holding(short.indices, short.graph)[:1]:
-            unread.append(_place(loop.first, "unread", "LOOP", loop.index, words))
-    if not steps:
-        unwritten = [_place(loop.first, "unwritten", "LOOP", loop.index, "no turn ran") for loop in text.loops]
-    return [*unwritten, *unread]
+            unread.append(place(loop.first, "unread", "LOOP", loop.index, words))
+    ran = {name for step in steps for name, _ in step.loops}
+    if not any(step.opcode == "ASSEMBLE" and step.symbol in outputs for step in steps):
+        idle = [loop for loop in text.loops if loop.index not in ran]
+        unwritten = [place(loop.first, "unwritten", "LOOP", loop.index, "no turn ran") for loop in idle]
+    return unwritten, unread
 
 
-def _mended(mend: Mend, steps: list[Step], text: KernelLoops) -> dict[str, Any]:
+def _mended(mend: Mend, steps: list[Step], text: KernelLoops, names: KernelNames) -> dict[str, Any]:
     """Return the place where one edit makes all that follows right, with that edit in the names of the kernel's results."""
     by_number = {step.number: step for step in steps}
 
@@ -139,45 +196,14 @@ def _mended(mend: Mend, steps: list[Step], text: KernelLoops) -> dict[str, Any]:
 
     words = f"all that follows is right where this is {re.sub(r'#([0-9]+)', named, mend.formula)}"
     step = mend.want.step
-    row = _row(divergence.Divergence(step, words, same=divergence.same_operations(steps, step)), "computed", text)
+    if mend.maker is not None:
+        kept = f"what this makes is what line {step.line or '?'} should read later; it is not kept"
+        return row_of(divergence.Divergence(mend.maker, kept), "computed", text)
+    row = row_of(divergence.Divergence(step, words, same=divergence.same_operations(steps, step)), "computed", text)
     before = step
     while before.line is None and before.parents:
         before = by_number[max(before.parents)]
-    return {**row, "line": row["line"] or text.write_of_state(step.symbol, step.function, before.line)}
-
-
-def _never_written(steps: list[Step], wrong: list[str], names: Sequence[str], text: KernelLoops) -> list[dict[str, Any]]:
-    """Return the last write of the file for outputs that no write names, where other outputs are written by their name."""
-    written = {step.symbol for step in steps if step.opcode == "ASSEMBLE"}
-    if not written & set(names) or not text.writes:
-        return []
-    words = "nothing is ever written to {}; this is the last write of the kernel"
-    return [_place(max(text.writes), "unwritten", "ASSEMBLE", "", words.format(name)) for name in wrong if name not in written]
-
-
-def _row(found: divergence.Divergence, kind: str, text: KernelLoops, *, sure: bool = True) -> dict[str, Any]:
-    step = found.step
-    line = step.line
-    if line is None and kind == "misplaced" and step.opcode == "ASSEMBLE":
-        writes = text.writes_of_graph(step.function, step.symbol)
-        line = writes[0] if len(writes) == 1 else None
-    row = {**_place(line, kind, step.opcode, step.turn, found.why), "sure": sure}
-    callers = text.callers(step.line, step.function) if step.line else []
-    call = found.call_of(len(callers))
-    if call is None and kind != "computed" and step.line and step.opcode == "VIEW" and text.placed_by_caller(step.line):
-        call = found.same.index(step.number) % max(len(callers), 1) if step.number in found.same else 0
-    if callers and call is not None:  # the helper does what it is told; this call of it hands over something else
-        row["line"], callers = callers[call], callers[:1]
-    return {**row, "operation": step.number, "shape": list(step.valid), "called_from": list(dict.fromkeys(callers))[:4]}
-
-
-def _place(line: int | None, kind: str, opcode: str, turn: str, why: str) -> dict[str, Any]:
-    row = {"line": line, "kind": kind, "opcode": opcode, "turn": turn, "why": why, "sure": True}
-    return {**row, "operation": 0, "shape": [], "called_from": []}
-
-
-def _distinct(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    kept: dict[tuple[Any, ...], dict[str, Any]] = {}
-    for row in rows:
-        kept.setdefault((row["line"], row["kind"], row["opcode"]), row)
-    return sorted(kept.values(), key=lambda row: row["line"] is None)
+    beside = [one.line for one in steps if one.line and (one.function, one.loops) == (step.function, step.loops)]
+    writes = names.writes_of(step.symbol, beside)
+    near = [line for line in writes if before.line is None or line >= before.line] or writes
+    return {**row, "line": row["line"] or (near[0] if near else text.write_of_state(step.symbol, step.function, before.line))}

@@ -55,6 +55,7 @@ class Step:
         symbol: name of what is written, where there is one.
         line: line of the kernel's file, None where pypto told none.
         parents: numbers of the steps that made the operands.
+        scalar: the number that it takes beside its operands, None where it takes none.
     """
 
     number: int
@@ -71,6 +72,7 @@ class Step:
     symbol: str
     line: int | None = None
     parents: list[int] = field(default_factory=list)
+    scalar: float | None = None
 
     @property
     def moves(self) -> bool:
@@ -143,10 +145,13 @@ def read_steps(folder: Path) -> list[Step]:
 
 
 def set_lines(steps: list[Step], graphs: Path, kernel: Path) -> None:
-    """Fill in each step's line from the recorded graphs below `graphs`; only lines of the file `kernel` count."""
-    lines = {key: line for key, (file, line) in lines_of_graphs(graphs).items() if file.name == kernel.name}
+    """Fill in each step's line and number from the recorded graphs below `graphs`; only lines of the file `kernel` count."""
+    recorded = _recorded(graphs)
     for step in steps:
-        step.line = lines.get((step.function, step.magic))
+        place = recorded.get((step.function, step.magic))
+        if place is not None:
+            step.line = place.line if place.line and place.file.name == kernel.name else None
+            step.scalar = place.scalar
     by_number = {step.number: step for step in steps}
     for step in steps:  # what pypto inserts has no line; it belongs to what it was inserted behind
         if step.line is None and not step.moves:
@@ -155,16 +160,29 @@ def set_lines(steps: list[Step], graphs: Path, kernel: Path) -> None:
 
 def lines_of_graphs(folder: Path) -> dict[tuple[str, int], tuple[Path, int]]:
     """Return file and line of each operation, by function and number, from the recorded graphs below `folder`."""
-    lines: dict[tuple[str, int], tuple[Path, int]] = {}
+    return {key: (place.file, place.line) for key, place in _recorded(folder).items() if place.line}
+
+
+@dataclass(frozen=True)
+class _Place:
+    """What a recorded graph tells of an operation: file, line (0 for none) and the number that it takes."""
+
+    file: Path
+    line: int
+    scalar: float | None
+
+
+def _recorded(folder: Path) -> dict[tuple[str, int], _Place]:
+    found: dict[tuple[str, int], _Place] = {}
     for path in folder.glob("output_*/*/Begin_TensorGraph.json"):
         for function in json.loads(path.read_text(encoding="utf-8"))["functions"]:
             for operation in function["operations"]:
-                if operation.get("line"):
-                    lines[function["func_magicname"], operation["opmagic"]] = (
-                        Path(operation.get("file", "")),
-                        int(operation["line"]),
-                    )
-    return lines
+                told = (operation.get("op_attr") or {}).get("SCALAR")
+                number = told.get("value") if isinstance(told, dict) else None
+                scalar = float(number) if isinstance(number, (int, float)) else None
+                place = _Place(Path(operation.get("file") or ""), int(operation.get("line") or 0), scalar)
+                found[function["func_magicname"], operation["opmagic"]] = place
+    return found
 
 
 def _step(number: int, row: dict[str, str], folder: Path) -> Step | None:

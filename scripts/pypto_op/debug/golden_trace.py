@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import sys
 from collections.abc import Callable, Sequence
 from functools import lru_cache
@@ -24,6 +25,8 @@ _HIDING_STEPS = ("gelu", "silu", "mish", "addcmul", "addcdiv", "rsub", "lerp", "
 
 _HIDING = frozenset((*_HIDING_STEPS, *HIDING_A_SUM))
 """Names of operators that are taken apart; without one of them the table, which takes a second, is not made."""
+
+_MOST_NUMBERS = 200
 
 INPUT = "input"
 OUTPUT = "output"
@@ -58,6 +61,8 @@ class Trace(DispatchMode):
         self._rows: list[dict[str, Any]] = []
         self._bytes = 0
         self.complete = True
+        self.numbers: set[float] = set()
+        """What the operators take beside tensors."""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         name = str(func.overloadpacket.__name__)
@@ -69,6 +74,7 @@ class Trace(DispatchMode):
         given = [self._note(value) for value in _tensors_of([args, list((kwargs or {}).values())])]
         for tensor in _tensors_of([out]):
             self._row(name, self._line(), self._note(tensor), given)
+        self.numbers.update(_numbers_of([args, list((kwargs or {}).values())]))
         return out
 
     def write(self, stem: Path, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
@@ -76,7 +82,8 @@ class Trace(DispatchMode):
         for kind, values in ((INPUT, inputs), (OUTPUT, outputs)):
             for tensor in _tensors_of(list(values)):
                 self._row(kind, 0, self._note(tensor), [])
-        write_values(stem, [*self._tensors], rows=self._rows, complete=self.complete)
+        numbers = sorted(one for one in self.numbers if math.isfinite(one))[:_MOST_NUMBERS]
+        write_values(stem, [*self._tensors], rows=self._rows, complete=self.complete, numbers=numbers)
 
     def _row(self, name: str, line: int, tensor: int | None, given: list[int | None]) -> None:
         if tensor is not None:
@@ -112,3 +119,9 @@ def _tensors_of(values: Any) -> list[torch.Tensor]:
     if isinstance(values, torch.Tensor):
         return [values]
     return [tensor for value in values for tensor in _tensors_of(value)] if isinstance(values, (list, tuple)) else []
+
+
+def _numbers_of(values: Any) -> list[float]:
+    if isinstance(values, (int, float)) and not isinstance(values, bool):
+        return [float(values)]
+    return [number for value in values for number in _numbers_of(value)] if isinstance(values, (list, tuple)) else []

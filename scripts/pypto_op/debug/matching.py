@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -90,10 +90,12 @@ class Golden:
     Args:
         tensors: as `golden_trace` wrote them.
         rows: likewise.
+        numbers: likewise; what its operations take beside tensors.
     """
 
-    def __init__(self, tensors: Sequence[torch.Tensor], rows: Sequence[Mapping[str, Any]]) -> None:
+    def __init__(self, tensors: Sequence[torch.Tensor], rows: Sequence[Mapping[str, Any]], numbers: Iterable[float] = ()) -> None:
         self.tensors = tensors
+        self.numbers = frozenset(numbers)
         self.rows = [row for row in rows if row["op"] not in ("input", "output")]
         self._inputs = [tensors[int(row["tensor"])] for row in rows if row["op"] == "input"]
         self.lines: dict[int, int] = {}

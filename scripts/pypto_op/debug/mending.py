@@ -49,10 +49,12 @@ class Mend:
     Attributes:
         want: the place.
         formula: what makes the wanted result, of results that the kernel has there: (#12 * #13) + #14, by numbers of steps.
+        maker: an operation of an earlier turn whose result should have been kept for this place; None where none is.
     """
 
     want: Want
     formula: str
+    maker: Step | None = None
 
 
 def first_mend(steps: Sequence[Step], back: Backwards, wants: Sequence[Want]) -> Mend | None:
@@ -70,7 +72,19 @@ def first_mend(steps: Sequence[Step], back: Backwards, wants: Sequence[Want]) ->
             break
         if formula and (want.step.moves or " " in formula):  # what is there already was read wrong, or made into too much
             found = Mend(want, formula)
-    return found
+    return found if found is not None else _not_kept(steps, back, wants)
+
+
+def _not_kept(steps: Sequence[Step], back: Backwards, wants: Sequence[Want]) -> Mend | None:
+    """Return the first read of a state that would have to give what an operation of an earlier turn made and nobody kept."""
+    for want in wants:
+        if want.step.opcode != "VIEW" or want.value.numel() < _FEW or says_little(want.value):
+            continue
+        earlier = {(one.line, one.opcode): one for one in steps if one.number < want.step.number and one.line and not one.moves}
+        for one in reversed(earlier.values()):
+            if one.valid == want.step.valid and not _one_turn(one, want.step) and alike(back.value(one), want.value, _NEAR):
+                return Mend(want, f"#{one.number}", one)
+    return None
 
 
 def _is_sound(made: torch.Tensor, want: Want) -> bool:

@@ -59,6 +59,7 @@ def precision_compare(ws: OpWorkspace, request: Request) -> dict[str, Any]:
             **told,
             "impl": str(subject.impl),
             "names": contract.leaf_names(subject.phase),
+            "wrapper": subject.wrapper,
             "policy": astuple(fixed(contract.policy_for(case))),
         }
         found = desk.trusted("compare", file=subject.impl, what="divergences", **asked)["found"]

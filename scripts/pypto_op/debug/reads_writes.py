@@ -61,6 +61,8 @@ class Gap:
         indices: names of the loops that may move along it.
         graph: a function of pypto that writes or reads the tensor.
         twice: some of it is written more than once, so the offset of the write is at fault and no bound of a loop.
+        idle: those of `indices` whose loops have turns that do not write the tensor at all.
+        cut: the last write along the axis is shorter than the others, and yet ends before the tensor does.
     """
 
     name: str
@@ -68,6 +70,8 @@ class Gap:
     indices: list[str]
     graph: str
     twice: bool = False
+    idle: tuple[str, ...] = ()
+    cut: bool = False
 
 
 def unread(steps: Sequence[Step], text: KernelLoops, golden: Golden) -> list[Gap | Divergence]:
@@ -132,8 +136,24 @@ def uncovered(steps: Sequence[Step], outputs: Collection[str]) -> list[Gap]:
             if not bool(count.all()):
                 axis = _short_axis(count > 0)
                 indices = _loops_along([step for step, _ in writes], axis)
-                short.append(Gap(name, axis, indices, writes[0][0].function, bool((count > 1).any())))
+                twice = bool((count > 1).any())
+                own = [one for one, _ in writes]
+                idle = tuple(index for index in indices if _turns(own, index) < _turns(steps, index))
+                gap = Gap(name, axis, indices, writes[0][0].function, twice, idle, _is_cut(writes, axis))
+                short.append(gap)
     return short
+
+
+def _turns(steps: Sequence[Step], index: str) -> set[int]:
+    return {turn for step in steps for name, turn in step.loops if name == index}
+
+
+def _is_cut(writes: Sequence[tuple[Step, Step]], axis: int) -> bool:
+    """Say whether the last block along an axis is shorter than others before it."""
+    sizes: dict[int, int] = {}
+    for step, parent in writes:
+        sizes[step.offset[axis]] = max(parent.valid[axis], sizes.get(step.offset[axis], 0))
+    return sizes[max(sizes)] < max(sizes.values())
 
 
 def _as_matrix(step: Step) -> tuple[int, int]:

@@ -11,7 +11,7 @@ from pypto_op.debug.dump_files import Step
 _ALLOWED = {torch.float16: 2e-3, torch.bfloat16: 1.6e-2}
 _ALLOWED_ELSE = 1e-4
 
-_UNARY: Mapping[str, Callable[[torch.Tensor], torch.Tensor]] = {
+UNARY: Mapping[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "EXP": torch.exp,
     "SQRT": torch.sqrt,
     "RSQRT": torch.rsqrt,
@@ -52,8 +52,8 @@ def _candidates(step: Step, given: Sequence[torch.Tensor], shape: torch.Size) ->
     """Yield what the operation may stand for: operands in either order, products in each transposition."""
     if step.opcode == "CAST" and "INT" in step.dtype:  # the dump does not tell which way it rounds
         yield from (way(given[0]) for way in (torch.trunc, torch.floor, torch.ceil, torch.round))
-    elif len(given) == 1 and step.opcode in _UNARY:
-        yield _UNARY[step.opcode](given[0])
+    elif len(given) == 1 and step.opcode in UNARY:
+        yield UNARY[step.opcode](given[0])
     elif len(given) == 2 and step.opcode in BINARY:
         for one, two in (given, list(reversed(given))):
             try:

@@ -64,6 +64,7 @@ class Backwards:
         self._by_name = {step.name: step for step in steps}
         self._values: dict[int, torch.Tensor] = {}
         self._steps = steps
+        self._written = frozenset(step.symbol for step in steps if step.opcode == "ASSEMBLE")
 
     def value(self, step: Step) -> torch.Tensor:
         """Return a step's result in float64."""
@@ -101,26 +102,39 @@ class Backwards:
         named = [self._by_name[name] for name in step.inputs if name in self._by_name]
         return named if len(named) == len(step.inputs) and named else [self._by_number[one] for one in step.parents]
 
-    def _ends(self, outputs: Sequence[int], names: Sequence[str]) -> Iterator[Want]:
-        """Yield, for each output, the first block that is written wrong."""
-        done: set[int] = set()
+    def blocks(self, outputs: Sequence[int], names: Sequence[str]) -> Iterator[tuple[int, Want, bool]]:
+        """Yield, for each block that is written to an output: the output's tensor, what the block must be, whether it is wrong.
+
+        Args:
+            outputs: numbers of the golden's outputs among its tensors.
+            names: of the outputs, by which the kernel's writes may call them.
+        """
         for step in self._steps:
             if step.opcode != "ASSEMBLE" or not step.names_tensor:
                 continue
             tensor = self._output(step, outputs, names)
             made = self._by_number.get(max(step.parents, default=0))
-            if tensor is None or tensor in done or made is None or len(made.valid) != len(step.offset):
+            if tensor is None or made is None or len(made.valid) != len(step.offset):
                 continue
             whole = self._golden.tensors[tensor].to(torch.float64).reshape(step.valid)
             wanted = whole[slices(step.offset, made.valid)]
-            if wanted.shape == made.valid and not says_little(wanted) and not self.alike(self.value(made), wanted, made):
+            if wanted.shape == made.valid:
+                yield tensor, Want(made, wanted), not self.alike(self.value(made), wanted, made)
+
+    def _ends(self, outputs: Sequence[int], names: Sequence[str]) -> Iterator[Want]:
+        """Yield, for each output, the first block that is written wrong."""
+        done: set[int] = set()
+        for tensor, want, wrong in self.blocks(outputs, names):
+            if wrong and tensor not in done and not says_little(want.value):
                 done.add(tensor)
-                yield Want(made, wanted)
+                yield want
 
     def _output(self, step: Step, outputs: Sequence[int], names: Sequence[str]) -> int | None:
         if step.symbol in names and len(names) == len(outputs):
             number = outputs[list(names).index(step.symbol)]
             return number if math.prod(self._golden.shapes[number]) == math.prod(step.valid) else None
+        if self._written.issuperset(names):  # what is written under other names is no output, whatever its shape
+            return None
         same = [one for one in outputs if without_ones(self._golden.shapes[one]) == without_ones(step.valid)]
         return same[0] if len(same) == 1 else None
 
@@ -169,7 +183,8 @@ class Backwards:
             "MUL": lambda: wanted / other,
             "DIV": lambda: wanted * other if at == 0 else other / wanted,
         }[step.opcode]()
-        asked = _narrowed(turned, own.valid, other.expand(wanted.shape) if step.opcode == "MUL" else turned)
+        weight = {"MUL": other.expand(wanted.shape), "DIV": wanted}.get(step.opcode, turned)  # where it is told best
+        asked = _narrowed(turned, own.valid, weight)
         if asked is None:
             return None
         pair = (asked, other) if at == 0 else (other, asked)

@@ -74,6 +74,10 @@ class KernelLoops:
         named = [line for line in within or self.writes if name and name in self._written.get(line, ())]
         return named or within or self.writes
 
+    def writes_to(self, name: str) -> list[int]:
+        """Return the lines of `pypto.assemble` that name a tensor."""
+        return [line for line in self.writes if name in self._written[line]]
+
     def write_of_state(self, name: str, graph: str, near: int | None) -> int | None:
         """Return the line that writes a state (`name[:] = ...`) in the loop of a graph: the next one from line `near` on.
 

@@ -1,0 +1,243 @@
+"""Runs a kernel's operations once more in torch, from its dumps, with some of them changed: what would the outputs be then?
+
+Every operation is first computed as it was; where torch gives what the dump has, that way of computing it is its rule. What has
+no rule keeps the dumped result as long as nothing that it is made of changes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import torch
+
+from pypto_op.debug.dump_files import Step, slices
+from pypto_op.debug.replay import BINARY, UNARY
+
+Rule = Callable[..., torch.Tensor]
+Edit = Callable[[Sequence[torch.Tensor], Rule], torch.Tensor]
+"""Makes another result of an operation's operands and its rule."""
+
+_ALLOWED = {"DT_FP16": 2e-3, "DT_BF16": 1.6e-2}
+_ALLOWED_ELSE = 1e-4
+_NARROW = {"DT_FP16": torch.float16, "DT_BF16": torch.bfloat16}
+_COMPARED = (torch.eq, torch.ne, torch.lt, torch.le, torch.gt, torch.ge)
+_REDUCED: Mapping[str, Rule] = {"ROWSUM": torch.sum, "ROWMAX": torch.amax, "ROWMIN": torch.amin}
+
+
+class Opaque(Exception):
+    """An operation that is not known here would have to be computed from operands that changed."""
+
+
+class Rerun:
+    """The part of a kernel's run that some results were computed by.
+
+    Args:
+        steps: of the run.
+        ends: numbers of the steps that are looked at.
+    """
+
+    def __init__(self, steps: Sequence[Step], ends: Sequence[int]) -> None:
+        self._by_number = {step.number: step for step in steps}
+        by_name = {step.name: step.number for step in steps}
+        self._before = _earlier_writes(steps)
+        self._given: dict[int, list[int]] = {}
+        self._values: dict[int, torch.Tensor] = {}
+        self._rules: dict[int, Rule | None] = {}
+        self.numbers: list[int] = []
+        waiting, seen = list(ends), set(ends)
+        while waiting:
+            step = self._by_number[waiting.pop()]
+            named = [by_name[name] for name in step.inputs if name in by_name]
+            given = named if named and len(named) == len(step.inputs) else list(step.parents)
+            if step.opcode == "ASSEMBLE" and step.number in self._before:
+                given = [*given[:1], self._before[step.number]]
+            self._given[step.number] = given
+            waiting += [one for one in given if one not in seen]
+            seen.update(given)
+        self.numbers = sorted(seen)
+
+    @property
+    def steps(self) -> list[Step]:
+        """The steps that the ends were computed by, in the order of the run."""
+        return [self._by_number[number] for number in self.numbers]
+
+    def operands(self, number: int) -> list[int]:
+        """Return the numbers of a step's operands, in their order; of a write also the one before it to the same tensor."""
+        return self._given[number]
+
+    def value(self, number: int) -> torch.Tensor:
+        """Return a dumped result, in float64."""
+        if number not in self._values:
+            self._values[number] = self._by_number[number].tensor().to(torch.float64)
+        return self._values[number]
+
+    def changed(self, edits: Mapping[int, Edit], *, exact: bool = False) -> dict[int, torch.Tensor]:
+        """Return the results that change where the operations `edits` compute something else.
+
+        Args:
+            edits: by number.
+            exact: what the edits compute is not rounded to the dtype of the results.
+
+        Raises:
+            Opaque: one of them cannot be computed here.
+        """
+        made: dict[int, torch.Tensor] = {}
+        first = min(edits, default=0)
+        for number in self.numbers:
+            if number < first:
+                continue
+            given = self._given[number]
+            edit = edits.get(number)
+            if edit is None and not any(one in made for one in given):
+                continue
+            rule = self._rule(number)
+            if rule is None:
+                raise Opaque
+            operands = [made[one] if one in made else self.value(one) for one in given]
+            made[number] = edit(operands, rule) if edit is not None else rule(*operands)
+            if edit is None or not exact:
+                made[number] = self._rounded(made[number], number)
+            if made[number].shape != self.value(number).shape:
+                raise Opaque
+        return made
+
+    def _rounded(self, made: torch.Tensor, number: int) -> torch.Tensor:
+        narrow = _NARROW.get(self._by_number[number].dtype)
+        return made if narrow is None else made.to(torch.float32).to(narrow).to(torch.float64)
+
+    def _rule(self, number: int) -> Rule | None:
+        if number not in self._rules:
+            step = self._by_number[number]
+            given = [self.value(one) for one in self._given[number]]
+            self._rules[number] = next((rule for rule in _rules(step, given) if self._gives(rule, given, step)), None)
+        return self._rules[number]
+
+    def _gives(self, rule: Rule, given: Sequence[torch.Tensor], step: Step) -> bool:
+        told = self.value(step.number)
+        try:
+            made = rule(*given)
+        except (RuntimeError, IndexError):
+            return False
+        if made.shape != told.shape:
+            return False
+        scale = max((float(one[one.isfinite()].abs().max()) for one in (*given, told) if bool(one.isfinite().any())), default=1.0)
+        near = (made - told).abs() <= _ALLOWED.get(step.dtype, _ALLOWED_ELSE) * (told.abs() + 0.1 * min(scale, 1e30))
+        return bool((near | (made == told) | ~told.isfinite() | ~made.isfinite()).all())
+
+
+def _earlier_writes(steps: Sequence[Step]) -> dict[int, int]:
+    """Return for each write of a part of a tensor the write before it to the same one."""
+    last: dict[tuple[str, tuple[int, ...]], int] = {}
+    found = {}
+    for step in steps:
+        if step.opcode == "ASSEMBLE" and step.names_tensor:
+            key = (step.symbol, step.valid)
+            if key in last:
+                found[step.number] = last[key]
+            last[key] = step.number
+    return found
+
+
+def _rules(step: Step, given: Sequence[torch.Tensor]) -> Iterator[Rule]:
+    """Yield the ways in which an operation may be computed; the dump does not tell everything of it."""
+    plain = step.opcode.removesuffix("_SINGLE")
+    if step.moves or step.opcode in ("REGISTER_COPY", "CAST"):
+        yield from _moving(step, given)
+    elif plain in _REDUCED:
+        yield from (_reduction(_REDUCED[plain], axis) for axis in range(-1, -len(step.valid) - 1, -1))
+    elif len(given) == 1 and step.opcode in UNARY:
+        yield UNARY[step.opcode]
+    elif len(given) == 1 and step.scalar is not None:
+        yield from _with_scalar(step.opcode, step.scalar)
+    elif len(given) == 2 and step.opcode in BINARY:
+        yield BINARY[step.opcode]
+    elif step.opcode == "CMP" and len(given) == 2:
+        yield from (_as_numbers(op) for op in _COMPARED)
+    elif step.opcode.startswith("A_MUL") and len(given) == 2:
+        yield from (_product(left, right) for left in (False, True) for right in (False, True))
+    elif step.opcode.startswith("WHERE"):
+        yield from _choosing(step, given)
+    elif step.opcode in ("GATHER", "GATHER_ELEMENT") and len(given) == 2:
+        yield lambda a, index: a.index_select(0, index.long().reshape(-1)).reshape(step.valid)
+        yield lambda a, index: a.gather(-1, index.long())
+        yield lambda a, index: a.gather(0, index.long())
+
+
+def _moving(step: Step, given: Sequence[torch.Tensor]) -> Iterator[Rule]:
+    if not given:
+        return
+    own = given[0].shape
+    if step.opcode == "ASSEMBLE":
+        yield _writing(step, slices(step.offset, own)) if len(step.offset) == len(own) else lambda a, *_: a.reshape(step.valid)
+    elif step.opcode == "CAST":
+        yield _rounding(step)
+    elif step.opcode == "VIEW" and len(step.offset) == len(own) == len(step.valid):
+        yield lambda a: a[slices(step.offset, step.valid)]
+    if math.prod(own) == math.prod(step.valid) and step.opcode != "TRANSPOSE":
+        yield lambda a: a.reshape(step.valid)
+    if step.opcode == "EXPAND":
+        yield lambda a: a.expand(step.valid)
+    if step.opcode == "TRANSPOSE":
+        yield from (_exchanging(a, b) for b in range(len(own)) for a in range(b))
+
+
+def _writing(step: Step, place: tuple[slice, ...]) -> Rule:
+    told = step.tensor().to(torch.float64)
+
+    def write(block: torch.Tensor, before: torch.Tensor | None = None) -> torch.Tensor:
+        whole = (told if before is None else before).clone()
+        whole[place] = block
+        return whole
+
+    return write
+
+
+def _rounding(step: Step) -> Rule:
+    narrow = _NARROW.get(step.dtype)
+    if narrow is not None:
+        return lambda a: a.to(torch.float32).to(narrow).to(torch.float64)
+    if "INT" not in step.dtype:
+        return lambda a: a
+    ways = (torch.round, torch.trunc, torch.floor, torch.ceil)
+    told = step.tensor().to(torch.float64)
+    return lambda a: next((made for way in ways if (made := way(a)).equal(told)), torch.round(a))
+
+
+def _exchanging(a: int, b: int) -> Rule:
+    return lambda given: given.transpose(a, b)
+
+
+def _reduction(op: Rule, axis: int) -> Rule:
+    return lambda a: op(a, dim=axis, keepdim=True)
+
+
+def _as_numbers(op: Rule) -> Rule:
+    return lambda a, b: op(a, b).to(torch.float64)
+
+
+def _product(left: bool, right: bool) -> Rule:
+    return lambda a, b: (a.mT if left else a) @ (b.mT if right else b)
+
+
+def _with_scalar(opcode: str, number: float) -> Iterator[Rule]:
+    named = {"ADDS": "ADD", "SUBS": "SUB", "MULS": "MUL", "DIVS": "DIV", "MAXS": "MAXIMUM", "MINS": "MINIMUM"}.get(opcode)
+    if named is not None:
+        op, scalar = BINARY[named], torch.tensor(number, dtype=torch.float64)
+        yield lambda a: op(a, scalar)
+        yield lambda a: op(scalar, a)
+    if opcode == "CMPS":
+        yield from (lambda a, op=one: op(a, number).to(torch.float64) for one in _COMPARED)
+
+
+def _choosing(step: Step, given: Sequence[torch.Tensor]) -> Iterator[Rule]:
+    """Yield the choices between two values by a condition, whichever operand that is, and whether it keeps or drops."""
+    number = torch.tensor(step.scalar if step.scalar is not None else 0.0, dtype=torch.float64)
+    if len(given) == 2:
+        yield lambda a, cond: torch.where(cond != 0, a, number)
+        yield lambda cond, a: torch.where(cond != 0, a, number)
+        yield lambda a, cond: torch.where(cond != 0, number, a)
+        yield lambda cond, a: torch.where(cond != 0, number, a)
+    if len(given) == 3:
+        yield lambda cond, a, b: torch.where(cond != 0, a, b)
+        yield lambda a, b, cond: torch.where(cond != 0, a, b)
