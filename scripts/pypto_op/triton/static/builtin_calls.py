@@ -54,6 +54,9 @@ _SIZED = (".empty", ".zeros", ".ones", ".full", ".empty_strided", ".arange", ".l
 _RAISES_ONLY = ("._check_input_dim",)
 """Methods of PyTorch's layers that look at a tensor's shape and raise, or do nothing."""
 
+_OWN = (Instance, ClassValue, Container)
+"""Things whose attributes are the file's own."""
+
 _NUMBERS = frozenset({"builtins.float", "builtins.int", "builtins.range", "builtins.round"})
 
 _REDUCTIONS = frozenset(f"builtins.{name}" for name in ("sum", "any", "all", "sorted", "max", "min"))
@@ -77,6 +80,8 @@ class Builtins:
             "functools.partial": self._partial,
             "importlib.import_module": self._import,
             "functools.reduce": self._reduce,
+            "operator.attrgetter": self._named_getter,
+            "operator.methodcaller": lambda args, *more: self._named_getter(args[:1], *more),
             "functools.wraps": lambda args, *_: Wrapping(),
             "functools.update_wrapper": lambda args, *_: args[0] if args else Wrapping(),
         }
@@ -280,10 +285,21 @@ class Builtins:
         if isinstance(name, str):
             found = self.m.members.get(args[0], name, node, source)
             return union([found, args[2]]) if len(args) > 2 else found
-        if any(isinstance(option, (Tensor, Ext, Unknown, ExtInstance)) for option in options(args[0] if args else Host())):
+        if not all(isinstance(option, _OWN) for option in options(args[0] if args else Unknown(""))):
             self.m.deny(node, source, "the name of the attribute is computed, so what is called cannot be checked")
             return Unknown("an attribute whose name is computed")
         return Unknown("an attribute whose name is computed")
+
+    def _named_getter(self, args: list[Value], kwargs: dict[str, Value], node: cst.CSTNode, source: SourceFile) -> Value:
+        """`operator.attrgetter("a.b")`: what it reaches for must be named."""
+        for value in args:
+            word = value.const if isinstance(value, Host) else NOTHING
+            if not isinstance(word, str):
+                self.m.deny(node, source, "the name of the attribute is computed, so what is called cannot be checked")
+                continue
+            for part in word.split("."):
+                self.m.members.check(f"own.{part}", node, source)
+        return Unknown("an attribute that a getter reaches for")
 
     def _setattr(self, args: list[Value], kwargs: dict[str, Value], node: cst.CSTNode, source: SourceFile) -> Value:
         if len(args) == 3:
@@ -308,6 +324,8 @@ class Builtins:
         if len(args) == 3:
             self.m.deny(node, source, "a class that is made up at run time cannot be checked")
             return Unknown("a class that is made up")
+        if args and any(isinstance(option, (Kernel, Function, Ext)) for option in options(args[0])):
+            return Unknown("the type of a function")
         return args[0].cls if args and isinstance(args[0], Instance) else Host()
 
     def _partial(self, args: list[Value], kwargs: dict[str, Value], node: cst.CSTNode, source: SourceFile) -> Value:

@@ -82,6 +82,7 @@ class Members:
         if isinstance(owner, (Function, Launcher, Member)):
             self.check(f"own.{name}", node, source)
             return Unknown(f"`{name}` of a function") if name != "__name__" else Host()
+        self.check(f"own.{name}", node, source)
         return Unknown(f"`{name}` of something unknown")
 
     def _of_tensor(self, owner: Tensor, name: str) -> Value:
