@@ -21,7 +21,7 @@ from pypto_op.triton.run import model as models
 from pypto_op.triton.run.clock import Clock, refresh
 from pypto_op.triton.run.dispatch import Denied, Gate, mode_is_active, turned
 from pypto_op.triton.run.fence import TritonFence, TritonGuard
-from pypto_op.triton.run.launches import PLACES, Few, Launches, places_of
+from pypto_op.triton.run.launches import Few, Launches
 from pypto_op.triton.run.lines import Lines
 from pypto_op.triton.run.memory import Memory, address, bytes_of
 from pypto_op.triton.run.packing import map_tensors, same_layout, tensors_of
@@ -149,7 +149,8 @@ class Candidate:
             refresh(others, self._inputs, message["warmed"])
             self._launches.begin(tensors_of(others), models.held_by(self._model))
             first = self._loose(lambda: self._forward(others, seed))
-            facts["before"] = {"used": self._memory.used(), "scalars": self._launches.scalars()}
+            chosen = self._launches.chosen.outputs(tensors_of(first))
+            facts["before"] = {"used": self._memory.used(), "scalars": self._launches.scalars() | chosen}
         kept = models.marks(first)
         inputs = map_tensors(self._inputs, same_layout)
         before = models.marks(inputs)
@@ -206,7 +207,7 @@ class Candidate:
             "mutated_inputs": sorted(mutated),
             "aliased_inputs": [i for i, tensor in enumerate(inputs) if tensor.numel() and address(tensor) in shared],
             "used": self._memory.used(),
-            "scalars": self._launches.scalars() | {PLACES: [places_of(leaves)]},
+            "scalars": self._launches.scalars() | self._launches.chosen.outputs(leaves),
             "computed": self._launches.computed(),
             "reads": self._reads.found[:5],
             "copies": dict(self._launches.copies),

@@ -7,7 +7,7 @@ another operator is made of. What it denies is not executed.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -44,8 +44,8 @@ class Listener(Protocol):
     def copied(self, name: str, source: torch.Tensor, target: torch.Tensor) -> None:
         """Operator `name` copied `source` into `target`."""
 
-    def filled(self, target: torch.Tensor) -> None:
-        """`target` got a constant."""
+    def filled(self, target: torch.Tensor, number: Any) -> None:
+        """`target` got a constant: a number, a tensor that holds one, or None for zero."""
 
 
 class Denied(RuntimeError):
@@ -112,7 +112,7 @@ class Gate(DispatchMode):
         tensors = [arg for arg in args if isinstance(arg, torch.Tensor)]
         out = kwargs.get("out")
         given = out if isinstance(out, torch.Tensor) else tensors[0] if name.endswith("_") and tensors else None
-        source = None if name not in _COPIES or not tensors else tensors[-1] if name == "copy_" else tensors[0]
+        source = _copied(name, tensors)
         writes = given is not None and (source is not None or name in _CONSTANTS or given is out)
         with self.opened():
             if source is not None and turned(source):
@@ -128,8 +128,17 @@ class Gate(DispatchMode):
             if source is not None and isinstance(target, torch.Tensor):
                 listener.copied(name, source, target)
             elif given is not None and writes:
-                listener.filled(given)
+                listener.filled(given, next((value for value in (*args[1:], *kwargs.values()) if value is not given), None))
         return result
+
+
+def _copied(name: str, tensors: Sequence[torch.Tensor]) -> torch.Tensor | None:
+    """Return the tensor among an operator's whose elements it copies; None where it copies none."""
+    if name == "fill_":
+        return tensors[1] if len(tensors) > 1 else None
+    if name not in _COPIES or not tensors:
+        return None
+    return tensors[-1] if name == "copy_" else tensors[0]
 
 
 def turned(tensor: torch.Tensor) -> bool:

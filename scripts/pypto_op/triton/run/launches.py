@@ -9,13 +9,13 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
 
 from pypto_op.triton.run.bounds import Bounds
+from pypto_op.triton.run.chosen import Chosen, digest_of
 from pypto_op.triton.run.dispatch import Gate
 from pypto_op.triton.run.handed import computes
 from pypto_op.triton.run.language import Language
@@ -25,11 +25,6 @@ from pypto_op.triton.run.rewriting import Programs
 _Leaf = TypeVar("_Leaf")
 _MOST_LOOKED_AT = 4096
 _MOST_COPIES = 256
-SEQUENCE = "the sequence of launches"
-"""Which kernels are launched one after the other, and on which parts of memory: noted like a number."""
-
-PLACES = "the places of the outputs in their memory"
-"""Which part of what a kernel wrote is returned: noted like a number, since the host chooses it."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +64,8 @@ class Launches:
         handed: arguments that bring code of their own into a kernel, as "kernel.parameter".
         copies: how often PyTorch copied something that was no constant, by operator.
         whole: of each such copy the operator and some of the elements; where an output has the same, PyTorch did the task.
-        bounds: sees writes outside of all tensors, in the interpreter.
+        bounds: sees what a kernel reads or writes outside of all tensors, in the interpreter.
+        chosen: notes which memory the host chose.
         programs: makes and keeps what the interpreter runs.
     """
 
@@ -80,7 +76,8 @@ class Launches:
         self.names: list[str] = []
         self.handed: list[str] = []
         self.count = 0
-        self.bounds = Bounds()
+        self.bounds = Bounds(self._reached)
+        self.chosen = Chosen()
         self.programs = Programs()
         self._stdout = sys.stdout
         self.copies: Counter[str] = Counter()
@@ -107,10 +104,11 @@ class Launches:
             tuner.cache.clear()
         if self.recording:
             self._memory.begin(inputs, held, follows=follows)
+            self.chosen.begin(inputs, held, follows=follows)
 
     def scalars(self) -> dict[str, list[str | None]]:
-        """Return "kernel.parameter" -> per launch a digest of the numbers and words that it was given."""
-        return self._scalars
+        """Return "kernel.parameter" -> per launch a digest of the numbers and words it was given; and what `Chosen` noted."""
+        return self._scalars | self.chosen.noted
 
     def computed(self) -> dict[str, str]:
         """Return a digest of what Python computed with in kernels, by place of their text."""
@@ -132,12 +130,15 @@ class Launches:
             self._memory.copied(source, target)
             if self._memory.carries(source):
                 self.copies[name.strip("_")] += 1
+                self.chosen.copy(name, source, target)
                 if len(self.whole) < _MOST_COPIES:
                     self.whole.append((name.strip("_"), Few.of(target)))
 
-    def filled(self, target: torch.Tensor) -> None:
+    def filled(self, target: torch.Tensor, number: Any) -> None:
         """See `dispatch.Listener`."""
         if self.recording:
+            if self._memory.knows(target):
+                self.chosen.fill(target, spelled(number) or "")
             self._memory.filled(target)
 
     def install(self, *, interpreted: bool) -> None:
@@ -192,15 +193,20 @@ class Launches:
             self._check_language()
             result = self._alone(kernel, original, args, kwargs)
             self._check_language()  # a grid's function has run meanwhile
-            self.bounds.end()
+            reached = self.bounds.end()
             for name, value in self.programs.guard.taken.items():
                 self._note_scalar(f"{_name_of(kernel)}.{name}", value)
             with self._gate.opened():
-                self._memory.launched([tensor for found in tensors.values() for tensor in found])
+                self._memory.launched([*(tensor for found in tensors.values() for tensor in found), *reached])
             self.count += 1
             return result
 
         return run
+
+    def _reached(self, kernel: str, tensor: torch.Tensor) -> None:
+        """Note that a kernel is about to use memory that its launch was not given: its address stands in a table."""
+        with self._gate.opened():
+            self._memory.use(f"{kernel}.memory that it was not given", tensor)
 
     def _check_language(self) -> None:
         changed = self._language.replaced() if self._language is not None else None
@@ -229,19 +235,23 @@ class Launches:
         for parameter, found in tensors.items():
             for tensor in found:
                 self._memory.use(parameter, tensor)
-        self._scalars.setdefault(SEQUENCE, []).append(digest_of(_name_of(kernel), *map(_layout, tensors.items())))
         asked = frozenset(getattr(getattr(kernel.fn, "__code__", None), "co_names", ()))
         self.handed += [name for name, value in given.items() if not name.endswith(".grid") and computes(value, asked)]
-        chosen = self._choices[-1] if self._choices else None
+        own = self._choices[-1] if self._choices else None
+        numbers = []
         for parameter, value in given.items():
             name = parameter.rpartition(".")[2]
-            if (chosen is None or name in chosen) and not (name == "grid" and callable(value)):
-                self._note_scalar(parameter, value)
+            if (own is None or name in own) and not (name == "grid" and callable(value)):
+                numbers += [parameter, self._note_scalar(parameter, value)]
+        self.chosen.launch(_name_of(kernel), tensors, numbers)
 
-    def _note_scalar(self, parameter: str, value: Any) -> None:
+    def _note_scalar(self, parameter: str, value: Any) -> str:
         words = [word for leaf in _leaves(value, object) if (word := spelled(leaf)) is not None]
-        if words:
-            self._scalars.setdefault(parameter, []).append(digest_of(*words))
+        if not words:
+            return ""
+        digest = digest_of(*words)
+        self._scalars.setdefault(parameter, []).append(digest)
+        return digest
 
     def _note(self, kernel: Any) -> None:
         """Note a kernel's name, and whether it is the candidate's; looked up once, since it is in the timed path."""
@@ -328,17 +338,6 @@ class Launches:
             self._tuning -= 1
 
 
-def _layout(given: tuple[str, list[torch.Tensor]]) -> str:
-    """Return which parts of their memory the tensors of a parameter are."""
-    name, tensors = given
-    return f"{name} {[(tuple(t.shape), t.stride(), t.storage_offset(), str(t.dtype)) for t in tensors]}"
-
-
-def places_of(outputs: list[torch.Tensor]) -> str:
-    """Return a digest of which parts of their memory tensors are."""
-    return digest_of(_layout(("", outputs)))
-
-
 def spelled(value: Any) -> str | None:
     """Return a number, a word or nothing (None) in letters; None for anything else."""
     value = getattr(value, "value", value) if type(value).__name__ == "constexpr" else value
@@ -347,11 +346,6 @@ def spelled(value: Any) -> str | None:
     if type(value).__module__ == "numpy" and getattr(value, "ndim", 1) == 0:
         return repr(value.item())
     return str(value) if isinstance(value, torch.SymInt | torch.SymFloat) else None
-
-
-def digest_of(*words: str) -> str:
-    """Return a short hash of words."""
-    return blake2b("\0".join(words).encode(), digest_size=8).hexdigest()
 
 
 def _name_of(kernel: Any) -> str:

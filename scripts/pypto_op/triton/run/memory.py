@@ -77,6 +77,10 @@ class Memory:
         place = self._places.get(address(tensor))
         return place is not None and (place.data or bool(place.kernel.any()))
 
+    def knows(self, tensor: torch.Tensor) -> bool:
+        """Whether a tensor's memory was used before in this call."""
+        return address(tensor) in self._places
+
     def use(self, user: str, tensor: torch.Tensor) -> None:
         """Note that `user` reads a tensor's memory: with a digest if the host wrote any of it."""
         digest = self._host_wrote(tensor)

@@ -35,9 +35,11 @@ _BLIND = frozenset(
 )
 """Builtins that take a tensor without looking at its data."""
 
-_KEEPS = frozenset({"builtins.list", "builtins.tuple", "builtins.set", "builtins.reversed", "builtins.iter", "builtins.dict",
-                    "copy.copy", "typing.cast", "builtins.next"})  # fmt: skip
+_KEEPS = frozenset({"builtins.list", "builtins.tuple", "builtins.set", "builtins.reversed", "builtins.iter",
+                    "copy.copy", "typing.cast", "builtins.next",
+                    "collections.deque"})  # fmt: skip
 
+_DICTS = ("builtins.dict", "collections.OrderedDict")
 _TUPLED = ("product", "zip_longest", "combinations", "permutations", "pairwise", "batched", "combinations_with_replacement")
 _PLUMBING = frozenset(
     f"itertools.{name}"
@@ -46,15 +48,14 @@ _PLUMBING = frozenset(
 ) | {"collections.defaultdict"}  # fmt: skip
 """What passes values on without computing on them."""
 
-_CHANGES = frozenset({"append", "add", "extend", "insert", "appendleft", "update", "setdefault", "pop", "popitem", "popleft",
-                      "remove", "discard", "clear", "sort", "reverse", "rotate"})  # fmt: skip
-"""Methods that change a container."""
-
 _SIZED = (".empty", ".zeros", ".ones", ".full", ".empty_strided", ".arange", ".linspace")
 """Makers of tensors that take numbers, not tensors."""
 
 _RAISES_ONLY = ("._check_input_dim",)
 """Methods of PyTorch's layers that look at a tensor's shape and raise, or do nothing."""
+
+_OWN = (Instance, ClassValue, Container)
+"""Things whose attributes are the file's own."""
 
 _NUMBERS = frozenset({"builtins.float", "builtins.int", "builtins.range", "builtins.round"})
 
@@ -79,6 +80,8 @@ class Builtins:
             "functools.partial": self._partial,
             "importlib.import_module": self._import,
             "functools.reduce": self._reduce,
+            "operator.attrgetter": self._named_getter,
+            "operator.methodcaller": lambda args, *more: self._named_getter(args[:1], *more),
             "functools.wraps": lambda args, *_: Wrapping(),
             "functools.update_wrapper": lambda args, *_: args[0] if args else Wrapping(),
         }
@@ -89,6 +92,11 @@ class Builtins:
         if reason:
             self.m.deny(node, source, reason)
             return Unknown(f"`{name}`")
+        method = self.m.tables.called(name, args)
+        if method is not None:
+            changed = [option for option in options(args[0]) if isinstance(option, Container)]
+            return union([self.m.tables.method(option, method, args[1:], kwargs, node, source) for option in changed])
+        self.m.tables.given(name, args)
         if name in self._special:
             return self._special[name](args, kwargs, node, source)
         wrapped = self._kernel_maker(name, args, kwargs, node, source)
@@ -105,11 +113,12 @@ class Builtins:
         if name.startswith("torch.Tensor.") and called_on and len(called_on) == len(options(args[0])):
             method = name.rpartition(".")[2]
             return union([self.method(TensorMethod(t, method), args[1:], kwargs, node, source) for t in called_on])
+        if name in _DICTS:
+            made = Container("dict")
+            self.m.tables.method(made, "update", args, kwargs, node, source)
+            return made
         if name in _KEEPS:
-            kept = self._kept(name, args)
-            if name == "builtins.dict" and isinstance(kept, Container):
-                kept.keyed.update(kwargs)
-            return kept
+            return self._kept(name, args)
         if name.endswith("__setattr__") and args:
             return self._setattr(args, kwargs, node, source)
         if self.m.phase != "forward":
@@ -256,45 +265,6 @@ class Builtins:
         self.m.deny(node, source, self.m.policy.denied(name))
         return self.m.computed()
 
-    def container(
-        self, owner: Container, name: str, args: list[Value], kwargs: dict[str, Value], node: cst.CSTNode, source: SourceFile
-    ) -> Value:
-        """Call a method of a list, tuple or dict."""
-        if name == "send":
-            return self.m.expressions.item_of(owner)
-        if self.m.phase == "forward" and name in _CHANGES and not self._is_own(owner):
-            self.m.changed_containers.append(owner)
-        if name in ("append", "add", "extend", "insert", "appendleft", "update", "setdefault"):
-            added = [
-                item
-                for value in args
-                for item in (value.members() if name in ("extend", "update") and isinstance(value, Container) else [value])
-            ]
-            if self.m.phase == "forward" and any(tensors_in(value) for value in added) and not self._is_own(owner):
-                self.m.statements.deny_keeping(node, Container("list", added), Scope({}, None, source))
-            owner.items += added
-            owner.complete = owner.complete and name == "append" and not self.m.loops and not self.m.branches
-            return union(owner.members()) if name == "setdefault" else Host(None)
-        if name in ("items",):
-            keyed: list[Value] = [Container("tuple", [Host(key), value]) for key, value in owner.keyed.items()]
-            return Container(
-                "list", keyed + [Container("tuple", [Host(), value]) for value in owner.items], complete=owner.complete
-            )
-        if name in ("values", "copy", "keys"):
-            return Container("list", owner.members() if name != "keys" else [Host(key) for key in owner.keyed], complete=False)
-        if name in ("get", "pop", "popitem", "__getitem__"):
-            found = self.m.expressions.select(owner, args[0] if args else Host(), node, source)
-            return (
-                union([found, *args[1:]])
-                if not isinstance(found, Unknown) or len(args) < 2
-                else union([args[1], Unknown("an element")])
-            )
-        return Host()
-
-    def _is_own(self, owner: Container) -> bool:
-        """Whether a container was made in forward: those that live longer are reached from a module, a class or self."""
-        return id(owner) not in self.m.lasting
-
     def _kept(self, name: str, args: list[Value]) -> Value:
         if not args:
             return Container(name.rpartition(".")[2])
@@ -315,10 +285,21 @@ class Builtins:
         if isinstance(name, str):
             found = self.m.members.get(args[0], name, node, source)
             return union([found, args[2]]) if len(args) > 2 else found
-        if any(isinstance(option, (Tensor, Ext, Unknown, ExtInstance)) for option in options(args[0] if args else Host())):
+        if not all(isinstance(option, _OWN) for option in options(args[0] if args else Unknown(""))):
             self.m.deny(node, source, "the name of the attribute is computed, so what is called cannot be checked")
             return Unknown("an attribute whose name is computed")
         return Unknown("an attribute whose name is computed")
+
+    def _named_getter(self, args: list[Value], kwargs: dict[str, Value], node: cst.CSTNode, source: SourceFile) -> Value:
+        """`operator.attrgetter("a.b")`: what it reaches for must be named."""
+        for value in args:
+            word = value.const if isinstance(value, Host) else NOTHING
+            if not isinstance(word, str):
+                self.m.deny(node, source, "the name of the attribute is computed, so what is called cannot be checked")
+                continue
+            for part in word.split("."):
+                self.m.members.check(f"own.{part}", node, source)
+        return Unknown("an attribute that a getter reaches for")
 
     def _setattr(self, args: list[Value], kwargs: dict[str, Value], node: cst.CSTNode, source: SourceFile) -> Value:
         if len(args) == 3:
@@ -343,12 +324,14 @@ class Builtins:
         if len(args) == 3:
             self.m.deny(node, source, "a class that is made up at run time cannot be checked")
             return Unknown("a class that is made up")
+        if args and any(isinstance(option, (Kernel, Function, Ext)) for option in options(args[0])):
+            return Unknown("the type of a function")
         return args[0].cls if args and isinstance(args[0], Instance) else Host()
 
     def _partial(self, args: list[Value], kwargs: dict[str, Value], node: cst.CSTNode, source: SourceFile) -> Value:
         if not args:
             return Unknown("a partial call")
-        return union([self.m.calls.bind_early(option, args[1:], kwargs) for option in options(args[0])])
+        return union([self.m.calls.bind_early(option, args[1:], kwargs, node, source) for option in options(args[0])])
 
     def _reduce(self, args: list[Value], kwargs: dict[str, Value], node: cst.CSTNode, source: SourceFile) -> Value:
         if len(args) < 2:

@@ -27,6 +27,7 @@ from pypto_op.triton.static.values import (
     Value,
     Wrapping,
     holds_data,
+    likely,
     options,
     tensors_in,
     union,
@@ -84,7 +85,7 @@ class Calls:
     def call(self, callee: Value, args: list[Value], kwargs: dict[str, Value], node: cst.CSTNode, source: SourceFile) -> Value:
         """Call a value and return what comes back."""
         self.m.step()
-        return union([self._call(option, args, kwargs, node, source) for option in options(callee)])
+        return union([self._call(option, args, kwargs, node, source) for option in likely(callee)])
 
     def _call(self, callee: Value, args: list[Value], kwargs: dict[str, Value], node: cst.CSTNode, source: SourceFile) -> Value:
         if isinstance(callee, Function):
@@ -121,6 +122,7 @@ class Calls:
             self.m.deny(node, source, f"a tensor goes into {why}, so it is denied")
             return self.m.computed()
         self.m.following.hand_over("", given, node, source)
+        self.m.tables.given("", given)
         return Host() if isinstance(callee, Host) else Unknown("what an unknown call returned")
 
     # -- functions -------------------------------------------------------------------------------------------------
@@ -276,7 +278,7 @@ class Calls:
                 context: list[Value] = [] if owner.find("setup_context") else [Ext("torch.autograd.function.ctx")]
                 return self.call(forward[0], [*context, *args], kwargs, node, source)
         if isinstance(owner, Container):
-            return self.builtins.container(owner, callee.name, args, kwargs, node, source)
+            return self.m.tables.method(owner, callee.name, args, kwargs, node, source)
         if isinstance(owner, Instance) and callee.name in REGISTERS:
             bound = [*args, *(kwargs[name] for name in ("name", REGISTERS[callee.name]) if name in kwargs)]
             return self.builtins.call("builtins.setattr", [owner, *bound[:2]], {}, node, source)
@@ -340,7 +342,9 @@ class Calls:
                 for where, what in facts.outside():
                     self.m.deny(where, facts.source, f"the kernel uses {what}, which no device can execute", call=what)
 
-    def bind_early(self, callee: Value, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    def bind_early(
+        self, callee: Value, args: list[Value], kwargs: dict[str, Value], node: cst.CSTNode, source: SourceFile
+    ) -> Value:
         """Return `functools.partial(callee, *args, **kwargs)`."""
         if isinstance(callee, Launcher):
             return Launcher(callee.kernel, callee.grid, (*callee.arguments, *args), {**callee.keywords, **kwargs})
@@ -352,6 +356,9 @@ class Calls:
         wrapping = self.wrapping(callee.name) if isinstance(callee, Ext) else None
         if wrapping is not None:
             return wrapping
+        if isinstance(callee, Member) and isinstance(callee.owner, Container):  # it may be called at any time
+            with self.m.around(branches=1):
+                self.m.tables.method(callee.owner, callee.name, args, kwargs, node, source)
         return callee if isinstance(callee, Ext) else Unknown("a partial call")
 
 

@@ -26,6 +26,7 @@ from pypto_op.triton.static.values import (
     Value,
     Wrapping,
     holds_data,
+    likely,
     options,
     union,
 )
@@ -153,13 +154,13 @@ class Expressions:
                 parts.append(self.evaluate(part.value, scope))
             else:
                 bounds = [self.evaluate(bound, scope) for bound in (part.lower, part.upper, part.step) if bound is not None]
-                parts.append(Host(data=any(holds_data(bound) for bound in bounds)))
+                parts.append(Host(data=any(holds_data(bound) for bound in bounds), is_slice=True))
         return parts[0] if len(parts) == 1 else Container("tuple", parts)
 
     def select(self, owner: Value, key: Value, node: cst.CSTNode, source: SourceFile) -> Value:
         """Return `owner[key]`."""
         results: list[Value] = []
-        for option in options(owner):
+        for option in likely(owner):
             results.append(self._select_one(option, key, node, source))
         return union(results)
 
@@ -195,13 +196,15 @@ class Expressions:
     def _element(self, owner: Container, key: Value) -> Value:
         const = key.const if isinstance(key, Host) else NOTHING
         if const is not NOTHING and not isinstance(const, (list, dict, set)) and const in owner.keyed:
-            return owner.keyed[const]
+            return union([owner.keyed[const], *([] if owner.kind == "arguments" else owner.items)])
         if owner.kind == "arguments" and const is not NOTHING:
             return Host()
         if isinstance(const, int) and owner.complete and owner.kind != "dict" and -len(owner.items) <= const < len(owner.items):
             return owner.items[const]
         if isinstance(key, Host) and const is NOTHING and owner.kind in ("list", "tuple") and owner.complete and owner.items:
             return union([*owner.items])
+        if owner.complete and not owner.members():
+            return Host(None)  # it raises, or there is none
         return union(owner.members()) if owner.members() else Unknown("an element of an empty container")
 
     # -- one handler per kind of node ------------------------------------------------------------------------------

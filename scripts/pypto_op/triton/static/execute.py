@@ -91,8 +91,10 @@ class Statements:
                 self.assign(node.target, evaluate(node.value, scope), scope)
         elif isinstance(node, cst.AugAssign):
             left, right = evaluate(node.target, scope), evaluate(node.value, scope)
-            self._extend(left, right)
+            self._extend(node, left, right, scope)
             value = self.m.expressions.combine(node, scope.source, left, right, type(node.operator).__name__)
+            if isinstance(left, Container) and left.kind != "tuple":
+                value = left
             self.assign(node.target, value, scope)
         elif isinstance(node, cst.Return):
             self._return(node, scope)
@@ -131,14 +133,16 @@ class Statements:
             scope.names.pop(target.value, None)
         else:
             self.m.expressions.evaluate(target, scope)
+            if isinstance(target, cst.Subscript):
+                for option in options(self.m.expressions.evaluate(target.value, scope)):
+                    if isinstance(option, Container):
+                        self.m.tables.method(option, "__delitem__", [], {}, target, scope.source)
 
-    @staticmethod
-    def _extend(left: Value, right: Value) -> None:
-        """`+=` changes a list itself, whatever other names it has."""
+    def _extend(self, node: cst.AugAssign, left: Value, right: Value, scope: Scope) -> None:
+        """`+=` and `|=` change a list, dict or set itself, whatever other names it has."""
         for option in options(left):
-            if isinstance(option, Container) and option.kind == "list":
-                option.items += right.members() if isinstance(right, Container) else [Unknown("an element that `+=` adds")]
-                option.complete = False
+            if isinstance(option, Container) and option.kind != "tuple":
+                self.m.tables.method(option, "__ior__" if option.kind == "dict" else "__iadd__", [right], {}, node, scope.source)
 
     def _return(self, node: cst.Return, scope: Scope) -> None:
         value = Host(None) if node.value is None else self.m.expressions.evaluate(node.value, scope)
@@ -312,10 +316,13 @@ class Statements:
         """Bind a target: a name, an attribute, an element, or several at once."""
         if isinstance(target, cst.Name):
             home = scope.home(target.value)
+            before = home.names.get(target.value)
             if home is not scope and self.m.phase == "forward" and not home.fleeting:
                 self.deny_keeping(target, value, scope)
-                self._note_change(target.value, home.names.get(target.value))
-            home.names[target.value] = value
+                self._note_change(target.value, before)
+                self.m.bound.append((home.names, target.value, before, value))
+            keep = before is not None and home is not scope and self.m.phase == "forward" and not self.m.sure
+            home.names[target.value] = union([before, value]) if keep and before is not None else value
             for trying, meanwhile in self._tries:
                 if trying is home:
                     meanwhile.setdefault(target.value, []).append(value)
@@ -330,13 +337,14 @@ class Statements:
 
     def _unpack(self, target: cst.Tuple | cst.List, value: Value, scope: Scope) -> None:
         elements = target.elements
-        value = self.m.records.as_tuple(value)
         plain = not any(isinstance(element, cst.StarredElement) for element in elements)
-        exact = isinstance(value, Container) and value.complete and not value.keyed and len(value.items) == len(elements)
+        tuples = [self.m.records.as_tuple(option) for option in options(value)]
+        value = union(tuples)
+        exact = [one for one in tuples if isinstance(one, Container) and one.complete and not one.keyed]
+        exact = [one for one in exact if len(one.items) == len(elements)]
         for position, element in enumerate(elements):
-            if exact and plain:
-                assert isinstance(value, Container)
-                self.assign(element.value, value.items[position], scope)
+            if len(exact) == len(tuples) and plain:
+                self.assign(element.value, union([one.items[position] for one in exact]), scope)
             elif isinstance(element, cst.StarredElement):
                 item = self.m.expressions.item_of(value)
                 self.assign(element.value, Container("list", [item], complete=False), scope)
@@ -353,14 +361,17 @@ class Statements:
                 known = option.attributes.get(name)
                 option.past.setdefault(name, []).append(value)
                 if self.m.phase == "forward" and id(option) in self.m.lasting:
-                    self._note_change(name, known or option.cls.names.get(name))
+                    before = known or option.cls.names.get(name)
+                    self._note_change(name, before)
+                    self.m.bound.append((option.attributes, name, before, value))
                     if not self._next_state(known, value):
                         self.deny_keeping(node, value, scope)
-                keep = known is not None and (self.m.branches or self.m.loops)
+                keep = known is not None and not self.m.sure
                 option.attributes[name] = union([known, value]) if keep and known is not None else value
             elif isinstance(option, ClassValue):
                 if self.m.phase == "forward" and id(option) in self.m.lasting:
                     self._note_change(name, option.names.get(name))
+                    self.m.bound.append((option.names, name, option.names.get(name), value))
                     self.deny_keeping(node, value, scope)
                 option.names[name] = value
             elif isinstance(option, (Ext, Kernel, Launcher)):
@@ -384,11 +395,7 @@ class Statements:
                 if self.m.phase == "forward" and id(option) in self.m.lasting:
                     self.deny_keeping(target, value, scope)
                     self.m.changed_containers.append(option)
-                if isinstance(key, Host) and key.const is not NOTHING and not isinstance(key.const, (list, dict, set)):
-                    option.keyed[key.const] = value
-                else:
-                    option.items.append(value)
-                    option.complete = False
+                self.m.tables.put(option, key, value)
             elif isinstance(option, (Ext, Unknown)) and tensors_in(value) and self.m.phase == "forward":
                 self.deny_keeping(target, value, scope)
             elif isinstance(option, Ext) and option.name.startswith(("sys.modules", "builtins", "torch")):

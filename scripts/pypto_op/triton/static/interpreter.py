@@ -12,6 +12,7 @@ from pypto_op.triton.static.members import Members
 from pypto_op.triton.static.policy import StaticPolicy
 from pypto_op.triton.static.records import Records
 from pypto_op.triton.static.suspects import Suspects
+from pypto_op.triton.static.tables import Tables
 
 
 def new_machine(policy: StaticPolicy) -> Machine:
@@ -20,4 +21,5 @@ def new_machine(policy: StaticPolicy) -> Machine:
     machine.suspects, machine.following, machine.records = Suspects(machine), Following(machine), Records(machine)
     machine.expressions, machine.statements = Expressions(machine), Statements(machine)
     machine.calls, machine.members, machine.imports = Calls(machine), Members(machine), Imports(machine)
+    machine.tables = Tables(machine)
     return machine

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, MutableMapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
@@ -20,6 +20,7 @@ from pypto_op.triton.static.parts import (
     Records,
     Statements,
     Suspects,
+    Tables,
 )
 from pypto_op.triton.static.policy import StaticPolicy
 from pypto_op.triton.static.source import SourceFile
@@ -60,6 +61,9 @@ class Launch:
     source: SourceFile
 
 
+Bound: TypeAlias = tuple[MutableMapping[str, Value], str, Value | None, Value]
+"""Something bound to a name that outlives forward: where, the name, what it stood for, and what it stands for now."""
+
 Returned: TypeAlias = tuple[Value, dict[Buffer, int], cst.CSTNode, bool]
 """A return: its value, what was written by then, where, and whether it is under a condition that is not known."""
 
@@ -87,8 +91,10 @@ class Machine:
         executed: statements and lambdas that were executed in forward, each with its file.
         changed: names of attributes and variables that forward changes and that outlive it.
         changed_containers: containers that outlive forward and that it changes.
+        bound: what forward bound to names that outlive it.
         loops: how many loops are around the present statement.
-        branches: how many conditions that are not known.
+        branches: how many conditions that are not known are in the function around it.
+        doubts: how many of them there are in all, around the function's callers too.
         dead: inside something that does not normally run (an except clause).
     """
 
@@ -99,6 +105,7 @@ class Machine:
     launches: list[Launch] = field(default_factory=list)
     loops: int = 0
     branches: int = 0
+    doubts: int = 0
     dead: int = 0
     steps: int = 0
     frames: list[Frame] = field(default_factory=list)
@@ -114,6 +121,7 @@ class Machine:
     executed: set[tuple[SourceFile, cst.CSTNode]] = field(default_factory=set)
     changed: set[str] = field(default_factory=set)
     changed_containers: list[Container] = field(default_factory=list)
+    bound: list[Bound] = field(default_factory=list)
     _watched: tuple[cst.CSTNode, list[Returned]] | None = None
     _seen: set[tuple[int, str]] = field(default_factory=set)
     expressions: Expressions = field(init=False)
@@ -124,6 +132,12 @@ class Machine:
     suspects: Suspects = field(init=False)
     following: Following = field(init=False)
     records: Records = field(init=False)
+    tables: Tables = field(init=False)
+
+    @property
+    def sure(self) -> bool:
+        """Whether the present statement runs, and runs once."""
+        return not (self.loops or self.doubts)
 
     def step(self) -> None:
         """Count one step; raise TooComplex beyond the limit."""
@@ -171,10 +185,12 @@ class Machine:
     def around(self, *, loops: int = 0, branches: int = 0, dead: int = 0) -> Iterator[None]:
         """Count loops, unknown conditions and abnormal paths while something is executed."""
         self.loops, self.branches, self.dead = self.loops + loops, self.branches + branches, self.dead + dead
+        self.doubts += branches
         try:
             yield
         finally:
             self.loops, self.branches, self.dead = self.loops - loops, self.branches - branches, self.dead - dead
+            self.doubts -= branches
 
 
 def join(left: dict[Buffer, int], right: dict[Buffer, int]) -> dict[Buffer, int]:

@@ -23,6 +23,7 @@ from pypto_op.triton.static.values import (
     TensorMethod,
     Unknown,
     Value,
+    likely,
     options,
     union,
 )
@@ -42,7 +43,7 @@ class Members:
 
     def get(self, owner: Value, name: str, node: cst.CSTNode, source: SourceFile) -> Value:
         """Return `owner.name`; deny it where reaching for it is forbidden."""
-        return union([self._get(option, name, node, source) for option in options(owner)])
+        return union([self._get(option, name, node, source) for option in likely(owner)])
 
     def check(self, name: str, node: cst.CSTNode, source: SourceFile) -> None:
         """Deny a dotted name that is forbidden wherever it is reached."""
@@ -81,6 +82,7 @@ class Members:
         if isinstance(owner, (Function, Launcher, Member)):
             self.check(f"own.{name}", node, source)
             return Unknown(f"`{name}` of a function") if name != "__name__" else Host()
+        self.check(f"own.{name}", node, source)
         return Unknown(f"`{name}` of something unknown")
 
     def _of_tensor(self, owner: Tensor, name: str) -> Value:

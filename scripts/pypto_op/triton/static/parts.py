@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import libcst as cst
 
 from pypto_op.triton.static.source import SourceFile
-from pypto_op.triton.static.values import Buffer, ClassValue, Instance, Scope, Value, Wrapping
+from pypto_op.triton.static.values import Buffer, ClassValue, Container, Instance, Scope, Value, Wrapping
 
 
 class Expressions(Protocol):
@@ -97,7 +97,9 @@ class Calls(Protocol):
         """Return what `with` binds."""
         ...
 
-    def bind_early(self, callee: Value, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    def bind_early(
+        self, callee: Value, args: list[Value], kwargs: dict[str, Value], node: cst.CSTNode, source: SourceFile
+    ) -> Value:
         """Return what `functools.partial` makes."""
         ...
 
@@ -177,6 +179,29 @@ class Records(Protocol):
 
     def as_tuple(self, value: Value) -> Value:
         """Return a named tuple as a tuple, an object that can be iterated as a list, anything else as it is."""
+        ...
+
+
+class Tables(Protocol):
+    """Changes containers (`tables`)."""
+
+    def put(self, owner: Container, key: Value, value: Value) -> None:
+        """Bind an element."""
+
+    def given(self, name: str, args: list[Value]) -> None:
+        """Let a function that is not known change what it is given."""
+
+    def shuffle(self, owner: Container) -> None:
+        """Forget the order of members."""
+
+    def called(self, name: str, args: list[Value]) -> str | None:
+        """Return the method that a function of the library calls on its first argument."""
+        ...
+
+    def method(
+        self, owner: Container, name: str, args: list[Value], kwargs: dict[str, Value], node: cst.CSTNode, source: SourceFile
+    ) -> Value:
+        """Call a method of a container."""
         ...
 
 

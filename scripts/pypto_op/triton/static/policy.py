@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fnmatch import translate
@@ -100,8 +101,14 @@ class StaticPolicy:
         return next((kind for kind, names in self._attributes.items() if name in names), None)
 
     def forbidden(self, name: str) -> str | None:
-        """Return why a name is denied wherever it is reached; None when it is not."""
-        return _reason(self._forbidden, name)
+        """Return why a name is denied wherever it is reached; None when it is not.
+
+        A module of Python's that another module imported is that module, by whatever way it is named (`dataclasses.sys`).
+        """
+        parts = name.split(".")
+        inner = [i for i in range(1, len(parts) - 1) if parts[i].lstrip("_") in sys.stdlib_module_names]
+        names = [name, *(".".join([parts[i].lstrip("_"), *parts[i + 1 :]]) for i in inner)]
+        return next((reason for one in names if (reason := _reason(self._forbidden, one)) is not None), None)
 
     def denied(self, name: str) -> str:
         """Return why a call in forward is denied."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from pypto_op.triton.program import LAMBDA, Line, Program
 from pypto_op.triton.static.interpreter import new_machine
 from pypto_op.triton.static.kernels import Kernel
 from pypto_op.triton.static.machine import MAYBE, Finding, Machine, TooComplex
-from pypto_op.triton.static.persistent import forget, names_of, reached
+from pypto_op.triton.static.persistent import age, appearance, doubt, forget, keep, names_of, reached
 from pypto_op.triton.static.policy import StaticPolicy, load_policy
 from pypto_op.triton.static.source import SourceFile, load
 from pypto_op.triton.static.suspects import SUSPECT
@@ -34,6 +34,7 @@ from pypto_op.triton.static.values import (
 from pypto_op_lint.source import UnreadableSource
 
 ENTRY_CLASS = "ModelNew"
+_MOST_CALLS = 6
 _CALL_PROTOCOL = ("__call__", "__getattribute__", "__new__", "__init_subclass__", "_call_impl", "_wrapped_call_impl")
 
 _SUGGESTIONS = {
@@ -181,7 +182,6 @@ class _Verdict:
         if isinstance(init, Function):
             self.m.calls.call(init, [Host() for _ in range(_positional(init))], {}, init.node, self.source)
         self.roots = [instance, *self.m.modules.values()]
-        forget(self.changing, self.roots)
         self.m.lasting = reached(self.roots)
         self.m.phase = "forward"
         for name in _CALL_PROTOCOL:
@@ -195,7 +195,29 @@ class _Verdict:
         if not isinstance(forward, Function) or not isinstance(forward.node, (cst.FunctionDef, cst.Lambda)):
             self._lost(self.source.module, f"{ENTRY_CLASS} has no forward of its own that can be followed", "forward")
             return
+        if self.changing:
+            self._earlier_calls(forward)
         self._forward(forward)
+
+    def _earlier_calls(self, forward: Function) -> None:
+        """Execute forward until its calls leave nothing that an earlier one did not; what they return is not looked at."""
+        heap, launches, arrival = dict(self.m.heap), len(self.m.launches), list(self.arrival)
+        left: frozenset[Hashable] | None = None
+        for _ in range(_MOST_CALLS):
+            forget(self.changing | self.m.changed, self.roots)
+            self.m.lasting = reached(self.roots)
+            before, left = left, appearance(self.roots)
+            if left == before:
+                break
+            self.m.heap, self.m.bound, self.m.steps = dict(heap), [], 0
+            self.m.calls.call(forward, *self._inputs(forward), forward.node, self.source)
+            keep(self.m.bound)
+        else:
+            doubt(self.changing | self.m.changed, self.roots)
+        age(self.roots)
+        self.m.heap = heap
+        del self.m.launches[launches:]
+        self.arrival = arrival
 
     def _forward(self, forward: Function) -> None:
         node = forward.node

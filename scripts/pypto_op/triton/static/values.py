@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from pypto_op.triton.static.source import SourceFile
 
 
+_MOST_OPTIONS = 48
+
+
 class Value:
     """Base of all kinds."""
 
@@ -25,10 +28,12 @@ class Host(Value):
     Attributes:
         const: the Python constant, or NOTHING.
         data: it was read out of a tensor (`item`, `tolist`), so arithmetic on it is computation.
+        is_slice: it is `a:b` between brackets.
     """
 
     const: Any = NOTHING
     data: bool = False
+    is_slice: bool = False
 
 
 @dataclass(eq=False)
@@ -240,7 +245,13 @@ def union(values: list[Value]) -> Value:
                 flat.append(option)
     if not flat:
         return Host(None)
-    return flat[0] if len(flat) == 1 else Union(tuple(flat[:16]))
+    if len(flat) > _MOST_OPTIONS:
+        plain = [option for option in flat if isinstance(option, Host)]
+        flat = [option for option in flat if not isinstance(option, Host)]
+        flat = [*flat, *([Host(data=any(option.data for option in plain))] if plain else [])]
+    if len(flat) > _MOST_OPTIONS:
+        flat = [*flat[:_MOST_OPTIONS], Unknown("one of very many values")]
+    return flat[0] if len(flat) == 1 else Union(tuple(flat))
 
 
 def _same(left: Value, right: Value) -> bool:
@@ -250,6 +261,13 @@ def _same(left: Value, right: Value) -> bool:
     if isinstance(left, Ext) and isinstance(right, Ext):
         return left.name == right.name
     return isinstance(left, Tensor) and isinstance(right, Tensor) and left.buffers == right.buffers
+
+
+def likely(value: Value) -> tuple[Value, ...]:
+    """Return what a value may be where None would raise: it has no attribute, no element, and nobody can call it."""
+    found = options(value)
+    some = tuple(option for option in found if not (isinstance(option, Host) and option.const is None))
+    return some or found
 
 
 def options(value: Value) -> tuple[Value, ...]:

@@ -1,0 +1,102 @@
+"""Which memory the host chose for launches, copies and outputs: its parts, how it was made, and which constants are filled in.
+
+A kernel that copies, or PyTorch's `copy_`, computes nothing; but the host can sort, gather or look up by choosing what is copied.
+So each choice is noted like a number: two runs on other values must choose alike (`provenance`).
+
+Tensors that look alike (rows that were cloned one by one) are told apart by how they were made: a digest of the copy or launch
+that wrote them, its numbers, and how its own arguments were made. Nothing in it depends on values. It is noted in the first call
+of a model alone: what an honest model keeps from call to call is made otherwise in the second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from hashlib import blake2b
+
+import torch
+
+SEQUENCE = "the sequence of launches"
+"""Which kernels are launched one after the other, and on which parts of memory."""
+
+PLACES = "the places of the outputs in their memory"
+"""Which part of what a kernel wrote is returned."""
+
+PARTS = "the parts of memory that PyTorch copies"
+FILLED = "the constants that PyTorch fills in"
+
+ORIGINS = "the choice of the memory that launches, copies and outputs are given"
+"""How the tensors were made that they are given; of a model's first call."""
+
+
+class Chosen:
+    """The choices of one call of forward.
+
+    Attributes:
+        noted: under the names above, a digest per launch, copy or constant.
+    """
+
+    def __init__(self) -> None:
+        self.noted: dict[str, list[str | None]] = {}
+        self._made: dict[int, str] = {}
+        self._given: set[int] = set()
+        self._first = True
+
+    def begin(self, inputs: Sequence[torch.Tensor], held: Sequence[torch.Tensor], *, follows: bool) -> None:
+        """Begin another call; the arguments are those of `Memory.begin`."""
+        self.noted, self._first = {}, not follows
+        named = {"held": held, "input": inputs}
+        self._made = {_address(tensor): f"{word} {i}" for word, found in named.items() for i, tensor in enumerate(found)}
+        self._given = set(self._made)
+
+    def launch(self, kernel: str, tensors: Mapping[str, Sequence[torch.Tensor]], numbers: Sequence[str]) -> None:
+        """Note a launch; `numbers`: what tells it from another one on memory that looks the same."""
+        word = digest_of(kernel, *map(_layout, tensors.items()))
+        self._note(SEQUENCE, word)
+        given = [tensor for found in tensors.values() for tensor in found]
+        self._trace(digest_of(word, *numbers), given, given)
+
+    def copy(self, operator: str, source: torch.Tensor, target: torch.Tensor) -> None:
+        """Note a copy of data."""
+        word = digest_of(operator, _layout(("", [source])), _layout(("", [target])))
+        self._note(PARTS, word)
+        self._trace(word, [source, target], [target])
+
+    def fill(self, target: torch.Tensor, number: str) -> None:
+        """Note that memory which something was written into before gets a constant."""
+        word = digest_of(number, _layout(("", [target])))
+        self._note(FILLED, word)
+        self._trace(word, [target], [target])
+
+    def outputs(self, outputs: Sequence[torch.Tensor]) -> dict[str, list[str | None]]:
+        """Return what was noted, and what is returned of it."""
+        word = digest_of(_layout(("", outputs)))
+        self._trace(word, outputs, [])
+        return self.noted | {PLACES: [word]}
+
+    def _note(self, name: str, word: str) -> None:
+        self.noted.setdefault(name, []).append(word)
+
+    def _trace(self, word: str, read: Sequence[torch.Tensor], written: Sequence[torch.Tensor]) -> None:
+        """Note how the tensors were made that something read, and that it made others."""
+        if not self._first:
+            return
+        made = digest_of(word, *(self._made.get(_address(tensor), "") for tensor in read))
+        self._note(ORIGINS, made)
+        for position, tensor in enumerate(written):
+            if _address(tensor) not in self._given:  # whether a launch changes these may depend on values
+                self._made[_address(tensor)] = digest_of(made, str(position))
+
+
+def digest_of(*words: str) -> str:
+    """Return a short hash of words."""
+    return blake2b("\0".join(words).encode(), digest_size=8).hexdigest()
+
+
+def _layout(given: tuple[str, Sequence[torch.Tensor]]) -> str:
+    """Return which parts of their memory the tensors of a parameter are."""
+    name, tensors = given
+    return f"{name} {[(tuple(t.shape), t.stride(), t.storage_offset(), str(t.dtype)) for t in tensors]}"
+
+
+def _address(tensor: torch.Tensor) -> int:
+    return tensor.untyped_storage().data_ptr()
