@@ -10,9 +10,12 @@ from typing import Any
 import pytest
 from tests import processor_seconds
 
+from pypto_op.backends import cores
+
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Every run ends with its slowest tests and with the sum of each room."""
+    """Test processes run beside one another, each on one thread; a run ends with its slowest tests and the sum of each room."""
+    cores.leave_to_workers()
     config.pluginmanager.register(processor_seconds.Account(config), "processor-seconds")
 
 
