@@ -203,9 +203,9 @@ def _zipped_door(shared: Path) -> None:
 
 
 def _library(shared: Path) -> None:
-    import _bisect
+    import libcst.native  # some builds of Python have no library of their own
 
-    shutil.copy(str(_bisect.__file__), shared / "_mine.so")
+    shutil.copy(str(libcst.native.__file__), shared / "_mine.so")
 
 
 def _pickled(shared: Path) -> None:
