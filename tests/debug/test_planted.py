@@ -20,6 +20,9 @@ SAMPLE = (
     "softmax/tile_left_out",
     "matmul_bias_gelu/bias_of_other_columns",
     "matmul_bias_gelu/written_transposed",
+    "group_norm_silu/scale",
+    "cross_entropy/return_swapped",
+    "flash_attention_fwd/sum_no_rescale",
 )
 """One of each class, and one of each way to a line."""
 
