@@ -24,9 +24,7 @@ from pypto_op.backends.worker.doubling import Doubled, widened
 from pypto_op.backends.worker.loading import Failure, failure_of, load_module
 from pypto_op.backends.worker.on_device import MadeOnDevice
 from pypto_op.backends.worker.outputs import leaves_of, structure_of
-from pypto_op.twins.orders import ORDERS
-from pypto_op.twins.other_form import SUFFIX, counted, disagreement, form_of
-from pypto_op.twins.reordering import OTHER_FORM, OTHER_TIES, Reordered, storage_of
+from pypto_op.twins.reordering import OTHER_TIES, Reordered, storage_of
 from pypto_op.vocabulary import Loader, Outcome
 
 
@@ -165,8 +163,6 @@ class Reference:
         if message["float64"]:
             with self._shim(file):
                 return truths(function, values, file)
-        if message.get("twin") == OTHER_FORM:
-            return self._other_form(message, function)
         twin = _twin(message.get("twin"), values)
         mode: AbstractContextManager[Any] = nullcontext() if twin is None else twin
         before = [_version(value) for value in values]
@@ -183,22 +179,6 @@ class Reference:
         mutated = [i for i, value in enumerate(values) if _version(value) != before[i]]
         facts = {"structure": structure, "mutated_inputs": mutated, "orders_values": twin is None or twin.orders_values}
         return [leaf.detach().contiguous() for leaf in leaves], facts
-
-    def _other_form(self, message: dict[str, Any], function: Callable[..., Any]) -> tuple[list[Any], dict[str, Any]]:
-        """Call the golden's other form, and the golden beside it, which says what of the form counts."""
-        plain, form = {**message, "twin": None}, form_of(function)
-        own, facts = self._golden(plain)
-        if form is None:
-            return own, facts
-        exact, told = self._golden({**plain, "float64": True})
-        asked = {**plain, "function": message["function"] + SUFFIX}
-        mine, mine_facts = self._golden(asked)
-        form_exact, form_told = self._golden({**asked, "float64": True})
-        exact, form_exact = exact[: len(exact) // told["ways"]], form_exact[: len(form_exact) // form_told["ways"]]
-        if fault := disagreement(own, exact, mine, form_exact):
-            raise Failure(Outcome.BAD_OUTPUT, f"{Path(message['file']).name}, {message['function']}{SUFFIX}: {fault}")
-        orders = [self._golden({**asked, "twin": order})[0] for order in ORDERS]
-        return counted(own, exact, [mine, *orders]), {**facts, "mutated_inputs": mine_facts["mutated_inputs"]}
 
     def _goldens(self, message: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
         """Call a golden in several ways; `told` has the facts of each, and how many of the values are its own."""
