@@ -11,9 +11,8 @@ import torch
 from pypto_op.debug.dump_files import Step, slices
 from pypto_op.debug.matching import kind_of
 from pypto_op.debug.replay import BINARY, UNARY
-from pypto_op.debug.rerun import Edit, Rule
+from pypto_op.debug.rerun import NARROW, Edit, Rule
 
-NARROW = ("DT_FP16", "DT_BF16")
 SCALED = ("MULS", "DIVS", "ADDS", "SUBS")
 _OTHER: Mapping[str, str] = {
     "ADD": "SUB", "SUB": "ADD", "MUL": "DIV", "DIV": "MUL", "MAXIMUM": "MINIMUM", "MINIMUM": "MAXIMUM",

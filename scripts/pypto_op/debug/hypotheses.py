@@ -16,7 +16,7 @@ import torch
 from pypto_op.debug import changes
 from pypto_op.debug.changes import Change, Group, Kind
 from pypto_op.debug.dump_files import Step
-from pypto_op.debug.rerun import Edit, Opaque, Rerun
+from pypto_op.debug.rerun import NARROW, Edit, Opaque, Rerun
 from pypto_op.debug.wanted import Backwards, Want
 
 _SECONDS = 1.2
@@ -126,7 +126,7 @@ class Trial:
 
 def _may_seem_well(step: Step) -> bool:
     """Say whether a result may be the golden's though its line is at fault: hardly off, a wrong block, or a step of nothing."""
-    rounds = step.opcode == "CAST" and step.dtype in changes.NARROW
+    rounds = step.opcode == "CAST" and step.dtype in NARROW
     return rounds or step.opcode == "VIEW" or step.opcode in changes.SCALED
 
 

@@ -20,7 +20,7 @@ Edit = Callable[[Sequence[torch.Tensor], Rule], torch.Tensor]
 
 _ALLOWED = {"DT_FP16": 2e-3, "DT_BF16": 1.6e-2}
 _ALLOWED_ELSE = 1e-4
-_NARROW = {"DT_FP16": torch.float16, "DT_BF16": torch.bfloat16}
+NARROW: Mapping[str, torch.dtype] = {"DT_FP16": torch.float16, "DT_BF16": torch.bfloat16}
 _COMPARED = (torch.eq, torch.ne, torch.lt, torch.le, torch.gt, torch.ge)
 _REDUCED: Mapping[str, Rule] = {"ROWSUM": torch.sum, "ROWMAX": torch.amax, "ROWMIN": torch.amin}
 
@@ -103,7 +103,7 @@ class Rerun:
         return made
 
     def _rounded(self, made: torch.Tensor, number: int) -> torch.Tensor:
-        narrow = _NARROW.get(self._by_number[number].dtype)
+        narrow = NARROW.get(self._by_number[number].dtype)
         return made if narrow is None else made.to(torch.float32).to(narrow).to(torch.float64)
 
     def _rule(self, number: int) -> Rule | None:
@@ -194,7 +194,7 @@ def _writing(step: Step, place: tuple[slice, ...]) -> Rule:
 
 
 def _rounding(step: Step) -> Rule:
-    narrow = _NARROW.get(step.dtype)
+    narrow = NARROW.get(step.dtype)
     if narrow is not None:
         return lambda a: a.to(torch.float32).to(narrow).to(torch.float64)
     if "INT" not in step.dtype:

@@ -17,6 +17,7 @@ import torch
 from pypto_op.debug.dump_files import Step, slices, without_ones
 from pypto_op.debug.matching import KINDS, Golden, kind_of, rounding_of, says_little
 from pypto_op.debug.replay import BINARY
+from pypto_op.debug.rerun import NARROW
 
 _MOST_DEEP = 120
 """Results on the way from one output's block."""
@@ -83,7 +84,7 @@ class Backwards:
     @staticmethod
     def dtype(step: Step) -> torch.dtype:
         """Return the dtype of a step's result, as far as it matters for rounding."""
-        return {"DT_FP16": torch.float16, "DT_BF16": torch.bfloat16}.get(step.dtype, torch.float32)
+        return NARROW.get(step.dtype, torch.float32)
 
     def wants(self, outputs: Sequence[int], names: Sequence[str]) -> list[Want]:
         """Return the wrong results on the ways from the first wrong block of each output, first ones of the run first.
