@@ -19,6 +19,7 @@ from typing import Any
 import click
 
 from benchmarks import faults_page, process
+from benchmarks.fresh import COMMAND
 from benchmarks.planted import ROOT, Fault, failures, home, operators, wrong_numbers
 from benchmarks.table import Row, Table
 
@@ -127,7 +128,9 @@ def measured(fault: Fault, *, warm: bool = False) -> dict[str, Any]:
         root = Path(folder) / "custom" / fault.op
         shutil.copytree(home(fault.op), root, ignore=shutil.ignore_patterns("__pycache__", "_debug"))
         if not (root / "eval" / "adversarial_suite.json").is_file():
-            process.run([sys.executable, "-m", "pypto_op.cli", "harness", "new", str(root)], ROOT)
+            made = process.run([*COMMAND, "harness", "new", str(root)], ROOT)
+            if made.code != 0:
+                raise click.ClickException(f"{fault.op}: pypto-op harness new ended with {made.code}: {made.last_lines(3)}")
         for name, text in fault.files.items():
             (root / name).write_bytes(text)
         limits = Limits(case_seconds=HANG_SECONDS if fault.kind == "hang" else SECONDS)

@@ -49,7 +49,7 @@ for it. What failed was mended by its class; the faults and logs stay in the tes
 | - first line named, of the 20 that have one; of the 14 with wrong numbers | 6; 2 |
 | - one of the named lines | 8; 4 |
 | 31 texts of public threads and CANN's own pages: right or acceptable | 13, three got no answer |
-| 24 faults with wrong numbers, set aside while precision-compare learnt to try single changes, then looked at once: first line | 11 |
+| 24 faults with wrong numbers, set aside while precision-compare was mended, then looked at once: first line | 11 |
 """
 
 
