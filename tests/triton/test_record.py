@@ -34,7 +34,6 @@ return run(exp_kernel, x)
 
 def file_of(way: str) -> str:
     imported, expression = WAYS[way] if way else ("", "None")
-    expression = expression.replace("copy_kernel", "exp_kernel")
     return lab.impl(FORWARD.replace("WAY", expression), kernels=f"{imported}\n{KERNEL}")
 
 
