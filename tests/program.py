@@ -26,7 +26,7 @@ class _Warm:
     def __init__(self, module: str) -> None:
         command = [sys.executable, "-m", "tests.warm", module]
         self._process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self.seconds = 0.0
+        self.pid, self.seconds = self._process.pid, 0.0
         atexit.register(self._process.communicate)
 
     def run(self, words: list[str], cwd: Path, env: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
@@ -42,6 +42,11 @@ class _Warm:
 
 
 _warm: dict[str, _Warm] = {}
+
+
+def warm_pids() -> set[int]:
+    """Return the processes that the tests themselves keep: a test that leaves nothing running may have started one."""
+    return {one.pid for one in _warm.values()}
 
 
 def _forked(

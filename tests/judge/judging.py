@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+from tests import program
 from tests.calling import Answer, command
 
 from pypto_op.backends import launcher
@@ -52,10 +53,10 @@ def sim_problem() -> str:
 
 
 def left_running(before: set[int]) -> list[str]:
-    """Return what this process still has running a moment later, beyond `before` and the warm zygotes."""
+    """Return what this process still has running a moment later, beyond `before`, warm zygotes and the tests' own."""
     deadline = time.monotonic() + 60.0
     while True:
-        kept = before | set(launcher.living_zygotes())
+        kept = before | set(launcher.living_zygotes()) | program.warm_pids()
         left = []
         for child in psutil.Process().children(recursive=True):
             with contextlib.suppress(psutil.NoSuchProcess):
