@@ -175,7 +175,7 @@ class ContentIndex:
             return
         files = {key: asdict(seen) for key, seen in self.files.items()}
         table = {"version": _VERSION, "operators": sorted(self.operators), "files": files}
-        draft = self.folder / f"{INDEX_FILE}.{os.getpid()}"
+        draft = self.folder / f"{INDEX_FILE}.{os.urandom(4).hex()}"
         try:
             draft.write_text(json.dumps(table), encoding="utf-8")
             draft.replace(self.folder / INDEX_FILE)

@@ -100,7 +100,7 @@ def _own(value: Any, name: str) -> bool:
 
 def write(table: dict[str, Any], path: Path) -> None:
     """Write a table, all at once."""
-    partial = path.with_name(f"{path.name}.{os.getpid()}")
+    partial = path.with_name(f"{path.name}.{os.urandom(4).hex()}")
     partial.write_text(json.dumps(table, indent=1, sort_keys=True) + "\n", encoding="utf-8")
     partial.replace(path)
 

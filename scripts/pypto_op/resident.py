@@ -20,12 +20,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pypto_op import own_python
+from pypto_op import name_space, own_python
 
 ENV = "PYPTO_OP_RESIDENT"
 """`1`: start one where there is none; `0`: never ask one; else ask the one that is there."""
 OWNER_ENV = "PYPTO_OP_RESIDENT_OWNER"
-"""Process id of whoever wants it; it ends when that process is gone."""
+"""The process of whoever wants it, as `PID@NAMESPACE`: it ends when that is gone, as far as it can see that."""
 IDLE_ENV = "PYPTO_OP_RESIDENT_IDLE"
 SERVED = frozenset({"verify", "harness", "benchmark", "reproduce", "triton verify", "triton benchmark"})
 """Commands that import torch and run nobody's code in their own process."""
@@ -93,7 +93,7 @@ def _is_served(words: Sequence[str]) -> bool:
 def want(owner: int) -> None:
     """Let this process's commands start a resident judge, which ends with the process `owner`; a user's own word stands."""
     os.environ.setdefault(ENV, "1")
-    os.environ.setdefault(OWNER_ENV, str(owner))
+    os.environ.setdefault(OWNER_ENV, f"{owner}@{name_space.here()}")
 
 
 def prepare(workspace: Path) -> None:

@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -14,6 +14,7 @@ from tests.calling import command
 from tests.clients.installed import claude_environment, needs, opencode_environment, opencode_provider
 from tests.hooks.scripted_model import scripted_model
 
+from pypto_op.backends.worker import isolation
 from pypto_op.evals.requests import folder
 from pypto_op.proof import evidence
 from pypto_op.proof.key import KEY_ENV
@@ -21,10 +22,13 @@ from pypto_op.runner import journal
 from pypto_op.runner.loopback import Answer, Body, served
 from pypto_op.state import audit
 
+IN_SIGHT = ["unshare", "-Ur", "sh", "-c", 'echo 0 > /proc/sys/user/max_pid_namespaces && exec "$@"', "sh"]
+"""Begins a command that sees every process of the machine, and so does whatever it starts, where the machine would allow else."""
 
-def evaluate(folder: Path, *words: object) -> subprocess.CompletedProcess[str]:
+
+def evaluate(folder: Path, *words: object, before: Sequence[str] = ()) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, KEY_ENV: str(folder / "keys" / "seal.key"), "XDG_CACHE_HOME": str(folder / "cache")}
-    line = [sys.executable, "-m", "pypto_op.cli", "eval", *map(str, words)]
+    line = [*before, sys.executable, "-m", "pypto_op.cli", "eval", *map(str, words)]
     return subprocess.run(line, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
 
@@ -68,8 +72,9 @@ def test_without_a_key_no_trial_begins(tmp_path: Path, monkeypatch: pytest.Monke
         monkeypatch.delenv(name, raising=False)
     monkeypatch.chdir(tmp_path)
     done = command("eval", *words)
-    assert done.code == 3 and done.stderr.startswith("pypto-op: there is no key") and "ANTHROPIC_API_KEY" in done.stderr
-    assert len((done.stdout + done.stderr).splitlines()) == 1 and not list(tmp_path.iterdir())
+    told = [line for line in done.stderr.splitlines() if " s so far" not in line]  # a busy machine takes its time
+    assert done.code == 3 and told[0].startswith("pypto-op: there is no key") and "ANTHROPIC_API_KEY" in told[0]
+    assert len(told) == 1 and not done.stdout and not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("place", ["/proc/eval", "/proc/1/eval", "/sys/eval", "a-file/eval", "/proc/self"])
@@ -98,7 +103,7 @@ ENDED = {
 
 @pytest.mark.parametrize("way", ENDED)
 def test_an_agent_that_ends_its_run_has_not_solved_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str) -> None:
-    """The trial is held and lost, and the breach is counted."""
+    """Where the machine gives no command a name space of processes: the trial is held and lost, and the breach is counted."""
     pytest.importorskip("anthropic")
     command, why = ENDED[way]
     monkeypatch.setenv("SESSIONS", str(tmp_path / "keys" / "sessions"))
@@ -113,12 +118,40 @@ def test_an_agent_that_ends_its_run_has_not_solved_it(tmp_path: Path, monkeypatc
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-test-1234567")
     with served(model) as port:
         monkeypatch.setenv("ANTHROPIC_BASE_URL", f"http://127.0.0.1:{port}")
-        done = evaluate(tmp_path, "--requests", "mismatched_heads", "--mutants", "0", "--out", "out")
+        before = IN_SIGHT if isolation.allowed() else []
+        done = evaluate(tmp_path, "--requests", "mismatched_heads", "--mutants", "0", "--out", "out", before=before)
     assert done.returncode == 0, done.stdout + done.stderr
     found = json.loads((tmp_path / "out" / "result.json").read_text())
     (row,) = found["trials"]
     assert not row["void"] and not row["solved"] and why in row["why"] and why in done.stdout, row
     assert row["breaches"]["broken"] == found["totals"]["breaches"]["broken"] == 1 and found["totals"]["solved"]["total"] == 1
+
+
+@pytest.mark.skipif(not isolation.allowed(), reason="this machine allows no name spaces of one's own")
+@pytest.mark.parametrize("number", [9, 2])
+def test_an_agent_does_not_end_its_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    """It knows the runner's number, and the kernel knows no such process where the agent's program is."""
+    psutil = pytest.importorskip("psutil")
+    pytest.importorskip("anthropic")
+    asked: list[Body] = []
+
+    def model(body: Body, headers: Mapping[str, str]) -> Answer:
+        asked.append(body)
+        if len(asked) > 1:
+            return Answer([{"type": "text", "text": "All is done."}])
+        below = psutil.Process().children(recursive=True)
+        (runner,) = (one.pid for one in below if one.cmdline()[3:5] == ["pypto_op.cli", "run"])
+        command = f"python3 -c \"import os; os.kill(int('{runner}'), {number})\"; sleep 0.1"
+        return Answer([{"type": "tool_use", "id": "toolu_1", "name": "Bash", "input": {"command": command}}])
+
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-test-1234567")
+    with served(model) as port:
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", f"http://127.0.0.1:{port}")
+        done = evaluate(tmp_path, "--requests", "mismatched_heads", "--mutants", "0", "--out", "out")
+    assert done.returncode == 0, done.stdout + done.stderr
+    (row,) = json.loads((tmp_path / "out" / "result.json").read_text())["trials"]
+    assert not row["void"] and row["exit"] == 1 and row["breaches"]["broken"] == 0 and row["requests"] > 1, row
+    assert "ProcessLookupError" in json.dumps(asked[1]["messages"][-1])
 
 
 def test_a_run_that_somebody_else_ends_is_void(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import json
+import os
 import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
 
 from pypto_op.backends import npu
+from pypto_op.backends.worker import isolation
 from pypto_op.errors import InfraError
 from pypto_op.pool.leases import Lease
+from pypto_op.runner.leash import leashed
 
 BUSY = InfraError("busy")
 LONG, SHORT = 3600.0, 0.2
@@ -118,3 +123,32 @@ def test_the_lease_is_that_of_the_machines_own_number(tmp_path: Path, monkeypatc
         npu.take_lease(5, seconds=0.1)
     npu.take_lease(1, seconds=0.1).release()
     hidden.release()
+
+
+@pytest.mark.skipif(not isolation.allowed(), reason="this machine allows no name spaces of one's own")
+def test_a_holder_in_another_name_space_of_processes(tmp_path: Path) -> None:
+    """Such as a command of an agent: its number is another's here, or nobody's, and ours is nobody's there."""
+    code = f"""
+import sys, time
+from pathlib import Path
+from pypto_op.errors import InfraError
+from pypto_op.pool.leases import Lease
+try:
+    Lease(Path({str(tmp_path)!r}), sys.argv[1], 3600).take(0.1, InfraError("busy"))
+    print("held", flush=True)
+    time.sleep(3600)
+except InfraError as error:
+    print(error, flush=True)
+"""
+    streams: dict[str, Any] = {"cwd": tmp_path, "env": os.environ, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    with leashed([sys.executable, "-c", code, "npu-0"], **streams) as inside:
+        assert inside.stdout is not None and inside.stdout.readline() == b"held\n"
+        with pytest.raises(InfraError, match="busy"):
+            Lease(tmp_path, "npu-0", LONG).take(0.1, BUSY)
+    file = tmp_path / "npu-0.lease"  # its name space is gone, as one is that nobody here can see
+    with pytest.raises(InfraError, match="busy"):
+        Lease(tmp_path, "npu-0", LONG).take(0.1, BUSY)
+    file.write_text(json.dumps({**json.loads(file.read_text()), "until": 0.0}))
+    Lease(tmp_path, "npu-0", LONG).take(60, BUSY)
+    with leashed([sys.executable, "-c", code, "npu-0"], **streams) as inside:
+        assert inside.stdout is not None and inside.stdout.readline() == b"busy\n"

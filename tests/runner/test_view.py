@@ -15,7 +15,7 @@ import pytest
 from tests.runner.running import Running, calls, says
 
 from pypto_op.backends.worker import isolation, linux
-from pypto_op.runner import view
+from pypto_op.runner import apart, view
 from pypto_op.runner.leash import leashed
 
 needs_name_spaces = pytest.mark.skipif(not isolation.allowed(), reason="this machine allows no mounts of one's own")
@@ -127,13 +127,13 @@ def test_somebody_without_rights_has_the_same_view() -> None:
         for package in ("pypto_op", "pypto_op/backends", "pypto_op/backends/worker", "pypto_op/runner"):
             (Path(folder) / package).mkdir()
             (Path(folder) / package / "__init__.py").touch()
-        for module in (view, linux):
+        for module in (apart, view, linux):
             assert module.__file__
             shutil.copy(module.__file__, Path(folder, *module.__name__.split(".")).with_suffix(".py"))
         Path(folder).chmod(0o777)
         code = (
-            f"import os, sys; sys.path.insert(0, {folder!r}); from pypto_op.runner import view\n"
-            "print(view.narrow(os.getcwd(), {}), os.getuid()); open('own', 'w')\n"
+            f"import os, sys; sys.path.insert(0, {folder!r}); from pypto_op.runner import apart, view\n"
+            "print(apart.own_mounts() and view.narrow(os.getcwd(), {}), os.getuid()); open('own', 'w')\n"
             "try:\n open('/var/lib/pypto-op-evil', 'w')\nexcept OSError as error:\n print(error.strerror)\n"
         )
         words, somebody = [python, "-I", "-B", "-c", code], 65534

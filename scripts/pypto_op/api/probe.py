@@ -108,7 +108,7 @@ def _signature(value: Any, path: str) -> str:
 def main(target: str) -> None:
     """Write the index to `target`, all at once."""
     path = Path(target)
-    partial = path.with_name(f"{path.name}.{os.getpid()}")
+    partial = path.with_name(f"{path.name}.{os.urandom(4).hex()}")
     partial.write_text(json.dumps(collect(), indent=1) + "\n", encoding="utf-8")
     partial.replace(path)
 

@@ -79,7 +79,7 @@ def new_operator(request: Request, into: Path) -> OpWorkspace:
     if root.exists() or root.is_symlink():
         raise ContractError("already exists", file=root, remedy="choose another name, or work there")
     check_runnable(root)  # said now, not after the whole plan is written
-    draft = root.with_name(f".{op}.{os.getpid()}.new")
+    draft = root.with_name(f".{op}.{os.urandom(4).hex()}.new")
     try:
         (draft / "eval").mkdir(parents=True)
         for name in _DOCUMENTS:

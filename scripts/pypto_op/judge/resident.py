@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-from pypto_op import resident
+from pypto_op import name_space, resident
 from pypto_op.backends import launcher, processes, sim
 from pypto_op.errors import PyptoOpError
 
@@ -66,7 +66,7 @@ class Resident:
     def __init__(self, workspace: Path, folder: Path, listener: socket.socket) -> None:
         self._workspace, self._socket, self._listener = workspace, folder / resident.SOCKET, listener
         self._inode = self._socket.stat().st_ino
-        self._owner = int(os.environ.get(resident.OWNER_ENV) or 0)
+        self._owner = _owner()
         self._idle = float(os.environ.get(resident.IDLE_ENV) or _IDLE_SECONDS)
         self._commands: list[_Command] = []
         self._last = time.monotonic()
@@ -294,6 +294,12 @@ def _stamp() -> dict[str, int]:
     roots = (package, package.parents[1] / "lint" / "pypto_op_lint", package.parent / "pypto_op_lint")
     files = [path for root in roots for kind in ("*.py", "*.yaml", "*.json") for path in root.rglob(kind)]
     return {str(path): path.stat().st_mtime_ns for path in [*files, Path(torch.__file__).parents[1]]}
+
+
+def _owner() -> int:
+    """Return the process that this judge ends with; 0 where none is named, or one that cannot be seen from here."""
+    number, _, space = os.environ.get(resident.OWNER_ENV, "").partition("@")
+    return (name_space.number_here(int(number), int(space or name_space.here())) or 0) if number else 0
 
 
 def main() -> None:

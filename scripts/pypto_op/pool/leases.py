@@ -3,6 +3,9 @@
 A lease is a file that says who holds it, which processes use the device for it, and until when. Its holder renews it. It is void
 when its holder has ended, or when it was not renewed in time; whoever takes the device next first ends the processes that still
 use it, and gives the device up where they do not end. A lock is held only while the file is read and written.
+
+A process is named with its name space, since an agent's command has one of its own. One that cannot be seen from here counts as
+alive until the lease expires.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ from typing import Any
 
 import psutil
 
+from pypto_op import name_space
 from pypto_op.errors import InfraError
 from pypto_op.locks import Lock
 
@@ -44,7 +48,7 @@ class _Entry:
 
     @property
     def valid(self) -> bool:
-        return time.monotonic() < self.until and _alive(self.holder)
+        return time.monotonic() < self.until and (_alive(self.holder) or _is_elsewhere(self.holder))
 
 
 class Lease:
@@ -112,14 +116,14 @@ class Lease:
         """End what still uses the device for a void lease."""
         for user in list(filter(_alive, entry.users)):
             with contextlib.suppress(psutil.Error):
-                root = psutil.Process(int(user[0]))
+                root = psutil.Process(_number(user))
                 below = root.children(recursive=True)
                 entry.users += [_named(process.pid) for process in below]
                 for process in (root, *below):
                     with contextlib.suppress(psutil.Error):
                         process.send_signal(signal.SIGKILL)
         deadline = time.monotonic() + _ENDING_SECONDS
-        while left := [int(user[0]) for user in entry.users if _alive(user)]:
+        while left := [_number(user) for user in entry.users if _alive(user)]:
             if time.monotonic() > deadline:
                 problem = f"{self._device} hangs: process {left[0]} uses it and does not end"
                 raise InfraError(problem, remedy="reset the device, or use another one")
@@ -146,16 +150,33 @@ class Lease:
 
 
 def _named(pid: int) -> list[float]:
-    """Return a process's number and when it was born, so that another process of that number is not taken for it."""
+    """Return a process's number and name space, and when it was born: another of that number is not taken for it."""
     try:
-        return [pid, psutil.Process(pid).create_time()]
+        return [pid, psutil.Process(pid).create_time(), name_space.here()]
     except psutil.Error:
-        return [pid, 0.0]
+        return [pid, 0.0, name_space.here()]
+
+
+def _number(process: list[float]) -> int:
+    """Return the number that a process has here.
+
+    Raises:
+        psutil.NoSuchProcess: it cannot be seen from here.
+    """
+    found = name_space.number_here(int(process[0]), int(process[2]))
+    if found is None:
+        raise psutil.NoSuchProcess(int(process[0]))
+    return found
+
+
+def _is_elsewhere(process: list[float]) -> bool:
+    """Whether nobody here can say what became of a process."""
+    return name_space.number_here(int(process[0]), int(process[2])) is None
 
 
 def _alive(process: list[float]) -> bool:
     try:
-        found = psutil.Process(int(process[0]))
+        found = psutil.Process(_number(process))
         return abs(found.create_time() - process[1]) < 1.0 and found.status() != psutil.STATUS_ZOMBIE
     except psutil.Error:
         return False

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import fcntl
 import os
 import shutil
 import tempfile
@@ -15,15 +16,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-import psutil
-
 from pypto_op.errors import ContractError
 
 _LEFT_OUT = ("_debug", "__pycache__")
 _MOST_BYTES = 256 * 2**20
 _MOST_BESIDE = 2**20
 """A larger file beside an operator's folder is no helper."""
-_ROOM = "pypto-op-pool"
+_ROOM, _NEW_ROOM = "pypto-op-pool", "pypto-op-new-pool"
 
 T = TypeVar("T")
 
@@ -61,7 +60,7 @@ class Parcel:
     def unpacked(self) -> Iterator[Copy]:
         """Lay the files out in a folder of this process, and remove it afterwards."""
         _sweep()
-        folder = Path(tempfile.mkdtemp(prefix=f"{_ROOM}-{os.getpid()}-")).resolve()
+        folder, held = _room()
         try:
             home = folder / self.root.parent.parent.name / self.root.parent.name
             for name, data in self.files.items():
@@ -72,6 +71,7 @@ class Parcel:
             yield Copy(self, home / self.root.name, places)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
+            os.close(held)
 
 
 @dataclass(frozen=True)
@@ -162,9 +162,21 @@ def _translated(value: Any, names: list[tuple[str, str]]) -> Any:
     return value
 
 
+def _room() -> tuple[Path, int]:
+    """Make a folder for copies; it is this process's as long as the descriptor is open. Only a locked one has its name."""
+    made = Path(tempfile.mkdtemp(prefix=f"{_NEW_ROOM}-")).resolve()
+    held = os.open(made, os.O_RDONLY | os.O_DIRECTORY)
+    fcntl.flock(held, fcntl.LOCK_EX)
+    return made.rename(made.with_name(made.name.replace(_NEW_ROOM, _ROOM, 1))), held
+
+
 def _sweep() -> None:
-    """Remove the copies of processes that were killed."""
-    for folder in Path(tempfile.gettempdir()).glob(f"{_ROOM}-*-*"):
-        owner = folder.name.removeprefix(f"{_ROOM}-").partition("-")[0]
-        if owner.isdigit() and not psutil.pid_exists(int(owner)):
-            shutil.rmtree(folder, ignore_errors=True)
+    """Remove the copies of processes that were killed: nobody holds them any more, in whatever name space that was."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{_ROOM}-*"):
+        with contextlib.suppress(OSError):
+            handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(folder, ignore_errors=True)
+            finally:
+                os.close(handle)

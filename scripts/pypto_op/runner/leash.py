@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import signal
 import subprocess
@@ -13,8 +14,15 @@ from typing import IO
 
 from pypto_op.runner import supervisor
 
+_SUPERVISOR = [sys.executable, "-I", "-S", supervisor.__file__]
 _SECONDS = 10.0
 """How long the supervisor may take to end what the command started; after that its process group is killed."""
+
+
+@functools.cache
+def _can_be_alone() -> bool:
+    """Whether this machine lets a command have a name space of processes of its own."""
+    return subprocess.run([*_SUPERVISOR, supervisor.ASKS], stdin=subprocess.DEVNULL, check=False).returncode == 0
 
 
 @contextlib.contextmanager
@@ -36,10 +44,11 @@ def leashed(
         cwd, env, stdout, stderr: as `subprocess.Popen` takes them.
         narrow: whether it can write only in `cwd`, for temporary files and for caches (`view.narrow`).
     """
+    how = [*(["alone"] if _can_be_alone() else []), *(["narrow"] if narrow else [])]
     (ours, theirs), (began, begins) = os.pipe(), os.pipe()
     try:
         child = subprocess.Popen(
-            [sys.executable, "-I", "-S", supervisor.__file__, str(ours), str(begins), "narrow" if narrow else "-", *command],
+            [*_SUPERVISOR, str(ours), str(begins), ",".join(how) or "-", *command],
             cwd=cwd, env=dict(env), stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr,
             start_new_session=True, pass_fds=[ours, begins],
         )  # fmt: skip

@@ -12,6 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from pypto_op.backends.worker import linux
+from pypto_op.runner import apart
 
 _TEMP = ("/tmp", "/var/tmp")  # noqa: S108
 _THE_KERNELS = ("/proc", "/sys", "/dev", "/run")
@@ -27,6 +28,8 @@ def narrow(workspace: str, environment: Mapping[str, str]) -> bool:
     """Let this process and what it starts write only in the workspace, in folders for temporary files, and where programs keep
     caches, logs and settings; in HOME itself they can make new files, but not change those that are there.
 
+    `apart.own_mounts` has been called.
+
     Args:
         workspace: its folder.
         environment: the command's; its variables name HOME and further folders for such things.
@@ -35,10 +38,7 @@ def narrow(workspace: str, environment: Mapping[str, str]) -> bool:
         False where the machine does not allow it; nothing is changed then.
     """
     home, free, closed = _places(workspace, environment)
-    if not _own_mounts():
-        return False
     try:
-        linux.mount(None, "/", None, linux.RECURSIVE | linux.PRIVATE)
         for path in [*home, *free]:
             linux.mount(path, path, None, linux.BIND | linux.RECURSIVE)
     except OSError:
@@ -50,7 +50,7 @@ def narrow(workspace: str, environment: Mapping[str, str]) -> bool:
         if point not in home and not _is_below(point, [*free, *_THE_KERNELS]):
             with contextlib.suppress(OSError):  # another mount covers it
                 linux.set_read_only(point, True)
-    _keep_it_so()
+    apart.give_up([*linux.PAST_THE_MOUNTS.values()])
     os.chdir(workspace)  # until now this process stood on the mount that was covered
     return True
 
@@ -62,58 +62,12 @@ def _places(workspace: str, environment: Mapping[str, str]) -> tuple[list[str], 
     paths = [workspace, *_TEMP, *named]
     free = {os.path.realpath(path) for path in paths if os.path.isabs(path) and os.path.isdir(path)} - {"/"}  # noqa: PTH112, PTH117
     home = os.path.realpath(environment.get("HOME") or "/")
-    if home == "/" or not os.path.isdir(home) or _is_below(home, [*free]):  # noqa: PTH112
+    if home == "/" or not os.access(home, os.R_OK | os.X_OK) or not os.path.isdir(home) or _is_below(home, [*free]):  # noqa: PTH112
         return [], sorted(free), []
     with os.scandir(home) as entries:
         own = {entry.path: entry for entry in entries if not entry.is_symlink()}
     free |= {path for path, entry in own.items() if entry.is_dir() and _FOR_PROGRAMS.fullmatch(entry.name)}
     return [home], sorted(free), [path for path, entry in own.items() if path not in free and (entry.is_dir() or entry.is_file())]
-
-
-def _own_mounts() -> bool:
-    """Leave the machine's mounts for a copy: by right, else in a name space of users that knows this one alone."""
-    try:
-        linux.unshare(linux.NEW_MOUNTS)
-        return True
-    except OSError:
-        pass
-    child = os.fork()  # a process that got only half of it would not be who it was
-    if child == 0:
-        with contextlib.suppress(BaseException):
-            _as_only_user()
-            linux.mount(None, "/", None, linux.RECURSIVE | linux.PRIVATE)
-            os._exit(0)
-        os._exit(1)
-    if os.waitpid(child, 0)[1] != 0:
-        return False
-    _as_only_user()
-    return True
-
-
-def _keep_it_so() -> None:
-    """Give up root's rights to change the mounts again, or to go past them through another process.
-
-    Only where a process without them may still have name spaces of its own: a kernel that is judged below this one is enclosed by
-    these, and that counts more.
-    """
-    rights = [*linux.PAST_THE_MOUNTS.values()]
-    child = os.fork()
-    if child == 0:
-        with contextlib.suppress(BaseException):
-            linux.give_up(rights)
-            _as_only_user()
-            os._exit(0)
-        os._exit(1)
-    if os.waitpid(child, 0)[1] == 0:
-        linux.give_up(rights)
-
-
-def _as_only_user() -> None:
-    user, group = os.geteuid(), os.getegid()
-    linux.unshare(linux.NEW_USER | linux.NEW_MOUNTS)
-    for name, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
-        with open(f"/proc/self/{name}", "w", encoding="ascii") as file:  # noqa: PTH123
-            file.write(text)
 
 
 def _mount_points() -> list[str]:
