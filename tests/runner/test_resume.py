@@ -178,6 +178,37 @@ def test_kill_in_the_middle_of_a_call(running: Running) -> None:
     assert not any(_command(path) == SLEEPS for path in sleeping), "what a call started dies with the run"
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(("number", "words", "code"), [(2, [], 130), (15, [], 130), (0, ["--max-minutes", "0.1"], 1)])
+def test_its_object_is_printed_when_it_is_interrupted(running: Running, number: int, words: list[str], code: int) -> None:
+    """Whatever ends the process at once: Ctrl-C, SIGTERM, or the end of the time while the service is silent."""
+
+    def say(body: Body, headers: Mapping[str, str]) -> Answer:
+        running.bodies.append(body)
+        if turns(body) == 0 and number:
+            return calls(("Bash", {"command": "pypto-op new soft"}))
+        time.sleep(120 if not number else 3600)
+        return says("done")
+
+    with served(say) as port:
+        environment = {**os.environ, "ANTHROPIC_BASE_URL": f"http://127.0.0.1:{port}", "ANTHROPIC_API_KEY": KEY}
+        command = [sys.executable, "-m", "pypto_op.cli", "run", "an operator", "--op", "soft", "--json", *words]
+        child = subprocess.Popen(command, cwd=running.workspace, env=environment, stdout=subprocess.PIPE, text=True)
+        while number and len(running.bodies) < 2:
+            time.sleep(0.05)
+            assert child.poll() is None
+        if number:
+            child.send_signal(number)
+        said = child.communicate(timeout=120)[0]
+    summary = json.loads(said)
+    assert child.returncode == code and not summary["finished"] and summary["goes_on"] == "pypto-op run --resume", summary
+    assert (
+        summary["state"] == ("soft: no stage was begun" if number else "no operator was begun")
+        and Path(summary["transcript"]).is_file()
+    )
+    assert summary["why"] == ("interrupted" if number else "the time is over, and a call was still at work")
+
+
 def _command(process: Path) -> str:
     try:
         return (process / "cmdline").read_bytes().replace(b"\0", b" ").decode().strip()

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -160,7 +160,7 @@ def _ended(work: Run, check_end: Callable[[], None], *, as_json: bool) -> Ended:
     """Work to the end; an error that ends the run earlier is told as JSON too, before its line."""
     try:
         try:
-            ended = work.run()
+            ended = work.run(_print_at_once if as_json else lambda summary: None)
         except ContractError:
             check_end()  # what the service refused may be a replay that left its path
             raise
@@ -170,6 +170,13 @@ def _ended(work: Run, check_end: Callable[[], None], *, as_json: bool) -> Ended:
             click.echo(json.dumps(work.broken_off(error.one_line()), indent=2))
         raise
     return ended
+
+
+def _print_at_once(summary: dict[str, Any]) -> None:
+    """Print a summary past `sys.stdout`, which the interrupted thread may hold."""
+    left = memoryview((json.dumps(summary, indent=2) + "\n").encode())
+    while left:
+        left = left[os.write(1, left) :]
 
 
 def _tell(ended: Ended, order: Order, console: Console, *, as_json: bool) -> None:

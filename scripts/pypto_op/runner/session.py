@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shlex
 import signal
@@ -36,6 +37,7 @@ DEFAULT_MODEL = "claude-sonnet-5-5"
 _GRACE_SECONDS = 15.0
 _INTERRUPTED = 130
 _LOOKS = 10
+_STATE_SECONDS = 5.0
 _LEADS = {"headless": [], "bare": ["--bare"]}
 """By who leads, the words of the command that say so."""
 
@@ -196,22 +198,25 @@ class Run(ABC):
         told = {name: value for name in ("tokens", "dollars") if (value := getattr(self._limits, name)) is not None}
         return told or None
 
-    def run(self) -> Ended:
+    def run(self, last: Callable[[dict[str, Any]], None] = lambda summary: None) -> Ended:
         """Work until the orchestrator ends or a limit is met; what the operator is worth, the state says.
+
+        Args:
+            last: gets the summary where Ctrl-C, SIGTERM or the end of the time ends this process, which then does nothing more.
 
         Raises:
             InfraError, ContractError: as `Service.converse`; the run can go on with --resume.
         """
         try:
-            return self._run()
+            return self._run(last)
         finally:
             self._journal.close()
             self._close()
 
-    def _run(self) -> Ended:
+    def _run(self, last: Callable[[dict[str, Any]], None]) -> Ended:
         insistence = Insistence(self._workspace, self._op, self._since)
         why = text = ""
-        with _ends_at_once(self._budget, self._goes_on):
+        with _ends_at_once(self._budget, self._goes_on, lambda why: last(self._cut_short(why))):
             try:
                 text = self._work(insistence.more)
             except LimitReached as limit:
@@ -227,19 +232,29 @@ class Run(ABC):
     def broken_off(self, why: str) -> dict[str, Any]:
         """Return the summary of a run that an error ended."""
         found = standing(self._workspace, self._op, self._since)
-        return {**self._summary(found, why), "finished": False, "why": why}
+        return {**self._summary(found, why), "finished": False, "why": why, "goes_on": self._goes_on}
+
+    def _cut_short(self, why: str) -> dict[str, Any]:
+        """Return the summary of a run that ends now; the thread that was interrupted may hold what the state waits for."""
+        found: list[dict[str, Any]] = []
+        asking = threading.Thread(target=lambda: found.append(self.broken_off(why)), daemon=True)
+        asking.start()
+        asking.join(_STATE_SECONDS)
+        return found[0] if found else self._summary(Standing(None, False, "the state did not answer"), why)
 
     def _summary(self, found: Standing, why: str) -> dict[str, Any]:
         budget = self._budget
         return {
             "finished": found.finished,
             "why": "" if found.finished else why,
+            "state": found.said,
+            "goes_on": "" if found.finished else self._goes_on,
             "op_dir": str(found.op_dir) if found.op_dir else None,
             "model": self.model,
             "requests": budget.requests,
             "tokens": vars(budget.spent),
             "dollars": budget.dollars if budget.dollars is None else round(budget.dollars, 4),
-            "by_agent": {agent: vars(usage) for agent, usage in sorted(budget.by_agent.items())},
+            "by_agent": {agent: vars(usage) for agent, usage in sorted(budget.by_agent.copy().items())},
             "transcript": str(self._journal.path),
         }
 
@@ -275,8 +290,8 @@ class Session(Run):
 class _ends_at_once:  # noqa: N801
     """While it lasts, Ctrl-C, SIGTERM and the end of the time end everything within seconds: the journal is always whole."""
 
-    def __init__(self, budget: Budget, goes_on: str) -> None:
-        self._goes_on = goes_on
+    def __init__(self, budget: Budget, goes_on: str, last: Callable[[str], None]) -> None:
+        self._goes_on, self._last = goes_on, last
         self._timer: threading.Timer | None = None
         if budget.seconds_left != float("inf"):
             self._timer = threading.Timer(budget.seconds_left + _GRACE_SECONDS, self._time_over)
@@ -306,5 +321,7 @@ class _ends_at_once:  # noqa: N801
             for child in below:
                 processes.kill(child)
             time.sleep(0.02)
+        with contextlib.suppress(Exception):  # whatever it meets, the process ends
+            self._last(why)
         os.write(2, f"pypto-op: {why}; `{self._goes_on}` goes on\n".encode())
         os._exit(code)
