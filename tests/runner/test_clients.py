@@ -13,6 +13,7 @@ from typing import Any
 
 import psutil
 import pytest
+from tests.calling import command
 from tests.clients.installed import claude_environment, needs
 from tests.clients.test_bundle import run_install
 from tests.hooks.scripted_model import scripted_model
@@ -28,6 +29,39 @@ def test_a_client_that_is_not_set_up_is_told_so(running: Running) -> None:
     done = running.call("x", "--runner", "claude")
     assert done.code == 3 and "Claude Code is not installed" in done.stderr
     assert running.call("--runner", "claude", "--replay", "t.yaml").code == 2
+
+
+CLIENT = """#!/bin/sh
+echo $* >> "$CALLS"
+echo '{"type": "text", "sessionID": "s1", "part": {"text": "I work."}}'
+[ "$(wc -l < "$CALLS")" -gt "$ENDS" ] || kill -9 $$
+"""
+
+
+@pytest.mark.parametrize("ends", [1, 99])
+def test_a_client_that_something_ends_is_begun_again(running: Running, ends: int) -> None:
+    """It goes on with its session; one that is ended again and again ends the run, which can be gone on with."""
+    programs, calls = running.workspace.parent / "bin", running.workspace.parent / "calls"
+    programs.mkdir()
+    (programs / "opencode").write_text(CLIENT)
+    (programs / "opencode").chmod(0o755)
+    for name, value in {"CALLS": str(calls), "ENDS": str(ends), "PATH": f"{programs}:/usr/bin:/bin"}.items():
+        running.patch.setenv(name, value)
+    assert command("install", "--harness", "opencode", "--target", running.workspace).code == 0
+    done = running.call("an operator", "--runner", "opencode", "--json")
+    summary = json.loads(done.stdout)
+    begun = [line for line in calls.read_text().splitlines() if line.startswith("run ")]
+    assert done.code == 1 and summary["goes_on"] == "pypto-op run --resume --runner opencode", done
+    assert "an operator" in begun[0] and "Something ended the client" in begun[1] and "--session s1" in begun[1], begun
+    ended = [line["signal"] for line in running.lines if line["kind"] == "client_ended"]
+    if ends == 1:
+        assert ended == [9] and len(begun) == 4 and "the orchestrator ended" in summary["why"], (begun, summary)
+        return
+    assert ended == [9, 9, 9] and len(begun) == 3 and "opencode was ended by a signal 3 times" in summary["why"], (begun, summary)
+    evaluated = command("eval", "--runner", "opencode", "--requests", "swiglu", "--mutants", 0, "--out", programs.parent / "out")
+    (row,) = json.loads((programs.parent / "out" / "result.json").read_text())["trials"]
+    assert evaluated.code == 0 and not row["void"] and not row["solved"] and row["breaches"]["broken"] == 1, (evaluated, row)
+    assert "ended by a signal 3 times" in row["why"]
 
 
 @pytest.mark.client

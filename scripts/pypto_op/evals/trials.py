@@ -16,6 +16,7 @@ from pypto_op.errors import ContractError, InfraError
 from pypto_op.evals.graders import at_work, grade
 from pypto_op.evals.requests import Request, folder
 from pypto_op.runner import journal
+from pypto_op.runner.clients import ENDED_BY_SIGNAL
 from pypto_op.vocabulary import ExitCode
 from pypto_op_lint.concerns import HIDDEN_ENV
 
@@ -84,7 +85,7 @@ def run(request: Request, plan: Plan, number: int, out: Path) -> dict[str, Any]:
     row: dict[str, Any] = {"request": request.id, "trial": number, "exit": code, "minutes": round(minutes, 2), **_spent(summary)}
     void = _void(plan, code, stderr, summary)
     lines = _transcript(workspace, summary)
-    broken = _broken(plan, code, stderr, lines)
+    broken = _broken(code, summary, lines)
     if void and not broken:
         return {**row, "void": void}
     finished = bool((summary or {}).get("finished")) if plan.arm == "team" else _has_kernel(workspace, request)
@@ -134,16 +135,17 @@ def _void(plan: Plan, code: int, stderr: str, summary: dict[str, Any] | None) ->
     return last if plan.runner == "replay" and code and (summary is None or "left its path" in last) else ""
 
 
-def _broken(plan: Plan, code: int, stderr: str, lines: list[journal.Line] | None) -> str:
+def _broken(code: int, summary: dict[str, Any] | None, lines: list[journal.Line] | None) -> str:
     """Return how an agent ended its own run or took its transcript away, else "".
 
     A runner that a signal ended while an agent's command was at work was ended by that command, as far as anybody can see; so
-    was a client. One that ended by itself has written a transcript.
+    was a client that a signal ended however often it was begun again. One that ended by itself has written a transcript.
     """
     signalled = code > 100 or code < 0
     if lines is None:
         return "its transcript is gone" if signalled or code in (int(ExitCode.OK), int(ExitCode.FAIL)) else ""
-    signalled = signalled or (plan.runner == "claude" and "claude ended with exit code" in stderr)
+    if ENDED_BY_SIGNAL in str((summary or {}).get("why")):
+        return str((summary or {}).get("why")).partition(";")[0]
     command = " ".join(at_work(lines).split())[:_SHOWN] if signalled else ""
     return f"its runner was ended while a command of an agent was at work: {command}" if command else ""
 

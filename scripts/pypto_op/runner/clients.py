@@ -28,6 +28,14 @@ from pypto_op.runner.session import Order, Run
 from pypto_op.runner.team import DISPATCH, LEADER
 
 Event = dict[str, Any]
+ENDED_BY_SIGNAL = "was ended by a signal"
+"""What a run says whose client something ended, of the run's own or of this machine's; the client never does that to itself."""
+_SIGNALS = 128
+_BEGUN_AGAIN = 2
+_CUT_SHORT = (
+    "Something ended the client while you worked. What was at work may have taken effect in whole, in part or not at all: "
+    "look at what is there, ask the state machine, and go on."
+)
 
 
 class ClientRun(Run):
@@ -60,17 +68,29 @@ class ClientRun(Run):
 
     def _work(self, more: Callable[[str], str | None]) -> str:
         said: str | None = more("") if self._session else self._prompt
+        ends = 0
         while said is not None:
             self._text = ""
-            self._lead(said)
-            said = more(self._text)
+            number = self._lead(said)
+            if not number:
+                said = more(self._text)
+                continue
+            ends += 1
+            self._journal.write("client_ended", client=self._client, signal=number)
+            if ends > _BEGUN_AGAIN:
+                raise LimitReached(f"{self._client} {ENDED_BY_SIGNAL} {ends} times")
+            said = f"{_CUT_SHORT}\n\n{'' if self._session else self._prompt}".strip()
         return self._text
 
     def _close(self) -> None:
         """Nothing is left open: each client ends with its call."""
 
-    def _lead(self, prompt: str) -> None:
-        """Run the client once, to the end of the orchestrator's turn."""
+    def _lead(self, prompt: str) -> int:
+        """Run the client once, to the end of the orchestrator's turn; return the signal that ended it before, or 0.
+
+        Raises:
+            InfraError: it ended with an error of its own.
+        """
         place: dict[str, Any] = {"cwd": self._workspace, "env": self._environment}
         with tempfile.TemporaryFile() as errors:
             with leashed(self._command(prompt), **place, stdout=subprocess.PIPE, stderr=errors) as child:
@@ -79,10 +99,13 @@ class ClientRun(Run):
                 code = child.wait()
             errors.seek(0)
             last = errors.read()[-400:].decode("utf-8", errors="replace")
+        if code > _SIGNALS:
+            return code - _SIGNALS
         if code:
             raise InfraError(
                 f"{self._client} ended with exit code {code}: {last or self._text[-200:]}", remedy="go on with --resume"
             )
+        return 0
 
     def _events(self, child: subprocess.Popen[bytes]) -> Iterator[Event]:
         """Yield what the client prints; of lines that are no JSON object the last one is kept for an error's text."""
