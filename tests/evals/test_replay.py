@@ -43,6 +43,7 @@ def test_the_rmsnorm_transcript_is_solved(tmp_path: Path, monkeypatch: pytest.Mo
     (row,) = found["trials"]
     assert row["request"] == "rmsnorm" and row["solved"] and row["verdict"]["status"] == "PASS" and row["finished"], row
     assert row["breaches"]["leaks"] == row["breaches"]["reached"] == 0 and row["requests"] > 5
+    assert "pypto-op: rmsnorm (1): the team works, " in done.stderr, "what an evaluation is at is said while it lasts"
     assert found["totals"]["solved"]["hits"] == 1 and "1 / 1" in (tmp_path / "out" / "index.html").read_text()
     monkeypatch.setenv(KEY_ENV, str(tmp_path / "keys" / "seal.key"))
     _what_the_run_left(tmp_path / "out" / "work" / "rmsnorm-1", done.stdout + done.stderr)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
+import socket
+import stat
 import subprocess
 import sys
 import tempfile
@@ -82,6 +84,36 @@ def test_root_does_not_get_past_it(home: Path, way: str) -> None:
     words = PAST[way].format(place=place, evil=evil, pid=os.getpid())
     told = said(f"{words}; echo still here", place / "work")
     assert told.endswith("still here\n") and not evil.exists(), told
+
+
+@needs_name_spaces
+@pytest.mark.skipif(os.geteuid() != 0, reason="root's rights")
+def test_root_has_no_way_round_by_a_disk_or_a_service(home: Path) -> None:
+    """A disk's device, the kernel's settings in /sys, and a service that starts a process for whoever asks."""
+    work = home / "project" / "work"
+    disk = next((path for path in Path("/dev").iterdir() if stat.S_ISBLK(path.lstat().st_mode) and _opens(path)), None)
+    if disk:
+        assert "Permission denied" in said(f"head -c 1 {disk}", work)
+        assert "Permission denied" in said(f"unshare -Urm sh -c 'umount {disk}; head -c 1 {disk}'", work)
+    assert "Read-only" in said("echo 1 > /sys/kernel/mm/transparent_hugepage/enabled", work)
+    user = Path("/run/user/65533")
+    user.mkdir(parents=True)
+    try:
+        with socket.socket(socket.AF_UNIX) as service:
+            service.bind(str(user / "bus"))
+            service.listen()
+            ask = f"python3 -c \"import socket; socket.socket(socket.AF_UNIX).connect('{user}/bus')\""
+            assert "ConnectionRefusedError" in said(ask, work) and said(ask, work, narrow=False) == ""
+    finally:
+        shutil.rmtree(user)
+
+
+def _opens(path: Path) -> bool:
+    try:
+        os.close(os.open(path, os.O_RDONLY))
+    except OSError:
+        return False
+    return True
 
 
 @needs_name_spaces

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from pypto_op import own_python
+from pypto_op import own_python, speaking
 from pypto_op.evals import hidden
 from pypto_op.evals.requests import CANARY, QUESTION, Request, folder
 from pypto_op.vocabulary import Status
@@ -180,6 +180,7 @@ def strength(op_dir: Path, mutants: int, seconds: float) -> dict[str, Any]:
     Returns:
         `killed` and `survived` mutants, `score` (None where nothing counted), `said` where it could not be measured.
     """
+    speaking.now(f"{op_dir.name}: faults are planted into the kernel, and its own suite judges them")
     with tempfile.TemporaryDirectory(prefix="pypto-op-strength-") as private:
         copy = Path(private) / "custom" / op_dir.name
         shutil.copytree(op_dir, copy, symlinks=True, ignore=shutil.ignore_patterns("_debug", ".orchestrator_*"))

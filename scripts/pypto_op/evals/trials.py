@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pypto_op import own_python
+from pypto_op import own_python, speaking
 from pypto_op.errors import ContractError, InfraError
 from pypto_op.evals.graders import at_work, grade
 from pypto_op.evals.requests import Request, folder
@@ -78,6 +78,7 @@ def run(request: Request, plan: Plan, number: int, out: Path) -> dict[str, Any]:
         (workspace / name).write_text(text, encoding="utf-8")
     if plan.runner in ("claude", "opencode"):
         _call(["install", "--harness", plan.runner, "--target", "."], workspace)
+    speaking.now(f"{request.id} ({number}): the {'team' if plan.arm == 'team' else 'model'} works")
     began = time.monotonic()
     code, stdout, stderr = _call(_words(request, plan), workspace)
     minutes = (time.monotonic() - began) / 60
@@ -89,6 +90,7 @@ def run(request: Request, plan: Plan, number: int, out: Path) -> dict[str, Any]:
     if void and not broken:
         return {**row, "void": void}
     finished = bool((summary or {}).get("finished")) if plan.arm == "team" else _has_kernel(workspace, request)
+    speaking.now(f"{request.id} ({number}): graded against its hidden golden")
     graded = grade(
         request,
         workspace,

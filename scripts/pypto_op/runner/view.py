@@ -9,13 +9,21 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import stat
 from collections.abc import Mapping, Sequence
 
 from pypto_op.backends.worker import linux
 from pypto_op.runner import apart
 
 _TEMP = ("/tmp", "/var/tmp")  # noqa: S108
-_THE_KERNELS = ("/proc", "/sys", "/dev", "/run")
+_THE_KERNELS = ("/proc", "/dev", "/run")
+_OBEY_OTHERS = (
+    "docker.sock", "containerd/containerd.sock", "podman/podman.sock", "crio/crio.sock", "buildkit/buildkitd.sock", "bus",
+    "dbus/system_bus_socket", "systemd/private", "libvirt/libvirt-sock", "snapd.socket",
+)  # fmt: skip
+"""Sockets below /run, and below /run/user/UID: services that start a process, or mount something, for whoever asks there."""
+_AS_GOOD_AS_A_DISK = re.compile(r"sg\d+|nvme\d+|mem|kmem|port")
+"""Devices of characters through which a disk, or the machine's memory, can be written."""
 _FOR_PROGRAMS = re.compile(r"\..+|ascend")
 """Folders of HOME in which programs keep caches, logs and settings: the hidden ones, and that of CANN's and pypto's logs."""
 _NAMES_A_FOLDER = re.compile(
@@ -46,6 +54,7 @@ def narrow(workspace: str, environment: Mapping[str, str]) -> bool:
     for path in closed:
         with contextlib.suppress(OSError):  # it vanished
             linux.mount(path, path, None, linux.BIND | linux.RECURSIVE)
+    _close_doors()
     for point in _mount_points():
         if point not in home and not _is_below(point, [*free, *_THE_KERNELS]):
             with contextlib.suppress(OSError):  # another mount covers it
@@ -68,6 +77,24 @@ def _places(workspace: str, environment: Mapping[str, str]) -> tuple[list[str], 
         own = {entry.path: entry for entry in entries if not entry.is_symlink()}
     free |= {path for path, entry in own.items() if entry.is_dir() and _FOR_PROGRAMS.fullmatch(entry.name)}
     return [home], sorted(free), [path for path, entry in own.items() if path not in free and (entry.is_dir() or entry.is_file())]
+
+
+def _close_doors() -> None:
+    """Close what leads past the mounts: the disks themselves, and services that act for others."""
+    with os.scandir("/dev") as entries:
+        own = {entry: entry.stat(follow_symlinks=False).st_mode for entry in entries}
+    disks = [entry.path for entry, mode in own.items() if stat.S_ISBLK(mode) or _AS_GOOD_AS_A_DISK.fullmatch(entry.name)]
+    users = [f"/run/user/{name}" for name in (os.listdir("/run/user") if os.path.isdir("/run/user") else [])]  # noqa: PTH112, PTH208
+    for path in filter(_can_write, disks):
+        with contextlib.suppress(OSError):  # it vanished
+            linux.close_device(path)
+    for path in filter(_can_write, [f"{folder}/{name}" for folder in ("/run", *users) for name in _OBEY_OTHERS]):
+        with contextlib.suppress(OSError):
+            linux.mount("/dev/null", path, None, linux.BIND)
+
+
+def _can_write(path: str) -> bool:
+    return os.access(path, os.W_OK)
 
 
 def _mount_points() -> list[str]:

@@ -19,7 +19,7 @@ NEW_NETWORK = 0x40000000
 PAST_THE_MOUNTS = {"dac_read_search": 2, "sys_module": 16, "sys_rawio": 17, "sys_ptrace": 19, "sys_admin": 21, "mknod": 27}
 """Capabilities of root with which a process changes its mounts, or reaches a file past them."""
 
-BIND, RECURSIVE, PRIVATE, READ_ONLY = 0x1000, 0x4000, 1 << 18, 1
+BIND, RECURSIVE, PRIVATE, READ_ONLY, NO_DEVICES, REMOUNT = 0x1000, 0x4000, 1 << 18, 1, 4, 32
 
 _PDEATHSIG, _NO_NEW_PRIVILEGES, _CHILD_SUBREAPER, _GET_CHILD_SUBREAPER, _CAPBSET_DROP = 1, 38, 36, 37, 24
 _SYS_MOUNT_SETATTR = 442  # the same number on every architecture
@@ -87,6 +87,12 @@ def set_read_only(target: Path | str, on: bool, *, recursive: bool = False) -> N
         ),
         f"mount_setattr {target}",
     )
+
+
+def close_device(path: Path | str) -> None:
+    """Mount a device's file on itself so that nobody can open it there; raise OSError when it fails."""
+    mount(os.fspath(path), path, None, BIND)
+    mount(None, path, None, REMOUNT | BIND | NO_DEVICES)
 
 
 def drop_capabilities() -> None:
