@@ -311,3 +311,15 @@ def test_json_tells_what_ended_a_run(running: Running) -> None:
     done = running.run([calls(count("first")), trouble(401, "no")], "--json")
     summary = json.loads(done.stdout)
     assert done.code == 3 and summary["finished"] is False and "refuses the key" in summary["why"] and summary["requests"] == 2
+
+
+@pytest.mark.parametrize("key", ["", KEY])
+def test_resume_where_no_run_was_begun(running: Running, monkeypatch: pytest.MonkeyPatch, key: str) -> None:
+    """As a user starts it: a key would not help, so none is asked for, and nothing is begun."""
+    monkeypatch.delenv("ANTHROPIC_AUTH_TOKEN", raising=False)
+    monkeypatch.setenv("ANTHROPIC_API_KEY", key)
+    words = [sys.executable, "-m", "pypto_op.cli", "run", "--resume"]
+    done = subprocess.run(words, cwd=running.workspace, capture_output=True, text=True, check=False)
+    told = [line for line in done.stderr.splitlines() if " s so far" not in line]
+    assert done.returncode == 2 and len(told) == 1 and "no run was begun in this folder" in told[0], done
+    assert not list(running.workspace.iterdir()) and not journal.sessions_folder(running.workspace).exists()

@@ -64,6 +64,7 @@ def run(
     interrupted. After 1, 3, 130 and any kill, --resume goes on.
     """
     from pypto_op.runner.budget import Limits, parse_budget
+    from pypto_op.runner.journal import latest_session
     from pypto_op.runner.surroundings import check_access, check_keys, enter
     from pypto_op.workspace import OP_NAME, check_runnable
 
@@ -80,6 +81,8 @@ def run(
         raise ContractError(f"{runner} plays no transcript", remedy="leave --runner out")
     if bare and (replay or runner != "headless"):
         raise ContractError("--bare is for a model that this program leads", remedy="leave --replay and --runner out")
+    if resume:
+        latest_session(Path.cwd().resolve())  # without a run, a key would not help
     if replay is None and runner == "headless":
         check_access()
     check_keys()
