@@ -99,7 +99,16 @@ def test_somebody_without_rights_is_alone_too() -> None:
         (Path(folder) / "work").chmod(0o777)
         alone = [interpreter, "-I", "-S", f"{folder}/pypto_op/runner/supervisor.py"]
         (ours, theirs), (began, begins) = os.pipe(), os.pipe()
-        words = [*alone, str(ours), str(begins), "alone,narrow", "sh", "-c", f"kill -0 {os.getpid()}; id -u; echo $$; touch own"]
+        words = [
+            *alone,
+            str(ours),
+            str(begins),
+            "alone,narrow",
+            "",
+            "sh",
+            "-c",
+            f"kill -0 {os.getpid()}; id -u; echo $$; touch own",
+        ]
         who = {"user": 65534, "group": 65534, "extra_groups": []}
         done = subprocess.run(
             words, cwd=f"{folder}/work", capture_output=True, text=True, check=False, pass_fds=[ours, begins], **who

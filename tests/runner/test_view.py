@@ -19,6 +19,7 @@ from tests.runner.running import Running, calls, says
 from pypto_op.backends.worker import isolation, linux
 from pypto_op.runner import apart, view
 from pypto_op.runner.leash import leashed
+from pypto_op_lint.concerns import HIDDEN_ENV
 
 needs_name_spaces = pytest.mark.skipif(not isolation.allowed(), reason="this machine allows no mounts of one's own")
 
@@ -51,6 +52,19 @@ def test_a_program_that_an_agent_starts_writes_outside_of_the_workspace(running:
     words = "; ".join(f"python3 -c \"open('{path}', 'w').write('x')\"" for path in (evil, own))
     running.run([calls(("Bash", {"command": words})), says("done")])
     assert "Read-only file system" in running.told(1) and not evil.exists() and own.read_text() == "x"
+
+
+@needs_name_spaces
+def test_a_program_does_not_see_what_an_evaluation_hides(running: Running, home: Path) -> None:
+    """The guard cannot know a path that a program makes up; the folder is empty there, and cannot be uncovered."""
+    (home / "hidden").mkdir()
+    (home / "hidden" / "golden.py").write_text("Hidden golden")
+    running.patch.setenv(HIDDEN_ENV, str(home / "hidden"))
+    backwards = str(home / "hidden")[::-1]
+    code = f"import os; p = '{backwards}'[::-1]; os.system('umount ' + p); print(os.listdir(p)); open(p + '/golden.py')"
+    words = f'python3 -c "{code}"'
+    running.run([calls(("Bash", {"command": words})), says("done")])
+    assert "[]" in running.told(1) and "FileNotFoundError" in running.told(1) and "Hidden golden" not in running.told(1)
 
 
 @needs_name_spaces

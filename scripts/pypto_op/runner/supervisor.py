@@ -21,7 +21,7 @@ ASKS = "allowed"
 """The one word of a call that asks whether a command can be alone here."""
 
 
-def main(pipe: int, began: int, alone: bool, narrow: bool, command: list[str]) -> int:
+def main(pipe: int, began: int, alone: bool, narrow: bool, hidden: str, command: list[str]) -> int:
     """Run `command` until it ends or until nobody can write to `pipe` any more; return its exit status as a shell says it.
 
     Args:
@@ -29,11 +29,12 @@ def main(pipe: int, began: int, alone: bool, narrow: bool, command: list[str]) -
         began: a pipe to the caller; it is closed when the command begins.
         alone: whether it sees no process but its own (`apart`); the machine allows that.
         narrow: whether most of the disk is read-only for the command (`view.narrow`), where the machine allows that.
+        hidden: a folder that it does not see then; "" for none.
         command: the program and its arguments.
     """
 
     def work() -> int:
-        return _run(pipe, began, narrow and mounts, command)
+        return _run(pipe, began, narrow and mounts, hidden, command)
 
     linux.adopt_orphans()
     os.set_inheritable(began, False)
@@ -43,11 +44,11 @@ def main(pipe: int, began: int, alone: bool, narrow: bool, command: list[str]) -
     return code
 
 
-def _run(pipe: int, began: int, narrow: bool, command: list[str]) -> int:
+def _run(pipe: int, began: int, narrow: bool, hidden: str, command: list[str]) -> int:
     """Run the command below this process, and end with it what it leaves behind."""
     linux.adopt_orphans()
     if narrow:
-        view.narrow(os.getcwd(), os.environ)  # noqa: PTH109
+        view.narrow(os.getcwd(), os.environ, hidden)  # noqa: PTH109
     child = os.fork()
     if child == 0:
         os.close(pipe)
@@ -65,4 +66,5 @@ def _run(pipe: int, began: int, narrow: bool, command: list[str]) -> int:
 if __name__ == "__main__":
     if sys.argv[1:] == [ASKS]:
         os._exit(0 if apart.allowed() else 1)
-    os._exit(main(int(sys.argv[1]), int(sys.argv[2]), "alone" in sys.argv[3], "narrow" in sys.argv[3], sys.argv[4:]))
+    how = sys.argv[3].split(",")
+    os._exit(main(int(sys.argv[1]), int(sys.argv[2]), "alone" in how, "narrow" in how, sys.argv[4], sys.argv[5:]))
