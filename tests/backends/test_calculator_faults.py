@@ -33,7 +33,8 @@ def test_kernels_of_which_rows_are_wrong() -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     found: dict[str, list[bool] | str] = {}
     for line in done.stdout.splitlines():
-        found |= json.loads(line)
+        if line.startswith('{"'):  # pypto shows the kernel that failed there too
+            found |= json.loads(line)
     assert found == RIGHT_ROWS, done.stderr[-2000:]
 
 
