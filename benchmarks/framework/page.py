@@ -24,7 +24,8 @@ kernel. **wrong** means that one of its comparisons failed, **cannot** that it e
 r0.2.0 of the public repository.
 
 A reproducer is a kernel of a few lines in `tests/backends/calculator_faults.py`; `tests/backends/test_calculator_faults.py` runs
-them. That a device computes such kernels is not shown here: the framework's own scripts and tests expect it.
+them. That a device computes such kernels is not shown here: the framework's own scripts and tests expect it, its documentation
+not always. Where pypto's interpreter can be made to follow the documentation from outside, it is (`backends/native/`).
 """
 
 

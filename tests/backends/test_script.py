@@ -82,6 +82,7 @@ def test_nothing_stays_in_the_folder_for_temporary_files(tmp_path: Path, end: st
 
 _TWICE = """
 import multiprocessing as mp
+import sys
 import pypto, torch, torch_npu
 
 @pypto.frontend.jit()
@@ -95,7 +96,7 @@ def work(queue, x):
     queue.put(out.sum().item())
 
 if __name__ == "__main__":
-    mp.set_start_method("spawn")
+    mp.set_start_method(sys.argv[1])
     queue = mp.Queue()
     process = mp.Process(target=work, args=(queue, torch.ones(4, 16)))
     process.start()
@@ -104,11 +105,12 @@ if __name__ == "__main__":
 """
 
 
-def test_a_process_that_a_script_spawns_runs_as_the_script_does(tmp_path: Path) -> None:
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+def test_a_process_that_a_script_starts_runs_as_the_script_does(tmp_path: Path, method: str) -> None:
     pytest.importorskip("pypto")
     file = tmp_path / "spawns.py"
     file.write_text(_TWICE)
-    done = run(str(file))
+    done = run(str(file), method)
     assert done.stdout.split() == ["128.0", "0"], done.stderr
 
 

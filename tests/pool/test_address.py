@@ -21,7 +21,8 @@ def test_each_form() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "remote", "ray:/x", "ray://", "ray://a:0", "ray://a:70000", "ray://a?x", "ray://local:1", "http://a"]
+    "text",
+    ["", "remote", "ray:/x", "ray://", "ray://a:0", "ray://a:70000", "ray://a?x", "ray://local:1", "ray://local?a=b", "http://a"],
 )
 def test_what_names_no_pool(text: str) -> None:
     with pytest.raises(ContractError, match="--pool"):

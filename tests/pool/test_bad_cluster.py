@@ -32,12 +32,12 @@ def test_without_ray(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = util.find_spec
     monkeypatch.setattr(fleet.util, "find_spec", lambda name: None if name == "ray" else real(name))
     ws = place("sum_diff", tmp_path, cases=CASES[:1])
+    ws.report.write_text("kept\n")
     answer = command("verify", ws.root, "--modes", "sim", "--pool", "ray://127.0.0.1", "--json")
-    assert answer.code == 3
-    assert answer.report["status"] == "ERROR" and answer.report["error"]["kind"] == "infra"
-    said = "--pool ray://127.0.0.1 needs Ray, which is not installed; install the extra fleet, "
+    said = "pypto-op: --pool ray://127.0.0.1 needs Ray, which is not installed; install the extra fleet, "
     said += "in a checkout with `pip install -e '.[fleet]'`"
-    assert answer.report["error"]["message"] == said
+    assert one_line(answer) == said
+    assert ws.report.read_text() == "kept\n"
 
 
 @pytest.mark.slow
@@ -47,14 +47,18 @@ class TestWithRay:
         pytest.importorskip("ray", reason="the extra fleet is not installed")
 
     def test_nobody_listens(self, tmp_path: Path) -> None:
+        """Each command says so before it works and writes: the last verdict stays, and no mutant's reference runs."""
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
         ws = place("sum_diff", tmp_path, cases=CASES[:1])
-        answer = command("verify", ws.root, "--modes", "sim", "--pool", f"ray://127.0.0.1:{port}", "--json")
-        said = answer.report["error"]["message"]
-        assert answer.code == 3
-        assert said.startswith(f"no Ray cluster answers at 127.0.0.1:{port} (Connection refused); on the head: ray start --head")
+        ws.report.write_text("kept\n")
+        for words in (("verify", "--modes", "sim"), ("verify-many",), ("mutate",), ("tune",)):
+            answer = command(words[0], ws.root, *words[1:], "--pool", f"ray://127.0.0.1:{port}")
+            said = f"pypto-op: no Ray cluster answers at 127.0.0.1:{port} (Connection refused); on the head: ray start --head"
+            assert one_line(answer).startswith(said)
+            assert answer.stdout == ""
+        assert ws.report.read_text() == "kept\n"
 
     def test_somebody_else_listens(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(fleet, "JOIN_SECONDS", 20.0)

@@ -54,6 +54,10 @@ class Address:
         host = "" if found["host"] == "local" else found["host"]
         if not host and found["port"]:
             raise ContractError(f"--pool {text[:60]!r} names a port of no host", remedy="use ray://local")
+        if not host and labels:
+            raise ContractError(
+                f"--pool {text[:60]!r} names labels, and this machine's own Ray has none", remedy="use ray://local"
+            )
         return cls(text, True, host, int(found["port"] or HEAD_PORT), labels)
 
 

@@ -34,6 +34,18 @@ _INSTALL = "install the extra fleet, in a checkout with `pip install -e '.[fleet
 _START = "on the head: ray start --head; on this machine and each other one: ray start --address={head}"
 
 
+def look(address: Address) -> None:
+    """See that Ray is installed and somebody listens at the head; seconds, where joining takes longer.
+
+    Raises:
+        InfraError: it is not, or nobody does.
+    """
+    if util.find_spec("ray") is None:
+        raise InfraError(f"--pool {address.text} needs Ray, which is not installed", remedy=_INSTALL)
+    if address.host:
+        _reach(address)
+
+
 @dataclass(frozen=True)
 class Place:
     """Where a hand may work.
@@ -59,10 +71,7 @@ class Fleet:
     """
 
     def __init__(self, address: Address, size: int) -> None:
-        if util.find_spec("ray") is None:
-            raise InfraError(f"--pool {address.text} needs Ray, which is not installed", remedy=_INSTALL)
-        if address.host:
-            _reach(address)
+        look(address)
         self._address = address
         self._lock = threading.Lock()
         self._channels: dict[int, SimpleQueue[tuple[str, bytes]]] = {}

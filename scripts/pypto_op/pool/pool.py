@@ -39,6 +39,8 @@ class Need:
 class Pool:
     """Does jobs, on this machine or on a cluster; a context manager that ends what it started.
 
+    Entering it looks whether the cluster is there, so that a command with a wrong address neither works nor writes before.
+
     Args:
         address: where.
     """
@@ -99,6 +101,10 @@ class Pool:
             self._fleet = None
 
     def __enter__(self) -> Pool:
+        if self.address.ray:
+            from pypto_op.pool import fleet
+
+            fleet.look(self.address)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:

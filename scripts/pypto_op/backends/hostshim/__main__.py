@@ -11,8 +11,8 @@ import importlib.machinery
 import os
 import runpy
 import sys
-from collections.abc import Sequence
-from multiprocessing import spawn
+from collections.abc import Callable, Sequence
+from multiprocessing import spawn, util
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -25,6 +25,9 @@ DEVICE_ENV = "TILE_FWK_DEVICE_ID"
 
 
 _HERE = "pypto_op.backends.hostshim.__main__"
+_FORKSERVER = "from multiprocessing.forkserver import main"
+"""How the command of multiprocessing's fork server begins."""
+
 _COST_MODEL = "CostModelSimulationOutput"
 """The folder of pypto's cost model; a script that names it wants to read what is in it."""
 
@@ -103,7 +106,12 @@ def prepare(cost_model: bool, path: str | None = None) -> None:
     if path is not None:
         os.environ["PATH"] = path
     begin = f"from {_HERE} import prepare; prepare({cost_model}, {os.environ.get('PATH')!r})"
-    real = spawn.get_command_line
+    spawn.get_command_line = _begun(spawn.get_command_line, begin)
+    util.spawnv_passfds = _served(util.spawnv_passfds, begin)
+
+
+def _begun(real: Callable[..., list[str]], begin: str) -> Callable[..., list[str]]:
+    """Let the command line of a spawned process begin with `begin`."""
 
     def command_line(**words: Any) -> list[str]:
         line = real(**words)
@@ -111,7 +119,17 @@ def prepare(cost_model: bool, path: str | None = None) -> None:
             line[line.index("-c") + 1] = f"{begin}; {line[line.index('-c') + 1]}"
         return line
 
-    spawn.get_command_line = command_line
+    return command_line
+
+
+def _served(real: Callable[..., int], begin: str) -> Callable[..., int]:
+    """Let the server that forks processes begin with `begin`: Python 3.14 starts processes by it unless told otherwise."""
+
+    def started(path: Any, words: Sequence[Any], descriptors: Any) -> int:
+        ready = [f"{begin}; {word}" if str(word).startswith(_FORKSERVER) else word for word in words]
+        return real(path, ready, descriptors)
+
+    return started
 
 
 def _without_accelerator() -> None:

@@ -1,9 +1,10 @@
-"""C++ helpers that make a simulated case fast and a crash tell its place: built once, optional, no part in the numbers.
+"""C++ helpers, built once: a simulated case is fast, a crash tells its place, and pypto's interpreter follows a device's rules.
 
 - `cost_model_switch.cpp`: leaves out pypto's cost model when its figures are not asked for.
 - `compiler_memo.cpp`: a `g++` that remembers, for the control-flow code that pypto compiles at each call.
 - `crash_frames.cpp`: tells a crash's C++ frames.
 - `strict_memory.cpp`: memory as strict as a device's; it lies in the switch's library.
+- `byte_views.cpp`: bytes of a view read as another type, row by row; in the same library. Both use `interpreter.h`.
 
 Beside them lies a `python3` that does nothing: pypto starts its plotting scripts by that name.
 """
@@ -21,7 +22,8 @@ from pypto_op.errors import InfraError
 
 ROOM = "native"
 _HERE = Path(__file__).resolve().parent
-_SOURCES = ("cost_model_switch.cpp", "compiler_memo.cpp", "crash_frames.cpp", "strict_memory.cpp")
+_SOURCES = ("cost_model_switch.cpp", "compiler_memo.cpp", "crash_frames.cpp", "strict_memory.cpp", "byte_views.cpp")
+_HEADER = "interpreter.h"
 _SWITCH = "libpypto_op_cost_model_switch.so"
 _CRASH_FRAMES = "libpypto_op_crash_frames.so"
 _HEADERS = "".join(f"#include <{name}>\n" for name in ("stdint.h", "cstdint", "atomic", "new", "vector"))
@@ -67,7 +69,7 @@ def ensure(toolchain: Toolchain) -> NativeTools:
     """
     parts = [toolchain.versions.get("g++", ""), toolchain.paths.get("g++", ""), _NO_PLOTS, _HEADERS]
     parts += _CONTROL_FLOW_FLAGS
-    parts += [(_HERE / name).read_text(encoding="utf-8") for name in _SOURCES]
+    parts += [(_HERE / name).read_text(encoding="utf-8") for name in (*_SOURCES, _HEADER)]
     return NativeTools(build_cache.ensure(ROOM, build_cache.digest_of(*parts), lambda folder: _build(toolchain, folder)))
 
 
@@ -76,7 +78,8 @@ def _build(toolchain: Toolchain, folder: Path) -> None:
     tools = NativeTools(folder)
     tools.bin_dir.mkdir()
     plain = [compiler, "-std=c++17", "-O2"]
-    switch = [*plain, "-shared", "-fPIC", "-D_GLIBCXX_USE_CXX11_ABI=0", str(_HERE / _SOURCES[0]), str(_HERE / _SOURCES[3])]
+    switch = [*plain, "-shared", "-fPIC", "-D_GLIBCXX_USE_CXX11_ABI=0"]
+    switch += [str(_HERE / _SOURCES[place]) for place in (0, 3, 4)]
     run_build([*switch, "-o", str(tools.cost_model_switch), "-ldl"], "building the cost model's switch")
     frames = [*plain, "-shared", "-fPIC", str(_HERE / _SOURCES[2]), "-o", str(tools.crash_frames)]
     run_build(frames, "building the teller of crashes")

@@ -9,48 +9,22 @@
 //   the missing one from wherever. Padding behind the valid part may hang over: nothing is read there.
 //
 // Part of the library that holds the cost model's switch, loaded with RTLD_GLOBAL before pypto.
-#include <dlfcn.h>
-
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "interpreter.h"
+
+using namespace pypto_op;
+
 namespace {
-
-using Sizes = std::vector<int64_t>;
-
-// pypto's RawTensorData: a vector of bytes (with an allocator without state), the type, the shape.
-struct Raw {
-    uint8_t* begin;
-    uint8_t* end;
-    uint8_t* capacity;
-    uint8_t* device;
-    int32_t type;
-    Sizes shape;
-    Sizes stride;
-    int64_t elements;
-    int64_t bytes_each;
-};
 
 using RawConstructor = void (*)(Raw*, int32_t, const Sizes&);
 using Growth = void (*)(Raw*, size_t);
 using ViewConstructor = void (*)(void*, std::shared_ptr<Raw>, const Sizes&, const Sizes&, const Sizes&);
-
-
-void* Interface(const char* symbol) {
-    static void* const library = dlopen("libtile_fwk_interface.so", RTLD_LAZY | RTLD_NOLOAD);
-    void* found = library == nullptr ? nullptr : dlsym(library, symbol);
-    if (found == nullptr) {
-        std::fprintf(stderr, "pypto-op: %s not found in pypto\n", symbol);
-        std::abort();
-    }
-    return found;
-}
 
 template <typename Number>
 void Fill(const Raw& raw, Number value) {

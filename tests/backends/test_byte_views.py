@@ -1,0 +1,27 @@
+"""`pypto.view(x, dtype=...)` of a part of a tensor reads its own rows, as torch does; pypto read what lies beside them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests import quickly
+
+quickly.skip_without("pypto")
+pytestmark = [pytest.mark.sim, pytest.mark.slow]
+
+KERNELS = Path(__file__).with_name("byte_views.py")
+
+
+def test_each_row_of_a_part_is_read_as_the_other_type() -> None:
+    command = [sys.executable, "-m", "pypto_op.cli", "script", str(KERNELS)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    found: dict[str, list[bool]] = {}
+    for line in done.stdout.splitlines():
+        found |= json.loads(line)
+    four, two = [True] * 4, [True] * 2
+    expected = {"bytes_as_floats": four, "columns_as_halves": four, "middle_of_three_axes": two, "all_of_it": four}
+    assert found == expected, done.stderr[-2000:]
