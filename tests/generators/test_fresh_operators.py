@@ -112,3 +112,11 @@ def test_sums_of_codes_reach_what_an_accumulator_of_24_bits_does_not_hold(tmp_pa
     for name, found in sums.items():
         reached = found.max() if "great" in name else -found.min()
         assert reached > 2**23, f"{name} sums up to {reached}"
+
+
+@pytest.mark.slow
+def test_sizes_that_spec_refuses_in_one_breath_are_tried_one_by_one(tmp_path: Path, call):
+    root = fresh.workspace("lora_linear", tmp_path)
+    assert call("harness", "new", "--no-rehearsal", root).code == 0
+    suite = json.loads((root / "eval" / "adversarial_suite.json").read_text(encoding="utf-8"))
+    assert {"raises_K_24", "raises_N_24", "raises_R_24"} <= {row["id"] for row in suite["raises"]}
