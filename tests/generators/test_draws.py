@@ -235,6 +235,8 @@ REFUSED = {
     "D other than 32": {"raises_D_16"},
     "D != 32": {"raises_D_16"},
     "D no multiple of 16 or above 32": {"raises_D_24", "raises_D_48"},
+    "S, D or `H` no multiple of 16": {"raises_S_24", "raises_D_24"},
+    "S, D no multiple of 16": {"raises_S_24", "raises_D_24"},
     "eps outside 0 to 1": {"raises_eps_-1.0", "raises_eps_2.0"},
     "non-contiguous x, g": {"raises_non_contiguous_x", "raises_non_contiguous_g"},
     "non-contiguous x, non-contiguous g": {"raises_non_contiguous_x", "raises_non_contiguous_g"},

@@ -112,3 +112,29 @@ def test_sums_of_codes_reach_what_an_accumulator_of_24_bits_does_not_hold(tmp_pa
     for name, found in sums.items():
         reached = found.max() if "great" in name else -found.min()
         assert reached > 2**23, f"{name} sums up to {reached}"
+
+
+@pytest.mark.slow
+def test_sizes_that_spec_refuses_in_one_breath_are_tried_one_by_one(tmp_path: Path, call):
+    root = fresh.workspace("lora_linear", tmp_path)
+    assert call("harness", "new", "--no-rehearsal", root).code == 0
+    suite = json.loads((root / "eval" / "adversarial_suite.json").read_text(encoding="utf-8"))
+    assert {"raises_K_24", "raises_N_24", "raises_R_24"} <= {row["id"] for row in suite["raises"]}
+
+
+@pytest.mark.slow
+def test_matrices_that_an_index_chooses_do_not_drown_the_rest_of_the_sum(tmp_path: Path, call):
+    """At scale 1 the adapters' part is 100 times the base product, and a base product in bfloat16 was within the tolerance."""
+    root = fresh.workspace("lora_linear", tmp_path)
+    assert call("harness", "new", "--no-rehearsal", root).code == 0
+    case = {
+        "id": "x",
+        "level": "L2",
+        "shape": {"T": 8, "K": 256, "N": 64, "R": 16, "E": 3},
+        "dtype": {"default": "float16"},
+        "seed": 3,
+    }
+    with ReferenceSession(OpWorkspace(root, "lora_linear")) as session:
+        values = dict(session.make_inputs(case))
+    assert values["a"].double().std() == pytest.approx(256**-0.5, rel=0.2)
+    assert values["b"].double().std() == pytest.approx(16**-0.5, rel=0.2)

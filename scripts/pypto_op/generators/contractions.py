@@ -94,6 +94,8 @@ class _Reader:
             return _View(node.id, tuple(range(self.ranks[node.id]))) if node.id in self.ranks else None
         if isinstance(node, ast.Attribute) and node.attr in ("T", "mT"):
             return _swapped(self.view(node.value, seen), -1, -2)
+        if isinstance(node, ast.Subscript):
+            return self._chosen(node, seen)
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
             return None
         inner, method = node.func.value, node.func.attr
@@ -107,6 +109,12 @@ class _Reader:
             except (ValueError, TypeError):
                 return None
         return None
+
+    def _chosen(self, node: ast.Subscript, seen: frozenset[str]) -> _View | None:
+        """Return the stack of matrices that an index chooses from, `stack[index]`: the axes of a matrix stay the last ones."""
+        view = self.view(node.value, seen)
+        one = not isinstance(node.slice, (ast.Slice, ast.Tuple, ast.Constant))
+        return view if one and view is not None and len(view.axes) > 2 else None
 
     def products(self) -> Iterator[_Product]:
         """Yield the matrix products."""

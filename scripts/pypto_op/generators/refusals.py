@@ -55,7 +55,7 @@ def refusals(maker: Maker, untried: list[str] | None = None) -> list[dict[str, A
     base: dict[str, Any] = {"shape": dict(maker.base), "dtype": {"default": maker.sources.spec.supported_dtypes[0]}, "seed": 42}
     for sentence in _sentences(read_text(maker.sources.ws.spec)):
         told_last: list[Fault] = []
-        for clause in _clauses(sentence):
+        for clause in _whole(maker, _clauses(sentence)):
             told = _read(maker, clause) or _another_of(maker, clause, told_last)
             for fault in told:
                 made = {**base, **fault, "shape": {**base["shape"], **fault.get("shape", {})}}
@@ -81,6 +81,20 @@ def _clauses(sentence: str) -> list[str]:
     """Return what stands between commas, but for commas in brackets."""
     parts = (part.strip().removeprefix("and ").removeprefix("or ") for part in re.split(r",(?![^()\[\]]*[)\]])", sentence))
     return [part for part in parts if part]
+
+
+def _whole(maker: Maker, clauses: list[str]) -> Iterator[str]:
+    """Yield the clauses, an axis or scalar alone joined to what is said of it: "K, N or R no multiple of 16" is one clause."""
+    scalars = {port.name for port in maker.sources.interfaces.primary_inputs if not port.shape}
+    before: list[str] = []
+    for clause in clauses:
+        name = clause.strip("`")
+        if name in scalars or name in maker.base:
+            before.append(clause)
+        else:
+            yield " or ".join([*before, clause])
+            before = []
+    yield from before
 
 
 def _read(maker: Maker, clause: str) -> list[Fault]:
