@@ -170,7 +170,7 @@ class Candidate:
             return self._memory.carries(tensor)
 
     def _forward(self, inputs: Any, seed: int) -> Any:
-        torch.manual_seed(seed)
+        models.seed_all(seed)
         timed = not self._launches.recording
         try:
             with torch.no_grad(), self._reads, self._gate, contextlib.nullcontext() if timed else self._lines:

@@ -7,7 +7,7 @@ from libcst import matchers
 
 from pypto_op.triton.static.builtin_calls import Builtins
 from pypto_op.triton.static.kernels import Kernel, KernelFacts, Launcher
-from pypto_op.triton.static.machine import MAYBE, YES, Frame, Launch, Machine, join
+from pypto_op.triton.static.machine import MAYBE, NO, YES, Frame, Launch, Machine, join
 from pypto_op.triton.static.members import REGISTERS
 from pypto_op.triton.static.persistent import reached
 from pypto_op.triton.static.source import SourceFile
@@ -328,6 +328,8 @@ class Calls:
                 for tensor in tensors_in(value):
                     state = YES if len(tensor.buffers) == 1 else MAYBE
                     self.m.heap.update(dict.fromkeys(tensor.buffers, state))
+        if facts.follows_addresses and facts.stored:
+            self.m.heap.update({buffer: max(MAYBE, self.m.heap.get(buffer, NO)) for buffer in self.m.addressed})
         return Host()
 
     def _read(self, values: list[Value]) -> None:
