@@ -88,7 +88,7 @@ class Task:
         return None, {"total": total}
 
     def _case(self, message: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-        """Advance to the case of that index and answer with everything about it."""
+        """Advance to the case of that index and answer with everything about it; its outputs only where they are to be judged."""
         group: Any = _END
         while self._position <= message["index"]:
             models.seed_all(self._seed + self._position)  # a generator draws now, after models used another seed
@@ -111,6 +111,8 @@ class Task:
         answer = {"init": list(self._init), "weights": weights, "inputs": self._inputs}
         self._first = None
         self._warmed = self._warm(seed) if message["used"] else None
+        if not message["judged"]:
+            return {**answer, "warmed": self._warmed}, {}
         kept = models.marks(self._first)
         golden, facts = self._golden(map_tensors(self._inputs, same_layout), seed)
         facts["overwritten"] = bool(models.changed(self._first, kept))

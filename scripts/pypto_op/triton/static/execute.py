@@ -337,19 +337,16 @@ class Statements:
 
     def _unpack(self, target: cst.Tuple | cst.List, value: Value, scope: Scope) -> None:
         elements = target.elements
-        plain = not any(isinstance(element, cst.StarredElement) for element in elements)
         tuples = [self.m.records.as_tuple(option) for option in options(value)]
-        value = union(tuples)
-        exact = [one for one in tuples if isinstance(one, Container) and one.complete and not one.keyed]
-        exact = [one for one in exact if len(one.items) == len(elements)]
+        exact = [parts for one in tuples if (parts := _parts(one, elements)) is not None]
+        item = self.m.expressions.item_of(union(tuples)) if len(exact) != len(tuples) else None
         for position, element in enumerate(elements):
-            if len(exact) == len(tuples) and plain:
-                self.assign(element.value, union([one.items[position] for one in exact]), scope)
+            if item is None:
+                self.assign(element.value, union([parts[position] for parts in exact]), scope)
             elif isinstance(element, cst.StarredElement):
-                item = self.m.expressions.item_of(value)
                 self.assign(element.value, Container("list", [item], complete=False), scope)
             else:
-                self.assign(element.value, self.m.expressions.item_of(value), scope)
+                self.assign(element.value, item, scope)
 
     def set_attribute(self, owner: Value, name: str, value: Value, node: cst.CSTNode, scope: Scope) -> None:
         """Bind an attribute of a value."""
@@ -476,3 +473,15 @@ def _callables(scope: Scope) -> set[tuple[str, object]]:
 def _is_class_variable(annotation: cst.BaseExpression) -> bool:
     named = annotation.value if isinstance(annotation, cst.Subscript) else annotation
     return (named.attr if isinstance(named, cst.Attribute) else named).deep_equals(cst.Name("ClassVar"))
+
+
+def _parts(value: Value, elements: Sequence[cst.BaseElement]) -> list[Value] | None:
+    """Return what each target of an assignment to several gets of a value, one starred target among them; None: not known."""
+    if not isinstance(value, Container) or not value.complete or value.keyed:
+        return None
+    items = value.items
+    star = next((i for i, element in enumerate(elements) if isinstance(element, cst.StarredElement)), None)
+    if star is None:
+        return items if len(items) == len(elements) else None
+    behind = len(items) - (len(elements) - star - 1)
+    return [*items[:star], Container("list", items[star:behind]), *items[behind:]] if behind >= star else None
