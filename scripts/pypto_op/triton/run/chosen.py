@@ -38,13 +38,12 @@ class Chosen:
 
     Attributes:
         noted: under the names above, a digest per launch, copy or constant.
-        addresses: that the host asked for, each in words that are the same in every run.
     """
 
     def __init__(self) -> None:
         self.noted: dict[str, list[str | None]] = {}
-        self.addresses: dict[int, str] = {}
         self._made: dict[int, str] = {}
+        self._asked: dict[int, tuple[int, str]] = {}  # where memory begins whose address the host asked for: its end, a word
         self._given: set[int] = set()
         self._first = True
 
@@ -58,17 +57,22 @@ class Chosen:
             alive: addresses of the memory that was kept since the call before.
         """
         self.noted, self._first = {}, not follows
-        self.addresses.clear()  # in place: `Memory` has it, too
+        self._asked = {}
         named = {"held": held, "input": inputs}
         given = {_address(tensor): f"{word} {i}" for word, found in named.items() for i, tensor in enumerate(found)}
         kept = {place: f"kept {word}" for place, word in self._made.items() if follows and place in alive}
         self._made, self._given = kept | given, set(given)
 
-    def asked(self, tensor: torch.Tensor, address: int) -> None:
+    def asked(self, tensor: torch.Tensor) -> None:
         """Note that the host asked for a tensor's address."""
-        place = _address(tensor)
-        made = self._made.setdefault(place, f"asked for {len(self._made)}")
-        self.addresses.setdefault(address, f"{made} + {address - place}")
+        start = _address(tensor)
+        word = self._made.setdefault(start, f"asked for {len(self._made)}")
+        self._asked.setdefault(start, (start + max(1, tensor.untyped_storage().nbytes()), word))
+
+    def place_of(self, number: int) -> str | None:
+        """Return where a number points to, in words that are the same in every run; None: in no memory that was asked for."""
+        found = ((start, word) for start, (end, word) in self._asked.items() if start <= number < end)
+        return next((f"{word} + {number - start}" for start, word in found), None)
 
     def launch(self, kernel: str, tensors: Mapping[str, Sequence[torch.Tensor]], numbers: Sequence[str]) -> None:
         """Note a launch; `numbers`: what tells it from another one on memory that looks the same."""

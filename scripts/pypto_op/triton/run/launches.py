@@ -115,6 +115,13 @@ class Launches:
         """Return a digest of what Python computed with in kernels, by place of their text."""
         return {place: digest_of(*words) for place, words in self.programs.guard.computed.items()}
 
+    def asked(self, tensor: torch.Tensor) -> None:
+        """Note that the host asked for an address, and what it wrote there: a kernel may get the address as a number."""
+        if self.recording:
+            with self._gate.opened():
+                self._memory.use("memory whose address the host asked for", tensor)
+                self.chosen.asked(tensor)
+
     def reading(self, source: torch.Tensor) -> None:
         """See `dispatch.Listener`."""
         if self.recording:
@@ -261,7 +268,7 @@ class Launches:
 
     def _word(self, value: Any) -> str | None:
         """Return `spelled(value)`; an address counts as what lies there, since it changes from run to run."""
-        return (self.chosen.addresses.get(value) if type(value) is int else None) or spelled(value)
+        return (self.chosen.place_of(value) if type(value) is int else None) or spelled(value)
 
     def _note(self, kernel: Any) -> None:
         """Note a kernel's name, and whether it is the candidate's; looked up once, since it is in the timed path."""

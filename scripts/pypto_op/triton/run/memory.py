@@ -9,7 +9,7 @@ from the inputs are not (`provenance`).
 from __future__ import annotations
 
 import secrets
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
@@ -48,9 +48,9 @@ class _Place:
 class Memory:
     """The memory of one call of forward."""
 
-    def __init__(self, addresses: Mapping[int, str] | None = None) -> None:
-        """Args: addresses: words for addresses that the host may write into tables; they change from call to call."""
-        self._addresses = {} if addresses is None else addresses
+    def __init__(self, place_of: Callable[[int], str | None] = lambda number: None) -> None:
+        """Args: place_of: tells what an address is that the host may write into a table (`Chosen.place_of`)."""
+        self._place_of = place_of
         self._places: dict[int, _Place] = {}
         self._used: dict[str, list[str | None]] = {}
 
@@ -180,9 +180,9 @@ class Memory:
 
     def _told(self, tensor: torch.Tensor, data: torch.Tensor) -> str:
         """Return a digest of a tensor's memory; an address in it counts as what lies there, not as its number."""
-        if self._addresses and tensor.dtype is torch.int64 and data.numel() <= _LONGEST_TABLE and data.numel() % 8 == 0:
+        if tensor.dtype is torch.int64 and data.numel() <= _LONGEST_TABLE and data.numel() % 8 == 0:
             numbers = data.view(torch.int64).tolist()
-            words = [self._addresses.get(number, number) for number in numbers]
+            words = [self._place_of(number) or number for number in numbers]
             if words != numbers:
                 return blake2b(repr(words).encode(), digest_size=12).hexdigest()
         return _digest(data)

@@ -38,7 +38,7 @@ class Reads(TorchFunctionMode):
     Args:
         counts: whether the values of a tensor are data; a table of constants may be read.
         own: the candidate's files.
-        asked: called with a tensor and its address, where code of these files asks for it.
+        asked: called with a tensor where code of these files asks for its address.
         paused: whether what happens now is this bundle's or Triton's own doing.
 
     Attributes:
@@ -49,7 +49,7 @@ class Reads(TorchFunctionMode):
         self,
         counts: Callable[[torch.Tensor], bool],
         own: frozenset[str],
-        asked: Callable[[torch.Tensor, int], object],
+        asked: Callable[[torch.Tensor], object],
         paused: Callable[[], bool],
     ) -> None:
         super().__init__()
@@ -78,7 +78,7 @@ class Reads(TorchFunctionMode):
             self._note(name, [*args[1:], *(kwargs or {}).values()])
         found = func(*args, **(kwargs or {}))
         if name == "data_ptr" and not self._paused() and isinstance(args[0], torch.Tensor) and self._line() is not None:
-            self._asked(args[0], found)
+            self._asked(args[0])
         return found
 
     def _noting(self, function: Callable[..., Any]) -> Callable[..., Any]:
