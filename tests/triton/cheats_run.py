@@ -27,10 +27,10 @@ Job = tuple[str, str, str, str]
 
 
 def jobs() -> Iterator[Job]:
-    """Yield every file: the exploits, and the two collections that were written before anybody ran them."""
+    """Yield every file: the exploits, and the collections that were written before anybody ran them."""
     for path in sorted((lab.HERE / "exploits").glob("*.py")):
         yield "cheat", path.stem, lab.EXPO, path.read_text(encoding="utf-8")
-    for table in ("fresh", "fresh_second"):
+    for table in lab.FRESH:
         found = read_table(lab.HERE / f"{table}.yaml")
         for name, entry in found["cheats"].items():
             told = entry if isinstance(entry, dict) else {"forward": entry}

@@ -19,6 +19,9 @@ ROOT = HERE.parents[1]
 EXAMPLES = ROOT / "examples" / "triton"
 SCRIPTS = ROOT / "skills" / "kernel-verifier" / "scripts"
 
+FRESH = ("fresh", "fresh_second", "fresh_third")
+"""Tables of implementations that were written before anybody looked how they would be judged."""
+
 EXPO = """
     import torch
     import torch.nn as nn

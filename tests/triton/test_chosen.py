@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +10,17 @@ import pytest
 from tests.quickly import read_table
 from tests.triton import lab
 
+from pypto_op.triton.run import looks
+
 pytestmark = pytest.mark.slow
 
 TABLE: dict[str, dict[str, dict[str, Any]]] = read_table(lab.HERE / "chosen.yaml")
 KERNELS = """
 import math
+
+import numpy as np
+
+STATE = {}
 
 
 @triton.jit
@@ -27,6 +34,15 @@ def look(x):
     space = bytearray(4 * x.numel())
     torch.frombuffer(space, dtype=torch.float32).copy_(x)
     return memoryview(space).cast("f")
+
+
+class Seen:
+    def __init__(self, x):
+        self.__array_interface__ = {"data": (x.data_ptr(), False), "shape": tuple(x.shape), "typestr": "<f4", "version": 3}
+
+
+def positive(x):
+    return int(np.asarray(Seen(x)).sum() > 0)
 
 
 def order(x):
@@ -52,3 +68,45 @@ def test_what_the_host_chose_by_values_is_refused(name: str, place: Path) -> Non
 def test_what_it_chose_by_shapes_and_turns_passes(name: str, place: Path) -> None:
     result = verified("honest", name, place)
     assert result["status"] == "PASS", result["failures"]
+
+
+SIGNED = """
+DRAWN = 0
+
+
+def get_inputs():
+    global DRAWN
+    DRAWN += 1
+    return [(torch.rand(20) + 1) * (-1 if DRAWN == 4 else 1), torch.randn(20), torch.randn(20)]
+"""
+BETWEEN_TWO = {
+    "in each call": "return run(copy_kernel, xs[1 + positive(x)])",
+    "in the first call ever, and in second calls": """
+        known = STATE.setdefault("known", positive(x))
+        which, self.called = positive(x) if getattr(self, "called", False) else known, True
+        return run(copy_kernel, xs[1 + which])
+        """,
+    "among what a first call made": """
+        known, later = STATE.setdefault("known", positive(x)), hasattr(self, "ring")
+        self.ring = getattr(self, "ring", None) or [run(copy_kernel, xs[1]), run(copy_kernel, xs[2])]
+        for kept, one in zip(self.ring, xs[1:]):
+            kept.copy_(one)
+        return run(copy_kernel, self.ring[positive(x) if later else known])
+        """,
+}
+
+
+@pytest.mark.parametrize("name", sorted(BETWEEN_TWO))
+def test_a_choice_between_two_tensors_is_seen(name: str, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the judged passes, the first and the last of eight, it turns out alike; a look between them shows it."""
+    monkeypatch.setattr(looks, "_SECONDS", 60.0)
+    monkeypatch.setattr(looks.secrets, "randbelow", lambda limit: limit - 1)
+    task = lab.task("return xs[2] * 1 if x.sum() > 0 else xs[1] * 1", "None") + SIGNED
+    result = lab.verify(lab.folder(place, task, lab.impl(BETWEEN_TWO[name], kernels=KERNELS)))
+    assert lab.first_error(result) == "HostComputed", result["failures"]
+
+
+def test_looks_end_where_they_take_long_and_the_second_pass_comes_once() -> None:
+    for took in (0.0, 1e9):
+        found = list(looks.turns(0.0 if not took else time.monotonic(), took))
+        assert found.count(True) == 1 and found.count(False) == (0 if took else 6)

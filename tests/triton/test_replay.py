@@ -64,6 +64,13 @@ HONEST = {
         noisy_kernel[(1,)](x, out, torch.tensor([STEP]), 0.0, 64, BLOCK=64) if False else None
         return out
         """,
+    "seeds of Python and NumPy": """
+        import random
+        import numpy as np
+        out = torch.empty_like(x)
+        noisy_kernel[(1,)](x, out, random.randint(0, 2**31 - 1) + np.random.randint(100), random.random(), 64, BLOCK=64)
+        return out
+        """,
     "a workspace of the module": """
         if x.numel() not in SPACE:
             SPACE[x.numel()] = torch.empty_like(x)

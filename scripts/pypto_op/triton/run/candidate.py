@@ -6,6 +6,7 @@ import contextlib
 import functools
 import os
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from pypto_op.backends.worker.source_check import back_door
 from pypto_op.backends.worker.tampering import Snapshot
 from pypto_op.triton.run import bfloat16, gaps, libdevice
 from pypto_op.triton.run import model as models
+from pypto_op.triton.run.chosen import Chosen
 from pypto_op.triton.run.clock import Clock, refresh
 from pypto_op.triton.run.dispatch import Denied, Gate, mode_is_active, turned
 from pypto_op.triton.run.fence import TritonFence, TritonGuard
@@ -86,9 +88,10 @@ class Candidate:
         self._gate = Gate()
         self._sentinel = _Sentinel(self._gate)
         own = frozenset(document["own"])
-        self._memory = Memory()
-        self._launches = Launches(self._memory, self._gate, own)
-        self._reads = Reads(self._carries, own, self._gate.is_open)
+        chosen = Chosen()
+        self._memory = Memory(chosen.place_of)
+        self._launches = Launches(self._memory, chosen, self._gate, own)
+        self._reads = Reads(self._carries, own, self._launches.asked, self._gate.is_open)
         self._lines = Lines(own)
         self._clock = Clock(self._device)
         self._guard = TritonGuard(_fence(document))
@@ -135,6 +138,7 @@ class Candidate:
         return found
 
     def _run(self, message: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        begin = time.monotonic()
         given = models.read(message)
         seed = self._seed = message["seed"]
         self._model = self._loose(lambda: models.build(self._kind, given["init"], seed, self._device, self._path))
@@ -163,14 +167,15 @@ class Candidate:
         copies = map_tensors(returned, lambda leaf: leaf.detach().clone())
         mutated = models.changed(inputs, before)
         facts |= {"overwritten": bool(models.changed(first, kept))}
-        return {"outputs": copies, "mutated": mutated}, {**facts, **self._facts(leaves, tensors_of(inputs), mutated)}
+        facts |= {**self._facts(leaves, tensors_of(inputs), mutated), "seconds": time.monotonic() - begin}
+        return {"outputs": copies, "mutated": mutated} if message["judged"] else None, facts
 
     def _carries(self, tensor: torch.Tensor) -> bool:
         with self._gate.opened():
             return self._memory.carries(tensor)
 
     def _forward(self, inputs: Any, seed: int) -> Any:
-        torch.manual_seed(seed)
+        models.seed_all(seed)
         timed = not self._launches.recording
         try:
             with torch.no_grad(), self._reads, self._gate, contextlib.nullcontext() if timed else self._lines:
@@ -209,7 +214,7 @@ class Candidate:
             "used": self._memory.used(),
             "scalars": self._launches.scalars() | self._launches.chosen.outputs(leaves),
             "computed": self._launches.computed(),
-            "reads": self._reads.found[:5],
+            "reads": [*self._reads.found[:5], *self._launches.lent[:5]],
             "copies": dict(self._launches.copies),
             "copied_outputs": list(self._copied(leaves)),
             "sentinel_left": [int(self._sentinel.mask(leaf).sum()) for leaf in marked],

@@ -4,13 +4,15 @@ A kernel that copies, or PyTorch's `copy_`, computes nothing; but the host can s
 So each choice is noted like a number: two runs on other values must choose alike (`provenance`).
 
 Tensors that look alike (rows that were cloned one by one) are told apart by how they were made: a digest of the copy or launch
-that wrote them, its numbers, and how its own arguments were made. Nothing in it depends on values. It is noted in the first call
-of a model alone: what an honest model keeps from call to call is made otherwise in the second.
+that wrote them, its numbers, and how its own arguments were made. Nothing in it depends on values. What an honest model keeps
+from call to call is made otherwise in its second call than in its first, so second calls are compared with second calls.
+
+An address that the host asks for is told by how its memory was made, too: what the allocator gives differs from run to run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from hashlib import blake2b
 
 import torch
@@ -27,6 +29,9 @@ FILLED = "the constants that PyTorch fills in"
 ORIGINS = "the choice of the memory that launches, copies and outputs are given"
 """How the tensors were made that they are given; of a model's first call."""
 
+AGAIN = f"{ORIGINS}, in a second call"
+"""The same of a model's second call."""
+
 
 class Chosen:
     """The choices of one call of forward.
@@ -38,15 +43,36 @@ class Chosen:
     def __init__(self) -> None:
         self.noted: dict[str, list[str | None]] = {}
         self._made: dict[int, str] = {}
+        self._asked: dict[int, tuple[int, str]] = {}  # where memory begins whose address the host asked for: its end, a word
         self._given: set[int] = set()
         self._first = True
 
-    def begin(self, inputs: Sequence[torch.Tensor], held: Sequence[torch.Tensor], *, follows: bool) -> None:
-        """Begin another call; the arguments are those of `Memory.begin`."""
+    def begin(
+        self, inputs: Sequence[torch.Tensor], held: Sequence[torch.Tensor], *, follows: bool, alive: Collection[int] = ()
+    ) -> None:
+        """Begin another call.
+
+        Args:
+            inputs, held, follows: as for `Memory.begin`.
+            alive: addresses of the memory that was kept since the call before.
+        """
         self.noted, self._first = {}, not follows
+        self._asked = {}
         named = {"held": held, "input": inputs}
-        self._made = {_address(tensor): f"{word} {i}" for word, found in named.items() for i, tensor in enumerate(found)}
-        self._given = set(self._made)
+        given = {_address(tensor): f"{word} {i}" for word, found in named.items() for i, tensor in enumerate(found)}
+        kept = {place: f"kept {word}" for place, word in self._made.items() if follows and place in alive}
+        self._made, self._given = kept | given, set(given)
+
+    def asked(self, tensor: torch.Tensor) -> None:
+        """Note that the host asked for a tensor's address."""
+        start = _address(tensor)
+        word = self._made.setdefault(start, f"asked for {len(self._made)}")
+        self._asked.setdefault(start, (start + max(1, tensor.untyped_storage().nbytes()), word))
+
+    def place_of(self, number: int) -> str | None:
+        """Return where a number points to, in words that are the same in every run; None: in no memory that was asked for."""
+        found = ((start, word) for start, (end, word) in self._asked.items() if start <= number < end)
+        return next((f"{word} + {number - start}" for start, word in found), None)
 
     def launch(self, kernel: str, tensors: Mapping[str, Sequence[torch.Tensor]], numbers: Sequence[str]) -> None:
         """Note a launch; `numbers`: what tells it from another one on memory that looks the same."""
@@ -78,10 +104,8 @@ class Chosen:
 
     def _trace(self, word: str, read: Sequence[torch.Tensor], written: Sequence[torch.Tensor]) -> None:
         """Note how the tensors were made that something read, and that it made others."""
-        if not self._first:
-            return
         made = digest_of(word, *(self._made.get(_address(tensor), "") for tensor in read))
-        self._note(ORIGINS, made)
+        self._note(ORIGINS if self._first else AGAIN, made)
         for position, tensor in enumerate(written):
             if _address(tensor) not in self._given:  # whether a launch changes these may depend on values
                 self._made[_address(tensor)] = digest_of(made, str(position))

@@ -53,6 +53,7 @@ class Launches:
 
     Args:
         memory: keeps which memory a kernel got, and what was in it.
+        chosen: notes which memory the host chose.
         gate: is opened for what Triton does around a launch, not for what the candidate's code does.
         own: files whose kernels count.
 
@@ -65,19 +66,19 @@ class Launches:
         copies: how often PyTorch copied something that was no constant, by operator.
         whole: of each such copy the operator and some of the elements; where an output has the same, PyTorch did the task.
         bounds: sees what a kernel reads or writes outside of all tensors, in the interpreter.
-        chosen: notes which memory the host chose.
+        lent: what was written into memory that something outside PyTorch sees, in words.
         programs: makes and keeps what the interpreter runs.
     """
 
-    def __init__(self, memory: Memory, gate: Gate, own: frozenset[str]) -> None:
-        self._memory, self._gate, self._own = memory, gate, own
+    def __init__(self, memory: Memory, chosen: Chosen, gate: Gate, own: frozenset[str]) -> None:
+        self._memory, self.chosen, self._gate, self._own = memory, chosen, gate, own
         self.recording = True
         self.foreign: list[str] = []
         self.names: list[str] = []
         self.handed: list[str] = []
         self.count = 0
         self.bounds = Bounds(self._reached)
-        self.chosen = Chosen()
+        self.lent: list[str] = []
         self.programs = Programs()
         self._stdout = sys.stdout
         self.copies: Counter[str] = Counter()
@@ -94,7 +95,7 @@ class Launches:
     def begin(self, inputs: list[torch.Tensor], held: list[torch.Tensor], *, follows: bool = False) -> None:
         """Forget the last call; the arguments are those of `Memory.begin`."""
         self.count, self.foreign, self.names, self.copies, self.whole = 0, [], [], Counter(), []
-        self._scalars, self.handed = {}, []
+        self._scalars, self.handed, self.lent = {}, [], []
         if not follows:
             self.programs.ran.clear()
             self.programs.guard.denied.clear()
@@ -104,7 +105,7 @@ class Launches:
             tuner.cache.clear()
         if self.recording:
             self._memory.begin(inputs, held, follows=follows)
-            self.chosen.begin(inputs, held, follows=follows)
+            self.chosen.begin(inputs, held, follows=follows, alive=self._memory.alive())
 
     def scalars(self) -> dict[str, list[str | None]]:
         """Return "kernel.parameter" -> per launch a digest of the numbers and words it was given; and what `Chosen` noted."""
@@ -113,6 +114,13 @@ class Launches:
     def computed(self) -> dict[str, str]:
         """Return a digest of what Python computed with in kernels, by place of their text."""
         return {place: digest_of(*words) for place, words in self.programs.guard.computed.items()}
+
+    def asked(self, tensor: torch.Tensor) -> None:
+        """Note that the host asked for an address, and what it wrote there: a kernel may get the address as a number."""
+        if self.recording:
+            with self._gate.opened():
+                self._memory.use("memory whose address the host asked for", tensor)
+                self.chosen.asked(tensor)
 
     def reading(self, source: torch.Tensor) -> None:
         """See `dispatch.Listener`."""
@@ -129,6 +137,8 @@ class Launches:
         if self.recording:
             self._memory.copied(source, target)
             if self._memory.carries(source):
+                if self._memory.lent(target):
+                    self.lent.append(f"{name.strip('_')} into memory that something outside PyTorch sees")
                 self.copies[name.strip("_")] += 1
                 self.chosen.copy(name, source, target)
                 if len(self.whole) < _MOST_COPIES:
@@ -197,6 +207,9 @@ class Launches:
             for name, value in self.programs.guard.taken.items():
                 self._note_scalar(f"{_name_of(kernel)}.{name}", value)
             with self._gate.opened():
+                for parameter, found in tensors.items():
+                    if any(self._memory.lent(tensor) and self._memory.changed(tensor) for tensor in found):
+                        self.lent.append(f"{parameter}, which is memory that something outside PyTorch sees")
                 self._memory.launched([*(tensor for found in tensors.values() for tensor in found), *reached])
             self.count += 1
             return result
@@ -246,12 +259,16 @@ class Launches:
         self.chosen.launch(_name_of(kernel), tensors, numbers)
 
     def _note_scalar(self, parameter: str, value: Any) -> str:
-        words = [word for leaf in _leaves(value, object) if (word := spelled(leaf)) is not None]
+        words = [word for leaf in _leaves(value, object) if (word := self._word(leaf)) is not None]
         if not words:
             return ""
         digest = digest_of(*words)
         self._scalars.setdefault(parameter, []).append(digest)
         return digest
+
+    def _word(self, value: Any) -> str | None:
+        """Return `spelled(value)`; an address counts as what lies there, since it changes from run to run."""
+        return (self.chosen.place_of(value) if type(value) is int else None) or spelled(value)
 
     def _note(self, kernel: Any) -> None:
         """Note a kernel's name, and whether it is the candidate's; looked up once, since it is in the timed path."""

@@ -9,7 +9,7 @@ from the inputs are not (`provenance`).
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
@@ -18,6 +18,8 @@ import torch
 
 _WORDS_AT_ONCE = 1 << 24
 """A device lends some 600 MB for as many 64-bit numbers."""
+_LONGEST_TABLE = 1 << 20
+"""Bytes of a table of addresses."""
 _ALL = (1 << 64) - 1
 _KEYS = tuple(secrets.randbits(63) for _ in range(2))
 COPIES = "PyTorch's copies"
@@ -46,7 +48,9 @@ class _Place:
 class Memory:
     """The memory of one call of forward."""
 
-    def __init__(self) -> None:
+    def __init__(self, place_of: Callable[[int], str | None] = lambda number: None) -> None:
+        """Args: place_of: tells what an address is that the host may write into a table (`Chosen.place_of`)."""
+        self._place_of = place_of
         self._places: dict[int, _Place] = {}
         self._used: dict[str, list[str | None]] = {}
 
@@ -76,6 +80,19 @@ class Memory:
         """Whether a tensor lies in memory that holds values of an input or of a kernel."""
         place = self._places.get(address(tensor))
         return place is not None and (place.data or bool(place.kernel.any()))
+
+    def alive(self) -> Collection[int]:
+        """Return the addresses of the memory that was used in this call, or is kept from an earlier one."""
+        return self._places.keys()
+
+    def lent(self, tensor: torch.Tensor) -> bool:
+        """Whether something outside PyTorch sees the memory of a tensor: NumPy, a bytearray. Of a CPU's memory PyTorch knows."""
+        return tensor.device.type == "cpu" and not tensor.untyped_storage().resizable()
+
+    def changed(self, tensor: torch.Tensor) -> bool:
+        """Whether memory that was used before has other bytes now than its last launch, copy or constant left."""
+        place = self._places.get(address(tensor))
+        return place is not None and not torch.equal(bytes_of(tensor), place.left)
 
     def knows(self, tensor: torch.Tensor) -> bool:
         """Whether a tensor's memory was used before in this call."""
@@ -152,14 +169,23 @@ class Memory:
         place = self._places.get(address(tensor))
         if place is None:
             self._keep(tensor)
-            return _digest(bytes_of(tensor))
+            return self._told(tensor, bytes_of(tensor))
         now = bytes_of(tensor)
         if torch.equal(now, place.left):
             return None
         changed = now != place.left
         place.left = now.clone()
         place.kernel[changed] = False
-        return _digest(now)
+        return self._told(tensor, now)
+
+    def _told(self, tensor: torch.Tensor, data: torch.Tensor) -> str:
+        """Return a digest of a tensor's memory; an address in it counts as what lies there, not as its number."""
+        if tensor.dtype is torch.int64 and data.numel() <= _LONGEST_TABLE and data.numel() % 8 == 0:
+            numbers = data.view(torch.int64).tolist()
+            words = [self._place_of(number) or number for number in numbers]
+            if words != numbers:
+                return blake2b(repr(words).encode(), digest_size=12).hexdigest()
+        return _digest(data)
 
     def _keep(self, tensor: torch.Tensor) -> _Place:
         now = bytes_of(tensor).clone()
@@ -185,7 +211,9 @@ def content(tensor: torch.Tensor) -> str:
 
 def _digest(data: torch.Tensor) -> str:
     """Return a hash of bytes: what lies on a device stays there, since its way to the host takes most of a large case's time."""
-    return blake2b(data.numpy().data, digest_size=12).hexdigest() if data.device.type == "cpu" else keyed_sums(data)
+    if data.device.type != "cpu":
+        return keyed_sums(data)
+    return blake2b(data.clone().numpy().data, digest_size=12).hexdigest()  # of a copy: what NumPy sees counts as `lent`
 
 
 def keyed_sums(data: torch.Tensor) -> str:

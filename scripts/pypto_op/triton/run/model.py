@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Callable, Sequence
+import random
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from pypto_op.backends.wire import read_values
@@ -30,6 +33,13 @@ def prepare(document: dict[str, Any]) -> torch.device:
     if target == "npu":
         import torch_npu  # noqa: F401
     return torch.device(target)
+
+
+def seed_all(number: int) -> None:
+    """Seed each generator that a task or an implementation may draw from: PyTorch's, Python's and NumPy's."""
+    torch.manual_seed(number)
+    random.seed(number)
+    np.random.seed(number)
 
 
 def read(message: dict[str, Any]) -> Any:
@@ -86,7 +96,7 @@ def build(kind: Callable[..., Any], init: Sequence[Any], seed: int, device: torc
         device: where it goes.
         path: the file that is blamed.
     """
-    torch.manual_seed(seed)
+    seed_all(seed)
     positional, keywords = init
     try:
         model = kind(*positional, **keywords)
@@ -120,6 +130,17 @@ def widen(model: Any) -> None:
     for module in model.modules():
         plain = {name: value for name, value in vars(module).items() if isinstance(value, torch.Tensor)}
         vars(module).update({name: wide(value) for name, value in plain.items()})
+
+
+@contextlib.contextmanager
+def wide_by_default() -> Iterator[None]:
+    """Let tensors that are made without a dtype (`torch.empty(4, 6)`) hold float64 meanwhile."""
+    usual = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(usual)
 
 
 def load_weights(model: Any, weights: dict[str, torch.Tensor]) -> str:

@@ -13,7 +13,7 @@ from pypto_op import __version__
 from pypto_op.backends.base import RunResult
 from pypto_op.documents.policy import Policy
 from pypto_op.errors import ContractError, PyptoOpError
-from pypto_op.triton.run import agreement, remote, results, trivial
+from pypto_op.triton.run import agreement, looks, remote, results, trivial
 from pypto_op.triton.run.deadline import Deadline, TimeIsUp
 from pypto_op.triton.run.describe import describe
 from pypto_op.triton.run.judge_device import JudgeDevice
@@ -47,7 +47,9 @@ class Case:
     launches: int = 0
     made: Provenance = field(default_factory=Provenance)
     seconds: float = 0.0
+    alone: float = 0.0  # seconds that the implementation's process took in the first pass
     outputs: list[Any] = field(default_factory=list)  # samples of the first pass's golden
+    doubt: Judgement | None = None  # what the host computed, as it seems
     right: Judgement | None = None  # of the numbers alone, where they are right
     caveats: list[str] = field(default_factory=list)  # trivial answers that this case cannot refuse
     unseen: list[str] = field(default_factory=list)  # what the outputs show too little of
@@ -95,6 +97,7 @@ class Run:
         self.policy: Policy | None = None
         self.hashes: dict[str, str] = {}
         self.history = History()
+        self.calls: list[int] = []  # the seeds of passes and looks, in their order
 
     def everything(self, started: Started | PyptoOpError) -> None:
         """Run all passes in processes that have begun to load, or raise why they could not."""
@@ -107,13 +110,68 @@ class Run:
         self.desk = JudgeDevice(self.place)
         with self._deadline():
             for number, seed in enumerate(self.seeds):
-                self._pass(number, seed, started.task, started.candidate)
+                if number == 1:
+                    self._beside_looks(seed, started.task, started.candidate)
+                else:
+                    self._pass(number, seed, started.task, started.candidate)
+            self._apply_doubts()
             self._replay(started.task)
         started.close()
         with self._deadline():
             self._static()
         if self.project.hashes() != self.hashes:
             raise ContractError("a file changed while it was verified", file=self.project.folder, remedy="verify again")
+
+    def _beside_looks(self, seed: int, task: TaskSession, candidate: CandidateSession) -> None:
+        """Run the second pass at a random place among looks."""
+        for judged in looks.turns(self.started, 2 * sum(case.alone for case in self.cases)):
+            if judged:
+                self._pass(1, seed, task, candidate)
+            elif any(case.judgement.ok and case.doubt is None for case in self.cases):
+                self._look(secrets.randbelow(2**31), task, candidate)
+
+    def _look(self, seed: int, task: TaskSession, candidate: CandidateSession) -> None:
+        """Let every case that is right run on further values, for what the host hands to launches alone (`looks`)."""
+        self._tighten(task, candidate)
+        task.open(seed)
+        self.calls.append(seed)
+        for case in self.cases:
+            if not case.judgement.ok or case.doubt is not None:
+                continue
+            self._tighten(task, candidate)
+            try:
+                found = task.case(case.index, seed, used=True, judged=False)
+            except Told:
+                return  # where the reference really fails, a pass says so
+            if found is None:
+                return
+            begin = time.monotonic()
+            try:
+                _, _, facts = candidate.run(found[0], seed, judged=False)
+            except Told as told:
+                self._keep(case, 1, Judgement(told.error_type, told.message), begin)
+                continue
+            case.ran.add(facts)
+            made = Provenance.of(facts, numbers_of([found[0]["inputs"], found[0]["init"]]))
+            judgement = self._compared(case, case.judgement, made, found[0]["inputs"])
+            if not judgement.ok:
+                self._keep(case, 1, judgement, begin)
+
+    def _compared(self, case: Case, right: Judgement, made: Provenance, inputs: Any) -> Judgement:
+        """Note a run of a case, and whether its host handed launches other things than in the run before; return the verdict."""
+        self.history.note(len(self.calls) - 1, case.index, made, inputs)
+        case.right = right
+        case.doubt = case.doubt or _host_computed(case.made if len(self.calls) > 1 else None, made)
+        case.made = made
+        return case.doubt if case.doubt is not None and made.reads else right
+
+    def _apply_doubts(self) -> None:
+        """Refuse the cases whose numbers are right and whose host handed other things to launches."""
+        for case in self.cases:
+            if case.judgement.ok and case.doubt is not None:
+                case.judgement = case.doubt
+                if self.progress is not None:
+                    self.progress(case)
 
     def _replay(self, task: TaskSession) -> None:
         """Let those cases pass whose host gave other numbers because the pass was the second, and for nothing else."""
@@ -122,7 +180,7 @@ class Run:
             return
         again = CandidateSession(self.project, self.place, self.request.limits(self.started))
         try:
-            honest = self.history.follows_from_calls(doubted, self.seeds, task, again, lambda: self._tighten(task, again))
+            honest = self.history.follows_from_calls(doubted, self.calls, task, again, lambda: self._tighten(task, again))
         finally:
             again.close()
         for case in (self.cases[index] for index in honest):
@@ -151,6 +209,7 @@ class Run:
     def _pass(self, number: int, seed: int, task: TaskSession, candidate: CandidateSession) -> None:
         self._tighten(task, candidate)
         total = task.open(seed)
+        self.calls.append(seed)
         if number == 0:
             self.total = total
         index = 0
@@ -199,10 +258,9 @@ class Run:
         )
         case.outputs = trivial.sampled(given["outputs"])
         made = Provenance.of(facts, numbers_of([given["inputs"], given["init"]]))
+        case.launches, case.alone = run.launches, case.alone or float(facts.get("seconds", 0.0))
         if judgement.ok:
-            case.right, judgement = judgement, _host_computed(case.made if number else None, made) or judgement
-        self.history.note(number, index, made, given["inputs"])
-        case.made, case.launches = made, run.launches
+            judgement = self._compared(case, judgement, made, given["inputs"])
         case.ran.add(facts)
         case.weights, case.kernels = str(facts.get("weights", "none")), [str(name) for name in facts.get("kernels", ())]
         self._keep(case, number, judgement, begin)

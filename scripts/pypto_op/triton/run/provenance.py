@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from pypto_op.triton.run.chosen import AGAIN
+
 Used = Mapping[str, Sequence[str | None]]
 """Kernel and parameter -> per launch a digest; None where the host wrote nothing."""
 
@@ -54,11 +56,14 @@ class Provenance:
 
     def differs_from(self, first: Provenance) -> str | None:
         """Return the parameter that the host gave other values than in the first run, in words; None when there is none."""
-        earlier = self.before.differs_from(first) if self.before is not None else None
+        earlier = self.before.differs_from(first.before or first) if self.before is not None else None
         found = earlier or _differing(first.tensors, self.tensors)
         if found is not None or self.drawn != first.drawn:
             return found
-        return _differing(first.scalars, self.scalars) or _parting(first.computed, self.computed)
+        scalars = (
+            self.scalars if AGAIN in first.scalars else {name: value for name, value in self.scalars.items() if name != AGAIN}
+        )
+        return _differing(first.scalars, scalars) or _parting(first.computed, self.computed)
 
     def is_like(self, other: Provenance) -> bool:
         """Whether the host wrote and gave the very same values in another run."""

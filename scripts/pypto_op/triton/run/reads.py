@@ -38,15 +38,22 @@ class Reads(TorchFunctionMode):
     Args:
         counts: whether the values of a tensor are data; a table of constants may be read.
         own: the candidate's files.
+        asked: called with a tensor where code of these files asks for its address.
         paused: whether what happens now is this bundle's or Triton's own doing.
 
     Attributes:
         found: what was read, in words, each with the line that did it.
     """
 
-    def __init__(self, counts: Callable[[torch.Tensor], bool], own: frozenset[str], paused: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        counts: Callable[[torch.Tensor], bool],
+        own: frozenset[str],
+        asked: Callable[[torch.Tensor], object],
+        paused: Callable[[], bool],
+    ) -> None:
         super().__init__()
-        self._counts, self._own, self._paused = counts, own, paused
+        self._counts, self._own, self._asked, self._paused = counts, own, asked, paused
         self.found: list[str] = []
 
     def install(self) -> None:
@@ -69,7 +76,10 @@ class Reads(TorchFunctionMode):
             self._note(name, args[:1])
         elif name in _CUT_BY_VALUES:
             self._note(name, [*args[1:], *(kwargs or {}).values()])
-        return func(*args, **(kwargs or {}))
+        found = func(*args, **(kwargs or {}))
+        if name == "data_ptr" and not self._paused() and isinstance(args[0], torch.Tensor) and self._line() is not None:
+            self._asked(args[0])
+        return found
 
     def _noting(self, function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)

@@ -34,7 +34,7 @@ class History:
 
         Args:
             cases: by index.
-            seeds: of the passes; models are seeded alike again.
+            seeds: of the passes and looks, in their order; models are seeded alike again.
             task: makes the other values.
             candidate: a new process.
             tighten: called before each step, for the time limit.
@@ -42,15 +42,17 @@ class History:
         alike = set(cases)
         try:
             for number, seed in enumerate(seeds):
+                if not alike:
+                    break
                 tighten()
                 other = secrets.randbelow(2**31)
                 task.open(other)
                 for index in sorted(place for turn, place in self._calls if turn == number and place <= max(cases)):
                     tighten()
-                    found = task.case(index, other, used=bool(number))
+                    found = task.case(index, other, used=bool(number), judged=False)
                     if found is None:
                         return set()
-                    _, _, facts = candidate.run(found[0], seed)
+                    _, _, facts = candidate.run(found[0], seed, judged=False)
                     if not self._is_alike(number, index, Provenance.of(facts, ()), found[0]["inputs"]):
                         alike.discard(index)
         except Told:

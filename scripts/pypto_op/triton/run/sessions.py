@@ -104,19 +104,23 @@ class TaskSession(_Session):
         total = answer.get("total")
         return None if total is None else int(total)
 
-    def case(self, index: int, seed: int, *, used: bool = False) -> tuple[dict[str, Any], dict[str, Any]] | None:
+    def case(
+        self, index: int, seed: int, *, used: bool = False, judged: bool = True
+    ) -> tuple[dict[str, Any], dict[str, Any]] | None:
         """Return a case and facts about it.
 
         Args:
             index: which, counted from 0.
             seed: of the pass.
             used: let the outputs be those of the model's second call; the first is made on other values.
+            judged: outputs are wanted.
 
         Returns:
-            `init`, `weights`, `inputs`, `outputs`, `mutated`, and `warmed` (how far the first call's values are rolled, None
-            without one); None after the last case.
+            `init`, `weights`, `inputs`, `outputs` and `mutated` (these two only where they are judged), and `warmed` (how far the
+            first call's values are rolled, None without one); None after the last case.
         """
-        value, _, answer = self._tell({"call": "case", "index": index, "seed": _of_models(seed), "used": used})
+        message = {"call": "case", "index": index, "seed": _of_models(seed), "used": used, "judged": judged}
+        value, _, answer = self._tell(message)
         return None if answer.get("end") else (value, answer)
 
     def again(self, shift: int, seed: int) -> dict[str, Any]:
@@ -167,16 +171,17 @@ class CandidateSession(_Session):
         hidden = [path for path in (*project.hidden(), key_file()) if path.exists()]
         self.plan = Plan({**self._wanted, "enclosure": enclosure_document(self.scratch, hidden)}, place.start)
 
-    def run(self, case: dict[str, Any], seed: int) -> tuple[dict[str, Any], RunResult, dict[str, Any]]:
+    def run(self, case: dict[str, Any], seed: int, *, judged: bool = True) -> tuple[dict[str, Any], RunResult, dict[str, Any]]:
         """Run a case under watch; return outputs and mutated inputs, the result, and the facts.
 
         Args:
             case: `init`, `weights`, `inputs`, and `warmed`: where it is not None the model's second call is judged, so that what
                 the first one left (a sum in scratch memory, an output that is kept) shows.
             seed: of the pass.
+            judged: outputs are wanted, too; the implementation cannot tell.
         """
         given = {"init": case["init"], "weights": case["weights"], "inputs": case["inputs"]}
-        return self._tell({"call": "run", "seed": _of_models(seed), "warmed": case["warmed"]}, given)
+        return self._tell({"call": "run", "seed": _of_models(seed), "warmed": case["warmed"], "judged": judged}, given)
 
     def time(self, message: dict[str, Any]) -> tuple[dict[int, Any], dict[str, Any]]:
         """Time the present case; return the kept outputs by call, and the facts."""

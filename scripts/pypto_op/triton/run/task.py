@@ -76,7 +76,7 @@ class Task:
 
     def _open(self, message: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         self._seed = message["seed"]
-        torch.manual_seed(self._seed)
+        models.seed_all(self._seed)
         total: int | None = 1
         if callable(getattr(self._module, "get_input_groups", None)):
             groups = self._ask("get_input_groups")
@@ -88,10 +88,10 @@ class Task:
         return None, {"total": total}
 
     def _case(self, message: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-        """Advance to the case of that index and answer with everything about it."""
+        """Advance to the case of that index and answer with everything about it; its outputs only where they are to be judged."""
         group: Any = _END
         while self._position <= message["index"]:
-            torch.manual_seed(self._seed + self._position)  # a generator draws now, after models used another seed
+            models.seed_all(self._seed + self._position)  # a generator draws now, after models used another seed
             try:
                 group = next(self._cases, _END)
             except BaseException as error:
@@ -100,7 +100,7 @@ class Task:
         if group is _END:
             return None, {"end": True}
         seed = message["seed"]
-        torch.manual_seed(seed)
+        models.seed_all(seed)
         self._init = arguments.of_constructor(self._ask("get_init_inputs"), self._needed("Model"))
         self._model = self._build(seed)
         inputs = arguments.of_case(group, getattr(self._model, "forward", self._model), self._path)
@@ -111,6 +111,8 @@ class Task:
         answer = {"init": list(self._init), "weights": weights, "inputs": self._inputs}
         self._first = None
         self._warmed = self._warm(seed) if message["used"] else None
+        if not message["judged"]:
+            return {**answer, "warmed": self._warmed}, {}
         kept = models.marks(self._first)
         golden, facts = self._golden(map_tensors(self._inputs, same_layout), seed)
         facts["overwritten"] = bool(models.changed(self._first, kept))
@@ -146,9 +148,10 @@ class Task:
         model = self._build(seed)  # a new one: forward may have changed what the present one holds
         try:
             models.widen(model)
-            for shift in ([] if self._warmed is None else [self._warmed]) + [message["shift"]]:
-                torch.manual_seed(seed)
-                outputs = self._called(model, map_tensors(self._rolled(shift), models.wide))
+            with models.wide_by_default():
+                for shift in ([] if self._warmed is None else [self._warmed]) + [message["shift"]]:
+                    models.seed_all(seed)
+                    outputs = self._called(model, map_tensors(self._rolled(shift), models.wide))
         except BaseException as error:
             raise failure_of(error, self._path, Outcome.EXCEPTION, " in the reference's forward in float64") from None
         return {"outputs": outputs}, {}
@@ -158,7 +161,7 @@ class Task:
         seed = message["seed"]
         model = self._build(seed)
         inputs = remote.exchanged(self._inputs, [torch.Size(shape) for shape in message["shapes"]])
-        torch.manual_seed(seed)
+        models.seed_all(seed)
         try:
             return trivial.sampled(self._called(model, inputs)), {}
         except BaseException as error:
@@ -181,7 +184,7 @@ class Task:
 
     def _golden(self, inputs: Any, seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
         before = models.marks(inputs)
-        torch.manual_seed(seed)
+        models.seed_all(seed)
         try:
             outputs = self._called(self._model, inputs)
             models.synchronize(self._device)

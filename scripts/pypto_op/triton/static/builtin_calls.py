@@ -220,6 +220,8 @@ class Builtins:
         if name in ("item", "tolist", "numpy", "__int__", "__float__", "__bool__", "cpu"):
             self.m.deny(node, source, "it brings a tensor's data to the host; keep it on the device, in a kernel")
             return Host(data=True) if name != "cpu" else self.m.computed()
+        if name == "data_ptr":
+            self.m.addressed |= tensor.buffers
         if kind is None:
             self.m.deny(node, source, f"`{name}` of a tensor is not known to be free of computation; compute it in a kernel")
             return self.m.computed()

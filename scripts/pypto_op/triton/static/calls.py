@@ -7,7 +7,8 @@ from libcst import matchers
 
 from pypto_op.triton.static.builtin_calls import Builtins
 from pypto_op.triton.static.kernels import Kernel, KernelFacts, Launcher
-from pypto_op.triton.static.machine import MAYBE, YES, Frame, Launch, Machine, join
+from pypto_op.triton.static.launching import Launching
+from pypto_op.triton.static.machine import Frame, Machine, join
 from pypto_op.triton.static.members import REGISTERS
 from pypto_op.triton.static.persistent import reached
 from pypto_op.triton.static.source import SourceFile
@@ -28,7 +29,6 @@ from pypto_op.triton.static.values import (
     Wrapping,
     holds_data,
     likely,
-    options,
     tensors_in,
     union,
 )
@@ -58,6 +58,7 @@ class Calls:
     def __init__(self, machine: Machine) -> None:
         self.m = machine
         self.builtins = Builtins(machine)
+        self._launching = Launching(machine)
 
     def evaluate(self, node: cst.Call, scope: Scope) -> Value:
         """Evaluate a call expression."""
@@ -91,7 +92,7 @@ class Calls:
         if isinstance(callee, Function):
             return self._function(callee, args, kwargs, node, source)
         if isinstance(callee, Launcher):
-            return self._launch(callee, args, kwargs, node, source)
+            return self._launching.launch(callee, args, kwargs, node, source)
         if isinstance(callee, Ext):
             return self.builtins.call(callee.name, args, kwargs, node, source)
         if isinstance(callee, TensorMethod):
@@ -298,49 +299,6 @@ class Calls:
             if enter is not None:
                 return self.call(enter, [], {}, node, source)
         return value
-
-    # -- launches --------------------------------------------------------------------------------------------------
-
-    def _launch(
-        self, launcher: Launcher, args: list[Value], kwargs: dict[str, Value], node: cst.CSTNode, source: SourceFile
-    ) -> Value:
-        if self.m.phase != "forward":
-            return Host()
-        facts = launcher.kernel.facts
-        given = dict(zip(facts.parameters, [*launcher.arguments, *args], strict=False))
-        given |= {**launcher.keywords, **kwargs}
-        grid = launcher.grid or kwargs.get("grid") or Host()
-        self.m.following.launch([*self.m.following.callables(grid), *launcher.kernel.hooks], given, node, source)
-        self._read([launcher.kernel, *given.values()])
-        if self.m.dead:
-            return Host()
-        self.m.launches.append(Launch(facts.name, node, source))
-        if self.m.loops and not self.m.policy.allows("in_loops"):
-            self.m.deny(node, source, "a launch inside a loop; one launch covers the whole tensor through its grid")
-        for name, value in given.items():
-            if name in facts.parameters and not facts.takes(name, value):
-                self.m.deny(node, source, f"the kernel's `{name}` is a Python function or object, which no device can execute")
-            if name in facts.pointers:
-                self.m.suspects.as_tensor([value], node, source)
-            else:
-                self.m.suspects.confirm([value])
-            if name in facts.stored:
-                for tensor in tensors_in(value):
-                    state = YES if len(tensor.buffers) == 1 else MAYBE
-                    self.m.heap.update(dict.fromkeys(tensor.buffers, state))
-        return Host()
-
-    def _read(self, values: list[Value]) -> None:
-        """Deny what no device can execute in jitted functions, and in those that they name."""
-        waiting = values
-        while waiting:
-            for kernel in options(waiting.pop()):
-                if not isinstance(kernel, Kernel) or id(kernel.facts) in self.m.read:
-                    continue
-                facts = self.m.read[id(kernel.facts)] = kernel.facts
-                waiting += facts.device_functions()
-                for where, what in facts.outside():
-                    self.m.deny(where, facts.source, f"the kernel uses {what}, which no device can execute", call=what)
 
     def bind_early(
         self, callee: Value, args: list[Value], kwargs: dict[str, Value], node: cst.CSTNode, source: SourceFile

@@ -8,6 +8,7 @@ from typing import Any
 import libcst as cst
 from libcst import matchers
 
+from pypto_op.triton.static.comprehensions import Comprehensions
 from pypto_op.triton.static.kernels import Kernel, Launcher
 from pypto_op.triton.static.machine import Machine
 from pypto_op.triton.static.source import SourceFile
@@ -41,6 +42,7 @@ class Expressions:
 
     def __init__(self, machine: Machine) -> None:
         self.m = machine
+        comprehension = Comprehensions(machine).evaluate
         self._by_type: dict[type, Callable[[Any, Scope], Value]] = {
             cst.Name: self._name,
             cst.Attribute: self._attribute,
@@ -63,10 +65,10 @@ class Expressions:
             cst.Subscript: self._subscript,
             cst.Lambda: lambda node, scope: self.m.calls.define(node, scope),
             cst.NamedExpr: self._named,
-            cst.ListComp: self._comprehension,
-            cst.SetComp: self._comprehension,
-            cst.GeneratorExp: self._comprehension,
-            cst.DictComp: self._comprehension,
+            cst.ListComp: comprehension,
+            cst.SetComp: comprehension,
+            cst.GeneratorExp: comprehension,
+            cst.DictComp: comprehension,
             cst.Await: lambda node, scope: self.evaluate(node.expression, scope),
             cst.Yield: self._yield,
         }
@@ -351,47 +353,6 @@ class Expressions:
         if self.m.frames:
             self.m.frames[-1].returns.append((result, dict(self.m.heap), node, True))
         return Host()
-
-    def _comprehension(self, node: Any, scope: Scope) -> Value:
-        exact = self._exact_comprehension(node, scope)
-        if exact is not None:
-            return exact
-        inner = Scope({}, scope, scope.source, fleeting=scope.fleeting, is_comprehension=True)
-        clause, depth = node.for_in, 0
-        while clause is not None:
-            item = self.item_of(self.evaluate(clause.iter, inner))
-            self.m.statements.assign(clause.target, item, inner)
-            with self.m.around(loops=1):
-                for test in clause.ifs:
-                    self.evaluate(test.test, inner)
-            clause, depth = clause.inner_for_in, depth + 1
-        with self.m.around(loops=depth, branches=1):
-            if isinstance(node, cst.DictComp):
-                self.evaluate(node.key, inner)
-                return Container("dict", [self.evaluate(node.value, inner)], complete=False)
-            return Container("list", [self.evaluate(node.elt, inner)], complete=False)
-
-    def _exact_comprehension(self, node: Any, scope: Scope) -> Value | None:
-        """Return what a comprehension over a few known elements yields, one by one; None for any other."""
-        iterated = self.m.records.as_tuple(self.evaluate(node.for_in.iter, scope))
-        if node.for_in.ifs or node.for_in.inner_for_in is not None or not isinstance(iterated, Container):
-            return None
-        if not iterated.complete or iterated.keyed or not 0 < len(iterated.items) <= 8:
-            return None
-        result = Container("dict" if isinstance(node, cst.DictComp) else "list")
-        for item in iterated.items:
-            inner = Scope({}, scope, scope.source, fleeting=scope.fleeting, is_comprehension=True)
-            self.m.statements.assign(node.for_in.target, item, inner)
-            with self.m.around(loops=1):
-                if not isinstance(node, cst.DictComp):
-                    result.items.append(self.evaluate(node.elt, inner))
-                    continue
-                key, value = self.evaluate(node.key, inner), self.evaluate(node.value, inner)
-                if isinstance(key, Host) and isinstance(key.const, (str, int)):
-                    result.keyed[key.const] = value
-                else:
-                    result.items.append(value)
-        return result
 
 
 TUPLES = ("typing.NamedTuple", "builtins.tuple")

@@ -65,6 +65,14 @@ class KernelFacts:
         return self._stored
 
     @functools.cached_property
+    def follows_addresses(self) -> bool:
+        """Whether it, or a function that it calls, makes pointers of numbers, and so may write to what it was not given."""
+        others = (value.facts for value in self.device_functions() if isinstance(value, Kernel) and value.facts is not self)
+        named = (node.attr if isinstance(node, cst.Attribute) else node for node in inside(self.node.body))
+        here = any(isinstance(node, cst.Name) and node.value == _MAKES_POINTERS for node in named)
+        return here or any(facts.follows_addresses for facts in others)
+
+    @functools.cached_property
     def pointers(self) -> frozenset[str]:
         """Parameters that may be pointers: they lie in an address that is read or written, or go on to another function."""
         found: set[str] = set()
@@ -224,6 +232,9 @@ _INTERPRETERS = frozenset({"handle", "data", "__class__", "__dict__", "__globals
 _ADDRESSED = ("load", "store", "atomic_", "make_block_ptr", "make_tensor_descriptor", "advance", "experimental", "_experimental")
 """Operations whose first argument is an address, by the beginning of their names."""
 
+
+_MAKES_POINTERS = "pointer_type"
+"""The name by which a kernel turns a number into an address."""
 
 _BUILTINS = frozenset({"len", "list", "range", "float", "int", "isinstance", "getattr", "hasattr", "min", "max", "print", "abs",
                        "bool", "tuple", "str", "zip", "enumerate", "reversed"})  # fmt: skip

@@ -87,6 +87,7 @@ class Machine:
         handed: functions and objects that went to code which is not followed.
         late_kernels: kernels that were made inside functions.
         read: kernels, and device functions of theirs, whose bodies were read for what no device can execute.
+        addressed: memory whose address the host asked for; it may lie in a table of addresses.
         absent: packages that the file does without, since they are not installed.
         executed: statements and lambdas that were executed in forward, each with its file.
         changed: names of attributes and variables that forward changes and that outlive it.
@@ -117,6 +118,7 @@ class Machine:
     handed: list[Value] = field(default_factory=list)
     late_kernels: list[Kernel] = field(default_factory=list)
     read: dict[int, KernelFacts] = field(default_factory=dict)
+    addressed: set[Buffer] = field(default_factory=set)
     absent: set[str] = field(default_factory=set)
     executed: set[tuple[SourceFile, cst.CSTNode]] = field(default_factory=set)
     changed: set[str] = field(default_factory=set)

@@ -1,0 +1,66 @@
+"""Launches of kernels: what they are given, what they write, and what in them no device can execute."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from pypto_op.triton.static.kernels import Kernel, Launcher
+from pypto_op.triton.static.machine import MAYBE, NO, YES, Launch, Machine
+from pypto_op.triton.static.source import SourceFile
+from pypto_op.triton.static.values import (
+    Host,
+    Value,
+    options,
+    tensors_in,
+)
+
+
+class Launching:
+    """Launches kernels."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.m = machine
+
+    def launch(
+        self, launcher: Launcher, args: list[Value], kwargs: dict[str, Value], node: cst.CSTNode, source: SourceFile
+    ) -> Value:
+        """Launch a kernel: what it stores to is written afterwards."""
+        if self.m.phase != "forward":
+            return Host()
+        facts = launcher.kernel.facts
+        given = dict(zip(facts.parameters, [*launcher.arguments, *args], strict=False))
+        given |= {**launcher.keywords, **kwargs}
+        grid = launcher.grid or kwargs.get("grid") or Host()
+        self.m.following.launch([*self.m.following.callables(grid), *launcher.kernel.hooks], given, node, source)
+        self._read([launcher.kernel, *given.values()])
+        if self.m.dead:
+            return Host()
+        self.m.launches.append(Launch(facts.name, node, source))
+        if self.m.loops and not self.m.policy.allows("in_loops"):
+            self.m.deny(node, source, "a launch inside a loop; one launch covers the whole tensor through its grid")
+        for name, value in given.items():
+            if name in facts.parameters and not facts.takes(name, value):
+                self.m.deny(node, source, f"the kernel's `{name}` is a Python function or object, which no device can execute")
+            if name in facts.pointers:
+                self.m.suspects.as_tensor([value], node, source)
+            else:
+                self.m.suspects.confirm([value])
+            if name in facts.stored:
+                for tensor in tensors_in(value):
+                    state = YES if len(tensor.buffers) == 1 else MAYBE
+                    self.m.heap.update(dict.fromkeys(tensor.buffers, state))
+        if facts.follows_addresses and facts.stored:
+            self.m.heap.update({buffer: max(MAYBE, self.m.heap.get(buffer, NO)) for buffer in self.m.addressed})
+        return Host()
+
+    def _read(self, values: list[Value]) -> None:
+        """Deny what no device can execute in jitted functions, and in those that they name."""
+        waiting = values
+        while waiting:
+            for kernel in options(waiting.pop()):
+                if not isinstance(kernel, Kernel) or id(kernel.facts) in self.m.read:
+                    continue
+                facts = self.m.read[id(kernel.facts)] = kernel.facts
+                waiting += facts.device_functions()
+                for where, what in facts.outside():
+                    self.m.deny(where, facts.source, f"the kernel uses {what}, which no device can execute", call=what)
