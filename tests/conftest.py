@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests import processor_seconds
+from tests import processor_seconds, quickly
 
 from pypto_op.backends import cores
 
@@ -28,6 +28,14 @@ def pytest_collection() -> Iterator[Any]:
     finally:
         gc.freeze()
         gc.enable()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """`make test-quick` takes a share of long tables: of the rows that its marks leave, hence last."""
+    if quickly.QUICK:
+        items[:], left = quickly.without_long_tables(items)
+        config.hook.pytest_deselected(items=left)
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.runner.running import Running, calls, says
 
-from pypto_op.runner import compaction, conversation
+from pypto_op.runner import compaction
 from pypto_op.runner.loopback import Answer, Body
 
 
@@ -48,7 +48,7 @@ def test_a_run_goes_on_beyond_the_limit(running: Running, monkeypatch: pytest.Mo
 
 
 def test_resume_goes_on_after_the_limit_of_turns(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(conversation, "MOST_TURNS", 8)
+    monkeypatch.setattr("pypto_op.runner.conversation.MOST_TURNS", 8)
 
     def model(number: int, body: Body, headers: Mapping[str, str]) -> Answer:
         turn = sum(part["role"] == "assistant" for part in body["messages"])
