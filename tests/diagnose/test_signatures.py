@@ -179,6 +179,7 @@ def test_a_huge_log_is_read_with_bounded_memory(noise: str, tmp_path: Path) -> N
     assert float(seconds) < 3, f"{seconds} processor seconds for 128 MiB"
 
 
+@pytest.mark.slow
 def test_one_diagnosis_costs_little() -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_utime
     for log in LOGS:

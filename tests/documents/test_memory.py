@@ -117,6 +117,7 @@ def test_bad_entries_are_refused_and_change_nothing(path, act, words):
     assert words in caught.value.one_line() and path.read_bytes() == before
 
 
+@pytest.mark.slow
 def test_eight_processes_append_without_losing_a_row(path):
     code = (
         "import sys; from pathlib import Path; from pypto_op.documents import memory\n"

@@ -96,6 +96,7 @@ ENDED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ENDED)
 def test_an_agent_that_ends_its_run_has_not_solved_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str) -> None:
     """The trial is held and lost, and the breach is counted."""
@@ -121,6 +122,7 @@ def test_an_agent_that_ends_its_run_has_not_solved_it(tmp_path: Path, monkeypatc
     assert row["breaches"]["broken"] == found["totals"]["breaches"]["broken"] == 1 and found["totals"]["solved"]["total"] == 1
 
 
+@pytest.mark.slow
 def test_a_run_that_somebody_else_ends_is_void(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Killed while no command of an agent was at work."""
     psutil = pytest.importorskip("psutil")

@@ -85,6 +85,7 @@ def _forged(ws: OpWorkspace) -> None:
     record(ws).write_text(json.dumps(kept))
 
 
+@pytest.mark.slow
 def test_the_second_self_test_measures_its_fresh_draws_only(ws: OpWorkspace, asked: Asked) -> None:
     first = self_test(ws, asked)
     text = record(ws).read_text()

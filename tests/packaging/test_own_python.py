@@ -51,6 +51,7 @@ def test_the_launcher_for_agents_does_not_either(planted: Path) -> None:
     assert done.returncode == 0 and not (planted.parent / "mark").exists(), done
 
 
+@pytest.mark.slow
 def test_the_second_beginning_of_a_run_does_not_either(planted: Path, tmp_path: Path) -> None:
     pytest.importorskip("anthropic")
     pytest.importorskip("mcp")

@@ -47,6 +47,7 @@ def test_a_run_goes_on_beyond_the_limit(running: Running, monkeypatch: pytest.Mo
     assert "are left out" in json.dumps(last) and last[-1]["content"][0]["content"].endswith("29")
 
 
+@pytest.mark.slow
 def test_resume_goes_on_after_the_limit_of_turns(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pypto_op.runner.conversation.MOST_TURNS", 8)
 
