@@ -5,8 +5,9 @@ BIN    := $(VENV)/bin
 # A checkout that was renamed has to be set up again: its .venv names the old folder.
 STAMP  := $(VENV)/.installed-$(shell pwd -P | cksum | cut -d' ' -f1)
 CLIENTS := .clients
+CORES := $(shell $(PYTHON) -c "import os; print(os.cpu_count() or 1)")
 # One process more than cores: some tests wait for a disk, a time-out or a client.
-WORKERS := $(shell $(PYTHON) -c "import os; print((os.cpu_count() or 1) + 1)")
+WORKERS := $(shell expr $(CORES) + 1)
 
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 # Thousands of processes are started; each would compile what was edited since the set-up.
@@ -36,7 +37,7 @@ test-all: $(STAMP) clients
 	@PYPTO_OP_ALL_CASES=1 bash scripts/test.sh $(WORKERS)
 
 test-quick: $(STAMP)
-	@PYPTO_OP_TESTS=quick $(BIN)/python -m pytest -n $(WORKERS) -m "not sim and not slow and not client"
+	@PYPTO_OP_TESTS=quick $(BIN)/python -m pytest -n $(CORES) --dist worksteal -m "not sim and not slow and not client"
 
 bench: $(STAMP)
 	@$(BIN)/python -m benchmarks

@@ -13,11 +13,26 @@ import yaml
 
 QUICK = os.environ.get("PYPTO_OP_TESTS") == "quick"
 """Whether this is `make test-quick`; `make test` takes every row and every example."""
+ROWS = 2
+"""So many rows of a parametrised test are tested where it has to be quick: the first and the one in the middle."""
 Row = TypeVar("Row")
 
 
+def without_long_tables(items: Sequence[pytest.Item]) -> tuple[list[pytest.Item], list[pytest.Item]]:
+    """Return the tests of `make test-quick` and those that it leaves to `make test`; no test function is left out."""
+    tables: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        tables.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    kept = {row for rows in tables.values() for row in _spread(rows)}
+    return [item for item in items if item in kept], [item for item in items if item not in kept]
+
+
+def _spread(rows: Sequence[Row]) -> list[Row]:
+    return list(rows) if len(rows) <= ROWS else [rows[n * len(rows) // ROWS] for n in range(ROWS)]
+
+
 def share(rows: Sequence[Row], every: int = 3) -> list[Row]:
-    """Return the rows of a long table that are tested: all of them, or each `every`th where it has to be quick."""
+    """Return the rows that a loop within a test takes: all of them, or each `every`th where it has to be quick."""
     return list(rows)[:: every if QUICK else 1]
 
 

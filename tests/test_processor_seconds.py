@@ -6,15 +6,18 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
-from tests.processor_seconds import SHOWN, report_lines
+from tests.processor_seconds import SHOWN, Account, report_lines
 
 ROOT = Path(__file__).resolve().parents[1]
-TESTS = """
+BURN = "import time\nwhile time.process_time() < 0.5: pass"
+TESTS = f"""
 import subprocess, sys, time
 
-BURN = "import time\\nwhile time.process_time() < 0.5: pass"
+BURN = {BURN!r}
 
 def test_cheap():
     time.sleep(0.5)
@@ -33,7 +36,7 @@ def test_the_slowest_come_first_and_rooms_are_summed() -> None:
     assert lines[-1] == "start, collection and end: 120.0; altogether 10.2 processor minutes"
 
 
-@pytest.mark.parametrize("processes", ["0", "2"])
+@pytest.mark.parametrize("processes", ["0", pytest.param("2", marks=pytest.mark.slow)])
 def test_a_childs_time_counts_and_sleep_does_not(processes: str, tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(TESTS)
     (tmp_path / "conftest.py").write_text((ROOT / "tests" / "conftest.py").read_text())
@@ -42,7 +45,16 @@ def test_a_childs_time_counts_and_sleep_does_not(processes: str, tmp_path: Path)
     said = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, check=True).stdout
     cost = {name: float(seconds) for seconds, name in re.findall(r"([\d.]+)  \S+::(\w+)", said)}
     assert cost["test_dear_child"] >= 0.4 > cost["test_cheap"], said
-    assert "altogether 0.0 processor minutes" in said or "altogether 0.1 processor minutes" in said, said
+
+
+@pytest.mark.parametrize(("dist", "counted"), [("load", False), ("no", True)])
+def test_a_process_that_only_distributes_does_not_count_its_workers_again(dist: str, counted: bool) -> None:
+    """They are its children, and each has said what it cost."""
+    account = Account(cast(Any, SimpleNamespace(getoption=lambda *_: dist)))
+    account.pytest_sessionfinish()
+    subprocess.run([sys.executable, "-c", BURN], check=True)
+    account.pytest_sessionfinish()
+    assert (account.outside[-1] >= 0.4) is counted, account.outside
 
 
 def test_no_module_of_tests_loads_a_large_package_at_collection() -> None:
@@ -50,3 +62,18 @@ def test_no_module_of_tests_loads_a_large_package_at_collection() -> None:
     loads = re.compile(r'^(?:\w+ = )?pytest\.importorskip\("(?:pypto|anthropic|ray)"', re.M)
     files = [path for path in Path(__file__).parent.rglob("test_*.py") if "fixtures" not in path.parts]
     assert [str(path) for path in files if loads.search(path.read_text(encoding="utf-8"))] == []
+
+
+ONE = "def test_one(): pass\n"
+TABLE = "import pytest\n@pytest.mark.parametrize('n', range(9))\ndef test_table(n): pass\n"
+
+
+@pytest.mark.parametrize(("asked", "rows"), [("quick", ["0", "4"]), ("", list("012345678"))])
+def test_make_test_quick_takes_some_rows_of_each_test_and_make_test_all(asked: str, rows: list[str], tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text(TABLE + ONE)
+    (tmp_path / "conftest.py").write_text((ROOT / "tests" / "conftest.py").read_text())
+    command = [sys.executable, "-m", "pytest", "-q", "--collect-only", "-p", "no:cacheprovider", "."]
+    env = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT), "PYPTO_OP_TESTS": asked}
+    said = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, check=True).stdout
+    assert re.findall(r"::test_table\[(\d)\]", said) == rows, said
+    assert "::test_one" in said

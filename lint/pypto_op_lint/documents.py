@@ -25,10 +25,18 @@ Row = tuple[int, tuple[str, ...]]
 """The line of a row of a table, and its cells."""
 
 
-def front_matter(unit: Unit) -> dict[str, Any] | None:
-    """Return the front matter of a document, read strictly; None when it has none that can be read."""
+def mapping(unit: Unit | None) -> dict[str, Any] | None:
+    """Return the mapping that a YAML or JSON file holds; None where there is no such file, or it holds something else."""
+    data = None if unit is None else unit.data
+    return data if isinstance(data, dict) else None
+
+
+def front_matter(unit: Unit | None) -> dict[str, Any] | None:
+    """Return the front matter of a document, read strictly; None where there is no document, or none that can be read."""
     from pypto_op.documents.front_matter import split
 
+    if unit is None:
+        return None
     try:
         return split(unit.text, file=unit.shown)[0]
     except ContractError:
@@ -88,11 +96,9 @@ def rows_under(unit: Unit, *titles: str) -> tuple[Section | None, list[Row]]:
 
 def declared_modules(files: OperatorFiles) -> int | None:
     """Return N, from the interfaces, else from DESIGN.md's decision; None when neither says it."""
-    interfaces = files.existing(files.ws.interfaces)
-    if interfaces is not None and isinstance(interfaces.data, dict):
-        modules = interfaces.data.get("modules")
-        if isinstance(modules, list) and modules:
-            return len(modules)
+    modules = (mapping(files.existing(files.ws.interfaces)) or {}).get("modules")
+    if isinstance(modules, list) and modules:
+        return len(modules)
     design = files.existing(files.ws.design)
     if design is not None:
         match = re.search(r"Decision\W[^\n]*?module_count\W*=\W*(\d+)", design.text)
@@ -103,9 +109,8 @@ def declared_modules(files: OperatorFiles) -> int | None:
 
 def suite_words(files: OperatorFiles) -> Iterator[Any]:
     """Yield every case of the suite, as data."""
-    suite = files.existing(files.ws.suite)
-    data = suite.data if suite is not None else None
-    cases: Iterable[Any] = (data.get("cases") or data.get("test_cases") or ()) if isinstance(data, dict) else ()
+    data = mapping(files.existing(files.ws.suite)) or {}
+    cases: Iterable[Any] = data.get("cases") or data.get("test_cases") or ()
     yield from (case for case in cases if isinstance(case, dict))
 
 

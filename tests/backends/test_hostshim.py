@@ -193,6 +193,7 @@ def test_a_graph_is_replayed_on_what_its_tensors_hold_now(tmp_path: Path) -> Non
     assert printed == "True False [3.0, 3.0, 3.0]\n[11.0, 11.0, 11.0]\na graph is being captured already\n"
 
 
+@pytest.mark.slow
 def test_a_compiled_model_runs(tmp_path: Path) -> None:
     printed = run_under_shim(
         tmp_path,

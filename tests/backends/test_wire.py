@@ -70,7 +70,7 @@ values = st.recursive(
 )
 
 
-@settings(max_examples=examples(150), deadline=None)
+@settings(max_examples=examples(150))
 @given(st.lists(values, max_size=4))
 def test_round_trip(tmp_path_factory: pytest.TempPathFactory, sent: list[Any]) -> None:
     stem = tmp_path_factory.mktemp("wire") / "values"

@@ -305,7 +305,7 @@ def test_large_virtual_tensors_are_walked_in_pieces():
     assert result["worst_index"] == [3_000_000] and result["total_elements"] == 3_000_001
 
 
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=examples(60))
 @given(
     values=st.lists(st.tuples(st.floats(width=32, allow_nan=False), st.floats(width=32, allow_nan=False)), min_size=1),
     atol=st.floats(0, 10),
@@ -319,7 +319,7 @@ def test_allclose_with_given_tolerances_is_the_textbook_rule(values, atol, rtol)
     assert (result["fail_fraction"] > 0) is not result["all_close"]
 
 
-@settings(max_examples=examples(40), deadline=None)
+@settings(max_examples=examples(40))
 @given(st.data())
 def test_one_wrong_element_is_always_found(data):
     dtype = data.draw(st.sampled_from([*FLOATS, *INTS, torch.complex64]))

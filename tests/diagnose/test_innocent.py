@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 from tests.diagnose.device_logs import DeviceLog, all_logs
 from tests.diagnose.test_signatures import first, leads
-from tests.quickly import share
 
 from pypto_op.diagnose.log_text import parse_log
 from pypto_op.diagnose.search import diagnose, explain
@@ -172,7 +171,7 @@ def innocent(r: random.Random, lines: int = 60) -> str:
     return "".join(r.choice(kinds)(r, n) + "\n" for n in range(lines))
 
 
-@pytest.mark.parametrize("seed", share(range(_SEEDS)))
+@pytest.mark.parametrize("seed", range(_SEEDS))
 def test_a_log_of_a_run_that_went_well_names_no_cause(seed: int) -> None:
     text = innocent(random.Random(seed))
     found = [(hit.entry.id, hit.seen, text.splitlines()[hit.log[1] - 1]) for hit in diagnose(parse_log(text)).hits]
@@ -190,7 +189,7 @@ def test_what_is_denied_or_only_prepared_for_is_no_cause(line: str) -> None:
     assert not diagnose(parse_log(f"step 1 of 3\n{line}\nbye\n")).hits
 
 
-@pytest.mark.parametrize("log", share(all_logs(), 5), ids=lambda log: log.name)
+@pytest.mark.parametrize("log", all_logs(), ids=lambda log: log.name)
 def test_a_failure_is_found_among_innocent_lines(log: DeviceLog) -> None:
     r = random.Random(log.name)
     assert leads(first(innocent(r, 20) + log.text + "\n" + innocent(r, 20)), log)

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 import yaml
 from tests.diagnose.device_logs import DeviceLog, all_logs
-from tests.quickly import share
 
 from pypto_op.diagnose import knowledge, routes
 from pypto_op.diagnose.log_stream import WHOLE_BYTES
@@ -76,7 +75,7 @@ def test_a_log_leads_to_its_entry_category_and_skill(log: DeviceLog) -> None:
     assert found.seen.split()[0] in shown, "the line that is named is the one that shows it"
 
 
-@pytest.mark.parametrize("log", share(LOGS, 5), ids=lambda log: log.name)
+@pytest.mark.parametrize("log", LOGS, ids=lambda log: log.name)
 def test_it_is_found_in_company(log: DeviceLog) -> None:
     lines = log.text.splitlines(keepends=True)
     mixed = "".join(line + PLAIN.format(n=n) for n, line in enumerate(lines))
@@ -180,6 +179,7 @@ def test_a_huge_log_is_read_with_bounded_memory(noise: str, tmp_path: Path) -> N
     assert float(seconds) < 3, f"{seconds} processor seconds for 128 MiB"
 
 
+@pytest.mark.slow
 def test_one_diagnosis_costs_little() -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_utime
     for log in LOGS:

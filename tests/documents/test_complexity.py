@@ -185,7 +185,7 @@ def test_rounding_is_half_up_and_capped(total, lines, modules, monkeypatch):
     assert complexity.decide(Signals(lines, 0, 0, 0)).module_count == modules
 
 
-@settings(max_examples=examples(200), deadline=None)
+@settings(max_examples=examples(200))
 @given(*[st.integers(0, 500)] * 4)
 def test_any_signals_give_a_sensible_plan(lines, matmuls, reduces, groups):
     params = complexity.decide(Signals(lines, matmuls, reduces, groups))

@@ -304,7 +304,7 @@ def test_a_composition_ends_in_a_partial_tile_where_the_operator_may(data, tmp_p
     assert interfaces.check(operator(tmp_path / "b", data, spec=spec)) == []
 
 
-@settings(max_examples=examples(150), deadline=None)
+@settings(max_examples=examples(150))
 @given(st.data())
 def test_a_document_with_a_replaced_node_never_breaks_the_loader(tmp_path_factory, data):
     document = yaml.safe_load(FLASH_BWD.replace("1e-4", "1.0e-4"))

@@ -19,7 +19,7 @@ def anything(_: Mapping[str, int]) -> bool:
     return True
 
 
-@settings(deadline=None, max_examples=examples(100))
+@settings(max_examples=examples(100))
 @given(step=st.integers(1, 130), count=st.integers(1, 9), wanted=st.integers(1, 900), span=st.integers(0, 900))
 def test_the_nearest_multiple_in_the_range_is_taken(step: int, count: int, wanted: int, span: int) -> None:
     low, high = max(1, step * count - span), step * count + span
@@ -31,7 +31,7 @@ def test_the_nearest_multiple_in_the_range_is_taken(step: int, count: int, wante
         assert abs(found["S"] - wanted) == best
 
 
-@settings(deadline=None, max_examples=examples(100))
+@settings(max_examples=examples(100))
 @given(a=st.integers(1, 12), b=st.integers(1, 12), wanted=st.integers(1, 40))
 def test_what_a_product_or_an_equality_ties_follows(a: int, b: int, wanted: int) -> None:
     said = ["A * B == C", "D == A"]
@@ -40,14 +40,14 @@ def test_what_a_product_or_an_equality_ties_follows(a: int, b: int, wanted: int)
     assert found is not None
 
 
-@settings(deadline=None, max_examples=examples(100))
+@settings(max_examples=examples(100))
 @given(groups=st.integers(1, 8), each=st.integers(1, 8), wanted=sizes)
 def test_heads_stay_a_multiple_of_groups(groups: int, each: int, wanted: int) -> None:
     found = nearest(["H % G == 0"], {}, {"H": groups * each, "G": groups}, {"H": wanted}, anything)
     assert found is None or (found["H"] % groups == 0 and abs(found["H"] - wanted) < groups)
 
 
-@settings(deadline=None, max_examples=examples(60))
+@settings(max_examples=examples(60))
 @given(fixed=st.integers(1, 60), wanted=st.integers(1, 60))
 def test_a_divisor_of_a_fixed_size_is_found(fixed: int, wanted: int) -> None:
     found = nearest(["A * B == C"], {}, {"A": 1, "B": fixed, "C": fixed}, {"A": wanted}, anything, free=["B"])

@@ -105,7 +105,7 @@ def test_items_with_boxes_of_nested_lists():
     assert [(i.ticked, i.text, i.line) for i in section.checklist] == [(True, "a", 2), (False, "b", 3), (True, "c", 4)]
 
 
-@settings(max_examples=examples(200), deadline=None)
+@settings(max_examples=examples(200))
 @given(st.text("#`~<!->|:+ \t\r\nab行", max_size=120))
 @example("\t:\r\n")
 def test_any_text_can_be_taken_apart(text):
@@ -163,7 +163,7 @@ def _documents(draw):
     return lines, heads, tables, fences
 
 
-@settings(max_examples=examples(300), deadline=None)
+@settings(max_examples=examples(300))
 @given(_documents(), st.sampled_from(["\n", "\r\n"]))
 def test_a_document_is_read_as_it_was_written(written, newline):
     lines, heads, tables, fences = written

@@ -117,6 +117,7 @@ def test_bad_entries_are_refused_and_change_nothing(path, act, words):
     assert words in caught.value.one_line() and path.read_bytes() == before
 
 
+@pytest.mark.slow
 def test_eight_processes_append_without_losing_a_row(path):
     code = (
         "import sys; from pathlib import Path; from pypto_op.documents import memory\n"
@@ -221,14 +222,14 @@ def test_a_huge_rewrite_is_refused_quickly():
 ENTRY = st.text("ab |[]x-✅❌", max_size=12)
 
 
-@settings(max_examples=examples(150), deadline=None)
+@settings(max_examples=examples(150))
 @given(st.lists(ENTRY, max_size=6), st.lists(ENTRY, max_size=4))
 def test_appending_at_the_end_is_always_allowed(old, more):
     before = OLD + "\n".join(["", *(f"line {n} {text}" for n, text in enumerate(old))])
     assert violations(before, before + "\n" + "\n".join(f"new {text}" for text in more)) == []
 
 
-@settings(max_examples=examples(150), deadline=None)
+@settings(max_examples=examples(150))
 @given(st.data())
 def test_removing_any_finished_line_is_always_seen(data):
     lines = OLD.split("\n")

@@ -177,7 +177,7 @@ Careful.add_implicit_resolver(
 )
 
 
-@settings(max_examples=examples(150), deadline=None)
+@settings(max_examples=examples(150))
 @given(JSON_VALUES)
 @example("0E0")
 @example(["1e5", "0o7", "+.5e-3", 1e300])
@@ -187,13 +187,13 @@ def test_what_pyyaml_writes_is_read_back(value):
         assert reading.parse_yaml(text) == value
 
 
-@settings(max_examples=examples(100), deadline=None)
+@settings(max_examples=examples(100))
 @given(JSON_VALUES)
 def test_json_is_read_back(value):
     assert reading.parse_json(json.dumps(value)) == value
 
 
-@settings(max_examples=examples(300), deadline=None)
+@settings(max_examples=examples(300))
 @given(st.text(max_size=200))
 def test_no_text_breaks_the_yaml_reader(text):
     try:
@@ -202,7 +202,7 @@ def test_no_text_breaks_the_yaml_reader(text):
         assert "\n" not in error.one_line()
 
 
-@settings(max_examples=examples(200), deadline=None)
+@settings(max_examples=examples(200))
 @given(st.binary(max_size=200))
 def test_no_bytes_break_the_document_reader(tmp_path_factory, raw):
     path = tmp_path_factory.mktemp("raw") / "SPEC.md"

@@ -55,7 +55,7 @@ EXPRESSIONS = st.recursive(
 )
 
 
-@settings(max_examples=examples(200), deadline=None)
+@settings(max_examples=examples(200))
 @given(EXPRESSIONS)
 def test_values_agree_with_python(text):
     parsed = shape_expr.parse(text)
@@ -70,7 +70,7 @@ def test_values_agree_with_python(text):
             parsed.value(SIZES)
 
 
-@settings(max_examples=examples(300), deadline=None)
+@settings(max_examples=examples(300))
 @given(st.text(max_size=60))
 def test_no_text_breaks_the_parser(text):
     try:

@@ -102,6 +102,7 @@ ENDED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ENDED)
 def test_an_agent_that_ends_its_run_has_not_solved_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str) -> None:
     """Where the machine gives no command a name space of processes: the trial is held and lost, and the breach is counted."""
@@ -155,6 +156,7 @@ def test_an_agent_does_not_end_its_run(tmp_path: Path, monkeypatch: pytest.Monke
     assert "ProcessLookupError" in json.dumps(asked[1]["messages"][-1])
 
 
+@pytest.mark.slow
 def test_a_run_that_somebody_else_ends_is_void(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Killed while no command of an agent was at work."""
     psutil = pytest.importorskip("psutil")

@@ -82,6 +82,7 @@ def ws(tmp_path: Path) -> OpWorkspace:
     return made
 
 
+@pytest.mark.slow
 def test_names_change_and_nothing_else(ws: OpWorkspace, call: Call) -> None:
     told = call("cleanup", ws.root, "--json")
     assert told.code == 0, told.stdout + told.stderr

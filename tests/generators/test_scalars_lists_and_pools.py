@@ -78,6 +78,7 @@ def test_a_table_is_walked_one_by_one_and_points_into_more_pages_than_it_has_blo
     assert max(case["shape"]["P"] for case in cases) > 32
 
 
+@pytest.mark.slow
 def test_lengths_vary_and_lie_beside_whole_pages(tmp_path: Path) -> None:
     sources = unseen("paged_decode", tmp_path)
     shape = {**sources.p0_sizes()[0], "B": 7}

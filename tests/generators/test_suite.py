@@ -185,7 +185,7 @@ def test_an_operator_of_fixed_shape_gets_seeds(tmp_path: Path) -> None:
     assert len({case["seed"] for case in suite.cases}) > 1
 
 
-@settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     low=st.integers(1, 40),
     span=st.integers(0, 400),

@@ -26,7 +26,7 @@ def judged(policy: Policy, command: str) -> str | None:
     return judge_command(policy, command, str(policy.around.cwd))
 
 
-SHARED = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+SHARED = settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
@@ -82,7 +82,7 @@ def policy(tmp_path_factory: pytest.TempPathFactory) -> Policy:
     return Policy(Surroundings(workspace, Path("/home/x"), workspace), None)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(words=st.lists(WORDS | st.text(max_size=10), max_size=24), separator=st.sampled_from([" ", "", "\n"]))
 def test_random_shell_text_in_the_library(policy: Policy, words: list[str], separator: str) -> None:
     reason = judged(policy, separator.join(words))
@@ -92,7 +92,7 @@ def test_random_shell_text_in_the_library(policy: Policy, words: list[str], sepa
 QUOTINGS = st.sampled_from(["{}", "'{}'", '"{}"', "$'{}'"])
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(data=st.data())
 def test_no_quoting_hides_a_redirect(policy: Policy, data: st.DataObject) -> None:
     """A target may be cut anywhere, each piece quoted in its own way: it stays the same target."""
@@ -106,7 +106,7 @@ def test_no_quoting_hides_a_redirect(policy: Policy, data: st.DataObject) -> Non
     assert judged(policy, prefix + "".join(pieces) + suffix)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(data=st.data())
 def test_no_detour_hides_a_path(policy: Policy, data: st.DataObject) -> None:
     detours = st.sampled_from(["./", "src/../", "custom/../", "./././", "custom/soft/../../", "custom/soft/_debug/../../../"])
@@ -118,7 +118,7 @@ def test_no_detour_hides_a_path(policy: Policy, data: st.DataObject) -> None:
 READERS = ["open({})", "w = open; w({})", "__import__('linecache').getlines({})", "exec('x = ' + {})", "os.system('cat ' + {})"]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(data=st.data())
 def test_no_piecing_together_hides_a_golden_that_is_named(policy: Policy, data: st.DataObject) -> None:
     """A literal may be cut anywhere and joined in the program's own ways: it is still named."""
@@ -134,7 +134,7 @@ def test_no_piecing_together_hides_a_golden_that_is_named(policy: Policy, data: 
         assert judged(policy, command) is None
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(code=st.text(max_size=80) | st.lists(WORDS, max_size=12).map(" ".join))
 def test_random_code_is_read_without_a_fault(code: str) -> None:
     for python in (True, False):

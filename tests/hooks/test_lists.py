@@ -49,7 +49,7 @@ def _printed(command: str, workspace: Path) -> str:
 
 
 @pytest.mark.slow
-@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=30, suppress_health_check=list(HealthCheck))
 @given(printer=st.sampled_from(PRINTERS), reader=st.sampled_from(READERS))
 def test_no_list_brings_a_golden(marked: Harness, printer: str, reader: str) -> None:
     command = reader.format(printer)

@@ -142,7 +142,7 @@ CARRIERS = {
 }
 
 
-@settings(max_examples=examples(15), deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(15), suppress_health_check=list(HealthCheck))
 @given(
     name=st.sampled_from(["SPEC.md", "test_soft.py", "soft_impl.py", "modules/soft_module1_golden.py", STATE_FILE]),
     hide=st.sampled_from(sorted(HIDDEN)),

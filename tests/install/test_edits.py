@@ -49,7 +49,7 @@ def valid(before: bytes) -> bool:
 
 
 @given(files().filter(valid))
-@settings(max_examples=examples(300), deadline=None)
+@settings(max_examples=examples(300))
 def test_settings_come_back_byte_for_byte(before: bytes) -> None:
     after, edit = put_into_settings(PATH, "x", before, TABLES)
     told = json.loads(after.decode("utf-8-sig"))

@@ -85,6 +85,7 @@ def _forged(ws: OpWorkspace) -> None:
     record(ws).write_text(json.dumps(kept))
 
 
+@pytest.mark.slow
 def test_the_second_self_test_measures_its_fresh_draws_only(ws: OpWorkspace, asked: Asked) -> None:
     first = self_test(ws, asked)
     text = record(ws).read_text()
@@ -93,6 +94,7 @@ def test_the_second_self_test_measures_its_fresh_draws_only(ws: OpWorkspace, ask
     assert record(ws).read_text() == text, "a draw that nobody sees again is not kept"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", [_golden, _policy, _forged], ids=["golden", "policy", "forged"])
 def test_what_is_not_the_same_is_measured_again(ws: OpWorkspace, asked: Asked, change: Callable[[OpWorkspace], None]) -> None:
     first = self_test(ws, asked)

@@ -81,7 +81,7 @@ def test_every_call_of_real_files_is_found_where_python_sees_it(name: str) -> No
     assert len(found) >= 0.9 * len(expected)
 
 
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=examples(60))
 @given(
     st.lists(
         st.sampled_from(
@@ -231,7 +231,7 @@ BREAKERS = [
 ]
 
 
-@settings(max_examples=examples(150), deadline=None)
+@settings(max_examples=examples(150))
 @given(
     st.lists(
         st.tuples(st.integers(0, 100), st.sampled_from(BREAKERS), st.sampled_from(["insert", "insert", "delete", "replace"])),

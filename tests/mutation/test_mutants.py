@@ -75,6 +75,7 @@ def test_an_operator_plants_the_fault_that_it_is_named_after(program, operator, 
     assert line in planted(program, operator)
 
 
+@pytest.mark.slow
 def test_every_mutant_is_python_and_differs_at_the_line_that_it_names(mutants):
     before = SOURCE.splitlines()
     assert len({mutant.source for mutant in mutants}) == len(mutants)

@@ -19,7 +19,7 @@ def test_known_values(killed, tried, bound):
     assert lower_bound(killed, tried) == pytest.approx(bound, abs=1e-9)
 
 
-@settings(deadline=None, max_examples=examples(50))
+@settings(max_examples=examples(50))
 @given(st.integers(1, 400).flatmap(lambda n: st.tuples(st.integers(0, n - 1), st.just(n))))
 def test_it_lies_below_the_rate_and_grows_with_it(pair):
     killed, tried = pair

@@ -62,7 +62,6 @@ def test_everything_else_is_suspect(reasons: Any, failing: Any, other: Any, word
 positive = st.floats(1e-30, 1e30)
 
 
-@settings(deadline=None)
 @given(kernel=positive, twins=st.lists(positive, min_size=1, max_size=5))
 def test_more_drift_of_the_twins_never_incriminates(kernel: float, twins: list[float]) -> None:
     innocent = judge_drift(["mismatch"], [leaf(kernel)], drift(*twins)).conclusion is Conclusion.KERNEL_INNOCENT
@@ -156,7 +155,7 @@ def test_the_new_id_tells_the_new_magnitude(name: str, knob: str, before: float,
 knobs = st.dictionaries(st.sampled_from(["scale_A", "offset", "gain"]), st.floats(1.5, 1e30), min_size=1)
 
 
-@settings(deadline=None, max_examples=examples(40))
+@settings(max_examples=examples(40))
 @given(knobs=knobs, key=st.sampled_from(["cases", "test_cases"]), place=st.integers(0, 2))
 def test_a_patch_touches_one_case_and_never_a_tolerance(knobs: dict[str, float], key: str, place: int) -> None:
     others = [{**CASE, "id": f"other_{i}"} for i in range(2)]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.runner.running import Running, calls, says
 
-from pypto_op.runner import compaction, conversation
+from pypto_op.runner import compaction
 from pypto_op.runner.loopback import Answer, Body
 
 
@@ -47,8 +47,9 @@ def test_a_run_goes_on_beyond_the_limit(running: Running, monkeypatch: pytest.Mo
     assert "are left out" in json.dumps(last) and last[-1]["content"][0]["content"].endswith("29")
 
 
+@pytest.mark.slow
 def test_resume_goes_on_after_the_limit_of_turns(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(conversation, "MOST_TURNS", 8)
+    monkeypatch.setattr("pypto_op.runner.conversation.MOST_TURNS", 8)
 
     def model(number: int, body: Body, headers: Mapping[str, str]) -> Answer:
         turn = sum(part["role"] == "assistant" for part in body["messages"])

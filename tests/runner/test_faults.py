@@ -306,6 +306,7 @@ def test_the_time_is_over(running: Running) -> None:
     assert done.code == 1 and "the time is over" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_pattern_that_takes_for_ever_ends_with_the_time(running: Running) -> None:
     (running.workspace / "a.txt").write_text("a" * 200 + "b\n")
     began = time.monotonic()

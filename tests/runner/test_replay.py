@@ -155,6 +155,7 @@ def test_json_is_told_of_a_replay_that_leaves_its_path_too(running: Running) -> 
     assert summary["why"] in done.stderr and Path(summary["transcript"]).is_file()
 
 
+@pytest.mark.slow
 def test_an_interrupted_replay_says_what_goes_on(running: Running) -> None:
     """The command of its last line is run as it stands, and the replay comes to its end."""
     path = running.workspace / "a b.yaml"

@@ -159,6 +159,7 @@ def race(count, work):
     return codes.count(0), codes.count(2), count - codes.count(0) - codes.count(2)
 
 
+@pytest.mark.slow
 def test_of_eight_that_take_the_same_step_one_succeeds(planted):
     ws = planted(5, n=2)
     for _ in range(5):

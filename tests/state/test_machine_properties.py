@@ -201,7 +201,6 @@ class Machine(RuleBasedStateMachine):
 WALK = settings(
     max_examples=300,
     stateful_step_count=20,
-    deadline=None,
     derandomize=True,
     phases=[HypothesisPhase.generate, HypothesisPhase.shrink],
     suppress_health_check=list(HealthCheck),

@@ -43,6 +43,7 @@ def verified(verdict: Path, place: Path) -> Project:
     return Project.at(place, "expo", "triton_ascend_impl")
 
 
+@pytest.mark.slow
 def test_honest_kernel_is_timed_and_claims_no_speed_up_on_a_cpu(verified: Project) -> None:
     result = bench(verified)
     (row,) = result["per_shape_results"]

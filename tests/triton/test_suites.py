@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.quickly import share
 from tests.triton import lab
 
 KERNELS = """
@@ -76,7 +75,7 @@ ROWS = {
 ANSWER = "    self.answer = torch.randn(4, 8, generator=torch.Generator().manual_seed(torch.initial_seed())) * 2\n"
 
 
-@pytest.mark.parametrize("name", share(sorted(ROWS), 2))
+@pytest.mark.parametrize("name", sorted(ROWS))
 def test_row(name: str, place: Path) -> None:
     forward, inputs, init, held, own, expected = ROWS[name]
     reference = lab.task(forward, inputs, init=HELD.format(held)).replace("*xs):\n        x = xs[0]", "x):")

@@ -27,6 +27,7 @@ def lines(made: Kernel, assignment: dict[str, str]) -> list[str]:
     return [line[2:].strip() for line in diff if line.startswith("+ ")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_any_assignment_of_an_example_is_python_and_keeps_comments(name: str) -> None:
     made, dice = kernel(name), random.Random(3)
@@ -45,6 +46,7 @@ def test_what_the_kernel_says_is_within_the_limits_and_changes_nothing(name: str
     assert made.essence(now) == {} and made.write(now) == made.source and made.faults(now) == []
 
 
+@pytest.mark.slow
 def test_kinds_of_the_examples() -> None:
     found = {choice.kind for name in NAMES for choice in kernel(name).choices.values()}
     assert found >= {Kind.VECTOR_TILE, Kind.CUBE_TILE, Kind.ROWS, Kind.UNROLL, Kind.PASS_OPTION, Kind.LOOP_ORDER, Kind.HOIST}

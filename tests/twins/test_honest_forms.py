@@ -211,6 +211,7 @@ FORMS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", POLICIES, ids=str)
 @pytest.mark.parametrize("form", FORMS)
 def test_right_rewrites_pass_on_many_seeds_and_wrong_ones_on_none(form: str, policy: Any) -> None:

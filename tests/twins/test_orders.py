@@ -19,7 +19,7 @@ def integers(*shape: int, seed: int = 0) -> torch.Tensor:
     return torch.randint(-8, 9, shape, generator=torch.Generator().manual_seed(seed)).float()
 
 
-@settings(deadline=None, max_examples=examples(60))
+@settings(max_examples=examples(60))
 @given(name=st.sampled_from(NAMES), rows=st.integers(1, 4), count=st.integers(1, 300), seed=st.integers(0, 99))
 def test_every_term_is_added_exactly_once(name: str, rows: int, count: int, seed: int) -> None:
     terms = integers(rows, count, seed=seed)
@@ -27,7 +27,7 @@ def test_every_term_is_added_exactly_once(name: str, rows: int, count: int, seed
     assert torch.equal(scan(terms, ORDERS[name]), terms.double().cumsum(dim=-1).float())
 
 
-@settings(deadline=None, max_examples=examples(60))
+@settings(max_examples=examples(60))
 @given(
     name=st.sampled_from(NAMES),
     m=st.integers(1, 5),

@@ -126,7 +126,7 @@ def test_writing_into_a_16_bit_buffer_rounds(form: str) -> None:
     assert torch.equal(exact, (rounded.round() if form == "in_place" else rounded) * 7)
 
 
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=examples(60))
 @given(st.integers(0, 10**6), st.sampled_from([torch.float32, torch.float16, torch.int8]))
 def test_the_nearest_lies_between_the_answers(seed: int, dtype: torch.dtype) -> None:
     draw = torch.Generator().manual_seed(seed)
@@ -169,7 +169,7 @@ def _plainly(actual: torch.Tensor, answers: list[torch.Tensor], place: tuple[int
     return mine
 
 
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=examples(60))
 @given(st.integers(0, 10**6), st.sampled_from([2, 5, 40]), st.sampled_from([torch.int8, torch.int32, torch.float32]))
 def test_nearest_is_what_it_says_place_by_place(seed: int, numbers: int, dtype: torch.dtype) -> None:
     generator = torch.Generator().manual_seed(seed)

@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 from pypto_op.vocabulary import Artifact, LintEvent, Severity
+from pypto_op_lint.documents import mapping
 from pypto_op_lint.examples import impl
 from pypto_op_lint.rule import Invalid, Rule, Valid
 
@@ -57,8 +58,7 @@ class ConstructionBeforeE2e(Rule):
         unit = self.files.existing(self.files.ws.state)
         if unit is None:
             return
-        data = unit.data
-        stages = data.get("stage_status") if isinstance(data, dict) else None
+        stages = (mapping(unit) or {}).get("stage_status")
         status = stages.get("5") if isinstance(stages, dict) else None
         if status != "completed":
             self.report(None, f"stage 5 is {status!r}, not completed", file=unit.shown)

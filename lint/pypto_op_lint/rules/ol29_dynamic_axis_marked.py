@@ -56,8 +56,7 @@ class DynamicAxisMarked(Rule):
             return
         declared: list[object] = []
         for path in (self.files.ws.design, self.files.ws.spec):
-            unit = self.files.existing(path)
-            data = front_matter(unit) if unit is not None else None
+            data = front_matter(self.files.existing(path))
             if data is not None and "dynamic_axes" in data:
                 declared.append(data["dynamic_axes"])
         if all(declared):

@@ -71,8 +71,7 @@ class DtypesTested(Rule):
 
     def check_file(self) -> None:
         """Compare SPEC.md with the test and the suite."""
-        spec = self.files.existing(self.files.ws.spec)
-        data = front_matter(spec) if spec is not None else None
+        data = front_matter(self.files.existing(self.files.ws.spec))
         wanted = data.get("supported_dtypes") if data else None
         if not isinstance(wanted, list):
             return

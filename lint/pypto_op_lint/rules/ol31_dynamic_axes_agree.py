@@ -3,7 +3,7 @@
 import libcst as cst
 
 from pypto_op.vocabulary import Severity
-from pypto_op_lint.documents import front_matter, mappings
+from pypto_op_lint.documents import front_matter, mapping, mappings
 from pypto_op_lint.examples import WRAPPER, impl
 from pypto_op_lint.facts.annotations import axis_marks, has_dynamic_axis
 from pypto_op_lint.rule import IMPLS, Invalid, Rule, Valid
@@ -101,8 +101,7 @@ class DynamicAxesAgree(Rule):
 
     def check_file(self) -> None:
         """Compare the two."""
-        design = self.files.existing(self.files.ws.design)
-        data = front_matter(design) if design is not None else None
+        data = front_matter(self.files.existing(self.files.ws.design))
         axes = [_name(axis) for axis in data["dynamic_axes"]] if data and isinstance(data.get("dynamic_axes"), list) else []
         if not axes or not self.facts.kernels:
             return
@@ -153,10 +152,7 @@ class DynamicAxesAgree(Rule):
 
     def _contract(self) -> dict[str, list[str]]:
         """The shapes of eval/module_interfaces.yaml, by tensor."""
-        contract = self.files.existing(self.files.ws.interfaces)
-        data = contract.data if contract is not None else None
-        if not isinstance(data, dict):
-            return {}
+        data = mapping(self.files.existing(self.files.ws.interfaces)) or {}
         made = [out for module in mappings(data.get("modules")) for out in mappings(module.get("outputs"))]
         tensors = [*mappings(data.get("primary_inputs")), *made]
         return {str(t.get("name")): [str(a) for a in t["shape"]] for t in tensors if isinstance(t.get("shape"), list)}

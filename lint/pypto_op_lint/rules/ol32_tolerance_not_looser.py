@@ -61,8 +61,7 @@ class ToleranceNotLooser(Rule):
 
     def check_file(self) -> None:
         """Read SPEC.md's tolerance once."""
-        spec = self.files.existing(self.files.ws.spec)
-        data = front_matter(spec) if spec is not None else None
+        data = front_matter(self.files.existing(self.files.ws.spec))
         tolerance = data.get("tolerance") if data else None
         if not isinstance(tolerance, dict):
             return

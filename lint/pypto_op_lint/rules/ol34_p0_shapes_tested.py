@@ -6,7 +6,7 @@ from typing import Any
 import libcst as cst
 
 from pypto_op.vocabulary import Artifact, Severity
-from pypto_op_lint.documents import front_matter, mappings, suite_words
+from pypto_op_lint.documents import front_matter, mapping, mappings, suite_words
 from pypto_op_lint.examples import TEST
 from pypto_op_lint.facts.values import Const
 from pypto_op_lint.findings import WARN
@@ -74,8 +74,7 @@ class P0ShapesTested(Rule):
 
     def check_file(self) -> None:
         """Compare SPEC.md's shapes with the numbers of the tests."""
-        spec = self.files.existing(self.files.ws.spec)
-        data = front_matter(spec) if spec is not None else None
+        data = front_matter(self.files.existing(self.files.ws.spec))
         if data is None:
             return
         shapes = data.get("p0_shapes")
@@ -96,9 +95,8 @@ class P0ShapesTested(Rule):
 
     def _fixed_sizes(self) -> Iterator[int]:
         """The sizes that the contract fixes: no case has to say them."""
-        interfaces = self.files.existing(self.files.ws.interfaces)
-        data = interfaces.data if interfaces is not None else None
-        for given in mappings(data.get("primary_inputs")) if isinstance(data, dict) else ():
+        data = mapping(self.files.existing(self.files.ws.interfaces)) or {}
+        for given in mappings(data.get("primary_inputs")):
             yield from _sizes(given.get("shape"))
 
     def _numbers(self) -> set[int]:

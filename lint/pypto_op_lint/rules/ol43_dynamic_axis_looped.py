@@ -73,8 +73,7 @@ class DynamicAxisLooped(Rule):
 
     def check_file(self) -> None:
         """Compare the two."""
-        design = self.files.existing(self.files.ws.design)
-        data = front_matter(design) if design is not None else None
+        data = front_matter(self.files.existing(self.files.ws.design))
         axes = data.get("dynamic_axes") if data else None
         if not (isinstance(axes, list) and axes and self.facts.kernels):
             return

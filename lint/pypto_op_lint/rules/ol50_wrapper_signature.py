@@ -3,7 +3,7 @@
 from typing import Any
 
 from pypto_op.vocabulary import Artifact, Severity
-from pypto_op_lint.documents import mappings
+from pypto_op_lint.documents import mapping, mappings
 from pypto_op_lint.examples import WRAPPER, impl
 from pypto_op_lint.rule import IMPLS, Invalid, Rule, Valid
 
@@ -79,10 +79,9 @@ class WrapperSignature(Rule):
 
     def check_file(self) -> None:
         """Compare the signature with the contract."""
-        contract = self.files.existing(self.files.ws.interfaces)
-        data = contract.data if contract is not None else None
+        data = mapping(self.files.existing(self.files.ws.interfaces))
         phase = self.unit.phase if self.unit.artifact is Artifact.MODULE_IMPL else None
-        if not isinstance(data, dict):
+        if data is None:
             return
         if self.unit.artifact is Artifact.MODULE_IMPL and phase is None:
             self.report(

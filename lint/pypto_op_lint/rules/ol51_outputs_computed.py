@@ -3,7 +3,7 @@
 import libcst as cst
 
 from pypto_op.vocabulary import Artifact, Severity
-from pypto_op_lint.documents import mappings
+from pypto_op_lint.documents import mapping, mappings
 from pypto_op_lint.examples import BODY, GOLDEN, impl
 from pypto_op_lint.facts import Facts
 from pypto_op_lint.facts.flow import bindings_of
@@ -158,8 +158,7 @@ class OutputsComputed(Rule):
 
     def _declared(self) -> list[str]:
         """Names of the operator's outputs in module_interfaces.yaml; none for the kernel of a module."""
-        contract = self.files.existing(self.files.ws.interfaces)
-        data = contract.data if contract is not None and isinstance(contract.data, dict) else {}
+        data = mapping(self.files.existing(self.files.ws.interfaces)) or {}
         whole = self.unit.artifact is not Artifact.MODULE_IMPL
         return [str(item.get("name")) for item in mappings(data.get("final_outputs"))] if whole else []
 
@@ -176,9 +175,8 @@ class OutputsComputed(Rule):
         return {name for name, part in zip(declared, elements, strict=True) if _only_moved(golden.facts, part.value)}
 
     def _wanted(self) -> int:
-        contract = self.files.existing(self.files.ws.interfaces)
-        data = contract.data if contract is not None else None
-        if not isinstance(data, dict):
+        data = mapping(self.files.existing(self.files.ws.interfaces))
+        if data is None:
             return 1
         if self.unit.artifact is not Artifact.MODULE_IMPL:
             return len(mappings(data.get("final_outputs")))
@@ -190,8 +188,7 @@ class OutputsComputed(Rule):
 
     def _only_inputs(self) -> set[str]:
         """Names of inputs that no output shares; a result that goes back into one of them is lost."""
-        contract = self.files.existing(self.files.ws.interfaces)
-        data = contract.data if contract is not None and isinstance(contract.data, dict) else {}
+        data = mapping(self.files.existing(self.files.ws.interfaces)) or {}
         made = [m for module in mappings(data.get("modules")) for m in mappings(module.get("outputs"))]
         named = {str(item.get("name")) for item in mappings(data.get("primary_inputs"))}
         return named - {str(item.get("name")) for item in (*made, *mappings(data.get("final_outputs")))}

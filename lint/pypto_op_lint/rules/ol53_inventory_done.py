@@ -7,6 +7,7 @@ from typing import Any
 
 from pypto_op.documents.markdown import Markdown
 from pypto_op.vocabulary import Artifact, LintEvent, Severity
+from pypto_op_lint.documents import mapping
 from pypto_op_lint.rule import Invalid, Rule, Valid
 
 _DONE = re.compile(r"✅|✔|☑|✓|√|\[x\]|\b(?:done|yes|ok|implemented)\b|完成|已实现|^是$", re.IGNORECASE)
@@ -106,9 +107,7 @@ class InventoryDone(Rule):
         k = self.context.phase
         if self.context.event is not LintEvent.SUBMIT_FOR_VERIFY or k is None:
             return None
-        unit = self.files.existing(self.files.ws.interfaces)
-        data = unit.data if unit is not None else None
-        modules = data.get("modules") if isinstance(data, dict) else None
+        modules = (mapping(self.files.existing(self.files.ws.interfaces)) or {}).get("modules")
         return k if isinstance(modules, list) and k < len(modules) else None
 
 

@@ -56,7 +56,7 @@ def _judge_reading(request: Request, reading: str, op_dir: Path) -> dict[str, An
 
 def _timed(root: Path) -> dict[str, Any]:
     _, said = _run(["benchmark", "--modes", "sim", "--levels", "L4", "--json", str(root)], root.parents[1])
-    result = _parsed(said)
+    result = parsed(said)
     rows = [row for row in (result or {}).get("per_shape_results", []) if row["median"] is not None]
     if not rows or result is None:
         return {"time": None, "unit": None}
@@ -80,10 +80,11 @@ def _run(words: list[str], cwd: Path) -> tuple[int, str]:
 
 
 def _document(path: Path) -> dict[str, Any] | None:
-    return _parsed(path.read_text(encoding="utf-8")) if path.is_file() else None
+    return parsed(path.read_text(encoding="utf-8")) if path.is_file() else None
 
 
-def _parsed(text: str) -> dict[str, Any] | None:
+def parsed(text: str) -> dict[str, Any] | None:
+    """Return the JSON object of a text, such as what a command printed; None for anything else."""
     try:
         found = json.loads(text)
     except ValueError:

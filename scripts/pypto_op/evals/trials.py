@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
@@ -14,6 +13,7 @@ from typing import Any
 from pypto_op import own_python, speaking
 from pypto_op.errors import ContractError, InfraError
 from pypto_op.evals.graders import at_work, grade
+from pypto_op.evals.hidden import parsed
 from pypto_op.evals.requests import Request, folder
 from pypto_op.runner import journal
 from pypto_op.runner.clients import ENDED_BY_SIGNAL
@@ -82,7 +82,7 @@ def run(request: Request, plan: Plan, number: int, out: Path) -> dict[str, Any]:
     began = time.monotonic()
     code, stdout, stderr = _call(_words(request, plan), workspace)
     minutes = (time.monotonic() - began) / 60
-    summary = _parsed(stdout)
+    summary = parsed(stdout)
     row: dict[str, Any] = {"request": request.id, "trial": number, "exit": code, "minutes": round(minutes, 2), **_spent(summary)}
     void = _void(plan, code, stderr, summary)
     lines = _transcript(workspace, summary)
@@ -176,11 +176,3 @@ def _spent(summary: dict[str, Any] | None) -> dict[str, Any]:
         "tokens": tokens.get("input", 0) + tokens.get("cache_write", 0) + tokens.get("output", 0) if tokens else None,
         "dollars": (summary or {}).get("dollars"),
     }
-
-
-def _parsed(text: str) -> dict[str, Any] | None:
-    try:
-        found = json.loads(text)
-    except ValueError:
-        return None
-    return found if isinstance(found, dict) else None

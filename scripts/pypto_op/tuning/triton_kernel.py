@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import libcst as cst
 from libcst.metadata import MetadataWrapper, PositionProvider
 
-from pypto_op.mutation.program import below, called
+from pypto_op.mutation.program import below, called, names_in
 from pypto_op.tuning.choice import Assignment, Choice, Kind, changed, counts
 from pypto_op.tuning.rewriting import Edits, expression, keyword, several, write
 from pypto_op_lint.parsing import parse_contract
@@ -64,7 +64,7 @@ class TritonKernel:
 
     def _constants(self) -> Iterator[tuple[Choice, Edit]]:
         """Yield named powers of two, of the module or of a function, that a launch is given or a grid is cut by."""
-        used = {name for call in self._calls() for name in _names(call)}
+        used = {name for call in self._calls() for name in names_in(call)}
         for node in below(self._module):
             match node:
                 case cst.Assign(targets=[cst.AssignTarget(target=cst.Name(value=name))], value=cst.Integer() as number):
@@ -111,10 +111,6 @@ class TritonKernel:
 
 def _is_block(value: int) -> bool:
     return _LEAST <= value <= _MOST and value & (value - 1) == 0
-
-
-def _names(call: cst.Call) -> list[str]:
-    return [node.value for node in below(call) if isinstance(node, cst.Name)]
 
 
 def _kernel(call: cst.Call) -> str:
