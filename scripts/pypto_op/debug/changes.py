@@ -30,8 +30,8 @@ class Kind(IntEnum):
     OPERATION = 3
     NUMBER = 4
     STEP = 5
-    OTHER = 6
-    EXCHANGED = 7
+    EXCHANGED = 6
+    OTHER = 7
     MISSING = 8
     FACTOR = 9
 
@@ -50,6 +50,7 @@ class Change:
         known: the number that it asks for is one that the golden uses.
         call: which of the runs in a turn is changed, and of how many; None where all runs of all loops are.
         others: the two values that are exchanged.
+        known_in: lines that make or use the value that is taken.
         origin: the line that made the operand in whose place another value is taken, None where none did.
     """
 
@@ -62,6 +63,7 @@ class Change:
     known: bool = False
     call: tuple[int, int] | None = None
     others: tuple[Step, ...] = ()
+    known_in: tuple[int, ...] = ()
     origin: int | None = None
 
 

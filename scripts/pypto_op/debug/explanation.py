@@ -65,6 +65,9 @@ def _named_by(change: Change, text: KernelLoops) -> int | None:
     if not callers or any(text.function_of(call) == own for call in text.callers(origin, step.function)):
         return None  # the value comes from a helper that this very function calls: the line itself names it
     run, runs = change.call or (0, 1)
+    known_in = [*change.known_in, *(call for line in change.known_in for call in text.callers(line, step.function))]
+    if runs == 1 and any(text.function_of(line) == own for line in known_in):
+        return None  # the function has both values, and names the wrong one
     return callers[min(run * len(callers) // runs, len(callers) - 1)]
 
 

@@ -37,6 +37,9 @@ _MOST_NUMBERS = 12
 _MOST_STEPS = 1500
 """Steps that are computed again to see whether right blocks stay right."""
 
+_CHOOSING = ("MAX", "MIN", "ROWMAX", "ROWMIN")
+"""Operations that take one of their operands as it is; of another largest one the result is often the same in the end."""
+
 _MUCH_LESS = 0.3
 _ROUNDS = 7
 _MOST_OTHERS = 2
@@ -142,7 +145,7 @@ class Trial:
 def _may_seem_well(step: Step) -> bool:
     """Say whether a result may be the golden's though its line is at fault: hardly off, a wrong block, or a step of nothing."""
     rounds = step.opcode == "CAST" and step.dtype in NARROW
-    return rounds or step.opcode == "VIEW" or step.opcode in changes.SCALED
+    return rounds or step.opcode in ("VIEW", "RANGE", *changes.SCALED)
 
 
 def explaining(
@@ -210,14 +213,22 @@ def _with_others(groups: Sequence[Group], steps: Sequence[Step], trial: Trial, b
     """Yield the changes that take another value which is at hand, nearest to where all is well first."""
     hand = AtHand(steps, back.value, back.inputs)
     near, operands = set(trial.near.numbers), trial.operands()
-    edge, rest = [], []
-    for group in sorted(groups, key=lambda group: (not trial.is_frontier(group.steps), group.call is None, -group.steps[0].number)):
+    edge: list[Group] = []
+    rest: list[Group] = []
+    for group in sorted(
+        groups, key=lambda group: (not trial.is_frontier(group.steps), group.call is None, -group.steps[0].number)
+    ):
         led = [step for step in group.steps if step.number in near]
         if led and (not led[0].moves or led[0].opcode == "VIEW"):
             at_edge = trial.is_frontier(group.steps) or trial.is_last_well(group.steps)
             others = [step for step in group.steps if step.number in operands and step is not led[0]]
             (edge if at_edge else rest).append(replace(group, steps=(led[0], *others)))
-    for make, some in ((hand.replaced, [*edge, *reversed(rest)]), (hand.exchanged, [*edge, *reversed(rest)]), (hand.beside, edge)):
+    scaled = [group for group in edge if not group.steps[0].opcode.startswith(_CHOOSING)]
+    for make, some in (
+        (hand.exchanged, [*edge, *reversed(rest)]),
+        (hand.replaced, [*edge, *reversed(rest)]),
+        (hand.beside, scaled),
+    ):
         for group in some:
             for at in range(len(operands[group.steps[0].number])):
                 yield from (replace(change, frontier=True) for change in make(group, at, operands))
@@ -227,7 +238,7 @@ def _waiting_for_a_number(groups: Sequence[Group], trial: Trial) -> Iterator[Cha
     near = set(trial.near.numbers)
     for group in groups:
         led = next((step.number for step in group.steps if step.number in near), None)
-        if led is None or group.steps[0].moves or group.steps[0].opcode in ("CAST", "MAXS", "MINS"):
+        if led is None or group.steps[0].moves or group.steps[0].opcode.startswith(("CAST", *_CHOOSING)):
             continue
         frontier = trial.is_frontier(group.steps)
         if group.steps[0].opcode in changes.SCALED:

@@ -33,9 +33,7 @@ class AtHand:
         inputs: the arguments; a kernel may forget to read one.
     """
 
-    def __init__(
-        self, steps: Sequence[Step], value: Callable[[Step], torch.Tensor], inputs: Sequence[torch.Tensor] = ()
-    ) -> None:
+    def __init__(self, steps: Sequence[Step], value: Callable[[Step], torch.Tensor], inputs: Sequence[torch.Tensor] = ()) -> None:
         self._value, self._inputs = value, inputs
         self._by_number = {step.number: step for step in steps}
         self._turns: dict[tuple[tuple[str, int], ...], list[Step]] = {}
@@ -68,7 +66,16 @@ class AtHand:
             if given is not None:
                 edits = {number: _taking(one, at) for number, one in given.items()}
                 why = f"made with {_told(other)}"
-                yield Change(Kind.OTHER, group.steps, why, edits, at, call=group.call, origin=self._origin(own))
+                yield Change(
+                    Kind.OTHER,
+                    group.steps,
+                    why,
+                    edits,
+                    at,
+                    call=group.call,
+                    known_in=self._lines(other),
+                    origin=self._origin(own),
+                )
 
     def beside(self, group: Group, at: int, operands: Mapping[int, Sequence[int]]) -> Iterator[Change]:
         """Yield the changes that put another value to operand `at`, by an operation that was left out."""
@@ -94,6 +101,11 @@ class AtHand:
                 why = f"made with line {own.line} and line {other.line} exchanged"
                 change = Change(Kind.EXCHANGED, group.steps, why, edits, at, call=group.call)
                 yield replace(change, others=(own, other))
+
+    def _lines(self, step: Step) -> tuple[int, ...]:
+        """Return the lines that make a value, or use it in its turn."""
+        users = [one.line for one in self._turns.get(step.loops, ()) if step.number in one.parents]
+        return tuple(line for line in (step.line, *users) if line is not None)
 
     def _origin(self, step: Step) -> int | None:
         """Return the line that made a value, or what it was moved from."""
