@@ -219,15 +219,14 @@ def _with_others(groups: Sequence[Group], steps: Sequence[Step], trial: Trial, b
         groups, key=lambda group: (not trial.is_frontier(group.steps), group.call is None, -group.steps[0].number)
     ):
         led = [step for step in group.steps if step.number in near]
-        if led and (not led[0].moves or led[0].opcode == "VIEW"):
+        if led and (not led[0].moves or led[0].opcode == "VIEW") and not led[0].opcode.startswith(_CHOOSING):
             at_edge = trial.is_frontier(group.steps) or trial.is_last_well(group.steps)
             others = [step for step in group.steps if step.number in operands and step is not led[0]]
             (edge if at_edge else rest).append(replace(group, steps=(led[0], *others)))
-    scaled = [group for group in edge if not group.steps[0].opcode.startswith(_CHOOSING)]
     for make, some in (
         (hand.exchanged, [*edge, *reversed(rest)]),
         (hand.replaced, [*edge, *reversed(rest)]),
-        (hand.beside, scaled),
+        (hand.beside, edge),
     ):
         for group in some:
             for at in range(len(operands[group.steps[0].number])):
