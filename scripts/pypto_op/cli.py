@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import atexit
 import errno
+import functools
 import gc
 import importlib
 import os
 import sys
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import click
 
@@ -76,12 +77,41 @@ _COMMANDS: dict[str, tuple[str, str]] = {
 """Where each command lies, and what it is for. `GROUP NAME` is a command that joins a group of a room below its own."""
 
 
+@functools.cache
 def _load(name: str) -> click.Command:
     """Import the module of a row of `_COMMANDS`, and return the command."""
     module, attribute = _COMMANDS[name][0].split(":")
     command = getattr(importlib.import_module(module), attribute)
     assert isinstance(command, click.Command)
+    _refuse_repeats(command)
     return command
+
+
+def _refuse_repeats(command: click.Command) -> None:
+    """Let a command, and those of a group, refuse an option that takes one value and is given twice.
+
+    click takes the last one without a word: `--case A --case B` would judge B alone, and look like a verdict on both.
+    """
+    for inner in command.commands.values() if isinstance(command, click.Group) else ():
+        _refuse_repeats(inner)
+    make_parser = command.make_parser
+
+    def careful_parser(ctx: click.Context) -> Any:
+        parser = make_parser(ctx)
+        parse_args = parser.parse_args
+
+        def once(args: list[str]) -> Any:
+            values, rest, order = parse_args(args=args)
+            for option in order:
+                single = isinstance(option, click.Option) and not (option.multiple or option.count or option.is_flag)
+                if single and option.nargs == 1 and order.count(option) > 1:
+                    raise click.UsageError(f"{option.opts[0]} is given {order.count(option)} times and takes one value", ctx)
+            return values, rest, order
+
+        parser.parse_args = once  # type: ignore[method-assign]
+        return parser
+
+    command.make_parser = careful_parser  # type: ignore[method-assign]
 
 
 class _LazyGroup(click.Group):

@@ -28,6 +28,8 @@ NOWHERE = "no/such/folder"
     [
         (["verify", NOWHERE], "no such operator directory"),
         (["verify", OPERATOR, "--case", "nosuch"], "no case matches"),
+        (["verify", OPERATOR, "--case", "L2_a", "--case", "L2_b"], "--case is given 2 times and takes one value"),
+        (["debug", "precision-compare", OPERATOR, "--case", "a", "--case", "b"], "--case is given 2 times"),
         (["verify", OPERATOR, "--levels", "L9"], "L9"),
         (["verify", OPERATOR, "--modes", "gpu"], "gpu"),
         (["verify", OPERATOR, "--policy", "nosuch"], "there is no policy"),

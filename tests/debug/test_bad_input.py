@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
@@ -62,6 +63,29 @@ def test_a_log_that_is_not_there_or_is_a_folder(tool: str, tmp_path: Path) -> No
         answer = command(*ON_A_LOG[tool], wrong)
         one_line_each(answer, {2})
         assert str(wrong) in answer.stderr
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("tool", [*ON_A_LOG, "triage", "machine-workspace"])
+def test_a_pipe_or_a_device_is_not_waited_for(tool: str, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    operator = place(tmp_path, "softmax").root
+    (tmp_path / "output_1").mkdir()
+    (tmp_path / "output_1" / "program.json").write_text('{"functions": []}')
+    others = {"triage": ("triage", operator, "--log"), "machine-workspace": ("debug", tool, tmp_path / "output_1", "--log")}
+    words = ON_A_LOG.get(tool) or others[tool]
+    for wrong in (tmp_path / "pipe", Path("/dev/zero")):
+        answer = command(*words, wrong)
+        one_line_each(answer, {2})
+        assert f"{wrong}: a pipe or device" in answer.stderr, answer
+
+
+@pytest.mark.parametrize("tool", ON_A_MANIFEST)
+def test_an_empty_manifest_is_called_empty(tool: str, tmp_path: Path) -> None:
+    (tmp_path / "empty.log").touch()
+    answer = command("debug", tool, *ON_A_MANIFEST[tool], tmp_path / "empty.log")
+    one_line_each(answer, {2})
+    assert "empty.log: the file is empty" in answer.stderr and "NoneType" not in answer.stderr, answer
 
 
 @pytest.mark.parametrize("tool", ON_A_LOG)

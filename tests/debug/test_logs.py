@@ -10,10 +10,14 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.calling import command
 from tests.debug.asking import ask, line_of
+from tests.diagnose.device_logs import DeviceLog, all_logs
 
 from pypto_op.bundle_files import bundle_root
 from pypto_op.debug import environment
+from pypto_op.diagnose import knowledge
+from pypto_op.diagnose.search import explain
 
 _PROGRAM = """
 #include <execinfo.h>
@@ -105,6 +109,8 @@ def test_a_folder_without_artefacts_is_said_in_one_line(tmp_path: Path, tool: st
 SYMPTOMS = {
     "npu_library_missing": "ImportError: libhccl.so: cannot open shared object file: No such file or directory",
     "npu_smi_library": "npu-smi: error while loading shared libraries: libc_sec.so: cannot open shared object file",
+    "driver_library_missing": "ImportError: libascend_hal.so: cannot open shared object file: No such file or directory",
+    "atb_library_missing": "OSError: libatb.so: cannot open shared object file: No such file or directory",
     "fp8_type_missing": "ImportError: cannot import name 'DT_FP8E8M0'",
     "pto_isa_enum_missing": "kernel.cpp:12: error: no member named 'ExpAlgorithm' in namespace 'pto'",
     "pto_isa_too_old": "error: 'TROWEXPANDADD' is not a member of 'pto'",
@@ -113,6 +119,8 @@ SYMPTOMS = {
     "dependency_conflict": "pip._vendor.resolvelib.resolvers.ResolutionImpossible",
     "device_unset": "RuntimeError: TILE_FWK_DEVICE_ID is not set",
     "device_busy": "[ERROR] rtSetDevice failed: device is busy",
+    "another_device": "[ERROR] RUNTIME(66,python): driver error:internal error, error code is 507899",
+    "package_missing": "ModuleNotFoundError: No module named 'einops'",
     "tool_chain_missing": "sh: 1: g++: not found",
 }
 
@@ -131,6 +139,30 @@ def test_a_symptom_has_recipe_and_check(tmp_path: Path, name: str) -> None:
     assert answer.code in (0, 3) and (answer.code == 3) == bool(told["symptoms"][0]["blocked"])
     page = (bundle_root() / "skills/pypto-environment-setup/references/troubleshooting.md").read_text()
     assert f"## {told['symptoms'][0]['section']}\n" in page
+
+
+def test_a_row_is_of_entries_that_lead_to_this_skill() -> None:
+    known = {entry.id: entry.skill for entry in knowledge.entries()}
+    named = [one for row in environment.symptoms() for one in row["of"]]
+    assert {known.get(one) for one in named} == {"pypto-environment-setup"}
+
+
+@pytest.mark.parametrize("log", [log for log in all_logs() if log.skill == "pypto-environment-setup"], ids=lambda log: log.name)
+def test_what_diagnose_sends_here_is_a_symptom_here(tmp_path: Path, log: DeviceLog) -> None:
+    """One table: whatever `diagnose` calls a fault of the machine has a recipe and a check."""
+    path = tmp_path / "device.log"
+    path.write_text(log.text, encoding="utf-8")
+    hits = [hit for hit in explain(path).hits if hit.entry.skill == "pypto-environment-setup"]
+    told = ask("environment-setup", "--log", path, "--json").result("debug_environment_setup")
+    assert bool(told["symptoms"]) == bool(hits)
+    assert not hits or told["symptoms"][0]["log_line"] == hits[0].log[1]
+
+
+def test_what_diagnose_knows_to_be_no_fault_of_the_machine_is_none_here(tmp_path: Path) -> None:
+    log = tmp_path / "log.txt"
+    log.write_text("[INFO] libhccl.so: cannot open shared object file: handled\nCMake: g++: not found, skipped\n")
+    assert command("diagnose", log).code == 3
+    assert ask("environment-setup", "--log", log).code == 1
 
 
 @pytest.fixture

@@ -23,6 +23,11 @@ SAMPLE = (
     "group_norm_silu/scale",
     "cross_entropy/return_swapped",
     "flash_attention_fwd/sum_no_rescale",
+    "flash_attention_bwd/row_dot_of_values",
+    "swiglu/gate_and_up_exchanged",
+    "rotary_pairs/cosine_for_sine",
+    "group_norm_silu/gain_left_out",
+    "cross_entropy/labels_from_one",
 )
 """One of each class, and one of each way to a line."""
 

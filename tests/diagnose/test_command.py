@@ -16,6 +16,7 @@ from pypto_op.diagnose.log_stream import WHOLE_BYTES
 from pypto_op.diagnose.log_text import parse_log
 from pypto_op.diagnose.search import diagnose
 from pypto_op.documents import schema
+from pypto_op.errors import ContractError
 
 NO_TILE = """\x1b[1m\x1b[91mERROR\x1b[0m \x1b[1m/w/custom/soft/soft_impl.py:7:13:\x1b[0m RuntimeError: Errcode: F21004!
 op [EXP]tile shape not set, func Operation, file operation.cpp, line 184
@@ -125,7 +126,7 @@ def test_the_log_may_come_on_standard_input():
     assert done.return_value == 0
 
 
-# In short pieces: a whole text might be a word of our own sources, which hypothesis tries, too, and SIGILL is evidence.
+# In short pieces: a whole text might be a word of our own sources, which hypothesis tries, too, and SIGBUS is evidence.
 WORDS = st.lists(st.text(max_size=4), max_size=12).map("".join)
 
 
@@ -150,8 +151,39 @@ def test_no_line_of_the_judges_files_is_quoted(file, option, tmp_path, capsys):
     (op / "_debug" / "link.py").symlink_to(op / "modules" / "soft_module1_golden.py")
     log = tmp_path / "run.log"
     log.write_text(NO_TILE.split(" 6 |", maxsplit=1)[0])
-    words = ["--log", str(log), option, str(op / file)]
+    words = [*(["--log", str(log)] if option == "--kernel" else []), option, str(op / file)]
     with pytest.raises(SystemExit) as ended:
         cli.main(["diagnose", *words])
     said = capsys.readouterr()
     assert ended.value.code == 2 and "the judge's" in said.err and "CANARY" not in said.out + said.err
+
+
+@pytest.mark.parametrize("name", ["nosuchfolder", "soft-max", "NoSuchFolder", "./nosuchfolder", "SIGILL"])
+def test_a_name_that_is_nowhere_is_a_wrong_call(name):
+    done = CliRunner().invoke(cli.root, ["diagnose", name], standalone_mode=False)
+    assert isinstance(done.exception, ContractError) and done.exception.exit_code == 2
+    assert str(done.exception).startswith(f"{name.removeprefix('./')}: ") and "\n" not in str(done.exception)
+
+
+@pytest.mark.parametrize("text", ["507999", "EZ9998", "-8021", "error 12", "Segmentation fault", "507015"])
+def test_a_code_or_an_errors_words_are_a_text(text):
+    done = CliRunner().invoke(cli.root, ["diagnose", "--log", text], standalone_mode=False)
+    assert done.exception is None and done.return_value in (0, 3)
+
+
+@pytest.mark.parametrize(
+    ("words", "entry"),
+    [
+        ("signal handlers: SIGILL, SIGTERM, SIGUSR1", None),
+        ("enum { SIGHUP = 1, SIGILL = 4 }", None),
+        ("Fatal Python error: Illegal instruction", "host-illegal-instruction"),
+        ("subprocess.CalledProcessError: Command 'x' died with <Signals.SIGILL: 4>.", "host-illegal-instruction"),
+        ("Program received signal SIGILL, Illegal instruction.", "host-illegal-instruction"),
+        ("bash: line 1: 4711 Illegal instruction     (core dumped) python x.py", "host-illegal-instruction"),
+        ("run.sh: line 3: 4711 Bus error (core dumped) python x.py", "host-bus-error"),
+        ("Fatal Python error: Bus error", "host-bus-error"),
+    ],
+)
+def test_a_signals_name_alone_is_no_crash(words, entry):
+    found = diagnose(parse_log(f"step 1 of 2\n{words}\nstep 2 of 2\n"))
+    assert [hit.entry.id for hit in found.hits[:1]] == ([entry] if entry else [])

@@ -12,6 +12,9 @@ from tests.judge.judging import command, place, verify
 
 from pypto_op.documents import schema
 from pypto_op.workspace import FAILURE_FILES, OpWorkspace
+from pypto_op_lint.guard.commands import judge_command
+from pypto_op_lint.guard.paths import Surroundings
+from pypto_op_lint.guard.policy import Policy
 
 pytestmark = pytest.mark.usefixtures("private_key")
 
@@ -214,3 +217,31 @@ def test_nothing_to_triage_is_one_line(operator: OpWorkspace, tmp_path: Path) ->
     assert command("triage", str(operator.root)).code == 2
     operator.report.unlink()
     assert routed(operator, "--log", "lost heartbeat")["status"] is None
+
+
+@pytest.mark.sim
+@pytest.mark.usefixtures("numeric")
+def test_without_a_verdict_what_is_missing_is_said(operator: OpWorkspace) -> None:
+    edit(operator, *FAULTS["crash"][:2])
+    verify(operator.root, "--case", "tile")
+    operator.report.unlink()
+    for words in ((), ("--log", "nothing that is known was said")):
+        answer = command("triage", str(operator.root), *words)
+        assert answer.code == 3 and "load " in answer.stdout, answer
+        assert "no verdict is there" in answer.stderr and "pypto-op verify" in answer.stderr and answer.stderr.count("\n") == 1
+
+
+@pytest.mark.sim
+@pytest.mark.usefixtures("numeric")
+@pytest.mark.parametrize("fault", ["wrong values", "one output", "crash"])
+def test_the_next_steps_pass_the_guard_and_keep_the_whole_verdict(fault: str, operator: OpWorkspace) -> None:
+    edit(operator, *FAULTS[fault][:2])
+    verify(operator.root, "--case", "tile")
+    before = operator.report.read_bytes()
+    lines = routed(operator)["next"]
+    guard = Policy(Surroundings(operator.root.parents[1], Path("/home/somebody"), operator.root.parents[1]), "pypto-op-debugger")
+    assert [line for line in lines if judge_command(guard, line, str(operator.root.parents[1]))] == []
+    for line in lines:
+        if " debug dump" not in line and "precision-debug" not in line:
+            assert command(*shlex.split(line)[1:]).code in (0, 1), line
+    assert operator.report.read_bytes() == before

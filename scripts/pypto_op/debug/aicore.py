@@ -8,6 +8,7 @@ from typing import Any
 
 from pypto_op.debug.run_files import Graph, leaves, output_folder, tasks
 from pypto_op.diagnose import credible
+from pypto_op.diagnose.readable import lines_of
 from pypto_op.documents import schema
 from pypto_op.errors import ContractError, PyptoOpError
 
@@ -62,12 +63,8 @@ def locate(log: Path, run: Path | None) -> dict[str, Any]:
 def _read(log: Path) -> dict[str, Any]:
     seen: dict[str, Any] = {"codes": set(), "cce": set(), "hashes": set(), "tasks": set(), "lines": []}
     seen |= {"kernel": False, "scheduler": False}
-    try:
-        with log.open(encoding="utf-8", errors="replace") as file:
-            for number, line in enumerate(iter(lambda: file.readline(_LONGEST_LINE), ""), 1):
-                _note(seen, number, line)
-    except OSError as error:
-        raise ContractError(f"cannot be read: {error.strerror}", file=log) from error
+    for number, line in enumerate(lines_of(log, _LONGEST_LINE), 1):
+        _note(seen, number, line)
     return seen
 
 

@@ -18,7 +18,7 @@ _OTHER: Mapping[str, str] = {
     "ADD": "SUB", "SUB": "ADD", "MUL": "DIV", "DIV": "MUL", "MAXIMUM": "MINIMUM", "MINIMUM": "MAXIMUM",
     "SQRT": "RSQRT", "RSQRT": "SQRT",
 }  # fmt: skip
-_MOST_PLACES = 12
+_MOST_PLACES = 20
 
 
 class Kind(IntEnum):
@@ -30,7 +30,10 @@ class Kind(IntEnum):
     OPERATION = 3
     NUMBER = 4
     STEP = 5
-    FACTOR = 6
+    EXCHANGED = 6
+    OTHER = 7
+    MISSING = 8
+    FACTOR = 9
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,9 @@ class Change:
         frontier: all operands of the operation are right as they are.
         known: the number that it asks for is one that the golden uses.
         call: which of the runs in a turn is changed, and of how many; None where all runs of all loops are.
+        others: the two values that are exchanged.
+        known_in: lines that make or use the value that is taken.
+        origin: the line that made the operand in whose place another value is taken, None where none did.
     """
 
     kind: Kind
@@ -56,6 +62,9 @@ class Change:
     frontier: bool = False
     known: bool = False
     call: tuple[int, int] | None = None
+    others: tuple[Step, ...] = ()
+    known_in: tuple[int, ...] = ()
+    origin: int | None = None
 
 
 @dataclass(frozen=True)
@@ -77,7 +86,7 @@ def groups(steps: Sequence[Step]) -> list[Group]:
         turn = (step.line, step.opcode, step.loops, step.function)
         ordinal = count[turn] = count.get(turn, -1) + 1
         lines.setdefault((step.line, step.opcode), []).append(step)
-        within = tuple(name for name, _ in step.loops)
+        within = (step.loop, *(name for name, _ in step.loops))
         calls.setdefault((step.line, step.opcode, within), {}).setdefault(ordinal, []).append(step)
     found = [Group(tuple(runs)) for runs in lines.values()]
     for key, ordinals in calls.items():
@@ -150,6 +159,11 @@ def _other_offsets(group: Sequence[Step], steps: Sequence[Step], axis: int, size
         offsets = [dict(one.loops).get(name, -1) * size for one in group]
         if new(offsets):
             yield offsets
+    for name in dict.fromkeys(name for name, _ in group[0].loops):
+        for rows in (1, 2, 3, -1):  # one turn's share of a few rows is left out, or counted twice
+            offsets = [at + rows * dict(one.loops).get(name, 0) for at, one in zip(own, group, strict=True)]
+            if new(offsets):
+                yield offsets
     for moved in (size, -size, 1, -1):
         offsets = [max(at + moved, 0) for at in own]
         if new(offsets):

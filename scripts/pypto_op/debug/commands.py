@@ -244,7 +244,8 @@ def environment_setup(log: Path | None, idle: bool, memory: Path | None, as_json
     result = environment.examine(log, command)
     lines = []
     for one in result["symptoms"]:
-        lines += [f"{one['id']} (line {one['log_line']}): {one['recipe']}", f"  check: {one['check']}"]
+        at = f" (line {one['log_line']})" if one["log_line"] else ""
+        lines += [f"{one['id']}{at}: {one['recipe']}", f"  check: {one['check']}"]
         lines += [f"  blocked: {one['blocked']}"] if one["blocked"] else []
     rerun = result["rerun"]
     if rerun is not None:

@@ -23,6 +23,9 @@ _FEW = 4
 """Fewer numbers may be equal by chance."""
 
 _MUTE = "the same number everywhere, though an operand is not; nothing right is computed from it"
+_MANY = 3000
+"""Of more steps only what is off by more than rounding is looked for: each look costs a second for a thousand of them."""
+
 TIGHTNESS = (1.0, 0.1, 0.01)
 """What counts as rounding, tried in turn: a fault may be smaller than the first."""
 
@@ -73,7 +76,7 @@ def first_divergences(steps: Sequence[Step], golden: Golden) -> tuple[list[Diver
     values = {step.number: step.tensor() for step in steps}
     found: list[Divergence] = []
     well: frozenset[int] = frozenset()
-    for tightness in TIGHTNESS:
+    for tightness in TIGHTNESS if len(steps) <= _MANY else TIGHTNESS[:1]:
         found, well = _at(steps, golden, values, tightness)
         if found:
             break

@@ -85,6 +85,11 @@ class Step:
         return self.opcode == "VIEW" and any("Incast" in name for name in self.inputs)
 
     @property
+    def loop(self) -> str:
+        """The loop that records it, by its graph's name; the index of an ended loop keeps its last value, so `loops` may lie."""
+        return self.function.partition("_Unroll")[0]
+
+    @property
     def names_tensor(self) -> bool:
         """Whether what is written is a tensor or a state of the kernel's, and no name that pypto made up."""
         return bool(self.symbol) and not self.symbol.startswith(("View_", "OUTCAST"))

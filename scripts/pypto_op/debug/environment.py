@@ -1,23 +1,31 @@
-"""`pypto-op debug environment-setup`: a symptom of the machine, its recipe, and one re-run with it."""
+"""`pypto-op debug environment-setup`: a symptom of the machine, its recipe, and one re-run with it.
+
+A log is read by the knowledge base, as `pypto-op diagnose` reads it, so that both name the same. `environment.yaml` adds what a
+program can do about an entry: variables for one re-run, and a check.
+"""
 
 from __future__ import annotations
 
 import os
 import re
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from pypto_op.diagnose import credible
+from pypto_op.diagnose.log_text import LogText, parse_log
+from pypto_op.diagnose.search import Hit, diagnose
+from pypto_op.diagnose.sources import read_source
 from pypto_op.documents import schema
 from pypto_op.documents.reading import read_yaml
 from pypto_op.errors import ContractError, InfraError
 
 _DATA = Path(__file__).with_name("environment.yaml")
-_LONGEST_LINE = 4000
+_SKILL = "pypto-environment-setup"
+_GENERAL = "通用排查步骤"
 _SECONDS = 1800
+_SHOWN = 300
 _FREE = re.compile(r"No running processes found in NPU (\d+)")
 
 
@@ -55,23 +63,23 @@ def examine(log: Path | None, command: Sequence[str] = ()) -> dict[str, Any]:
         schemas/debug_environment_setup.schema.json; `rerun` is None where nothing was run again.
 
     Raises:
-        ContractError: there is neither log nor command.
+        ContractError: there is neither log nor command, or the log cannot be read.
         InfraError: the command cannot be started.
     """
     if log is None and not command:
         raise ContractError("neither a log nor a command was given", remedy="name --log FILE, or a command after --")
     if log is None:
         first = _run(command, os.environ)
-        found = _found_in(first[1].splitlines())
+        found = _found_in(parse_log(first[1]))
     else:
         first = None
-        found = _found_in(_lines(log))
+        found = _found_in(read_source(log).log)
     environment: dict[str, str] = {}
     told = [_recover(row, environment) for row in found.values()]
     rerun = None
     if command and environment:
         code, output = _run(command, {**os.environ, **environment})
-        left = list(_found_in(output.splitlines()))
+        left = list(_found_in(parse_log(output)))
         rerun = {"exit": code, "symptoms": left, "log_line": _log_line(told, code)}
     result = {
         "schema_version": 1,
@@ -84,24 +92,36 @@ def examine(log: Path | None, command: Sequence[str] = ()) -> dict[str, Any]:
     return result
 
 
-def _found_in(lines: Sequence[str] | Iterator[str]) -> dict[str, dict[str, Any]]:
-    """Return the rows of the table whose pattern stands in a line, each with the number and text of the first such line."""
-    patterns = [(row, re.compile(row["pattern"])) for row in symptoms()]
+def _found_in(log: LogText) -> dict[str, dict[str, Any]]:
+    """Return the symptoms that the knowledge base finds in a log, each with the number (None: it has none) and text of its line.
+
+    Of several entries that one line shows the surest counts: the others say less about the same.
+    """
     found: dict[str, dict[str, Any]] = {}
-    for number, line in enumerate(lines, 1):
-        for row, pattern in patterns:
-            told = pattern.search(line) if row["id"] not in found else None
-            if told is not None and credible.counts(line, told):
-                found[row["id"]] = {**row, "log_line": number, "text": line.strip()[:300]}
+    begins: set[int] = set()
+    for hit in diagnose(log).hits:
+        begin = log.text.rfind("\n", 0, hit.offset + 1) + 1  # a match may begin with the end of the line before
+        if hit.from_log and hit.entry.skill == _SKILL and begin not in begins:
+            begins.add(begin)
+            row = _row_of(hit)
+            line = log.text[begin:].partition("\n")[0].strip()
+            found.setdefault(row["id"], {**row, "log_line": hit.log[1] or None, "text": line[:_SHOWN]})
     return found
 
 
-def _lines(log: Path) -> Iterator[str]:
-    try:
-        with log.open(encoding="utf-8", errors="replace") as file:
-            yield from iter(lambda: file.readline(_LONGEST_LINE), "")
-    except OSError as error:
-        raise ContractError(f"cannot be read: {error.strerror}", file=log) from error
+def _row_of(hit: Hit) -> Mapping[str, Any]:
+    """Return the row of the table for a hit; for an entry that no row has, one that hands its remedy to a person."""
+    entry = hit.entry
+    for row in symptoms():
+        if entry.id in row["of"] and re.search(row.get("seen", ""), hit.seen):
+            return row
+    return {
+        "id": entry.id.replace("-", "_"),
+        "section": _GENERAL,
+        "recipe": " ".join(entry.remedy.split()),
+        "person": True,
+        "check": "pypto-op doctor",
+    }
 
 
 def _recover(row: Mapping[str, Any], environment: dict[str, str]) -> dict[str, Any]:

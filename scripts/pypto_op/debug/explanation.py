@@ -27,6 +27,9 @@ def places(change: Change, text: KernelLoops, names: KernelNames) -> list[dict[s
     kind = "misplaced" if change.kind is Kind.PLACE else "computed"
     own = row_of(Divergence(step, f"all that follows is right where this is {change.why}", same=(step.number,)), kind, text)
     callers = text.callers(step.line, step.function) if step.line else []
+    named = _named_by(change, text)
+    if named is not None:
+        return [{**own, "line": named, "called_from": []}, *([] if named == step.line else [own])]
     if change.call is not None and change.call[1] > 1 and len(callers) > 1:  # one call of the helper is at fault, not the helper
         run, runs = change.call
         own |= {"line": callers[min(run * len(callers) // runs, len(callers) - 1)], "called_from": []}
@@ -45,6 +48,27 @@ def places(change: Change, text: KernelLoops, names: KernelNames) -> list[dict[s
     there |= {"called_from": []}
     lines = {one.line for one in change.steps}
     return [there, own] if len(lines) >= names.uses(said) else [own, there]
+
+
+def _named_by(change: Change, text: KernelLoops) -> int | None:
+    """Return the line that names the wrong value: where two values have their names, or the call that hands it to a helper."""
+    step = change.steps[0]
+    if change.others:
+        lines = [one.line for one in change.others if one.line is not None]
+        if len(set(lines)) == 2 and len({text.function_of(line) for line in lines}) == 1:
+            return max(lines)
+    origin = change.others[0].line if change.others else change.origin
+    if origin is None or step.line is None or text.function_of(origin) == text.function_of(step.line):
+        return None
+    callers = text.callers(step.line, step.function)
+    own = text.function_of(step.line)
+    if not callers or any(text.function_of(call) == own for call in text.callers(origin, step.function)):
+        return None  # the value comes from a helper that this very function calls: the line itself names it
+    run, runs = change.call or (0, 1)
+    known_in = [*change.known_in, *(call for line in change.known_in for call in text.callers(line, step.function))]
+    if runs == 1 and any(text.function_of(line) == own for line in known_in):
+        return None  # the function has both values, and names the wrong one
+    return callers[min(run * len(callers) // runs, len(callers) - 1)]
 
 
 def exchanged(

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from pypto_op.backends.endings import with_kernel_frames
+from pypto_op.diagnose.readable import lines_of
 from pypto_op.documents import schema
-from pypto_op.errors import ContractError
 
 _PYTHON = re.compile(r'^\s*File "(?P<file>[^"]+)", line (?P<line>\d+)(?:,)? in (?P<name>\S+)')
 _GLIBC = re.compile(r"(?P<library>/?[\w./+-]+)\((?P<name>[\w@.$]*)\+?(?P<offset>0x[0-9a-f]+)?\)\s*\[(?P<address>0x[0-9a-f]+)\]")
@@ -67,17 +67,13 @@ def _read(log: Path) -> tuple[list[str], list[dict[str, Any]], list[dict[str, An
     signals: list[str] = []
     python: list[dict[str, Any]] = []
     native: list[dict[str, Any]] = []
-    try:
-        with log.open(encoding="utf-8", errors="replace") as file:
-            for line in iter(lambda: file.readline(_LONGEST_LINE), ""):
-                if not signals and (told := _SIGNAL.search(line)):
-                    signals.append(told[1])
-                if (found := _PYTHON.match(with_kernel_frames(line))) and len(python) < _MOST:
-                    python.append({"file": found["file"], "line": int(found["line"]), "function": found["name"]})
-                elif len(native) < _MOST and (frame := _native(line)):
-                    native.append(frame)
-    except OSError as error:
-        raise ContractError(f"cannot be read: {error.strerror}", file=log) from error
+    for line in lines_of(log, _LONGEST_LINE):
+        if not signals and (told := _SIGNAL.search(line)):
+            signals.append(told[1])
+        if (found := _PYTHON.match(with_kernel_frames(line))) and len(python) < _MOST:
+            python.append({"file": found["file"], "line": int(found["line"]), "function": found["name"]})
+        elif len(native) < _MOST and (frame := _native(line)):
+            native.append(frame)
     return signals, python, native
 
 

@@ -6,6 +6,7 @@ looked at, right ones and wrong ones, come out as the golden has them; many numb
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,10 +18,15 @@ from pypto_op.debug import changes
 from pypto_op.debug.changes import Change, Group, Kind
 from pypto_op.debug.dump_files import Step
 from pypto_op.debug.rerun import NARROW, Edit, Opaque, Rerun
+from pypto_op.debug.substitutes import AtHand
 from pypto_op.debug.wanted import Backwards, Want
 
 _SECONDS = 1.2
 """Processor time that is spent on trying."""
+
+_SECONDS_FOR_OTHERS = 0.6
+_SECONDS_FOR_NUMBERS = 0.4
+"""At least that much is spent on the later kinds, however long the first took."""
 
 _FEW = 4
 """Fewer numbers of outputs may come out right by chance."""
@@ -31,8 +37,12 @@ _MOST_NUMBERS = 12
 _MOST_STEPS = 1500
 """Steps that are computed again to see whether right blocks stay right."""
 
+_CHOOSING = ("MAX", "MIN", "ROWMAX", "ROWMIN")
+"""Operations that take one of their operands as it is; of another largest one the result is often the same in the end."""
+
 _MUCH_LESS = 0.3
 _ROUNDS = 7
+_MOST_OTHERS = 2
 
 
 class Trial:
@@ -70,6 +80,10 @@ class Trial:
         """Whether the time for trying is spent."""
         return time.process_time() > self._until
 
+    def allow(self, seconds: float) -> None:
+        """Give a next kind of changes processor time of its own, beside what is left."""
+        self._until = max(self._until, time.process_time() + seconds)
+
     def explains(self, change: Change) -> bool:
         """Say whether a change makes every block right."""
         return self._right(self.near, self.ends, change) and self._right(self._whole, self._all_ends, change)
@@ -78,6 +92,10 @@ class Trial:
         """Return the first wrong block as it would be after a change; None where that cannot be told."""
         made = _changed(self.near, change)
         return None if made is None else made.get(self.ends[0].step.number)
+
+    def operands(self) -> dict[int, list[int]]:
+        """Return the numbers of the operands of each step that leads to a block which is looked at."""
+        return {number: run.operands(number) for run in (self.near, self._whole) for number in run.numbers}
 
     def is_frontier(self, group: Sequence[Step]) -> bool:
         """Say whether the first wrong run of an operation has operands that are all well."""
@@ -127,7 +145,7 @@ class Trial:
 def _may_seem_well(step: Step) -> bool:
     """Say whether a result may be the golden's though its line is at fault: hardly off, a wrong block, or a step of nothing."""
     rounds = step.opcode == "CAST" and step.dtype in NARROW
-    return rounds or step.opcode == "VIEW" or step.opcode in changes.SCALED
+    return rounds or step.opcode in ("VIEW", "RANGE", *changes.SCALED)
 
 
 def explaining(
@@ -149,6 +167,11 @@ def explaining(
     groups = [group for group in every if trial.may_be_at_fault(group.steps)]
     found = list(_those(_plain(groups, steps, trial), trial))
     if not any(one.kind < Kind.FACTOR for one in found):
+        trial.allow(_SECONDS_FOR_OTHERS)
+        found += itertools.islice(_those(_with_others(every, steps, trial, back), trial), _MOST_OTHERS)
+        trial.allow(0.0 if found else _SECONDS_FOR_NUMBERS)
+    if not any(one.kind < Kind.FACTOR for one in found):
+        numbers |= {abs(step.scalar) for step in steps if step.scalar is not None}  # another line may take what is missing here
         more = [group for group in every if trial.is_last_well(group.steps)]
         waiting = _waiting_for_a_number([*changes.of_one_number(steps), *groups, *more], trial)
         found += _those((one for change in waiting if (one := _solved(trial, change, numbers)) is not None), trial)
@@ -186,11 +209,35 @@ def _plain(groups: Sequence[Group], steps: Sequence[Step], trial: Trial) -> Iter
         yield from (replace(change, frontier=trial.is_frontier(group.steps)) for change in made)
 
 
+def _with_others(groups: Sequence[Group], steps: Sequence[Step], trial: Trial, back: Backwards) -> Iterator[Change]:
+    """Yield the changes that take another value which is at hand, nearest to where all is well first."""
+    hand = AtHand(steps, back.value, back.inputs)
+    near, operands = set(trial.near.numbers), trial.operands()
+    edge: list[Group] = []
+    rest: list[Group] = []
+    for group in sorted(
+        groups, key=lambda group: (not trial.is_frontier(group.steps), group.call is None, -group.steps[0].number)
+    ):
+        led = [step for step in group.steps if step.number in near]
+        if led and (not led[0].moves or led[0].opcode == "VIEW") and not led[0].opcode.startswith(_CHOOSING):
+            at_edge = trial.is_frontier(group.steps) or trial.is_last_well(group.steps)
+            others = [step for step in group.steps if step.number in operands and step is not led[0]]
+            (edge if at_edge else rest).append(replace(group, steps=(led[0], *others)))
+    for make, some in (
+        (hand.exchanged, [*edge, *reversed(rest)]),
+        (hand.replaced, [*edge, *reversed(rest)]),
+        (hand.beside, edge),
+    ):
+        for group in some:
+            for at in range(len(operands[group.steps[0].number])):
+                yield from (replace(change, frontier=True) for change in make(group, at, operands))
+
+
 def _waiting_for_a_number(groups: Sequence[Group], trial: Trial) -> Iterator[Change]:
     near = set(trial.near.numbers)
     for group in groups:
         led = next((step.number for step in group.steps if step.number in near), None)
-        if led is None or group.steps[0].moves or group.steps[0].opcode in ("CAST", "MAXS", "MINS"):
+        if led is None or group.steps[0].moves or group.steps[0].opcode.startswith(("CAST", *_CHOOSING)):
             continue
         frontier = trial.is_frontier(group.steps)
         if group.steps[0].opcode in changes.SCALED:
@@ -238,7 +285,7 @@ def _asked(numbers: frozenset[float], scalar: float | None, times: bool) -> list
     """Return the factors, or the terms, that would make a number of the kernel's one of the golden's, or bring it in."""
     told = sorted(number for number in numbers if number not in (0.0, 1.0))[:_MOST_NUMBERS]
     if not times:
-        return [number - (scalar or 0.0) for number in told]
+        return [1.0, -1.0, *(number - (scalar or 0.0) for number in told)]
     own = 1.0 if scalar is None else scalar
     return [factor / own for number in told for factor in (number, 1.0 / number)] if own else []
 

@@ -97,7 +97,7 @@ class Golden:
         self.tensors = tensors
         self.numbers = frozenset(numbers)
         self.rows = [row for row in rows if row["op"] not in ("input", "output")]
-        self._inputs = [tensors[int(row["tensor"])] for row in rows if row["op"] == "input"]
+        self.inputs = [tensors[int(row["tensor"])] for row in rows if row["op"] == "input"]
         self.lines: dict[int, int] = {}
         for row in rows:
             self.lines.setdefault(int(row["tensor"]), int(row["line"]))
@@ -117,7 +117,7 @@ class Golden:
 
     def is_input(self, value: torch.Tensor) -> bool:
         """Say whether a tensor holds what an input of the golden holds, whatever its axes of size 1."""
-        return any(one.squeeze().shape == value.squeeze().shape and one.squeeze().equal(value.squeeze()) for one in self._inputs)
+        return any(one.squeeze().shape == value.squeeze().shape and one.squeeze().equal(value.squeeze()) for one in self.inputs)
 
     def matches(self, value: torch.Tensor, relative: float | None = None) -> list[Match]:
         """Return where `value` stands among the golden's tensors; [] for nowhere.

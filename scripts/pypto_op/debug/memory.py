@@ -11,6 +11,7 @@ from typing import Any
 from pypto_op.debug import dump_files
 from pypto_op.debug.run_files import MEMORIES, Graph, Tensor, arguments_of, leaves, output_folder, tasks
 from pypto_op.diagnose.kernel_loops import KernelLoops
+from pypto_op.diagnose.readable import lines_of
 from pypto_op.documents import schema
 from pypto_op.errors import PyptoOpError
 from pypto_op.hardware import CHIP
@@ -18,6 +19,7 @@ from pypto_op.hardware import CHIP
 _SIZES = {"UB": CHIP.ub, "L1": CHIP.l1, "L0A": CHIP.l0a, "L0B": CHIP.l0b, "L0C": CHIP.l0c}
 _WORKSPACE = re.compile(r"\[workspaceSize\]\s*(?P<text>.*)")
 _PART = re.compile(r"(?P<name>[A-Za-z][\w ]*?)\s*[:=]\s*(?P<bytes>\d+)")
+_LONGEST_LINE = 64 * 1024
 _MOST = 50
 
 
@@ -211,16 +213,10 @@ def _lines_with(graph: Graph, tensors: list[Tensor]) -> list[int]:
 
 def _said(log: Path) -> list[dict[str, Any]]:
     """Return the parts that `[workspaceSize]` lines name, in bytes; streams, since a device's log can be a gigabyte."""
-    from pypto_op.errors import ContractError
-
     found: list[dict[str, Any]] = []
-    try:
-        with log.open(encoding="utf-8", errors="replace") as file:
-            for number, line in enumerate(file, 1):
-                match = _WORKSPACE.search(line)
-                if match and len(found) < _MOST:
-                    parts = {part["name"].strip(): int(part["bytes"]) for part in _PART.finditer(match["text"])}
-                    found.append({"log_line": number, "parts": parts, "text": match["text"].strip()[:300]})
-    except OSError as error:
-        raise ContractError(f"cannot be read: {error.strerror}", file=log) from error
+    for number, line in enumerate(lines_of(log, _LONGEST_LINE), 1):
+        match = _WORKSPACE.search(line)
+        if match and len(found) < _MOST:
+            parts = {part["name"].strip(): int(part["bytes"]) for part in _PART.finditer(match["text"])}
+            found.append({"log_line": number, "parts": parts, "text": match["text"].strip()[:300]})
     return found

@@ -142,7 +142,10 @@ def _earlier_writes(steps: Sequence[Step]) -> dict[int, int]:
 def _rules(step: Step, given: Sequence[torch.Tensor]) -> Iterator[Rule]:
     """Yield the ways in which an operation may be computed; the dump does not tell everything of it."""
     plain = step.opcode.removesuffix("_SINGLE")
-    if step.moves or step.opcode in ("REGISTER_COPY", "CAST"):
+    if step.opcode == "RANGE" and not given:
+        told = step.tensor().to(torch.float64)
+        yield lambda: told
+    elif step.moves or step.opcode in ("REGISTER_COPY", "CAST"):
         yield from _moving(step, given)
     elif plain in _REDUCED:
         yield from (_reduction(_REDUCED[plain], axis) for axis in range(-1, -len(step.valid) - 1, -1))

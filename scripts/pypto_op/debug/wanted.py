@@ -67,6 +67,11 @@ class Backwards:
         self._steps = steps
         self._written = frozenset(step.symbol for step in steps if step.opcode == "ASSEMBLE")
 
+    @property
+    def inputs(self) -> Sequence[torch.Tensor]:
+        """The golden's inputs: what the kernel was given, too."""
+        return self._golden.inputs
+
     def value(self, step: Step) -> torch.Tensor:
         """Return a step's result in float64."""
         if step.number not in self._values:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +33,7 @@ def diagnose(given: str | None, log: str | None, kernel: str | None, show: str |
     WHAT is an operator's folder, a failure folder (custom/OP/_debug/failures/CASE), a log of any size, a report, a folder of
     device logs, or the error text itself.
 
-    Exit status: 0 found, 2 wrong call or unreadable file, 3 nothing known matches.
+    Exit status: 0 found, 2 wrong call, no such file or unreadable file, 3 nothing known matches.
     """
     from pypto_op.diagnose import knowledge
     from pypto_op.diagnose.search import explain
@@ -93,14 +94,19 @@ def _show(found: Entry) -> None:
 def triage(op_dir: Path, log: str | None, as_json: bool) -> int:
     """Say of OP_DIR's failure which category it is, which fingerprint it has, and which one skill to load, and why.
 
-    Exit status: 0 routed, 2 nothing failed here or a file cannot be read.
+    Exit status: 0 routed, 2 nothing failed here or a file cannot be read, 3 no verdict is there to go by, and either no --log
+    or none that says anything known: what was still found is printed, what is missing is said.
     """
     from pypto_op.diagnose.triage import triage as run
     from pypto_op.workspace import OpWorkspace
 
     found = run(OpWorkspace.at(op_dir), log)
     click.echo(json.dumps(found, indent=2, ensure_ascii=False) if as_json else _routed(found))
-    return 0
+    if found["status"] is not None or (log is not None and found["hits"]):
+        return 0
+    missing = "no verdict is there" if log is None else "no verdict is there, and the words of --log say nothing that is known"
+    click.echo(f"{op_dir}: {missing}; run `pypto-op verify {shlex.quote(str(op_dir))}`", err=True)
+    return int(NOTHING_FOUND)
 
 
 def _routed(found: dict[str, Any]) -> str:

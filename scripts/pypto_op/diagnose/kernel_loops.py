@@ -118,6 +118,11 @@ class KernelLoops:
         near = [call for call in calls if within is not None and within.first <= call <= within.last]
         return sorted(near or calls)
 
+    def function_of(self, line: int) -> str:
+        """Return the name of the innermost function that holds a line, "" for none."""
+        holding = [node for node in self._functions if node.lineno <= line <= (node.end_lineno or node.lineno)]
+        return max(holding, key=lambda node: node.lineno).name if holding else ""
+
     def write_in(self, loop: Loop) -> int:
         """Return the line of the one `pypto.assemble` of a loop, else of the file; the loop's line where there are several."""
         within = [line for line in self.writes if loop.first <= line <= loop.last]

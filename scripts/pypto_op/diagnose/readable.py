@@ -1,7 +1,8 @@
-"""The information barrier: a diagnosis quotes lines, so it is never made about the judge's files."""
+"""What may be read as a log: no file of the judge, since a diagnosis quotes lines, and nothing whose end may never come."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from pypto_op.errors import ContractError
@@ -14,8 +15,29 @@ _JUDGES = frozenset(
 
 
 def check_readable(path: Path) -> None:
-    """Raise ContractError when `path`, links followed, is a golden, a test, the inputs or the suite of an operator."""
+    """Raise ContractError when `path`, links followed, is a golden, a test, the inputs or the suite of an operator, or no file.
+
+    A pipe waits for its writer, and many a device gives bytes for ever; a folder is for the caller to judge.
+    """
     real = path.expanduser().resolve()
+    if real.exists() and not real.is_file() and not real.is_dir():
+        raise ContractError(
+            "a pipe or device is not read as a log", file=path, remedy="write it to a file, or `pypto-op diagnose -` reads stdin"
+        )
     operator = OpWorkspace.owning(real)
     if operator and operator.artifact_of(real)[0] in _JUDGES:
         raise ContractError("this file is the judge's and is not quoted", file=path, remedy="name the log, or the implementation")
+
+
+def lines_of(log: Path, longest: int) -> Iterator[str]:
+    """Yield the lines of a log, in parts of at most `longest` characters, so that a log of any size takes bounded memory.
+
+    Raises:
+        ContractError: it cannot be read, or may not (`check_readable`).
+    """
+    check_readable(log)
+    try:
+        with log.open(encoding="utf-8", errors="replace") as file:
+            yield from iter(lambda: file.readline(longest), "")
+    except OSError as error:
+        raise ContractError(f"cannot be read: {error.strerror}", file=log) from error

@@ -13,7 +13,8 @@ from pypto_op.diagnose.graph_place import line_of_graph
 from pypto_op.diagnose.kernel_text import KernelText
 from pypto_op.diagnose.knowledge import Entry, Evidence, entries
 from pypto_op.diagnose.log_text import LogText
-from pypto_op.diagnose.sources import failure_at, pointer_of, read_source
+from pypto_op.diagnose.sources import failure_at, is_a_name, pointer_of, read_source
+from pypto_op.errors import ContractError
 from pypto_op.vocabulary import FailureCategory
 
 SURE = 0.8
@@ -102,13 +103,19 @@ def explain(error_log: str | Path, kernel_code: str | Path | None = None) -> Dia
         kernel_code: the file that ran or its text; without it, what the failure folder names.
 
     Raises:
-        ContractError: one of them cannot be read, or belongs to the judge.
+        ContractError: one of them cannot be read, is not there, or belongs to the judge.
     """
     from pypto_op.diagnose.kernel_text import read_kernel
 
     source = read_source(error_log)
     given = kernel_code or source.kernel
     found = heard(diagnose(source.log, read_kernel(given, asked_rules()) if given else None), failure_at(error_log))
+    if not found.hits and is_a_name(error_log):
+        raise ContractError(
+            "no such file or folder, and no known error is called so",
+            file=error_log,
+            remedy="name the log, or give the error's whole line",
+        )
     pointer = "" if found.hits else pointer_of(error_log)
     return replace(found, notes=(*found.notes, pointer)) if pointer else found
 

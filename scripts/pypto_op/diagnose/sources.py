@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -22,6 +23,9 @@ from pypto_op.workspace import FAILURE_FILES, FAILURE_RECORD, OpWorkspace
 _LOG_SUFFIXES = (".log", ".txt", ".out", ".err")
 _MOST_FILES = 64
 _LEAST_BUDGET = 16 * 1024
+_NAME = re.compile(r"[\w+-]+")
+_CODE = re.compile(r"(?i)-?(?:0x)?[0-9a-f]*\d{3,}|[A-Z]{1,8}[-_]?\d{2,}")
+"""What stands alone as a code: 507999, -8020, 0x7f12, E99999, EZ9999."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +49,12 @@ def is_text(given: str) -> bool:
         if given.strip() in ("", "-") or Path(given).expanduser().exists():
             return False
     return " " in given.strip() or not set("/.\\") & set(given)
+
+
+def is_a_name(given: str | Path) -> bool:
+    """Say whether a text is one word and no number or code: a file's name that somebody mistyped looks so, a log does not."""
+    word = given.strip() if isinstance(given, str) and is_text(given) else ""
+    return bool(_NAME.fullmatch(word)) and not _CODE.fullmatch(word)
 
 
 def read_source(given: str | Path) -> Source:

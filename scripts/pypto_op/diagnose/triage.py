@@ -24,6 +24,8 @@ from pypto_op.vocabulary import FailureCategory, Fingerprint, Mode, Status
 from pypto_op.workspace import OpWorkspace
 
 _BAD = (Status.FAIL, Status.ERROR)
+_OTHER_REPORT = "report.json"
+"""Below _debug/: where a run of one case reports to, so that the verdict on the whole suite stays."""
 _ANY_TEXT = frozenset({FailureCategory.RUNTIME, FailureCategory.OTHER, FailureCategory.STRUCTURAL})
 """Categories that a verdict gives to whatever raised: words that name another one refine them and contradict nothing."""
 
@@ -226,6 +228,7 @@ def _next(
     operator: OpWorkspace, report: Mapping[str, Any] | None, signals: Signals, row: Row, skill: str | None
 ) -> Iterator[str]:
     case, root = signals.failure.get("case_id"), shlex.quote(str(operator.root))
+    apart = f"--report {shlex.quote(str(operator.debug_dir / _OTHER_REPORT))}"
     named = f"--case {shlex.quote(case)}" if case else ""
     if row.id == "near-miss":
         yield f"pypto-op reproduce {root} {named}".rstrip()
@@ -240,9 +243,9 @@ def _next(
         yield from tools_of(row.tools, op=root, **known)[:1]
     yield from tools_of(skill or "", op=root, **known)
     if signals.look and not signals.hit:
-        yield f"pypto-op verify {root} {named} --error-maps"
+        yield f"pypto-op verify {root} {named} --error-maps {apart}"
     elif failure_words and not signals.hit:  # the verdict's reason is exact: mend that, and see
-        yield f"pypto-op verify {root} {named}".rstrip()
+        yield f"pypto-op verify {root} {named} {apart}"
 
 
 def _known(operator: OpWorkspace, report: Mapping[str, Any] | None, case: str | None, named: str) -> Iterator[tuple[str, str]]:

@@ -155,6 +155,8 @@ def _wording(error: ValidationError) -> str:
     hint = subschema.get("x-hint")
     if hint:
         return f"{_shown(value)}: {hint}"
+    if kind == "type" and value is None and not error.absolute_path:
+        return f"the file is empty: there is no {_words(rule)} in it"
     return _PHRASES.get(kind, lambda *_: error.message)(value, rule)
 
 

@@ -20,9 +20,9 @@ _MARKS = {"ok": ("ok", "green"), "limited": ("limited", "yellow"), "missing": ("
 def doctor(as_document: bool, build: bool, target: Path | None, dry_run: bool) -> int:
     """Say what this machine can do, what each missing piece costs, and the line that mends it.
 
-    Exit 0 when kernels can be run in sim, 3 when not. With --target: 0 when the workspace is in order (again), 2 when
-    --dry-run found something, nothing is installed there or files changed by hand are in the way, 3 when the machine
-    cannot repair it.
+    Exit 0 when kernels can be run in sim and their numbers judged, 3 when not. With --target: 0 when the workspace is in
+    order (again), 2 when --dry-run found something, nothing is installed there or files changed by hand are in the way, 3
+    when the machine cannot repair it.
     """
     if target is not None:
         from pypto_op.install.doctor import run
@@ -39,7 +39,8 @@ def doctor(as_document: bool, build: bool, target: Path | None, dry_run: bool) -
         click.echo(as_json(document))
     else:
         _show(document)
-    return int(ExitCode.OK if document["sim"]["ok"] else ExitCode.INFRA)
+    sim = document[Mode.SIM]  # without numbers there is never a PASS: the calculator needs a C++ tool chain
+    return int(ExitCode.OK if sim["ok"] and sim["numeric"] else ExitCode.INFRA)
 
 
 def _show(document: dict[str, Any]) -> None:
