@@ -2,7 +2,7 @@
 
 pypto builds it anew in every process, in a folder that it throws away. Here it is built once per content key and
 loaded from the cache, so that a process needs milliseconds instead of half a minute. The build asks pypto's
-CMake project for exactly what pypto's own manager of that build asks for.
+CMake project for exactly what `pypto._utils.BuildOnlineManager` asks for.
 """
 
 from __future__ import annotations
@@ -24,8 +24,6 @@ from pypto_op.errors import InfraError
 ROOM = "calculator"
 LIBRARY = "libtile_fwk_calculator.so"
 _BUILD_SECONDS = 900
-_SOURCES = ("calculator", "framework/src/calculator")
-"""Where pypto's CMake project of the calculator lies below `pypto/lib`: in version 0.2.0, and from 0.2.1 on."""
 
 
 @dataclass(frozen=True)
@@ -45,12 +43,6 @@ class Ingredients:
     toolchain: Toolchain
 
     @property
-    def sources(self) -> Path:
-        """Return the folder of pypto's CMake project of the calculator."""
-        places = [self.lib_dir / place for place in _SOURCES]
-        return next((place for place in places if (place / "CMakeLists.txt").is_file()), places[0])
-
-    @property
     def key(self) -> str:
         """Return the content key: sources, torch, pypto's libraries, compiler and machine; not where they lie.
 
@@ -65,7 +57,7 @@ class Ingredients:
             self.toolchain.paths.get("g++", ""),
             platform.machine(),
         ]
-        for source in sorted(self.sources.rglob("*")):
+        for source in sorted((self.lib_dir / "calculator").rglob("*")):
             if source.is_file():
                 parts += [str(source.relative_to(self.lib_dir)), source.read_bytes()]
         return build_cache.digest_of(*parts)
@@ -110,7 +102,7 @@ def _build(ingredients: Ingredients, folder: Path) -> None:
     cmake = ingredients.toolchain.paths["cmake"]
     configure = [
         cmake,
-        *("-S", str(ingredients.sources), "-B", str(work), "-DCMAKE_BUILD_TYPE=Release"),
+        *("-S", str(ingredients.lib_dir / "calculator"), "-B", str(work), "-DCMAKE_BUILD_TYPE=Release"),
         f"-DCMAKE_CXX_COMPILER={ingredients.toolchain.paths['g++']}",
         f"-DPY3_MOD_TORCH_VERSION={ingredients.torch_version}",
         f"-DPY3_MOD_TORCH_ROOT_PATH={ingredients.torch_dir}",

@@ -6,7 +6,7 @@ What is patched, all of it in `pypto.frontend.parser.entry.JitCallableWrapper`:
 - `_set_config_option`: the tensor graph is evaluated by the calculator, and only that (the filter `no_verify`
   leaves out the comparison after each pass, which has no part in the result); without a calculator, compilation
   stops after the last pass, before the step that needs a C++ compiler;
-- `_setup_verify_data`, in 0.2.1 `setup_verify_data`: host tensors are handed to the calculator as they are;
+- `_setup_verify_data`: host tensors are handed to the calculator as they are;
 - `__call__`: arguments are checked against the declared shapes and dtypes by pypto's own check, which is off by
   default; an argument of another dtype would be read as if it had the declared one.
 
@@ -20,8 +20,6 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import importlib
-import importlib.util
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -40,17 +38,10 @@ def load_before_pypto(cost_model_switch: Path | None) -> None:
 def load_calculator(library: Path) -> None:
     """Load the calculator into this process, as pypto would after building it."""
     import torch  # noqa: F401  (the library's symbols come from torch)
+    from pypto._utils import BuildOnlineManager
 
     ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL)
-    try:
-        from pypto._utils import BuildOnlineManager
-    except ImportError:  # from 0.2.1 on
-        from pypto import _build_online, _utils
-
-        _build_online.BuildOnlineCalculatorManager()._target_loaded = True
-        _utils.get_dtensor_type()  # each call asks for it; the first time that loads libraries, which no candidate may
-    else:
-        BuildOnlineManager().calculator_loaded = True
+    BuildOnlineManager().calculator_loaded = True
 
 
 def switch_cost_model(switch: Path | None, on: bool) -> None:
@@ -111,24 +102,11 @@ def simulate(*, numeric: bool, further: Callable[[], None] | None = None, lenien
 
     wrapper._set_run_mode = run_in_sim
     wrapper._set_config_option = set_options_then_ours
-    _replace_hand_over(wrapper, hand_over)
+    wrapper._setup_verify_data = staticmethod(hand_over)
     wrapper.__call__ = checked_call
-    if importlib.util.find_spec("pypto.pil") is None:  # from 0.2.1 on, pypto reads a kernel's conditions without calling cond
-        pypto.cond = _placed(pypto.cond)
+    pypto.cond = _placed(pypto.cond)
     pypto.set_global_config("codegen.parallel_compile", 1)
     kernel_lines.follow()
-
-
-def _replace_hand_over(wrapper: Any, hand_over: Callable[[Any], None]) -> None:
-    """Let pypto hand the tensors of a launch to the calculator by `hand_over`.
-
-    0.2.0 does that in a method of the wrapper; from 0.2.1 on a function does it, which two modules know by name.
-    """
-    if hasattr(wrapper, "_setup_verify_data"):
-        wrapper._setup_verify_data = staticmethod(hand_over)
-        return
-    for module in ("pypto.frontend.parser.entry", "pypto.pil.compile_pipeline"):
-        setattr(importlib.import_module(module), "setup_verify_data", hand_over)
 
 
 def _without_ellipsis(declared: Any) -> Any:

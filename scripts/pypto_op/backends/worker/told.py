@@ -83,7 +83,7 @@ class Told:
         if isinstance(value, self._operand):
             yield f"operand {self._place(value)}"
         elif isinstance(value, self._scalar):
-            yield f"scalar {value.Dump() if hasattr(value, 'Dump') else value}"  # from 0.2.1 on, its str is what Dump was
+            yield f"scalar {value.Dump()}"
         elif isinstance(value, self._element):
             yield "element"  # its number was told when it was made
         else:
