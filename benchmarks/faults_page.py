@@ -50,7 +50,7 @@ for it. What failed was mended by its class; the faults and logs stay in the tes
 | - one of the named lines | 8; 4 |
 | 31 texts of public threads and CANN's own pages: right or acceptable | 13, three got no answer |
 | 24 faults with wrong numbers, set aside while precision-compare was mended, then looked at once: first line | 11 |
-| 29 faults with wrong numbers in 14 kernels, by a fifth person (the bases `sixth`), before anything was mended for them: first line | 18 |
+| 29 faults with wrong numbers in 14 kernels, by a fifth person (bases `sixth`), before any mend for them: first line | 18 |
 | 12 more (`seventh`), written down before too and looked at once after `sixth` was learnt: first line | 8 |
 | 12 more (`eighth`), by the same person, written and looked at once after `seventh` was learnt too: first line | 12 |
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import shutil
@@ -132,6 +133,22 @@ def test_without_pypto(monkeypatch: pytest.MonkeyPatch, operator: OpWorkspace) -
         sim.SimBackend().open(operator.impl, "double_wrapper", operator)
     done = CliRunner().invoke(doctor, [], standalone_mode=False)
     assert done.return_value == ExitCode.INFRA
+
+
+def test_with_another_release_of_pypto(monkeypatch: pytest.MonkeyPatch, operator: OpWorkspace, tmp_path: Path) -> None:
+    """0.2.1 keeps its calculator elsewhere: no verdict, and the words name the release and the remedy."""
+    from pypto_op.backends import calculator
+
+    found = calculator.find_ingredients()
+    assert found is not None and not calculator.other_release(found)
+    moved = dataclasses.replace(found, lib_dir=tmp_path)
+    monkeypatch.setattr(calculator, "find_ingredients", lambda: moved)
+    available = sim.SimBackend().availability()
+    assert not available.ok and not available.numeric
+    assert "no calculator where 0.2.0 has it" in available.reason and "install pypto==0.2.0" in available.reason
+    with pytest.raises(InfraError, match=r"has no calculator where 0\.2\.0 has it"):
+        sim.SimBackend().open(operator.impl, "double_wrapper", operator)
+    assert CliRunner().invoke(doctor, [], standalone_mode=False).return_value == ExitCode.INFRA
 
 
 def test_doctor_as_a_document() -> None:

@@ -24,6 +24,8 @@ from pypto_op.errors import InfraError
 ROOM = "calculator"
 LIBRARY = "libtile_fwk_calculator.so"
 _BUILD_SECONDS = 900
+_SOURCES = "calculator"
+"""Where pypto 0.2.0 keeps the CMake project, below `pypto/lib`."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,7 @@ class Ingredients:
             self.toolchain.paths.get("g++", ""),
             platform.machine(),
         ]
-        for source in sorted((self.lib_dir / "calculator").rglob("*")):
+        for source in sorted((self.lib_dir / _SOURCES).rglob("*")):
             if source.is_file():
                 parts += [str(source.relative_to(self.lib_dir)), source.read_bytes()]
         return build_cache.digest_of(*parts)
@@ -73,6 +75,17 @@ def find_ingredients() -> Ingredients | None:
     except OSError:
         return None
     return Ingredients(pypto_dir / "lib", torch_dir, torch_version, find_toolchain())
+
+
+def other_release(ingredients: Ingredients) -> str:
+    """Return why this release of pypto can judge no kernel, with the remedy after a semicolon; "" where it can.
+
+    0.2.1 keeps the calculator in another folder, and hands its numbers over in another way: docs/versions.md.
+    """
+    if (ingredients.lib_dir / _SOURCES / "CMakeLists.txt").is_file():
+        return ""
+    version = metadata.version("pypto")
+    return f"pypto {version} has no calculator where 0.2.0 has it, so no kernel can be judged with it; install pypto==0.2.0"
 
 
 def cached(ingredients: Ingredients) -> Path | None:
@@ -102,7 +115,7 @@ def _build(ingredients: Ingredients, folder: Path) -> None:
     cmake = ingredients.toolchain.paths["cmake"]
     configure = [
         cmake,
-        *("-S", str(ingredients.lib_dir / "calculator"), "-B", str(work), "-DCMAKE_BUILD_TYPE=Release"),
+        *("-S", str(ingredients.lib_dir / _SOURCES), "-B", str(work), "-DCMAKE_BUILD_TYPE=Release"),
         f"-DCMAKE_CXX_COMPILER={ingredients.toolchain.paths['g++']}",
         f"-DPY3_MOD_TORCH_VERSION={ingredients.torch_version}",
         f"-DPY3_MOD_TORCH_ROOT_PATH={ingredients.torch_dir}",

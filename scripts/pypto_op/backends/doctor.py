@@ -103,6 +103,9 @@ def _calculator() -> Finding:
     ingredients = calculator.find_ingredients()
     if ingredients is None or not ingredients.toolchain.complete:
         return Finding("calculator", "missing", "", "sim checks structure only", "mend the lines above first")
+    if other := calculator.other_release(ingredients):
+        problem, _, mend = other.partition("; ")
+        return Finding("calculator", "missing", "", problem, mend)
     if calculator.cached(ingredients) is not None:
         return Finding("calculator", "ok", "built and cached")
     return Finding(

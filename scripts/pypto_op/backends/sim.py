@@ -65,6 +65,8 @@ class SimBackend:
             return Availability(False, False, outside, _versions(ingredients), CAVEATS)
         if ingredients is None:
             return Availability(False, False, f"pypto is not installed; {extra_remedy('sim')}", _versions(None), CAVEATS)
+        if other := calculator.other_release(ingredients):
+            return Availability(False, False, other, _versions(ingredients), CAVEATS)
         reason = "" if ingredients.toolchain.complete else ingredients.toolchain.reason
         caveats = CAVEATS if not reason else (STRUCTURE_ONLY, *CAVEATS)
         return Availability(True, not reason, reason, _versions(ingredients), caveats)
@@ -185,6 +187,9 @@ def prepare() -> SimTools:
     ingredients = calculator.find_ingredients()
     if ingredients is None:
         raise InfraError("pypto is not installed", remedy=extra_remedy("sim"))
+    if other := calculator.other_release(ingredients):
+        problem, _, remedy = other.partition("; ")
+        raise InfraError(problem, remedy=remedy)
     if not ingredients.toolchain.complete:
         return SimTools(None, None, "")
     library = calculator.ensure(ingredients)
