@@ -66,7 +66,7 @@ class Chosen:
     def asked(self, tensor: torch.Tensor) -> None:
         """Note that the host asked for a tensor's address."""
         start = _address(tensor)
-        word = self._made.setdefault(start, f"asked for {len(self._made)}")
+        word = self._made.setdefault(start, f"asked for {len(self._asked)}")
         self._asked.setdefault(start, (start + max(1, tensor.untyped_storage().nbytes()), word))
 
     def place_of(self, number: int) -> str | None:

@@ -19,7 +19,7 @@ from pypto_op.triton.run.chosen import Chosen, digest_of
 from pypto_op.triton.run.dispatch import Gate
 from pypto_op.triton.run.handed import computes
 from pypto_op.triton.run.language import Language
-from pypto_op.triton.run.memory import COPIES, Memory
+from pypto_op.triton.run.memory import COPIES, Memory, address
 from pypto_op.triton.run.rewriting import Programs
 
 _Leaf = TypeVar("_Leaf")
@@ -91,11 +91,12 @@ class Launches:
         self._kernels: dict[int, tuple[Any, str, bool]] = {}
         self._patched: list[tuple[Any, str, Any]] = []
         self._language: Language | None = None
+        self._asked: dict[int, torch.Tensor] = {}
 
     def begin(self, inputs: list[torch.Tensor], held: list[torch.Tensor], *, follows: bool = False) -> None:
         """Forget the last call; the arguments are those of `Memory.begin`."""
         self.count, self.foreign, self.names, self.copies, self.whole = 0, [], [], Counter(), []
-        self._scalars, self.handed, self.lent = {}, [], []
+        self._scalars, self.handed, self.lent, self._asked = {}, [], [], {}
         if not follows:
             self.programs.ran.clear()
             self.programs.guard.denied.clear()
@@ -121,6 +122,7 @@ class Launches:
             with self._gate.opened():
                 self._memory.use("memory whose address the host asked for", tensor)
                 self.chosen.asked(tensor)
+            self._asked.setdefault(address(tensor), tensor)
 
     def reading(self, source: torch.Tensor) -> None:
         """See `dispatch.Listener`."""
@@ -190,6 +192,8 @@ class Launches:
             self._note(kernel)
             given = self._given(kernel, args, kwargs) if self.recording else {}
             tensors = {name: found for name, value in given.items() if (found := _leaves(value, torch.Tensor))}
+            if self._asked and self.recording and self._language is None:  # on a device nothing tells what a kernel reaches
+                tensors[f"{_name_of(kernel)}.memory that it was not given"] = [*self._asked.values()]
             grid = kwargs.get("grid")
             if callable(grid):
                 kwargs["grid"] = self._guarded(kernel, grid, tensors)
