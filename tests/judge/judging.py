@@ -28,7 +28,8 @@ CASES = [
 
 def verify(op_dir: Path, *arguments: str, modes: str = "sim", as_json: bool = True) -> Answer:
     """Run `pypto-op verify OP_DIR ...` in this process, so that the tests share one warm zygote."""
-    return command("verify", str(op_dir), "--modes", modes, "--jobs", "1", *(["--json"] if as_json else []), *arguments)
+    jobs = [] if "--jobs" in arguments else ["--jobs", "1"]
+    return command("verify", str(op_dir), "--modes", modes, *jobs, *(["--json"] if as_json else []), *arguments)
 
 
 def place(operator: str, workspace: Path, *, cases: list[dict[str, Any]] | None = None) -> OpWorkspace:
