@@ -28,8 +28,9 @@ CASES = [
 
 def verify(op_dir: Path, *arguments: str, modes: str = "sim", as_json: bool = True) -> Answer:
     """Run `pypto-op verify OP_DIR ...` in this process, so that the tests share one warm zygote."""
-    jobs = [] if "--jobs" in arguments else ["--jobs", "1"]
-    return command("verify", str(op_dir), "--modes", modes, *jobs, *(["--json"] if as_json else []), *arguments)
+    usual = {"--modes": modes, "--jobs": "1"}
+    options = [word for name, value in usual.items() if name not in arguments for word in (name, value)]
+    return command("verify", str(op_dir), *options, *(["--json"] if as_json else []), *arguments)
 
 
 def place(operator: str, workspace: Path, *, cases: list[dict[str, Any]] | None = None) -> OpWorkspace:
