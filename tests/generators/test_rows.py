@@ -136,6 +136,19 @@ def test_whole_numbers_are_sorted(tmp_path: Path) -> None:
     assert "rising" in rows_document.Rows(order="rising").left_by(pick.flip(0))
 
 
+def test_rows_in_order_leave_room_at_both_ends(tmp_path: Path) -> None:
+    """Borders of segments that always begin at the first row and stop at the last hide what a kernel does with rows outside."""
+    ws = placed(
+        tmp_path,
+        [tensor("x"), tensor("pick", "int32", ("S",))],
+        input_ranges={"pick": {"values": "[0, D)", "row_order": "rising"}},
+    )
+    make, shape = make_inputs_of(ws), {**CASE["shape"], "S": 4, "D": 1000}
+    drawn = [make({**CASE, "shape": shape, "seed": seed})["pick"] for seed in range(24)]
+    assert any(int(pick[0]) == 0 and int(pick[-1]) == 999 for pick in drawn), "both ends are drawn"
+    assert any(int(pick[0]) > 0 and int(pick[-1]) < 999 for pick in drawn), "and rows lie outside in other draws"
+
+
 def test_no_case_wants_what_the_rows_rule_out(tmp_path: Path) -> None:
     edges = "## 9. Edge cases\n- A row with NaN or +inf is NaN throughout.\n"
     ws = placed(tmp_path, [tensor("x"), tensor("k")], body=edges, input_ranges={"k": UNIT})
