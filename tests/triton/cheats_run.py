@@ -60,7 +60,7 @@ def judged(job: Job) -> dict[str, Any]:
         except Exception as error:
             return {"kind": kind, "name": name, "status": "BROKEN", "error": f"{type(error).__name__}: {error}"[:300]}
     first = found["failures"][0] if found["failures"] else {"error_type": "", "error_msg": found["error"] or ""}
-    words = str(first["error_msg"])[:300]
+    words = str(first["error_msg"]).replace(f"{lab.HERE.parents[1]}/", "")[:300]  # no path of the machine in the record
     return {"kind": kind, "name": name, "status": found["status"], "error_type": first["error_type"], "error": words}
 
 

@@ -25,6 +25,8 @@ from pypto_op.triton.run.rewriting import Programs
 _Leaf = TypeVar("_Leaf")
 _MOST_LOOKED_AT = 4096
 _MOST_COPIES = 256
+_NOT_GIVEN = "memory that it was not given"
+"""The user of memory that a kernel reaches by an address, in the place of a parameter."""
 
 
 @dataclass(frozen=True)
@@ -122,7 +124,7 @@ class Launches:
             with self._gate.opened():
                 self._memory.use("memory whose address the host asked for", tensor)
                 self.chosen.asked(tensor)
-            self._asked.setdefault(address(tensor), tensor)
+                self._asked.setdefault(address(tensor), tensor)
 
     def reading(self, source: torch.Tensor) -> None:
         """See `dispatch.Listener`."""
@@ -193,7 +195,7 @@ class Launches:
             given = self._given(kernel, args, kwargs) if self.recording else {}
             tensors = {name: found for name, value in given.items() if (found := _leaves(value, torch.Tensor))}
             if self._asked and self.recording and self._language is None:  # on a device nothing tells what a kernel reaches
-                tensors[f"{_name_of(kernel)}.memory that it was not given"] = [*self._asked.values()]
+                tensors[f"{_name_of(kernel)}.{_NOT_GIVEN}"] = [*self._asked.values()]
             grid = kwargs.get("grid")
             if callable(grid):
                 kwargs["grid"] = self._guarded(kernel, grid, tensors)
@@ -223,7 +225,7 @@ class Launches:
     def _reached(self, kernel: str, tensor: torch.Tensor) -> None:
         """Note that a kernel is about to use memory that its launch was not given: its address stands in a table."""
         with self._gate.opened():
-            self._memory.use(f"{kernel}.memory that it was not given", tensor)
+            self._memory.use(f"{kernel}.{_NOT_GIVEN}", tensor)
 
     def _check_language(self) -> None:
         changed = self._language.replaced() if self._language is not None else None
