@@ -173,11 +173,12 @@ def main(argv: Sequence[str] | None = None) -> None:
 def _tell_misuse(error: click.ClickException) -> NoReturn:
     """End with one line on what was typed wrongly, and where the right words are listed; a bare group shows its help."""
     context = error.ctx if isinstance(error, click.UsageError) else None
-    if context is None or isinstance(error, click.exceptions.NoArgsIsHelpError):
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
         error.show()
     else:
         said = " ".join(error.format_message().split()).rstrip(".")
-        click.echo(f"{context.command_path}: {said}; see `{context.command_path} --help`", err=True)
+        place = context.command_path if context is not None else "pypto-op"  # an option without its value is told without a place
+        click.echo(f"{place}: {said}; see `{place if context is not None else 'pypto-op COMMAND'} --help`", err=True)
     sys.exit(int(ExitCode.CONTRACT))
 
 

@@ -28,6 +28,34 @@ def test_runs_with_its_arguments_and_its_exit_code(tmp_path: Path) -> None:
     assert done.returncode == 7
 
 
+def test_a_file_that_imports_its_neighbours_runs_as_a_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = tmp_path / "ours" / "models"
+    package.mkdir(parents=True)
+    for folder in (package.parent, package):
+        (folder / "__init__.py").touch()
+    (package.parent / "sizes.py").write_text("WIDTH = 3\n")
+    (package / "run.py").write_text("import sys, torch_npu\nfrom ..sizes import WIDTH\nprint(WIDTH, sys.argv[1:], __name__)\n")
+    monkeypatch.chdir(tmp_path)
+    done = run("-m", "ours.models.run", "-m", "x")
+    assert (done.returncode, done.stdout) == (0, "3 ['-m', 'x'] __main__\n"), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["-m", "ours.nope"], 1, "no module ours.nope in"),
+        (["-m"], 2, "-m MODULE"),
+        ([], 2, "name a file, or a module with -m MODULE"),
+    ],
+)
+def test_what_cannot_be_run_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], code: int, said: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = run(*words)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (code, "", 1) and said in done.stderr, done.stderr
+
+
 def test_a_missing_file_is_named_in_one_place(tmp_path: Path) -> None:
     done = run(str(tmp_path / "nope.py"))
     assert done.returncode == 2

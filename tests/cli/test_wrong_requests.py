@@ -56,6 +56,8 @@ NOWHERE = "no/such/folder"
         (["state", "nosuch", "--op-dir", NOWHERE], "nosuch"),
         (["verify", __file__], "is no folder"),
         (["verify"], "see `pypto-op verify --help`"),
+        (["verify", "--modes"], "--modes"),
+        (["script", "-m"], "-m MODULE"),
         (["nosuch"], "see `pypto-op --help`"),
         (["lint", "no.py"], "no such file"),
         (["diagnose", "--log", "no.txt"], "no.txt"),

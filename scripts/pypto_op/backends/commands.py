@@ -12,16 +12,21 @@ from pypto_op.vocabulary import Mode
 
 
 @click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
-@click.argument("file", type=click.Path(exists=True, dir_okay=False))
-@click.argument("words", nargs=-1, type=click.UNPROCESSED)
-def script(file: str, words: Sequence[str]) -> int:
+@click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="(FILE | -m MODULE) [ARGS]...")
+def script(words: Sequence[str]) -> int:
     """Run FILE with the Python and the packages of pypto-op: on the device where there is one, else in the simulator.
 
-    For a golden, a test, a scratch script. It runs as it is, with nothing between it and the machine, and proves
+    For a golden, a test, a scratch script. A file that imports its neighbours by a dot is run as a module: `-m PACKAGE.FILE`,
+    from the folder that holds the package. It runs as it is, with nothing between it and the machine, and proves
     nothing to anybody: verdicts come from `pypto-op verify`. Exit status: the script's own.
     """
     from pypto_op.backends.registry import get_backend
 
+    # -m is no option of click's: like Python's, it ends the options, and a second one is the module's own
+    if not words or list(words) == ["-m"]:
+        raise click.UsageError("name a file, or a module with -m MODULE")
+    if words[0] != "-m":
+        click.Path(exists=True, dir_okay=False).convert(words[0], None, None)
     shim = () if get_backend(Mode.NPU).availability().ok else ("-m", "pypto_op.backends.hostshim")
     sys.stdout.flush()
-    os.execv(sys.executable, [sys.executable, *shim, file, *words])
+    os.execv(sys.executable, [sys.executable, *shim, *words])

@@ -1,4 +1,4 @@
-"""`python -m pypto_op.backends.hostshim FILE [ARGS...]`: run a script that was written for the NPU on the CPU.
+"""`python -m pypto_op.backends.hostshim FILE [ARGS...]`, or `-m MODULE [ARGS...]`: run what was written for the NPU on the CPU.
 
 Where pypto is installed, its kernels run in the simulator, with numbers where there is a C++ tool chain. Unlike a
 verdict, this runs the script as it is, in this process, with nothing between it and the machine.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.abc
 import importlib.machinery
+import importlib.util
 import os
 import runpy
 import sys
@@ -23,6 +24,8 @@ from pypto_op.errors import PyptoOpError
 DEVICE_ENV = "TILE_FWK_DEVICE_ID"
 """By this name pypto's own scripts ask which device is theirs; without it they end at once, as if all were well."""
 
+MODULE_FLAG = "-m"
+"""Says, as it does to Python, that the next word is a module: its relative imports work, and the current folder is searched."""
 
 _HERE = "pypto_op.backends.hostshim.__main__"
 _FORKSERVER = "from multiprocessing.forkserver import main"
@@ -69,11 +72,13 @@ class _Simulator(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 def main() -> None:
-    """Run the script named by the first argument as `__main__`, with the rest as its arguments."""
-    if len(sys.argv) < 2:
-        sys.exit("usage: python -m pypto_op.backends.hostshim FILE [ARGS...]")
-    sys.argv = sys.argv[1:]
-    script = Path(sys.argv[0]).resolve()
+    """Run the script or module named by the arguments as `__main__`, with the rest as its arguments."""
+    if len(sys.argv) < 2 or sys.argv[1:] == [MODULE_FLAG]:
+        sys.exit("usage: python -m pypto_op.backends.hostshim (FILE | -m MODULE) [ARGS...]")
+    module = sys.argv[2] if sys.argv[1] == MODULE_FLAG else None
+    sys.argv = sys.argv[2 if module else 1 :]
+    sys.path.insert(0, str(Path.cwd()) if module else str(Path(sys.argv[0]).resolve().parent))
+    script = _file_of(module) if module else Path(sys.argv[0]).resolve()
     if not script.is_file():
         sys.exit(f"pypto-op: {sys.argv[0]}: no such file")
     text = script.read_text(encoding="utf-8", errors="replace")
@@ -81,8 +86,22 @@ def main() -> None:
     if DEVICE_ENV not in os.environ and DEVICE_ENV in text:
         os.environ[DEVICE_ENV] = "0"
         print(f"pypto-op: {DEVICE_ENV} is not set; it is 0 for {script.name}", file=sys.stderr)
-    sys.path.insert(0, str(script.parent))
-    runpy.run_path(str(script), run_name="__main__")
+    if module:
+        runpy.run_module(module, run_name="__main__", alter_sys=True)
+    else:
+        runpy.run_path(str(script), run_name="__main__")
+
+
+def _file_of(module: str) -> Path:
+    """Return the file that `python -m MODULE` runs, without running it; its packages are imported, as they are there."""
+    for name in (module, f"{module}.__main__"):
+        try:
+            spec = importlib.util.find_spec(name)
+        except ModuleNotFoundError:
+            spec = None
+        if spec is not None and spec.origin is not None and spec.submodule_search_locations is None:
+            return Path(spec.origin)
+    sys.exit(f"pypto-op: no module {module} in {Path.cwd()} that could be run")
 
 
 def prepare(cost_model: bool, path: str | None = None) -> None:
