@@ -37,7 +37,7 @@ test-all: $(STAMP) clients
 	@PYPTO_OP_ALL_CASES=1 bash scripts/test.sh $(WORKERS)
 
 test-quick: $(STAMP)
-	@PYPTO_OP_TESTS=quick $(BIN)/python -m pytest -n $(CORES) --dist worksteal -m "not sim and not slow and not client"
+	@PYPTO_OP_TESTS=quick $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not sim and not slow and not client"
 
 bench: $(STAMP)
 	@$(BIN)/python -m benchmarks

@@ -131,6 +131,7 @@ def test_an_agent_that_ends_its_run_has_not_solved_it(tmp_path: Path, monkeypatc
 
 @pytest.mark.skipif(not isolation.allowed(), reason="this machine allows no name spaces of one's own")
 @pytest.mark.parametrize("number", [9, 2])
+@pytest.mark.slow
 def test_an_agent_does_not_end_its_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
     """It knows the runner's number, and the kernel knows no such process where the agent's program is."""
     psutil = pytest.importorskip("psutil")

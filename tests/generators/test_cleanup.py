@@ -119,6 +119,7 @@ def test_the_examples_integrate_token_by_token(op: str) -> None:
     assert {word for _, word in after if "_module" in word} == set()
 
 
+@pytest.mark.slow
 def test_it_is_ours_until_somebody_edits_it(ws: OpWorkspace, call: Call) -> None:
     fates = lambda *more: json.loads(call("cleanup", ws.root, "--json", *more).stdout)["files"]  # noqa: E731
     assert fates() == {"chain_impl.py": "written", "README.md": "written"}

@@ -39,6 +39,7 @@ echo '{"type": "text", "sessionID": "s1", "part": {"text": "I work."}}'
 
 
 @pytest.mark.parametrize("ends", [1, 99])
+@pytest.mark.slow
 def test_a_client_that_something_ends_is_begun_again(running: Running, ends: int) -> None:
     """It goes on with its session; one that is ended again and again ends the run, which can be gone on with."""
     programs, calls = running.workspace.parent / "bin", running.workspace.parent / "calls"

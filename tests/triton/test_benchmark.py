@@ -58,6 +58,7 @@ def test_honest_kernel_is_timed_and_claims_no_speed_up_on_a_cpu(verified: Projec
     assert lab.read(verified.perf_result) == result
 
 
+@pytest.mark.slow
 def test_a_place_without_a_profiler_says_so(verified: Project) -> None:
     unasked, asked = bench(verified), bench(verified, operators=True)
     assert unasked["implementation"]["operators"] == asked["implementation"]["operators"] == {}

@@ -113,6 +113,7 @@ def test_built_in_policy_fits_its_schema() -> None:
     schema.check(dict(load_policy().data), "triton_static_policy")
 
 
+@pytest.mark.slow
 def test_script_prints_the_contract_json() -> None:
     bad = lab.script("validate_triton_impl", str(CORPUS / "cheats" / "functional_softmax.py"), "--json")
     assert bad.returncode == 1
