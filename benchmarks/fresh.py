@@ -9,6 +9,7 @@ The result is benchmarks/results/fresh.json; docs/strength.md shows it.
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sys
 import tempfile
@@ -28,7 +29,8 @@ ROOT = Path(__file__).resolve().parents[1]
 TARGET = 0.95
 """Share of the wrong variants that the untouched suites must refuse."""
 
-WORKERS = 2
+WORKERS = len(os.sched_getaffinity(0))
+"""So many kernels are judged side by side, each by one process."""
 SUITE_FILES = ("adversarial_suite.json", "test_inputs.py")
 _DOCUMENTS = ("SPEC.md", "DESIGN.md", "{op}_golden.py", "eval/module_interfaces.yaml")
 
