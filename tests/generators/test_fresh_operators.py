@@ -71,6 +71,21 @@ def test_a_right_kernel_passes_and_a_wrong_one_does_not(tmp_path: Path, call):
     assert wrong["failed"] and wrong["category"] == "precision" and wrong["cpu_seconds"] > 0.0
 
 
+@pytest.mark.sim
+@pytest.mark.slow
+def test_a_kernel_with_room_for_so_many_segments_is_refused_and_one_with_room_for_all_is_not(tmp_path: Path, call):
+    root = fresh.workspace("segment_mean", tmp_path)
+    assert call("harness", "new", "--no-rehearsal", root).code == 0
+    suite = json.loads((root / "eval" / "adversarial_suite.json").read_text(encoding="utf-8"))
+    [many] = [case["id"] for case in suite["cases"] if case["id"].startswith("L4_S_many_") and "ragged" not in case["id"]]
+    right = fresh_kernels.kernels("segment_mean")[0].text
+    loop = "pypto.loop(segments, name"
+    for room, case, code in ((256, many, 0), (256, "fresh_S", 0), (16, many, 1), (32, many, 1), (64, "fresh_S", 1)):
+        (root / "segment_mean_impl.py").write_text(right.replace(loop, f"pypto.loop(pypto.min(segments, {room}), name"))
+        answer = call("verify", "--modes", "sim", "--case", case, root)
+        assert answer.code == code, (room, case, answer.out, answer.err)
+
+
 def _row(kind: str, name: str, status: str, case: str | None = None) -> dict[str, object]:
     said = "an element is off" if case else None
     found = {"kind": kind, "id": name, "why": f"{name} in words", "status": status, "refused_by": case, "said": said}

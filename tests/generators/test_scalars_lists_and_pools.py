@@ -185,7 +185,7 @@ def test_indices_reach_beyond_what_float16_holds_where_memory_allows(tmp_path: P
 def test_a_count_of_heads_is_tried_beyond_the_p0_shapes(tmp_path: Path) -> None:
     sources = unseen("rotary_pairs", tmp_path)
     assert suite_cases.filled(sources).counted == {"H": 4}
-    assert [case["shape"]["H"] for case in suite_cases.cases(sources) if "H_more" in case["id"]] == [5]
+    assert [case["shape"]["H"] for case in suite_cases.cases(sources) if "H_more" in case["id"]] == [17], "past room for 8, or 16"
     sources.ws.spec.write_text(sources.ws.spec.read_text().replace('  - "C % 8 == 0"', '  - "C % 8 == 0"\n  - "H <= 4"'))
     assert not suite_cases.filled(gather(sources.ws)).counted, "what SPEC.md limits is no count that it leaves open"
     assert not suite_cases.filled(unseen("swiglu_bwd", tmp_path / "other")).counted

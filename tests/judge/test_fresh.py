@@ -48,6 +48,20 @@ def test_a_kernel_that_is_right_up_to_a_size_is_refused(clean_workspace: Path, f
 
 @pytest.mark.sim
 @pytest.mark.usefixtures("numeric")
+@pytest.mark.parametrize(("rows", "status"), [(64, "FAIL"), (80, "PASS")])
+def test_a_kernel_with_room_for_64_of_an_axis_that_is_walked_one_by_one_is_refused(
+    clean_workspace: Path, rows: int, status: str
+) -> None:
+    ws = place("sum_diff", clean_workspace, cases=CASES)
+    ws.design.write_text("# sum_diff\n\n## 4. Loops\n\nN in steps of 1, by `pypto.loop`.\n", encoding="utf-8")
+    edit(ws.impl, COUNT, f"pypto.min({COUNT}, {rows // 16})")
+    report = verify(ws.root).report
+    assert report["status"] == status, report["first_failure"]
+    assert 64 < next(check["shape"]["N"] for check in report["checks"] if check["id"] == "fresh_N") <= 72, "no more than is cheap"
+
+
+@pytest.mark.sim
+@pytest.mark.usefixtures("numeric")
 def test_a_right_kernel_passes_and_the_seed_draws_again(clean_workspace: Path) -> None:
     ws = place("sum_diff", clean_workspace, cases=CASES)
     report = verify(ws.root).report

@@ -15,6 +15,10 @@ from pypto_op.generators.walks import REST, SMALL, TILES, walks
 from pypto_op.vocabulary import Level
 
 _MANY_TILES = (10, 7, 5, 4)
+_COUNTS = (33, 17, 7)
+"""Batches, segments and the like, the first that memory allows: a kernel may have room for 32 of them, 16 or 8."""
+_HEADS = (17, 33, 65)
+"""Likewise of heads, the first above those of the P0 shapes."""
 _POOLS = (4111, 1031, 515, 259, 131, 67, 37)
 """Sizes of what indices point into, the first that memory allows: an index may be cut to 8 bits, or to 7, or pass through
 float16, which holds whole numbers up to 2048; half of the indices lie above that."""
@@ -37,7 +41,8 @@ def edges(maker: Maker) -> None:
         _ragged(maker, axis)
         _greatest(maker, axis)
     for axis, most in maker.counted.items():
-        maker.add(Level.L3, f"{axis}_more", maker.fitted({axis: most + 1}))
+        wanted = next((count for count in _HEADS if count > most), most + 1)
+        _first(maker, Level.L3, f"{axis}_more", [{axis: wanted}, {axis: most + 1}])
     for axis, ends in maker.bounded.items():
         for word, size in zip(("least", "greatest"), ends, strict=True):
             _end(maker, axis, word, size)
@@ -47,21 +52,22 @@ def long(maker: Maker) -> None:
     """Add long axes, many batches, and both together."""
     batches = [axis for axis in maker.dynamic if axis not in (*maker.long, *maker.sources.pools)]
     for axis in maker.sources.pools:
-        _first(maker, f"{axis}_large", [{axis: size} for size in _POOLS])
+        _first(maker, Level.L4, f"{axis}_large", [{axis: size} for size in _POOLS])
     for axis in maker.long:
         step = maker.sources.steps_along(axis)[-1]
-        _first(maker, f"{axis}_long", [{axis: TILES * each + REST} for each in (step, *maker.sources.steps_along(axis))])
-        _first(maker, f"{axis}_six_{step}_minus_1", [{axis: 6 * step - 1}, {axis: 2 * step + step // 2}])
+        steps = (step, *maker.sources.steps_along(axis))
+        _first(maker, Level.L4, f"{axis}_long", [{axis: TILES * each + REST} for each in steps])
+        _first(maker, Level.L4, f"{axis}_six_{step}_minus_1", [{axis: 6 * step - 1}, {axis: 2 * step + step // 2}])
         counts = _MANY_TILES[-2:] if maker.sources.steps.nested else _MANY_TILES  # a walk inside a walk costs the square
         steps = (step, min(step, maker.sources.tiles[0]))
-        _first(maker, f"{axis}_many_tiles", [{axis: tiles * each + 1} for each in steps for tiles in counts])
+        _first(maker, Level.L4, f"{axis}_many_tiles", [{axis: tiles * each + 1} for each in steps for tiles in counts])
     for axis in batches:
-        maker.add(Level.L4, f"{axis}_many", maker.fitted({axis: 7}))
+        _first(maker, Level.L4, f"{axis}_many", [{axis: count} for count in _COUNTS])
         if maker.long:
-            _first(maker, f"{axis}_many_ragged", [{**walked, axis: 7} for walked in walks(maker)])
+            _first(maker, Level.L4, f"{axis}_many_ragged", [{**walked, axis: 7} for walked in walks(maker)])
     if len(maker.dynamic) > 1:
         threes = dict.fromkeys(batches, 3)
-        _first(maker, "all_axes", [{**walked, **threes} for walked in walks(maker)])
+        _first(maker, Level.L4, "all_axes", [{**walked, **threes} for walked in walks(maker)])
 
 
 def primes(maker: Maker) -> None:
@@ -79,10 +85,10 @@ def primes(maker: Maker) -> None:
                 break
 
 
-def _first(maker: Maker, word: str, options: Sequence[Sizes]) -> None:
+def _first(maker: Maker, level: Level, word: str, options: Sequence[Sizes]) -> None:
     """Add the first of several sizes that is small enough."""
     for wanted in options:
-        if maker.add(Level.L4, word, maker.fitted(wanted, up=True)):
+        if maker.add(level, word, maker.fitted(wanted, up=True)):
             return
 
 

@@ -35,6 +35,12 @@ _STEP = 64
 _TILES = (34, 18, 10, 0)
 """Tiles that the drawn size exceeds, the first that memory allows."""
 
+_COUNTS = (64, 32, 16)
+"""The same of batches, segments, entries of a list: a kernel may have room for so many, and a simulator walks each on its own."""
+
+_MOST_COUNTED = 1 << 19
+"""Elements that the largest tensor may have beside so many batches; beside a few more than the suite has, `MOST_ELEMENTS`."""
+
 MOST_SQUARED = 1 << 23
 """Square of the drawn size where loops over one length are nested: the golden of an attention holds that many scores."""
 
@@ -128,10 +134,10 @@ class _Drawer:
         largest = max(shape[axis] for shape in self._shapes)
         base = _sizes(template, self._contract.interfaces.symbols)
         assert base is not None  # `_template` takes no other
-        for least, span in self._spans(axis, largest):
+        for least, span, most in self._spans(axis, largest):
             wanted = least + self._random.randrange(span)
             sizes = self._fitted(base, axis, wanted)
-            if sizes is not None and sizes[axis] > largest and self._elements(sizes) <= max(MOST_ELEMENTS, 2 * self._known()):
+            if sizes is not None and sizes[axis] > largest and self._elements(sizes) <= max(most, 2 * self._known()):
                 return self._made(template, axis, sizes)
         return f"SPEC.md and memory allow no size of {axis} above {largest}, which the suite has"
 
@@ -156,15 +162,16 @@ class _Drawer:
         wide = [case for case in own if all(case["shape"][axis] > 1 for axis in self._dynamic)] or own
         return min(wide, key=lambda case: self._elements(case["shape"]))
 
-    def _spans(self, axis: str, largest: int) -> list[tuple[int, int]]:
-        """Return least size and number of sizes to draw from, the most telling first."""
-        if axis not in self._long:
-            return [(largest + 1, _MORE_BATCHES), (largest + 1, 1)]
+    def _spans(self, axis: str, largest: int) -> list[tuple[int, int, int]]:
+        """Return least size, number of sizes to draw from, and elements that a tensor may have, the most telling first."""
+        few = [(largest + 1, span, MOST_ELEMENTS) for span in (_MORE_BATCHES, 1)]
         step = max(self._steps.of.get(axis, (1 if axes.listed(self._contract.interfaces, axis) else _STEP,)))
+        if axis not in self._long or step == 1:
+            return [*((count + 1, _MORE_BATCHES, _MOST_COUNTED) for count in _COUNTS if count > largest), *few]
         squared = self._steps.nested or self._is_squared(axis)
         counts = [count for count in _TILES if not squared or (count + 1) ** 2 * step**2 <= MOST_SQUARED]
         span = 1 if squared else _SPAN
-        return [*((max(largest, count * step) + 1, span * step) for count in counts), (largest + 1, 1)]
+        return [*((max(largest, count * step) + 1, span * step, MOST_ELEMENTS) for count in counts), few[-1]]
 
     def _is_squared(self, axis: str) -> bool:
         """Whether some tensor has an axis twice, as scores of queries and keys have."""
