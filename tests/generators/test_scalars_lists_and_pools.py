@@ -189,3 +189,22 @@ def test_a_count_of_heads_is_tried_beyond_the_p0_shapes(tmp_path: Path) -> None:
     sources.ws.spec.write_text(sources.ws.spec.read_text().replace('  - "C % 8 == 0"', '  - "C % 8 == 0"\n  - "H <= 4"'))
     assert not suite_cases.filled(gather(sources.ws)).counted, "what SPEC.md limits is no count that it leaves open"
     assert not suite_cases.filled(unseen("swiglu_bwd", tmp_path / "other")).counted
+
+
+@pytest.mark.parametrize(
+    ("said", "tried"),
+    [
+        ('  - "E <= 8"\n', 8),
+        ('  - "E < 7"\n', 6),
+        ('  - "2 <= E <= 6"\n', 6),
+        ("", 17),
+        ('  - "E >= 2"\n', 17),
+    ],
+)
+def test_what_an_index_chooses_is_tried_in_greater_number_than_the_p0_shapes_have(tmp_path: Path, said: str, tried: int) -> None:
+    sources = unseen("lora_linear", tmp_path)
+    text = sources.ws.spec.read_text()
+    assert '"-1 <= index < E"' in text, "a condition that names E and leaves its number open"
+    sources.ws.spec.write_text(text.replace('  - "E <= 8"\n', said))
+    sizes = [case["shape"]["E"] for case in suite_cases.cases(gather(sources.ws))]
+    assert max(sizes) == tried and max(shape["E"] for shape in sources.spec.p0_shapes) == 4

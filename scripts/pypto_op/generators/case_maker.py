@@ -95,7 +95,7 @@ class Maker:
 
     @property
     def counted(self) -> dict[str, int]:
-        """Fixed axes such as heads, with the largest P0 size: no constraint names them, P0 shapes differ in them, and they lie
+        """Fixed axes such as heads, with the largest P0 size: no constraint ends them, P0 shapes differ in them, and they lie
         innermost in no tensor, so that nothing is aligned along them. A kernel may know the author's sizes by heart."""
         interfaces = self.sources.interfaces
         ports = [*interfaces.primary_inputs, *(port for module in interfaces.modules for port in module.outputs)]
@@ -103,7 +103,8 @@ class Maker:
         said, found = self.sources.spec.shape_constraints, {}
         for axis in self.base:
             sizes = {shape[axis] for shape in self.p0 if axis in shape}
-            if len(sizes) > 1 and axis not in innermost | set(self.dynamic) and not constraints.mentioned(said, axis):
+            ended = constraints.limits(said, axis, list(self.base))[1] or axis in self.fixed
+            if len(sizes) > 1 and axis not in innermost | set(self.dynamic) and not ended:
                 found[axis] = max(sizes)
         return found
 
