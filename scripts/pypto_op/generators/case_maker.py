@@ -94,19 +94,20 @@ class Maker:
         return [axis for axis in self.base if axis not in self.dynamic and constraints.divide(said, axis, self.base)]
 
     @property
+    def varied(self) -> list[str]:
+        """The axes, neither dynamic nor of a named divisor, in which P0 shapes differ: a kernel may know these sizes by heart."""
+        others = (axis for axis in self.base if axis not in {*self.dynamic, *self.fixed})
+        return [axis for axis in others if len({shape[axis] for shape in self.p0 if axis in shape}) > 1]
+
+    @property
     def counted(self) -> dict[str, int]:
-        """Fixed axes such as heads, with the largest P0 size: no constraint ends them, P0 shapes differ in them, and they lie
-        innermost in no tensor, so that nothing is aligned along them. A kernel may know the author's sizes by heart."""
-        interfaces = self.sources.interfaces
+        """Varied axes such as heads, with the largest P0 size: no constraint ends them, and they lie innermost in no tensor, so
+        that nothing is aligned along them."""
+        interfaces, said = self.sources.interfaces, self.sources.spec.shape_constraints
         ports = [*interfaces.primary_inputs, *(port for module in interfaces.modules for port in module.outputs)]
         innermost = {name for port in ports if port.shape for name in shape_expr.parse(port.shape[-1]).symbols}
-        said, found = self.sources.spec.shape_constraints, {}
-        for axis in self.base:
-            sizes = {shape[axis] for shape in self.p0 if axis in shape}
-            ended = constraints.limits(said, axis, list(self.base))[1] or axis in self.fixed
-            if len(sizes) > 1 and axis not in innermost | set(self.dynamic) and not ended:
-                found[axis] = max(sizes)
-        return found
+        open_ended = (axis for axis in self.varied if not constraints.limits(said, axis, list(self.base))[1])
+        return {axis: max(shape[axis] for shape in self.p0 if axis in shape) for axis in open_ended if axis not in innermost}
 
     @property
     def bounded(self) -> dict[str, tuple[int, int]]:

@@ -39,7 +39,7 @@ def edges(maker: Maker) -> None:
     _other_edges(maker)
     for axis in maker.fixed:
         _ragged(maker, axis)
-    for axis in (axis for axis in maker.base if axis not in maker.dynamic and axis not in maker.bounded):
+    for axis in (*maker.fixed, *maker.varied):
         _greatest(maker, axis)
     for axis, most in maker.counted.items():
         wanted = next((count for count in _HEADS if count > most), most + 1)
@@ -139,7 +139,7 @@ def _ragged(maker: Maker, axis: str) -> None:
 
 
 def _greatest(maker: Maker, axis: str) -> None:
-    """Add the largest size of a fixed axis that SPEC.md allows, where it names one (`V <= 4096`, `E <= 8`) and no case is that large."""
+    """Add the largest size of an axis that SPEC.md allows, where it names one (`V <= 4096`) and no case is that large."""
     end = constraints.limits(maker.sources.spec.shape_constraints, axis, list(maker.base))[1].removesuffix(" + 1")
     if end.isdigit() and not maker.has_met({axis: maker.fitted({axis: int(end)})[axis]}):
         _end(maker, axis, "greatest", int(end))
