@@ -18,7 +18,8 @@ from pypto_op import self_contained
 from pypto_op.backends import sim
 from pypto_op.backends.base import DEFAULT_LIMITS, Limits, RunResult
 from pypto_op.backends.enclosed import enclosure_document, hidden_from_candidates
-from pypto_op.backends.session import Plan, WorkerSession, result_of
+from pypto_op.backends.said import result_of
+from pypto_op.backends.session import Plan, WorkerSession
 from pypto_op.errors import ContractError
 from pypto_op.vocabulary import Outcome
 from pypto_op.workspace import OpWorkspace

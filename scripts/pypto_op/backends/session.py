@@ -6,9 +6,9 @@ import contextlib
 import hashlib
 import itertools
 import os
-import re
 import secrets
 import shutil
+import signal
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
@@ -16,16 +16,17 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from pypto_op.backends import debris, processes, pypto_log
+from pypto_op.backends import debris, memory, processes, pypto_log
 from pypto_op.backends.base import Buffer, Limits, RunResult
 from pypto_op.backends.conversation import Conversation, Ended, Overdue, OverMemory
 from pypto_op.backends.cores import leave_to_workers
 from pypto_op.backends.enclosed import enclosure_document, hidden_from_candidates
 from pypto_op.backends.endings import classify, crash_line
 from pypto_op.backends.launcher import Launched
+from pypto_op.backends.said import Forged, loaded_of, outcome_of, result_of
 from pypto_op.backends.wire import read_values, remove_values, write_values
 from pypto_op.errors import ContractError, InfraError
-from pypto_op.vocabulary import Loader, Outcome
+from pypto_op.vocabulary import Outcome
 from pypto_op.workspace import OpWorkspace
 
 if TYPE_CHECKING:
@@ -40,12 +41,9 @@ _KEEPS_WORKER = frozenset({Outcome.OK, Outcome.BAD_OUTPUT})
 LAUNCHES_PER_WORKER = 64
 """pypto keeps 30 to 110 MiB of address space per launch, so a worker is replaced after so many: a number that the calls
 alone decide, so that the same calls share a process every time."""
-_PATH = re.compile(r"/[^\x00]{0,4095}\Z")
-_HASH = re.compile(r"([0-9a-f]{64}|absent)\Z")
-
-
-class Forged(Exception):
-    """An answer did not come from the worker: out of turn, damaged, or without the judge's nonce."""
+NEAR_LIMIT = 0.9
+"""Share of its memory from which on a worker that the kernel ended for memory has used too much, not the machine too little:
+it is looked at some times a second only."""
 
 
 @dataclass(frozen=True)
@@ -92,6 +90,7 @@ class WorkerSession:
         self._never_loads: RunResult | None = None
         self._closed = False
         self._worn = False
+        self._held_mb = 0.0  # by the worker that the kernel ended last
         self.loaded: dict[str, dict[str, str]] = {}
 
     def close(self) -> None:
@@ -102,11 +101,23 @@ class WorkerSession:
             _remove_scratch(self.scratch, self.workspace)
 
     def ask(self, message: dict[str, Any], inputs: Sequence[Value]) -> tuple[RunResult, dict[str, Any]]:
-        """Send one message with `inputs` and wait for the answer.
+        """Send one message with `inputs` and wait for the answer; once more, where the machine had too little memory for it.
 
         Returns:
             the result, with `outputs` empty, and the whole answer: its values under "values".
+
+        Raises:
+            NoMemoryLeft: it has too little memory again, or the worker knew something that a new one does not.
         """
+        try:
+            return self._asked_once(message, inputs)
+        except memory.NoMemoryLeft:
+            if message.get("again") or not self.replaces_worn:
+                raise
+        with memory.once_more(self._held_mb, self.limits.memory_mb):
+            return self._asked_once(message, inputs)
+
+    def _asked_once(self, message: dict[str, Any], inputs: Sequence[Value]) -> tuple[RunResult, dict[str, Any]]:
         if self._closed:
             raise InfraError("the session is closed")
         if self._worn and not message.get("again"):
@@ -137,11 +148,12 @@ class WorkerSession:
         if result.outcome not in _KEEPS_WORKER:
             self._drop_worker()
         if result.outcome is Outcome.OUT_OF_MEMORY and used and self.replaces_worn and not message.get("again"):
-            return self.ask(message, inputs)  # what pypto kept of earlier calls is not this call's: it has the limit for itself
+            # What pypto kept of earlier calls is not this call's: it has the limit for itself.
+            return self._asked_once(message, inputs)
         return result, answer
 
     def _note_loaded(self, answer: dict[str, Any]) -> None:
-        for role, files in _loaded_of(answer).items():
+        for role, files in loaded_of(answer).items():
             known = self.loaded.setdefault(role, {})
             for path, digest in files.items():
                 before = known.setdefault(path, digest)
@@ -200,7 +212,7 @@ class WorkerSession:
         else:
             if event == {"event": "ready"}:
                 return None
-            result = RunResult(_outcome(event.get("outcome")), str(event.get("detail", ""))[:600])
+            result = RunResult(outcome_of(event.get("outcome")), str(event.get("detail", ""))[:600])
         return self._with_output(result, conversation)
 
     def _with_output(self, result: RunResult, conversation: Conversation) -> RunResult:
@@ -229,12 +241,14 @@ class WorkerSession:
             return RunResult(Outcome.FORBIDDEN, f"{self.file_name} answered the judge in the worker's place {when}")
         assert isinstance(loss, Ended)
         conversation.stderr.pump()
+        for_memory = processes.kills_for_memory() > kills
+        self._held_mb = conversation.peak_rss_mb
+        by_kernel = for_memory and loss.how.get("signal", signal.SIGKILL) == signal.SIGKILL and "exit" not in loss.how
+        if by_kernel and self._held_mb < NEAR_LIMIT * self.limits.memory_mb:
+            self._drop_worker()
+            raise memory.no_memory_left(self.file_name, self._held_mb, self.limits.memory_mb)
         outcome, detail = classify(
-            loss.how,
-            conversation.stderr.peek(),
-            when=when,
-            file_name=self.file_name,
-            killed_for_memory=processes.kills_for_memory() > kills,
+            loss.how, conversation.stderr.peek(), when=when, file_name=self.file_name, killed_for_memory=for_memory
         )
         return RunResult(outcome, detail)
 
@@ -339,59 +353,3 @@ def _remove_scratch(scratch: Path, workspace: OpWorkspace) -> None:
     for folder in (scratch.parent, workspace.debug_dir):
         with contextlib.suppress(OSError):
             folder.rmdir()  # only when nothing else is in it
-
-
-def _outcome(word: object) -> Outcome:
-    try:
-        return Outcome(str(word))
-    except ValueError:
-        return Outcome.CRASHED
-
-
-def result_of(answer: dict[str, Any]) -> RunResult:
-    """Build a result from a worker's answer; every field is checked, since a candidate may have had a hand in it."""
-    try:
-        cost = answer.get("cost")
-        return RunResult(
-            outcome=_outcome(answer.get("outcome")),
-            detail=re.sub(r"\s+", " ", str(answer.get("detail", "")))[:600],
-            structure=str(answer.get("structure", ""))[:200],
-            launches=int(answer.get("launches", 0)),
-            outputs_from_kernel=answer.get("outputs_from_kernel") is True,
-            mutated_inputs=_numbers(answer, "mutated_inputs"),
-            aliased_inputs=_numbers(answer, "aliased_inputs"),
-            sentinel_left=_numbers(answer, "sentinel_left"),
-            prefilled_outputs=_numbers(answer, "prefilled_outputs"),
-            host_made={str(key): str(value) for key, value in dict(answer.get("host_made") or {}).items()},
-            host_computed=tuple(str(key) for key in answer.get("host_computed") or ()),
-            call=int(answer.get("call", 0)),
-            shared_outputs=_numbers(answer, "shared_outputs"),
-            changed_results=_numbers(answer, "changed_results"),
-            results_kept=answer.get("results_kept") is True,
-            launched=int(answer.get("launched", 0)),
-            changed_outputs=_numbers(answer, "changed_outputs"),
-            kept_outputs=_numbers(answer, "kept_outputs"),
-            kept_arguments=tuple(str(key) for key in answer.get("kept_arguments") or ()),
-            unshown=answer.get("unshown") is True,
-            seconds=float(answer.get("seconds", 0.0)),
-            cost={str(key): float(value) for key, value in cost.items()} if isinstance(cost, dict) else None,
-        )
-    except (TypeError, ValueError):
-        raise Forged from None
-
-
-def _loaded_of(answer: dict[str, Any]) -> dict[str, dict[str, str]]:
-    """Return what a worker says it loaded; every field is checked."""
-    loaded = answer.get("loaded", {})
-    try:
-        found = {Loader(role): dict(files) for role, files in loaded.items()}
-        sound = all(_PATH.match(path) and _HASH.match(digest) for files in found.values() for path, digest in files.items())
-    except (TypeError, ValueError, AttributeError):
-        raise Forged from None
-    if not sound:
-        raise Forged
-    return {str(role): files for role, files in found.items()}
-
-
-def _numbers(answer: dict[str, Any], key: str) -> tuple[int, ...]:
-    return tuple(int(number) for number in answer.get(key, ()))

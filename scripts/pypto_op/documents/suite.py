@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pypto_op.documents import schema
+from pypto_op.documents import schema, together
 from pypto_op.documents.knobs import JUDGED_BY
 from pypto_op.documents.reading import read_json
 from pypto_op.documents.schema import Finding
@@ -85,9 +85,10 @@ def load(path: Path | str) -> Suite:
     """Read a suite; `test_cases` is accepted for `cases`.
 
     Raises:
-        ContractError: unreadable, the schema is broken, or two cases share an id.
+        ContractError: unreadable, the schema is broken, two cases share an id, or it lies beside older or newer inputs.
     """
     path = Path(path)
+    together.check_whole(path.parent)
     data = read_json(path)
     schema.check(data, "adversarial_suite", file=path)
     schema.raise_first(_duplicates(data), file=path)
@@ -98,6 +99,7 @@ def check(path: Path | str) -> list[Finding]:
     """Return everything that is wrong with a suite, completeness included."""
     path = Path(path).resolve()
     try:
+        together.check_whole(path.parent)
         data = read_json(path)
     except ContractError as error:
         return [Finding(error.where or "", error.problem)]

@@ -52,7 +52,7 @@ def harness_new(op_dir: Path, force: bool, no_rehearsal: bool, as_json: bool) ->
         made = new_harness(ws, force=force, try_cases=not no_rehearsal, progress=_tell_rehearsal)
     except KeyboardInterrupt:
         kept = "what was measured of the golden is kept, and the next run is shorter by that"
-        click.echo(f"pypto-op: stopped before {ws.suite.relative_to(ws.root)} was written; {kept}", err=True)
+        click.echo(f"pypto-op: stopped before the files in {ws.eval_dir.name}/ were written; {kept}", err=True)
         raise
     lines = [f"the suite has {made.cases} case(s)"]
     lines += [f"left out {name}: {why}" for name, why in made.dropped.items()]

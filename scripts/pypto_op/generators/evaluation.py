@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from pypto_op import speaking
-from pypto_op.documents import knobs, ranges, shape_expr
+from pypto_op.documents import knobs, ranges, shape_expr, together
 from pypto_op.documents import spec as spec_document
 from pypto_op.documents import suite as suite_document
 from pypto_op.documents.axes import INDICES
 from pypto_op.documents.ranges import Range
 from pypto_op.documents.reading import read_text
 from pypto_op.documents.stamps import is_untouched, stamped_python, stamped_suite
+from pypto_op.documents.writing import write_atomically
 from pypto_op.generators import suite as suite_cases
 from pypto_op.generators import values
 from pypto_op.generators.case_maker import Maker
-from pypto_op.generators.generated import Fate, Outcome, render, write
+from pypto_op.generators.generated import Fate, Outcome, fate_of, render, write_together
 from pypto_op.generators.indices import index_limits
 from pypto_op.generators.refusals import refusals
 from pypto_op.generators.rehearsal import Progress, Rehearsed, drawable, rehearse
@@ -63,7 +65,8 @@ def new_harness(ws: OpWorkspace, *, force: bool = False, try_cases: bool = True,
         progress: called before each of these runs.
 
     Raises:
-        ContractError: a document or the golden is missing or malformed, or no case works.
+        ContractError: a document or the golden is missing or malformed, no case works, or an edited file is kept beside what a
+            stopped run replaced.
         InfraError: a file cannot be written, or the reference process cannot run.
     """
     speaking.now("reading SPEC.md, the contract, the design and the golden")
@@ -74,32 +77,71 @@ def new_harness(ws: OpWorkspace, *, force: bool = False, try_cases: bool = True,
         indices = index_limits(sources, unlimited)
         sources = replace(sources, ranges={**sources.ranges, **indices})
         unlimited = [name for name in unlimited if name not in indices]
-    outcomes = write([(ws.test_inputs, inputs_text(sources)), (ws.runner, runner_text())], force=force)
+    texts = {ws.test_inputs: inputs_text(sources), ws.runner: runner_text()}
     rehearsed, untried = Rehearsed([], {}), list[str]()
-    if force or not ws.suite.exists() or is_untouched(read_text(ws.suite)):
-        speaking.now("choosing shapes and values of the cases; nothing of the suite is written before all were tried")
-        maker = suite_cases.filled(sources)
-        sizes, cases = maker.dropped, suite_cases.in_order(maker)
-        if try_cases:
-            judged_by = sources.spec.policy()
-            rehearsed = rehearse(ws, cases, judged_by, progress, sources.scalars, maker.in_other_dtypes, maker.spare)
-            rehearsed = replace(rehearsed, dropped={**sizes, **rehearsed.dropped})
-            cases = suite_cases.by_level(rehearsed.cases)
-        else:  # without a search the former would be ordinary cases, and the golden may refuse the latter
-            plain = (case for case in cases if KEY not in case)
-            cases = [case for case in plain if knobs.SET in case or not values.varied_integer(case, sources.scalars)]
-        speaking.now("drawing the calls that the wrapper must refuse")
-        refused, undrawn = drawable(ws, refusals(Maker(sources), untried))
-        rehearsed.dropped.update(undrawn)
-        outcomes += write([(ws.suite, stamped_suite(_suite(sources, cases, refused)))], force=force)
-    else:
-        outcomes.append(Outcome(ws.suite, Fate.KEPT))
+    kept = [] if force or not ws.suite.exists() or is_untouched(read_text(ws.suite)) else [Outcome(ws.suite, Fate.KEPT)]
+    with together.drafts(ws.eval_dir) as folder:
+        if not kept:
+            tried = _with_inputs(ws, texts[ws.test_inputs], folder, force)
+            rehearsed, document = _suite_made(sources, tried, try_cases, progress, untried)
+            texts[ws.suite] = stamped_suite(document)
+        outcomes = write_together(folder, texts, force=force, whole=not kept) + kept
+    together.check_whole(ws.eval_dir)
     suite = suite_document.load(ws.suite)
     names = [port.name for port in sources.interfaces.primary_inputs]
     knobs.check_known(suite.cases, names, ws.test_inputs, read_text(ws.test_inputs))
     findings = [finding.one_line() for finding in suite_document.check_complete(suite)]
     told = rehearsed.dropped, rehearsed.natural, rehearsed.blind
     return Made(outcomes, len(suite.cases), *told, findings, unlimited, untried)
+
+
+@dataclass(frozen=True)
+class _WithDraft(OpWorkspace):
+    """An operator whose inputs are still a draft."""
+
+    draft: Path
+
+    @property
+    def test_inputs(self) -> Path:
+        """The draft."""
+        return self.draft
+
+
+def _with_inputs(ws: OpWorkspace, text: str, folder: Path, force: bool) -> OpWorkspace:
+    """Return the operator with the inputs that will be there: a draft in `folder`, or what somebody edited."""
+    if fate_of(ws.test_inputs, text, force=force) in (Fate.KEPT, Fate.UNCHANGED):
+        return ws
+    draft = folder / ws.test_inputs.name
+    write_atomically(draft, text)
+    return _WithDraft(ws.root, ws.name, draft)
+
+
+def _suite_made(
+    sources: Sources, ws: OpWorkspace, try_cases: bool, progress: Progress | None, untried: list[str]
+) -> tuple[Rehearsed, dict[str, Any]]:
+    """Return what became of the cases, and the suite; `untried` gets the refusals that no call is made of.
+
+    Args:
+        sources: what is known of the operator.
+        ws: the operator, with the inputs that the cases are tried on.
+        try_cases, progress: as of `new_harness`.
+        untried: see there.
+    """
+    speaking.now("choosing shapes and values of the cases; nothing is written before all were tried")
+    maker, rehearsed = suite_cases.filled(sources), Rehearsed([], {})
+    sizes, cases = maker.dropped, suite_cases.in_order(maker)
+    if try_cases:
+        judged_by = sources.spec.policy()
+        rehearsed = rehearse(ws, cases, judged_by, progress, sources.scalars, maker.in_other_dtypes, maker.spare)
+        rehearsed = replace(rehearsed, dropped={**sizes, **rehearsed.dropped})
+        cases = suite_cases.by_level(rehearsed.cases)
+    else:  # without a search the former would be ordinary cases, and the golden may refuse the latter
+        plain = (case for case in cases if KEY not in case)
+        cases = [case for case in plain if knobs.SET in case or not values.varied_integer(case, sources.scalars)]
+    speaking.now("drawing the calls that the wrapper must refuse")
+    refused, undrawn = drawable(ws, refusals(Maker(sources), untried))
+    rehearsed.dropped.update(undrawn)
+    return rehearsed, _suite(sources, cases, refused)
 
 
 def inputs_text(sources: Sources) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from pypto_op.documents import together
 from pypto_op.documents.reading import read_text
 from pypto_op.documents.stamps import is_untouched
 from pypto_op.documents.writing import write_atomically
@@ -64,12 +65,41 @@ def write(files: Sequence[tuple[Path, str]], *, force: bool = False) -> list[Out
         ContractError: a path is taken by something that is no file.
         InfraError: a file cannot be written.
     """
-    return [Outcome(path, _write_one(path, text, force)) for path, text in files]
+    outcomes = []
+    for path, text in files:
+        fate = fate_of(path, text, force=force)
+        if fate in _NEW:
+            write_atomically(path, text)
+        outcomes.append(Outcome(path, fate))
+    return outcomes
 
 
-def _write_one(path: Path, text: str, force: bool) -> Fate:
+def write_together(own: Path, texts: Mapping[Path, str], *, force: bool = False, whole: bool = True) -> list[Outcome]:
+    """Write generated files of one folder as `write` does, all at once (`documents.together`).
+
+    Args:
+        own: the folder of drafts.
+        texts: path and whole text of each.
+        force: replace edited files too.
+        whole: no other file belongs to them.
+
+    Raises:
+        ContractError: a path is taken by something that is no file.
+        InfraError: a file cannot be written.
+    """
+    fates = {path: fate_of(path, text, force=force) for path, text in texts.items()}
+    new = {path: text for path, text in texts.items() if fates[path] in _NEW}
+    together.replace_together(own, new, whole=whole and Fate.KEPT not in fates.values())
+    return [Outcome(path, fate) for path, fate in fates.items()]
+
+
+def fate_of(path: Path, text: str, *, force: bool) -> Fate:
+    """Return what becomes of a file when `text` is to be its own.
+
+    Raises:
+        ContractError: the path is taken by something that is no file.
+    """
     if not path.exists() and not path.is_symlink():
-        write_atomically(path, text)
         return Fate.WRITTEN
     if path.is_symlink() or not path.is_file():
         raise ContractError("is no regular file", file=path, remedy="move it away")
@@ -78,5 +108,7 @@ def _write_one(path: Path, text: str, force: bool) -> Fate:
         return Fate.UNCHANGED
     if not force and not is_untouched(present):
         return Fate.KEPT
-    write_atomically(path, text)
     return Fate.REPLACED
+
+
+_NEW = (Fate.WRITTEN, Fate.REPLACED)

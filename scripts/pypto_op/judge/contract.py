@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pypto_op.documents import constraints, default_suite, knobs, ranges, rows, special_values
+from pypto_op.documents import constraints, default_suite, knobs, ranges, rows, special_values, together
 from pypto_op.documents import interfaces as interfaces_document
 from pypto_op.documents import spec as spec_document
 from pypto_op.documents import suite as suite_document
@@ -247,6 +247,7 @@ def load_contract(
         ContractError: a document is missing or malformed, or two of them contradict one another.
     """
     need(workspace, workspace.spec, workspace.interfaces)
+    together.check_whole(workspace.eval_dir)
     spec = spec_document.load(workspace.spec)
     interfaces = interfaces_document.load(workspace.interfaces).with_scalars(spec.default_params)
     rows.check_named(spec.input_ranges, spec.default_params, interfaces.primary_inputs, workspace.spec)

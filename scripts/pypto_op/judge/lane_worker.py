@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pypto_op.backends.base import Backend, Buffer, RunResult, Session
+from pypto_op.backends.memory import NoMemoryLeft
 from pypto_op.errors import ContractError, InfraError
 from pypto_op.judge import inspection, redraw
 from pypto_op.judge.calling import positions
@@ -193,6 +194,17 @@ class LaneWorker:
         if lost := self._losses.reference.sentence:
             _refuse_all(record, runnable, refuse(Reason.GOLDEN_FAILED, f"{lost}, so it is not called again", seed=seed))
             return []
+        try:
+            return self._called(record, seed, runnable, seen, again=again)
+        except NoMemoryLeft as full:
+            if not case.get(FRESH):
+                raise
+            _refuse_all(record, runnable, refuse(Reason.NO_MEMORY_LEFT, full.problem, seed=seed))  # smaller sizes may do
+            return []
+
+    def _called(self, record: CaseRecord, seed: int, runnable: Sequence[Mode], seen: set[str], *, again: bool) -> list[Answered]:
+        """Make the inputs of a case and judge what the candidate makes of them; see `_trial`."""
+        case = record.case
         try:
             inputs = self._references.inputs(with_seed(case, seed))
         except ContractError as error:

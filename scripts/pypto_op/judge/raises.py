@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pypto_op.backends.base import RunResult, Session
+from pypto_op.backends.memory import NoMemoryLeft
 from pypto_op.backends.reference import ReferenceSession
 from pypto_op.errors import ContractError, InfraError
 from pypto_op.judge.reasons import Reason
@@ -54,6 +55,8 @@ def judge_raises(plan: Plan, refusals: Sequence[Mapping[str, Any]]) -> list[Case
                     record.modes[mode].trials.append(_verdict(session, record.id, inputs))
                     record.seconds += time.monotonic() - started
                 plan.loaded.note_all(session.loaded)
+        except NoMemoryLeft:
+            raise
         except InfraError as error:
             _all(records, mode, refuse(Reason.UNAVAILABLE, error.problem))
     return records

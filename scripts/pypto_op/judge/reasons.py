@@ -24,6 +24,7 @@ class Reason(Word):
     EXITED = "exited"
     CRASHED = "crashed"
     OUT_OF_MEMORY = "out_of_memory"
+    NO_MEMORY_LEFT = "no_memory_left"
     TIMED_OUT = "timed_out"
     FORBIDDEN = "forbidden"
     DOES_NOT_FIT = "does_not_fit"
@@ -74,6 +75,7 @@ _TABLE: dict[Reason, tuple[Status, FailureCategory, str]] = {
     Reason.EXITED: (_ERROR, _RUNTIME, "the candidate ended its own process instead of returning"),
     Reason.CRASHED: (_ERROR, FailureCategory.HOST_CRASH, "the candidate's process was killed by a signal"),
     Reason.OUT_OF_MEMORY: (_ERROR, FailureCategory.OOM, "the candidate used more memory than it may"),
+    Reason.NO_MEMORY_LEFT: (_ERROR, FailureCategory.INFRA, "the machine has too little memory"),
     Reason.TIMED_OUT: (_ERROR, _RUNTIME, "the candidate did not end in time"),
     Reason.FORBIDDEN: (_ERROR, _STRUCTURAL, "the candidate did what it may not"),
     Reason.DOES_NOT_FIT: (_FAIL, FailureCategory.TILE_SHAPE, "a tile does not fit the chip, which sim does not see"),

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pypto_op.backends.base import Availability, Backend, Limits
+from pypto_op.backends.memory import REMEDY
 from pypto_op.backends.reference import check_inputs_there
 from pypto_op.backends.registry import get_backend
 from pypto_op.documents import schema
@@ -258,17 +259,26 @@ class _Verification:
         return chosen
 
     def _within_memory(self, records: Sequence[CaseRecord], contract: Contract, seed: int) -> list[CaseRecord]:
-        """Return the records; a drawn case that the simulator cannot hold is judged at smaller sizes, and the last one stands."""
+        """Return the records; a drawn case that the simulator cannot hold is judged at smaller sizes, and the last one stands.
+
+        Raises:
+            InfraError: the machine has too little memory even for those, and nothing else is wrong.
+        """
         kept = []
         for record in records:
             while record.case.get(FRESH) and _lacks_memory(record):
                 case = fresh.smaller(record.case, contract, seed)
                 if case is None or self.fresh is None:
                     break
-                axis = str(case["id"])
-                self.fresh.left_out[f"{axis} at {record.case['shape']}"] = "the simulator needs more memory than it may have"
+                axis, short = str(case["id"]), _lacks_memory(record) is Reason.NO_MEMORY_LEFT
+                why = "the simulator needs more memory than " + ("the machine has left" if short else "it may have")
+                self.fresh.left_out[f"{axis} at {record.case['shape']}"] = why
                 record = run_cases(self.plan([case], seed), None)[0]
             kept.append(record)
+        unheld = [record for record in kept if _lacks_memory(record) is Reason.NO_MEMORY_LEFT]
+        if unheld and not any(record.status in _BAD for record in kept if record not in unheld):
+            said = summary.unjudged_sentence(unheld)
+            raise InfraError(f"case {unheld[0].id}: {said}", remedy=REMEDY)
         return kept
 
     def _without_unfit(self, records: Sequence[CaseRecord]) -> list[CaseRecord]:
@@ -368,10 +378,14 @@ class _Verification:
         return result
 
 
-def _lacks_memory(record: CaseRecord) -> bool:
-    """Whether the simulator had too little memory for a case."""
+_BAD = (Status.FAIL, Status.ERROR)
+
+
+def _lacks_memory(record: CaseRecord) -> Reason | None:
+    """Return why the simulator had too little memory for a case; None where that is not why it failed."""
     trial = record.modes[Mode.SIM].deciding if Mode.SIM in record.modes else None
-    return bool(trial and trial.reasons and trial.reasons[0] is Reason.OUT_OF_MEMORY)
+    reason = trial.reasons[0] if trial and trial.reasons else None
+    return reason if reason in (Reason.OUT_OF_MEMORY, Reason.NO_MEMORY_LEFT) else None
 
 
 def sentence_of_missing(subject: Subject) -> str:
