@@ -66,14 +66,16 @@ def count(rows: Iterable[Mapping[str, Any]], name: str) -> tuple[int, int]:
     return sum(asked), len(asked)
 
 
-def page(results: Mapping[str, Mapping[str, Any]], yardstick: Mapping[str, float]) -> str:
+def page(results: Mapping[str, Mapping[str, Any]], yardstick: Mapping[str, float], debugger: str) -> str:
     """Return the page.
 
     Args:
         results: rows by the fault's id.
         yardstick: milliseconds that parsing a kernel of 500 lines takes, `here` and on the `reference` machine.
+        debugger: the state of the debugger that was measured last.
     """
-    parts = [_HEAD, *_summary(results, yardstick), "", *_by_kind(results), "", _BLIND, *_seen(), "", *_missed(results)]
+    tables = [*_summary(results, yardstick), *_states(results, debugger), "", *_by_kind(results)]
+    parts = [_HEAD, *tables, "", _BLIND, *_seen(), "", *_missed(results)]
     return "\n".join(parts) + "\n"
 
 
@@ -105,6 +107,18 @@ def _summary(results: Mapping[str, Mapping[str, Any]], yardstick: Mapping[str, f
             f" {scaled:.1f} ({MOST_SECONDS:.0f}: {'met' if scaled <= MOST_SECONDS else '**missed**'}).",
         ]
     return lines
+
+
+def _states(results: Mapping[str, Mapping[str, Any]], debugger: str) -> list[str]:
+    last = sum(row["debugger"] == debugger for row in results.values())
+    if last == len(results):
+        return []
+    earlier = len({row["debugger"] for row in results.values()} - {debugger})
+    return [
+        "",
+        f"A row stays as long as its fault and its kernel do: {last} of the {len(results)} were measured with the last state of"
+        f" the debugger, the others with {earlier} earlier ones. `python -m benchmarks.faults --older` measures those again.",
+    ]
 
 
 def _by_kind(results: Mapping[str, Mapping[str, Any]]) -> list[str]:
