@@ -49,7 +49,8 @@ for it. What failed was mended by its class; the faults and logs stay in the tes
 | - first line named, of the 20 that have one; of the 14 with wrong numbers | 6; 2 |
 | - one of the named lines | 8; 4 |
 | 31 texts of public threads and CANN's own pages: right or acceptable | 13, three got no answer |
-| 28 logs by a sixth reader (fifth_*.log; two of runs that went well): category; skill; line of the log | 19; 21; 19, four got no answer |
+| 28 logs by a sixth reader (fifth_*.log, two of good runs): category; skill; line of the log | 19; 21; 19, four got no answer |
+| 12 more in the words of public threads (sixth_*.log), after those were learnt | 8; 8; 10, two got no answer |
 | 24 faults with wrong numbers, set aside while precision-compare was mended, then looked at once: first line | 11 |
 | 29 faults with wrong numbers in 14 kernels, by a fifth person (bases `sixth`), before any mend for them: first line | 18 |
 | 12 more (`seventh`), written down before too and looked at once after `sixth` was learnt: first line | 8 |
