@@ -1,12 +1,15 @@
 """How the debugger does on planted faults: category, skill, line, blame, processor seconds; writes docs/debugger-strength.md.
 
-`python -m benchmarks faults` measures the faults whose files, or whose debugger, changed since their last measurement, keeps them
-in benchmarks/results/faults.json, and writes the page from it. `python -m benchmarks.faults softmax/no_tile rmsnorm ...`
-measures these again; `--warm` leaves out the processor seconds, which need processes of their own.
+`python -m benchmarks faults` measures the faults that have no row yet, and those whose fault or whose kernel changed since, keeps
+each at once in benchmarks/results/faults.json (so a run that is broken off goes on where it stopped), and writes the page from
+it. A row says which state of the debugger it was measured with, and the page counts those of the last one.
+`python -m benchmarks.faults softmax/no_tile rmsnorm ...` measures these again; `--older` those that an earlier state of the
+debugger was measured with; `--warm` leaves out the processor seconds, which need processes of their own.
 """
 
 from __future__ import annotations
 
+import functools
 import json
 import shlex
 import shutil
@@ -20,7 +23,7 @@ import click
 
 from benchmarks import faults_page, process
 from benchmarks.fresh import COMMAND
-from benchmarks.planted import ROOT, Fault, failures, home, operators, wrong_numbers
+from benchmarks.planted import ROOT, Fault, failures, home, operators, planted_into, wrong_numbers
 from benchmarks.table import Row, Table
 
 RESULTS = Path(__file__).with_name("results") / "faults.json"
@@ -67,14 +70,14 @@ def load() -> dict[str, Any]:
 
 def _kept() -> dict[str, Any]:
     if not RESULTS.is_file():
-        return {"yardstick": {}, "faults": {}}
+        return {"yardstick": {}, "debugger": "", "faults": {}}
     return dict(json.loads(RESULTS.read_text(encoding="utf-8")))
 
 
 def store(results: Mapping[str, Any]) -> None:
     """Keep the rows."""
     RESULTS.parent.mkdir(exist_ok=True)
-    kept = {"yardstick": _kept()["yardstick"] or yardstick(), "faults": dict(sorted(results.items()))}
+    kept = {"yardstick": _kept()["yardstick"] or yardstick(), "debugger": debugger(), "faults": dict(sorted(results.items()))}
     RESULTS.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
 
 
@@ -86,7 +89,7 @@ def write_page() -> None:
 def page() -> str:
     """Return docs/debugger-strength.md as the results say it."""
     kept = _kept()
-    return faults_page.page(kept["faults"], kept["yardstick"])
+    return faults_page.page(kept["faults"], kept["yardstick"], kept["debugger"])
 
 
 def yardstick() -> dict[str, float]:
@@ -106,12 +109,16 @@ def yardstick() -> dict[str, float]:
 
 
 def digest(fault: Fault) -> str:
-    """Return a hash of the fault and of the debugger's code."""
-    rooms = [
-        path for room in _READ for path in sorted((ROOT / "scripts" / "pypto_op" / room).rglob("*")) if path.suffix in _SOURCES
-    ]
-    told = (fault.case, fault.category, fault.skill, fault.lines, fault.blame, *fault.files.values())
-    return process.digest_of(*rooms)[:16] + process.digest_of_text(repr(told))[:16]
+    """Return a hash of what the debugger is asked about: the fault, what it must say of it, and the operator's other files."""
+    told = (fault.case, fault.category, fault.skill, fault.lines, fault.blame, {**planted_into(fault.op), **fault.files})
+    return process.digest_of_text(repr(told))[:16]
+
+
+@functools.cache
+def debugger() -> str:
+    """Return a hash of the debugger's code and knowledge."""
+    rooms = [ROOT / "scripts" / "pypto_op" / room for room in _READ]
+    return process.digest_of(*(path for room in rooms for path in sorted(room.rglob("*")) if path.suffix in _SOURCES))[:16]
 
 
 _SOURCES = (".py", ".yaml")
@@ -135,7 +142,8 @@ def measured(fault: Fault, *, warm: bool = False) -> dict[str, Any]:
             (root / name).write_bytes(text)
         limits = Limits(case_seconds=HANG_SECONDS if fault.kind == "hang" else SECONDS)
         report = verify_operator(OpWorkspace.at(root), modes=[Mode.SIM], case=fault.case, limits=limits)
-        row = {"digest": digest(fault), "kind": fault.kind, "why": fault.why, "status": report["status"], "cpu": {}}
+        row = {"digest": digest(fault), "debugger": debugger(), "kind": fault.kind, "why": fault.why}
+        row |= {"status": report["status"], "cpu": {}}
         if report["status"] not in ("FAIL", "ERROR"):
             return {**row, "said": {}, **_judged(fault, {})}
         said = _said(fault, root, warm, row["cpu"])
@@ -224,10 +232,11 @@ def table(results: Mapping[str, Any]) -> Table:
 @click.command()
 @click.argument("chosen", nargs=-1)
 @click.option("--warm", is_flag=True, help="Ask in this process: faster, without processor seconds.")
+@click.option("--older", is_flag=True, help="Of these only the ones that an earlier state of the debugger was measured with.")
 @click.option("--to", "to", type=click.Path(path_type=Path), help="Keep the rows there in place of the results.")
 @click.option("--merge", type=click.Path(path_type=Path, exists=True), multiple=True, help="Take over rows that --to kept.")
 @click.option("--page", "page_only", is_flag=True, help="Only write the page from the results that there are.")
-def main(chosen: Sequence[str], warm: bool, to: Path | None, merge: Sequence[Path], page_only: bool) -> None:
+def main(chosen: Sequence[str], warm: bool, older: bool, to: Path | None, merge: Sequence[Path], page_only: bool) -> None:
     """Measure operators or single faults, whatever the results hold."""
     results = load() if to is None else {}
     known = {fault.id: fault for fault in all_faults()}
@@ -237,7 +246,8 @@ def main(chosen: Sequence[str], warm: bool, to: Path | None, merge: Sequence[Pat
                 cpu = row["cpu"] or results.get(name, {}).get("cpu", {})
                 results[name] = {**row, "cpu": cpu, "kind": known[name].kind, **_judged(known[name], row["said"])}
     for fault in () if page_only or merge else known.values():
-        if not chosen or fault.op in chosen or fault.id in chosen:
+        known_now = older and load().get(fault.id, {}).get("debugger") == debugger()
+        if (not chosen or fault.op in chosen or fault.id in chosen) and not known_now:
             row = results[fault.id] = measured(fault, warm=warm)
             marks = " ".join(
                 f"{name}={'-' if right is None else 'ok' if right else 'NO'}" for name, right in row["right"].items()
@@ -245,7 +255,9 @@ def main(chosen: Sequence[str], warm: bool, to: Path | None, merge: Sequence[Pat
             click.echo(
                 f"{fault.id} [{row['kind']}] {row['status']} {marks} said={row['said']} wanted={row['wanted']} {row['cpu']}"
             )
-            if to is not None:
+            if to is None:
+                store(results)
+            else:
                 to.write_text(json.dumps(results, indent=1), encoding="utf-8")
     if to is None:
         store(results)

@@ -49,6 +49,8 @@ for it. What failed was mended by its class; the faults and logs stay in the tes
 | - first line named, of the 20 that have one; of the 14 with wrong numbers | 6; 2 |
 | - one of the named lines | 8; 4 |
 | 31 texts of public threads and CANN's own pages: right or acceptable | 13, three got no answer |
+| 28 logs by a sixth reader (fifth_*.log, two of good runs): category; skill; line of the log | 19; 21; 19, four got no answer |
+| 12 more in the words of public threads (sixth_*.log), after those were learnt | 8; 8; 10, two got no answer |
 | 24 faults with wrong numbers, set aside while precision-compare was mended, then looked at once: first line | 11 |
 | 29 faults with wrong numbers in 14 kernels, by a fifth person (bases `sixth`), before any mend for them: first line | 18 |
 | 12 more (`seventh`), written down before too and looked at once after `sixth` was learnt: first line | 8 |
@@ -66,14 +68,16 @@ def count(rows: Iterable[Mapping[str, Any]], name: str) -> tuple[int, int]:
     return sum(asked), len(asked)
 
 
-def page(results: Mapping[str, Mapping[str, Any]], yardstick: Mapping[str, float]) -> str:
+def page(results: Mapping[str, Mapping[str, Any]], yardstick: Mapping[str, float], debugger: str) -> str:
     """Return the page.
 
     Args:
         results: rows by the fault's id.
         yardstick: milliseconds that parsing a kernel of 500 lines takes, `here` and on the `reference` machine.
+        debugger: the state of the debugger that was measured last.
     """
-    parts = [_HEAD, *_summary(results, yardstick), "", *_by_kind(results), "", _BLIND, *_seen(), "", *_missed(results)]
+    tables = [*_summary(results, yardstick), *_states(results, debugger), "", *_by_kind(results)]
+    parts = [_HEAD, *tables, "", _BLIND, *_seen(), "", *_missed(results)]
     return "\n".join(parts) + "\n"
 
 
@@ -105,6 +109,18 @@ def _summary(results: Mapping[str, Mapping[str, Any]], yardstick: Mapping[str, f
             f" {scaled:.1f} ({MOST_SECONDS:.0f}: {'met' if scaled <= MOST_SECONDS else '**missed**'}).",
         ]
     return lines
+
+
+def _states(results: Mapping[str, Mapping[str, Any]], debugger: str) -> list[str]:
+    last = sum(row["debugger"] == debugger for row in results.values())
+    if last == len(results):
+        return []
+    earlier = len({row["debugger"] for row in results.values()} - {debugger})
+    return [
+        "",
+        f"A row stays as long as its fault and its kernel do: {last} of the {len(results)} were measured with the last state of"
+        f" the debugger, the others with {earlier} earlier ones. `python -m benchmarks.faults --older` measures those again.",
+    ]
 
 
 def _by_kind(results: Mapping[str, Mapping[str, Any]]) -> list[str]:

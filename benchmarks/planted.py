@@ -119,7 +119,7 @@ def failures(op: str) -> Iterator[Fault]:
     Raises:
         PageError: the page is not in order, or the example moved on and an edit has no place in it any more.
     """
-    files = _files(op)
+    files = planted_into(op)
     found = cases.load(FIXTURES / "failures" / f"{op}.md", {"example": files})
     for case in found.cases:
         keys = {"line": "", "blame": "", **found.page.front, **case.keys}
@@ -132,7 +132,7 @@ def wrong_numbers(op: str, share: int = 1) -> Iterator[Fault]:
     """Yield every `share`-th fault of tests/fixtures/faults/<op>.md, all of which are wrong numbers; none without that page."""
     if not (FIXTURES / "faults" / f"{op}.md").is_file():
         return
-    files = _files(op)
+    files = planted_into(op)
     found = cases.load(FIXTURES / "faults" / f"{op}.md", {"example": files})
     # By the seed's table zeros, constants and unwritten elements without an error go to pypto-general-debug first.
     plain = {"kind": NUMBERS, "category": "precision", "skill": "pypto-precision-debug", "line": "", "blame": "kernel"}
@@ -149,7 +149,8 @@ def home(op: str) -> Path:
     return example if example.is_dir() else FIXTURES / "fresh" / op
 
 
-def _files(op: str) -> dict[str, bytes]:
+def planted_into(op: str) -> dict[str, bytes]:
+    """Return the text of the operator's files by name, without a fault."""
     return {path.name: path.read_bytes() for path in sorted(home(op).glob(f"{op}_*.py"))}
 
 

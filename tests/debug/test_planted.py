@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 from benchmarks import faults, planted
 from tests.diagnose.device_logs import all_logs
@@ -58,3 +61,34 @@ def test_every_class_names_a_fault_of_its_own_and_a_log_that_is_there() -> None:
     assert {kind: kinds.get(fault) for kind, (fault, _) in planted.SHOWN.items()} == {kind: kind for kind in planted.KINDS}
     logs = {log.name for log in all_logs()}
     assert {log for _, log in planted.SHOWN.values()} - {""} <= logs
+
+
+def test_a_run_measures_what_has_no_row_or_changed_and_keeps_the_rest(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    chosen = list(planted.failures("swiglu"))
+    asked: list[str] = []
+
+    def measured(fault: planted.Fault) -> dict[str, object]:
+        asked.append(fault.id)
+        right = dict.fromkeys(("category", "skill", "line", "line_among", "blame"), True)
+        return {"digest": faults.digest(fault), "debugger": "now", "kind": fault.kind, "cpu": {}, "right": right}
+
+    monkeypatch.setattr(faults, "all_faults", lambda: iter(chosen))
+    monkeypatch.setattr(faults, "measured", measured)
+    monkeypatch.setattr(faults, "RESULTS", tmp_path / "results" / "faults.json")
+    monkeypatch.setattr(faults, "PAGE", tmp_path / "page.md")
+    faults.run(quick=False)
+    assert asked == [fault.id for fault in chosen]
+
+    monkeypatch.setattr(faults, "debugger", lambda: "later")  # another debugger alone is no reason to measure for half an hour
+    faults.run(quick=False)
+    assert len(asked) == len(chosen)
+    assert f"0 of the {len(chosen)} were measured with the last state" in faults.PAGE.read_text(encoding="utf-8")
+
+    impl = "swiglu_impl.py"
+    chosen[0] = replace(chosen[0], files={impl: chosen[0].files[impl] + b"\n# changed\n"})
+    moved = planted.planted_into("swiglu") | {"swiglu_golden.py": b"# another golden\n"}
+    faults.run(quick=False)
+    assert asked[len(chosen) :] == [chosen[0].id]
+    monkeypatch.setattr(faults, "planted_into", lambda op: moved)
+    faults.run(quick=False)
+    assert asked[len(chosen) + 1 :] == [fault.id for fault in chosen]

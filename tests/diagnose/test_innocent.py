@@ -65,6 +65,9 @@ GUILTY = {
         "libhccl.so: cannot open shared object file; registered paths: 3",
         "without LD_LIBRARY_PATH: libhccl.so: cannot open shared object file",
         "example run: OSError: libascend_hal.so: cannot open shared object file",
+        "/usr/bin/ld: cannot find -lascendcl: No such file or directory",
+        "ImportError: libhccl.so: cannot open shared object file, falling back to the CPU failed too",
+        "[ERROR] libascend_hal.so: cannot open shared object file, using the default device",
     ),
     "no-space": (
         "OSError: [Errno 28] No space left on device; skipped checkpoint",
@@ -100,6 +103,9 @@ NEVER = (
     "checking that libhccl.so is there ... ok",
     "device lost simulation disabled",
     "watchdog enabled: restarts after device lost",
+    "[WARN] libascend_hal.so: cannot open shared object file, falling back to sim",
+    "libhccl.so not found in /opt/extra, using /usr/local/Ascend/ascend-toolkit/latest/lib64/libhccl.so",
+    "[警告] libascend_hal.so: 无法打开，改用仿真",
 )
 """Lines that speak of a failure without having one."""
 

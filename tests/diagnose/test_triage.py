@@ -221,6 +221,25 @@ def test_nothing_to_triage_is_one_line(operator: OpWorkspace, tmp_path: Path) ->
 
 @pytest.mark.sim
 @pytest.mark.usefixtures("numeric")
+def test_a_log_from_elsewhere_is_what_the_next_commands_are_about(operator: OpWorkspace, tmp_path: Path) -> None:
+    """Nothing failed in this folder, so commands that name the folder would answer that nothing is there."""
+    log = tmp_path / "a device's run.log"
+    for words, skill, tool in (
+        ("Tensor-likes are not close!\nMismatched elements: 64 / 4096 (1.6%)\n", "pypto-precision-debug", ""),
+        ("Segmentation fault\n", "pypto-host-stacktrace-analyzer", "host-stacktrace-analyzer"),
+        ("ImportError: libhccl.so: cannot open shared object file\n", "pypto-environment-setup", "environment-setup"),
+    ):
+        log.write_text(words)
+        found = routed(operator, "--log", str(log))
+        assert found["skill"] == skill and found["category"] != "other", found
+        again, *tools = found["next"]
+        assert shlex.split(again) == ["pypto-op", "diagnose", str(log)] and command(*shlex.split(again)[1:]).code == 0
+        assert [shlex.split(line)[2] for line in tools] == [tool] * bool(tool), tools
+        assert all(command(*shlex.split(line)[1:]).code in (0, 1, 3) for line in tools), "3: it needs a person"
+
+
+@pytest.mark.sim
+@pytest.mark.usefixtures("numeric")
 def test_without_a_verdict_what_is_missing_is_said(operator: OpWorkspace) -> None:
     edit(operator, *FAULTS["crash"][:2])
     verify(operator.root, "--case", "tile")

@@ -9,13 +9,14 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from pypto_op.diagnose.kernel_text import read_kernel
 from pypto_op.diagnose.numbers import EMPTY, look_of
 from pypto_op.diagnose.routes import BY_CATEGORY, BY_TEXT, Row, page_of, rows, skill_of, tools_of
 from pypto_op.diagnose.search import SURE, Diagnosis, Hit, asked_rules, diagnose, heard
-from pypto_op.diagnose.sources import failure_of, first_failure, read_source
+from pypto_op.diagnose.sources import failure_of, first_failure, is_text, read_source
 from pypto_op.documents import schema
 from pypto_op.documents.reading import read_json
 from pypto_op.errors import ContractError
@@ -106,7 +107,7 @@ def triage(operator: OpWorkspace, log: str | None = None) -> dict[str, Any]:
         )
     signals = _signals(operator, report, log)
     row = next(row for row in rows() if signals.holds(row))
-    answer = _answer(operator, report, signals, row)
+    answer = _answer(operator, report, signals, row, log)
     answer["notes"] = [*notes, *signals.found.notes]
     schema.check(answer, "triage")
     return answer
@@ -144,7 +145,9 @@ def _signals(operator: OpWorkspace, report: Mapping[str, Any] | None, log: str |
     return Signals(failure, result, found, look, says)
 
 
-def _answer(operator: OpWorkspace, report: Mapping[str, Any] | None, signals: Signals, row: Row) -> dict[str, Any]:
+def _answer(
+    operator: OpWorkspace, report: Mapping[str, Any] | None, signals: Signals, row: Row, log: str | None
+) -> dict[str, Any]:
     category, skill, page = _destination(signals, row)
     failure = signals.failure
     return {
@@ -164,7 +167,7 @@ def _answer(operator: OpWorkspace, report: Mapping[str, Any] | None, signals: Si
         "signals": list(_told(signals)),
         "contradictions": list(_contradictions(report, signals)),
         "hits": [hit.as_dict() for hit in signals.found.hits[:3]],
-        "next": list(_next(operator, report, signals, row, skill)),
+        "next": list(_next(operator, report, signals, row, skill, log)),
     }
 
 
@@ -225,7 +228,7 @@ def _failing_modes(report: Mapping[str, Any] | None, case: str) -> Iterator[tupl
 
 
 def _next(
-    operator: OpWorkspace, report: Mapping[str, Any] | None, signals: Signals, row: Row, skill: str | None
+    operator: OpWorkspace, report: Mapping[str, Any] | None, signals: Signals, row: Row, skill: str | None, log: str | None
 ) -> Iterator[str]:
     case, root = signals.failure.get("case_id"), shlex.quote(str(operator.root))
     apart = f"--report {shlex.quote(str(operator.debug_dir / _OTHER_REPORT))}"
@@ -233,12 +236,12 @@ def _next(
     if row.id == "near-miss":
         yield f"pypto-op reproduce {root} {named}".rstrip()
         return
-    if signals.hit:
-        yield f"pypto-op diagnose {root}"
+    if signals.hit and (log is None or "\n" not in log):
+        yield f"pypto-op diagnose {root if log is None else shlex.quote(log)}"
     elif signals.look and report and 1 < report["total_modules"] == report["up_to_module"]:
         yield f"pypto-op verify {root} --sweep {named}".rstrip()
     failure_words = signals.failure.get("summary")
-    known = dict(_known(operator, report, case, named))
+    known = dict(_known(operator, report, case, named, log))
     if row.tools:
         yield from tools_of(row.tools, op=root, **known)[:1]
     yield from tools_of(skill or "", op=root, **known)
@@ -248,11 +251,15 @@ def _next(
         yield f"pypto-op verify {root} {named} {apart}"
 
 
-def _known(operator: OpWorkspace, report: Mapping[str, Any] | None, case: str | None, named: str) -> Iterator[tuple[str, str]]:
+def _known(
+    operator: OpWorkspace, report: Mapping[str, Any] | None, case: str | None, named: str, log: str | None
+) -> Iterator[tuple[str, str]]:
     """Yield what the skills' tools may be given: the case, and the file with the run's words where there is one."""
     if case and report is not None:
         phase = report["up_to_module"]
         yield "choice", f"{named} --up-to-module {phase}" if phase < report["total_modules"] else named
     words = operator.failure_dir(case) / "stderr.txt" if case else None
+    if log is not None:
+        words = None if is_text(log) else Path(log).expanduser()
     if words is not None and words.is_file():
         yield "words", shlex.quote(str(words))
