@@ -21,7 +21,7 @@ from pypto_op.backends import processes
 from pypto_op.errors import ContractError, InfraError
 from pypto_op.runner import address, alone
 from pypto_op.runner import journal as journals
-from pypto_op.runner.budget import Budget, LimitReached, Limits
+from pypto_op.runner.budget import Budget, LimitReached, Limits, Usage
 from pypto_op.runner.conversation import Conversation, Office, spent_before
 from pypto_op.runner.hooks import Hooks
 from pypto_op.runner.journal import Journal, Line, Vault
@@ -272,10 +272,13 @@ class Session(Run):
         self._bare = bare = order.leads == "bare"
         environment = alone.environment(folder) if bare else agents_environment()
         place = Place(workspace, environment, time.monotonic() + self._budget.seconds_left)
-        service = Service(client, self.model, self._budget, self._screen.wait, vault.hide)
+        service = Service(client, self.model, self._budget, self._screen.wait, vault.hide, self._note_lost)
         team = alone.Alone(workspace) if bare else Team(workspace)
         hooks = alone.NoHooks(workspace) if bare else Hooks(workspace, folder.name, hooks_environment())
         self._office = Office(team, service, hooks, self._journal, vault, place, self._screen)
+
+    def _note_lost(self, agent: str, usage: Usage) -> None:
+        self._journal.write("usage", agent=agent, usage=vars(usage))
 
     def _work(self, more: Callable[[str], str | None]) -> str:
         if self._bare:
