@@ -116,6 +116,13 @@ class ContentIndex:
             for _ in self.changes(around):
                 pass
 
+    def meet_records(self, around: Surroundings) -> None:
+        """Take note of the state machine's records and the key where they are new: no look follows the tool that makes them."""
+        records = [op.root / name for op in around.operators for name in MACHINE_RECORDS]
+        for path in [*records, around.key_path]:
+            if str(path) not in self.files and _is_watchable(path):
+                self._is_new(path, str(path))
+
     def changes(self, around: Surroundings, newer_than: float | None = None) -> Iterator[Change]:
         """Yield what changed since the last look, and take note of it.
 

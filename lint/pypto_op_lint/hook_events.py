@@ -72,6 +72,7 @@ class HookEvents:
 
     def _before(self, request: dict[str, Any], around: Surroundings) -> bytes:
         self.index.begin(around)
+        self.index.meet_records(around)
         reason = self._refusal(request, Policy(around, request["agent"]))
         if not reason:
             targets = announced(request)

@@ -6,6 +6,7 @@ a line on standard error, and from then on at least every ten seconds. Results n
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
 import threading
@@ -38,6 +39,8 @@ class _Work:
         return f"pypto-op: {self.what}, {time.monotonic() - self.since:.0f} s so far{left}"
 
 
+_LINE = re.compile(r"pypto-op: (.+), \d+ s so far(?:, \d+ of \d+ left)?")
+"""What `_Work.line` makes."""
 _lock = threading.Lock()
 _stack: list[_Work] = []
 _stopped = threading.Event()
@@ -68,6 +71,12 @@ def now(what: str, done: int = 0, total: int = 0) -> None:
     with _lock:
         if _stack:
             _stack[-1].what, _stack[-1].done, _stack[-1].total = what, done, total
+
+
+def what(line: str) -> str:
+    """Return what another command of ours is at, from a line that it said here; "" where the line is another one."""
+    found = _LINE.fullmatch(line.strip())
+    return found[1] if found else ""
 
 
 def heard() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -10,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.calling import command
 
+from pypto_op import __version__
 from pypto_op.bundle_files import bundle_root
 from pypto_op.evals import graders, requests, result
 from pypto_op.evals.page import render
@@ -162,7 +165,7 @@ def made(solved: dict[str, list[bool]], void: str = "") -> dict[str, Any]:
         {
             "request": name, "trial": number, "void": void, "solved": one, "why": "" if one else "<b>wrong</b>", "honest": True,
             "verdict": None, "strength": None, "breaches": dict.fromkeys(("refused", "reached", "leaks", "broken"), 0),
-            "minutes": 1.0,
+            "minutes": 1.0 if name == "rmsnorm" else 900.0, "model": f"model-{len(solved)}",
             "tokens": 10, "dollars": None, "requests": 3,
         }
         for name, trials in solved.items()
@@ -177,8 +180,43 @@ def test_two_results_are_compared_on_what_both_have() -> None:
     assert found["requests"] == 1 and found["solved"][0] == 1.0 and found["sure"] and list(found["changed"]) == ["rmsnorm"]
     assert not result.compared(made({"rmsnorm": [True]}), made({"rmsnorm": [False]}))["sure"], "one trial each shows nothing"
     page = render({**ours, "compared": found})
-    assert "20 / 20" in page and "+1.00 solved" in page
+    assert "20 / 20" in page and "+1.00 solved" in page and found["base"] == result.described(base) and found["base"] in page
+    assert f"team, headless, model-2, pypto-op {__version__}" in found["base"]
+    assert found["medians"]["minutes"] == [1.0, 1.0], "of the trials of both, not of each one's others"
     assert "&lt;b&gt;wrong" in render({**base, "compared": None})
+
+
+def test_a_result_names_the_revision_of_its_checkout(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The commit, and a `+` where its files were changed; a folder without git has none."""
+    git = ["git", "-C", str(tmp_path), "-c", "user.name=n", "-c", "user.email=e"]
+    monkeypatch.setattr(result, "bundle_root", lambda: tmp_path)
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+    seen = []
+    for words in (["status"], ["init", "-q"], ["commit", "-qm", "x", "--allow-empty"], ["add", "f"]):
+        (tmp_path / "f").touch()
+        subprocess.run([*git, *words], check=False, capture_output=True)
+        result.revision.cache_clear()
+        seen.append(result.revision())
+    result.revision.cache_clear()
+    assert seen[:2] == [None, None] and len(seen[2] or "") == 12 and seen[3] == f"{seen[2]}+", seen
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"trials": [{}]}, "a broken result"),
+        ({"plan": 3}, "a broken result"),
+        ({"requests": {}, "trials": []}, "share no request"),
+        ({"schema_version": 9}, "no result"),
+    ],
+)
+def test_what_nothing_can_be_compared_with_is_told_before_any_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: dict[str, Any], said: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "base.json").write_text(json.dumps({**made({"swiglu": [True]}), **change}))
+    done = command("eval", "--runner", "replay", "--requests", "rmsnorm", "--compare", "base.json", "--out", "out")
+    assert done.code == 2 and said in done.stderr and not (tmp_path / "out").exists(), done
 
 
 def test_void_trials_count_for_nobody() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -22,8 +23,9 @@ from pypto_op.runner import journal
 from pypto_op.runner.loopback import Answer, Body, served
 from pypto_op.state import audit
 
-IN_SIGHT = ["unshare", "-Ur", "sh", "-c", 'echo 0 > /proc/sys/user/max_pid_namespaces && exec "$@"', "sh"]
-"""Begins a command that sees every process of the machine, and so does whatever it starts, where the machine would allow else."""
+_NOTHING_OF_ITS_OWN = 'for kind in pid mnt; do echo 0 > /proc/sys/user/max_${kind}_namespaces; done; exec "$@"'
+IN_SIGHT = ["unshare", "-Ur", "sh", "-c", _NOTHING_OF_ITS_OWN, "sh"]
+"""Begins a command that sees every process and every folder of the machine, and so does whatever it starts."""
 
 
 def evaluate(folder: Path, *words: object, before: Sequence[str] = ()) -> subprocess.CompletedProcess[str]:
@@ -43,7 +45,7 @@ def test_the_rmsnorm_transcript_is_solved(tmp_path: Path, monkeypatch: pytest.Mo
     (row,) = found["trials"]
     assert row["request"] == "rmsnorm" and row["solved"] and row["verdict"]["status"] == "PASS" and row["finished"], row
     assert row["breaches"]["leaks"] == row["breaches"]["reached"] == 0 and row["requests"] > 5
-    assert "pypto-op: rmsnorm (1): the team works, " in done.stderr, "what an evaluation is at is said while it lasts"
+    assert re.search(r"^pypto-op: rmsnorm \(1\): stage 5, \w+: .+, \d+ s so far$", done.stderr, re.MULTILINE), done.stderr
     assert found["totals"]["solved"]["hits"] == 1 and "1 / 1" in (tmp_path / "out" / "index.html").read_text()
     monkeypatch.setenv(KEY_ENV, str(tmp_path / "keys" / "seal.key"))
     _what_the_run_left(tmp_path / "out" / "work" / "rmsnorm-1", done.stdout + done.stderr)
@@ -99,6 +101,10 @@ ENDED = {
         "python3 -c \"import glob, os; [os.remove(path) for path in glob.glob(os.environ['SESSIONS'] + '/*/*/tr*')]\"",
         "its transcript is gone",
     ),
+    "a line of its own": (
+        "python3 -c \"import glob, os; [open(one, 'a').write('{}') for one in glob.glob(os.environ['SESSIONS'] + '/*/*/tr*')]\"",
+        "its transcript was removed or changed",
+    ),
 }
 
 
@@ -127,6 +133,27 @@ def test_an_agent_that_ends_its_run_has_not_solved_it(tmp_path: Path, monkeypatc
     (row,) = found["trials"]
     assert not row["void"] and not row["solved"] and why in row["why"] and why in done.stdout, row
     assert row["breaches"]["broken"] == found["totals"]["breaches"]["broken"] == 1 and found["totals"]["solved"]["total"] == 1
+
+
+@pytest.mark.slow
+def test_an_evaluation_says_at_which_agent_and_step_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also while one command of an agent lasts; results never go there."""
+    pytest.importorskip("anthropic")
+
+    def model(body: Body, headers: Mapping[str, str]) -> Answer:
+        if len(body["messages"]) == 1:
+            return Answer([{"type": "tool_use", "id": "toolu_1", "name": "Bash", "input": {"command": "sleep 12; echo over"}}])
+        return Answer([{"type": "text", "text": "All is done."}])
+
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-test-1234567")
+    with served(model) as port:
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", f"http://127.0.0.1:{port}")
+        done = evaluate(tmp_path, "--requests", "mismatched_heads", "--mutants", "0", "--out", "out", "--json")
+    assert done.returncode == 0 and json.loads(done.stdout)["totals"], done
+    said = re.findall(
+        r"^pypto-op: mismatched_heads \(1\): orchestrator: Bash sleep 12; echo over, \d+ s so far$", done.stderr, re.M
+    )
+    assert said and "sk-test" not in done.stderr, done.stderr
 
 
 @pytest.mark.skipif(not isolation.allowed(), reason="this machine allows no name spaces of one's own")

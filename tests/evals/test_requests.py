@@ -125,4 +125,4 @@ def test_a_request_that_would_grade_wrongly_is_refused(tmp_path: Path, fault: st
 def test_a_folder_without_a_request(tmp_path: Path) -> None:
     for place in (tmp_path, tmp_path / "nowhere"):
         done = command("eval", "--check", place)
-        assert done.code == 2 and "request.yaml: no such file" in done.stderr
+        assert done.code == 2 and "request.yaml: no such file; write it, or name a request's folder" in done.stderr

@@ -104,7 +104,7 @@ def test_somebody_without_rights_is_alone_too() -> None:
             str(ours),
             str(begins),
             "alone,narrow",
-            "",
+            "0",
             "sh",
             "-c",
             f"kill -0 {os.getpid()}; id -u; echo $$; touch own",

@@ -331,6 +331,9 @@ def test_a_wait_beyond_the_time_ends_the_run(running: Running) -> None:
 def test_an_empty_request(running: Running) -> None:
     assert running.run([says("done")], request=" ").code == 2
     assert running.run([says("done")], "--resume", request="again").code == 2
+    for words in (["--op", "other"], ["--target-us", "3"]):
+        done = running.run([says("done")], "--resume", *words, request="")
+        assert done.code == 2 and f"--resume takes no {words[0]}; leave it out" in done.stderr, done
     assert running.call("--resume").code == 2, "nothing was begun here"
 
 

@@ -78,6 +78,8 @@ def evaluate(
         check_access()
     check_keys()
     base = result.read(compare) if compare else None
+    if base:
+        result.compared(result.summed(plan, chosen, []), base)  # two that share no request are told before hours of work
     folder = _made(out or Path(f"eval-{time.strftime('%Y%m%d-%H%M%S')}"), requests.folder().parent)
     rows = []
     with termination_tidies():
@@ -178,6 +180,8 @@ def _told(found: dict[str, Any], folder: Path) -> str:
     if (other := found["compared"]) and other["solved"]:
         gap, low, high = other["solved"]
         lines.append(
-            f"against the base: {gap:+.2f} ({low:+.2f} to {high:+.2f}){'' if other['sure'] else ', which may be chance'}"
+            f"against {other['base']}: {gap:+.2f} ({low:+.2f} to {high:+.2f}){'' if other['sure'] else ', which may be chance'}"
         )
+        shown = {name: [f"{value:g}" if value is not None else "-" for value in pair] for name, pair in other["medians"].items()}
+        lines.append("a trial's median, here and there: " + ", ".join(f"{name} {a} and {b}" for name, (a, b) in shown.items()))
     return "\n".join(lines)

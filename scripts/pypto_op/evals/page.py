@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from pypto_op.evals.result import described
 from pypto_op.report.page import fill
 
 
@@ -29,16 +30,16 @@ def render(found: Mapping[str, Any]) -> str:
         families=families,
         rows=[_row(row, found["requests"][row["request"]]) for row in found["trials"]],
         compared=_compared(found.get("compared")),
-        footer=f"pypto-op {found['version']}, made {found['made']}.",
+        footer=f"{described(found)}, made {found['made']}.",
     )
 
 
-def _row(row: Mapping[str, Any], about: Mapping[str, Any]) -> dict[str, str]:
+def _row(row: Mapping[str, Any], request: Mapping[str, Any]) -> dict[str, str]:
     verdict = row.get("verdict") or {}
     strength = (row.get("strength") or {}).get("score")
     return {
         "request": f"{row['request']} ({row['trial']})",
-        "family": f"{about['family']}, {about['difficulty']}{', hard' if about['hard'] else ''}",
+        "family": f"{request['family']}, {request['difficulty']}{', hard' if request['hard'] else ''}",
         "badge": "NONE" if row["void"] else "PASS" if row["solved"] else "FAIL",
         "word": "void" if row["void"] else "solved" if row["solved"] else "not solved",
         "remark": row["void"] or row["why"],
@@ -57,8 +58,8 @@ def _compared(found: Mapping[str, Any] | None) -> dict[str, Any] | None:
     gap = found["solved"]
     said = "no trial to compare" if gap is None else f"{gap[0]:+.2f} solved, 95 % interval {gap[1]:+.2f} to {gap[2]:+.2f}"
     rows = [{"request": name, "ours": _share(a), "base": _share(b)} for name, (a, b) in found["changed"].items()]
-    base = f"{found['base']['plan']['arm']}, {found['base']['plan']['runner']}, pypto-op {found['base']['version']}"
-    return {"base": base, "said": said if found["sure"] else f"{said}: may be chance", "rows": rows}
+    costs = [{"what": name, "ours": _number(a), "base": _number(b)} for name, (a, b) in found["medians"].items()]
+    return {"base": found["base"], "said": said if found["sure"] else f"{said}: may be chance", "rows": rows, "costs": costs}
 
 
 def _share(share: Mapping[str, Any]) -> str:

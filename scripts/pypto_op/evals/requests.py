@@ -95,7 +95,10 @@ def at(place: Path) -> Request:
     Raises:
         ContractError: there is none, or its data break the schema.
     """
-    return _load(place.resolve() / "request.yaml")
+    path = place.resolve() / "request.yaml"
+    if not path.is_file():
+        raise ContractError("no such file", file=path, remedy="write it, or name a request's folder, as evals/requests/rmsnorm")
+    return _load(path)
 
 
 def _load(path: Path) -> Request:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
+from functools import cache
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 from pypto_op import __version__
+from pypto_op.bundle_files import bundle_root
 from pypto_op.errors import ContractError
 from pypto_op.evals.requests import Request
 from pypto_op.evals.statistics import Share, difference
@@ -17,6 +20,7 @@ from pypto_op.evals.trials import Plan
 
 SCHEMA_VERSION = 1
 _KEYS = {"schema_version", "plan", "requests", "trials", "totals"}
+_GIT_SECONDS = 20
 Row = Mapping[str, Any]
 
 
@@ -26,12 +30,28 @@ def summed(plan: Plan, requests: Sequence[Request], trials: Sequence[Row]) -> di
     return {
         "schema_version": SCHEMA_VERSION,
         "version": __version__,
+        "revision": revision(),
+        "models": sorted({row["model"] for row in trials if row.get("model")}),
         "made": datetime.now(timezone.utc).isoformat(timespec="seconds"),
         "plan": vars(plan),
         "requests": about,
         "trials": list(trials),
         "totals": totals(about, trials),
     }
+
+
+@cache
+def revision() -> str | None:
+    """Return the checkout's commit, with a `+` where files of it were changed since; None where git knows none."""
+    git = ["git", "-C", str(bundle_root())]
+    try:
+        commit, changed = (
+            subprocess.run([*git, *words], capture_output=True, text=True, check=True, timeout=_GIT_SECONDS).stdout.strip()
+            for words in (["rev-parse", "--short=12", "HEAD"], ["status", "--porcelain", "--untracked-files=no"])
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return f"{commit}{'+' if changed else ''}"
 
 
 def totals(about: Mapping[str, Row], trials: Sequence[Row]) -> dict[str, Any]:
@@ -45,7 +65,7 @@ def totals(about: Mapping[str, Row], trials: Sequence[Row]) -> dict[str, Any]:
         "families": {family: share.as_dict() for family, share in families.items()},
         "void": len(trials) - len(held),
         "breaches": {name: sum(row["breaches"][name] for row in held) for name in ("refused", "reached", "leaks", "broken")},
-        "medians": {name: _median(held, name) for name in ("minutes", "tokens", "dollars", "requests")},
+        "medians": _medians(held),
         "strength": _strength(held),
     }
 
@@ -56,6 +76,10 @@ def _families(about: Mapping[str, Row]) -> list[str]:
 
 def _solved(rows: Sequence[Row]) -> Share:
     return Share(sum(row["solved"] for row in rows), len(rows))
+
+
+def _medians(rows: Sequence[Row]) -> dict[str, float | None]:
+    return {name: _median(rows, name) for name in ("minutes", "tokens", "dollars", "requests")}
 
 
 def _median(rows: Sequence[Row], name: str) -> float | None:
@@ -84,7 +108,20 @@ def read(path: Path) -> dict[str, Any]:
         raise ContractError("no JSON", file=path, remedy=remedy) from None
     if not isinstance(found, dict) or not found.keys() >= _KEYS or found["schema_version"] != SCHEMA_VERSION:
         raise ContractError("no result of an evaluation", file=path, remedy=remedy)
+    try:
+        totals(found["requests"], found["trials"])
+        described(found)
+    except (KeyError, TypeError, AttributeError):
+        raise ContractError("a broken result of an evaluation", file=path, remedy=remedy) from None
     return found
+
+
+def described(found: Row) -> str:
+    """Return what was evaluated, in a few words: arm, runner, models, and the revision."""
+    plan = found["plan"]
+    models = ", ".join(found.get("models") or filter(None, [plan["model"]]))
+    place = f"pypto-op {found['version']}" + (f" at {found['revision']}" if found.get("revision") else "")
+    return ", ".join(filter(None, [plan["arm"], plan["runner"], models, place]))
 
 
 def compared(ours: Row, base: Row) -> dict[str, Any]:
@@ -92,7 +129,8 @@ def compared(ours: Row, base: Row) -> dict[str, Any]:
 
     Returns:
         `solved`: our share minus the base's, and the ends of its 95 % interval, None where one has no trial; `sure`: the
-        interval does not hold 0; `changed`: requests whose share differs, with both shares; `medians`: ours and the base's.
+        interval does not hold 0; `changed`: requests whose share differs, with both shares; `medians`: ours and the base's, of
+        what their trials cost.
 
     Raises:
         ContractError: they share no request.
@@ -101,20 +139,23 @@ def compared(ours: Row, base: Row) -> dict[str, Any]:
     if not common:
         raise ContractError("the two results share no request", remedy="compare results of the same requests")
 
+    def held(result: Row) -> list[Row]:
+        return [row for row in result["trials"] if not row["void"] and row["request"] in common]
+
     def shares(result: Row) -> dict[str, Share]:
-        held = [row for row in result["trials"] if not row["void"]]
-        return {name: _solved([row for row in held if row["request"] == name]) for name in common}
+        return {name: _solved([row for row in held(result) if row["request"] == name]) for name in common}
 
     mine, theirs = shares(ours), shares(base)
+    cost = _medians(held(base))
     gap = difference(_sum(mine), _sum(theirs))
     changed = {name: [mine[name].as_dict(), theirs[name].as_dict()] for name in common if mine[name].value != theirs[name].value}
     return {
-        "base": {"version": base.get("version"), "plan": base["plan"]},
+        "base": described(base),
         "requests": len(common),
         "solved": None if gap is None else [round(value, 4) for value in gap],
         "sure": gap is not None and (gap[1] > 0 or gap[2] < 0),
         "changed": changed,
-        "medians": {name: [value, base["totals"]["medians"].get(name)] for name, value in ours["totals"]["medians"].items()},
+        "medians": {name: [value, cost[name]] for name, value in _medians(held(ours)).items()},
     }
 
 

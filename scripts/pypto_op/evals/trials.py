@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import threading
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -77,10 +79,10 @@ def run(request: Request, plan: Plan, number: int, out: Path) -> dict[str, Any]:
     for name, text in request.data.get("files", {}).items():
         (workspace / name).write_text(text, encoding="utf-8")
     if plan.runner in ("claude", "opencode"):
-        _call(["install", "--harness", plan.runner, "--target", "."], workspace)
+        _call(["install", "--harness", plan.runner, "--target", "."], workspace, f"{request.id} ({number})")
     speaking.now(f"{request.id} ({number}): the {'team' if plan.arm == 'team' else 'model'} works")
     began = time.monotonic()
-    code, stdout, stderr = _call(_words(request, plan), workspace)
+    code, stdout, stderr = _call(_words(request, plan), workspace, f"{request.id} ({number})")
     minutes = (time.monotonic() - began) / 60
     summary = parsed(stdout)
     row: dict[str, Any] = {"request": request.id, "trial": number, "exit": code, "minutes": round(minutes, 2), **_spent(summary)}
@@ -118,15 +120,36 @@ def _words(request: Request, plan: Plan) -> list[str]:
     return ["run", request.prompt, *options]
 
 
-def _call(words: list[str], workspace: Path) -> tuple[int, str, str]:
+def _call(words: list[str], workspace: Path, name: str) -> tuple[int, str, str]:
+    """Run a command of ours to its end; what it says that it is at, this command says too, with the trial's name."""
     environment = {**os.environ, HIDDEN_ENV: str(folder()), "PWD": str(workspace)}
-    done = subprocess.run(
+    said: list[str] = []
+
+    def listen(lines: Iterable[str]) -> None:
+        for line in lines:
+            if what := speaking.what(line):
+                speaking.now(f"{name}: {what}")
+            else:
+                said.append(line)
+
+    with subprocess.Popen(
         own_python.running("pypto_op.cli", *words),
-        cwd=workspace, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    if words[0] == "install" and done.returncode:
-        raise InfraError(f"the client cannot be set up: {done.stderr[-300:]}", remedy="run `pypto-op doctor`")
-    return done.returncode, done.stdout, done.stderr
+        cwd=workspace, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        text=True, errors="replace",
+    ) as child:  # fmt: skip
+        assert child.stdout is not None and child.stderr is not None
+        listening = threading.Thread(target=listen, args=[child.stderr], daemon=True)
+        listening.start()
+        try:
+            stdout = child.stdout.read()
+            listening.join()
+            code = child.wait()
+        except BaseException:  # Ctrl-C, or its end by a signal
+            child.kill()
+            raise
+    if words[0] == "install" and code:
+        raise InfraError(f"the client cannot be set up: {''.join(said)[-300:]}", remedy="run `pypto-op doctor`")
+    return code, stdout, "".join(said)
 
 
 def _void(plan: Plan, code: int, stderr: str, summary: dict[str, Any] | None) -> str:
@@ -138,7 +161,7 @@ def _void(plan: Plan, code: int, stderr: str, summary: dict[str, Any] | None) ->
 
 
 def _broken(code: int, summary: dict[str, Any] | None, lines: list[journal.Line] | None) -> str:
-    """Return how an agent ended its own run or took its transcript away, else "".
+    """Return how an agent ended its own run, or took its transcript away or changed it, else "".
 
     A runner that a signal ended while an agent's command was at work was ended by that command, as far as anybody can see; so
     was a client that a signal ended however often it was begun again. One that ended by itself has written a transcript.
@@ -146,8 +169,9 @@ def _broken(code: int, summary: dict[str, Any] | None, lines: list[journal.Line]
     signalled = code > 100 or code < 0
     if lines is None:
         return "its transcript is gone" if signalled or code in (int(ExitCode.OK), int(ExitCode.FAIL)) else ""
-    if ENDED_BY_SIGNAL in str((summary or {}).get("why")):
-        return str((summary or {}).get("why")).partition(";")[0]
+    why = str((summary or {}).get("why"))
+    if ENDED_BY_SIGNAL in why or journal.CHANGED in why:
+        return why.partition(";")[0]
     command = " ".join(at_work(lines).split())[:_SHOWN] if signalled else ""
     return f"its runner was ended while a command of an agent was at work: {command}" if command else ""
 

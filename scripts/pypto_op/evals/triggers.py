@@ -19,7 +19,8 @@ from pypto_op.documents import schema
 from pypto_op.documents.reading import parse_yaml, read_text
 from pypto_op.evals.statistics import Share
 from pypto_op.runner.budget import Budget, Limits
-from pypto_op.runner.service import Question, Reply, Service
+from pypto_op.runner.reading import Reply
+from pypto_op.runner.service import Question, Service
 from pypto_op.runner.session import DEFAULT_MODEL, Access
 from pypto_op.runner.tools import files, shell
 from pypto_op.runner.tools.table import object_of, text

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pypto_op.bundle.agents import Agent
+from pypto_op.proof.key import key_file
 from pypto_op.runner.hooks import Hooks, Reply
 from pypto_op.runner.surroundings import agents_environment
 from pypto_op.runner.team import Team
@@ -60,9 +61,12 @@ class NoHooks(Hooks):
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """Return the environment of its commands: `python` and `probe` in a folder of the run, and no `pypto-op`."""
-    programs = folder / "bin"
-    programs.mkdir(exist_ok=True)
+    """Return the environment of its commands: `python` and `probe` in a folder of the run, and no `pypto-op`.
+
+    The run's own folder looks empty to a command.
+    """
+    programs = key_file().parent / "programs" / folder.name
+    programs.mkdir(parents=True, exist_ok=True)
     python = shlex.quote(sys.executable)
     for name, words in {"python": "", "python3": "", "probe": " -m pypto_op.cli script"}.items():
         path = programs / name

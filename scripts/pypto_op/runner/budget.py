@@ -22,9 +22,13 @@ _PRICES = Path(__file__).with_name("prices.yaml")
 _CHARACTERS_PER_TOKEN = 3
 """A low estimate of how much text a token holds: what a request costs is guessed too high, never too low."""
 
-
 _MOST_TOKENS = 10**9
 """More than any message costs: a service that says more, or less than none, may not move the sum so far."""
+
+
+def tokens_of(text: str) -> int:
+    """Return about how many tokens a text holds, rather too many than too few."""
+    return len(text) // _CHARACTERS_PER_TOKEN
 
 
 @dataclass
@@ -42,7 +46,7 @@ class Usage:
 
         def count(key: str) -> int:
             value = usage.get(key)
-            return min(max(value, 0), _MOST_TOKENS) if isinstance(value, int) else 0
+            return int(min(value, _MOST_TOKENS)) if isinstance(value, (int, float)) and value > 0 else 0
 
         return cls(
             count("input_tokens"), count("cache_creation_input_tokens"), count("cache_read_input_tokens"), count("output_tokens")

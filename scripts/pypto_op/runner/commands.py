@@ -75,8 +75,8 @@ def run(
         raise ContractError(f"{op[:40]!r} is no operator's name", remedy="write --op in lower case, digits and _: rms_norm")
     if not (resume or replay or request.strip()):
         raise ContractError("there is no request", remedy="say in a sentence what the operator computes")
-    if resume and request:
-        raise ContractError("--resume takes no request", remedy="leave the request out: the run knows its own")
+    if resume and (given := request and "request" or op and "--op" or target_us and "--target-us"):
+        raise ContractError(f"--resume takes no {given}", remedy="leave it out: the run knows its own")
     if replay and runner != "headless":
         raise ContractError(f"{runner} plays no transcript", remedy="leave --runner out")
     if bare and (replay or runner != "headless"):

@@ -18,8 +18,9 @@ from pypto_op.bundle.agents import Agent
 from pypto_op.runner.budget import LimitReached, Usage
 from pypto_op.runner.hooks import Hooks
 from pypto_op.runner.journal import Journal, Vault
+from pypto_op.runner.reading import WHOLE, Reply
 from pypto_op.runner.screen import Screen
-from pypto_op.runner.service import Message, Question, Reply, Service
+from pypto_op.runner.service import Message, Question, Service
 from pypto_op.runner.team import DISPATCH, Team
 from pypto_op.runner.tools.table import CallFailed, Place, Tool
 
@@ -28,6 +29,8 @@ SAME_CALLS = 6
 """So many calls with the same input and the same result, within the last `_WINDOW`, are a loop; half of them are told."""
 _WINDOW = 40
 _MOST_SIDE_BY_SIDE = 8
+_CUTS = ("max_tokens", "model_context_window_exceeded", "refusal")
+"""Reasons to stop that cut a message short."""
 
 _INTERRUPTED = (
     "The run was interrupted while this call was at work: it may have taken effect in whole, in part or not at all. "
@@ -138,8 +141,7 @@ class Conversation:
         """Do what a reply asks for; return the answer to it, or None at the end."""
         turn, self._turn = self._turn, self._turn + 1
         self._last = reply.text
-        calls = [(index, block) for index, block in enumerate(reply.content) if block["type"] == "tool_use"]
-        if calls:
+        if calls := reply.calls:
             self._check_turns()
             done = self._answers(turn, reply, calls)
             return [
@@ -205,8 +207,8 @@ class Conversation:
         self.office.service.budget.check_time()
         name, given = block["name"], block["input"]
         tool = self._tools.get(name)
-        if reply.stop_reason != "tool_use":
-            return Result(f"Not run: the message was cut ({reply.stop_reason}). Say it again, in smaller parts.", True)
+        if reply.stop_reason != WHOLE:
+            return Result(_not_whole(reply.stop_reason), True)
         if broken:
             return Result(f"Not run: the input is {broken}.", True)
         if tool is None:
@@ -264,6 +266,12 @@ class Conversation:
             told = f"[pypto-op run] the same call has now given the same result {count} times; do something else."
             return Result(f"{result.content}\n{told}", result.is_error)
         return result
+
+
+def _not_whole(reason: str) -> str:
+    if reason in _CUTS:
+        return f"Not run: the message was cut ({reason}). Say it again, in smaller parts."
+    return f"Not run: the message ended with {reason[:80]!r} in place of {WHOLE!r}, so its calls may not be whole. Say it again."
 
 
 def spent_before(journal: Journal) -> list[tuple[str, Usage]]:

@@ -21,6 +21,7 @@ from typing import Any
 
 from pypto_op.errors import ContractError, InfraError
 from pypto_op.proof.key import key_file
+from pypto_op.runner.budget import LimitReached
 
 Line = dict[str, Any]
 TRANSCRIPT = "transcript.jsonl"
@@ -29,6 +30,8 @@ SCHEMA_VERSION = 1
 _LOCK = "at_work"
 _TOKEN = re.compile(r"pto1:[^\s\"\\]{1,200}:[0-9a-f]{32}")
 """A token of the state machine (`state/roles.py`); any other text that calls itself one is nobody's secret."""
+CHANGED = "its transcript was removed or changed by another program"
+"""What a run says that something ended so."""
 _LEAST_SECRET = 6
 """Shorter texts than this are nobody's secret; hiding them would garble everything."""
 
@@ -123,6 +126,10 @@ class Past:
     ended: Line | None = None
 
 
+class NotOurs(LimitReached):
+    """The run's own record is not what it wrote: nothing that happens from here on could be gone on with, or graded."""
+
+
 class Journal:
     """The run's file, open for appending, while `alone` holds the workspace.
 
@@ -138,23 +145,39 @@ class Journal:
         self._lock = threading.Lock()
         self._file = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         _cut_off_half_line(self.path)
+        self._size = os.fstat(self._file).st_size
 
     def write(self, kind: str, **fields: Any) -> None:
-        """Append one line, through to the disk."""
+        """Append one line, through to the disk.
+
+        Raises:
+            NotOurs: another program has removed or changed the file since the last line.
+            InfraError: the machine cannot write it.
+        """
         line = {"kind": kind, "at": round(time.time(), 3), **fields}
         text = self._vault.hide(json.dumps(line, ensure_ascii=False))
         left = memoryview((text + "\n").encode("utf-8", "surrogateescape"))
         with self._lock:
-            before = os.fstat(self._file).st_size
+            if not self._is_ours():
+                raise NotOurs(CHANGED)
             try:
                 while left:
                     left = left[os.write(self._file, left) :]
                 os.fdatasync(self._file)
+                self._size = os.fstat(self._file).st_size
             except OSError as error:
-                os.ftruncate(self._file, before)  # half a line would spoil the next one
+                os.ftruncate(self._file, self._size)  # half a line would spoil the next one
                 raise InfraError(
                     f"cannot be written: {error.strerror}", file=self.path, remedy="make room, then --resume"
                 ) from error
+
+    def _is_ours(self) -> bool:
+        """Whether the file still lies where it was made, as long as it was."""
+        try:
+            there, mine = self.path.stat(), os.fstat(self._file)
+        except OSError:
+            return False
+        return (there.st_dev, there.st_ino, there.st_size) == (mine.st_dev, mine.st_ino, self._size)
 
     def past(self, conversation: str) -> Past:
         """Return what was written of a conversation before this process began."""

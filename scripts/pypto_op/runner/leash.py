@@ -34,7 +34,7 @@ def leashed(
     stdout: int | IO[bytes],
     stderr: int | IO[bytes],
     narrow: bool = False,
-    hidden: str = "",
+    hidden: Sequence[str] = (),
 ) -> Iterator[subprocess.Popen[bytes]]:
     """Start a command without input below a supervisor; it has begun when the block begins, and all of it has ended after that.
 
@@ -44,13 +44,13 @@ def leashed(
         command: the program and its arguments.
         cwd, env, stdout, stderr: as `subprocess.Popen` takes them.
         narrow: whether it can write only in `cwd`, for temporary files and for caches (`view.narrow`).
-        hidden: a folder that it does not see then; "" for none.
+        hidden: folders that it does not see then.
     """
     how = [*(["alone"] if _can_be_alone() else []), *(["narrow"] if narrow else [])]
     (ours, theirs), (began, begins) = os.pipe(), os.pipe()
     try:
         child = subprocess.Popen(
-            [*_SUPERVISOR, str(ours), str(begins), ",".join(how) or "-", hidden, *command],
+            [*_SUPERVISOR, str(ours), str(begins), ",".join(how) or "-", str(len(hidden)), *hidden, *command],
             cwd=cwd, env=dict(env), stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr,
             start_new_session=True, pass_fds=[ours, begins],
         )  # fmt: skip

@@ -31,6 +31,7 @@ class Answer:
         stop_reason: why the model stopped; None takes it from the content.
         usage: tokens that the message says it cost.
         raw_inputs: text sent in place of a tool's input, by the number of its block.
+        page: a page for a browser, sent in place of everything else; None sends none.
     """
 
     content: list[dict[str, Any]] = field(default_factory=list)
@@ -42,6 +43,7 @@ class Answer:
     stop_reason: str | None = None
     usage: Mapping[str, int] = field(default_factory=lambda: {"input_tokens": 1, "output_tokens": 1})
     raw_inputs: Mapping[int, str] = field(default_factory=dict)
+    page: str | None = None
 
     def events(self, name: str) -> Iterator[dict[str, Any]]:
         """Yield the stream of this answer; `name` makes the message's id."""
@@ -99,6 +101,9 @@ def served(model: Model) -> Iterator[int]:
                 self._plain(b'{"input_tokens": 1}')
                 return
             answer = model(body, {name.lower(): value for name, value in self.headers.items()})
+            if answer.page is not None:
+                self._plain(answer.page.encode(), answer.status, {"Content-Type": "text/html", **answer.headers})
+                return
             if answer.status != 200:
                 error = {"type": "error", "error": {"type": answer.kind, "message": answer.error}}
                 self._plain(json.dumps(error).encode(), answer.status, answer.headers)

@@ -9,6 +9,7 @@ from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
+from rich.text import Text
 
 from pypto_op import speaking
 from pypto_op.bundle.agents import MCP_PREFIX
@@ -65,7 +66,10 @@ class Screen:
         name = tool.removeprefix(MCP_PREFIX)
         if name == tool or name not in ("state_transition", "verify"):
             return
-        told = json.loads(content)
+        try:
+            told = json.loads(content)
+        except ValueError:  # its middle was left out: it is too long for a conversation
+            return
         self.stage = str(told.get("current_stage") or self.stage)
         mark = "[green]yes[/]" if told.get("ok") else "[red]no[/]"
         said = told.get("error") or told.get("counted") or told.get("action") or ""
@@ -76,8 +80,12 @@ class Screen:
         self._line("service", f"[yellow]{escape(_short(line))}[/]")
 
     def _line(self, agent: str, text: str) -> None:
-        speaking.heard()
         who = escape(agent.removeprefix("pypto-op-"))
+        stage = "" if self.stage == "-" else f"stage {self.stage}, "
+        speaking.now(f"{stage}{Text.from_markup(f'{who}: {self.hide(text)}').plain}".translate(_CONTROL))
+        if self.console.quiet:  # its result alone was asked for, and nobody hears the line
+            return
+        speaking.heard()
         line = f"[dim]\\[{self.stage}] {self.spent():>15}[/] [bold]{who}[/] {self.hide(text)}"
         self.console.print(line.translate(_CONTROL))
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 import random
+import re
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 import anthropic
@@ -18,6 +21,7 @@ from pypto_op.errors import ContractError, InfraError
 from pypto_op.runner import address
 from pypto_op.runner.budget import Budget, LimitReached, Usage
 from pypto_op.runner.compaction import compacted
+from pypto_op.runner.reading import WHOLE, Cut, Reply, received
 
 Message = dict[str, Any]
 MOST_OUTPUT = 16_000
@@ -26,7 +30,7 @@ _LONGEST_WAIT = 60.0
 _LONGEST_ASKED = 900.0
 """Seconds: a service that asks for more has no room today, and a run that sleeps for a day looks like one that works."""
 _SECONDS = 600.0
-_NO_WORDS = "(no words)"
+_TAGS = re.compile(r"(?s)<(style|script)\b.*?</\1>|<[^>]*>")
 _BUSY = {408, 409, 429, 500, 502, 503, 504, 529}
 
 _REMEDIES = {
@@ -34,32 +38,6 @@ _REMEDIES = {
     405: f"see {address.VARIABLE}",
     413: "the conversation is too long for this service; begin a new run, the state goes on where it is",
 }
-
-
-class _Cut(Exception):
-    """The stream ended before the message did, or held what is no JSON."""
-
-
-@dataclass(frozen=True)
-class Reply:
-    """One message of the model.
-
-    Attributes:
-        content: its blocks, as the API wants them back.
-        stop_reason: why it stopped.
-        usage: what it cost.
-        broken: by the number of a block, why the input of that call is no JSON object.
-    """
-
-    content: list[dict[str, Any]]
-    stop_reason: str
-    usage: Usage = field(default_factory=Usage)
-    broken: dict[int, str] = field(default_factory=dict)
-
-    @property
-    def text(self) -> str:
-        """What it says, without its calls."""
-        return "\n".join(block["text"] for block in self.content if block["type"] == "text")
 
 
 class _Declared(BetaBuiltinFunctionTool):
@@ -102,6 +80,7 @@ class Service:
         budget: what may be spent.
         tell: called with one line when the service makes the run wait.
         hide: takes secrets out of what the service says.
+        lost: called with the agent and the cost of a message that came in part: nobody gets it, and it was paid for.
     """
 
     client: anthropic.Anthropic
@@ -109,6 +88,7 @@ class Service:
     budget: Budget
     tell: Callable[[str], None]
     hide: Callable[[str], str]
+    lost: Callable[[str, Usage], None] = lambda agent, usage: None
     _heard: bool = False
 
     def converse(self, question: Question, history: list[Message], take: Callable[[Reply], list[dict[str, Any]] | None]) -> None:
@@ -132,9 +112,9 @@ class Service:
             try:
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")  # of unknown tools, which the conversation answers, and of old models
-                    reply = _received(next(runner))
-            except (anthropic.APIError, httpx2.HTTPError, _Cut) as error:
-                self.budget.settle(reserved, getattr(error, "usage", Usage()), question.agent)
+                    reply = received(next(runner), reserved.cache_write, _identities(history))
+            except (anthropic.APIError, httpx2.HTTPError, Cut) as error:
+                self._settle_lost(reserved, getattr(error, "usage", Usage()), question.agent)
                 runner, tries = None, tries + 1
                 self._wait(error, tries)
                 continue
@@ -146,10 +126,15 @@ class Service:
             if answer is None:
                 return
             history.append({"role": "user", "content": answer})
-            if reply.stop_reason == "tool_use":
+            if reply.stop_reason == WHOLE and reply.calls and not reply.mended:
                 runner.append_messages(*history[-2:])
-            else:
+            else:  # the SDK's loop is over, or it knows another message
                 runner = None
+
+    def _settle_lost(self, reserved: Usage, usage: Usage, agent: str) -> None:
+        self.budget.settle(reserved, usage, agent)
+        if any(vars(usage).values()):
+            self.lost(agent, usage)
 
     def _runner(self, question: Question, history: list[Message], room: int) -> Any:
         make: Any = self.client.beta.messages.tool_runner  # its overloads know no plain dictionaries
@@ -194,72 +179,35 @@ class Service:
         time.sleep(seconds)
 
 
-def _received(stream: Any) -> Reply:
-    """Read a stream to its end.
-
-    Raises:
-        _Cut: it ended early, or a call's input cannot be read at all.
-    """
-    raw: dict[int, str] = {}
-    try:
-        for event in stream:
-            if event.type == "content_block_delta" and event.delta.type == "input_json_delta":
-                raw[event.index] = raw.get(event.index, "") + event.delta.partial_json
-        message = stream.get_final_message()
-    except ValueError as error:
-        raise _cut("a call whose input is no JSON", stream) from error
-    except (AssertionError, RuntimeError, IndexError) as error:  # the SDK has no word for an empty stream, or a block out of turn
-        raise _cut("the stream was cut", stream) from error
-    except httpx2.HTTPError as error:
-        raise _cut(f"the stream was cut ({type(error).__name__})", stream) from error
-    if message.stop_reason is None:
-        raise _cut("the stream was cut", stream)
-    content = _with_words([block.to_dict(mode="json") for block in message.content])
-    broken = {index: why for index, text in raw.items() if (why := _broken(text))}
-    spent = getattr(message, "usage", None)
-    return Reply(content, message.stop_reason, Usage.of(spent.to_dict() if spent is not None else {}), broken)
-
-
-def _with_words(content: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return a message that the API takes back: it refuses one without blocks, and a text without words, at every later try."""
-    said = [{**one, "text": _NO_WORDS} if one["type"] == "text" and not one["text"].strip() else one for one in content]
-    return said or [{"type": "text", "text": _NO_WORDS}]
-
-
-def _cut(said: str, stream: Any) -> _Cut:
-    """Return the error, with what the part that came has cost."""
-    error = _Cut(said)
-    try:
-        error.usage = Usage.of(stream.current_message_snapshot.usage.to_dict())  # type: ignore[attr-defined]
-    except Exception:  # nothing came at all
-        error.usage = Usage()  # type: ignore[attr-defined]
-    return error
-
-
-def _broken(text: str) -> str:
-    """Return why a call's input is no JSON object, or an empty text; the SDK completes what was cut off."""
-    try:
-        value = json.loads(text or "{}")
-    except ValueError as error:
-        return f"no JSON ({error})"
-    return "" if isinstance(value, dict) else "JSON, but no object"
-
-
 def _told(error: Exception) -> str:
     if isinstance(error, anthropic.APIConnectionError):  # the SDK says "Connection error." and names no address
         return f"{address.shown(error.request.url)}: {error.__cause__ or error.message}"[:600]
     body = getattr(error, "body", None)
     said = body.get("error", {}).get("message") if isinstance(body, dict) and isinstance(body.get("error"), dict) else None
-    return " ".join(str(said or error or type(error).__name__).split())[:600]
+    words = str(said or error or type(error).__name__)
+    if words.lstrip().startswith("<"):  # a page for a browser: a proxy stands between
+        words = _TAGS.sub(" ", words)
+    return " ".join(words.split())[:600]
 
 
 def _asked_for(error: Exception) -> float | None:
-    """Return the seconds that the service wants us to wait, where it says so."""
+    """Return the seconds that the service wants us to wait, where it says so: as a number, or as a date."""
     response = getattr(error, "response", None)
+    text = response.headers.get("retry-after", "") if response is not None else ""
     try:
-        return max(0.0, float(response.headers["retry-after"])) if response is not None else None
-    except (KeyError, ValueError):
-        return None
+        seconds = float(text)
+    except ValueError:
+        try:
+            seconds = parsedate_to_datetime(text).timestamp() - time.time()
+        except (ValueError, OverflowError):
+            return None
+    return None if math.isnan(seconds) else max(0.0, seconds)
+
+
+def _identities(history: list[Message]) -> set[str]:
+    """Return the identities of the calls that a conversation holds."""
+    blocks = (block for message in history if isinstance(message["content"], list) for block in message["content"])
+    return {block["id"] for block in blocks if block.get("type") == "tool_use"}
 
 
 def _size(question: Question, history: list[Message]) -> int:

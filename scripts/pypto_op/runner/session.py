@@ -21,14 +21,14 @@ from pypto_op.backends import processes
 from pypto_op.errors import ContractError, InfraError
 from pypto_op.runner import address, alone
 from pypto_op.runner import journal as journals
-from pypto_op.runner.budget import Budget, LimitReached, Limits
+from pypto_op.runner.budget import Budget, LimitReached, Limits, Usage
 from pypto_op.runner.conversation import Conversation, Office, spent_before
 from pypto_op.runner.hooks import Hooks
 from pypto_op.runner.journal import Journal, Line, Vault
 from pypto_op.runner.outcome import Insistence, Standing, standing
 from pypto_op.runner.screen import Screen
 from pypto_op.runner.service import Service
-from pypto_op.runner.surroundings import agents_environment, hooks_environment
+from pypto_op.runner.surroundings import agents_environment, hidden_from_commands, hooks_environment
 from pypto_op.runner.team import LEADER, Team
 from pypto_op.runner.tools.table import Place
 from pypto_op.vocabulary import ExitCode
@@ -226,7 +226,8 @@ class Run(ABC):
             why = f"{why or 'the orchestrator ended'}; {found.said}"
         code = int(ExitCode.OK if found.finished else ExitCode.FAIL)
         ended = Ended(code, "" if found.finished else why, text, found, self._summary(found, why))
-        self._journal.write("ended", code=code, why=ended.why)
+        with contextlib.suppress(journals.NotOurs):
+            self._journal.write("ended", code=code, why=ended.why)
         return ended
 
     def broken_off(self, why: str) -> dict[str, Any]:
@@ -271,11 +272,14 @@ class Session(Run):
         super().__init__(workspace, order, folder, console, vault)
         self._bare = bare = order.leads == "bare"
         environment = alone.environment(folder) if bare else agents_environment()
-        place = Place(workspace, environment, time.monotonic() + self._budget.seconds_left)
-        service = Service(client, self.model, self._budget, self._screen.wait, vault.hide)
+        place = Place(workspace, environment, time.monotonic() + self._budget.seconds_left, hidden_from_commands(workspace))
+        service = Service(client, self.model, self._budget, self._screen.wait, vault.hide, self._note_lost)
         team = alone.Alone(workspace) if bare else Team(workspace)
         hooks = alone.NoHooks(workspace) if bare else Hooks(workspace, folder.name, hooks_environment())
         self._office = Office(team, service, hooks, self._journal, vault, place, self._screen)
+
+    def _note_lost(self, agent: str, usage: Usage) -> None:
+        self._journal.write("usage", agent=agent, usage=vars(usage))
 
     def _work(self, more: Callable[[str], str | None]) -> str:
         if self._bare:

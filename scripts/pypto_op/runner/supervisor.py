@@ -21,7 +21,7 @@ ASKS = "allowed"
 """The one word of a call that asks whether a command can be alone here."""
 
 
-def main(pipe: int, began: int, alone: bool, narrow: bool, hidden: str, command: list[str]) -> int:
+def main(pipe: int, began: int, alone: bool, narrow: bool, hidden: list[str], command: list[str]) -> int:
     """Run `command` until it ends or until nobody can write to `pipe` any more; return its exit status as a shell says it.
 
     Args:
@@ -29,7 +29,7 @@ def main(pipe: int, began: int, alone: bool, narrow: bool, hidden: str, command:
         began: a pipe to the caller; it is closed when the command begins.
         alone: whether it sees no process but its own (`apart`); the machine allows that.
         narrow: whether most of the disk is read-only for the command (`view.narrow`), where the machine allows that.
-        hidden: a folder that it does not see then; "" for none.
+        hidden: folders that it does not see then.
         command: the program and its arguments.
     """
 
@@ -44,7 +44,7 @@ def main(pipe: int, began: int, alone: bool, narrow: bool, hidden: str, command:
     return code
 
 
-def _run(pipe: int, began: int, narrow: bool, hidden: str, command: list[str]) -> int:
+def _run(pipe: int, began: int, narrow: bool, hidden: list[str], command: list[str]) -> int:
     """Run the command below this process, and end with it what it leaves behind."""
     linux.adopt_orphans()
     if narrow:
@@ -67,4 +67,5 @@ if __name__ == "__main__":
     if sys.argv[1:] == [ASKS]:
         os._exit(0 if apart.allowed() else 1)
     how = sys.argv[3].split(",")
-    os._exit(main(int(sys.argv[1]), int(sys.argv[2]), "alone" in how, "narrow" in how, sys.argv[4], sys.argv[5:]))
+    first = 5 + int(sys.argv[4])
+    os._exit(main(int(sys.argv[1]), int(sys.argv[2]), "alone" in how, "narrow" in how, sys.argv[5:first], sys.argv[first:]))

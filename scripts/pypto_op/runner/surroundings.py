@@ -14,6 +14,7 @@ from pypto_op.backends import processes
 from pypto_op.backends.worker import linux
 from pypto_op.errors import InfraError
 from pypto_op.runner import address
+from pypto_op.runner.journal import sessions_folder
 from pypto_op_lint.concerns import HIDDEN_ENV
 
 SECRETS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
@@ -81,6 +82,11 @@ def hooks_environment() -> dict[str, str]:
     """Return the environment of the hooks: that of the agents, and which folder of an evaluation is hidden from them."""
     hidden = {HIDDEN_ENV: os.environ[HIDDEN_ENV]} if HIDDEN_ENV in os.environ else {}
     return {**agents_environment(), **hidden}
+
+
+def hidden_from_commands(workspace: Path) -> list[str]:
+    """Return the folders that look empty to a command: the runs of this account, and what an evaluation hides."""
+    return [str(sessions_folder(workspace).parent), *filter(None, [os.environ.get(HIDDEN_ENV)])]
 
 
 def _is_credential(name: str, value: str) -> bool:

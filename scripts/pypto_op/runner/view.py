@@ -32,7 +32,7 @@ _NAMES_A_FOLDER = re.compile(
 _NAMES_A_FILE = re.compile(r"PYPTO_OP_\w+_FILE")
 
 
-def narrow(workspace: str, environment: Mapping[str, str], hidden: str = "") -> bool:
+def narrow(workspace: str, environment: Mapping[str, str], hidden: Sequence[str] = ()) -> bool:
     """Let this process and what it starts write only in the workspace, in folders for temporary files, and where programs keep
     caches, logs and settings; in HOME itself they can make new files, but not change those that are there.
 
@@ -41,7 +41,7 @@ def narrow(workspace: str, environment: Mapping[str, str], hidden: str = "") -> 
     Args:
         workspace: its folder.
         environment: the command's; its variables name HOME and further folders for such things.
-        hidden: a folder that looks empty to it; "" for none.
+        hidden: folders that look empty to it.
 
     Returns:
         False where the machine does not allow it; nothing is changed then.
@@ -56,9 +56,9 @@ def narrow(workspace: str, environment: Mapping[str, str], hidden: str = "") -> 
         with contextlib.suppress(OSError):  # it vanished
             linux.mount(path, path, None, linux.BIND | linux.RECURSIVE)
     _close_doors()
-    if hidden:
-        with contextlib.suppress(OSError):
-            linux.mount("none", hidden, "tmpfs", linux.READ_ONLY, "size=4k,mode=755")
+    for path in hidden:
+        with contextlib.suppress(OSError):  # it is not there
+            linux.mount("none", path, "tmpfs", linux.READ_ONLY, "size=4k,mode=755")
     for point in _mount_points():
         if point not in home and not _is_below(point, [*free, *_THE_KERNELS]):
             with contextlib.suppress(OSError):  # another mount covers it

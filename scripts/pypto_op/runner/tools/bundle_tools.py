@@ -43,7 +43,8 @@ def _caller(name: str) -> Any:
         try:
             result: Any = asyncio.run(server.call_tool(name, given))
         except ToolError as error:
-            raise CallFailed(" ".join(str(error).split())[:500]) from None
+            why = f": {error.__cause__}" if error.__cause__ else ""  # its own words name the tool only
+            raise CallFailed(" ".join(f"{error}{why}".split())[:500]) from None
         return json.dumps(result.structured_content)
 
     return work

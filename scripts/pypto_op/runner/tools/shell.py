@@ -10,7 +10,6 @@ from typing import Any, BinaryIO
 from pypto_op import resident
 from pypto_op.runner.leash import leashed
 from pypto_op.runner.tools.table import CallFailed, Place, Tool, number, object_of, text
-from pypto_op_lint.concerns import HIDDEN_ENV
 
 _SECONDS = 600
 _MOST_BYTES = 1 << 20
@@ -23,8 +22,7 @@ def _bash(place: Place, given: dict[str, Any]) -> str:
         resident.prepare(place.workspace)  # below the command it would end with it
     with tempfile.TemporaryFile() as output:  # a pipe that a child left open would keep us waiting
         streams: dict[str, Any] = {"stdout": output, "stderr": subprocess.STDOUT}
-        hidden = os.environ.get(HIDDEN_ENV, "")
-        with leashed(command, cwd=place.workspace, env=place.environment, narrow=True, hidden=hidden, **streams) as child:
+        with leashed(command, cwd=place.workspace, env=place.environment, narrow=True, hidden=place.hidden, **streams) as child:
             seconds = place.seconds(wanted)
             try:
                 code = child.wait(seconds)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,11 +19,19 @@ class CallFailed(Exception):
 
 @dataclass(frozen=True)
 class Place:
-    """Where tools work: the workspace, what its shell gets, and until when a call may last."""
+    """Where tools work.
+
+    Attributes:
+        workspace: the folder that holds `custom/`.
+        environment: what a shell gets.
+        ends_at: until when a call may last, by `time.monotonic()`.
+        hidden: folders that look empty to a shell, where the machine allows that.
+    """
 
     workspace: Path
     environment: Mapping[str, str]
     ends_at: float = float("inf")
+    hidden: Sequence[str] = ()
 
     def path(self, text: str) -> Path:
         """Return the absolute path of a file that a call names."""
