@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from typing import Any
 
@@ -13,7 +13,7 @@ from pypto_op import __version__
 from pypto_op.backends.base import RunResult
 from pypto_op.documents.policy import Policy
 from pypto_op.errors import ContractError, PyptoOpError
-from pypto_op.triton.run import agreement, looks, remote, results, trivial
+from pypto_op.triton.run import agreement, looks, remote, results, skewed, trivial
 from pypto_op.triton.run.deadline import Deadline, TimeIsUp
 from pypto_op.triton.run.describe import describe
 from pypto_op.triton.run.judge_device import JudgeDevice
@@ -262,6 +262,8 @@ class Run:
         case.launches, case.alone = run.launches, case.alone or float(facts.get("seconds", 0.0))
         if judgement.ok:
             judgement = self._compared(case, judgement, made, given["inputs"])
+        elif reference.get("skewed") and judgement.error_type in ("PrecisionError", "ValueMismatch"):
+            judgement = replace(judgement, message=f"{judgement.message}\n{skewed.TOLD}")
         case.ran.add(facts)
         case.weights, case.kernels = str(facts.get("weights", "none")), [str(name) for name in facts.get("kernels", ())]
         self._keep(case, number, judgement, begin)
