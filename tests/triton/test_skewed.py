@@ -78,7 +78,7 @@ ROWS = {
     "log_of_a_sum": ("x.logsumexp(-1)", "torch.randn(4, 70000).half()", "constant_kernel", "4", True, "PASS"),
     "triangle": ("x.sum(-1)", "torch.randn(50, 50).tril()", "lower_kernel", "50", True, "PASS"),
     "reference_that_takes_no_other": ("self.small(x).sum(-1)", "torch.randn(8, 50).tril()", "lower_kernel", "8", True, "PASS"),
-    "reference_that_ends_infinite": ("x.sum(-1) / (x.sum() < 99)", "torch.randn(50, 50).tril()", "lower_kernel", "50", True, "PASS"),
+    "reference_ending_infinite": ("x.sum(-1) / (x.sum() < 99)", "torch.randn(50, 50).tril()", "lower_kernel", "50", True, "PASS"),
 }  # fmt: skip
 SMALL = """
     def small(self, x):

@@ -37,12 +37,10 @@ def are_finite(outputs: Any) -> bool:
 def _is_around_zero(tensor: torch.Tensor) -> bool:
     if not tensor.is_floating_point() or tensor.element_size() < 2 or tensor.numel() < _LEAST:
         return False
-    below, above = (int((tensor < 0).sum()), int((tensor > 0).sum()))
-    if (
-        min(below, above) <= _SHARE * (below + above)
-        or not bool(torch.isfinite(tensor).all())
-        or bool((tensor == tensor.round()).all())
-    ):
+    below, above = int((tensor < 0).sum()), int((tensor > 0).sum())
+    if min(below, above) <= _SHARE * (below + above):
+        return False
+    if not bool(torch.isfinite(tensor).all()) or bool((tensor == tensor.round()).all()):
         return False
     return len(set(tensor.reshape(-1)[: _LEAST**2].tolist())) >= _LEAST
 
@@ -51,7 +49,7 @@ def _moved(tensor: torch.Tensor) -> torch.Tensor:
     moved = same_layout(tensor)
     memory = memory_of(moved)
     wide = memory.to(torch.float64 if tensor.dtype is torch.float64 else torch.float32)
-    low, high = (float(end) for end in torch.aminmax(tensor.float() if tensor.dtype is not torch.float64 else tensor))
+    low, high = (float(end) for end in torch.aminmax(tensor))
     places = ((wide - low) / (high - low)).clamp(0.0, 1.0) ** _POWER
     memory.copy_(torch.where(wide == 0, wide, low + (high - low) * places))
     return moved
