@@ -15,7 +15,6 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from tests.quickly import read_table
 from tests.triton import lab
 
 from pypto_op.triton.run.request import Request
@@ -31,21 +30,8 @@ def jobs() -> Iterator[Job]:
     for path in sorted((lab.HERE / "exploits").glob("*.py")):
         yield "cheat", path.stem, lab.EXPO, path.read_text(encoding="utf-8")
     for table in lab.FRESH:
-        found = read_table(lab.HERE / f"{table}.yaml")
-        for name, entry in found["cheats"].items():
-            told = entry if isinstance(entry, dict) else {"forward": entry}
-            yield "cheat", f"{table}/{name}", lab.task("return torch.exp(x)", "[torch.randn(4, 6)]"), _text(told)
-        for name, entry in found["honest"].items():
-            task = lab.task(f"return {entry['want']}", f"[{entry['inputs']}]", init=entry.get("model", ""))
-            if "reference" in entry:
-                task = task.replace("\n\ndef get_inputs", f"\n{entry['reference']}\n\n\ndef get_inputs")
-            yield "honest", f"{table}/{name}", task, _text(entry)
-
-
-def _text(entry: dict[str, str]) -> str:
-    names = ["fresh_kernels", *([entry["add"]] if "add" in entry else [])]
-    kernels = "\n\n".join((lab.HERE / f"{name}.txt").read_text(encoding="utf-8") for name in names)
-    return lab.impl(entry["forward"], init=entry.get("init", ""), kernels=kernels) + "\n" + entry.get("more", "")
+        for kind, name, task, impl in lab.fresh(table):
+            yield kind.removesuffix("s"), f"{table}/{name}", task, impl
 
 
 def judged(job: Job) -> dict[str, Any]:

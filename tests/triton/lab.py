@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import subprocess
 import textwrap
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from tests import program
+from tests.quickly import read_table
 
 from pypto_op.triton.run.project import Project
 from pypto_op.triton.run.request import Request
@@ -19,7 +21,7 @@ ROOT = HERE.parents[1]
 EXAMPLES = ROOT / "examples" / "triton"
 SCRIPTS = ROOT / "skills" / "kernel-verifier" / "scripts"
 
-FRESH = ("fresh", "fresh_second", "fresh_third")
+FRESH = ("fresh", "fresh_second", "fresh_third", "fresh_fourth")
 """Tables of implementations that were written before anybody looked how they would be judged."""
 
 EXPO = """
@@ -96,6 +98,31 @@ def folder(path: Path, task_text: str, impl_text: str, op: str = "expo", name: s
     (path / f"{op}_torch.py").write_text(textwrap.dedent(task_text), encoding="utf-8")
     (path / f"{op}_{name}.py").write_text(textwrap.dedent(impl_text), encoding="utf-8")
     return Project.at(path, op, name)
+
+
+def fresh(table: str) -> Iterator[tuple[str, str, str, str]]:
+    """Yield the files of a table of `FRESH`: kind (cheats, honest), name, the task's text, the implementation's text."""
+    found = read_table(HERE / f"{table}.yaml")
+    for kind in ("cheats", "honest"):
+        for name, told in found[kind].items():
+            entry = told if isinstance(told, dict) else {"forward": told}
+            yield kind, name, _fresh_task(entry), _fresh_impl(entry)
+
+
+def _fresh_task(entry: dict[str, str]) -> str:
+    if "task" in entry:
+        return f"import torch\nimport torch.nn as nn\nimport torch.nn.functional as F\n\n{entry['task']}"
+    forward, inputs = f"return {entry.get('want', 'torch.exp(x)')}", f"[{entry.get('inputs', 'torch.randn(4, 6)')}]"
+    text = task(forward, inputs, init=entry.get("model", ""))
+    return text.replace("\n\ndef get_inputs", f"\n{entry['reference']}\n\n\ndef get_inputs") if "reference" in entry else text
+
+
+def _fresh_impl(entry: dict[str, str]) -> str:
+    if "impl" in entry:
+        return f"{(HERE / 'fresh_kernels_fourth.txt').read_text(encoding='utf-8')}\n\n{entry['impl']}"
+    names = ["fresh_kernels", *([entry["add"]] if "add" in entry else [])]
+    kernels = "\n\n".join((HERE / f"{name}.txt").read_text(encoding="utf-8") for name in names)
+    return impl(entry["forward"], init=entry.get("init", ""), kernels=kernels) + "\n" + entry.get("more", "")
 
 
 def verify(project: Project, **wanted: Any) -> dict[str, Any]:

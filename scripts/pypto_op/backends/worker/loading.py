@@ -20,6 +20,8 @@ _STACK_FRAME = re.compile(r"\S+\.so\S*\(.*\) \[0x|\S*libstdc\S*\(")
 _OPERATION_ERROR = re.compile(r"\b\w+OpError\b")
 _WRAPPED = ("RenderedParserError", "ParserError")
 """What pypto raises in the place of what failed in a kernel."""
+_RAISED_ANEW = "InterpreterError"
+"""What Triton's interpreter raises at a launch, with the words of what a kernel raised, once for each kernel within a kernel."""
 _SOURCE = re.compile(r", func \w+, file \S+, line \d+$")
 
 
@@ -101,6 +103,8 @@ def failure_of(error: BaseException, path: Path, outcome: Outcome, when: str = "
         return Failure(Outcome.EXITED, f"{where}: sys.exit({_short(repr(error.code))}){when}")
     if isinstance(error, MemoryError) or _ran_out_of_memory(error):
         return Failure(Outcome.OUT_OF_MEMORY, f"{where}: {_words(error)}{when}")
+    if type(error).__name__ == _RAISED_ANEW and error.__cause__ is not None:
+        return Failure(outcome, f"{where}: {_RAISED_ANEW}: {_words(_causes(error)[-1])}")
     return Failure(outcome, f"{where}: {_words(error)}")
 
 
@@ -152,12 +156,17 @@ def _short(text: str) -> str:
 
 def _innermost_line(error: BaseException, path: Path) -> str:
     """Return "file:line" of the user's line that is nearest to the cause: Triton's interpreter raises anew at the launch."""
+    line = next(filter(None, (_line_of(cause, path) for cause in reversed(_causes(error)))), None)
+    return f"{path.name}:{line}" if line else path.name
+
+
+def _causes(error: BaseException) -> list[BaseException]:
+    """Return an error and what it was raised from, the first cause last."""
     causes, cause = [error], error.__cause__
     while cause is not None and cause not in causes:
         causes.append(cause)
         cause = cause.__cause__
-    line = next(filter(None, (_line_of(cause, path) for cause in reversed(causes))), None)
-    return f"{path.name}:{line}" if line else path.name
+    return causes
 
 
 def _line_of(error: BaseException, path: Path) -> int | None:

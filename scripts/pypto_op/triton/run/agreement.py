@@ -6,12 +6,12 @@ import ast
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pypto_op.triton.program import LAMBDA, Line, Program, program_of_tree
-from pypto_op.triton.run.project import Project
-from pypto_op.triton.static.policy import StaticPolicy
-from pypto_op.triton.static.validate import Reading, read_file
+
+if TYPE_CHECKING:
+    from pypto_op.triton.static.validate import Reading
 
 
 @dataclass
@@ -38,16 +38,13 @@ class Ran:
         self.handed |= set(map(str, facts.get("handed") or ()))
 
 
-def objection(project: Project, policy: StaticPolicy, scalars: Sequence[bool], ran: Sequence[Ran]) -> str | None:
+def objection(found: Reading, ran: Sequence[Ran]) -> str | None:
     """Return why an implementation whose numbers are right does not count, in lines; None where nothing says so.
 
     Args:
-        project: the implementation.
-        policy: of the static check.
-        scalars: which arguments of forward are numbers or strings.
+        found: what the static check says of it.
         ran: of each case.
     """
-    found = read_file(project.impl, policy, scalars)
     if not found.result["valid"]:
         named = [entry for check in found.result["checks"].values() for entry in check.get("violations", ())]
         lines = [f"line {entry['line']}: {entry['call']}: {entry['reason']}" for entry in named[:5]]

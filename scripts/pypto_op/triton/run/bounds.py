@@ -87,10 +87,10 @@ class Bounds:
 
     def _checked(self, original: Callable[..., Any], does: str, pointer: int, mask: int | None) -> Callable[..., Any]:
         @functools.wraps(original)
-        def checked(builder: Any, *args: Any) -> Any:
+        def checked(builder: Any, *args: Any, **further: Any) -> Any:  # loads of tensor descriptors name their last arguments
             if self._spans is not None:
                 self._check(does, args[pointer], None if mask is None else args[mask])
-            return original(builder, *args)
+            return original(builder, *args, **further)
 
         return checked
 

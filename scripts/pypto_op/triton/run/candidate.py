@@ -21,7 +21,7 @@ from pypto_op.triton.run import bfloat16, gaps, libdevice
 from pypto_op.triton.run import model as models
 from pypto_op.triton.run.chosen import Chosen
 from pypto_op.triton.run.clock import Clock, refresh
-from pypto_op.triton.run.dispatch import Denied, Gate, mode_is_active, turned
+from pypto_op.triton.run.dispatch import Gate, mode_is_active, turned
 from pypto_op.triton.run.fence import TritonFence, TritonGuard
 from pypto_op.triton.run.launches import Few, Launches
 from pypto_op.triton.run.lines import Lines
@@ -85,9 +85,9 @@ class Candidate:
         self._device = models.prepare(document)
         self._path = Path(document["file"])
         self._process = os.getpid()
-        self._gate = Gate()
-        self._sentinel = _Sentinel(self._gate)
         own = frozenset(document["own"])
+        self._gate = Gate(own)
+        self._sentinel = _Sentinel(self._gate)
         chosen = Chosen()
         self._memory = Memory(chosen.place_of)
         self._launches = Launches(self._memory, chosen, self._gate, own)
@@ -182,8 +182,6 @@ class Candidate:
                 returned = self._model(*inputs)
                 watched = mode_is_active(self._gate) and self._reads.is_active() and (timed or self._lines.is_active())
             models.synchronize(self._device)
-        except Denied as error:
-            raise Failure(Outcome.FORBIDDEN, f"{self._path.name}: {error}") from None
         except BaseException as error:
             if self._gate.denied:
                 raise Failure(Outcome.FORBIDDEN, self._computed()) from None
@@ -201,7 +199,8 @@ class Candidate:
         return returned
 
     def _computed(self) -> str:
-        return f"{self._path.name}: forward computes with PyTorch ({self._gate.denied[0]}); a Triton kernel must do it"
+        said = self._gate.denied[0]
+        return said if said.startswith(f"{self._path.name}:") else f"{self._path.name}: {said}"
 
     def _facts(self, leaves: list[torch.Tensor], inputs: list[torch.Tensor], mutated: dict[int, Any]) -> dict[str, Any]:
         shared = {address(leaf) for leaf in leaves if leaf.numel()}

@@ -16,6 +16,7 @@ from torch._library.custom_ops import OPDEFS
 
 from pypto_op.dispatch_mode import DispatchMode
 from pypto_op.documents.reading import read_yaml
+from pypto_op.triton.run.places import own_line
 
 _OPERATORS: dict[str, list[str]] = read_yaml(Path(__file__).with_name("operators.yaml"))
 
@@ -55,13 +56,17 @@ class Denied(RuntimeError):
 class Gate(DispatchMode):
     """Denies and remembers.
 
+    Args:
+        own: the candidate's files, resolved.
+
     Attributes:
-        denied: what was asked for, in order.
+        denied: what was asked for, in words and in order.
         listener: is told about copies and constants.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, own: frozenset[str]) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
+        self._own = own
         self.denied: list[str] = []
         self.listener: Listener | None = None
         self._open = 0
@@ -99,12 +104,16 @@ class Gate(DispatchMode):
                 with self:
                     return body(*args, **(kwargs or {}))
             if namespace not in ("aten", "prim") or name not in ALLOWED:
-                self.denied.append(f"{namespace}::{name}")
                 how = "reads a tensor on the host" if name in _TO_HOST else "computes with PyTorch"
-                raise Denied(f"forward {how} ({namespace}::{name}); a Triton kernel must do it")
+                raise self._denial(f"{how} ({namespace}::{name})", own_line(self._own))
         if self._open or self.listener is None:
             return func(*args, **(kwargs or {}))
         return self._told(self.listener, func, args, dict(kwargs or {}))
+
+    def _denial(self, what: str, line: str | None) -> Denied:
+        """Remember what forward did, and return the error that says so."""
+        self.denied.append(f"{line or ''}{': ' if line else ''}forward {what}; a Triton kernel must do it")
+        return Denied(self.denied[-1])
 
     def _told(self, listener: Listener, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Execute an operator; tell the listener what it copies from where, and where it leaves a constant."""
@@ -116,8 +125,7 @@ class Gate(DispatchMode):
         writes = given is not None and (source is not None or name in _CONSTANTS or given is out)
         with self.opened():
             if source is not None and turned(source):
-                self.denied.append(f"aten::{name} of a view that turns signs")
-                raise Denied(f"forward computes with PyTorch ({self.denied[-1]}); a Triton kernel must do it")
+                raise self._denial(f"computes with PyTorch (aten::{name} of a view that turns signs)", own_line(self._own))
             if source is not None:
                 listener.reading(source)
             if source is not None and given is not None:

@@ -65,7 +65,12 @@ def same_layout(tensor: torch.Tensor) -> torch.Tensor:
     if not tensor.numel():
         return torch.empty_strided(tensor.size(), tensor.stride(), dtype=tensor.dtype, device=tensor.device)
     plain = tensor.detach().resolve_conj().resolve_neg()
-    return plain.as_strided((_span(plain),), (1,)).clone().as_strided(plain.size(), plain.stride(), 0)
+    return memory_of(plain).clone().as_strided(plain.size(), plain.stride(), 0)
+
+
+def memory_of(tensor: torch.Tensor) -> torch.Tensor:
+    """Return the memory from a tensor's first element to its last, as a vector; gaps between elements are part of it."""
+    return tensor.as_strided((_span(tensor),), (1,))
 
 
 def dense(value: Any, what: str) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from typing import Any
 
@@ -13,7 +13,7 @@ from pypto_op import __version__
 from pypto_op.backends.base import RunResult
 from pypto_op.documents.policy import Policy
 from pypto_op.errors import ContractError, PyptoOpError
-from pypto_op.triton.run import agreement, looks, remote, results, trivial
+from pypto_op.triton.run import agreement, looks, remote, results, skewed, trivial
 from pypto_op.triton.run.deadline import Deadline, TimeIsUp
 from pypto_op.triton.run.describe import describe
 from pypto_op.triton.run.judge_device import JudgeDevice
@@ -22,11 +22,11 @@ from pypto_op.triton.run.model import numbers_of
 from pypto_op.triton.run.packing import tensors_of
 from pypto_op.triton.run.project import Project
 from pypto_op.triton.run.provenance import Provenance
+from pypto_op.triton.run.reading import Beside
 from pypto_op.triton.run.replay import History
 from pypto_op.triton.run.request import Request
 from pypto_op.triton.run.sessions import CandidateSession, Started, TaskSession, Told
 from pypto_op.triton.run.targets import Place, versions
-from pypto_op.triton.static.policy import load_policy
 
 HOST = "HostComputed"
 _FIRST_SEED = 0
@@ -97,6 +97,7 @@ class Run:
         self.policy: Policy | None = None
         self.hashes: dict[str, str] = {}
         self.history = History()
+        self.beside = Beside(project.impl, request.static_policy)
         self.calls: list[int] = []  # the seeds of passes and looks, in their order
 
     def everything(self, started: Started | PyptoOpError) -> None:
@@ -197,8 +198,7 @@ class Run:
         if not launching:
             return
         scalars = [all(column) for column in zip(*(case.scalars for case in launching), strict=False)]
-        policy = load_policy(self.request.static_policy)
-        message = agreement.objection(self.project, policy, scalars, [case.ran for case in launching])
+        message = agreement.objection(self.beside.reading(scalars), [case.ran for case in launching])
         if message is None:
             return
         for case in launching:
@@ -245,6 +245,7 @@ class Run:
         given, reference = found
         case.input_desc = case.input_desc or describe(given["inputs"])
         case.scalars = [value is not None and not tensors_of(value) for value in given["inputs"]]
+        self.beside.begin(case.scalars)
         if not case.judgement.ok:  # it failed in an earlier pass
             return True
         self._tighten(candidate)
@@ -261,6 +262,8 @@ class Run:
         case.launches, case.alone = run.launches, case.alone or float(facts.get("seconds", 0.0))
         if judgement.ok:
             judgement = self._compared(case, judgement, made, given["inputs"])
+        elif reference.get("skewed") and judgement.error_type in ("PrecisionError", "ValueMismatch"):
+            judgement = replace(judgement, message=f"{judgement.message}\n{skewed.TOLD}")
         case.ran.add(facts)
         case.weights, case.kernels = str(facts.get("weights", "none")), [str(name) for name in facts.get("kernels", ())]
         self._keep(case, number, judgement, begin)

@@ -7,18 +7,15 @@ through `__array__`, DLPack, or the candidate itself. What PyTorch's own functio
 from __future__ import annotations
 
 import functools
-import os
-import sys
 from collections.abc import Callable, Mapping, Sequence
-from types import FrameType
 from typing import Any
 
 import torch
 import torch.utils.dlpack
 from torch.overrides import TorchFunctionMode
 
-from pypto_op.backends.worker.trusted import is_trusted
 from pypto_op.triton.run.dispatch import VIEWS
+from pypto_op.triton.run.places import own_line
 
 READERS = frozenset(
     {"numpy", "__array__", "tolist", "item", "__dlpack__", "__float__", "__int__", "__bool__", "__index__", "__complex__",
@@ -77,7 +74,7 @@ class Reads(TorchFunctionMode):
         elif name in _CUT_BY_VALUES:
             self._note(name, [*args[1:], *(kwargs or {}).values()])
         found = func(*args, **(kwargs or {}))
-        if name == "data_ptr" and not self._paused() and isinstance(args[0], torch.Tensor) and self._line() is not None:
+        if name == "data_ptr" and not self._paused() and isinstance(args[0], torch.Tensor) and own_line(self._own) is not None:
             self._asked(args[0])
         return found
 
@@ -95,18 +92,6 @@ class Reads(TorchFunctionMode):
         tensors = [value for value in read if isinstance(value, torch.Tensor)]
         if not tensors or self._paused():
             return
-        line = self._line()
+        line = own_line(self._own)
         if line is not None and any(map(self._counts, tensors)):
             self.found.append(f"Tensor.{name} ({line})")
-
-    def _line(self) -> str | None:
-        """Return "file:line" of the candidate's code that asks; None when Triton does, on its own behalf."""
-        frame: FrameType | None = sys._getframe(2)
-        while frame is not None:
-            file = frame.f_code.co_filename
-            if file in self._own or file.startswith("<string") or not is_trusted(file) and os.path.realpath(file) in self._own:
-                return f"{file.rpartition('/')[2]}:{frame.f_lineno}"
-            if "/site-packages/triton" in file:
-                return None
-            frame = frame.f_back
-        return None

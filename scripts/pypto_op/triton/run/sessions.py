@@ -15,6 +15,7 @@ from pypto_op.backends.enclosed import enclosure_document
 from pypto_op.backends.session import Plan, WorkerSession
 from pypto_op.hashing import sha256_file
 from pypto_op.proof.key import key_file
+from pypto_op.triton.run.printed import own_words
 from pypto_op.triton.run.project import Project
 from pypto_op.triton.run.roles import load_driver
 from pypto_op.triton.run.targets import Place, choose
@@ -74,7 +75,7 @@ class _Session(WorkerSession):
 
         result, answer = self.ask(message, pack(value))
         if result.outcome is not Outcome.OK:
-            raise Told(_name_of(result), _words(result), result.outcome)
+            raise Told(_name_of(result), _words(result, [self.scratch / "task", self.project.folder]), result.outcome)
         values = answer.get("values") or []
         try:
             return (unpack(values) if values else None), result, answer
@@ -235,8 +236,7 @@ def _name_of(result: RunResult) -> str:
     return _NAMES.get(result.outcome, str(result.outcome))
 
 
-def _words(result: RunResult) -> str:
+def _words(result: RunResult, folders: list[Path]) -> str:
     """Return the detail, and the last of what was printed: a compiler's log says at its end what is wrong."""
-    printed = "\n".join(text.strip() for text in (result.stdout, result.stderr) if text.strip())
-    tail = printed[-2000:] if result.outcome is not Outcome.OK else ""
+    tail = own_words("\n".join((result.stdout, result.stderr)), folders)
     return f"{result.detail}\n{tail}".strip() if tail else result.detail or str(result.outcome)

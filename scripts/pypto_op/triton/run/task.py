@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from pypto_op.backends.worker.loading import Failure, failure_of, load_module
-from pypto_op.triton.run import arguments, remote, trivial
+from pypto_op.triton.run import arguments, remote, skewed, trivial
 from pypto_op.triton.run import model as models
 from pypto_op.triton.run.clock import Clock, refresh
 from pypto_op.triton.run.memory import address
@@ -45,6 +45,8 @@ class Task:
         self._inputs: Any = None
         self._warmed: int | None = None
         self._first: Any = None  # what the call before the judged one returned
+        self._suited: set[int] = set()  # cases that other values suit (`skewed`)
+        self._unsuited: set[int] = set()
         self._differentiates = False  # forward asks for gradients, so it must run with them
         self._wanted: list[bool] = []  # which tensors of the arguments were drawn with `requires_grad`
 
@@ -108,6 +110,7 @@ class Task:
         inputs = map_tensors(inputs, torch.Tensor.detach)
         weights = {name: value.detach().clone() for name, value in models.weights_of(self._model).items()}
         self._inputs = models.placed(models.checked(inputs, f"{self._path.name}: an input"), self._device)
+        moved = self._skew(message["index"], seed) if message["used"] else False
         answer = {"init": list(self._init), "weights": weights, "inputs": self._inputs}
         self._first = None
         self._warmed = self._warm(seed) if message["used"] else None
@@ -115,8 +118,25 @@ class Task:
             return {**answer, "warmed": self._warmed}, {}
         kept = models.marks(self._first)
         golden, facts = self._golden(map_tensors(self._inputs, same_layout), seed)
-        facts["overwritten"] = bool(models.changed(self._first, kept))
+        facts |= {"overwritten": bool(models.changed(self._first, kept)), "skewed": moved}
         return {**answer, **golden, "warmed": self._warmed}, facts
+
+    def _skew(self, index: int, seed: int) -> bool:
+        """Move the inputs that lie around zero, where the reference takes that; return whether it was done (`skewed`)."""
+        moved = skewed.skewed(self._inputs) if index not in self._unsuited else None
+        if moved is None:
+            return False
+        if index not in self._suited:
+            models.seed_all(seed)
+            try:
+                suits = skewed.are_finite(self._called(self._model, map_tensors(moved, same_layout)))
+            except Exception:  # an inverse, say, that these values do not have
+                suits = False
+            self._model = self._build(seed)
+            (self._suited if suits else self._unsuited).add(index)
+        if index in self._suited:
+            self._inputs = moved
+        return index in self._suited
 
     def _build(self, seed: int) -> Any:
         self._model_seed = seed

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import libcst as cst
-from libcst import matchers
 
 from pypto_op.triton.static.builtin_calls import Builtins
 from pypto_op.triton.static.kernels import Kernel, KernelFacts, Launcher
@@ -11,7 +10,7 @@ from pypto_op.triton.static.launching import Launching
 from pypto_op.triton.static.machine import Frame, Machine, join
 from pypto_op.triton.static.members import REGISTERS
 from pypto_op.triton.static.persistent import reached
-from pypto_op.triton.static.source import SourceFile
+from pypto_op.triton.static.source import SourceFile, nodes_in
 from pypto_op.triton.static.values import (
     ClassValue,
     Container,
@@ -136,9 +135,9 @@ class Calls:
             for p in (*node.params.posonly_params, *node.params.params, *node.params.kwonly_params)
             if p.default is not None
         }
-        for note in (*matchers.findall(node.params, matchers.Annotation()), getattr(node, "returns", None)):
-            if isinstance(note, cst.Annotation):
-                self.m.expressions.annotation(note, scope)
+        returned = getattr(node, "returns", None)
+        for note in (*nodes_in(node.params, cst.Annotation), *([returned] if returned is not None else [])):
+            self.m.expressions.annotation(note, scope)
         value: Value = Function(node, scope, name, defaults=defaults)
         if isinstance(node, cst.FunctionDef):
             for decorator in reversed(node.decorators):
@@ -322,12 +321,12 @@ class Calls:
 
 def _changes_later(body: cst.FunctionDef) -> bool:
     """Whether a function is a generator that changes more than its own names."""
-    if not matchers.findall(body.body, matchers.Yield()):
+    if not nodes_in(body.body, cst.Yield):
         return False
-    changes = matchers.Global() | matchers.Nonlocal() | matchers.Del()
-    kept = matchers.AssignTarget(target=matchers.Subscript() | matchers.Attribute())
-    added = matchers.AugAssign(target=matchers.Subscript() | matchers.Attribute())
-    return bool(matchers.findall(body.body, changes | kept | added))
+    if nodes_in(body.body, cst.Global, cst.Nonlocal, cst.Del):
+        return True
+    targets = (node.target for node in nodes_in(body.body, cst.AssignTarget, cst.AugAssign))
+    return any(isinstance(target, (cst.Subscript, cst.Attribute)) for target in targets)
 
 
 def _super(scope: Scope) -> Value:

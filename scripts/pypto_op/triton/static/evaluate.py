@@ -6,12 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import libcst as cst
-from libcst import matchers
 
 from pypto_op.triton.static.comprehensions import Comprehensions
 from pypto_op.triton.static.kernels import Kernel, Launcher
 from pypto_op.triton.static.machine import Machine
-from pypto_op.triton.static.source import SourceFile
+from pypto_op.triton.static.source import SourceFile, nodes_in
 from pypto_op.triton.static.values import (
     ClassValue,
     Container,
@@ -81,7 +80,7 @@ class Expressions:
 
     def annotation(self, note: cst.Annotation, scope: Scope) -> None:
         """Evaluate an annotation that calls or binds something; Python does so where it is written."""
-        if matchers.findall(note, matchers.Call() | matchers.NamedExpr()):
+        if nodes_in(note, cst.Call, cst.NamedExpr):
             self.evaluate(note.annotation, scope)
 
     def truth(self, value: Value) -> bool | None:

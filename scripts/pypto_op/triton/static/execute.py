@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import libcst as cst
-from libcst import matchers
 
 from pypto_op.triton.static.assigning import Assignments
 from pypto_op.triton.static.machine import join
-from pypto_op.triton.static.source import SourceFile
+from pypto_op.triton.static.source import SourceFile, nodes_in
 from pypto_op.triton.static.values import (
     ClassValue,
     Container,
@@ -166,10 +165,10 @@ class Statements(Assignments):
 
     def _pattern(self, case: cst.MatchCase, scope: Scope) -> None:
         """Evaluate a case's values and guard; what it captures is not known."""
-        for part in matchers.findall(case.pattern, matchers.MatchValue() | matchers.MatchClass()):
-            self.m.expressions.evaluate(part.value if isinstance(part, cst.MatchValue) else part.cls, scope)  # type: ignore[attr-defined]
-        for part in matchers.findall(case.pattern, matchers.MatchAs() | matchers.MatchStar() | matchers.MatchMapping()):
-            name = part.rest if isinstance(part, cst.MatchMapping) else part.name  # type: ignore[attr-defined]
+        for part in nodes_in(case.pattern, cst.MatchValue, cst.MatchClass):
+            self.m.expressions.evaluate(part.value if isinstance(part, cst.MatchValue) else part.cls, scope)
+        for part in nodes_in(case.pattern, cst.MatchAs, cst.MatchStar, cst.MatchMapping):
+            name = part.rest if isinstance(part, cst.MatchMapping) else part.name
             if isinstance(name, cst.Name):
                 scope.names[name.value] = union([scope.names.get(name.value, Unknown("")), Unknown("what a pattern captures")])
         if case.guard is not None:

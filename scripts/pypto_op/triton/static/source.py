@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import libcst as cst
 from libcst.metadata import MetadataWrapper, PositionProvider
@@ -42,6 +43,27 @@ class SourceFile:
         """Return a node's source on one line, at most 120 characters."""
         text = " ".join(self.module.code_for_node(node).split())
         return text if len(text) <= 120 else text[:117] + "..."
+
+
+def nodes_in(tree: cst.CSTNode, *kinds: type[cst.CSTNode]) -> list[Any]:
+    """Return the nodes of these kinds in a tree, itself included; outer ones come first.
+
+    `libcst.matchers` would do the same, and takes as long to load as all the rest of libcst.
+    """
+    finder = _Finder(kinds)
+    tree.visit(finder)
+    return finder.found
+
+
+class _Finder(cst.CSTVisitor):
+    def __init__(self, kinds: tuple[type[cst.CSTNode], ...]) -> None:
+        super().__init__()
+        self.kinds, self.found = kinds, list[cst.CSTNode]()
+
+    def on_visit(self, node: cst.CSTNode) -> bool:
+        if isinstance(node, self.kinds):
+            self.found.append(node)
+        return True
 
 
 def load(path: Path, name: str = "", root: Path | None = None) -> SourceFile:

@@ -1,0 +1,79 @@
+"""What a failure says: the user's file, his line, his words; nothing of Triton's, of Python's or of this bundle's files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.triton import lab
+
+from pypto_op.triton.run.printed import LONGEST, own_words
+
+KERNELS = """
+import ctypes
+import traceback
+import warnings
+
+
+@triton.jit
+def over_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    large = tl.exp(tl.load(x_ptr + i, mask=i < n) * 1000.0 + 1000.0)
+    tl.store(out_ptr + i, large - large, mask=i < n)
+
+
+@triton.jit
+def inner(x):
+    return x + tl.zeros([7], tl.float32)
+
+
+@triton.jit
+def outer_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(out_ptr + i, inner(tl.load(x_ptr + i)))
+"""
+BEGIN = "out = torch.empty_like(x)\nover_kernel[(1,)](x, out, 64, BLOCK=64)\n"
+FAILURES = {
+    "raised": ('print("of the file")\nwarnings.warn("also of the file")\nraise ValueError("mine")', "ValueError: mine",
+               ["of the file", "UserWarning: also of the file"]),
+    "kernel": ("outer_kernel[(1,)](x, out, 64, BLOCK=64)  # here is inner", "InterpreterError: ValueError: Shape element 0", []),
+    "traced": (
+        "try:\n    over_kernel[(1,)](x, out, 64, BLOCK=63)\nexcept Exception:\n    traceback.print_exc()\n    raise",
+        "InterpreterError: ValueError: arange's range", ["Traceback", "in forward"],
+    ),
+    "crashed": ("ctypes.string_at(0)", "killed by SIGSEGV", ["in forward"]),
+    "computed": ("return x.exp()", "forward computes with PyTorch (aten::exp); a Triton kernel must do it", []),
+    "swallowed": ("try:\n    x.exp()\nexcept RuntimeError:\n    pass\nreturn out",
+                  "forward computes with PyTorch (aten::exp); a Triton kernel must do it", []),
+}  # fmt: skip
+"""What forward does after a kernel of whose numbers NumPy warns; how the message begins behind file and line; what it keeps."""
+WHERE = {
+    "raised": "mine", "kernel": "[7]", "traced": "tl.exp", "crashed": "string_at(0)", "computed": "exp()", "swallowed": "exp()",
+}  # fmt: skip
+"""A word of the line that is named; for "traced" the line above it."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(FAILURES))
+def test_a_failure_speaks_of_the_users_file_alone(name: str, place: Path) -> None:
+    does, words, kept = FAILURES[name]
+    text = lab.impl(BEGIN + does, kernels=KERNELS)
+
+    result = lab.verify(lab.folder(place, lab.task("return x * 1", "[torch.randn(64)]"), text))
+
+    message = result["failures"][0]["error_msg"]
+    line = next(number for number, words in enumerate(text.splitlines(), 1) if WHERE[name] in words) - (name == "traced")
+    assert message.startswith(f"expo_triton_ascend_impl.py:{line}: {words}"), message
+    assert all(word in message for word in kept), message
+    for foreign in ("site-packages", "pypto_op", "RuntimeWarning", str(place), "Extension modules"):
+        assert foreign not in message, message
+
+
+def test_what_is_cut_begins_with_a_whole_line() -> None:
+    shown = own_words("\n".join(f"line {number} of a long log" for number in range(1000)))
+    assert len(shown) <= LONGEST and shown.startswith("line ") and shown.endswith("line 999 of a long log")
+
+
+def test_what_no_file_of_others_is_named_in_stays() -> None:
+    log = "ptxas error: too much shared data\n  Stages: 4\nmine.py:3: note: here"
+    assert own_words(log) == log
