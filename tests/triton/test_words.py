@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 from tests.triton import lab
 
+from pypto_op.backends.worker.loading import failure_of, load_module
 from pypto_op.triton.run.printed import LONGEST, own_words
+from pypto_op.vocabulary import Outcome
 
 KERNELS = """
 import ctypes
@@ -67,6 +69,67 @@ def test_a_failure_speaks_of_the_users_file_alone(name: str, place: Path) -> Non
     assert all(word in message for word in kept), message
     for foreign in ("site-packages", "pypto_op", "RuntimeWarning", str(place), "Extension modules"):
         assert foreign not in message, message
+
+
+UNCOMPILED = """
+import triton
+import triton.language as tl
+
+
+class Kernels:
+    @triton.jit
+    def times(a, b):
+        # the product
+
+        return tl.dot(a, b)
+
+
+times = Kernels.times
+
+
+@triton.jit
+def too_small(x, y):
+    n = tl.arange(0, 8)
+    a = tl.load(x + n[:, None] * 8 + n[None, :])
+    tl.store(y + n[:, None] * 8 + n[None, :], times(a, a))
+
+
+@triton.jit
+def unknown(x, y):
+    tl.store(y, nothing)
+
+
+@triton.jit
+def asserted(x, y):
+    tl.static_assert(1 > 2, "one is less")
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("kernel", "line", "words"),
+    [
+        ("too_small", "return tl.dot(a, b)", "CompilationError: Input shapes should have M >= 1, N >= 1 and K >= 16"),
+        ("unknown", "nothing)", "CompilationError: NameError('nothing is not defined')"),
+        ("asserted", "static_assert", "CompileTimeAssertionFailure: one is less"),
+    ],
+)
+def test_what_the_compiler_for_a_device_refuses_has_its_line_and_its_reason(
+    kernel: str, line: str, words: str, tmp_path: Path
+) -> None:
+    import triton
+    from triton.backends.compiler import GPUTarget
+    from triton.compiler import ASTSource
+
+    file = tmp_path / "x_impl.py"
+    file.write_text(UNCOMPILED)
+    made = ASTSource(getattr(load_module(file), kernel), signature={"x": "*fp16", "y": "*fp32"}, constexprs={})
+
+    with pytest.raises(Exception) as caught:  # noqa: PT011  (of Triton's own classes; what it says is compared below)
+        triton.compile(made, target=GPUTarget("cuda", 90, 32))
+
+    number = next(number for number, text in enumerate(UNCOMPILED.splitlines(), 1) if line in text)
+    assert failure_of(caught.value, file, Outcome.EXCEPTION).detail == f"x_impl.py:{number}: {words}"
 
 
 def test_what_is_cut_begins_with_a_whole_line() -> None:

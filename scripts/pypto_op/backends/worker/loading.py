@@ -105,7 +105,31 @@ def failure_of(error: BaseException, path: Path, outcome: Outcome, when: str = "
         return Failure(Outcome.OUT_OF_MEMORY, f"{where}: {_words(error)}{when}")
     if type(error).__name__ == _RAISED_ANEW and error.__cause__ is not None:
         return Failure(outcome, f"{where}: {_RAISED_ANEW}: {_words(_causes(error)[-1])}")
+    uncompiled = next((cause for cause in reversed(_causes(error)) if isinstance(getattr(cause, "src", None), str)), None)
+    if uncompiled is not None and hasattr(uncompiled, "error_message"):
+        return _uncompiled(uncompiled, path, outcome, where)
     return Failure(outcome, f"{where}: {_words(error)}")
+
+
+def _uncompiled(error: Any, path: Path, outcome: Outcome, where: str) -> Failure:
+    """Say what Triton's compiler refused: its message is an excerpt of the kernel, with the reason below or in the cause.
+
+    Args:
+        error: a `triton.compiler.CompilationError`, the innermost where kernels call one another; its `node` lies in `src`.
+    """
+    line = _line_in(path, error.src, getattr(error.node, "lineno", 0))
+    reason = error.error_message or (str(error.__cause__) if error.__cause__ else "")
+    said = _short(" ".join(reason.split())) or _words(error).partition(": ")[2]
+    return Failure(outcome, f"{f'{path.name}:{line}' if line else where}: {type(error).__name__}: {said}")
+
+
+def _line_in(path: Path, source: str, line: int) -> int | None:
+    """Return which line of a file is line `line` of a function whose text is `source`; None where it does not stand there."""
+    wanted = [text.strip() for text in source.strip().splitlines()]
+    lines = [text.strip() for text in path.read_text(encoding="utf-8", errors="replace").splitlines()]
+    found = (start for start in range(len(lines) - len(wanted) + 1) if lines[start : start + len(wanted)] == wanted)
+    start = next(found, None)
+    return None if start is None or not line else start + line
 
 
 def _wrapped(error: BaseException, path: Path, outcome: Outcome) -> Failure:
