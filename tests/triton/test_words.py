@@ -117,9 +117,10 @@ def asserted(x, y):
 def test_what_the_compiler_for_a_device_refuses_has_its_line_and_its_reason(
     kernel: str, line: str, words: str, tmp_path: Path
 ) -> None:
-    import triton
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
+
+    import triton
 
     file = tmp_path / "x_impl.py"
     file.write_text(UNCOMPILED)
