@@ -17,6 +17,7 @@ import builtins
 import functools
 import math
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
@@ -54,14 +55,21 @@ class KernelGuard:
         denied: what no device can execute, in words.
         taken: numbers and words that bodies took from globals and objects since the last launch began, by name.
         computed: which numbers and words Python's own functions and operators were given, each once, by place of the text.
+        begins: called when a launch begins to execute a body.
+        leaves: called before a body calls Python code that is none.
     """
 
     def __init__(self) -> None:
+        from triton.runtime.interpreter import GridExecutor
+
         import triton
 
+        self._launches = GridExecutor.__call__.__code__
         self.denied: list[str] = []
         self.taken: dict[str, Any] = {}
         self.computed: dict[str, dict[str, None]] = {}
+        self.begins: Callable[[], object] = bool
+        self.leaves: Callable[[], object] = bool
         self._triton = str(Path(triton.__file__).resolve().parent) + os.sep
         self._languages = [self._triton + name.partition(".")[2].replace(".", os.sep) + os.sep for name in _LANGUAGES]
         self._known: dict[int, Any] = {}
@@ -90,6 +98,8 @@ class KernelGuard:
     # -- what bodies ask -------------------------------------------------------------------------------------------
 
     def _enter(self, refused: str, *values: Any) -> None:
+        if sys._getframe(2).f_code is self._launches:
+            self.begins()
         if refused:
             self._deny(f"`{refused}`")
         for value in values:
@@ -258,6 +268,7 @@ class KernelGuard:
         def called(*args: Any, **kwargs: Any) -> Any:
             if _holds_tensor((*args, *kwargs.values())):
                 self._deny("a constexpr function of a tensor")
+            self.leaves()
             return function(*args, **kwargs)
 
         return called
