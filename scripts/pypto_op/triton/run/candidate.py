@@ -97,7 +97,7 @@ class Candidate:
         self._reads = Reads(self._carries, own, self._launches.asked, self._gate.is_open)
         self._lines = Lines(own)
         guard = self._launches.programs.guard
-        guard.begins, guard.leaves = self._lines.rest, self._lines.wake
+        guard.own, guard.begins, guard.leaves = own, self._lines.rest, self._lines.wake
         self._clock = Clock(self._device)
         self._guard = TritonGuard(_fence(document))
         self._launches.bounds.arm = self._guard.arm
