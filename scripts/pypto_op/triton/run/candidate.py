@@ -206,7 +206,7 @@ class Candidate:
 
     def _computed(self) -> str:
         said = self._gate.denied[0]
-        return said if said.startswith(f"{self._path.name}:") else f"{self._path.name}: {said}"
+        return f"{self._path.name}: {said}" if said.startswith("forward") else said
 
     def _facts(self, leaves: list[torch.Tensor], inputs: list[torch.Tensor], mutated: dict[int, Any]) -> dict[str, Any]:
         shared = {address(leaf) for leaf in leaves if leaf.numel()}
