@@ -16,7 +16,7 @@ from pypto_op.triton.program import LAMBDA
 from pypto_op.triton.run import agreement
 from pypto_op.triton.run.agreement import Ran
 from pypto_op.triton.run.lines import Lines
-from pypto_op.triton.static.policy import load_policy
+from pypto_op.triton.static.validate import read_file
 
 pytestmark = pytest.mark.slow
 
@@ -93,11 +93,12 @@ class ModelNew(nn.Module):
 def test_a_line_that_ran_must_be_one_that_was_followed(place: Path) -> None:
     """What ran is told by the run alone: each line of the file is tried in its place."""
     project = lab.folder(place, TASK, lab.HEAD + HONEST_FILE)
+    read = read_file(project.impl, scalars=[False])
     file, text = os.path.realpath(project.impl), project.impl.read_text(encoding="utf-8").splitlines()
 
     def said(words: str, what: str = "") -> str:
         line = next(number for number, one in enumerate(text, 1) if words in one)
-        return agreement.objection(project, load_policy(None), [False], [Ran(lines={(file, line, what)})]) or ""
+        return agreement.objection(read, [Ran(lines={(file, line, what)})]) or ""
 
     for followed in ("if x.dim() > 8", "half = lambda", "out = torch.empty_like(x) if"):
         assert not said(followed), followed

@@ -141,3 +141,25 @@ def test_what_is_cut_begins_with_a_whole_line() -> None:
 def test_what_no_file_of_others_is_named_in_stays() -> None:
     log = "ptxas error: too much shared data\n  Stages: 4\nmine.py:3: note: here"
     assert own_words(log) == log
+
+
+@pytest.mark.slow
+def test_what_no_device_executes_is_told_with_its_line(place: Path) -> None:
+    kernels = """
+    @triton.constexpr_function
+    def doubled(n):
+        return n * 2
+
+
+    @triton.jit
+    def doubling_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+        i = tl.arange(0, BLOCK)
+        tl.store(out_ptr + i, doubled(tl.load(x_ptr + i)))
+    """
+    text = lab.impl("out = torch.empty_like(x)\ndoubling_kernel[(1,)](x, out, 64, BLOCK=64)\nreturn out", kernels=kernels)
+    line = next(number for number, words in enumerate(text.splitlines(), 1) if "doubled(tl" in words)
+
+    result = lab.verify(lab.folder(place, lab.task("return x * 2", "[torch.randn(64)]"), text))
+
+    message = result["failures"][0]["error_msg"]
+    assert f"a constexpr function of a tensor (expo_triton_ascend_impl.py:{line})" in message

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import secrets
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -33,6 +34,8 @@ from pypto_op.workspace import OpWorkspace
 
 _COMPUTES = ("numpy", "triton.runtime.interpreter")
 """Modules whose functions compute what a kernel asks for, in the interpreter, which itself replaces those of its language."""
+_WATCHED = 8
+"""Of so many runs after a case's first, which all are, one has every line of its kernels watched."""
 _SEVERAL = 16
 """Fewer elements are alike by chance."""
 
@@ -93,6 +96,8 @@ class Candidate:
         self._launches = Launches(self._memory, chosen, self._gate, own)
         self._reads = Reads(self._carries, own, self._launches.asked, self._gate.is_open)
         self._lines = Lines(own)
+        guard = self._launches.programs.guard
+        guard.own, guard.begins, guard.leaves = own, self._lines.rest, self._lines.wake
         self._clock = Clock(self._device)
         self._guard = TritonGuard(_fence(document))
         self._launches.bounds.arm = self._guard.arm
@@ -146,6 +151,7 @@ class Candidate:
         self._inputs = models.placed(given["inputs"], self._device)
         self._sentinel.active, self._gate.denied = True, []
         self._reads.found = []
+        self._lines.rests = message["warmed"] is not None and secrets.randbelow(_WATCHED) > 0
         self._launches.recording = True
         first: Any = None
         if message["warmed"] is not None:
@@ -200,7 +206,7 @@ class Candidate:
 
     def _computed(self) -> str:
         said = self._gate.denied[0]
-        return said if said.startswith(f"{self._path.name}:") else f"{self._path.name}: {said}"
+        return f"{self._path.name}: {said}" if said.startswith("forward") else said
 
     def _facts(self, leaves: list[torch.Tensor], inputs: list[torch.Tensor], mutated: dict[int, Any]) -> dict[str, Any]:
         shared = {address(leaf) for leaf in leaves if leaf.numel()}

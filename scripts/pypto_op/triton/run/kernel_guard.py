@@ -17,12 +17,14 @@ import builtins
 import functools
 import math
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 from pypto_op.triton.run.handed import computes, is_jitted, library_of, own_methods
+from pypto_op.triton.run.places import own_line
 
 _ATTRIBUTE, _CALLEE, _OUTSIDE, _ENTER, _ITEM, _PLACE, _WORD, _POWER, _REMAINDER = (
     f"guard {word}" for word in ("attribute", "callee", "outside", "enter", "item", "place", "word", "power", "remainder")
@@ -54,14 +56,23 @@ class KernelGuard:
         denied: what no device can execute, in words.
         taken: numbers and words that bodies took from globals and objects since the last launch began, by name.
         computed: which numbers and words Python's own functions and operators were given, each once, by place of the text.
+        own: the candidate's files, resolved.
+        begins: called when a launch begins to execute a body.
+        leaves: called before a body calls Python code that is none.
     """
 
     def __init__(self) -> None:
+        from triton.runtime.interpreter import GridExecutor
+
         import triton
 
+        self._launches = GridExecutor.__call__.__code__
         self.denied: list[str] = []
         self.taken: dict[str, Any] = {}
         self.computed: dict[str, dict[str, None]] = {}
+        self.own: frozenset[str] = frozenset()
+        self.begins: Callable[[], object] = bool
+        self.leaves: Callable[[], object] = bool
         self._triton = str(Path(triton.__file__).resolve().parent) + os.sep
         self._languages = [self._triton + name.partition(".")[2].replace(".", os.sep) + os.sep for name in _LANGUAGES]
         self._known: dict[int, Any] = {}
@@ -90,6 +101,8 @@ class KernelGuard:
     # -- what bodies ask -------------------------------------------------------------------------------------------
 
     def _enter(self, refused: str, *values: Any) -> None:
+        if sys._getframe(2).f_code is self._launches:
+            self.begins()
         if refused:
             self._deny(f"`{refused}`")
         for value in values:
@@ -258,14 +271,16 @@ class KernelGuard:
         def called(*args: Any, **kwargs: Any) -> Any:
             if _holds_tensor((*args, *kwargs.values())):
                 self._deny("a constexpr function of a tensor")
+            self.leaves()
             return function(*args, **kwargs)
 
         return called
 
     def _deny(self, what: str) -> None:
-        """Remember; the run goes on, so that the judge says of all files alike what was wrong with them."""
+        """Remember it, with its line; the run goes on, so that the judge says of all files alike what was wrong with them."""
         if len(self.denied) < _MOST_TOLD:
-            self.denied.append(what)
+            line = own_line(self.own)
+            self.denied.append(f"{what} ({line})" if line else what)
 
 
 def _is_tensor(value: Any) -> bool:

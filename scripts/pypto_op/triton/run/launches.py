@@ -190,7 +190,10 @@ class Launches:
         @functools.wraps(original)
         def run(kernel: Any, *args: Any, **kwargs: Any) -> Any:
             if kwargs.get("warmup") or self._tuning:
-                return original(kernel, *args, **kwargs)
+                try:
+                    return original(kernel, *args, **kwargs)
+                finally:
+                    self.programs.guard.leaves()
             self._note(kernel)
             given = self._given(kernel, args, kwargs) if self.recording else {}
             tensors = {name: found for name, value in given.items() if (found := _leaves(value, torch.Tensor))}
@@ -241,6 +244,7 @@ class Launches:
             self.handed.append(f"{_name_of(kernel)}, which raised")
             raise
         finally:
+            self.programs.guard.leaves()
             sys.stdout = kept
 
     def _given(self, kernel: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import libcst as cst
 
+from pypto_op.triton.static import compile_time
 from pypto_op.triton.static.builtin_calls import Builtins
 from pypto_op.triton.static.kernels import Kernel, KernelFacts, Launcher
 from pypto_op.triton.static.launching import Launching
@@ -164,6 +165,8 @@ class Calls:
         if isinstance(decorator, Host):
             return value
         name = decorator.name if isinstance(decorator, (Ext, ExtInstance)) else "a decorator that is not known"
+        if name in compile_time.NAMES and isinstance(value, Function):
+            self.m.compile_time.append(value)
         reason = self.m.policy.forbidden(name)
         if reason:
             self.m.deny(node, source, reason)

@@ -24,7 +24,7 @@ from pypto_op.triton.static.parts import (
 )
 from pypto_op.triton.static.policy import StaticPolicy
 from pypto_op.triton.static.source import SourceFile
-from pypto_op.triton.static.values import Buffer, Container, Instance, Scope, Tensor, Value
+from pypto_op.triton.static.values import Buffer, Container, Function, Instance, Scope, Tensor, Value
 
 _MOST_STEPS = 60_000
 NO, MAYBE, YES = 0, 1, 2
@@ -89,6 +89,7 @@ class Machine:
         read: kernels, and device functions of theirs, whose bodies were read for what no device can execute.
         addressed: memory whose address the host asked for; it may lie in a table of addresses.
         absent: packages that the file does without, since they are not installed.
+        compile_time: functions that kernels call while they are compiled.
         executed: statements and lambdas that were executed in forward, each with its file.
         changed: names of attributes and variables that forward changes and that outlive it.
         changed_containers: containers that outlive forward and that it changes.
@@ -120,6 +121,7 @@ class Machine:
     read: dict[int, KernelFacts] = field(default_factory=dict)
     addressed: set[Buffer] = field(default_factory=set)
     absent: set[str] = field(default_factory=set)
+    compile_time: list[Function] = field(default_factory=list)
     executed: set[tuple[SourceFile, cst.CSTNode]] = field(default_factory=set)
     changed: set[str] = field(default_factory=set)
     changed_containers: list[Container] = field(default_factory=list)

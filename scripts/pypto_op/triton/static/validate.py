@@ -11,6 +11,7 @@ from typing import Any
 import libcst as cst
 
 from pypto_op.triton.program import LAMBDA, Line, Program
+from pypto_op.triton.static.compile_time import followed
 from pypto_op.triton.static.interpreter import new_machine
 from pypto_op.triton.static.kernels import Kernel
 from pypto_op.triton.static.machine import MAYBE, Finding, Machine, TooComplex
@@ -148,6 +149,7 @@ class _Verdict:
             self.m.deny(self.source.module, self.source, "the file is too complex to be checked", call="(the whole file)")
         except RecursionError:
             self.m.deny(self.source.module, self.source, "the file is nested too deeply to be checked", call="(the whole file)")
+        self.m.executed.update(place for function in self.m.compile_time for place in followed(function))
         kernels += [k for k in self.m.late_kernels if k not in kernels]
         names = sorted({kernel.facts.name for kernel in kernels if kernel.facts.stored})
         shells = sorted({kernel.facts.name for kernel in kernels if not kernel.facts.stored} - set(names))
