@@ -146,7 +146,10 @@ def measured(fault: Fault, *, warm: bool = False) -> dict[str, Any]:
         row |= {"status": report["status"], "cpu": {}}
         if report["status"] not in ("FAIL", "ERROR"):
             return {**row, "said": {}, **_judged(fault, {})}
+        before = 0.0 if warm else yardstick()["here"]
         said = _said(fault, root, warm, row["cpu"])
+        if not warm:
+            row["yardstick"] = (before + yardstick()["here"]) / 2
     return {**row, "said": said, **_judged(fault, said)}
 
 
