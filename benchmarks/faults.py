@@ -9,6 +9,7 @@ debugger was measured with; `--warm` leaves out the processor seconds, which nee
 
 from __future__ import annotations
 
+import atexit
 import functools
 import json
 import shlex
@@ -133,11 +134,7 @@ def measured(fault: Fault, *, warm: bool = False) -> dict[str, Any]:
 
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder) / "custom" / fault.op
-        shutil.copytree(home(fault.op), root, ignore=shutil.ignore_patterns("__pycache__", "_debug"))
-        if not (root / "eval" / "adversarial_suite.json").is_file():
-            made = process.run([*COMMAND, "harness", "new", str(root)], ROOT)
-            if made.code != 0:
-                raise click.ClickException(f"{fault.op}: pypto-op harness new ended with {made.code}: {made.last_lines(3)}")
+        shutil.copytree(_with_a_suite(fault.op), root, ignore=shutil.ignore_patterns("__pycache__", "_debug"))
         for name, text in fault.files.items():
             (root / name).write_bytes(text)
         limits = Limits(case_seconds=HANG_SECONDS if fault.kind == "hang" else SECONDS)
@@ -146,8 +143,27 @@ def measured(fault: Fault, *, warm: bool = False) -> dict[str, Any]:
         row |= {"status": report["status"], "cpu": {}}
         if report["status"] not in ("FAIL", "ERROR"):
             return {**row, "said": {}, **_judged(fault, {})}
+        before = 0.0 if warm else yardstick()["here"]
         said = _said(fault, root, warm, row["cpu"])
+        if not warm:
+            row["yardstick"] = (before + yardstick()["here"]) / 2
     return {**row, "said": said, **_judged(fault, said)}
+
+
+@functools.cache
+def _with_a_suite(op: str) -> Path:
+    """Return the operator's folder, or, where it has no suite, a copy that was given one; it goes with this process."""
+    source = home(op)
+    if (source / "eval" / "adversarial_suite.json").is_file():
+        return source
+    keeper = tempfile.TemporaryDirectory()
+    atexit.register(keeper.cleanup)
+    root = Path(keeper.name) / "custom" / op
+    shutil.copytree(source, root, ignore=shutil.ignore_patterns("__pycache__", "_debug"))
+    made = process.run([*COMMAND, "harness", "new", str(root)], ROOT)
+    if made.code != 0:
+        raise click.ClickException(f"{op}: pypto-op harness new ended with {made.code}: {made.last_lines(3)}")
+    return root
 
 
 def _said(fault: Fault, root: Path, warm: bool, cpu: dict[str, float]) -> dict[str, Any]:

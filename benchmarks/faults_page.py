@@ -23,7 +23,8 @@ and what triage names of `pypto-op debug precision-compare` are asked. What they
   changed. Faults that no line of the kernel explains, such as a missing library, are not counted.
 - **blame**: whom precision-compare blames: kernel, golden, pass or simulator; asked where numbers are wrong.
 - **seconds**: processor seconds of triage, diagnose and precision-compare together, with all their processes, measured on
-  some of the faults; `-` where none was.
+  some of the faults; `-` where none was. What else runs on a machine makes them more, so a yardstick is taken beside them: how
+  long parsing a kernel of 500 lines takes. The figures are for a machine that parses it in 29 ms.
 
 Environment, device memory and exceptions on a core cannot be made here: those faults raise the words that a device's log has.
 """
@@ -76,14 +77,16 @@ def page(results: Mapping[str, Mapping[str, Any]], yardstick: Mapping[str, float
         yardstick: milliseconds that parsing a kernel of 500 lines takes, `here` and on the `reference` machine.
         debugger: the state of the debugger that was measured last.
     """
-    tables = [*_summary(results, yardstick), *_states(results, debugger), "", *_by_kind(results)]
+    tables = [*_summary(results, yardstick), *_states(results, debugger), "", *_by_kind(results, yardstick)]
     parts = [_HEAD, *tables, "", _BLIND, *_seen(), "", *_missed(results)]
     return "\n".join(parts) + "\n"
 
 
-def spent(row: Mapping[str, Any]) -> float | None:
-    """Return the processor seconds of a row's commands together, None where they were not measured."""
-    return sum(row["cpu"].values()) if row["cpu"] else None
+def spent(row: Mapping[str, Any], yardstick: Mapping[str, float]) -> float | None:
+    """Return the processor seconds of a row's commands together on the reference machine, None where they were not measured."""
+    if not row["cpu"]:
+        return None
+    return float(sum(row["cpu"].values())) * yardstick["reference"] / row.get("yardstick", yardstick["here"])
 
 
 def _summary(results: Mapping[str, Mapping[str, Any]], yardstick: Mapping[str, float]) -> list[str]:
@@ -97,16 +100,13 @@ def _summary(results: Mapping[str, Mapping[str, Any]], yardstick: Mapping[str, f
     lines.append(
         f"| line, or one of the next four that precision-compare names | {good} | {asked} | {good / max(asked, 1):.1%} | |"
     )
-    times = [seconds for row in rows if (seconds := spent(row)) is not None]
+    times = [seconds for row in rows if (seconds := spent(row, yardstick)) is not None]
     if times:
-        factor = yardstick["here"] / yardstick["reference"]
-        scaled = max(times) / factor
+        met = "met" if max(times) <= MOST_SECONDS else "**missed**"
         lines += [
             "",
-            f"Processor seconds of {len(times)} faults: median {statistics.median(times):.1f}, most {max(times):.1f}, on a"
-            f" machine that parses a kernel of 500 lines in {yardstick['here']:.0f} ms. The targets are for one that takes"
-            f" {yardstick['reference']:.0f} ms; there the median is {statistics.median(times) / factor:.1f} and the most"
-            f" {scaled:.1f} ({MOST_SECONDS:.0f}: {'met' if scaled <= MOST_SECONDS else '**missed**'}).",
+            f"Processor seconds of {len(times)} faults: median {statistics.median(times):.1f}, most {max(times):.1f}"
+            f" ({MOST_SECONDS:.0f}: {met}).",
         ]
     return lines
 
@@ -123,7 +123,7 @@ def _states(results: Mapping[str, Mapping[str, Any]], debugger: str) -> list[str
     ]
 
 
-def _by_kind(results: Mapping[str, Mapping[str, Any]]) -> list[str]:
+def _by_kind(results: Mapping[str, Mapping[str, Any]], yardstick: Mapping[str, float]) -> list[str]:
     lines = [
         "## By class of fault",
         "",
@@ -133,7 +133,7 @@ def _by_kind(results: Mapping[str, Mapping[str, Any]]) -> list[str]:
     for kind, (name, _, _) in KINDS.items():
         rows = [row for row in results.values() if row["kind"] == kind]
         if rows:
-            times = [seconds for row in rows if (seconds := spent(row)) is not None]
+            times = [seconds for row in rows if (seconds := spent(row, yardstick)) is not None]
             cells = [_of(rows, what) for what in TARGETS]
             lines.append(f"| {name} | {len(rows)} | {' | '.join(cells)} | {f'{max(times):.1f}' if times else '-'} |")
     return lines

@@ -58,3 +58,13 @@ def test_a_block_is_found_among_thousands_of_tensors_as_it_stands_and_transposed
     assert not golden.matches(nothing)
     tensors[7][0, :4, :4] = nothing
     assert [one.tensor for one in Golden(tensors[:9], rows[:9]).matches(nothing)] == [7]
+
+
+def test_a_block_is_found_beside_numbers_that_are_none() -> None:
+    """Elements are found in order of size; NaN has no place in that order, and infinities stand at its ends."""
+    for odd in (float("nan"), float("inf"), -float("inf")):
+        whole = torch.arange(64.0).reshape(8, 8)
+        whole[::2, 5:] = odd
+        golden = Golden([whole], [{"op": "input", "tensor": 0, "line": 0, "inputs": []}])
+        for row in range(8):
+            assert [match.places for match in golden.matches(whole[row : row + 1, 1:5].clone())] == [((row, 1),)], (odd, row)

@@ -31,6 +31,7 @@ SAMPLE = (
     "rotary_pairs/cosine_for_sine",
     "group_norm_silu/gain_left_out",
     "cross_entropy/labels_from_one",
+    "lora_linear/base_scaled",
 )
 """One of each class, and one of each way to a line."""
 

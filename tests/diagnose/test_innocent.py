@@ -37,6 +37,7 @@ GUILTY = {
         "no answer from worker 5: Segmentation fault (core dumped)",
         "Segmentation fault; errors=0 before",
         "hook installed, step 1 ok, Segmentation fault (core dumped)",
+        "worker 3: Segmentation fault (core dumped), falling back to the CPU",
     ),
     "device-out-of-memory": (
         "NPU out of memory. Tried to allocate 2.00 GiB without fragmentation limit: 64",
@@ -49,6 +50,7 @@ GUILTY = {
         "NPU out of memory: never seen with batch 8, expected 12 GiB",
         "not enough room: NPU out of memory",
         "skipping warm-up, NPU out of memory",
+        "NPU out of memory, using the default allocator",
     ),
     "aicore-exception": (
         "aicore exception in default stream, error code is 507015",

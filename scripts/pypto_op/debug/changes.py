@@ -48,6 +48,7 @@ class Change:
         operand: which operand's way into the operation gets a factor or a term; -1: the result.
         frontier: all operands of the operation are right as they are.
         known: the number that it asks for is one that the golden uses.
+        undone: it is one over such a number, so something is multiplied that should not be, and the step's own result is right.
         call: which of the runs in a turn is changed, and of how many; None where all runs of all loops are.
         others: the two values that are exchanged.
         known_in: lines that make or use the value that is taken.
@@ -61,6 +62,7 @@ class Change:
     operand: int = -1
     frontier: bool = False
     known: bool = False
+    undone: bool = False
     call: tuple[int, int] | None = None
     others: tuple[Step, ...] = ()
     known_in: tuple[int, ...] = ()

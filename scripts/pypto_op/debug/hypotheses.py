@@ -109,6 +109,10 @@ class Trial:
         led = [step for step in group if step.number in near and step.number not in self._finish]
         return bool(led) and (_may_seem_well(group[0]) or not all(self._back.is_well(step) for step in led))
 
+    def is_right(self, some: Sequence[Step]) -> bool:
+        """Say whether all of these steps give what the golden has."""
+        return all(self._back.is_well(step) for step in some)
+
     def is_last_well(self, group: Sequence[Step]) -> bool:
         """Say whether a run of an operation is well and what is made of it is not: a step may be missing behind it."""
         return any(step.number in self._last_well for step in group)
@@ -178,16 +182,19 @@ def explaining(
     return sorted(found, key=_likeliness)
 
 
-def _likeliness(change: Change) -> tuple[bool, int, bool, int, int]:
+def _likeliness(change: Change) -> tuple[bool, int, bool, bool, int, int]:
     """Return what sorts changes: a number that the golden has goes first, then those that begin where all is well.
 
-    Where a change of one call's place is enough, the helper that reads there is right; other changes are a line's, of all calls.
+    What is right goes last where it would have to be divided by what the golden multiplies with: a line behind it multiplies too
+    much. Where a change of one call's place is enough, the helper that reads there is right; other changes are a line's, of all
+    calls.
     """
     typo, rounding = change.kind is Kind.NUMBER, change.kind is Kind.ROUNDING
     runs = len(change.steps) if change.kind is Kind.PLACE else -len(change.steps)
     return (
         not (change.known or change.frontier or typo),
         change.kind,
+        change.undone,
         rounding or not change.frontier,
         runs,
         change.steps[0].number,
@@ -270,7 +277,8 @@ def _solved(trial: Trial, change: Change, numbers: frozenset[float]) -> Change |
         near = _asked(numbers, scalar, times)
         for guess in near:
             if abs(off_with(guess)) <= _NEAR_ELSE * max(abs(target), 1e-3):
-                return replace(changes.with_number(change, guess, times=times), known=True)
+                undone = times and guess not in numbers and trial.is_right(change.steps)
+                return replace(changes.with_number(change, guess, times=times), known=True, undone=undone)
         number = _root(off_with, float(before.reshape(-1)[at]) - target, target, times)
         if number is None or trial.over:
             continue

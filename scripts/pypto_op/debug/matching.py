@@ -190,7 +190,7 @@ class _Group:
     def __init__(self, members: Sequence[tuple[int, torch.Tensor]]) -> None:
         self.whole = torch.cat([matrices for _, matrices in members])
         self.owners = torch.tensor([number for number, matrices in members for _ in range(len(matrices))])
-        self._sorted: tuple[torch.Tensor, torch.Tensor] | None = None
+        self._sorted: tuple[Any, torch.Tensor] | None = None
 
     def near(self, value: float, allowed: float) -> torch.Tensor:
         """Return the flat indices of the elements within `allowed` of `value`, in order."""
@@ -199,10 +199,10 @@ class _Group:
             return ((flat - value).abs() <= allowed).nonzero().squeeze(1)
         if self._sorted is None:
             values, order = flat.sort()
-            self._sorted = values, order
-        values, order = self._sorted
-        first, last = torch.searchsorted(values, torch.tensor([value - allowed, value + allowed], dtype=values.dtype)).tolist()
-        last += int((values[last : last + 1] == value + allowed).sum())
+            self._sorted = values.numpy(), order
+        ranked, order = self._sorted  # numpy finds one number in a tenth of torch's time
+        first = int(ranked.searchsorted(value - allowed))
+        last = int(ranked.searchsorted(value + allowed, "right"))
         return order[first:last].sort().values
 
 
@@ -247,11 +247,13 @@ class _Form:
             return torch.ones((len(group.whole), down, right), dtype=torch.bool).nonzero()
         (row, column), value = self._witnesses[0]
         at = group.near(value, self._allowed + self._relative * abs(value))
+        if not len(at):  # so it is of most sizes
+            return at.new_empty((0, 3))
         places = torch.stack([at // (height * width), at // width % height - row, at % width - column], 1)
         places = places[(places[:, 1:] >= 0).all(1) & (places[:, 1] < down) & (places[:, 2] < right)]
         for (row, column), value in self._witnesses[1:]:
             if not len(places):
-                break
+                return places
             there = group.whole[places[:, 0], places[:, 1] + row, places[:, 2] + column]
             places = places[(there - value).abs() <= self._allowed + self._relative * abs(value)]
         return places

@@ -44,6 +44,7 @@ class Rerun:
         self._given: dict[int, list[int]] = {}
         self._values: dict[int, torch.Tensor] = {}
         self._rules: dict[int, Rule | None] = {}
+        self._reached: dict[frozenset[int], list[int]] = {}
         self.numbers: list[int] = []
         waiting, seen = list(ends), set(ends)
         while waiting:
@@ -83,14 +84,9 @@ class Rerun:
             Opaque: one of them cannot be computed here.
         """
         made: dict[int, torch.Tensor] = {}
-        first = min(edits, default=0)
-        for number in self.numbers:
-            if number < first:
-                continue
+        for number in self._reached_from(frozenset(edits)):
             given = self._given[number]
             edit = edits.get(number)
-            if edit is None and not any(one in made for one in given):
-                continue
             rule = self._rule(number)
             if rule is None:
                 raise Opaque
@@ -101,6 +97,16 @@ class Rerun:
             if made[number].shape != self.value(number).shape:
                 raise Opaque
         return made
+
+    def _reached_from(self, edited: frozenset[int]) -> list[int]:
+        """Return the numbers of the steps `edited` and of all that is made of them; the same ones are tried with many numbers."""
+        if edited not in self._reached:
+            reached: set[int] = set()
+            for number in self.numbers:
+                if number in edited or not reached.isdisjoint(self._given[number]):
+                    reached.add(number)
+            self._reached[edited] = sorted(reached)
+        return self._reached[edited]
 
     def _rounded(self, made: torch.Tensor, number: int) -> torch.Tensor:
         narrow = NARROW.get(self._by_number[number].dtype)
