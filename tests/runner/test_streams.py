@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -184,6 +185,18 @@ def test_an_identity_of_an_earlier_message_is_not_taken_again(patient: Running) 
 def test_a_message_that_announces_calls_and_holds_none(patient: Running) -> None:
     done = patient.run([Answer(says("I look.").content, stop_reason="tool_use")])
     assert done.code == 1 and "internal error" not in done.stderr and len(patient.bodies) == 3, "told twice, then it may end"
+
+
+def test_half_a_character_is_sent_back_as_its_number(patient: Running) -> None:
+    """From a file's name that is no UTF-8, from the model's own JSON, and from the request; --resume goes on with it."""
+    with open(os.fsencode(patient.workspace) + b"/a\xff.txt", "w"):  # noqa: PTH123
+        pass
+    said = Answer([{"type": "text", "text": "half \ud800"}, call(name="Glob", input={"pattern": "*.txt"})])
+    done = patient.run([said, says("done")], request="caf\udce9")
+    assert done.code == 1 and "a\\udcff.txt" in json.loads(patient.told(1))[0]["content"], done
+    assert "caf\\udce9" in patient.bodies[0]["messages"][0]["content"]
+    assert patient.run([says("done")], "--resume", request="").code == 1
+    assert patient.bodies[0]["messages"][1]["content"][0]["text"] == "half \\ud800"
 
 
 # -- what it costs -------------------------------------------------------------------------------------------------
