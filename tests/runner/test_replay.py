@@ -20,6 +20,7 @@ from tests.calling import Answer as Called
 from tests.runner.running import Running, calls, says
 
 from pypto_op.bundle_files import bundle_root
+from pypto_op.errors import InfraError
 from pypto_op.runner import journal, transcript
 
 PAGE = bundle_root() / "examples" / "transcripts" / "rmsnorm.yaml"
@@ -173,6 +174,29 @@ def test_an_interrupted_replay_says_what_goes_on(running: Running) -> None:
         ["sh", "-c", said.split("`")[1]], cwd=running.workspace, env=environment, capture_output=True, text=True, check=False
     )
     assert again.returncode == 1 and "expected success" in again.stderr, "the interrupted call is told, not repeated"
+
+
+def test_a_replay_goes_on_after_an_agent_has_ended(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The ended agent is not asked again, what its results named is still known, and the replay comes to its end."""
+    answer = bash("""echo '{"attempt": "M1.7"}'""")
+    dispatch = {
+        "Agent": {"subagent_type": "pypto-op-planner", "prompt": "task: plan"},
+        "turns": [{"do": [answer]}, {"say": "plan: DONE"}],
+    }
+    turns = [{"do": [dispatch]}, {"do": [bash("echo second")]}, {"do": [bash("echo {{attempt}}", told="M1.7")]}, *ENDS]
+    write, broken = journal.Journal.write, []
+
+    def once(self: journal.Journal, kind: str, **fields: Any) -> None:
+        if kind == "call" and fields["input"].get("command") == "echo second" and not broken:
+            broken.append(kind)
+            raise InfraError("killed here", remedy="go on")
+        write(self, kind, **fields)
+
+    monkeypatch.setattr(journal.Journal, "write", once)
+    assert replay(running, {"request": "x", "turns": turns}).code == 3 and broken
+    done = running.call("--resume", "--replay", running.workspace / "t.yaml", key="")
+    assert done.code == 1 and "left its path" not in done.stderr and "the orchestrator ended" in done.stderr, done
+    assert sum(line["kind"] == "reply" for line in running.lines) == len(turns) + 2
 
 
 def _writes_kernel(block: dict[str, Any]) -> bool:

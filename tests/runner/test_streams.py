@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -111,6 +112,22 @@ def test_a_stream_that_cannot_be_read_is_asked_for_again(patient: Running, way: 
     assert patient.bodies[0]["messages"] == patient.bodies[1]["messages"] == patient.bodies[2]["messages"]
 
 
+@pytest.mark.parametrize("events", [0, 1, 3, 4])
+def test_a_stream_that_is_cut_is_asked_for_again_and_nothing_of_it_is_done(running: Running, events: int) -> None:
+    running.patch.setattr(SLEEPS, lambda seconds: None)
+    whole = bash("python3 -c \"open('once.txt', 'a').write('x')\"")
+    cut = Answer(whole.content, cut_after=events)
+    done = running.run([cut, whole, says("done")])
+    assert done.code == 1 and "cut" in done.stdout
+    assert (running.workspace / "once.txt").read_text() == "x"
+
+
+def test_json_that_cannot_be_read_at_all_is_asked_for_again(running: Running) -> None:
+    running.patch.setattr(SLEEPS, lambda seconds: None)
+    done = running.run([Answer(bash("").content, raw_inputs={0: "}{"})])
+    assert done.code == 3 and "no JSON" in done.stderr and len(running.bodies) == 6
+
+
 def test_one_that_never_can_be_read_ends_the_run(patient: Running) -> None:
     done = patient.run([UNREADABLE["a delta that is none"]])
     assert done.code == 3 and "failed 6 times in a row (the stream cannot be read)" in done.stderr and not ran(patient)
@@ -186,6 +203,27 @@ def test_a_message_that_announces_calls_and_holds_none(patient: Running) -> None
     assert done.code == 1 and "internal error" not in done.stderr and len(patient.bodies) == 3, "told twice, then it may end"
 
 
+@pytest.mark.parametrize("content", [[], [{"type": "text", "text": " \n"}]])
+def test_a_message_without_words_can_be_sent_back(running: Running, content: list[dict[str, object]]) -> None:
+    """The service refuses it at every later try, so that no --resume would go on."""
+    running.run([Answer(content), says("done")])
+    sent = [block for body in running.bodies for message in body["messages"] for block in message["content"]]
+    assert len(running.bodies) > 1 and all(block.get("text", "x").strip() for block in sent if isinstance(block, dict))
+    assert all(message["content"] for body in running.bodies for message in body["messages"])
+
+
+def test_half_a_character_is_sent_back_as_its_number(patient: Running) -> None:
+    """From a file's name that is no UTF-8, from the model's own JSON, and from the request; --resume goes on with it."""
+    with open(os.fsencode(patient.workspace) + b"/a\xff.txt", "w"):  # noqa: PTH123
+        pass
+    said = Answer([{"type": "text", "text": "half \ud800"}, call(name="Glob", input={"pattern": "*.txt"})])
+    done = patient.run([said, says("done")], request="caf\udce9")
+    assert done.code == 1 and "a\\udcff.txt" in json.loads(patient.told(1))[0]["content"], done
+    assert "caf\\udce9" in patient.bodies[0]["messages"][0]["content"]
+    assert patient.run([says("done")], "--resume", request="").code == 1
+    assert patient.bodies[0]["messages"][1]["content"][0]["text"] == "half \\ud800"
+
+
 # -- what it costs -------------------------------------------------------------------------------------------------
 
 SAYS_NOTHING = [{}, {"input_tokens": 0, "output_tokens": 0}, {"input_tokens": None, "output_tokens": "7"}, {"input_tokens": -1}]
@@ -202,6 +240,12 @@ def test_a_service_that_counts_nothing_does_not_blind_a_budget(patient: Running,
     summary = json.loads(done.stdout)
     assert done.code == 1 and "the budget is spent" in summary["why"] and summary["requests"] < 12, summary
     assert 0 < summary["tokens"]["input"] + summary["tokens"]["output"] <= 40_000
+
+
+def test_a_service_that_counts_below_nothing_gives_no_budget_back(running: Running) -> None:
+    usage = {"input_tokens": -75_000_000, "output_tokens": 10**400}
+    done = running.run([calls(("Bash", {"command": "echo x"}), usage=usage), says("done")], "--json", "--budget", "90000000000")
+    assert done.code == 1 and 0 <= json.loads(done.stdout)["tokens"]["input"] < 10**7
 
 
 def test_numbers_with_a_point_are_numbers(patient: Running) -> None:

@@ -44,7 +44,7 @@ def _row(row: Mapping[str, Any], request: Mapping[str, Any]) -> dict[str, str]:
         "word": "void" if row["void"] else "solved" if row["solved"] else "not solved",
         "remark": row["void"] or row["why"],
         "cases": f"{verdict['cases_passed']} / {verdict['cases_total']}" if verdict else "",
-        "time": _number(verdict.get("time")),
+        "time": f"{_number(verdict.get('time'))} {verdict['unit']}" if verdict.get("time") is not None else "",
         "strength": "" if strength is None else f"{100 * strength:.0f} %",
         "minutes": _number(row["minutes"]),
         "tokens": _number(row["tokens"]),

@@ -97,7 +97,7 @@ def run(
     check_runnable(workspace)
     order = Order(request, op, target_us, model, limits, "bare" if bare else runner, replay)
     console = Console(highlight=False, soft_wrap=True, quiet=as_json)
-    with journal.alone(workspace), _one_judge(workspace), _model(secrets, order, workspace) as (order, access, check_end):
+    with journal.alone(workspace), _one_judge(workspace), _model(secrets, order, workspace, resume) as (order, access, check_end):
         ended = _ended(_begun(workspace, order, access, resume, secrets, console), check_end, as_json=as_json)
     _tell(ended, order, console, as_json=as_json)
     return ended.code
@@ -121,7 +121,9 @@ def _one_judge(workspace: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _model(secrets: Mapping[str, str], order: Order, workspace: Path) -> Iterator[tuple[Order, Access, Callable[[], None]]]:
+def _model(
+    secrets: Mapping[str, str], order: Order, workspace: Path, resume: bool
+) -> Iterator[tuple[Order, Access, Callable[[], None]]]:
     """Give the way to the model: the service, or the loopback server that plays a transcript, whose end is to be checked."""
     from pypto_op.runner.session import Access
 
@@ -129,12 +131,14 @@ def _model(secrets: Mapping[str, str], order: Order, workspace: Path) -> Iterato
         key, bearer = (secrets.get(name) for name in ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"))
         yield order, Access(key, bearer, os.environ.get("ANTHROPIC_BASE_URL") or None), lambda: None
         return
+    from pypto_op.runner import journal
     from pypto_op.runner.loopback import served
     from pypto_op.runner.replay import Replay
     from pypto_op.runner.transcript import load
 
     script = load(order.replay)
-    model = Replay(script, workspace)
+    past = journal.read(journal.latest_session(workspace) / journal.TRANSCRIPT) if resume else []
+    model = Replay(script, workspace, past)
     with served(model) as port:
         own = replace(order, request=order.request or script.prompt, op=order.op or script.op)
         yield own, Access("replay", None, f"http://127.0.0.1:{port}"), model.check_end

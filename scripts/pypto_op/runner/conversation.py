@@ -18,7 +18,7 @@ from pypto_op.bundle.agents import Agent
 from pypto_op.runner.budget import LimitReached, Usage
 from pypto_op.runner.hooks import Hooks
 from pypto_op.runner.journal import Journal, Vault
-from pypto_op.runner.reading import WHOLE, Reply
+from pypto_op.runner.reading import WHOLE, Reply, encodable
 from pypto_op.runner.screen import Screen
 from pypto_op.runner.service import Message, Question, Service
 from pypto_op.runner.team import DISPATCH, Team
@@ -182,7 +182,7 @@ class Conversation:
                 line = self._past.results[key]
                 return Result(line["content"], line["is_error"])
             result = self._answer(key, block, reply, reply.broken.get(index))
-            hidden = self.office.vault.hide(result.content)
+            hidden = encodable(self.office.vault.hide(result.content))
             self.office.journal.write(
                 "result", conversation=self.name, id=key, tool=block["name"], content=hidden, is_error=result.is_error,
                 denied=result.denied,

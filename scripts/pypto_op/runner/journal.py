@@ -156,7 +156,7 @@ class Journal:
         """
         line = {"kind": kind, "at": round(time.time(), 3), **fields}
         text = self._vault.hide(json.dumps(line, ensure_ascii=False))
-        left = memoryview((text + "\n").encode("utf-8", "surrogateescape"))
+        left = memoryview((text + "\n").encode("utf-8", "backslashreplace"))  # half a character becomes JSON's word for it
         with self._lock:
             if not self._is_ours():
                 raise NotOurs(CHANGED)

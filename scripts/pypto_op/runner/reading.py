@@ -69,6 +69,18 @@ class Reply:
         return [(index, block) for index, block in enumerate(self.content) if block["type"] == "tool_use"]
 
 
+def encodable(value: Any) -> Any:
+    """Return a text, or data that hold texts, in a form that UTF-8 has bytes for: half a character is written as `\\udcff`.
+
+    Such a half comes from a file's name that is no UTF-8, or from JSON that names it.
+    """
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode("utf-8")
+    if isinstance(value, dict):
+        return {encodable(key): encodable(one) for key, one in value.items()}
+    return [encodable(one) for one in value] if isinstance(value, list) else value
+
+
 def received(stream: Any, asked: int, taken: Collection[str]) -> Reply:
     """Read a stream of the SDK to its end.
 
@@ -88,7 +100,7 @@ def received(stream: Any, asked: int, taken: Collection[str]) -> Reply:
                 raw[event.index] = raw.get(event.index, "") + event.delta.partial_json
         message = stream.get_final_message()
         came = [block.to_dict(mode="json") if hasattr(block, "to_dict") else {} for block in message.content]
-        content, broken = _taken_back(came, raw, taken)
+        content, broken = _taken_back(encodable(came), raw, taken)
         spent = _usage(message, asked, json.dumps(content))
     except anthropic.APIError as error:
         error.usage = _spent_on(stream, asked)  # type: ignore[attr-defined]

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import re
 import threading
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from pypto_op.bundle.budgets import tokens
 from pypto_op.bundle_files import bundle_root
 from pypto_op.errors import PyptoOpError
+from pypto_op.runner.journal import Line
 from pypto_op.runner.loopback import Answer, Body
 from pypto_op.runner.transcript import Expected, Script, Turn
 from pypto_op.vocabulary import ExitCode
@@ -32,23 +34,23 @@ class Replay:
     Args:
         script: the transcript.
         workspace: where it is replayed; a recorded transcript's own place is replaced by it.
+        past: what an earlier part of the run has written: what was played then is not asked for again.
     """
 
-    def __init__(self, script: Script, workspace: Path) -> None:
+    def __init__(self, script: Script, workspace: Path, past: Sequence[Line] = ()) -> None:
         self._script, self._workspace = script, str(workspace)
         self._lock = threading.Lock()
         self._values: dict[str, str] = {"bundle": str(bundle_root())}
-        self._met: set[str] = set()
-        self._played = dict.fromkeys(script.conversations, 0)
+        played = Counter(line["conversation"] for line in past if line["kind"] == "reply")
+        self._played = {name: played[name] for name in script.conversations}
+        self._remember([{"content": line["content"]} for line in past if line["kind"] == "result"])
         self._asked: list[list[str]] = []
         self.left = ""
 
     def __call__(self, body: Body, headers: Mapping[str, str]) -> Answer:
         """Answer one request."""
         with self._lock:
-            new = headers.get("x-pypto-op-conversation", "?") not in self._met  # a resumed run brings its past along
-            self._met.add(headers.get("x-pypto-op-conversation", "?"))
-            self._remember(body["messages"] if new else body["messages"][-1:])
+            self._remember(body["messages"][-1:])
             left, answer = self._answer(body, headers)
             if left:
                 self.left = self.left or left

@@ -26,6 +26,7 @@ from pypto_op.runner.conversation import Conversation, Office, spent_before
 from pypto_op.runner.hooks import Hooks
 from pypto_op.runner.journal import Journal, Line, Vault
 from pypto_op.runner.outcome import Insistence, Standing, standing
+from pypto_op.runner.reading import encodable
 from pypto_op.runner.screen import Screen
 from pypto_op.runner.service import Service
 from pypto_op.runner.surroundings import agents_environment, hidden_from_commands, hooks_environment
@@ -182,7 +183,7 @@ class Run(ABC):
         if earlier is None:
             if not order.request.strip():
                 raise ContractError("there is no request", remedy="say in a sentence what the operator computes")
-            self._prompt, self._op, self._since = order.prompt(), order.op, time.time()
+            self._prompt, self._op, self._since = encodable(order.prompt()), order.op, time.time()
             self._journal.write(
                 "run", schema_version=journals.SCHEMA_VERSION, prompt=self._prompt, op=order.op, model=self.model,
                 workspace=str(self._workspace), budget=self._spendable(), leads=order.leads,
