@@ -49,7 +49,8 @@ def test_a_program_of_an_agent_does_not_find_the_runner(running: Running) -> Non
 @needs_name_spaces
 def test_everything_that_it_can_name_it_has_started(tmp_path: Path) -> None:
     """Neither the runner nor its key's keeper is among its processes, and ending all of them ends the command alone."""
-    assert said("ls -d /proc/[0-9]* | wc -l; kill -9 -1; sleep 60", tmp_path) in ("", "5\n", "6\n")
+    seen = said("ls -d /proc/[0-9]* | wc -l; kill -9 -1; sleep 60", tmp_path)  # "" where the kill came before the count
+    assert int(seen or 0) <= 6, "the first process, a shell or two, and what this line starts"
     assert said("kill -9 1 2>&1; kill -INT 1; echo here", tmp_path) == "here\n", "the first of all is deaf"
     began = time.monotonic()
     assert said("kill -9 2; sleep 60", tmp_path) == "" and time.monotonic() - began < 30

@@ -75,6 +75,7 @@ def test_lines_of_another_search_are_none(kept: Path, tmp_path: Path) -> None:
     assert numbers(tmp_path / "other") == []
 
 
+@pytest.mark.slow
 def test_a_second_search_is_told_of_the_first(tmp_path: Path) -> None:
     """The lock belongs to another process, which holds it as long as its input is open."""
     words = "import sys; from pathlib import Path; from pypto_op.tuning.ledger import alone\n"
