@@ -74,7 +74,8 @@ def measure(op: str, folder: Path, chosen: Sequence[Kernel], known: dict[str, An
         op: the operator.
         folder: an empty directory.
         chosen: the kernels.
-        known: an earlier result; a verdict in it stands where suite, inputs, golden and kernel are the same bytes.
+        known: an earlier result; a verdict in it stands where suite, inputs, golden and kernel are the same bytes. An ERROR is
+            none: somebody may have interrupted it.
 
     Returns:
         What is kept of an operator in fresh.json. Without a suite, `kernels` is empty and `harness` says why.
@@ -90,7 +91,7 @@ def measure(op: str, folder: Path, chosen: Sequence[Kernel], known: dict[str, An
     result["harness"]["cases"] = len(json.loads(suite.read_text(encoding="utf-8"))["cases"])
     result["suite"] = process.digest_of(*(root / "eval" / name for name in SUITE_FILES), root / f"{op}_golden.py")
     same = result["suite"] == known.get("suite")
-    earlier = {old["digest"]: old for old in known.get("kernels", ()) if same}
+    earlier = {old["digest"]: old for old in known.get("kernels", ()) if same and old["status"] != "ERROR"}
     with ThreadPoolExecutor(WORKERS) as pool:
         result["kernels"] = list(pool.map(lambda kernel: earlier.get(kernel.digest) or _told(judged(op, root, kernel)), chosen))
     return result
