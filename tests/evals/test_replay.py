@@ -45,7 +45,7 @@ def test_the_rmsnorm_transcript_is_solved(tmp_path: Path, monkeypatch: pytest.Mo
     (row,) = found["trials"]
     assert row["request"] == "rmsnorm" and row["solved"] and row["verdict"]["status"] == "PASS" and row["finished"], row
     assert row["breaches"]["leaks"] == row["breaches"]["reached"] == 0 and row["requests"] > 5
-    assert re.search(r"^pypto-op: rmsnorm \(1\): stage 5, \w+: .+, \d+ s so far$", done.stderr, re.MULTILINE), done.stderr
+    assert re.search(r"^pypto-op: rmsnorm \(1\): stage \d, \w+: .+, \d+ s so far$", done.stderr, re.MULTILINE), done.stderr
     assert found["totals"]["solved"]["hits"] == 1 and "1 / 1" in (tmp_path / "out" / "index.html").read_text()
     monkeypatch.setenv(KEY_ENV, str(tmp_path / "keys" / "seal.key"))
     _what_the_run_left(tmp_path / "out" / "work" / "rmsnorm-1", done.stdout + done.stderr)
@@ -142,7 +142,7 @@ def test_an_evaluation_says_at_which_agent_and_step_it_is(tmp_path: Path, monkey
 
     def model(body: Body, headers: Mapping[str, str]) -> Answer:
         if len(body["messages"]) == 1:
-            return Answer([{"type": "tool_use", "id": "toolu_1", "name": "Bash", "input": {"command": "sleep 12; echo over"}}])
+            return Answer([{"type": "tool_use", "id": "toolu_1", "name": "Bash", "input": {"command": "sleep 20; echo over"}}])
         return Answer([{"type": "text", "text": "All is done."}])
 
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-test-1234567")
@@ -151,7 +151,7 @@ def test_an_evaluation_says_at_which_agent_and_step_it_is(tmp_path: Path, monkey
         done = evaluate(tmp_path, "--requests", "mismatched_heads", "--mutants", "0", "--out", "out", "--json")
     assert done.returncode == 0 and json.loads(done.stdout)["totals"], done
     said = re.findall(
-        r"^pypto-op: mismatched_heads \(1\): orchestrator: Bash sleep 12; echo over, \d+ s so far$", done.stderr, re.M
+        r"^pypto-op: mismatched_heads \(1\): orchestrator: Bash sleep 20; echo over, \d+ s so far$", done.stderr, re.M
     )
     assert said and "sk-test" not in done.stderr, done.stderr
 
