@@ -83,7 +83,8 @@ class Measured:
         loaded = Loaded()
         for session in self._sessions:
             loaded.note_all({str(Loader.GOLDEN): session.loaded().get(str(Loader.GOLDEN), {})})
-        closure = loaded.closure(self._ws, [self._ws.golden])
+        # What made the inputs is no part of it: each figure names the bytes that it made, and the file may be a draft still.
+        closure = loaded.closure(self._ws, [self._ws.golden, self._ws.test_inputs])
         closure = {name: {**self._loaded.get(name, {}), **files} for name, files in closure.items()}
         figures = dict(list(self._figures.items())[-_MOST:])
         records.keep(self._ws, KIND, self._about, {"figures": figures, "loaded": closure}, closure=closure)
