@@ -7,7 +7,6 @@ import threading
 import time
 from collections.abc import Iterator
 
-from pypto_op.backends import processes
 from pypto_op.errors import InfraError
 
 PATIENCE = 20.0
@@ -24,9 +23,16 @@ class NoMemoryLeft(InfraError):
     """The kernel ended a worker for lack of memory, though it used less than it may; no word on what it ran."""
 
 
+def available_mb() -> int:
+    """Return how many MiB the machine can give to programs without swapping."""
+    import psutil  # here, since most runs of a worker never ask
+
+    return int(psutil.virtual_memory().available) // 2**20
+
+
 def no_memory_left(file_name: str, used_mb: float, limit_mb: int) -> NoMemoryLeft:
     """Return the error for a worker of `file_name` that was ended when it held so much."""
-    free = processes.available_mb()
+    free = available_mb()
     return NoMemoryLeft(
         f"the machine has too little memory: its kernel ended the process of {file_name}, which held {used_mb:.0f} MiB "
         f"of the {limit_mb} MiB that it may; {free} MiB are free now",
@@ -45,6 +51,6 @@ def once_more(used_mb: float, limit_mb: int) -> Iterator[None]:
     wanted = min(float(limit_mb), max(_LEAST_MB, 2 * used_mb))
     with _TURN:
         deadline = time.monotonic() + PATIENCE
-        while processes.available_mb() < wanted and time.monotonic() < deadline:
+        while available_mb() < wanted and time.monotonic() < deadline:
             time.sleep(_LOOK_SECONDS)
         yield

@@ -137,15 +137,6 @@ def is_gone(process: int) -> bool:
     return state in ("Z", "X")
 
 
-def available_mb() -> int:
-    """Return how many MiB the machine can give to programs without swapping; 0 if the kernel will not say."""
-    with contextlib.suppress(OSError, ValueError, IndexError):
-        for line in _told("meminfo").splitlines():
-            if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) // 1024
-    return 0
-
-
 def kills_for_memory() -> int:
     """Return how often the kernel has killed a process since boot because memory ran out; 0 if it will not say."""
     with contextlib.suppress(OSError, ValueError):

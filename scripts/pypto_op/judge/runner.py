@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pypto_op.backends.base import HasDevices
+from pypto_op.backends.memory import available_mb
 from pypto_op.judge.inputs import FRESH
 from pypto_op.judge.lane_worker import LaneWorker, LossCounter
 from pypto_op.judge.lanes import lanes_of, onto_the_first, restricted
@@ -76,10 +77,7 @@ def worker_count(cases: Sequence[Mapping[str, Any]]) -> int:
     """
     import os
 
-    import psutil
-
-    by_memory = int(psutil.virtual_memory().available // (WORKER_MB * 2**20))
-    return max(1, min(os.cpu_count() or 1, by_memory, len(lanes_of(cases))))
+    return max(1, min(os.cpu_count() or 1, available_mb() // WORKER_MB, len(lanes_of(cases))))
 
 
 @dataclass(frozen=True)
