@@ -83,6 +83,7 @@ def judged(copy: Copy) -> Path:
     return op
 
 
+@pytest.mark.slow
 def test_the_schemas_name_it(copy: Copy) -> None:
     done = copy.run("pytest", "-p", "no:xdist", "tests/schemas", "-k", "vocabulary or doctor", where=copy.root)
     assert done.returncode == 0, done.stdout

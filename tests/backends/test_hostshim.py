@@ -24,6 +24,7 @@ def run_under_shim(tmp_path: Path, code: str) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_every_way_to_name_the_device(tmp_path: Path) -> None:
     printed = run_under_shim(
         tmp_path,
@@ -168,6 +169,7 @@ def test_operators_that_only_the_device_has(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_a_graph_is_replayed_on_what_its_tensors_hold_now(tmp_path: Path) -> None:
     printed = run_under_shim(
         tmp_path,

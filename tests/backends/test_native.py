@@ -104,6 +104,7 @@ def test_the_order_of_others_does(tmp_path: Path, memo: dict[str, str], pieces: 
         (SOURCE.replace("/* name 18 */", "/* name */ int other() { return 1; } /* 18 */"), {}),
     ],
 )
+@pytest.mark.slow
 def test_what_differs_is_compiled(tmp_path: Path, memo: dict[str, str], source: str, more: dict[str, str]) -> None:
     compile_in(tmp_path / "one", memo, SOURCE)
     before = calls(tmp_path)

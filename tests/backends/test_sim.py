@@ -171,6 +171,7 @@ def test_doctor_names_what_is_missing_what_it_costs_and_what_mends_it() -> None:
 
 
 @pytest.mark.parametrize("way", ["PYTHONPATH", "pth"])
+@pytest.mark.slow
 def test_packages_outside_of_the_site_packages_are_named_and_nothing_is_judged(way: str, tmp_path: Path) -> None:
     """Workers would take the frames of such a package for a candidate's own, and refuse a right kernel."""
     import numpy

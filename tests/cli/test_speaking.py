@@ -8,6 +8,8 @@ import pty
 import subprocess
 import sys
 
+import pytest
+
 SLOW = """
 import sys, time
 from pypto_op import speaking
@@ -38,6 +40,7 @@ def test_who_asked_for_the_result_alone_gets_nothing_else() -> None:
     assert run("speaking.hush(); time.sleep(1.5)") == ("result\n", [])
 
 
+@pytest.mark.slow
 def test_the_innermost_work_speaks_and_says_what_is_left() -> None:
     _, lines = run("""
     with speaking.doing("inner"):
@@ -49,6 +52,7 @@ def test_the_innermost_work_speaks_and_says_what_is_left() -> None:
     assert "outer" in lines[-1]
 
 
+@pytest.mark.slow
 def test_a_line_of_progress_counts_as_speech() -> None:
     _, lines = run(
         """
@@ -68,6 +72,7 @@ def test_the_end_of_a_failing_command_leaves_no_thread() -> None:
     assert done.stdout == "1\n"
 
 
+@pytest.mark.slow
 def test_on_a_terminal_results_never_share_a_line_with_it() -> None:
     body = """
     for stream in (sys.stdout, sys.stderr, sys.stdout):

@@ -104,6 +104,7 @@ def test_a_folder_of_somebody_else_is_no_operator(words: list[str], tmp_path: Pa
 
 
 @pytest.mark.parametrize("words", [["mutate"], ["benchmark"], ["harness", "new"], ["tests", "new"]], ids=" ".join)
+@pytest.mark.slow
 def test_an_operator_that_has_only_begun_is_told_the_next_step(words: list[str], tmp_path: Path) -> None:
     assert _asked(["new", "softmax", "--dtype", "float16", "--p0", "R=64,C=1024"], tmp_path)[0] == "0"
     code, loaded, said = _asked([*words, "custom/softmax"], tmp_path)

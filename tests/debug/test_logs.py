@@ -148,6 +148,7 @@ def test_a_row_is_of_entries_that_lead_to_this_skill() -> None:
 
 
 @pytest.mark.parametrize("log", [log for log in all_logs() if log.skill == "pypto-environment-setup"], ids=lambda log: log.name)
+@pytest.mark.slow
 def test_what_diagnose_sends_here_is_a_symptom_here(tmp_path: Path, log: DeviceLog) -> None:
     """One table: whatever `diagnose` calls a fault of the machine has a recipe and a check."""
     path = tmp_path / "device.log"

@@ -87,6 +87,7 @@ def test_a_report_is_read_as_a_log(call):
     assert call(json.dumps(report), name="evaluation_report.json").return_value == 0
 
 
+@pytest.mark.slow
 def test_of_a_long_log_begin_middle_and_end_are_read(call):
     filler = b"working\n" * (WHOLE_BYTES // 8 + 1000)
     for log in (NO_TILE.encode() + filler, filler + NO_TILE.encode(), filler + NO_TILE.encode() + filler):

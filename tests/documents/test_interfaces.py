@@ -306,6 +306,7 @@ def test_a_composition_ends_in_a_partial_tile_where_the_operator_may(data, tmp_p
 
 @settings(max_examples=examples(150))
 @given(st.data())
+@pytest.mark.slow
 def test_a_document_with_a_replaced_node_never_breaks_the_loader(tmp_path_factory, data):
     document = yaml.safe_load(FLASH_BWD.replace("1e-4", "1.0e-4"))
     nodes = list(_nodes(document))

@@ -49,6 +49,7 @@ def test_heads_stay_a_multiple_of_groups(groups: int, each: int, wanted: int) ->
 
 @settings(max_examples=examples(60))
 @given(fixed=st.integers(1, 60), wanted=st.integers(1, 60))
+@pytest.mark.slow
 def test_a_divisor_of_a_fixed_size_is_found(fixed: int, wanted: int) -> None:
     found = nearest(["A * B == C"], {}, {"A": 1, "B": fixed, "C": fixed}, {"A": wanted}, anything, free=["B"])
     divisors = [size for size in range(1, fixed + 1) if fixed % size == 0]

@@ -214,6 +214,7 @@ def test_check_shows_the_hunk_in_one_line():
     assert "-| 1 | M1 | false |" in line and "+| 1 | M1 | true |" in line and "\n" not in line
 
 
+@pytest.mark.slow
 def test_a_huge_rewrite_is_refused_quickly():
     old = OLD + "".join(f"- entry {n}\n" for n in range(20_000))
     assert violations(old, OLD.replace("- first", "- changed"))

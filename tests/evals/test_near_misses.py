@@ -45,6 +45,7 @@ def test_every_request_names_what_exists(triggers: ModuleType) -> None:
     assert len({one.id for one in asked}) == len(asked)
 
 
+@pytest.mark.slow
 def test_the_model_sees_what_a_harness_shows(monkeypatch: pytest.MonkeyPatch, triggers: ModuleType) -> None:
     seen: list[Body] = []
 

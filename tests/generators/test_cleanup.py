@@ -132,6 +132,7 @@ def test_it_is_ours_until_somebody_edits_it(ws: OpWorkspace, call: Call) -> None
     assert fates("--force")["chain_impl.py"] == "replaced"
 
 
+@pytest.mark.slow
 def test_the_readme_tells_how_to_call_it(ws: OpWorkspace, call: Call) -> None:
     call("cleanup", ws.root)
     text = ws.readme.read_text()
@@ -141,6 +142,7 @@ def test_the_readme_tells_how_to_call_it(ws: OpWorkspace, call: Call) -> None:
         assert name in text
 
 
+@pytest.mark.slow
 def test_staged_imports_are_resolved(ws: OpWorkspace, call: Call) -> None:
     helper = SOURCE[SOURCE.index("def pypto_square") : SOURCE.index("# STUB: until")].rstrip() + "\n"
     first = f"import math\n\nimport pypto\n\nFACTOR = math.floor(1.5)\nUNUSED = 3\n\n\n{helper}".replace(

@@ -104,6 +104,7 @@ def test_huge_numbers_come_in_each_dtype(tmp_path: Path) -> None:
     assert {case["dtype"]["default"] for case in cases if case.get("draw_zone") == "huge"} == {"float32", "bfloat16"}
 
 
+@pytest.mark.slow
 def test_a_zone_that_says_nothing_in_one_dtype_is_tried_in_another(tmp_path: Path) -> None:
     maker = suite_cases.filled(operator(tmp_path))
     [tiny] = [case for case in maker.cases if case.get("draw_zone") == "tiny"]

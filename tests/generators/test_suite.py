@@ -193,6 +193,7 @@ def test_an_operator_of_fixed_shape_gets_seeds(tmp_path: Path) -> None:
     tile=st.integers(2, 200),
     axes=st.sets(st.sampled_from(["B", "S", "D"])),
 )
+@pytest.mark.slow
 def test_every_case_keeps_to_spec(tmp_path: Path, low: int, span: int, multiple: int, tile: int, axes: set[str]) -> None:
     high = low + span
     size = next((n for n in range(low, high + 1) if n % multiple == 0), None)

@@ -277,6 +277,7 @@ def test_an_old_python_is_passed_over_or_named(harness: Harness, tmp_path: Path)
     assert _refusals(bundle, harness, PYPTO_OP_PYTHON=str(fake), PATH=path) == ["", ""]
 
 
+@pytest.mark.slow
 def test_a_broken_client_is_told_in_one_line(harness: Harness, tmp_path: Path) -> None:
     bundle = _bundle_without_venv(tmp_path)
     (bundle / "lint").unlink()

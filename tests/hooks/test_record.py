@@ -149,6 +149,7 @@ CARRIERS = {
     writer=st.sampled_from(sorted(WRITERS)),
     carrier=st.sampled_from(sorted(CARRIERS)),
 )
+@pytest.mark.slow
 def test_no_way_of_writing_is_unseen(recorded: Recorded, name: str, hide: str, writer: str, carrier: str) -> None:
     code = WRITERS[writer].format(HIDDEN[hide](f"{OP}/{name}"))
     raw = code.encode()

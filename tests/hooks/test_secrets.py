@@ -91,6 +91,7 @@ def test_nobody_enters_the_state_machine_from_python(account: Harness, inside: s
             assert "own checks" in account.before("Bash", agent, command=f'python3 -c "{code}"').denied
 
 
+@pytest.mark.slow
 def test_hidden_goldens_of_an_evaluation(account: Harness, tmp_path: Path) -> None:
     golden = tmp_path / "evals" / "requests" / "x" / "golden.py"
     golden.parent.mkdir(parents=True)

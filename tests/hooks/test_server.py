@@ -47,6 +47,7 @@ def test_the_first_hook_starts_one_server_and_the_next_ones_use_it(harness: Harn
     assert _alive(pid)
 
 
+@pytest.mark.slow
 def test_no_answer_pays_for_the_garbage_of_others(harness: Harness) -> None:
     harness.write(f"{OP}/soft_impl.py", GOOD_IMPL)
     harness.await_server()
@@ -129,6 +130,7 @@ def test_a_server_that_hangs_ends_in_a_clear_answer(harness: Harness) -> None:
     os.kill(pid, signal.SIGKILL)
 
 
+@pytest.mark.slow
 def test_many_clients_at_once_share_one_server(harness: Harness) -> None:
     (harness.workspace / OP / "soft_impl.py").write_text(BAD_IMPL)
     with concurrent.futures.ThreadPoolExecutor(8) as pool:

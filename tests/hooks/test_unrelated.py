@@ -36,6 +36,7 @@ def web(tmp_path: Path) -> Iterator[Harness]:
     made.stop_servers()
 
 
+@pytest.mark.slow
 def test_nothing_is_refused_in_a_project_without_operators(web: Harness, tmp_path: Path) -> None:
     for name in (
         "custom/theme/style.css",

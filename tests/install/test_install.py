@@ -60,6 +60,7 @@ def tree(root: Path) -> dict[str, bytes]:
     return {str(path.relative_to(root)): path.read_bytes() for path in sorted(root.rglob("*")) if path.is_file()}
 
 
+@pytest.mark.slow
 def test_both_harnesses_come_and_go_without_a_trace(place):
     before = tree(place)
     code, said = run(place)
@@ -76,6 +77,7 @@ def test_both_harnesses_come_and_go_without_a_trace(place):
     assert sorted(path.name for path in place.iterdir()) == ["custom", "notes.txt"], "no empty folder is left"
 
 
+@pytest.mark.slow
 def test_one_harness_may_be_added_and_removed_alone(place):
     run(place, harness="claude")
     assert not (place / ".opencode").exists()
@@ -247,6 +249,7 @@ def test_opencode_gets_permissions_that_deny_everything_else():
         assert ("task" in allowed) == ("Agent" in agent.tools)
 
 
+@pytest.mark.slow
 def test_the_launcher_runs_the_command(place):
     import subprocess
 
@@ -259,6 +262,7 @@ def test_the_launcher_runs_the_command(place):
 
 
 @pytest.mark.parametrize("skills", [f"{CLAUDE_PLUGIN}/skills", ".opencode/skills"])
+@pytest.mark.slow
 def test_scripts_of_a_copied_skill_find_the_bundle_from_any_python(place, skills):
     import subprocess
 

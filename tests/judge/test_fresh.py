@@ -118,6 +118,7 @@ def test_a_shape_that_the_golden_does_not_take_is_left_out_aloud(clean_workspace
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
+@pytest.mark.slow
 def test_each_dynamic_axis_is_larger_than_the_suite_has_it(name: str) -> None:
     contract = load_contract(OpWorkspace.at(REPOSITORY / "examples" / "ops" / name))
     for seed in range(8):

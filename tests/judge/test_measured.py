@@ -103,6 +103,7 @@ def test_what_is_not_the_same_is_measured_again(ws: OpWorkspace, asked: Asked, c
     assert len(again) == len(first) and first & again, "the same inputs, asked of the golden again"
 
 
+@pytest.mark.slow
 def test_other_inputs_are_measured_again(ws: OpWorkspace, asked: Asked) -> None:
     first = self_test(ws, asked)
     ws.suite.write_text(ws.suite.read_text().replace('"seed": 42', '"seed": 43'))

@@ -215,6 +215,7 @@ def test_lengths_that_each_case_chooses_may_not_follow_from_its_sizes(
         check(rows, whole=True)
 
 
+@pytest.mark.slow
 def test_a_table_that_spec_declares_fixed_may_not_change_with_the_seed(tmp_path: Path) -> None:
     check(seen(lambda size, number: torch.arange(4.0 * size)), whole=True, fixed={"idx"})
     with pytest.raises(ContractError, match="input idx changes with the seed, and SPEC.md declares it fixed"):

@@ -86,6 +86,7 @@ def test_every_mutant_is_python_and_differs_at_the_line_that_it_names(mutants):
         assert abs(first - mutant.line) <= 1, mutant.diff
 
 
+@pytest.mark.slow
 def test_checks_documentation_and_scheduling_stay_as_they_are(mutants):
     for kept in (
         "    if q.dim() != 2:",

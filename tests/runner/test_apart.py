@@ -39,6 +39,7 @@ def python(code: str) -> str:
 
 
 @needs_name_spaces
+@pytest.mark.slow
 def test_a_program_of_an_agent_does_not_find_the_runner(running: Running) -> None:
     """The guard knows words; what a program makes up by itself, the kernel refuses."""
     code = f"import os; os.kill(int('{os.getpid()}'), 0)"
@@ -58,6 +59,7 @@ def test_everything_that_it_can_name_it_has_started(tmp_path: Path) -> None:
 
 
 @needs_name_spaces
+@pytest.mark.slow
 def test_it_is_an_agent_still(tmp_path: Path) -> None:
     """The state tool looks for the mark above a process; a command that throws its own environment away has not got rid of it."""
     code = python("from pypto_op.state.callers import harness_above; print(bool(harness_above()))")

@@ -48,6 +48,7 @@ def test_a_model_that_is_not_there(running: Running) -> None:
 
 
 @pytest.mark.parametrize("status", [429, 529, 500])
+@pytest.mark.slow
 def test_trouble_that_passes_is_waited_for(running: Running, status: int) -> None:
     busy = trouble(status, "later", retry_after="0")
     done = running.run([busy, busy, bash("echo here"), says("done")])
@@ -167,12 +168,14 @@ def test_a_message_that_was_cut_at_its_length_runs_nothing(running: Running) -> 
     assert "the message was cut (max_tokens)" in running.told(1) and not (running.workspace / "f").exists()
 
 
+@pytest.mark.slow
 def test_the_same_call_again_and_again(running: Running) -> None:
     done = running.run([bash("echo same")])
     assert done.code == 1 and "same call 6 times" in done.stderr and len(running.bodies) == 6
     assert "do something else" in running.told(3)
 
 
+@pytest.mark.slow
 def test_an_agent_that_never_ends(running: Running) -> None:
     running.patch.setattr(conversation, "MOST_TURNS", 7)
     done = running.run(lambda number, body, headers: bash(f"echo {number}"))
@@ -319,6 +322,7 @@ def _alive(mark: str) -> list[int]:
 
 
 @pytest.mark.parametrize("left", LEFT, ids=["setsid -f", "double fork", "setsid in a subshell"])
+@pytest.mark.slow
 def test_what_leaves_its_group_and_its_parent_ends_with_the_call(running: Running, left: str) -> None:
     mark = f"47{os.getpid()}1"
 
@@ -340,6 +344,7 @@ def test_the_output_of_a_failed_call_is_cut_as_that_of_any_other(running: Runnin
     assert ("[exit code 3]" if ending == "exit 3" else "ended after 4 s") in running.told(1)
 
 
+@pytest.mark.slow
 def test_a_second_run_in_the_folder_is_refused(running: Running) -> None:
     refused: list[subprocess.CompletedProcess[str]] = []
 

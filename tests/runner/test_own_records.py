@@ -61,11 +61,13 @@ def by_coder(running: Running, code: str) -> tuple[dict[str, Any], dict[str, Any
         ("import os; os.remove('custom/soft/.orchestrator_journal.jsonl')", "of the state machine was deleted"),
     ],
 )
+@pytest.mark.slow
 def test_what_is_not_the_agents_is_seen(running: Running, code: str, told: str) -> None:
     result, _ = by_coder(running, code.replace("KEY", repr(str(key_file()))))
     assert result["is_error"] and told in result["content"], result["content"]
 
 
+@pytest.mark.slow
 def test_a_state_that_is_taken_away_is_seen_and_finished_by_nobody(running: Running) -> None:
     """Right after it was made, before anything else was called: whatever is begun anew has every stage before it."""
     code = "import glob, os; [os.remove(path) for path in glob.glob('custom/soft/.orchestrator_*') if os.path.isfile(path)]"
@@ -75,6 +77,7 @@ def test_a_state_that_is_taken_away_is_seen_and_finished_by_nobody(running: Runn
 
 
 @needs_name_spaces
+@pytest.mark.slow
 def test_a_program_does_not_see_the_runs(running: Running) -> None:
     """Neither the transcript, whose lines --resume believes, nor the tokens of the state beside it."""
     sessions = str(journal.sessions_folder(running.workspace).parent)

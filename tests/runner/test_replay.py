@@ -38,6 +38,7 @@ def bash(command: str, **expected: Any) -> dict[str, Any]:
     return {"Bash": {"command": command}, **expected}
 
 
+@pytest.mark.slow
 def test_a_written_transcript_with_a_dispatch(running: Running) -> None:
     planner = [{"do": [bash("echo planned", told="planned")]}, {"say": "planner plan: DONE"}]
     dispatch = {"Agent": {"subagent_type": "pypto-op-planner", "prompt": "task: plan"}, "turns": planner, "told": "plan: DONE"}
@@ -67,6 +68,7 @@ def test_where_a_replay_leaves_its_path(running: Running, turns: list[dict[str, 
     assert done.code == 1 and "the replay left its path" in done.stderr and said in done.stderr
 
 
+@pytest.mark.slow
 def test_a_recorded_run_is_played_back_and_compared(running: Running) -> None:
     def bodies(command: str) -> list[Any]:
         return [calls(("Bash", {"command": command}), ("Read", {"file_path": "a.txt"})), says("done")]
@@ -176,6 +178,7 @@ def test_an_interrupted_replay_says_what_goes_on(running: Running) -> None:
     assert again.returncode == 1 and "expected success" in again.stderr, "the interrupted call is told, not repeated"
 
 
+@pytest.mark.slow
 def test_a_replay_goes_on_after_an_agent_has_ended(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     """The ended agent is not asked again, what its results named is still known, and the replay comes to its end."""
     answer = bash("""echo '{"attempt": "M1.7"}'""")

@@ -36,6 +36,7 @@ def turns(body: Body) -> int:
     return sum(1 for message in body["messages"] if message["role"] == "assistant")
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_after_each_end_without_repeating_a_step(running: Running) -> None:
     """Two dispatches side by side; the service fails at one place after the other, and each time the run goes on."""
     scripts = {
@@ -93,6 +94,7 @@ def test_a_run_whose_budget_was_spent_goes_on_with_a_greater_one(running: Runnin
     assert told["tokens"]["input"] == 3000 * told["requests"] and told["requests"] > 12, "earlier requests count on"
 
 
+@pytest.mark.slow
 def test_the_time_is_over_while_a_command_is_at_work(running: Running) -> None:
     """The command dies with the time; a run that goes on does not repeat it, and tells the model to look first."""
     sleeps = "sleep 619"
@@ -278,6 +280,7 @@ def test_a_refused_run_is_not_the_last_one(running: Running) -> None:
     assert (running.workspace / "once").read_text() == "x" and any("once" in str(line) for line in running.lines)
 
 
+@pytest.mark.slow
 def test_a_text_that_calls_itself_a_token_garbles_nothing(running: Running) -> None:
     """A word of the journal's own form would be replaced in it, and a finished call be made again."""
     shown = calls(("Bash", {"command": 'echo \'{"token": "conversation"} {"token": "result"}\''}))

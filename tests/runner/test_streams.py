@@ -105,6 +105,7 @@ UNREADABLE = {
 
 
 @pytest.mark.parametrize("way", UNREADABLE)
+@pytest.mark.slow
 def test_a_stream_that_cannot_be_read_is_asked_for_again(patient: Running, way: str) -> None:
     """Twice in a row; nothing of it is done, and the third, which is whole, is done once."""
     done = patient.run([UNREADABLE[way], UNREADABLE[way], bash(), says("done")], "--json")
@@ -113,6 +114,7 @@ def test_a_stream_that_cannot_be_read_is_asked_for_again(patient: Running, way: 
 
 
 @pytest.mark.parametrize("events", [0, 1, 3, 4])
+@pytest.mark.slow
 def test_a_stream_that_is_cut_is_asked_for_again_and_nothing_of_it_is_done(running: Running, events: int) -> None:
     running.patch.setattr(SLEEPS, lambda seconds: None)
     whole = bash("python3 -c \"open('once.txt', 'a').write('x')\"")
@@ -164,6 +166,7 @@ TAKEN_BACK = {
 
 
 @pytest.mark.parametrize("way", TAKEN_BACK)
+@pytest.mark.slow
 def test_a_message_of_an_odd_form_can_be_sent_back(patient: Running, way: str) -> None:
     """The API would refuse it as it came, now and at every later try, so that no --resume would go on."""
     answer, times, told = TAKEN_BACK[way]
@@ -191,6 +194,7 @@ def assert_the_api_takes_it(messages: list[dict[str, Any]]) -> None:
         assert [one["tool_use_id"] for one in answer["content"] if one["type"] == "tool_result"] == [one["id"] for one in mine]
 
 
+@pytest.mark.slow
 def test_an_identity_of_an_earlier_message_is_not_taken_again(patient: Running) -> None:
     again = [holding(call(input={"command": f"echo {number}"})) for number in range(3)]
     patient.run([*again, says("done")])
@@ -230,6 +234,7 @@ SAYS_NOTHING = [{}, {"input_tokens": 0, "output_tokens": 0}, {"input_tokens": No
 
 
 @pytest.mark.parametrize("usage", SAYS_NOTHING, ids=str)
+@pytest.mark.slow
 def test_a_service_that_counts_nothing_does_not_blind_a_budget(patient: Running, usage: Mapping[str, Any]) -> None:
     """Its requests count by their size."""
 

@@ -87,6 +87,7 @@ def at_every_call(action, path_type, reset):
             yield name, countdown
 
 
+@pytest.mark.slow
 def test_killed_before_and_within_every_system_call_the_step_is_whole_or_absent(planted, tmp_path):
     fresh = planted(4, n=2)
     copy = tmp_path / "copy"
@@ -175,6 +176,7 @@ def test_eight_at_once_count_a_failure_once(planted):
     assert store.load(ws).state["stage_retry_count"]["3"] == 1
 
 
+@pytest.mark.slow
 def test_eight_that_take_different_steps_all_succeed_and_none_is_lost(planted):
     ws = planted(3)
     before = len(lines(ws))
@@ -188,6 +190,7 @@ def test_eight_that_take_different_steps_all_succeed_and_none_is_lost(planted):
     assert audit.audit(ws.root)["ok"]
 
 
+@pytest.mark.slow
 def test_readers_never_see_a_half_written_state(planted):
     ws = planted(3)
     writer = child(lambda: [transition(ws.root, "dispatch", role="architect") for _ in range(150)])

@@ -72,6 +72,7 @@ def said_of_golden(ws: OpWorkspace) -> list[str]:
     return [finding["message"] for finding in found if finding["rule_id"] == "OL11"]
 
 
+@pytest.mark.slow
 def test_a_golden_is_validated_once(ws: OpWorkspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where it were run again, it would meet another torch."""
     pytest.importorskip("torch")

@@ -195,6 +195,7 @@ os.rename(sys.argv[1] + ".new", sys.argv[1])
 
 @needs_a_person
 @pytest.mark.skipif(not shutil.which("setsid"), reason="no setsid here")
+@pytest.mark.slow
 def test_a_program_that_left_the_harness_and_made_a_terminal_is_no_person(guarded, tmp_path):
     root, _ = guarded
     (tmp_path / "daemon.py").write_text(DAEMON)

@@ -131,6 +131,7 @@ def test_of_whichever_cancels_worst_the_recipe_s_own_site_is_named(tmp_path: Pat
     assert found["expression"] == "x.sum(-1)" and found["reached"] >= 1e4
 
 
+@pytest.mark.slow
 def test_searches_on_one_case_share_their_runs_and_a_smaller_shape_finds_what_the_case_needs(
     golden: ModuleType,
 ) -> None:

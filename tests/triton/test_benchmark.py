@@ -79,6 +79,7 @@ def test_the_operators_of_a_result_are_the_mean_over_its_shapes() -> None:
     assert figures.operators_of(rows, "implementation") == {"copy": 3.0, "add": 0.5}
 
 
+@pytest.mark.slow
 def test_flags_are_written_into_the_result(verified: Project) -> None:
     result = bench(verified, framework_latency_ms=1000.0, verify_not_required=True)
     assert result["per_shape_results"][0]["framework"]["source"] == "given by the caller, not measured"
@@ -105,6 +106,7 @@ def _verdict(project: Project, change: Any) -> None:
         (lambda v: {**v, "backend": "cuda"}, "did not write it"),
     ],
 )
+@pytest.mark.slow
 def test_gate_refuses_a_verdict_that_was_made_up(change: Any, words: str, verified: Project) -> None:
     _verdict(verified, change)
     with pytest.raises(GateClosed, match=words):
@@ -159,6 +161,7 @@ TRICKS = {
 
 
 @pytest.mark.parametrize("name", sorted(TRICKS))
+@pytest.mark.slow
 def test_timing_trick_is_refused(name: str, place: Path) -> None:
     forward, kernels, expected = TRICKS[name]
     project = lab.folder(place, SAME, lab.impl(forward, kernels=kernels))

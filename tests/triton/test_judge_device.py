@@ -17,6 +17,7 @@ _ELEMENTS = 1 << 21
 
 @pytest.mark.parametrize("target", [Target.INTERPRET, Target.CUDA])
 @pytest.mark.parametrize("factor", [1.0, 1.05])
+@pytest.mark.slow
 def test_a_wrong_output_is_refused_and_a_right_one_is_not_wherever_it_is_compared(target: Target, factor: float) -> None:
     desk = JudgeDevice(dataclasses.replace(choose("interpret"), target=target))
     golden = torch.rand(_ELEMENTS, generator=torch.Generator().manual_seed(1)) + 1.0

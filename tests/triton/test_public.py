@@ -143,6 +143,7 @@ def test_each_fault_changes_one_place_of_a_kernel_and_parses() -> None:
     assert mutants.planted(KERNEL, 20, seed=1, skip=("sine",)) == []
 
 
+@pytest.mark.slow
 def test_the_league_of_one_kernel(checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A cosine in the place of the sine is seen by both; both accept the kernel as it is."""
     monkeypatch.setattr(league, "PLAYERS", {"tritonbench/sin_kernel": ""})

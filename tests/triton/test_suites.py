@@ -76,6 +76,7 @@ ANSWER = "    self.answer = torch.randn(4, 8, generator=torch.Generator().manual
 
 
 @pytest.mark.parametrize("name", sorted(ROWS))
+@pytest.mark.slow
 def test_row(name: str, place: Path) -> None:
     forward, inputs, init, held, own, expected = ROWS[name]
     reference = lab.task(forward, inputs, init=HELD.format(held)).replace("*xs):\n        x = xs[0]", "x):")

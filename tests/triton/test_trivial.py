@@ -62,6 +62,7 @@ def test_a_constant_below_the_policys_floor_is_refused(task: str, value: str, pl
     ],
     ids=["softmax", "tiny"],
 )
+@pytest.mark.slow
 def test_a_right_kernel_below_the_floor_passes_without_doubt(task: str, forward: str, place: Path) -> None:
     result = lab.verify(lab.folder(place, task, lab.impl(forward, kernels=CONSTANT)))
 
@@ -105,6 +106,7 @@ def test_an_input_in_the_place_of_the_answer_is_refused_or_told(place: Path) -> 
         ("x.to(torch.float16)", "x.to(torch.float16)"),
     ],
 )
+@pytest.mark.slow
 def test_a_copy_by_pytorch_that_is_the_whole_task_is_told(reference: str, copy: str, place: Path) -> None:
     """Sanctioned copies pass: that is a policy, and the verdict says what was left for the kernel."""
     task = lab.task(f"return {reference}", "[torch.randn(64)]")
@@ -144,6 +146,7 @@ def constant_sum_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
 
 
 @pytest.mark.parametrize(("kernel", "status"), [("whole_kernel", "PASS"), ("constant_sum_kernel", "FAIL")])
+@pytest.mark.slow
 def test_a_constant_in_the_place_of_a_sum_that_hardly_matters_is_refused(kernel: str, status: str, place: Path) -> None:
     forward = f"out = torch.empty_like(x)\n{kernel}[(1,)](x, out, x.numel(), BLOCK=65536)\nreturn out"
     result = lab.verify(lab.folder(place, NEARLY_FLAT, lab.impl(forward, kernels=FLAT_KERNELS)))

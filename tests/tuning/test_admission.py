@@ -68,6 +68,7 @@ def test_no_pass(ws: OpWorkspace, name: str) -> None:
 
 
 @pytest.mark.parametrize("file", ["impl", "suite"])
+@pytest.mark.slow
 def test_a_file_that_changed_since(ws: OpWorkspace, file: str) -> None:
     passed(ws)
     path: Path = getattr(ws, file)
@@ -116,6 +117,7 @@ def test_no_tool_chain(ws: OpWorkspace, name: str, monkeypatch: pytest.MonkeyPat
     refused(3, "run `pypto-op doctor`", name, ws.root, *words)
 
 
+@pytest.mark.slow
 def test_no_kernel_to_compare_with(ws: OpWorkspace, tmp_path: Path) -> None:
     passed(ws)
     refused(2, "name a file with --compare", "benchmark", ws.root, "--compare", tmp_path / "base.py")

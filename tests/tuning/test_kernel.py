@@ -40,6 +40,7 @@ def test_any_assignment_of_an_example_is_python_and_keeps_comments(name: str) ->
 
 
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.slow
 def test_what_the_kernel_says_is_within_the_limits_and_changes_nothing(name: str) -> None:
     made = kernel(name)
     now = {key: choice.now for key, choice in made.choices.items()}
@@ -92,6 +93,7 @@ def test_a_literal_that_means_the_rows_follows_them() -> None:
     assert "index = pypto.arange(0.0, 64.0, 1.0)  # [S_TILE]" in lines(made, {"rows S_TILE": "64"})
 
 
+@pytest.mark.slow
 def test_an_exponent_that_the_file_states_follows_its_power() -> None:
     made = kernel("gated_delta_rule_bwd")
     assert {"CHUNK = 32", "LEVELS = 5"} <= set(lines(made, {"rows CHUNK": "32"}))

@@ -90,6 +90,7 @@ def run(twin: str, *values: torch.Tensor) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("twin", [twin for twin in TWINS if twin not in (GOLDEN, ROUNDED_OPERANDS)])
+@pytest.mark.slow
 def test_a_twin_of_a_whole_network_differs_by_rounding_only(twin: str) -> None:
     generator = torch.Generator().manual_seed(5)
     x, weight = torch.randn(33, 190, generator=generator), torch.randn(21, 190, generator=generator)
