@@ -101,6 +101,7 @@ class Outcome(Word):
     BAD_OUTPUT = "bad_output"
     FORBIDDEN = "forbidden"
     DOES_NOT_FIT = "does_not_fit"
+    STALE_PROGRAM = "stale_program"
     UNAVAILABLE = "unavailable"
 
 

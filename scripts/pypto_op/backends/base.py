@@ -166,6 +166,7 @@ class Session(Protocol):
         again: bool = False,
         guess: bool = False,
         filling: str | None = None,
+        followed: bool = False,
     ) -> RunResult:
         """Call the wrapper with copies of `inputs`; after a crash or a time-out a new process serves on.
 
@@ -173,6 +174,7 @@ class Session(Protocol):
         is made in the process of the call before, where that is alive, and on its very tensors, overwritten with `inputs`.
         With `guess` the inputs may be none that the wrapper takes, so nothing is kept for a debugger when it fails. With
         `filling` (of `FILLINGS`) fresh memory holds that, and the wrapper is called as often as the outputs need, no more.
+        After a call that is `followed`, the next one is made in the same process, however much that one has gathered.
         """
         ...
 

@@ -144,7 +144,8 @@ class WorkerSession:
                 remove_values(stem)
         result = self._with_output(result, conversation)
         conversation.end_strays()
-        self._worn = self.replaces_worn and (result.launched >= LAUNCHES_PER_WORKER or conversation.worn())
+        stays = not self.replaces_worn or message.get("followed")
+        self._worn = not stays and (result.launched >= LAUNCHES_PER_WORKER or conversation.worn())
         if result.outcome not in _KEEPS_WORKER:
             self._drop_worker()
         if result.outcome is Outcome.OUT_OF_MEMORY and used and self.replaces_worn and not message.get("again"):
@@ -317,9 +318,10 @@ class CandidateSession(WorkerSession):
         again: bool = False,
         guess: bool = False,
         filling: str | None = None,
+        followed: bool = False,
     ) -> RunResult:
         """Call the wrapper with copies of `inputs`; see `base.Session`."""
-        message = {"case": case_id, "buffer": None if buffer is None else asdict(buffer), "again": again}
+        message = {"case": case_id, "buffer": None if buffer is None else asdict(buffer), "again": again, "followed": followed}
         result, answer = self.ask(message if filling is None else {**message, "filling": filling}, inputs)
         if result.outcome is Outcome.OK:
             result.outputs = list(answer["values"])

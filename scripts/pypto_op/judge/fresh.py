@@ -207,7 +207,7 @@ class _Drawer:
 
     def _made(self, template: Mapping[str, Any], axis: str, sizes: dict[str, int]) -> dict[str, Any]:
         case = {key: value for key, value in template.items() if key not in _NOT_TAKEN}
-        case |= {"id": f"{DRAWN}{axis}", "level": str(Level.L4), "shape": sizes, "seed": self._seed, FRESH: True}
+        case |= {"id": f"{DRAWN}{axis}", "level": str(Level.L4), "shape": sizes, "seed": self._seed, FRESH: dict(template)}
         if not case.get("policy") and not self._contract.policy_given and not self._contract.policy.needs_twins:
             case["policy"] = NATURAL.id
         return case

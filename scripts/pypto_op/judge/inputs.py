@@ -21,7 +21,7 @@ DEFAULT_SEED = 42
 """Seed of a case that names none (verifier seed, B.1)."""
 
 FRESH = "fresh_shape"
-"""Key of a case that a verdict has drawn (`judge.fresh`); no inputs file sees it."""
+"""Key of a case that a verdict has drawn (`judge.fresh`): the case it was made from; no inputs file sees it."""
 
 _SEED_LIMIT = 2**31 - 1
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from pypto_op.backends.base import Backend, Buffer, RunResult, Session
+from pypto_op.backends.base import FILLINGS, Backend, Buffer, RunResult, Session
 from pypto_op.backends.memory import NoMemoryLeft
 from pypto_op.errors import ContractError, InfraError
 from pypto_op.judge import inspection, redraw
@@ -219,8 +219,23 @@ class LaneWorker:
         if self._plan.probe is not None:
             self._inspect(record, case, seed, inputs, handed, runnable)
             return []
+        self._call_template(case, seed, runnable)
         runs = {mode: self._sessions[mode].run(record.id, handed, again=again) for mode in runnable}
         return self._judge(record, case, seed, inputs, runs)
+
+    def _call_template(self, case: Mapping[str, Any], seed: int, modes: Sequence[Mode]) -> None:
+        """Call the wrapper on the case that a drawn one was made from, which differs along one axis, in the same process.
+
+        Where a device would use one program for both, it shows that the wrapper builds two (`worker.compiled_once`). The answer
+        is judged as a case of its own.
+        """
+        template = case.get(FRESH)
+        if not template:
+            return
+        with suppress(ContractError):  # which the template's own record tells
+            inputs = self._given(self._references.inputs(with_seed(template, seed)))
+            for mode in modes:
+                self._sessions[mode].run(str(template["id"]), inputs, guess=True, filling=FILLINGS[0], followed=True)
 
     def _inspect(
         self,

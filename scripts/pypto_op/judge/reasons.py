@@ -28,6 +28,7 @@ class Reason(Word):
     TIMED_OUT = "timed_out"
     FORBIDDEN = "forbidden"
     DOES_NOT_FIT = "does_not_fit"
+    STALE_PROGRAM = "stale_program"
     NOT_RUN = "not_run"
     UNAVAILABLE = "unavailable"
     BAD_OUTPUT = "bad_output"
@@ -79,6 +80,7 @@ _TABLE: dict[Reason, tuple[Status, FailureCategory, str]] = {
     Reason.TIMED_OUT: (_ERROR, _RUNTIME, "the candidate did not end in time"),
     Reason.FORBIDDEN: (_ERROR, _STRUCTURAL, "the candidate did what it may not"),
     Reason.DOES_NOT_FIT: (_FAIL, FailureCategory.TILE_SHAPE, "a tile does not fit the chip, which sim does not see"),
+    Reason.STALE_PROGRAM: (_FAIL, _STRUCTURAL, "a device would run the program that it compiled for an earlier call"),
     Reason.NOT_RUN: (_ERROR, _RUNTIME, "not run, since the candidate's process was lost too often before"),
     Reason.UNAVAILABLE: (_SKIPPED, FailureCategory.INFRA, "the mode is not available on this machine"),
     Reason.BAD_OUTPUT: (_FAIL, _STRUCTURAL, "the wrapper returned something that is no tensor or tuple of them"),
@@ -126,6 +128,7 @@ _OF_OUTCOME = {
     Outcome.TIMED_OUT: Reason.TIMED_OUT,
     Outcome.FORBIDDEN: Reason.FORBIDDEN,
     Outcome.DOES_NOT_FIT: Reason.DOES_NOT_FIT,
+    Outcome.STALE_PROGRAM: Reason.STALE_PROGRAM,
     Outcome.BAD_OUTPUT: Reason.BAD_OUTPUT,
     Outcome.UNAVAILABLE: Reason.UNAVAILABLE,
 }

@@ -75,6 +75,7 @@ class Candidate:
         self._sentinel.which = PLAUSIBLE if message.get("filling") == "plausible" else 0
         try:
             leaves, facts["seconds"] = self._call(values, buffer)
+            self._raise_other_program()
             # Copies, taken before the check of their origin: a thread may still write to the originals.
             outputs = [_copy(leaf) for leaf in leaves]
         except Failure as failure:
@@ -196,6 +197,10 @@ class Candidate:
         fault = self._tiles.fault()
         if fault:
             raise Failure(Outcome.DOES_NOT_FIT, f"{self._path.name}: {fault}") from None
+
+    def _raise_other_program(self) -> None:
+        if self._recorder.other_program:
+            raise Failure(Outcome.STALE_PROGRAM, f"{self._path.name}: {self._recorder.other_program}") from None
 
     def _facts_about(self, leaves: list[torch.Tensor], inputs: list[tuple[int, torch.Tensor]]) -> dict[str, Any]:
         shared = {address(leaf) for leaf in leaves if leaf.numel()}

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from pypto_op.backends.worker.compiled_once import Programs
 from pypto_op.backends.worker.given import Call, Given, content, new_among
 from pypto_op.backends.worker.sentinel import Sentinel
 from pypto_op.backends.worker.told import Told, words_of
@@ -22,11 +23,19 @@ class LaunchRecorder:
 
     It holds on to every storage that a kernel got until the end of the next call, so that no address is given out twice
     within a call, and memory that was kept from one call to the next is known.
+
+    Attributes:
+        launches: of the latest call.
+        begun: likewise, those that raised included.
+        call: what its kernels were given.
+        other_program: what a device would have launched otherwise in it (`compiled_once`); "" for nothing.
     """
 
     def __init__(self, sentinel: Sentinel) -> None:
         self._sentinel = sentinel
         self._told = Told()
+        self._programs = Programs()
+        self.other_program = ""
         self._listens = self._launching = False
         self.launches = self.begun = 0
         self.call = Call()
@@ -47,6 +56,7 @@ class LaunchRecorder:
     def begin(self, inputs: Sequence[torch.Tensor]) -> None:
         """Forget the last call, and keep only its memory; `inputs` are the tensors that the wrapper is called with."""
         self.launches = self.begun = 0
+        self.other_program = ""
         self._inputs = {address(tensor): _digest(tensor) for tensor in inputs}
         self._contents = frozenset(content(tensor) for tensor in inputs)
         self._previous, self._storages, self._prefilled = self._storages, {}, set()
@@ -100,6 +110,8 @@ class LaunchRecorder:
             finally:
                 self._launching = False
                 numbers[f"{self.launches}.kernel"] = self._told.end()
+            other = self._programs.other(kernel, args, kwargs, numbers[f"{self.launches}.kernel"])
+            self.other_program = self.other_program or other
             self.launches += 1
             self.call.values += [_plain(tensor) for tensor in fresh]
             for tensor in tensors:

@@ -1,0 +1,83 @@
+"""Finds what a simulator cannot go wrong with: a kernel built for one call, which a device uses again for another.
+
+A simulator builds the program of a kernel anew at each launch. A device compiles it once, and launches it again while pypto
+finds it by its key: source, captured variables and the values of arguments that are no tensors; then dtype, rank and sizes of
+the tensors, but not along axes that the kernel declares as dynamic (`JitCallableWrapper` and `KernelModule`, pypto 0.2.0).
+So a number that comes in by another way, as a global or an attribute does, is on a device that of the first call for good.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import Any
+
+import torch
+
+from pypto_op.backends.worker.told import Token
+
+_NOTHING = "nothing"
+
+
+@dataclass(frozen=True)
+class _Program:
+    """What a device would keep.
+
+    Attributes:
+        module: pypto's holder of compiled programs; held, so that no other gets its identity.
+        told: what pypto was told while it was built.
+        sizes: of the tensors of that launch.
+    """
+
+    module: Any
+    told: tuple[Token, ...]
+    sizes: str
+
+
+class Programs:
+    """The programs that a device would have compiled for the launches of this process."""
+
+    def __init__(self) -> None:
+        self._kept: dict[tuple[Any, ...], _Program] = {}
+
+    def other(self, kernel: Any, args: Sequence[Any], kwargs: Mapping[str, Any], told: tuple[Token, ...]) -> str:
+        """Return how the program of a launch differs from the one that a device would launch in its place; "" if it does not.
+
+        Args:
+            kernel: pypto's wrapper of it, after the launch.
+            args: that it was launched with.
+            kwargs: likewise.
+            told: what pypto was told while it was built; nothing where it was not built again, as on a device.
+        """
+        if not told:
+            return ""
+        tensors, _, declared = kernel._parse_call_args(tuple(args), dict(kwargs))
+        sizes = " ".join(str(list(tensor.shape)) for tensor in tensors)
+        new = _Program(kernel.kmodule, told, sizes)
+        kinds = tuple(_kind(tensor, definition) for tensor, definition in zip(tensors, declared, strict=True))
+        kept = self._kept.setdefault((id(new.module), kinds), new)
+        if repr(kept.told) == repr(told):  # NaN is like itself
+            return ""
+        pairs = zip_longest(kept.told, told, fillvalue=_NOTHING)
+        before, after = next((one, two) for one, two in pairs if repr(one) != repr(two))
+        name = getattr(kernel, "__name__", "the kernel")
+        return (
+            f"{name} is built with {_short(after)} for {sizes}, and with {_short(before)} for {kept.sizes}; a device compiles it "
+            f"once for both and keeps the first. Let it capture the number, take it as an argument, or compute it from a size"
+        )
+
+
+def _kind(tensor: torch.Tensor, definition: Any) -> tuple[Any, ...]:
+    """Return what a device distinguishes a tensor by; None stands for a size that it does not look at."""
+    import pypto
+
+    dynamic = (pypto.StatusType.DYN, pypto.StatusType.DYNAMIC)
+    free = {axis for axis, size in enumerate(definition.shape) if isinstance(size, pypto.SymbolicScalar) or size in dynamic}
+    lengths = tuple(None if axis in free else length for axis, length in enumerate(tensor.shape))
+    return tensor.dtype, str(getattr(definition, "format", "")), lengths
+
+
+def _short(token: Token) -> str:
+    text = str(token).removeprefix("scalar ")
+    return text if len(text) <= 60 else f"{text[:57]}..."
