@@ -177,3 +177,33 @@ def test_the_older_interface_computes(tmp_path: Path, words: list[str], told: st
     done = run(str(file), *words)
     assert told in done.stderr and (done.returncode == 0) is (not told), done.stderr
     assert done.stdout.split() == (["True"] if words[0] == "64" else [])
+
+
+_GLOBAL = """
+import sys
+import pypto, torch, torch_npu
+
+ROWS = [0]
+
+@pypto.frontend.jit(runtime_options={"run_mode": pypto.RunMode.NPU})
+def doubled(x: pypto.Tensor([pypto.DYNAMIC, 16], pypto.DT_FP32), out: pypto.Tensor([pypto.DYNAMIC, 16], pypto.DT_FP32)):
+    pypto.set_vec_tile_shapes(4, 16)
+    for i in pypto.loop(ROWS[0] // 4 if sys.argv[1] == "global" else x.shape[0] // 4, name="L", idx_name="i"):
+        pypto.assemble(pypto.view(x, [4, 16], [i * 4, 0]) * 2.0, [i * 4, 0], out)
+
+for ROWS[0] in (4, 8, 12):
+    x, out = torch.ones(ROWS[0], 16), torch.zeros(ROWS[0], 16)
+    doubled(x, out)
+    print(int(out.sum()))
+"""
+
+
+@pytest.mark.parametrize(("way", "lines"), [("global", 1), ("size", 0)])
+def test_what_a_device_would_not_compile_again_is_told_once(tmp_path: Path, way: str, lines: int) -> None:
+    pytest.importorskip("pypto")
+    file = tmp_path / "doubled.py"
+    file.write_text(_GLOBAL)
+    done = run(str(file), way)
+    assert done.stdout.split() == ["128", "256", "384"], done.stderr
+    told = [line for line in done.stderr.splitlines() if "a device compiles it once" in line]
+    assert len(told) == lines and all("doubled is built with 2 for [8, 16]" in line for line in told), done.stderr

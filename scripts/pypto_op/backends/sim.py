@@ -214,7 +214,7 @@ def simulate_here(further: Callable[[], None] | None = None, *, cost_model: bool
     """
     from pypto_op.backends import hostshim
     from pypto_op.backends.hostshim import recording
-    from pypto_op.backends.worker import crashes, pypto_hooks
+    from pypto_op.backends.worker import compiled_once, crashes, pypto_hooks
 
     if calculator.find_ingredients() is None:
         hostshim.install()
@@ -235,6 +235,7 @@ def simulate_here(further: Callable[[], None] | None = None, *, cost_model: bool
         pypto_hooks.load_calculator(tools.calculator)
         pypto_hooks.switch_cost_model(switch, on=cost_model)
     pypto_hooks.simulate(numeric=tools.numeric, further=further, lenient=True)
+    compiled_once.tell()
     if tools.numeric:
         recording.install()
     crashes.load(Path(tools.crash_frames) if tools.crash_frames else None)

@@ -8,14 +8,17 @@ So a number that comes in by another way, as a global or an attribute does, is o
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import functools
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
 
 import torch
 
-from pypto_op.backends.worker.told import Token
+from pypto_op.backends.worker import pypto_hooks
+from pypto_op.backends.worker.told import Token, Told
 
 _NOTHING = "nothing"
 
@@ -66,6 +69,29 @@ class Programs:
             f"{name} is built with {_short(after)} for {sizes}, and with {_short(before)} for {kept.sizes}; a device compiles it "
             f"once for both and keeps the first. Let it capture the number, take it as an argument, or compute it from a size"
         )
+
+
+def tell() -> None:
+    """Say on standard error where a launch of this process differs from the one of a device, once for each kernel's name."""
+    told, programs, said = Told(), Programs(), set()
+    told.install()
+
+    def around(call: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(call)
+        def watched(kernel: Any, *args: Any, **kwargs: Any) -> Any:
+            told.begin()
+            try:
+                return call(kernel, *args, **kwargs)
+            finally:
+                words = told.end()
+                other = programs.other(kernel, args, kwargs, words) if sys.exc_info()[0] is None else ""
+                if other and other.split()[0] not in said:
+                    said.add(other.split()[0])
+                    print(f"pypto-op: {other}", file=sys.stderr)
+
+        return watched
+
+    pypto_hooks.record_launches(around)
 
 
 def _kind(tensor: torch.Tensor, definition: Any) -> tuple[Any, ...]:
