@@ -115,14 +115,19 @@ def explain(error_log: str | Path, kernel_code: str | Path | None = None) -> Dia
     source = read_source(error_log)
     given = kernel_code or source.kernel
     found = heard(diagnose(source.log, read_kernel(given, asked_rules()) if given else None), failure_at(error_log))
-    if not found.hits and is_a_name(error_log):
-        raise ContractError(
-            "no such file or folder, and no known error is called so",
-            file=error_log,
-            remedy="name the log, or give the error's whole line",
-        )
+    check_no_name(error_log, found)
     pointer = "" if found.hits else pointer_of(error_log)
     return replace(found, notes=(*found.notes, pointer)) if pointer else found
+
+
+def check_no_name(given: str | Path, found: Diagnosis) -> None:
+    """Raise ContractError where what was to be diagnosed is one word that means nothing: the name of a file that is not there."""
+    if not found.hits and is_a_name(given):
+        raise ContractError(
+            "no such file or folder, and no known error is called so",
+            file=given,
+            remedy="name the log, or give the error's whole line",
+        )
 
 
 RAISED = ("exception", "import_error", "syntax_error")
