@@ -38,8 +38,8 @@ undeclared annot nvalid imeout imed.out times.out INTERNAL.BUG illed No.module N
 heartbeat conflict -8005 -8020 unset is.used mismatch not.match Traceback not.set TROWEXPAND Algorithm FP8E8M0 PTO_TILE
 bnormal nsupported did.not _ARRAY_API
 lease must OL48 OL04 PX11 pypto_impl
-npu::tile_fwk #0 Loop Cycle overlap requires timed_out
-错误 失败 段错 无法 内存 已杀死 没有 未找到 不兼容 空间 异常 非法 忙 占用 未定义 未设置
+npu::tile_fwk terminate tolerance #0 Loop Cycle overlap requires timed_out
+错误 失败 放弃 超出 超时 达标 段错 无法 内存 已杀死 没有 未找到 不兼容 空间 异常 非法 忙 占用 未定义 未设置
 """
 """Words of lines that may tell something; a dot is a blank."""
 TELLING = tuple(word.replace(".", " ") for word in _WORDS.split())
