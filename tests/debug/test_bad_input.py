@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import os
+import resource
 import shutil
 from pathlib import Path
 
@@ -34,6 +36,8 @@ LOGS = {
     "interleaved": b"".join(bytes([byte]) + b"\xff" for byte in CRASH),
     "huge": b"step 1 of 2\n" * 300_000,
     "one line": b"x" * 5_000_000,
+    "compressed": gzip.compress(CRASH),
+    "a report of other shapes": b'{"first_failure": 3, "error": [1], "checks": [7, {"modes": 2}], "stdout": 5}',
 }
 
 
@@ -55,6 +59,48 @@ def test_bad_input_is_said_in_one_line_with_a_documented_exit_code(tool: str, lo
     path = tmp_path / "run.log"
     path.write_bytes(LOGS[log])
     one_line_each(command(*ON_A_LOG[tool], path), {3} if tool == "diagnose" else {1})
+
+
+@pytest.mark.parametrize("tool", ["diagnose", "aicore-error-locator"])
+def test_a_compressed_log_is_called_so(tool: str, tmp_path: Path) -> None:
+    path = tmp_path / "run.log"
+    path.write_bytes(LOGS["compressed"])
+    answer = command(*ON_A_LOG[tool], path)
+    assert f"{path} is compressed: unpack it first" in answer.stdout + answer.stderr, answer
+
+
+def test_a_mistyped_name_is_no_text_of_a_log(tmp_path: Path) -> None:
+    operator = place(tmp_path, "softmax").root
+    for words in (("diagnose", "--log"), ("triage", operator, "--log")):
+        answer = command(*words, "runlog")
+        one_line_each(answer, {2})
+        assert "runlog: no such file or folder" in answer.stderr, answer
+
+
+@pytest.mark.parametrize("report", ["[]", '{"status"', "null"])
+def test_a_report_that_cannot_be_read_is_no_run_that_went_well(report: str, tmp_path: Path) -> None:
+    operator = place(tmp_path, "softmax")
+    operator.report.parent.mkdir(exist_ok=True)
+    operator.report.write_text(report)
+    answer = command("diagnose", operator.root)
+    one_line_each(answer, {2})
+    assert "its report cannot be read" in answer.stderr, answer
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("tool", ["diagnose", "environment-setup", "aicore-error-locator"])
+def test_a_long_log_takes_seconds_and_its_last_line_is_found(tool: str, tmp_path: Path) -> None:
+    path = tmp_path / "run.log"
+    line = "[INFO ] PYPTO(2):2026-11-21 06:38:47.206 [flow_verifier.cpp:62][VERIFY]:tensor graph step {} of loop ROWS\n"
+    cause = "[ERROR] No space left on device; errorStr: The DDR address of the MTE instruction is out of range.\n"
+    with path.open("w") as file:
+        for part in range(8):
+            file.writelines(line.format(part * 100_000 + step) for step in range(100_000))
+        file.write(cause)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_utime
+    answer = command(*ON_A_LOG[tool], path)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_utime - before < 5, "processor seconds"
+    assert answer.code in (0, 1, 3) and "800001" in answer.stdout, answer
 
 
 @pytest.mark.parametrize("tool", ON_A_LOG)

@@ -32,6 +32,7 @@ SAMPLE = (
     "group_norm_silu/gain_left_out",
     "cross_entropy/labels_from_one",
     "lora_linear/base_scaled",
+    "paged_decode/pages_of_first_sequence",
 )
 """One of each class, and one of each way to a line."""
 

@@ -109,6 +109,31 @@ def test_it_is_found_in_the_middle_of_a_long_log(tmp_path: Path) -> None:
         assert abs(found.hits[0].log[1] - line) <= 3, log.name
 
 
+WAITED = {
+    "collective-failed": "EI0006: [PID: 171] 2026-08-12-12:10:41.100.871 Getting socket times out.\n",
+    "scheduler-timeout": "[ERROR] TIMEOUT_EXIT after 800000 idle iterations, 3 running, 0 ready\n",
+    "run-timed-out": "subprocess.TimeoutExpired: Command 'python3 test_op.py' timed out after 600 seconds\n",
+    "aicpu-exception": "rtStreamSynchronize failed: error code is 507018\n",
+}
+STOPPED = {
+    "aicore-exception": "[ERROR] Aicore kernel execute failed, device_id=0, stream_id=2, task_id=5, fault kernel_name=op_1\n",
+    "aicore-address-out-of-range": "errorStr: The DDR address of the MTE instruction is out of range.\n",
+    "device-out-of-memory": "RuntimeError: NPU out of memory. Tried to allocate 2.00 GiB\n",
+    "host-segfault": "rank 3: Segmentation fault (core dumped)\n",
+}
+
+
+@pytest.mark.parametrize("stopped", STOPPED)
+@pytest.mark.parametrize("waited", WAITED)
+def test_what_stopped_comes_before_who_waited_for_it(waited: str, stopped: str) -> None:
+    """Of several ranks, or of a core and its scheduler, one fails; the others may well say so first."""
+    for text in (WAITED[waited] + STOPPED[stopped], STOPPED[stopped] + WAITED[waited]):
+        found = first(text)
+        assert found and found.entry.id == stopped, text
+    alone = first(WAITED[waited])
+    assert alone and alone.entry.id == waited, "who waits alone is the answer"
+
+
 def test_a_run_that_went_well_shows_nothing() -> None:
     assert first(HARMLESS) is None
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from pypto_op.debug.run_files import Graph, leaves, output_folder, tasks
 from pypto_op.diagnose import credible
-from pypto_op.diagnose.readable import lines_of
+from pypto_op.diagnose.readable import telling_lines
 from pypto_op.documents import schema
 from pypto_op.errors import ContractError, PyptoOpError
 
@@ -17,7 +17,9 @@ _HASH = re.compile(r"(?<!\d)\d{15,20}(?!\d)")
 _TASK = re.compile(r"\btask_?id\s*[=:]?\s*(\d+)", re.IGNORECASE)
 _CODE = re.compile(r"\b(5070\d\d|107\d{3}|E[A-Z0-9]\d{4}|F\d{5})\b|errcode:?\s*\(?(0x[0-9a-f]+|\d+)", re.IGNORECASE)
 _KERNEL = re.compile(
-    r"aic(?:ore)?[ _]error|vec(?:tor)?[ _](?:core[ _])?(?:error|exception)|core exception|mte error|ub (?:address|addr)", re.I
+    r"aic(?:ore)?[ _]error|errorStr: |MTE instruction|(?:aicore|vector core|aivec\w*) (?:kernel )?(?:exception|execut\w+ fail)|"
+    r"vec(?:tor)?[ _](?:core[ _])?(?:error|exception)|core exception|mte error|ub (?:address|addr)",
+    re.I,
 )
 _SCHEDULER = re.compile(r"aicpu|stitch|task ?timeout|scheduler", re.IGNORECASE)
 _MOST = 20
@@ -25,7 +27,7 @@ _LONGEST_LINE = 4000
 
 
 def locate(log: Path, run: Path | None) -> dict[str, Any]:
-    """Read a device's log, line by line, and name the leaf functions and kernel lines that it speaks of.
+    """Read a device's log, of a long one the telling lines, and name the leaf functions and kernel lines.
 
     Args:
         log: the log.
@@ -37,7 +39,7 @@ def locate(log: Path, run: Path | None) -> dict[str, Any]:
     if run is not None and not run.exists():
         raise ContractError("there is no such folder", file=run, remedy="name the run's output folder, or leave --run-dir out")
     seen = _read(log)
-    missing, found = [], []
+    missing, found = list(seen["notes"]), []
     if run is None:
         missing.append("no run folder was named: the kernel's lines stand in its program.json")
     else:
@@ -61,10 +63,11 @@ def locate(log: Path, run: Path | None) -> dict[str, Any]:
 
 
 def _read(log: Path) -> dict[str, Any]:
-    seen: dict[str, Any] = {"codes": set(), "cce": set(), "hashes": set(), "tasks": set(), "lines": []}
+    lines, notes = telling_lines(log)
+    seen: dict[str, Any] = {"codes": set(), "cce": set(), "hashes": set(), "tasks": set(), "lines": [], "notes": notes}
     seen |= {"kernel": False, "scheduler": False}
-    for number, line in enumerate(lines_of(log, _LONGEST_LINE), 1):
-        _note(seen, number, line)
+    for number, line in lines:
+        _note(seen, number, line[:_LONGEST_LINE])
     return seen
 
 

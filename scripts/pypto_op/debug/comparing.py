@@ -123,6 +123,7 @@ class _Search:
             *(place for one in explained[:_MOST_EXPLAINED] for place in explanation.places(one, text, self._names)),
             *explanation.conditions(first, {step.number: step for step in steps}, text, self._names),
             *unread,
+            *(self._taken_from_a_table(one) for one in reads_writes.unpicked(steps, self._golden)),
             *(row_of(one, "misplaced", text) for one in read),
             *([] if mend is None else [_mended(mend, steps, text, self._names)]),
             *sorted(rows, key=lambda row: row["opcode"] in _OF_NOTHING),
@@ -134,6 +135,11 @@ class _Search:
             guess = divergence.Divergence(placed[0], "it would have to be another for the output to be right")
             found = [row_of(guess, "computed", text, sure=False)]
         return distinct(found)
+
+    def _taken_from_a_table(self, found: divergence.Divergence) -> dict[str, Any]:
+        """Return the place of a read, or where its offset is taken out of a tensor."""
+        row = row_of(found, "unread", self._text)
+        return {**row, "line": self._names.table_of(row["line"]) or row["line"]}
 
     def exchanged(self, made: list[Any], expected: list[Any], wrong: list[str], wrapper: str) -> list[dict[str, Any]]:
         """Return the lines that exchange outputs or arguments."""

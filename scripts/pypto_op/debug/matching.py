@@ -25,6 +25,8 @@ _MOST_ELEMENTS = 1 << 20
 _MOST_SORTED = 1 << 25
 """Elements of a group that is sorted, which takes twice its memory once more; a larger one is searched as it stands."""
 
+_PICKS = ("index", "index_select", "embedding")
+"""Operations of torch that pick entries of the first axis of their first input."""
 _RELATIVE = {torch.float16: 4e-3, torch.bfloat16: 3e-2}
 _RELATIVE_ELSE = 2e-4
 
@@ -118,6 +120,25 @@ class Golden:
     def is_input(self, value: torch.Tensor) -> bool:
         """Say whether a tensor holds what an input of the golden holds, whatever its axes of size 1."""
         return any(one.squeeze().shape == value.squeeze().shape and one.squeeze().equal(value.squeeze()) for one in self.inputs)
+
+    def picked(self, value: torch.Tensor) -> torch.Tensor | None:
+        """Return which entries of an input's first axis the golden picks by a table, in a mask; None where it picks none.
+
+        Args:
+            value: what the input holds, perhaps in another shape.
+        """
+        masks = []
+        for row in self.rows:
+            source = self.tensors[int(row["inputs"][0])] if row["op"] in _PICKS and row["inputs"] else None
+            if source is None or source.dim() < 2 or source.numel() != value.numel() or not self.is_input(source):
+                continue
+            if source.dtype == value.dtype and source.reshape(-1).equal(value.reshape(-1)):
+                made = self.tensors[int(row["tensor"])]
+                size = source[0].numel()
+                taken = {bytes_in(one).numpy().tobytes() for one in made.reshape(-1, size)} if made.numel() % size == 0 else set()
+                entries = source.reshape(len(source), -1)
+                masks.append(torch.tensor([bytes_in(one).numpy().tobytes() in taken for one in entries]))
+        return torch.stack(masks).any(0) if masks else None
 
     def matches(self, value: torch.Tensor, relative: float | None = None) -> list[Match]:
         """Return where `value` stands among the golden's tensors; [] for nowhere.

@@ -108,6 +108,37 @@ def unread(steps: Sequence[Step], text: KernelLoops, golden: Golden) -> list[Gap
     return gaps
 
 
+def unpicked(steps: Sequence[Step], golden: Golden) -> list[Divergence]:
+    """Return the reads of an input that some loop does not move, while the golden picks entries that no turn reads."""
+    import torch
+
+    by_number = {step.number: step for step in steps}
+    groups: dict[tuple[bytes, int], list[Step]] = {}
+    for step in steps:
+        whole = by_number.get(step.parents[0]) if len(step.parents) == 1 else None
+        if (
+            step.opcode == "VIEW"
+            and step.line
+            and whole is not None
+            and whole.given
+            and len(step.offset) == len(whole.valid) == 2
+        ):
+            groups.setdefault((content(whole), step.line), []).append(step)
+    found = []
+    for views in groups.values():
+        whole = by_number[views[0].parents[0]]
+        picked = golden.picked(whole.tensor()) if _idle_loop(views) else None
+        if picked is None or whole.valid[0] % len(picked):
+            continue
+        read, size = torch.zeros(len(picked), dtype=torch.bool), whole.valid[0] // len(picked)
+        for step in views:
+            read[step.offset[0] // size : -(-(step.offset[0] + step.valid[0]) // size)] = True
+        if bool((picked & ~read).any()):
+            words = "the golden picks entries that no turn reads, and a loop moves this read nowhere"
+            found.append(Divergence(views[0], words, same=same_operations(steps, views[0])))
+    return found
+
+
 def uncovered(steps: Sequence[Step], outputs: Collection[str]) -> list[Gap]:
     """Return the tensors that no write covers; axes are counted from 0.
 

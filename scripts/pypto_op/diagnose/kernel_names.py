@@ -104,6 +104,12 @@ class KernelNames:
         names = {node.id for node in ast.walk(loop.iter) if isinstance(node, ast.Name)}
         return sorted(node.lineno for node in ast.walk(holder) if isinstance(node, ast.Assign) and _binds(node, names))
 
+    def table_of(self, line: int) -> int | None:
+        """Return the line that takes a number which a line uses out of a tensor, `page = table[b, j]`; None for none."""
+        statement = self._statement(line)
+        names = [node.id for node in ast.walk(statement) if isinstance(node, ast.Name)] if statement is not None else []
+        return next((found for name in names if (found := self._taken(name, line))), None)
+
     def returns(self, function: str) -> list[int]:
         """Return the lines of each `return` of several values in a function."""
         held = [node for node in self._functions if node.name == function]
@@ -140,6 +146,20 @@ class KernelNames:
         for node in self._tree.body:
             if isinstance(node, ast.Assign) and _binds(node, {name}):
                 return node.lineno if _is_made(node.value) else None
+        return None
+
+    def _taken(self, name: str, line: int, deep: int = 0) -> int | None:
+        holder = self._holder(line)
+        if holder is None or deep > _MOST_CALLS:
+            return None
+        for node in ast.walk(holder):
+            if isinstance(node, ast.Assign) and node.lineno < line and _binds(node, {name}):
+                return node.lineno if isinstance(node.value, ast.Subscript) else None
+        parameters = [one.arg for one in holder.args.args]
+        for call in self._calls_of(holder.name) if name in parameters else ():
+            given = call.args[parameters.index(name)] if len(call.args) > parameters.index(name) else None
+            if isinstance(given, ast.Name) and (found := self._taken(given.id, call.lineno, deep + 1)):
+                return found
         return None
 
     def _may_be(self, line: int, number: float) -> bool:

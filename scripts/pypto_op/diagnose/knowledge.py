@@ -41,6 +41,7 @@ class Evidence:
         not_kernel: expression that the kernel's text must not contain.
         tile_width_bytes: the kernel sets a vector tile whose last axis, as float32, is no multiple of this.
         blames_kernel_text: the place that `kernel` or `rules` finds is to blame, whatever line the log names.
+        aftermath: the words tell of somebody who waited; where the log shows why, that comes first.
         confidence: how sure a hit is, from 0 to 1; 0.0: as the parts that are given say.
     """
 
@@ -54,6 +55,7 @@ class Evidence:
     not_kernel: re.Pattern[str] | None = None
     tile_width_bytes: int | None = None
     blames_kernel_text: bool = False
+    aftermath: bool = False
     confidence: float = 0.0
 
     @property
@@ -182,6 +184,7 @@ def _evidence(row: Mapping[str, Any]) -> Evidence:
         not_rules=frozenset(row.get("not_rules", ())),
         tile_width_bytes=row.get("tile_width_bytes"),
         blames_kernel_text=row.get("blames_kernel_text", False),
+        aftermath=row.get("aftermath", False),
         confidence=row.get("confidence", 0.0),
         **patterns,
     )

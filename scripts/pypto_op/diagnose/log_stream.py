@@ -38,8 +38,8 @@ undeclared annot nvalid imeout imed.out times.out INTERNAL.BUG illed No.module N
 heartbeat conflict -8005 -8020 unset is.used mismatch not.match Traceback not.set TROWEXPAND Algorithm FP8E8M0 PTO_TILE
 bnormal nsupported did.not _ARRAY_API
 lease must OL48 OL04 PX11 pypto_impl
-npu::tile_fwk #0 Loop Cycle overlap requires timed_out
-错误 失败 段错 无法 内存 已杀死 没有 未找到 不兼容 空间 异常 非法 忙 占用 未定义 未设置
+npu::tile_fwk terminate tolerance #0 Loop Cycle overlap requires timed_out
+错误 失败 放弃 超出 超时 达标 段错 无法 内存 已杀死 没有 未找到 不兼容 空间 异常 非法 忙 占用 未定义 未设置
 """
 """Words of lines that may tell something; a dot is a blank."""
 TELLING = tuple(word.replace(".", " ") for word in _WORDS.split())
@@ -49,6 +49,8 @@ _STRINGS = re.compile(rb"(?:[\t\x20-\x7e]|[\xe4-\xe9][\x80-\xbf]{2}){4,}")
 """Four printable characters or more, Chinese ones of UTF-8 among them."""
 _NUMBERS = b"0123456789abcdef"
 """What a line's shape lacks: digits of any base."""
+_PACKED = (b"\x1f\x8b", b"PK\x03\x04", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd", b"BZh")
+"""How files begin that gzip, zip, xz, zstd and bzip2 wrote."""
 _CODES = (b"5070", b"5078", b"1070", b"2070")
 """How the codes of CANN begin that lines hold without a word."""
 
@@ -79,7 +81,7 @@ def read_pieces(file: BinaryIO, name: str, budget: int = KEPT_BYTES) -> tuple[li
     head = file.read(WHOLE_BYTES + 1)
     if not head:
         return [], [f"{name} is empty"]
-    binary = _is_binary(head[:65536])
+    binary = head.startswith(_PACKED) or _is_binary(head[:65536])
     notes = [f"{name} {_not_text(head)}; its readable words were searched"] if binary else []
     if len(head) <= WHOLE_BYTES:
         piece = Piece(name, 1, _readable(head) if binary else decode(head))
@@ -123,8 +125,7 @@ def _readable(raw: bytes) -> str:
 
 
 def _not_text(raw: bytes) -> str:
-    packed = raw.startswith((b"\x1f\x8b", b"PK\x03\x04", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd", b"BZh"))
-    return "is compressed: unpack it first" if packed else "is not text"
+    return "is compressed: unpack it first" if raw.startswith(_PACKED) else "is not text"
 
 
 def _is_binary(raw: bytes) -> bool:

@@ -138,7 +138,8 @@ def _failing(document: Any) -> Any:
     bad = (Status.FAIL, Status.ERROR)
     results = [result for check in checks if isinstance(check, dict) for result in _values(check.get("modes"))]
     said = [result.get("reason") for result in results if result.get("status") in bad]
-    told = [(document.get(key) or {}).get(word) for key, word in (("error", "message"), ("first_failure", "summary"))]
+    parts = [(document.get(key), word) for key, word in (("error", "message"), ("first_failure", "summary"))]
+    told = [part.get(word) for part, word in parts if isinstance(part, dict)]
     return [*told, *said, document["stdout"], *(check.get("summary") for check in checks if isinstance(check, dict))]
 
 

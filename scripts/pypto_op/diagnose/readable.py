@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from pypto_op.diagnose.log_stream import read_pieces
 from pypto_op.errors import ContractError
 from pypto_op.vocabulary import Artifact
 from pypto_op.workspace import OpWorkspace
@@ -12,6 +13,9 @@ from pypto_op.workspace import OpWorkspace
 _JUDGES = frozenset(
     {Artifact.GOLDEN, Artifact.MODULE_GOLDEN, Artifact.TEST, Artifact.MODULE_TEST, Artifact.TEST_INPUTS, Artifact.SUITE}
 )
+
+_TOLD_BYTES = 4 * 1024 * 1024
+"""About as much is kept by `telling_lines` of a log that is not read whole."""
 
 
 def check_readable(path: Path) -> None:
@@ -40,4 +44,20 @@ def lines_of(log: Path, longest: int) -> Iterator[str]:
         with log.open(encoding="utf-8", errors="replace") as file:
             yield from iter(lambda: file.readline(longest), "")
     except OSError as error:
-        raise ContractError(f"cannot be read: {error.strerror}", file=log) from error
+        raise ContractError(f"cannot be read: {error.strerror}", file=log, remedy="name the file that the run wrote") from error
+
+
+def telling_lines(log: Path) -> tuple[list[tuple[int, str]], list[str]]:
+    """Return the lines of a log, of a long one those around telling words, each with its number, and what to know of the log.
+
+    Raises:
+        ContractError: it cannot be read, or may not (`check_readable`).
+    """
+    check_readable(log)
+    try:
+        with log.open("rb") as file:
+            pieces, notes = read_pieces(file, str(log), _TOLD_BYTES)
+    except OSError as error:
+        raise ContractError(f"cannot be read: {error.strerror}", file=log, remedy="name the file that the run wrote") from error
+    lines = [(piece.line + at, line) for piece in pieces for at, line in enumerate(piece.text.split("\n"))]
+    return lines, notes

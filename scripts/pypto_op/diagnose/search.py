@@ -19,6 +19,9 @@ from pypto_op.vocabulary import FailureCategory
 
 SURE = 0.8
 """From this confidence on a hit names the mistake; below it names the kind of failure."""
+_STOPS = (FailureCategory.AICORE, FailureCategory.HOST_CRASH, FailureCategory.OOM, FailureCategory.WORKSPACE_OVERLAP)
+_STOPPED = 0.65
+"""From this confidence on a hit of these categories is why others waited; an abort is less, since who waited in vain aborts."""
 _SHOWN = 240
 _MAX_HITS = 5
 
@@ -37,6 +40,7 @@ class Hit:
         file: kernel file that is blamed, "" where unknown.
         line: line in it, 0 where unknown.
         code: that line's text, "" where unknown.
+        aftermath: it tells of somebody who waited.
     """
 
     entry: Entry
@@ -48,6 +52,7 @@ class Hit:
     file: str
     line: int
     code: str
+    aftermath: bool = False
 
     def as_dict(self) -> dict[str, Any]:
         """Return the hit as `schemas/diagnosis.schema.json` describes it."""
@@ -110,14 +115,19 @@ def explain(error_log: str | Path, kernel_code: str | Path | None = None) -> Dia
     source = read_source(error_log)
     given = kernel_code or source.kernel
     found = heard(diagnose(source.log, read_kernel(given, asked_rules()) if given else None), failure_at(error_log))
-    if not found.hits and is_a_name(error_log):
-        raise ContractError(
-            "no such file or folder, and no known error is called so",
-            file=error_log,
-            remedy="name the log, or give the error's whole line",
-        )
+    check_no_name(error_log, found)
     pointer = "" if found.hits else pointer_of(error_log)
     return replace(found, notes=(*found.notes, pointer)) if pointer else found
+
+
+def check_no_name(given: str | Path, found: Diagnosis) -> None:
+    """Raise ContractError where what was to be diagnosed is one word that means nothing: the name of a file that is not there."""
+    if not found.hits and is_a_name(given):
+        raise ContractError(
+            "no such file or folder, and no known error is called so",
+            file=given,
+            remedy="name the log, or give the error's whole line",
+        )
 
 
 RAISED = ("exception", "import_error", "syntax_error")
@@ -138,17 +148,29 @@ def diagnose(log: LogText, kernel: KernelText | None = None) -> Diagnosis:
     """Search `log`, and `kernel` if given, for known mistakes.
 
     The surest comes first, of those about as sure (the same tenth) the one that the log tells first: what follows an error
-    is often its aftermath. What the kernel alone shows counts only while the log shows nothing: a linter finding need not be
-    the reason.
+    is often its aftermath. Who only waited comes behind what stopped a device or a process, wherever it stands: of several
+    ranks one fails, and the others say so first. What the kernel alone shows counts only while the log shows nothing: a linter
+    finding need not be the reason.
     """
     hits = [hit for found in entries() if (hit := _first_hit(found, log, kernel))]
-    hits.sort(key=lambda hit: (-int(hit.confidence * 10), hit.offset, -hit.confidence))
+    stops = {_line_at(log.text, hit.offset) for hit in hits if _says_what_stopped(hit)}
+    late = {hit.entry.id for hit in hits if hit.aftermath and stops - {_line_at(log.text, hit.offset)}}
+    hits.sort(key=lambda hit: (hit.entry.id in late, -int(hit.confidence * 10), hit.offset, -hit.confidence))
     from_log = [hit for hit in hits if hit.from_log]
     undecided: list[str] = []
     if kernel is None:
         asking = [found for found in entries() if any(_log_holds(row, log) and row.asks_kernel for row in found.evidence)]
         undecided = [found.id for found in asking if all(found is not hit.entry for hit in from_log)]
     return Diagnosis(tuple((from_log or hits)[:_MAX_HITS]), tuple(undecided), log.notes)
+
+
+def _says_what_stopped(hit: Hit) -> bool:
+    return hit.from_log and hit.entry.category in _STOPS and hit.confidence >= _STOPPED and not hit.aftermath
+
+
+def _line_at(text: str, offset: int) -> int:
+    """Return where the line begins that holds a place in the text."""
+    return text.rfind("\n", 0, offset) + 1
 
 
 def _first_hit(found: Entry, log: LogText, kernel: KernelText | None) -> Hit | None:
@@ -196,7 +218,7 @@ def _hit(found: Entry, row: Evidence, log: LogText, kernel: KernelText | None) -
     seen = _one_line(words[0]) if words else _kernel_words(row, kernel, at)
     offset = words.start() if words else 0
     place = log.where(offset) if words else ("", 0)
-    return Hit(found, row.sure, seen, words is not None, offset, place, file, line, code[:_SHOWN])
+    return Hit(found, row.sure, seen, words is not None, offset, place, file, line, code[:_SHOWN], row.aftermath)
 
 
 def _place(log: LogText, kernel: KernelText | None, at: int) -> tuple[str, int]:

@@ -158,7 +158,12 @@ def failure_of(operator: OpWorkspace, report: Mapping[str, Any] | None) -> Path 
     if folder is None or not folder.is_dir():
         return None
     ran = record_of(folder).get("impl_sha256")
-    return folder if ran and ran == (report.get("hashes") or {}).get("impl") else None
+    return folder if ran and ran == _impl_hash(report) else None
+
+
+def _impl_hash(report: Mapping[str, Any]) -> object:
+    hashes = report.get("hashes")
+    return hashes.get("impl") if isinstance(hashes, dict) else None
 
 
 def _operator(operator: OpWorkspace) -> Source:
@@ -169,7 +174,7 @@ def _operator(operator: OpWorkspace) -> Source:
         with suppress(PyptoOpError):
             found = read_json(operator.report)
             report = found if isinstance(found, dict) else None
-        notes += [] if report is not None else [f"{operator.report} cannot be read as JSON"]
+        notes += [] if report is not None else [f"{operator.report} cannot be read as a report"]
     else:
         notes.append(f"{operator.report} is missing: no verdict was given yet")
     folder = failure_of(operator, report)
@@ -178,7 +183,8 @@ def _operator(operator: OpWorkspace) -> Source:
     if report is not None:
         pieces.append(Piece(str(operator.report), 1, json.dumps(report)))
     if not pieces:
-        raise ContractError("no run has failed here", file=operator.root, remedy=f"run `pypto-op verify {operator.root}`")
+        why = "no run has failed here" if not operator.report.is_file() else "its report cannot be read, and no run left a log"
+        raise ContractError(why, file=operator.root, remedy=f"run `pypto-op verify {operator.root}`")
     return Source(compose(pieces, notes), kernel or _impl_of(operator, report))
 
 
@@ -217,8 +223,7 @@ def _impl_of(operator: OpWorkspace, report: Mapping[str, Any] | None) -> Path | 
     path = operator.root / name if isinstance(name, str) and name else None
     if report is None or path is None or not path.is_file():
         return None
-    sha256 = (report.get("hashes") or {}).get("impl")
-    return path if hashlib.sha256(path.read_bytes()).hexdigest() == sha256 else None
+    return path if hashlib.sha256(path.read_bytes()).hexdigest() == _impl_hash(report) else None
 
 
 def _folder(folder: Path) -> Source:

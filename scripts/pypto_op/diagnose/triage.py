@@ -15,7 +15,7 @@ from typing import Any
 from pypto_op.diagnose.kernel_text import read_kernel
 from pypto_op.diagnose.numbers import EMPTY, look_of
 from pypto_op.diagnose.routes import BY_CATEGORY, BY_TEXT, Row, page_of, rows, skill_of, tools_of
-from pypto_op.diagnose.search import SURE, Diagnosis, Hit, asked_rules, diagnose, heard
+from pypto_op.diagnose.search import SURE, Diagnosis, Hit, asked_rules, check_no_name, diagnose, heard
 from pypto_op.diagnose.sources import failure_of, first_failure, is_text, read_source
 from pypto_op.documents import schema
 from pypto_op.documents.reading import read_json
@@ -138,6 +138,8 @@ def _signals(operator: OpWorkspace, report: Mapping[str, Any] | None, log: str |
     found = diagnose(source.log, kernel)
     if log is None:
         found = heard(found, failure)
+    else:
+        check_no_name(log, found)
     if mute:
         found = Diagnosis((), (), found.notes)
     elif look:  # what the kernel alone shows is a hint of the linter's, not this run's words
