@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from benchmarks import fresh
 from tests.judge.judging import Answer
 
 from pypto_op.generators import suite as suite_cases
+from pypto_op.generators import values
 from pypto_op.generators.evaluation import inputs_text
 from pypto_op.generators.refusals import refusals
 from pypto_op.generators.rehearsal import rehearse
@@ -49,6 +51,28 @@ def test_a_scalar_in_a_shape_takes_the_value_of_the_case_or_its_default(tmp_path
         shapes = interfaces.resolve_shapes(interfaces.sizes_of(case))
         assert shapes["module_1", "weights"] == shapes["module_1", "index"] == (5, k)
     assert interfaces.resolve_shapes({"T": 5, "E": 64})["module_1", "index"] == (5, 6)
+
+
+def test_a_whole_number_is_tried_at_the_ends_of_its_range_and_between(tmp_path: Path) -> None:
+    sources = unseen("max_pool_rows", tmp_path)
+    sources.ws.test_inputs.write_text(inputs_text(sources))
+    cases = [case for case in suite_cases.cases(sources) if "window" in case or "stride" in case]
+    is_end = partial(values.has_end, sources)
+    done = rehearse(sources.ws, cases, sources.spec.policy(), scalars=sources.scalars, is_end=is_end)
+    kept = {name: [case[name] for case in done.cases if name in case] for name in ("window", "stride")}
+    assert kept == {"window": [16, 6, 2], "stride": [16, 4, 1]}, "room for 8 rows, or a step that only small models have, shows"
+    steps = [case["step"] for case in suite_cases.cases(unseen("adamw_step", tmp_path / "other")) if "step" in case]
+    assert {1_000_000, 1000} <= set(steps), "what a correction does wrong in some decade is not seen at either end"
+
+
+@pytest.mark.parametrize(("said", "tried"), [('  - "1 <= step"\n', {1000, 32}), ("", {2, 7})])
+def test_a_whole_number_without_a_greatest_value_is_tried_far_out_where_spec_names_the_least(
+    tmp_path: Path, said: str, tried: set[int]
+) -> None:
+    spec = unseen("adamw_step", tmp_path).ws.spec
+    spec.write_text(spec.read_text().replace('  - "1 <= step"\n  - "step <= 1000000"\n', said))
+    steps = {case["step"] for case in suite_cases.cases(gather(OpWorkspace.at(spec.parent))) if "step" in case}
+    assert tried <= steps and (max(steps) == 1000) is bool(said)
 
 
 def test_a_p0_shape_may_name_the_scalar(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -132,7 +133,8 @@ def _suite_made(
     sizes, cases = maker.dropped, suite_cases.in_order(maker)
     if try_cases:
         judged_by = sources.spec.policy()
-        rehearsed = rehearse(ws, cases, judged_by, progress, sources.scalars, maker.in_other_dtypes, maker.spare)
+        is_end = partial(values.has_end, sources)
+        rehearsed = rehearse(ws, cases, judged_by, progress, sources.scalars, maker.in_other_dtypes, maker.spare, is_end)
         rehearsed = replace(rehearsed, dropped={**sizes, **rehearsed.dropped})
         cases = suite_cases.by_level(rehearsed.cases)
     else:  # without a search the former would be ordinary cases, and the golden may refuse the latter
