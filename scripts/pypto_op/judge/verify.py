@@ -262,11 +262,12 @@ class _Verification:
         """Return the records; a drawn case that the simulator cannot hold is judged at smaller sizes, and the last one stands.
 
         Raises:
-            InfraError: the machine has too little memory even for those, and nothing else is wrong.
+            InfraError: the machine has too little memory even for those, or for another case, and nothing else is wrong.
         """
         kept = []
+        starved = any(summary.is_unheld(record) for record in records if not record.case.get(FRESH))
         for record in records:
-            while record.case.get(FRESH) and _lacks_memory(record):
+            while record.case.get(FRESH) and _lacks_memory(record) and not starved:
                 case = fresh.smaller(record.case, contract, seed)
                 if case is None or self.fresh is None:
                     break
@@ -275,7 +276,7 @@ class _Verification:
                 self.fresh.left_out[f"{axis} at {record.case['shape']}"] = why
                 record = run_cases(self.plan([case], seed), None)[0]
             kept.append(record)
-        unheld = [record for record in kept if _lacks_memory(record) is Reason.NO_MEMORY_LEFT]
+        unheld = [record for record in kept if summary.is_unheld(record)]
         if unheld and not any(record.status in _BAD for record in kept if record not in unheld):
             said = summary.unjudged_sentence(unheld)
             raise InfraError(f"case {unheld[0].id}: {said}", remedy=REMEDY)
