@@ -134,7 +134,7 @@ def _suite_made(
     if try_cases:
         judged_by = sources.spec.policy()
         is_end = partial(values.has_end, sources)
-        rehearsed = rehearse(ws, cases, judged_by, progress, sources.scalars, maker.in_other_dtypes, maker.spare, is_end)
+        rehearsed = rehearse(ws, cases, judged_by, progress, sources.scalars, maker.in_place_of, maker.spare, is_end)
         rehearsed = replace(rehearsed, dropped={**sizes, **rehearsed.dropped})
         cases = suite_cases.by_level(rehearsed.cases)
     else:  # without a search the former would be ordinary cases, and the golden may refuse the latter
