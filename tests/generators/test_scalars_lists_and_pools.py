@@ -141,6 +141,50 @@ def test_a_zone_that_says_nothing_in_one_dtype_is_tried_in_another(tmp_path: Pat
     assert done.cases[0]["draw_zone"] == "tiny" and done.cases[0]["id"] != tiny["id"]
 
 
+PLACES = """import torch
+
+
+def op_golden(x, y, at):
+    rows = x.shape[1]
+    place = torch.floor(at.to(torch.float32)).to(torch.int64)
+    assert int(place.min()) >= 0 and int(place.max()) < rows, "out of the row"
+    return x * at[:, None, None] + y
+"""
+
+
+def placed(folder: Path) -> Sources:
+    """Gather an operator with a floating place in a row of S, one for each batch."""
+    ws = operator(folder, golden=PLACES, shape_constraints=["0 <= at <= S - 1"], supported_dtypes=["float32"]).ws
+    wiring = yaml.safe_load(ws.interfaces.read_text())
+    wiring["primary_inputs"][2:] = [{"name": "at", "shape": ["B"], "dtype": "float32"}]
+    wiring["modules"][0]["inputs"] = [{"name": port["name"], "source": "primary"} for port in wiring["primary_inputs"]]
+    ws.interfaces.write_text(yaml.safe_dump(wiring))
+    return gather(ws)
+
+
+def test_a_floating_input_that_ends_at_a_size_fills_its_range_and_does_not_leave_it(tmp_path: Path) -> None:
+    sources = placed(tmp_path)
+    space: dict[str, Any] = {}
+    exec(compile(CPU.sub('"cpu"', inputs_text(sources)), "test_inputs.py", "exec"), space)  # noqa: S102
+    case = {"id": "c", "dtype": {"default": "float32"}}
+    for size, seed, zone in ((1, 1, "normal"), (2, 2, "normal"), (700, 3, "normal"), (700, 4, "huge"), (700, 5, "tiny")):
+        at = space["make_inputs"]({**case, "shape": {"B": 33, "S": size, "D": 16}, "seed": seed, "draw_zone": zone})["at"]
+        assert float(at.min()) == 0.0 and float(at.max()) == size - 1, "both ends"
+        assert size == 1 or len(set(at.tolist())) > 5
+        assert size < 3 or zone == "tiny" or int(((at > 100) & (at < 600)).sum()) > 5, "and between"
+        assert int((at == at.round()).sum()) > 8, "whole places, where a share is 0"
+
+
+@pytest.mark.slow
+def test_the_harness_of_such_an_input_is_sound_also_where_its_range_is_one_value(tmp_path: Path, call: Call) -> None:
+    root = placed(tmp_path).ws.root
+    answer = call("harness", "new", root)
+    assert answer.code == 0, answer
+    text = (root / "eval" / "adversarial_suite.json").read_text()
+    assert '"S": 1}' in text.replace('"S": 1,', '"S": 1}')
+    assert call("verify", "--self-test", root).code == 0
+
+
 def test_another_value_of_a_scalar_is_tried_on_other_shapes_where_it_says_nothing_on_the_usual_one(tmp_path: Path) -> None:
     maker = suite_cases.filled(unseen("top_p_filter", tmp_path))
     ws, policy = maker.sources.ws, maker.sources.spec.policy()

@@ -118,8 +118,10 @@ def judge_case(
     schema.check(document, "adversarial_suite")
     only = suite_document.build(document, "the given case").cases[0]
     request = Request(tuple(modes), impl, up_to_module, None, None, None, 1, Limits(), None, None, False, only=only)
-    record = _Verification(ws, request).judged(None)[0]
-    variety.check([(record.case, record.variety)], whole=False)
+    verification = _Verification(ws, request)
+    (record,), contract = verification.judged(None), verification.contract
+    assert contract is not None  # or `judged` had raised
+    variety.check([(record.case, record.variety)], whole=False, single=contract.single_valued)
     return record
 
 
@@ -365,8 +367,7 @@ class _Verification:
         return result
 
     def _failed(self, error: PyptoOpError) -> dict[str, Any]:
-        kind = "infra" if error.exit_code is ExitCode.INFRA else "contract"
-        category = "infra" if kind == "infra" else "structural"
+        kind, category = ("infra", "infra") if error.exit_code is ExitCode.INFRA else ("contract", "structural")
         result = self._base()
         result["error"] = {"kind": kind, "message": error.one_line()}
         result["per_mode_status"] = {
