@@ -280,8 +280,7 @@ class _Verification:
             kept.append(record)
         unheld = [record for record in kept if summary.is_unheld(record)]
         if unheld and not any(record.status in _BAD for record in kept if record not in unheld):
-            said = summary.unjudged_sentence(unheld)
-            raise InfraError(f"case {unheld[0].id}: {said}", remedy=REMEDY)
+            raise InfraError(f"case {unheld[0].id}: {summary.unjudged_sentence(unheld)}", remedy=REMEDY)
         return kept
 
     def _without_unfit(self, records: Sequence[CaseRecord]) -> list[CaseRecord]:
