@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from benchmarks import fresh
 from tests.judge.judging import Answer
 
 from pypto_op.generators import suite as suite_cases
+from pypto_op.generators import values
 from pypto_op.generators.evaluation import inputs_text
 from pypto_op.generators.refusals import refusals
 from pypto_op.generators.rehearsal import rehearse
@@ -49,6 +51,28 @@ def test_a_scalar_in_a_shape_takes_the_value_of_the_case_or_its_default(tmp_path
         shapes = interfaces.resolve_shapes(interfaces.sizes_of(case))
         assert shapes["module_1", "weights"] == shapes["module_1", "index"] == (5, k)
     assert interfaces.resolve_shapes({"T": 5, "E": 64})["module_1", "index"] == (5, 6)
+
+
+def test_a_whole_number_is_tried_at_the_ends_of_its_range_and_between(tmp_path: Path) -> None:
+    sources = unseen("max_pool_rows", tmp_path)
+    sources.ws.test_inputs.write_text(inputs_text(sources))
+    cases = [case for case in suite_cases.cases(sources) if "window" in case or "stride" in case]
+    is_end = partial(values.has_end, sources)
+    done = rehearse(sources.ws, cases, sources.spec.policy(), scalars=sources.scalars, is_end=is_end)
+    kept = {name: [case[name] for case in done.cases if name in case] for name in ("window", "stride")}
+    assert kept == {"window": [16, 6, 2], "stride": [16, 4, 1]}, "room for 8 rows, or a step that only small models have, shows"
+    steps = [case["step"] for case in suite_cases.cases(unseen("adamw_step", tmp_path / "other")) if "step" in case]
+    assert {1_000_000, 1000} <= set(steps), "what a correction does wrong in some decade is not seen at either end"
+
+
+@pytest.mark.parametrize(("said", "tried"), [('  - "1 <= step"\n', {1000, 32}), ("", {2, 7})])
+def test_a_whole_number_without_a_greatest_value_is_tried_far_out_where_spec_names_the_least(
+    tmp_path: Path, said: str, tried: set[int]
+) -> None:
+    spec = unseen("adamw_step", tmp_path).ws.spec
+    spec.write_text(spec.read_text().replace('  - "1 <= step"\n  - "step <= 1000000"\n', said))
+    steps = {case["step"] for case in suite_cases.cases(gather(OpWorkspace.at(spec.parent))) if "step" in case}
+    assert tried <= steps and (max(steps) == 1000) is bool(said)
 
 
 def test_a_p0_shape_may_name_the_scalar(tmp_path: Path) -> None:
@@ -116,6 +140,63 @@ def test_a_zone_that_says_nothing_in_one_dtype_is_tried_in_another(tmp_path: Pat
     assert list(done.dropped) == [tiny["id"]]
     assert [case["dtype"]["default"] for case in done.cases] == list(other)
     assert done.cases[0]["draw_zone"] == "tiny" and done.cases[0]["id"] != tiny["id"]
+
+
+PLACES = """import torch
+
+
+def op_golden(x, y, at):
+    rows = x.shape[1]
+    place = torch.floor(at.to(torch.float32)).to(torch.int64)
+    assert int(place.min()) >= 0 and int(place.max()) < rows, "out of the row"
+    return x * at[:, None, None] + y
+"""
+
+
+def placed(folder: Path) -> Sources:
+    """Gather an operator with a floating place in a row of S, one for each batch."""
+    ws = operator(folder, golden=PLACES, shape_constraints=["0 <= at <= S - 1"], supported_dtypes=["float32"]).ws
+    wiring = yaml.safe_load(ws.interfaces.read_text())
+    wiring["primary_inputs"][2:] = [{"name": "at", "shape": ["B"], "dtype": "float32"}]
+    wiring["modules"][0]["inputs"] = [{"name": port["name"], "source": "primary"} for port in wiring["primary_inputs"]]
+    ws.interfaces.write_text(yaml.safe_dump(wiring))
+    return gather(ws)
+
+
+def test_a_floating_input_that_ends_at_a_size_fills_its_range_and_does_not_leave_it(tmp_path: Path) -> None:
+    sources = placed(tmp_path)
+    space: dict[str, Any] = {}
+    exec(compile(CPU.sub('"cpu"', inputs_text(sources)), "test_inputs.py", "exec"), space)  # noqa: S102
+    case = {"id": "c", "dtype": {"default": "float32"}}
+    for size, seed, zone in ((1, 1, "normal"), (2, 2, "normal"), (700, 3, "normal"), (700, 4, "huge"), (700, 5, "tiny")):
+        at = space["make_inputs"]({**case, "shape": {"B": 33, "S": size, "D": 16}, "seed": seed, "draw_zone": zone})["at"]
+        assert float(at.min()) == 0.0 and float(at.max()) == size - 1, "both ends"
+        assert size == 1 or len(set(at.tolist())) > 5
+        assert size < 3 or zone == "tiny" or int(((at > 100) & (at < 600)).sum()) > 5, "and between"
+        assert int((at == at.round()).sum()) > 8, "whole places, where a share is 0"
+
+
+@pytest.mark.slow
+def test_the_harness_of_such_an_input_is_sound_also_where_its_range_is_one_value(tmp_path: Path, call: Call) -> None:
+    root = placed(tmp_path).ws.root
+    answer = call("harness", "new", root)
+    assert answer.code == 0, answer
+    text = (root / "eval" / "adversarial_suite.json").read_text()
+    assert '"S": 1}' in text.replace('"S": 1,', '"S": 1}')
+    assert call("verify", "--self-test", root).code == 0
+
+
+def test_another_value_of_a_scalar_is_tried_on_other_shapes_where_it_says_nothing_on_the_usual_one(tmp_path: Path) -> None:
+    maker = suite_cases.filled(unseen("top_p_filter", tmp_path))
+    ws, policy = maker.sources.ws, maker.sources.spec.policy()
+    only_small = "    assert top_p > 0.5 or logits.shape[0] < 20\n    wide ="
+    ws.golden.write_text(ws.golden.read_text().replace("    wide =", only_small, 1))
+    ws.test_inputs.write_text(inputs_text(maker.sources))
+    others = [case for case in maker.cases if "top_p" in case]
+    assert others and all(case["shape"]["N"] > 20 for case in others)
+    done = rehearse(ws, others, policy, scalars=maker.sources.scalars, instead=maker.in_place_of)
+    assert {case["dtype"]["default"] for case in done.cases} == {"float32", "bfloat16"}, "else nobody minds a fixed top_p"
+    assert all(case["shape"]["N"] < 20 and case["top_p"] == 0.45 for case in done.cases) and len(done.dropped) == len(others)
 
 
 @pytest.mark.parametrize("sentence", ["NaN and infinite x are outside the domain", "x with NaN: the wrapper raises ValueError"])

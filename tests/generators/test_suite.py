@@ -132,8 +132,8 @@ def test_a_float_scalar_gets_another_value(tmp_path: Path, default: float, other
         (3, [], [6, 4, 1, 7, 2]),  # nothing is said: its sign stays
         (-100, [], [100, -200, -99, 1, 7, -101, 0]),
         (0, [], [1, 7]),
-        (3, ["-4 <= z", "z < 5"], [-3, 4, 1, 2, 0]),
-        (4, ["D % z == 0", "z > 0"], [8, 1]),
+        (3, ["-4 <= z", "z < 5"], [4, 0, -4, -3, 1, 2]),  # the ends of what is said, and their middle, come first
+        (4, ["D % z == 0", "z > 0"], [32, 1, 8]),
     ],
 )
 def test_a_whole_number_gets_other_values_that_spec_allows(

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from benchmarks.fresh import workspace
 from tests import program
 
 from pypto_op.documents.knobs import DRAWN
@@ -146,6 +148,19 @@ def test_drawn_sizes_obey_spec(tmp_path: Path) -> None:
     edit(ws.spec, "[1, 4096]", "[1, 128]")
     drawn = fresh.draw(load_contract(ws), 1)
     assert drawn.cases == [] and "no size of N above 128" in drawn.left_out["fresh_N"]
+
+
+def test_whole_numbers_that_the_suite_varies_are_drawn_within_spec(tmp_path: Path) -> None:
+    ws = OpWorkspace.at(workspace("max_pool_rows", tmp_path))
+    case = {"level": "L3", "shape": {"B": 2, "T": 9, "C": 16}, "dtype": {"default": "float32"}, "precision": True, "seed": 1}
+    cases = [{**case, "id": "usual"}, {**case, "id": "window_5", "window": 5}]
+    ws.suite.write_text(json.dumps({"schema_version": 1, "op": ws.name, "total_modules": 1, "cases": cases}))
+    contract = load_contract(ws)
+    drawn = [fresh.draw(contract, seed).cases for seed in range(40)]
+    windows = [first["window"] for first, _ in drawn]
+    assert set(windows) <= set(range(2, 17)) and len(set(windows)) > 6 and max(windows) > 8, "room for so many rows is found out"
+    assert all(window == fresh.draw(contract, seed).cases[0]["window"] for seed, window in enumerate(windows))
+    assert all("stride" not in first and "window" not in second for first, second in drawn), "what no case sets is not a knob"
 
 
 def test_what_is_natural_decides_only_where_honest_rounding_needs_it() -> None:

@@ -116,3 +116,17 @@ def test_a_drawn_shape_that_the_machine_cannot_hold_is_judged_smaller_and_not_le
     OomKiller(cases=("fresh_N",)).start(monkeypatch)
     done = verify(ws.root)
     assert (done.code, done.report["status"], done.report["error"]["kind"]) == (3, "ERROR", "infra")
+
+
+def test_a_case_that_was_refused_stands_where_memory_runs_out_in_another(
+    clean_workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ws = place("sum_diff", clean_workspace, cases=CASES)
+    edit(ws.impl, "x_tile * 2.0", "x_tile * 3.0")
+    OomKiller(cases=("ragged",)).start(monkeypatch)
+    done = verify(ws.root)
+    assert (done.code, done.report["status"]) == (1, "FAIL"), done.report["error"]
+    first = done.report["first_failure"]
+    assert first["reason"] == "mismatch" and first["case_id"] == "tile"
+    [lost] = [check for check in done.report["checks"] if check["id"] == "ragged"]
+    assert "too little memory" in str(lost["modes"]), "and what was not judged is told"

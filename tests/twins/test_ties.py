@@ -87,6 +87,39 @@ def test_near_ties_of_an_order_may_fall_either_way() -> None:
     assert not torch.equal(nearest(chosen.roll(1, -1), answers), chosen.roll(1, -1))
 
 
+def nucleus(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Keep the probabilities down to the one before which less than 0.7 lies; count them."""
+    p = torch.softmax(x.float(), -1)
+    ordered = torch.sort(p, dim=-1, descending=True).values
+    front = torch.cumsum(ordered, -1) - ordered
+    stays = p >= torch.where(front < 0.7, ordered, torch.full_like(ordered, 2.0)).amin(-1, keepdim=True)
+    kept = torch.where(stays, p, torch.zeros_like(p))
+    return kept / kept.sum(-1, keepdim=True), stays.sum(-1).to(torch.int32)
+
+
+def test_a_threshold_is_no_tie_for_the_value_that_it_was_taken_from() -> None:
+    x = noise(64, 96)
+    probs, count = nucleus(x)
+    found = ways(nucleus, x)
+    least = torch.where(probs > 0, probs, torch.full_like(probs, 2.0)).amin(-1, keepdim=True)
+    short = torch.where(probs > least, probs, torch.zeros_like(probs))  # without the value at the threshold
+    for place, right, wrong in ((0, probs, short / short.sum(-1, keepdim=True)), (1, count, count - 1)):
+        near = nearest(wrong, [right, *(way[place].to(right.dtype) for way in found)])
+        missed = ~torch.isclose(near.double(), wrong.double(), rtol=1e-4, atol=1e-6)
+        assert bool(missed.reshape(64, -1).any(-1).all()), "in every row"
+
+
+def test_what_lies_beside_a_threshold_by_a_rounding_stays_free() -> None:
+    def above(x: torch.Tensor) -> torch.Tensor:
+        p = torch.softmax(x.float(), -1)
+        return (p >= p[:, :1]).to(torch.int32)
+
+    x = noise(64, 96)
+    x[:, 5] = x[:, 0] - 1e-7 * x[:, 0].abs()
+    answers = [way[0] for way in ways(above, x)]
+    assert {int(way[7, 5]) for way in answers} == {0, 1} and {int(way[7, 0]) for way in answers} == {1}
+
+
 def test_exact_comparisons_have_one_answer() -> None:
     grid = (noise(64, 64) * 32).round() / 32
     found = ways(lambda x: (x.ge(0.5), (x * 2).floor().to(torch.int32), x.float().to(torch.float16)), grid)

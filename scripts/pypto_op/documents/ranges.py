@@ -126,6 +126,27 @@ def of(said: Iterable[str], name: str, sizes: Mapping[str, int] | None = None) -
     return Range(low[0], high[0], low[1], high[1])
 
 
+def sized_ends(said: Iterable[str], name: str, sizes: Mapping[str, int]) -> tuple[str, str]:
+    """Return the ends of a floating input's range that name sizes, as expressions of these: ("", "T - 1"); "" for any other.
+
+    Args:
+        said: as of `of`.
+        name: of the input.
+        sizes: the symbols that an end may name.
+    """
+    low = high = ""
+    for left, op, right in constraints.comparisons(said):
+        if isinstance(right, ast.Name) and right.id == name:
+            left, op, right = right, _MIRRORED.get(type(op), op), left
+        if not (isinstance(left, ast.Name) and left.id == name) or _value(right, {}) is not None or _value(right, sizes) is None:
+            continue
+        if isinstance(op, (ast.Gt, ast.GtE)):
+            low = ast.unparse(right)
+        elif isinstance(op, (ast.Lt, ast.LtE)):
+            high = ast.unparse(right)
+    return low, high
+
+
 _MIRRORED: dict[type[ast.cmpop], ast.cmpop] = {ast.Gt: ast.Lt(), ast.GtE: ast.LtE(), ast.Lt: ast.Gt(), ast.LtE: ast.GtE()}
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -132,7 +134,8 @@ def _suite_made(
     sizes, cases = maker.dropped, suite_cases.in_order(maker)
     if try_cases:
         judged_by = sources.spec.policy()
-        rehearsed = rehearse(ws, cases, judged_by, progress, sources.scalars, maker.in_other_dtypes, maker.spare)
+        is_end = partial(values.has_end, sources)
+        rehearsed = rehearse(ws, cases, judged_by, progress, sources.scalars, maker.in_place_of, maker.spare, is_end)
         rehearsed = replace(rehearsed, dropped={**sizes, **rehearsed.dropped})
         cases = suite_cases.by_level(rehearsed.cases)
     else:  # without a search the former would be ordinary cases, and the golden may refuse the latter
@@ -146,7 +149,7 @@ def _suite_made(
 
 def inputs_text(sources: Sources) -> str:
     """Return the text of eval/test_inputs.py."""
-    tensors = sources.tensors
+    tensors, sized = sources.tensors, _sized(sources)
     context = {
         "op": sources.ws.name,
         "ports": sources.interfaces.primary_inputs,
@@ -155,7 +158,8 @@ def inputs_text(sources: Sources) -> str:
         "scalars": _mapping(sources.scalars),
         "weights": _mapping(sources.weights),
         "patterns": patterns_source(),
-        "ranges": [(name, *_python(kept)) for name, kept in _bounded(sources).items()],
+        "ranges": [(name, *_python(kept, *sized.get(name, ("", "")))) for name, kept in _bounded(sources).items()],
+        "sized": bool(sized),
         "rows": _rows(sources),
         "fixed": [port.name for port in tensors if port.name in sources.spec.fixed_inputs],
         "integers": [(name, *ranges) for name, ranges in sources.ranges.items()],
@@ -180,9 +184,15 @@ def _follows(sources: Sources) -> list[str]:
 
 
 def _bounded(sources: Sources) -> dict[str, Range]:
-    """Return the range of each floating tensor that SPEC.md bounds by numbers."""
-    found = {name: ranges.of(sources.spec.shape_constraints, name) for name in sources.floating}
+    """Return the range of each floating tensor that SPEC.md bounds, in the base shape where an end names a size."""
+    found = {name: ranges.of(sources.spec.shape_constraints, name, sources.p0_sizes()[0]) for name in sources.floating}
     return {name: kept for name, kept in found.items() if kept != Range()}
+
+
+def _sized(sources: Sources) -> dict[str, tuple[str, str]]:
+    """Return the floating tensors whose range ends at a size, with these ends: a place in a row lies in `[0, T - 1]`."""
+    found = {name: ranges.sized_ends(sources.spec.shape_constraints, name, sources.p0_sizes()[0]) for name in sources.floating}
+    return {name: ends for name, ends in found.items() if any(ends)}
 
 
 def _rows(sources: Sources) -> dict[str, str]:
@@ -206,8 +216,10 @@ def _pages(sources: Sources) -> dict[str, str]:
     return found
 
 
-def _python(kept: Range) -> tuple[str, str, bool, bool]:
+def _python(kept: Range, *sized: str) -> tuple[str, str, bool, bool]:
+    """Return a range as Python; `sized`: its ends that name sizes, "" for those that do not."""
     low, high = (repr(end) if math.isfinite(end) else f"{'-' * (end < 0)}math.inf" for end in (kept.low, kept.high))
+    low, high = (f'"{named}"' if named else end for named, end in itertools.zip_longest(sized, (low, high), fillvalue=""))
     return low, high, kept.open_low, kept.open_high
 
 

@@ -91,6 +91,7 @@ def rehearse(
     scalars: Mapping[str, Any] | None = None,
     instead: Callable[[Case], Iterable[Case]] = lambda _: (),
     spare: Callable[[Level], Iterable[Case]] = lambda _: (),
+    is_end: Callable[[Case, str], bool] = lambda case, name: False,
 ) -> Rehearsed:
     """Run the golden on every case.
 
@@ -102,6 +103,7 @@ def rehearse(
         scalars: defaults; of the cases with another whole number, the first `_VALUES` that change the golden's answer are kept.
         instead: gives the cases that may stand in the place of one that says nothing; the first that says something does.
         spare: gives further cases of a level of which fewer say something than a suite needs.
+        is_end: whether a case has a scalar at an end of its range; such a one is kept however many there are.
 
     Raises:
         ContractError: `eval/test_inputs.py` or the golden does not work at all: no case is left.
@@ -117,14 +119,15 @@ def rehearse(
         for number, (case, varied) in enumerate(zip(cases, names, strict=True)):
             if progress is not None:
                 progress(case["id"], number, len(cases))
-            if varied and sum(varied_integer(other, scalars or {}) == varied for other in kept) >= _VALUES:
+            others = sum(varied_integer(other, scalars or {}) == varied for other in kept) if varied else 0
+            if others >= _VALUES and not is_end(case, varied):
                 continue
             told = side.do(partial(_rehearsed, case=case, varied=varied)) if varied else begun[case["id"]].result()
             fit = _unless_known(told, kept)
             if isinstance(fit, str):
                 dropped[case["id"]] = fit
-                others = (_unless_known(side.do(partial(_rehearsed, case=other, varied=varied)), kept) for other in instead(case))
-                fit = next((other for other in others if isinstance(other, _Fit)), None)
+                tries = (_unless_known(side.do(partial(_rehearsed, case=other, varied=varied)), kept) for other in instead(case))
+                fit = next((other for other in tries if isinstance(other, _Fit)), None)
             if isinstance(fit, _Fit):
                 done.keep(fit)
         for case in _spares(kept, spare):

@@ -46,6 +46,11 @@ _SMALL_SCALAR = 1e-2
 _INSTEAD_OF_SMALL = 0.5
 """Another value of a float scalar is half its default; half an eps would not show, so small ones become this."""
 
+MOST_WHOLE = 1 << 20
+"""The greatest value of a whole number that a case has: the golden may loop over it."""
+_FAR = 1000
+"""Stands for the greatest value where SPEC.md names the least alone."""
+
 
 def scalars(maker: Maker) -> None:
     """Add another value of each scalar, of a float in each dtype: what a kernel honours in one dtype it may forget in another."""
@@ -63,7 +68,8 @@ def scalars(maker: Maker) -> None:
                     break
         told_apart = any(port.name in numbers for numbers in maker.sources.apart.values())
         if port.dtype in INTEGERS and isinstance(default, int) and port.name not in maker.base and not told_apart:
-            for number in _other_integers(maker.sources, port.name, default):
+            usual = _other_integers(maker.sources, port.name, default)
+            for number in dict.fromkeys((*whole_ends(maker.sources, port.name, maker.ragged), *usual)):
                 maker.add(Level.L3, f"{port.name}_{number}", maker.ragged, knobs={port.name: number})
 
 
@@ -152,6 +158,33 @@ def _other_integers(sources: Sources, name: str, default: int) -> Iterator[int]:
         legal = (any_sign or value > 0) and constraints.satisfied(said, {**sources.p0_sizes()[0], name: value})
         if legal and value != default:
             yield value
+
+
+def whole_ends(sources: Sources, name: str, sizes: Mapping[str, int]) -> tuple[int, ...]:
+    """Return the greatest value that SPEC.md gives a whole number, one between, and the least; no default, nothing for no range.
+
+    A kernel may have room for so many, or know small values only. Between: at the geometric mean, since what a count of steps
+    or a window does wrong shows at some order of magnitude, and may show no more at the greatest.
+
+    Args:
+        sources: what is known of the operator.
+        name: of the scalar.
+        sizes: of the case, which the ends may name.
+    """
+    said = sources.spec.shape_constraints
+    least, greatest = constraints.whole_ends(said, name, sizes) or (None, None)
+    if least is None or not constraints.mentioned(said, name):
+        return ()
+    top = _FAR if greatest is None else greatest
+    between = round(math.sqrt(top * least)) if least > 0 else (least + top) // 2
+    wanted = (min(top, MOST_WHOLE), between, least)
+    legal = (value for value in wanted if constraints.satisfied(said, {**sizes, name: value}))
+    return tuple(value for value in dict.fromkeys(legal) if value != sources.scalars.get(name))
+
+
+def has_end(sources: Sources, case: Case, name: str) -> bool:
+    """Whether a case has a whole number at one of its `whole_ends`."""
+    return case[name] in whole_ends(sources, name, case["shape"])
 
 
 def varied_integer(case: Case, scalars: Mapping[str, Any]) -> str:

@@ -136,6 +136,13 @@ class Contract:
         sizes = {symbol: size for symbol, size in case["shape"].items() if isinstance(size, int)}
         return constraints.whole_ends(self.said, name, sizes)
 
+    def single_valued(self, case: Mapping[str, Any]) -> frozenset[str]:
+        """Return the inputs of which SPEC.md's ranges allow one value at the sizes of a case, and more at others."""
+        sizes = {symbol: size for symbol, size in case["shape"].items() if isinstance(size, int)}
+        kept = {name: ranges.of(self.said, name, sizes) for name in self.input_names}
+        met = (name for name, one in kept.items() if one.low == one.high)
+        return frozenset(name for name in met if (plain := ranges.of(self.said, name)).low != plain.high)
+
     def _check_values(self, case: Mapping[str, Any], made: Sequence[tuple[str, Value]]) -> None:
         """Refuse values and rows outside SPEC.md's ranges, on which a right kernel may answer anything; NaN stands for itself."""
         sizes = {symbol: size for symbol, size in case["shape"].items() if isinstance(size, int)}

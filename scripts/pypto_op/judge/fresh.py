@@ -81,7 +81,7 @@ def draw(contract: Contract, seed: int) -> Drawn:
         if isinstance(case, str):
             drawn.left_out[f"{DRAWN}{axis}"] = case
         else:
-            drawn.cases.append(case)
+            drawn.cases.append(case if drawn.cases else {**case, **drawer.whole_numbers(case)})
     return drawn
 
 
@@ -140,6 +140,23 @@ class _Drawer:
             if sizes is not None and sizes[axis] > largest and self._elements(sizes) <= max(most, 2 * self._known()):
                 return self._made(template, axis, sizes)
         return f"SPEC.md and memory allow no size of {axis} above {largest}, which the suite has"
+
+    def whole_numbers(self, case: Mapping[str, Any]) -> dict[str, int]:
+        """Return a value for each scalar that the suite varies and of which SPEC.md gives both ends, each decade as likely.
+
+        A kernel may know the suite's windows or counts of steps by heart, as it may know its shapes.
+        """
+        said, drawn = self._spec.shape_constraints, random.Random(self._seed)  # noqa: S311  (as above)
+        values: dict[str, int] = {}
+        for name in (port.name for port in self._contract.interfaces.primary_inputs if not port.shape):
+            varied = any(type(other.get(name)) is int for other in self._contract.cases)
+            least, greatest = constraints.whole_ends(said, name, case["shape"]) or (None, None)
+            if not varied or name in case["shape"] or least is None or greatest is None or not 0 <= least < greatest:
+                continue
+            value = min(greatest, least - 1 + round((greatest - least + 2) ** drawn.random()))
+            if constraints.satisfied(said, {**case["shape"], **values, name: value}):
+                values[name] = value
+        return values
 
     def nearer(self, case: Mapping[str, Any]) -> dict[str, Any] | None:
         """Return `case` at a quarter of its distance from the suite's largest size; None where there is none."""

@@ -42,8 +42,8 @@ def judge_raises(plan: Plan, refusals: Sequence[Mapping[str, Any]]) -> list[Case
     with ReferenceSession(subject.workspace, limits=plan.limits) as references:
         drawn = [(told, _inputs(references, plan, told)) for told in refusals]
     for told, _ in drawn:
-        case = {**told, "level": str(Level.L3), "precision": False, KEY: told["fault"]}
-        records.append(CaseRecord(case, (int(told.get("seed", 0)),), {mode: ModeRecord(mode) for mode in plan.backends}))
+        modes = {mode: ModeRecord(mode) for mode in plan.backends}
+        records.append(CaseRecord(refusal_case(told), (int(told.get("seed", 0)),), modes))
     for mode, backend in plan.backends.items():
         if not plan.available[mode].ok:
             _all(records, mode, refuse(Reason.UNAVAILABLE, plan.available[mode].reason))
@@ -60,6 +60,11 @@ def judge_raises(plan: Plan, refusals: Sequence[Mapping[str, Any]]) -> list[Case
         except InfraError as error:
             _all(records, mode, refuse(Reason.UNAVAILABLE, error.problem))
     return records
+
+
+def refusal_case(told: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a refusal of the suite as the case that a report has of it."""
+    return {**told, "level": str(Level.L3), "precision": False, KEY: told["fault"]}
 
 
 def faulty(inputs: Sequence[tuple[str, Value]], told: Mapping[str, Any]) -> list[Value]:

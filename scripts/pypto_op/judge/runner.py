@@ -13,16 +13,18 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pypto_op.backends.base import HasDevices
-from pypto_op.backends.memory import available_mb
-from pypto_op.judge.inputs import FRESH
+from pypto_op.backends.memory import NoMemoryLeft, available_mb
+from pypto_op.judge.inputs import FRESH, seeds_of
 from pypto_op.judge.lane_worker import LaneWorker, LossCounter
 from pypto_op.judge.lanes import lanes_of, onto_the_first, restricted
 from pypto_op.judge.plan import Plan
-from pypto_op.judge.raises import judge_raises
-from pypto_op.judge.records import CaseRecord
+from pypto_op.judge.raises import judge_raises, refusal_case
+from pypto_op.judge.reasons import Reason
+from pypto_op.judge.records import CaseRecord, ModeRecord
 from pypto_op.judge.redaction import Redactor
 from pypto_op.judge.references import References
 from pypto_op.judge.sabotage import refuse_unshown
+from pypto_op.judge.verdict import refuse
 from pypto_op.modes import REGISTRY
 from pypto_op.pool.pool import Need, Pool
 from pypto_op.pool.work import Job, Say, Work
@@ -155,17 +157,34 @@ class Lanes:
     def here(self, payload: Sequence[int] | None, say: Say) -> LaneAnswer:
         """Judge the cases of one lane in processes of its own; only the reference process serves other lanes too."""
         if payload is None:
-            return LaneAnswer(judge_raises(self._plan, self._raises))
+            return LaneAnswer(self._refused())
         worker = LaneWorker(self._plan, self._losses, self._redactor, self._references(), self._onto)
         self._remember(worker)
-        records = []
+        records: list[CaseRecord] = []
         try:
             for record in worker.run([(position, self._cases[position]) for position in payload]):
                 records.append(record)
                 say(record)
+        except NoMemoryLeft as full:  # what other cases have shown stands: a wrong kernel stays wrong on a small machine
+            judged = {record.id for record in records}
+            lost = (self._cases[position] for position in payload)
+            records += [self._unjudged(case, full) for case in lost if str(case["id"]) not in judged]
         finally:
             worker.close()
         return LaneAnswer(records)
+
+    def _refused(self) -> list[CaseRecord]:
+        """Judge what the wrapper must refuse."""
+        try:
+            return judge_raises(self._plan, self._raises)
+        except NoMemoryLeft as full:
+            return [self._unjudged(refusal_case(told), full) for told in self._raises]
+
+    def _unjudged(self, case: Mapping[str, Any], full: NoMemoryLeft) -> CaseRecord:
+        """Return the record of a case that the machine had no memory for."""
+        seeds = seeds_of(case, self._plan.extra_seed)
+        refused = refuse(Reason.NO_MEMORY_LEFT, full.problem, seed=seeds[0])
+        return CaseRecord(case, seeds, {mode: ModeRecord(mode, [refused]) for mode in self._plan.backends})
 
     def away(self) -> Work:
         """Return how they are judged in other processes."""

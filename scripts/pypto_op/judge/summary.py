@@ -77,9 +77,11 @@ def first_failure(records: Sequence[CaseRecord], subject: Subject, producers: Ma
         subject: what was judged.
         producers: leaf name -> id of the module that makes it.
     """
-    record = next((r for r in records if r.status in _BAD), None)
-    if record is None:
+    bad_ones = [r for r in records if r.status in _BAD]
+    if not bad_ones:
         return None
+    # What the machine had no memory for says nothing of the candidate; a case that was judged does.
+    record = next((r for r in bad_ones if not is_unheld(r)), bad_ones[0])
     mode, trial = _worst_trial(record)
     pattern = fingerprint(record)
     bad = _earliest(trial.bad_outputs, producers)
@@ -98,6 +100,11 @@ def first_failure(records: Sequence[CaseRecord], subject: Subject, producers: Ma
         "cpu_reproducer_candidate": trial.near_miss,
         **({} if drift is None else {"drift_onset_iter": drift}),
     }
+
+
+def is_unheld(record: CaseRecord) -> bool:
+    """Whether the machine had too little memory for a case, so that it was not judged."""
+    return any(cell.deciding and Reason.NO_MEMORY_LEFT in cell.deciding.reasons for cell in record.modes.values())
 
 
 def _earliest(bad: Sequence[str], producers: Mapping[str, int]) -> str | None:

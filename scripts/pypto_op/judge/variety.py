@@ -15,7 +15,7 @@ is about the inputs alone, so a suite is refused before any kernel exists (`--se
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -118,13 +118,20 @@ class Variety:
             self._answer = ()
 
 
-def check(seen: Iterable[tuple[Mapping[str, Any], Variety]], *, whole: bool, fixed: Collection[str] = frozenset()) -> None:
+def check(
+    seen: Iterable[tuple[Mapping[str, Any], Variety]],
+    *,
+    whole: bool,
+    fixed: Collection[str] = frozenset(),
+    single: Callable[[Mapping[str, Any]], Collection[str]] = lambda case: (),
+) -> None:
     """Refuse inputs that cannot tell a right kernel from a wrong one.
 
     Args:
         seen: each precision case with what its two seeds show; cases of which one seed was seen count for nothing.
         whole: these are all precision cases of the suite, so the rules over a whole suite hold as well.
         fixed: inputs that SPEC.md declares tables (`fixed_inputs`), which may not vary; the golden's answers must all the same.
+        single: gives the inputs of which SPEC.md allows one value at the sizes of a case (`0 <= at <= T - 1` where T is 1).
 
     Raises:
         ContractError: names eval/test_inputs.py, a case and the input.
@@ -135,7 +142,7 @@ def check(seen: Iterable[tuple[Mapping[str, Any], Variety]], *, whole: bool, fix
             if name in variety.sights and variety.sights[name].moved:
                 problem = f"input {name} changes with the seed, and SPEC.md declares it fixed"
                 raise ContractError(problem, file=_FILE, where=f"case {case['id']}", remedy=_KEEP)
-    told = [(case, {name: sight for name, sight in v.sights.items() if name not in fixed}) for case, v in seen]
+    told = [(case, {name: sight for name, sight in v.sights.items() if name not in {*fixed, *single(case)}}) for case, v in seen]
     rows = [(case, sights) for case, sights in told if sights]
     _check_cases(rows)
     if whole:

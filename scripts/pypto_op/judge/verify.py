@@ -118,8 +118,10 @@ def judge_case(
     schema.check(document, "adversarial_suite")
     only = suite_document.build(document, "the given case").cases[0]
     request = Request(tuple(modes), impl, up_to_module, None, None, None, 1, Limits(), None, None, False, only=only)
-    record = _Verification(ws, request).judged(None)[0]
-    variety.check([(record.case, record.variety)], whole=False)
+    verification = _Verification(ws, request)
+    (record,), contract = verification.judged(None), verification.contract
+    assert contract is not None  # or `judged` had raised
+    variety.check([(record.case, record.variety)], whole=False, single=contract.single_valued)
     return record
 
 
@@ -262,11 +264,12 @@ class _Verification:
         """Return the records; a drawn case that the simulator cannot hold is judged at smaller sizes, and the last one stands.
 
         Raises:
-            InfraError: the machine has too little memory even for those, and nothing else is wrong.
+            InfraError: the machine has too little memory even for those, or for another case, and nothing else is wrong.
         """
         kept = []
+        starved = any(summary.is_unheld(record) for record in records if not record.case.get(FRESH))
         for record in records:
-            while record.case.get(FRESH) and _lacks_memory(record):
+            while record.case.get(FRESH) and _lacks_memory(record) and not starved:
                 case = fresh.smaller(record.case, contract, seed)
                 if case is None or self.fresh is None:
                     break
@@ -275,10 +278,9 @@ class _Verification:
                 self.fresh.left_out[f"{axis} at {record.case['shape']}"] = why
                 record = run_cases(self.plan([case], seed), None)[0]
             kept.append(record)
-        unheld = [record for record in kept if _lacks_memory(record) is Reason.NO_MEMORY_LEFT]
+        unheld = [record for record in kept if summary.is_unheld(record)]
         if unheld and not any(record.status in _BAD for record in kept if record not in unheld):
-            said = summary.unjudged_sentence(unheld)
-            raise InfraError(f"case {unheld[0].id}: {said}", remedy=REMEDY)
+            raise InfraError(f"case {unheld[0].id}: {summary.unjudged_sentence(unheld)}", remedy=REMEDY)
         return kept
 
     def _without_unfit(self, records: Sequence[CaseRecord]) -> list[CaseRecord]:
@@ -364,8 +366,7 @@ class _Verification:
         return result
 
     def _failed(self, error: PyptoOpError) -> dict[str, Any]:
-        kind = "infra" if error.exit_code is ExitCode.INFRA else "contract"
-        category = "infra" if kind == "infra" else "structural"
+        kind, category = ("infra", "infra") if error.exit_code is ExitCode.INFRA else ("contract", "structural")
         result = self._base()
         result["error"] = {"kind": kind, "message": error.one_line()}
         result["per_mode_status"] = {

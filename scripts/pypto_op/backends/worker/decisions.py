@@ -20,12 +20,12 @@ WRITES = frozenset({"copy_", "__setitem__"})
 """Functions that round what they write to the dtype of what they write into."""
 ROUNDS = frozenset({"round", "floor", "ceil", "trunc", "fix", "frac", "floor_divide", "floordiv", "div", "divide", "true_divide"})
 ORDERS = frozenset({"topk", "sort", "argsort", "argmax", "argmin", "kthvalue", "median", "mode", "max", "min", "msort"})
-_COMPARES = frozenset({"gt", "ge", "lt", "le", "eq", "ne", "greater", "less", "greater_equal", "less_equal", "not_equal"})
+COMPARES = frozenset({"gt", "ge", "lt", "le", "eq", "ne", "greater", "less", "greater_equal", "less_equal", "not_equal"})
 _BINS = frozenset({"bucketize", "searchsorted", "histc", "histogram", "sign", "signbit", "remainder", "fmod", "mod"})
 _QUOTIENTS = frozenset({"div", "divide", "true_divide"})
 _FACTS = frozenset({"__get__", "size", "dim", "numel", "stride", "is_floating_point", "element_size", "detach"})
 """Calls that read a tensor's form, not its values."""
-KNOWN = _CASTS | WRITES | ROUNDS | ORDERS | _COMPARES | _BINS
+KNOWN = _CASTS | WRITES | ROUNDS | ORDERS | COMPARES | _BINS
 """Every function that may be a step."""
 
 _WIDE_BITS = 32
@@ -127,7 +127,7 @@ def operand_places(name: str, args: Sequence[Any]) -> tuple[int, ...]:
     """Return which arguments a step rounds, orders or compares: the value that is written, both sides of a comparison."""
     if name in WRITES:
         return (len(args) - 1,) if len(args) > 1 else ()
-    if name in _COMPARES or name == "searchsorted" or name in ROUNDS & {"floor_divide", "floordiv"} or name in _QUOTIENTS:
+    if name in COMPARES or name == "searchsorted" or name in ROUNDS & {"floor_divide", "floordiv"} or name in _QUOTIENTS:
         return tuple(range(min(len(args), 2)))
     return (0,) if args else ()
 

@@ -65,9 +65,11 @@ class Doubled(TorchFunctionMode):
         in_place = getattr(func, "__name__", "").endswith("_") and name not in decisions.WRITES and name != func.__name__
         if step is None or not step.counts or in_place:
             return self._call(func, args, kwargs)
-        args = self._tied(step, args, kwargs)
+        plain, args = args, self._tied(step, args, kwargs)
         if step.narrowed is None:
-            return self._call(func, args, kwargs)
+            result = self._call(func, args, kwargs)
+            alike = near_ties.alike(step, plain)
+            return result if alike is None else torch.where(alike, func(*plain, **kwargs), result)
         at = next(iter(step.operands))
         value = args[at]
         rounded = value.to(step.narrowed).double()

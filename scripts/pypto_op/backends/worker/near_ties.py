@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from pypto_op.backends.worker.decisions import ORDERS, Step
+from pypto_op.backends.worker.decisions import COMPARES, ORDERS, Step
 
 LONGEST = 8
 """Values of one row that may all change places; among more, some places are given to neighbours only."""
@@ -80,6 +80,21 @@ def moved(
     if step.whole:
         reach = reach.clamp(max=_HALF_STEP)
     return wide + _signs(wide, way, number, step.narrowed is not None) * (1 if at == 0 else -1) * reach, SIDES
+
+
+def alike(step: Step, args: Sequence[Any]) -> torch.Tensor | None:
+    """Return where both sides of a comparison are one number, None where they nowhere are, or one side is no tensor.
+
+    A threshold that was taken from the values themselves, such as the k-th largest, equals the value that it was taken from in
+    every honest kernel: no rounding lies between the two. Two numbers that were computed apart do not meet in float64.
+    """
+    both = args[:2]
+    if step.name not in COMPARES or len(both) < 2 or not all(isinstance(side, torch.Tensor) for side in both):
+        return None
+    if any(side.dtype is not torch.float64 for side in both):
+        return None
+    same: torch.Tensor = both[0] == both[1]
+    return same if bool(same.any()) else None
 
 
 def _signs(wide: torch.Tensor, way: int, number: int, drawn: bool) -> torch.Tensor | float:
