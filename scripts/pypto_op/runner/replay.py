@@ -113,7 +113,9 @@ class Replay:
 
     def _differs(self, expected: Expected, said: str, is_error: bool) -> str:
         if is_error and said == INTERRUPTED:
-            return "the run was ended in the middle of this call, and no transcript can look what it did; begin in an empty folder"
+            return (
+                "the run was ended in the middle of this call, and no transcript can look what it did; begin in an empty folder"
+            )
         if expected.refused is not None and is_error != expected.refused:
             wanted = "a refusal or a failure" if expected.refused else "success"
             return f"expected {wanted}, got {_short(said, end=is_error)}"
