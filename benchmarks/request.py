@@ -7,6 +7,7 @@ of the team's way of working, without the model's own time.
 from __future__ import annotations
 
 import bisect
+import compileall
 import json
 import os
 import re
@@ -22,6 +23,8 @@ from typing import Any
 
 import psutil
 
+import pypto_op
+import pypto_op_lint
 from benchmarks.table import Row, Table
 from pypto_op.bundle_files import bundle_root
 from pypto_op.proof.key import KEY_ENV
@@ -72,6 +75,7 @@ class _Spent:
 
 def run(quick: bool) -> list[Table]:
     """Replay the request once and tell it by step, by command and by agent."""
+    _compile()
     with tempfile.TemporaryDirectory() as folder:
         mark = str(Path(folder) / "keys" / "seal.key")
         workspace = Path(folder) / "w"
@@ -96,6 +100,12 @@ def run(quick: bool) -> list[Table]:
     whole = Row("the whole request", {"waited": ended - began, "cpu": spent.between(began, ended)}, _WHOLE, "cpu")
     steps, agents = _steps(lines, spent, whole), _agents(lines)
     return [_compared(steps[1], agents), *steps, agents]
+
+
+def _compile() -> None:
+    """Compile the bundle's modules, as `scripts/setup.sh` does: else each command does, where PYTHONDONTWRITEBYTECODE is set."""
+    for package in (pypto_op, pypto_op_lint):
+        compileall.compile_dir(str(Path(package.__file__).parent), quiet=1)
 
 
 def _watch(spent: _Spent, root: psutil.Process, mark: str, over: threading.Event) -> None:

@@ -15,6 +15,7 @@ from tests.calling import command
 
 from pypto_op import __version__
 from pypto_op.bundle_files import bundle_root
+from pypto_op.errors import ContractError
 from pypto_op.evals import graders, requests, result
 from pypto_op.evals.page import render
 from pypto_op.evals.statistics import Share, difference
@@ -186,6 +187,27 @@ def test_two_results_are_compared_on_what_both_have() -> None:
     assert "&lt;b&gt;wrong" in render({**base, "compared": None})
 
 
+def test_a_request_that_changed_is_not_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A golden with one more byte, or a result that does not say what its requests were: told by name."""
+    solved = {"rmsnorm": [True], "swiglu": [True]}
+    base = made(solved)
+    shutil.copytree(requests.folder(), tmp_path / "evals")
+    with (tmp_path / "evals/requests/swiglu/golden.py").open("a") as golden:
+        golden.write("# another\n")
+    monkeypatch.setattr(requests, "bundle_root", lambda: tmp_path)
+    ours = made(solved)
+    found = result.compared(ours, base)
+    assert found["altered"] == ["swiglu"] and found["requests"] == 1
+    assert "another now: swiglu" in render({**ours, "compared": found})
+    with (tmp_path / "evals/draws.py").open("a") as draws:
+        draws.write("# another\n")
+    with pytest.raises(ContractError, match="another now.*: rmsnorm, swiglu"):
+        result.compared(made(solved), base)
+    del base["requests"]["rmsnorm"]["sha256"]
+    with pytest.raises(ContractError, match="the results do not say: rmsnorm, swiglu"):
+        result.compared(ours, base)
+
+
 def test_a_result_names_the_revision_of_its_checkout(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The commit, and a `+` where its files were changed; a folder without git has none."""
     git = ["git", "-C", str(tmp_path), "-c", "user.name=n", "-c", "user.email=e"]
@@ -206,7 +228,7 @@ def test_a_result_names_the_revision_of_its_checkout(monkeypatch: pytest.MonkeyP
     [
         ({"trials": [{}]}, "a broken result"),
         ({"plan": 3}, "a broken result"),
-        ({"requests": {}, "trials": []}, "share no request"),
+        ({"requests": {}, "trials": []}, "they share none"),
         ({"schema_version": 9}, "no result"),
     ],
 )

@@ -99,6 +99,23 @@ def test_it_ends_with_its_owner(asked: OpWorkspace, monkeypatch: pytest.MonkeyPa
     assert until(lambda: not judges(Path.cwd()) and all(processes.is_gone(pid) for pid in below))
 
 
+def test_it_ends_with_its_owner_while_it_loads(
+    asked: OpWorkspace, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """On a busy machine that takes a minute; this torch takes ten."""
+    slow = tmp_path_factory.mktemp("slow")
+    (slow / "torch.py").write_text("import time\nfor _ in range(6000):\n    time.sleep(0.1)\n")
+    monkeypatch.setenv("PYTHONPATH", str(slow))
+    owner = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    monkeypatch.setenv(resident.OWNER_ENV, str(owner.pid))
+    resident.prepare(Path.cwd())
+    (judge,) = judges(Path.cwd())
+    owner.kill()
+    owner.wait()
+    assert until(lambda: processes.is_gone(judge.pid))
+    assert not list(resident.folder_of(Path.cwd()).glob(resident.SOCKET))
+
+
 def test_a_command_dies_with_its_caller(asked: OpWorkspace) -> None:
     words = ["-m", "pypto_op.cli", "verify", str(asked.root), "--modes", "sim"]
     caller = subprocess.Popen([sys.executable, *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

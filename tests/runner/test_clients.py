@@ -18,8 +18,11 @@ from tests.clients.installed import claude_environment, needs
 from tests.clients.test_bundle import run_install
 from tests.hooks.scripted_model import scripted_model
 from tests.runner.running import KEY, Running
+from tests.runner.test_view import needs_name_spaces
 
 from pypto_op.proof.key import KEY_ENV
+from pypto_op.runner import journal
+from pypto_op_lint.concerns import HIDDEN_ENV
 
 BASH = {"command": "pypto-op state status --op-dir custom/none || echo looked", "description": "x"}
 
@@ -63,6 +66,25 @@ def test_a_client_that_something_ends_is_begun_again(running: Running, ends: int
     (row,) = json.loads((programs.parent / "out" / "result.json").read_text())["trials"]
     assert evaluated.code == 0 and not row["void"] and not row["solved"] and row["breaches"]["broken"] == 1, (evaluated, row)
     assert "ended by a signal 3 times" in row["why"]
+
+
+@needs_name_spaces
+def test_a_client_does_not_see_the_runs_nor_what_an_evaluation_hides(running: Running) -> None:
+    """What its agents start reads no transcript and no hidden golden, as it is with this program's own."""
+    programs, saw = running.workspace.parent / "bin", running.workspace / "saw"
+    hidden, runs = running.workspace.parent / "hidden", journal.sessions_folder(running.workspace).parent
+    for folder in (programs, hidden):
+        folder.mkdir()
+    (hidden / "golden.py").write_text("Hidden golden")
+    (programs / "opencode").write_text(f"#!/bin/sh\n{{ echo begun; ls {hidden} {runs}; }} >> {saw} 2>&1\n")
+    (programs / "opencode").chmod(0o755)
+    running.patch.setenv("PATH", f"{programs}:/usr/bin:/bin")
+    running.patch.setenv(HIDDEN_ENV, str(hidden))
+    assert command("install", "--harness", "opencode", "--target", running.workspace).code == 0
+    saw.unlink(missing_ok=True)  # the installation asks for the version
+    assert running.call("an operator", "--runner", "opencode").code == 1
+    assert any(runs.iterdir()), "it is there"
+    assert {*saw.read_text().split()} == {"begun", f"{hidden}:", f"{runs}:"}
 
 
 @pytest.mark.client

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -139,6 +140,35 @@ def test_a_message_is_whole_with_its_reason_to_stop(patient: Running) -> None:
     """What is cut after that lost nothing: asking again would cost it twice."""
     done = patient.run([edited(lambda events: events[:-1]), says("done")])
     assert done.code == 1 and ran(patient) == 1 and len(patient.bodies[1]["messages"]) == 3
+
+
+def slowly(events: list[Event], *, parts: int, then: Iterable[Event]) -> Iterator[Event]:
+    """The first parts of a message, and then more, a tenth of a second apart."""
+    yield from events[:parts]
+    pause = threading.Event()  # these tests leave `time.sleep` out
+    for event in then:
+        pause.wait(0.1)
+        yield event
+
+
+@pytest.mark.parametrize("parts", [0, 2])
+def test_a_stream_that_only_pings_is_cut_and_asked_for_again(patient: Running, parts: int) -> None:
+    """Pings keep the connection open for ever; what came before them counts, and is not done."""
+    patient.patch.setattr("pypto_op.runner.reading.IDLE_SECONDS", 0.8)
+    pings = edited(lambda events: slowly(events, parts=parts, then=({"type": "ping"} for _ in range(600))))
+    began = time.monotonic()
+    done = patient.run([pings, bash(), says("done")])
+    assert done.code == 1 and ran(patient) == 1 and "nothing but silence came for 0.8 s" in done.stdout, done
+    assert patient.bodies[0]["messages"] == patient.bodies[1]["messages"] and time.monotonic() - began < 45
+
+
+def test_a_stream_that_says_a_little_at_a_time_is_not_cut(patient: Running) -> None:
+    patient.patch.setattr("pypto_op.runner.reading.IDLE_SECONDS", 1.5)
+    word = {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "a "}}
+    start, begun, *rest = says("done").events("1")
+    long = edited(lambda events: slowly([start, begun], parts=2, then=[*[word] * 25, *rest]))
+    done = patient.run([long])
+    assert "a a a done" in done.stdout and "silence" not in done.stdout, done
 
 
 TAKEN_BACK = {

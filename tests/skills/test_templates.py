@@ -68,6 +68,19 @@ def test_the_golden_validates_and_profiles(operator: Path) -> None:
     assert "no_such" in refused.stderr and "Traceback" not in refused.stderr
 
 
+@pytest.mark.slow
+def test_neither_check_nor_profile_of_the_golden_loads_the_compiler(operator: Path) -> None:
+    """torch's compiler, sympy and distributed tensors take as long as torch itself, and each request would pay twice."""
+    golden = str(operator / "op_golden.py")
+    profiled = [str(SKILLS / "pypto-golden-generate/scripts/profile_golden.py"), golden, "--calls", "2", "--rounds", "2"]
+    for words in ([golden], profiled):
+        done = program.python("-X", "importtime", *words)
+        assert done.returncode == 0, done.stderr[-600:]
+        loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if line.startswith("import time:")}
+        assert "torch" in loaded
+        assert not {"sympy", "torch._dynamo", "torch.distributed.tensor"} & loaded
+
+
 @pytest.mark.sim
 def test_the_kernel_is_right(operator: Path) -> None:
     words = ["verify", str(operator), "--modes", "sim", "--case", "L3_T_16_plus_1_float16", "--json", "--quiet"]

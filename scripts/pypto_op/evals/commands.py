@@ -177,7 +177,10 @@ def _line(row: dict[str, Any]) -> str:
 def _told(found: dict[str, Any], folder: Path) -> str:
     share = found["totals"]["solved"]
     lines = [f"solved {share['hits']} of {share['total']} (95 %: {share['low']:.2f} to {share['high']:.2f}); {folder}/index.html"]
-    if (other := found["compared"]) and other["solved"]:
+    other = found["compared"]
+    if other and other["altered"]:
+        lines.append(f"not compared, since the request itself is another now: {', '.join(other['altered'])}")
+    if other and other["solved"]:
         gap, low, high = other["solved"]
         lines.append(
             f"against {other['base']}: {gap:+.2f} ({low:+.2f} to {high:+.2f}){'' if other['sure'] else ', which may be chance'}"

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from pypto_op import own_python
-from pypto_op.evals.requests import Request, folder
+from pypto_op.evals.requests import DRAWS, Request, folder
 from pypto_op.vocabulary import Status
 from pypto_op.workspace import OpWorkspace
 
@@ -121,7 +121,7 @@ def golden_text(request: Request, reading: str) -> str:
 
 def inputs_text(request: Request) -> str:
     """Return the module that draws the inputs of a case."""
-    text = (folder() / "draws.py").read_text(encoding="utf-8")
+    text = (folder() / DRAWS).read_text(encoding="utf-8")
     return text.replace("_INPUTS = []", f"_INPUTS = {list(request.data['inputs'])!r}", 1)
 
 

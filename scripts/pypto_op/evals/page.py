@@ -57,9 +57,12 @@ def _compared(found: Mapping[str, Any] | None) -> dict[str, Any] | None:
         return None
     gap = found["solved"]
     said = "no trial to compare" if gap is None else f"{gap[0]:+.2f} solved, 95 % interval {gap[1]:+.2f} to {gap[2]:+.2f}"
+    said = said if found["sure"] else f"{said}: may be chance"
+    if altered := found["altered"]:
+        said += f"; not compared, since the request itself is another now: {', '.join(altered)}"
     rows = [{"request": name, "ours": _share(a), "base": _share(b)} for name, (a, b) in found["changed"].items()]
     costs = [{"what": name, "ours": _number(a), "base": _number(b)} for name, (a, b) in found["medians"].items()]
-    return {"base": found["base"], "said": said if found["sure"] else f"{said}: may be chance", "rows": rows, "costs": costs}
+    return {"base": found["base"], "said": said, "rows": rows, "costs": costs}
 
 
 def _share(share: Mapping[str, Any]) -> str:

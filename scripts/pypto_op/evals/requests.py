@@ -11,9 +11,13 @@ from pypto_op.bundle_files import bundle_root
 from pypto_op.documents import schema
 from pypto_op.documents.reading import read_yaml
 from pypto_op.errors import ContractError
+from pypto_op.hashing import sha256_file, sha256_json
 
 QUESTION = "QUESTION.md"
 """Where a team leaves what only a person can settle, in its workspace."""
+
+DRAWS = "draws.py"
+"""In the evaluations' folder: makes the inputs of all cases."""
 
 CANARY = "Hidden golden"
 """The first words of every hidden golden; who shows them has read one."""
@@ -42,6 +46,12 @@ class Request:
     def golden(self) -> Path:
         """The hidden golden."""
         return self.folder / "golden.py"
+
+    def digest(self) -> str:
+        """Return the sha256 of what is asked and by what it is graded: the request's files, and the inputs that they draw."""
+        files = [path for path in sorted(self.folder.rglob("*")) if path.is_file() and "__pycache__" not in path.parts]
+        held = {path.relative_to(self.folder).as_posix(): sha256_file(path) for path in files}
+        return sha256_json({**held, DRAWS: sha256_file(folder() / DRAWS)})
 
     @property
     def transcript(self) -> Path | None:

@@ -26,7 +26,8 @@ Row = Mapping[str, Any]
 
 def summed(plan: Plan, requests: Sequence[Request], trials: Sequence[Row]) -> dict[str, Any]:
     """Return the result of an evaluation as JSON data."""
-    about = {r.id: {name: r.data[name] for name in ("family", "difficulty", "hard", "probes", "outcome")} for r in requests}
+    shown = ("family", "difficulty", "hard", "probes", "outcome")
+    about = {r.id: {**{name: r.data[name] for name in shown}, "sha256": r.digest()} for r in requests}
     return {
         "schema_version": SCHEMA_VERSION,
         "version": __version__,
@@ -125,19 +126,25 @@ def described(found: Row) -> str:
 
 
 def compared(ours: Row, base: Row) -> dict[str, Any]:
-    """Compare two results on the requests that both have.
+    """Compare two results on the requests that both have and that were the same in both.
 
     Returns:
+        `altered`: requests that are not compared, since what is asked, or what it is graded by, is another now, or is not known;
         `solved`: our share minus the base's, and the ends of its 95 % interval, None where one has no trial; `sure`: the
         interval does not hold 0; `changed`: requests whose share differs, with both shares; `medians`: ours and the base's, of
         what their trials cost.
 
     Raises:
-        ContractError: they share no request.
+        ContractError: they share no request, or none that stayed the same.
     """
-    common = sorted(ours["requests"].keys() & base["requests"].keys())
+    both = sorted(ours["requests"].keys() & base["requests"].keys())
+    altered = [name for name in both if not _is_same(ours["requests"][name], base["requests"][name])]
+    common = [name for name in both if name not in altered]
     if not common:
-        raise ContractError("the two results share no request", remedy="compare results of the same requests")
+        problem = (
+            f"each request is another now, or the results do not say: {', '.join(altered)}" if altered else "they share none"
+        )
+        raise ContractError(f"the two results cannot be compared: {problem}", remedy="compare results of the same requests")
 
     def held(result: Row) -> list[Row]:
         return [row for row in result["trials"] if not row["void"] and row["request"] in common]
@@ -152,11 +159,17 @@ def compared(ours: Row, base: Row) -> dict[str, Any]:
     return {
         "base": described(base),
         "requests": len(common),
+        "altered": altered,
         "solved": None if gap is None else [round(value, 4) for value in gap],
         "sure": gap is not None and (gap[1] > 0 or gap[2] < 0),
         "changed": changed,
         "medians": {name: [value, cost[name]] for name, value in _medians(held(ours)).items()},
     }
+
+
+def _is_same(one: Row, other: Row) -> bool:
+    """Whether two results speak of one request; one that an earlier release wrote does not say what its requests were."""
+    return one.get("sha256") is not None and one.get("sha256") == other.get("sha256")
 
 
 def _sum(shares: Mapping[str, Share]) -> Share:

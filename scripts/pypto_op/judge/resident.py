@@ -19,6 +19,7 @@ import socket
 import struct
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -80,12 +81,13 @@ class Resident:
 
     def load(self) -> None:
         """Load what the commands need, and start what workers are forked from."""
-        self._stamp = _stamp()
-        with contextlib.suppress(PyptoOpError):
-            sim.warm_up()
-        gc.disable()
-        for name in PRELOADED:
-            importlib.import_module(name)
+        with self._ending_early():
+            self._stamp = _stamp()
+            with contextlib.suppress(PyptoOpError):
+                sim.warm_up()
+            gc.disable()
+            for name in PRELOADED:
+                importlib.import_module(name)
         gc.collect()
         gc.freeze()
         gc.enable()
@@ -120,11 +122,34 @@ class Resident:
     def _wanted(self) -> bool:
         return (
             time.monotonic() - self._last < self._idle
-            and self._in_place()
-            and self._workspace.is_dir()
-            and not (self._owner and processes.is_gone(self._owner))
+            and self._has_reason()
             and resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < _MOST_KIB
         )
+
+    def _has_reason(self) -> bool:
+        return self._in_place() and self._workspace.is_dir() and not (self._owner and processes.is_gone(self._owner))
+
+    @contextlib.contextmanager
+    def _ending_early(self) -> Iterator[None]:
+        """While it loads, which takes a minute on a busy machine, look whether anybody is left who wants it."""
+
+        def look(number: int, frame: object) -> None:
+            if self._has_reason():
+                return
+            for pid in launcher.living_zygotes():
+                processes.kill_tree(pid)
+            if self._in_place():
+                self._socket.unlink(missing_ok=True)
+            os._exit(0)
+
+        before = signal.signal(signal.SIGALRM, look)
+        signal.siginterrupt(signal.SIGALRM, False)
+        signal.setitimer(signal.ITIMER_REAL, _LOOK_SECONDS, _LOOK_SECONDS)
+        try:
+            yield
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
 
     def _in_place(self) -> bool:
         try:

@@ -25,6 +25,7 @@ from pypto_op.runner.budget import LimitReached, Usage
 from pypto_op.runner.journal import Vault
 from pypto_op.runner.leash import leashed
 from pypto_op.runner.session import Order, Run
+from pypto_op.runner.surroundings import hidden_from_commands
 from pypto_op.runner.team import DISPATCH, LEADER
 
 Event = dict[str, Any]
@@ -91,7 +92,8 @@ class ClientRun(Run):
         Raises:
             InfraError: it ended with an error of its own.
         """
-        place: dict[str, Any] = {"cwd": self._workspace, "env": self._environment}
+        hidden = hidden_from_commands(self._workspace)
+        place: dict[str, Any] = {"cwd": self._workspace, "env": self._environment, "hidden": hidden}
         with tempfile.TemporaryFile() as errors:
             with leashed(self._command(prompt), **place, stdout=subprocess.PIPE, stderr=errors) as child:
                 for event in self._events(child):

@@ -32,7 +32,7 @@ _MOST_SIDE_BY_SIDE = 8
 _CUTS = ("max_tokens", "model_context_window_exceeded", "refusal")
 """Reasons to stop that cut a message short."""
 
-_INTERRUPTED = (
+INTERRUPTED = (
     "The run was interrupted while this call was at work: it may have taken effect in whole, in part or not at all. "
     "Look at what is there before you repeat it."
 )
@@ -214,7 +214,7 @@ class Conversation:
         if tool is None:
             return Result(f"There is no tool {name[:80]!r}. You have {', '.join(self._tools)}.", True)
         if key in self._past.begun and tool.effects:
-            return Result(_INTERRUPTED, True)
+            return Result(INTERRUPTED, True)
         try:
             tool.check(given)
         except CallFailed as error:

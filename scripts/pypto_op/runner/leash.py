@@ -44,7 +44,7 @@ def leashed(
         command: the program and its arguments.
         cwd, env, stdout, stderr: as `subprocess.Popen` takes them.
         narrow: whether it can write only in `cwd`, for temporary files and for caches (`view.narrow`).
-        hidden: folders that it does not see then.
+        hidden: folders that it does not see, where the machine allows that; a narrow one cannot uncover them.
     """
     how = [*(["alone"] if _can_be_alone() else []), *(["narrow"] if narrow else [])]
     (ours, theirs), (began, begins) = os.pipe(), os.pipe()

@@ -5,8 +5,12 @@ A service is no part of this program: whatever its stream holds, it becomes a re
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
+import socket
+import threading
+import time
 import uuid
 from collections.abc import Collection
 from dataclasses import dataclass, field
@@ -25,6 +29,8 @@ _STREAM = "text/event-stream"
 _IDENTITY = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _NO_PART_OF_A_NAME = re.compile(r"[^A-Za-z0-9_-]")
 _LONGEST_NAME = 128
+IDLE_SECONDS = 600.0
+"""A stream of which no part of a message came for so long is cut: pings keep a connection open, and say nothing."""
 
 
 class Cut(Exception):
@@ -69,6 +75,41 @@ class Reply:
         return [(index, block) for index, block in enumerate(self.content) if block["type"] == "tool_use"]
 
 
+class _Idle(threading.Thread):
+    """Cuts a response of which nothing comes but pings, which the SDK keeps to itself.
+
+    Args:
+        response: the response; its socket is shut, which another thread may do while one reads.
+
+    Attributes:
+        said: what was wrong; "" as long as nothing is.
+    """
+
+    def __init__(self, response: Any) -> None:
+        super().__init__(daemon=True)
+        self._response, self._over, self._last = response, threading.Event(), time.monotonic()
+        self.said = ""
+
+    def heard(self) -> None:
+        """Note that a part of the message came."""
+        self._last = time.monotonic()
+
+    def end(self) -> None:
+        """Stop looking."""
+        self._over.set()
+
+    def run(self) -> None:
+        while not self._over.wait(max(0.0, left := self._last + IDLE_SECONDS - time.monotonic())):
+            if left <= 0.0:
+                self.said = f"nothing but silence came for {IDLE_SECONDS:g} s"
+                network = self._response.extensions.get("network_stream")
+                line = network.get_extra_info("socket") if network is not None else None
+                with contextlib.suppress(OSError):
+                    if line is not None:
+                        line.shutdown(socket.SHUT_RDWR)
+                return
+
+
 def encodable(value: Any) -> Any:
     """Return a text, or data that hold texts, in a form that UTF-8 has bytes for: half a character is written as `\\udcff`.
 
@@ -94,8 +135,11 @@ def received(stream: Any, asked: int, taken: Collection[str]) -> Reply:
         anthropic.APIError: the service says in the stream what is wrong; `usage` is what the part that came has cost.
     """
     raw: dict[int, str] = {}
+    idle = _Idle(stream.response)
     try:
+        idle.start()
         for event in stream:
+            idle.heard()
             if event.type == "content_block_delta" and event.delta.type == "input_json_delta":
                 raw[event.index] = raw.get(event.index, "") + event.delta.partial_json
         message = stream.get_final_message()
@@ -106,11 +150,13 @@ def received(stream: Any, asked: int, taken: Collection[str]) -> Reply:
         error.usage = _spent_on(stream, asked)  # type: ignore[attr-defined]
         raise
     except httpx2.HTTPError as error:
-        raise Cut(f"the stream was cut ({type(error).__name__})", _spent_on(stream, asked)) from error
+        raise Cut(idle.said or f"the stream was cut ({type(error).__name__})", _spent_on(stream, asked)) from error
     except Exception as error:  # the SDK trusts a stream's form: whatever does not fit comes out as some error of Python
-        raise Cut(_wrong(stream, error), _spent_on(stream, asked)) from error
+        raise Cut(idle.said or _wrong(stream, error), _spent_on(stream, asked)) from error
+    finally:
+        idle.end()
     if message.stop_reason is None:
-        raise Cut("the stream was cut", _spent_on(stream, asked))
+        raise Cut(idle.said or "the stream was cut", _spent_on(stream, asked))
     return Reply(content, str(message.stop_reason), spent, broken, content != came)
 
 

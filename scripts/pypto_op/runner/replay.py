@@ -13,6 +13,7 @@ from typing import Any
 from pypto_op.bundle.budgets import tokens
 from pypto_op.bundle_files import bundle_root
 from pypto_op.errors import PyptoOpError
+from pypto_op.runner.conversation import INTERRUPTED
 from pypto_op.runner.journal import Line
 from pypto_op.runner.loopback import Answer, Body
 from pypto_op.runner.transcript import Expected, Script, Turn
@@ -111,6 +112,10 @@ class Replay:
         return ""
 
     def _differs(self, expected: Expected, said: str, is_error: bool) -> str:
+        if is_error and said == INTERRUPTED:
+            return (
+                "the run was ended in the middle of this call, and no transcript can look what it did; begin in an empty folder"
+            )
         if expected.refused is not None and is_error != expected.refused:
             wanted = "a refusal or a failure" if expected.refused else "success"
             return f"expected {wanted}, got {_short(said, end=is_error)}"

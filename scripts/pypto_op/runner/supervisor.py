@@ -29,12 +29,12 @@ def main(pipe: int, began: int, alone: bool, narrow: bool, hidden: list[str], co
         began: a pipe to the caller; it is closed when the command begins.
         alone: whether it sees no process but its own (`apart`); the machine allows that.
         narrow: whether most of the disk is read-only for the command (`view.narrow`), where the machine allows that.
-        hidden: folders that it does not see then.
+        hidden: folders that it does not see, where the machine allows that.
         command: the program and its arguments.
     """
 
     def work() -> int:
-        return _run(pipe, began, narrow and mounts, hidden, command)
+        return _run(pipe, began, narrow and mounts, hidden if mounts else [], command)
 
     linux.adopt_orphans()
     os.set_inheritable(began, False)
@@ -49,6 +49,8 @@ def _run(pipe: int, began: int, narrow: bool, hidden: list[str], command: list[s
     linux.adopt_orphans()
     if narrow:
         view.narrow(os.getcwd(), os.environ, hidden)  # noqa: PTH109
+    else:
+        view.hide(hidden)
     child = os.fork()
     if child == 0:
         os.close(pipe)

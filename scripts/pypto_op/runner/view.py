@@ -56,9 +56,7 @@ def narrow(workspace: str, environment: Mapping[str, str], hidden: Sequence[str]
         with contextlib.suppress(OSError):  # it vanished
             linux.mount(path, path, None, linux.BIND | linux.RECURSIVE)
     _close_doors()
-    for path in hidden:
-        with contextlib.suppress(OSError):  # it is not there
-            linux.mount("none", path, "tmpfs", linux.READ_ONLY, "size=4k,mode=755")
+    hide(hidden)
     for point in _mount_points():
         if point not in home and not _is_below(point, [*free, *_THE_KERNELS]):
             with contextlib.suppress(OSError):  # another mount covers it
@@ -66,6 +64,13 @@ def narrow(workspace: str, environment: Mapping[str, str], hidden: Sequence[str]
     apart.give_up([*linux.PAST_THE_MOUNTS.values()])
     os.chdir(workspace)  # until now this process stood on the mount that was covered
     return True
+
+
+def hide(folders: Sequence[str]) -> None:
+    """Let folders look empty to this process and what it starts; `apart.own_mounts` has been called."""
+    for path in folders:
+        with contextlib.suppress(OSError):  # it is not there
+            linux.mount("none", path, "tmpfs", linux.READ_ONLY, "size=4k,mode=755")
 
 
 def _places(workspace: str, environment: Mapping[str, str]) -> tuple[list[str], list[str], list[str]]:
