@@ -18,10 +18,11 @@ from pypto_op.backends.worker.loading import Failure, failure_of, load_module
 from pypto_op.backends.worker.sentinel import AMBIGUOUS, PATTERNS, Sentinel
 from pypto_op.backends.worker.source_check import back_door
 from pypto_op.backends.worker.tampering import Snapshot
+from pypto_op.triton.run import before as earlier
 from pypto_op.triton.run import bfloat16, gaps, libdevice
 from pypto_op.triton.run import model as models
 from pypto_op.triton.run.chosen import Chosen
-from pypto_op.triton.run.clock import Clock, refresh
+from pypto_op.triton.run.clock import Clock
 from pypto_op.triton.run.dispatch import Gate, mode_is_active, turned
 from pypto_op.triton.run.fence import TritonFence, TritonGuard
 from pypto_op.triton.run.launches import Few, Launches
@@ -147,16 +148,17 @@ class Candidate:
         given = models.read(message)
         seed = self._seed = message["seed"]
         self._model = self._loose(lambda: models.build(self._kind, given["init"], seed, self._device, self._path))
-        facts: dict[str, Any] = {"weights": models.load_weights(self._model, given["weights"])}
+        word, untaken = models.load_weights(self._model, given["weights"])
+        facts: dict[str, Any] = {"weights": word, "untaken": untaken, "derived": models.derived(self._model)}
         self._inputs = models.placed(given["inputs"], self._device)
         self._sentinel.active, self._gate.denied = True, []
         self._reads.found = []
-        self._lines.rests = message["warmed"] is not None and secrets.randbelow(_WATCHED) > 0
+        self._lines.rests = message["later"] and secrets.randbelow(_WATCHED) > 0
         self._launches.recording = True
         first: Any = None
         if message["warmed"] is not None:
             others = map_tensors(self._inputs, same_layout)
-            refresh(others, self._inputs, message["warmed"])
+            earlier.fill(others, self._inputs, message["warmed"])
             self._launches.begin(tensors_of(others), models.held_by(self._model))
             first = self._loose(lambda: self._forward(others, seed))
             chosen = self._launches.chosen.outputs(tensors_of(first))

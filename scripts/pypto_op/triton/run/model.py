@@ -117,6 +117,12 @@ def held_by(model: Any) -> list[torch.Tensor]:
     return [tensor for module in model.modules() for tensor in tensors_of(dict(vars(module)))]
 
 
+def derived(model: Any) -> int:
+    """Return how many float tensors a model holds beside its weights: a constructor may have made them of weights."""
+    weights = {tensor.data_ptr() for tensor in weights_of(model).values()}
+    return sum(tensor.is_floating_point() and tensor.data_ptr() not in weights for tensor in held_by(model))
+
+
 def wide(tensor: torch.Tensor) -> torch.Tensor:
     """Return a tensor in float64 if it holds floats."""
     return tensor.double() if tensor.is_floating_point() else tensor
@@ -143,16 +149,17 @@ def wide_by_default() -> Iterator[None]:
         torch.set_default_dtype(usual)
 
 
-def load_weights(model: Any, weights: dict[str, torch.Tensor]) -> str:
+def load_weights(model: Any, weights: dict[str, torch.Tensor]) -> tuple[str, list[str]]:
     """Copy the reference's weights into a model by name where name, shape and dtype fit.
 
     Returns:
         `none` (there are none), `by name` (all), `in order` (all shapes fit, no name does), `by name, the rest in order`,
-        `some by name`, or `seed order` (nothing fits; both constructors were seeded alike).
+        `some by name`, or `seed order` (nothing fits; both constructors were seeded alike). And the names of the reference's
+        weights that were not copied.
     """
     own = weights_of(model)
     if not own or not weights:
-        return "none"
+        return "none", list(weights)
     named = {name for name, value in weights.items() if name in own and _fits(own[name], value)}
     mine, theirs = ([value for name, value in held.items() if name not in named] for held in (own, weights))
     pairs = [(own[name], weights[name]) for name in named]
@@ -163,7 +170,8 @@ def load_weights(model: Any, weights: dict[str, torch.Tensor]) -> str:
     with torch.no_grad():
         for target, value in pairs:
             target.copy_(value)
-    return word
+    taken = {id(value) for _, value in pairs}
+    return word, [name for name, value in weights.items() if id(value) not in taken]
 
 
 def _fits(mine: torch.Tensor, value: torch.Tensor) -> bool:

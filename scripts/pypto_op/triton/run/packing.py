@@ -73,6 +73,13 @@ def memory_of(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.as_strided((_span(tensor),), (1,))
 
 
+def once(tensor: torch.Tensor) -> torch.Tensor:
+    """Return a view that meets each element of memory once: an expanded axis (stride 0) keeps its first entry."""
+    for axis, stride in enumerate(tensor.stride()):
+        tensor = tensor.narrow(axis, 0, min(1, tensor.shape[axis])) if stride == 0 else tensor
+    return tensor
+
+
 def dense(value: Any, what: str) -> Any:
     """Return `value`; raise Unpackable when a tensor in it has no memory of the usual kind."""
     for tensor in tensors_of(value):

@@ -78,7 +78,9 @@ class Members:
         if isinstance(owner, (Container, TensorMethod)):
             return Member(owner, name)
         if isinstance(owner, Host):
-            return Host(data=owner.data)
+            if name == "value" and isinstance(owner.const, (bool, int, float)):
+                return Host(owner.const)  # of a constexpr
+            return Host(data=owner.data, kind="device type" if (owner.kind, name) == ("device", "type") else "")
         if isinstance(owner, (Function, Launcher, Member)):
             self.check(f"own.{name}", node, source)
             return Unknown(f"`{name}` of a function") if name != "__name__" else Host()
@@ -88,7 +90,7 @@ class Members:
     def _of_tensor(self, owner: Tensor, name: str) -> Value:
         kind = self.m.policy.attribute(name)
         if kind == "host":
-            return Host()
+            return Host(kind="device" if name == "device" else "")
         return owner if kind == "view" else TensorMethod(owner, name)
 
     def find(self, owner: Instance, name: str, node: cst.CSTNode | None = None, source: SourceFile | None = None) -> Value | None:
