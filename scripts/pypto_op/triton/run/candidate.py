@@ -25,10 +25,11 @@ from pypto_op.triton.run.chosen import Chosen
 from pypto_op.triton.run.clock import Clock
 from pypto_op.triton.run.dispatch import Gate, mode_is_active, turned
 from pypto_op.triton.run.fence import TritonFence, TritonGuard
+from pypto_op.triton.run.intact import Intact
 from pypto_op.triton.run.launches import Few, Launches
 from pypto_op.triton.run.lines import Lines
 from pypto_op.triton.run.memory import Memory, address, bytes_of
-from pypto_op.triton.run.packing import map_tensors, same_layout, tensors_of
+from pypto_op.triton.run.packing import Unpackable, map_tensors, same_layout, settled, tensors_of
 from pypto_op.triton.run.reads import Reads
 from pypto_op.vocabulary import Outcome
 from pypto_op.workspace import OpWorkspace
@@ -114,6 +115,7 @@ class Candidate:
         self._guard.install()
         self._snapshot = Snapshot(_COMPUTES if self._device.type == "cpu" else ())
         self._others = set(sys.modules)
+        self._intact = Intact([self._gate, self._sentinel, self._memory, self._launches, self._reads, self._lines, self._guard])
         self._kind = self._load(document["sha256"])
         self._model: Any = None
         self._inputs: Any = None
@@ -188,6 +190,7 @@ class Candidate:
         try:
             with torch.no_grad(), self._reads, self._gate, contextlib.nullcontext() if timed else self._lines:
                 returned = self._model(*inputs)
+                returned = self._settled(returned)
                 watched = mode_is_active(self._gate) and self._reads.is_active() and (timed or self._lines.is_active())
             models.synchronize(self._device)
         except BaseException as error:
@@ -205,6 +208,12 @@ class Candidate:
         if self._launches.foreign:
             raise Failure(Outcome.FORBIDDEN, f"{self._path.name} launches {self._launches.foreign[0]}, which is not in its files")
         return returned
+
+    def _settled(self, returned: Any) -> Any:
+        try:
+            return settled(returned)
+        except Unpackable as error:
+            raise Failure(Outcome.BAD_OUTPUT, f"{self._path.name}: forward's output: {error}") from None
 
     def _computed(self) -> str:
         said = self._gate.denied[0]
@@ -278,7 +287,10 @@ class Candidate:
         offences = self._guard.take_offences()
         if offences:
             raise Failure(Outcome.FORBIDDEN, f"{self._path.name} tried to {offences[0]}") from None
-        replaced = [*self._snapshot.changes(), *filter(None, (self._launches.replaced(), self._clock.replaced()))]
+        replaced = [
+            *self._snapshot.changes(),
+            *filter(None, (self._intact.replaced(), self._launches.replaced(), self._clock.replaced())),
+        ]
         if replaced:
             raise Failure(Outcome.FORBIDDEN, f"{self._path.name} replaced {replaced[0]}") from None
 

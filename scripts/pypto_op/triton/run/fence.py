@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
-from pypto_op.backends.worker.askers import BUSY
+from pypto_op.backends.worker.askers import BUSY, plain
 from pypto_op.backends.worker.guard import Fence, Guard
+from pypto_op.triton.run import texts
 
 _COMPILER_EVENTS = frozenset(
     {"subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.spawn", "ctypes.dlopen", "os.listdir", "os.scandir",
@@ -61,6 +62,12 @@ class TritonGuard(Guard):
             setattr(module, name, start)
 
     def _hook(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if self._armed and not BUSY.on and event == "compile":
+            with BUSY:
+                made = texts.runs_code(plain(arguments))
+            if made:
+                self._offences.append(made)
+                raise PermissionError(f"forbidden to a candidate: {made}")
         compiles = event in _COMPILER_EVENTS or (event == "import" and arguments[1] is not None)
         if self._armed and not BUSY.on and compiles and _through_compiler():
             return

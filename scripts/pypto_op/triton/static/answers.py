@@ -10,6 +10,10 @@ _DISTRIBUTED = ("torch.distributed.tensor.DTensor", "torch.distributed._tensor.D
 _BACKENDS = ("cuda", "npu")
 """Modules of torch that a device's type leads to. That of the CPU has no further names that the policy allows."""
 _CONSTEXPR = ("triton.language.constexpr", "triton.language.core.constexpr")
+_REACHES = frozenset(
+    {f"builtins.{name}" for name in ("getattr", "setattr", "delattr", "vars", "eval", "exec", "compile", "__import__", "dir")}
+    | {"operator.attrgetter", "operator.methodcaller", "builtins.object.__getattribute__", "builtins.type.__getattribute__"}
+)
 _NUMBERS = {"builtins.float": float, "builtins.int": int, "builtins.bool": bool}
 
 
@@ -58,3 +62,15 @@ def words_of(name: Value, owner: Value) -> tuple[str | None, ...]:
     if isinstance(name, Host) and name.kind == "device type" and isinstance(owner, Ext) and owner.name == "torch":
         return _BACKENDS
     return (None,)
+
+
+def reaching(values: list[Value], depth: int = 4) -> str:
+    """Return the name of a function among values, and in containers, that reaches for things by their names; "" for none."""
+    for value in values:
+        for option in options(value):
+            if isinstance(option, Ext) and option.name in _REACHES:
+                return option.name
+            inner = reaching(option.members(), depth - 1) if isinstance(option, Container) and depth else ""
+            if inner:
+                return inner
+    return ""

@@ -93,6 +93,9 @@ class Builtins:
         if reason:
             self.m.deny(node, source, reason)
             return Unknown(f"`{name}`")
+        reaching = answers.reaching([*args, *kwargs.values()])
+        if reaching:
+            self.m.deny(node, source, f"`{reaching}` is handed on, so what it reaches for cannot be checked")
         method = self.m.tables.called(name, args)
         if method is not None:
             changed = [option for option in options(args[0]) if isinstance(option, Container)]
@@ -126,7 +129,7 @@ class Builtins:
         if name.endswith("__setattr__") and args:
             return self._setattr(args, kwargs, node, source)
         if self.m.phase != "forward":
-            return self._outside_forward(name, args)
+            return self._outside_forward(name, args, node, source)
         return self._in_forward(name, args, kwargs, node, source)
 
     def _import(self, args: list[Value], kwargs: dict[str, Value], node: cst.CSTNode, source: SourceFile) -> Value:
@@ -152,7 +155,10 @@ class Builtins:
             return self.m.calls.decorate(wrapping, args[0], node, source)
         return wrapping
 
-    def _outside_forward(self, name: str, args: list[Value]) -> Value:
+    def _outside_forward(self, name: str, args: list[Value], node: cst.CSTNode, source: SourceFile) -> Value:
+        if not self.m.policy.may_import(name):
+            self.m.deny(node, source, "what this library does with names, text and memory is not known, at import too")
+            return Unknown(f"what `{name}` returned")
         kind = self.m.policy.call(name)
         if kind == "host" or self.m.policy.computes_on_host(name):
             return Host()
