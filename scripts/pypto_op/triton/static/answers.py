@@ -14,6 +14,7 @@ _REACHES = frozenset(
     {f"builtins.{name}" for name in ("getattr", "setattr", "delattr", "vars", "eval", "exec", "compile", "__import__", "dir")}
     | {"operator.attrgetter", "operator.methodcaller", "builtins.object.__getattribute__", "builtins.type.__getattribute__"}
 )
+_MAKES_OPERATORS = ("torch.library.custom_op", "torch.library.triton_op")
 _NUMBERS = {"builtins.float": float, "builtins.int": int, "builtins.bool": bool}
 
 
@@ -74,3 +75,9 @@ def reaching(values: list[Value], depth: int = 4) -> str:
             if inner:
                 return inner
     return ""
+
+
+def operator(name: str, args: list[Value]) -> str:
+    """Return the operator that a decorator of `torch.library` makes of a function ("space::name"); "" for another decorator."""
+    word = args[0].const if args and isinstance(args[0], Host) else None
+    return word if name in _MAKES_OPERATORS and isinstance(word, str) else ""

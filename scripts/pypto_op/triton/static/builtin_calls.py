@@ -147,6 +147,7 @@ class Builtins:
         wrapping = self.m.calls.wrapping(name)
         if wrapping is None:
             return None
+        wrapping.operator = answers.operator(name, args)
         if name.startswith("triton."):
             first = 1 if args and isinstance(args[0], (Function, Kernel)) else 0
             given = [*args[first:], *kwargs.values()]

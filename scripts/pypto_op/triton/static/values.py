@@ -217,9 +217,11 @@ class Wrapping(Value):
 
     Attributes:
         hooks: functions of the file that a launch of the kernel calls (`heuristics`, `pre_hook`).
+        operator: what it decorates can be called as this operator of PyTorch's, too ("space::name").
     """
 
     makes_kernel: bool = False
+    operator: str = ""
     kind: str | None = None
     hooks: tuple[Value, ...] = ()
 
