@@ -36,6 +36,66 @@ def test_each_way_at_import_is_refused(way: str, tmp_path: Path) -> None:
     assert [*named(text)] or not validate_file(tmp_path / "impl.py")["valid"]
 
 
+HONEST = """
+import collections
+import dataclasses
+import enum
+import functools
+import json
+import logging
+import typing
+
+import numpy as np
+
+logger = logging.getLogger(__name__)
+Pair = collections.namedtuple("Pair", "a b", defaults=(1, 2))
+TABLE = np.array([0.0, 0.5, 1.0], dtype=np.float32)
+SIZES = json.loads('{"block": 512}')
+
+
+class Act(enum.Enum):
+    EXP = 0
+
+
+class Named(typing.NamedTuple):
+    block: "int" = 512
+
+
+@dataclasses.dataclass(frozen=True, order=True)
+class Config:
+    block: "int" = 512
+    warps: typing.Optional["typing.List[int]"] = None
+    names: list = dataclasses.field(default_factory=list, hash=False)
+
+    def __post_init__(self):
+        assert self.block > 0
+
+
+@functools.singledispatch
+def pick(a):
+    return a
+
+
+@pick.register
+def _(a: int):
+    return Config(a)
+
+
+@pick.register
+def _(a: "str"):
+    return Config(int(a))
+
+
+assert pick(512) == Config() == pick("512") and repr(Config())
+"""
+
+
+@pytest.mark.slow
+def test_honest_classes_and_tables_at_import_pass(place: Path) -> None:
+    result = lab.verify(lab.folder(place, lab.task(*TASK), lab.impl("return run(exp_kernel, x)", kernels=KERNEL + HONEST)))
+    assert result["status"] == "PASS", result["failures"]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("way", ["annotation_set_later", "text_by_numpy", "text_by_sympy"])
 def test_text_that_becomes_code_is_refused_when_it_does(way: str, place: Path) -> None:

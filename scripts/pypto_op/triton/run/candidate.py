@@ -138,8 +138,8 @@ class Candidate:
         door = back_door(self._path.read_bytes()) if self._path.is_file() else None
         if door:
             raise Failure(Outcome.FORBIDDEN, f"{self._path.name} reaches into the interpreter by {door}")
-        module = self._loose(lambda: load_module(self._path, sha256=sha256))
-        kind = getattr(module, "ModelNew", None)
+        # A module may answer for the name with a function of its own, which is watched as well.
+        kind = self._loose(lambda: getattr(load_module(self._path, sha256=sha256), "ModelNew", None))
         if not callable(kind):
             raise Failure(Outcome.MISSING_WRAPPER, f"{self._path.name} has no class ModelNew")
         found: type = kind

@@ -11,8 +11,10 @@ from typing import Any
 
 from pypto_op.backends.worker import askers
 
-_PARSERS = ("/triton/", "/triton_ascend/", "/torch/_library/", "/torch/_dynamo/", "/torch/_inductor/", "/torch/_jit_internal.py",
-            "/pypto_op/")  # fmt: skip
+_PARSERS = (
+    *("/triton/", "/triton_ascend/", "/torch_npu/", "/pypto_op/"),
+    *("/torch/_library/", "/torch/_dynamo/", "/torch/_inductor/", "/torch/_jit_internal.py"),
+)
 """They parse the source of functions, or make code of their own text."""
 _CLASSES = ("/collections/__init__.py", "/attr/_make.py")
 """They make methods, and look at the names first."""
