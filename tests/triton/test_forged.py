@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.quickly import read_table
@@ -10,6 +11,7 @@ from tests.triton import lab
 
 from pypto_op.back_doors import named
 from pypto_op.triton.run import texts
+from pypto_op.triton.run.dispatch import Gate
 from pypto_op.triton.run.intact import Intact
 from pypto_op.triton.run.lines import Lines
 from pypto_op.triton.static.validate import validate_file
@@ -184,6 +186,15 @@ def test_a_function_on_an_object_that_watches_is_found() -> None:
     assert intact.replaced() is None
     lines.is_active = lambda: True  # type: ignore[method-assign]
     assert intact.replaced() == "Lines.is_active"
+
+
+def test_a_dict_of_a_class_of_the_file_in_an_object_that_watches_is_found() -> None:
+    space: dict[str, Any] = {}
+    exec(compile("class Own(dict):\n    def get(self, *a):\n        return None\n", "/elsewhere/impl.py", "exec"), space)
+    gate = Gate(frozenset())
+    intact = Intact([gate])
+    gate.denied = space["Own"]()
+    assert intact.replaced() == "Gate.denied"
 
 
 def test_other_code_of_a_function_of_this_bundle_is_found() -> None:

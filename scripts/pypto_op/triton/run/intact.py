@@ -12,7 +12,13 @@ from collections.abc import Iterator, Sequence
 from types import FunctionType
 from typing import Any
 
+from pypto_op.backends.worker.trusted import is_trusted
+
 _PACKAGE = "pypto_op"
+_MADE_BY_PYTHON = 1 << 9
+"""Flag of a class that a `class` statement made."""
+_ancestors, _members = type.__dict__["__mro__"].__get__, type.__dict__["__dict__"].__get__
+"""What a metaclass cannot answer in the place of its class."""
 
 
 class Intact:
@@ -25,6 +31,7 @@ class Intact:
     def __init__(self, watchers: Sequence[Any]) -> None:
         self._watchers = list(_reached(watchers))
         self._held = [(type(one), _lasting(one), set(vars(one))) for one in self._watchers]
+        self._kinds = {type(value) for one in self._watchers for value in vars(one).values()}
         self._code = [(function, function.__code__, function.__defaults__) for function in _functions()]
 
     def replaced(self) -> str | None:
@@ -35,6 +42,10 @@ class Intact:
             name = next(iter([*changed, *(name for name in now if name not in names)]), None)  # a new one hides a method
             if type(one) is not kind or name is not None:
                 return f"{kind.__name__}.{name or '__class__'}"
+            others = {name: type(value) for name, value in vars(one).items() if type(value) not in self._kinds}
+            foreign = next((name for name, of in others.items() if _is_foreign(of)), None)
+            if foreign is not None:
+                return f"{kind.__name__}.{foreign}"
         for function, code, defaults in self._code:
             if function.__code__ is not code or function.__defaults__ is not defaults:
                 return f"the code of {function.__qualname__}"
@@ -56,6 +67,14 @@ def _reached(watchers: Sequence[Any]) -> Iterator[Any]:
 
 def _is_ours(value: Any) -> bool:
     return type(value).__module__.partition(".")[0] == _PACKAGE
+
+
+def _is_foreign(kind: type) -> bool:
+    """Whether a class has methods of a file that is no library's: a dict, say, that runs code whenever it is asked."""
+    if not kind.__flags__ & _MADE_BY_PYTHON:
+        return False
+    functions = (value for base in _ancestors(kind) for value in _members(base).values() if type(value) is FunctionType)
+    return any(not is_trusted(function.__code__.co_filename) for function in functions)
 
 
 def _lasting(one: Any) -> dict[str, Any]:
