@@ -196,6 +196,8 @@ class Candidate:
         except BaseException as error:
             if self._gate.denied:
                 raise Failure(Outcome.FORBIDDEN, self._computed()) from None
+            if isinstance(error, Failure):
+                raise
             failure = failure_of(error, self._path, Outcome.EXCEPTION)
             if self._launches.bounds.found:
                 where = failure.detail.split(": ")[0]
