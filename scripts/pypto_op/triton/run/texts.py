@@ -16,8 +16,8 @@ _PARSERS = (
     *("/torch/_library/", "/torch/_dynamo/", "/torch/_inductor/", "/torch/_jit_internal.py"),
 )
 """They parse the source of functions, or make code of their own text."""
-_CLASSES = ("/collections/__init__.py", "/attr/_make.py")
-"""They make methods, and look at the names first."""
+_CLASSES = ("/collections/__init__.py", "/attr/_make.py", "/traceback.py")
+"""They make methods, and look at the names first; the last parses lines to mark a place in them."""
 _RECORDS = "/dataclasses.py"
 _OF_RECORDS = re.compile(r"_dflt_\w+|__dataclass_\w+|_HAS_\w+|super|hash|repr|type|FrozenInstanceError|TypeError|NotImplemented")
 _METHODS = frozenset({"__setattr__", "__delattr__", "__post_init__", "format"})
