@@ -18,6 +18,8 @@ from typing import Any
 from pypto_op.backends.worker.trusted import is_installed, is_trusted
 
 _HERE = __file__.rpartition("/")[0] + "/"
+_HOOKS = (_HERE, *(f"{_HERE.rpartition('/backends/')[0]}/triton/run/{name}.py" for name in ("fence", "texts")))
+"""Files of hooks, whose frames lie between an event and the answer: those of this package, and the Triton judge's own."""
 _HELPERS_TO_FRAMES = ("/inspect.py", "/traceback.py", "/types.py")
 _GIVES_FRAME = ("/logging/__init__.py", ("<lambda>", "currentframe"))
 _ancestors, _members = type.__dict__["__mro__"].__get__, type.__dict__["__dict__"].__get__
@@ -162,7 +164,7 @@ def place_of_caller() -> tuple[str, int]:
 def _frames() -> Iterator[FrameType]:
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
-        if not frame.f_code.co_filename.startswith(_HERE):
+        if not frame.f_code.co_filename.startswith(_HOOKS):
             yield frame
         frame = frame.f_back
 

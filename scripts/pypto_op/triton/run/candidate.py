@@ -18,16 +18,18 @@ from pypto_op.backends.worker.loading import Failure, failure_of, load_module
 from pypto_op.backends.worker.sentinel import AMBIGUOUS, PATTERNS, Sentinel
 from pypto_op.backends.worker.source_check import back_door
 from pypto_op.backends.worker.tampering import Snapshot
+from pypto_op.triton.run import before as earlier
 from pypto_op.triton.run import bfloat16, gaps, libdevice
 from pypto_op.triton.run import model as models
 from pypto_op.triton.run.chosen import Chosen
-from pypto_op.triton.run.clock import Clock, refresh
+from pypto_op.triton.run.clock import Clock
 from pypto_op.triton.run.dispatch import Gate, mode_is_active, turned
 from pypto_op.triton.run.fence import TritonFence, TritonGuard
+from pypto_op.triton.run.intact import Intact
 from pypto_op.triton.run.launches import Few, Launches
 from pypto_op.triton.run.lines import Lines
 from pypto_op.triton.run.memory import Memory, address, bytes_of
-from pypto_op.triton.run.packing import map_tensors, same_layout, tensors_of
+from pypto_op.triton.run.packing import Unpackable, map_tensors, same_layout, settled, tensors_of
 from pypto_op.triton.run.reads import Reads
 from pypto_op.vocabulary import Outcome
 from pypto_op.workspace import OpWorkspace
@@ -113,6 +115,7 @@ class Candidate:
         self._guard.install()
         self._snapshot = Snapshot(_COMPUTES if self._device.type == "cpu" else ())
         self._others = set(sys.modules)
+        self._intact = Intact([self._gate, self._sentinel, self._memory, self._launches, self._reads, self._lines, self._guard])
         self._kind = self._load(document["sha256"])
         self._model: Any = None
         self._inputs: Any = None
@@ -135,8 +138,8 @@ class Candidate:
         door = back_door(self._path.read_bytes()) if self._path.is_file() else None
         if door:
             raise Failure(Outcome.FORBIDDEN, f"{self._path.name} reaches into the interpreter by {door}")
-        module = self._loose(lambda: load_module(self._path, sha256=sha256))
-        kind = getattr(module, "ModelNew", None)
+        # A module may answer for the name with a function of its own, which is watched as well.
+        kind = self._loose(lambda: getattr(load_module(self._path, sha256=sha256), "ModelNew", None))
         if not callable(kind):
             raise Failure(Outcome.MISSING_WRAPPER, f"{self._path.name} has no class ModelNew")
         found: type = kind
@@ -147,16 +150,17 @@ class Candidate:
         given = models.read(message)
         seed = self._seed = message["seed"]
         self._model = self._loose(lambda: models.build(self._kind, given["init"], seed, self._device, self._path))
-        facts: dict[str, Any] = {"weights": models.load_weights(self._model, given["weights"])}
+        word, untaken = models.load_weights(self._model, given["weights"])
+        facts: dict[str, Any] = {"weights": word, "untaken": untaken, "derived": models.derived(self._model)}
         self._inputs = models.placed(given["inputs"], self._device)
         self._sentinel.active, self._gate.denied = True, []
         self._reads.found = []
-        self._lines.rests = message["warmed"] is not None and secrets.randbelow(_WATCHED) > 0
+        self._lines.rests = message["later"] and secrets.randbelow(_WATCHED) > 0
         self._launches.recording = True
         first: Any = None
         if message["warmed"] is not None:
             others = map_tensors(self._inputs, same_layout)
-            refresh(others, self._inputs, message["warmed"])
+            earlier.fill(others, self._inputs, message["warmed"])
             self._launches.begin(tensors_of(others), models.held_by(self._model))
             first = self._loose(lambda: self._forward(others, seed))
             chosen = self._launches.chosen.outputs(tensors_of(first))
@@ -186,11 +190,14 @@ class Candidate:
         try:
             with torch.no_grad(), self._reads, self._gate, contextlib.nullcontext() if timed else self._lines:
                 returned = self._model(*inputs)
+                returned = self._settled(returned)
                 watched = mode_is_active(self._gate) and self._reads.is_active() and (timed or self._lines.is_active())
             models.synchronize(self._device)
         except BaseException as error:
             if self._gate.denied:
                 raise Failure(Outcome.FORBIDDEN, self._computed()) from None
+            if isinstance(error, Failure):
+                raise
             failure = failure_of(error, self._path, Outcome.EXCEPTION)
             if self._launches.bounds.found:
                 where = failure.detail.split(": ")[0]
@@ -203,6 +210,12 @@ class Candidate:
         if self._launches.foreign:
             raise Failure(Outcome.FORBIDDEN, f"{self._path.name} launches {self._launches.foreign[0]}, which is not in its files")
         return returned
+
+    def _settled(self, returned: Any) -> Any:
+        try:
+            return settled(returned)
+        except Unpackable as error:
+            raise Failure(Outcome.BAD_OUTPUT, f"{self._path.name}: forward's output: {error}") from None
 
     def _computed(self) -> str:
         said = self._gate.denied[0]
@@ -276,7 +289,10 @@ class Candidate:
         offences = self._guard.take_offences()
         if offences:
             raise Failure(Outcome.FORBIDDEN, f"{self._path.name} tried to {offences[0]}") from None
-        replaced = [*self._snapshot.changes(), *filter(None, (self._launches.replaced(), self._clock.replaced()))]
+        replaced = [
+            *self._snapshot.changes(),
+            *filter(None, (self._intact.replaced(), self._launches.replaced(), self._clock.replaced())),
+        ]
         if replaced:
             raise Failure(Outcome.FORBIDDEN, f"{self._path.name} replaced {replaced[0]}") from None
 

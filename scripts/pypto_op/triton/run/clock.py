@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from pypto_op.triton.run.packing import map_tensors, same_layout, tensors_of
+from pypto_op.triton.run.packing import map_tensors, once, same_layout, tensors_of
 
 _FLUSH_BYTES = 256 * 1024 * 1024
 _KEPT_BYTES = 2 * 1024**3
@@ -207,7 +207,7 @@ def refresh(working: Any, base: Any, shift: int) -> None:
     Rolling keeps each row as it is; the factor changes a sum over everything too, or an old one would still be right.
     Integers and bools stay as they are (they may be indices or lengths) unless there is no floating tensor at all.
     """
-    pairs = [(_once(target), _once(source)) for target, source in zip(tensors_of(working), tensors_of(base), strict=True)]
+    pairs = [(once(target), once(source)) for target, source in zip(tensors_of(working), tensors_of(base), strict=True)]
     floats = any(source.is_floating_point() or source.is_complex() for _, source in pairs)
     for target, source in pairs:
         moves = source.is_floating_point() or source.is_complex() or not floats
@@ -217,13 +217,6 @@ def refresh(working: Any, base: Any, shift: int) -> None:
                 target.mul_(_FACTORS[shift % len(_FACTORS)])
         else:
             target.copy_(source)
-
-
-def _once(tensor: torch.Tensor) -> torch.Tensor:
-    """Return a view that meets each element of memory once: an expanded axis (stride 0) keeps its first entry."""
-    for axis, stride in enumerate(tensor.stride()):
-        tensor = tensor.narrow(axis, 0, min(1, tensor.shape[axis])) if stride == 0 else tensor
-    return tensor
 
 
 def _rolled(source: torch.Tensor, shift: int) -> torch.Tensor:

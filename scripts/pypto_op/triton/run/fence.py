@@ -10,13 +10,17 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
-from pypto_op.backends.worker.askers import BUSY
+from pypto_op.backends.worker.askers import BUSY, plain
 from pypto_op.backends.worker.guard import Fence, Guard
+from pypto_op.backends.worker.trusted import is_trusted
+from pypto_op.triton.run import texts
 
 _COMPILER_EVENTS = frozenset(
     {"subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.spawn", "ctypes.dlopen", "os.listdir", "os.scandir",
      "socket.connect", "socket.bind", "socket.getaddrinfo"}
 )  # fmt: skip
+_LOOKS = frozenset({"object.__getattr__", "sys._getframe"})
+_PRINTS = frozenset({"print_exc", "format_exc", "print_exception", "format_exception"})
 _COMPILER = ("/triton/", "/triton_ascend/", "/torch_npu/", "/torch/cuda/", "/torch/_inductor/")
 
 
@@ -61,10 +65,31 @@ class TritonGuard(Guard):
             setattr(module, name, start)
 
     def _hook(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if self._armed and not BUSY.on and event == "compile":
+            with BUSY:
+                made = texts.runs_code(plain(arguments))
+            if made:
+                self._offences.append(made)
+                raise PermissionError(f"forbidden to a candidate: {made}")
+        if event in _LOOKS and self._armed and not BUSY.on:
+            with BUSY:
+                printed = _prints_an_error()
+            if printed:
+                return
         compiles = event in _COMPILER_EVENTS or (event == "import" and arguments[1] is not None)
         if self._armed and not BUSY.on and compiles and _through_compiler():
             return
         super()._hook(event, arguments)
+
+
+def _prints_an_error() -> bool:
+    """Whether the file has an error printed: what comes of that is text."""
+    last: FrameType | None = None
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None and is_trusted(frame.f_code.co_filename):
+        last, frame = frame, frame.f_back
+    code = None if last is None else last.f_code
+    return code is not None and code.co_filename.endswith("/traceback.py") and code.co_name in _PRINTS
 
 
 def _through_compiler() -> bool:

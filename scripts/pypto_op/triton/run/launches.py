@@ -308,7 +308,7 @@ class Launches:
                             self._memory.recheck(parameter, tensor)
                     if not self._choices:
                         self._note_scalar(f"{_name_of(kernel)}.grid", found)
-            return found
+            return tuple(found) if isinstance(found, list) else found  # a list is one to a device, not to the interpreter
 
         return guarded
 

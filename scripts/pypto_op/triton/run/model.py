@@ -18,6 +18,11 @@ from pypto_op.triton.run.memory import content
 from pypto_op.triton.run.packing import Unpackable, dense, map_tensors, pack, tensors_of, unpack
 from pypto_op.vocabulary import Outcome
 
+_space = torch.nn.Module.__dict__["__dict__"].__get__
+"""A module's attributes, whatever its class says of them: between two calls of forward nobody watches what it runs."""
+_PLAIN = (torch.Tensor, torch.nn.Parameter)
+_DEEPEST = 60
+
 
 def prepare(document: dict[str, Any]) -> torch.device:
     """Set this process up for its target and return the device."""
@@ -107,14 +112,50 @@ def build(kind: Callable[..., Any], init: Sequence[Any], seed: int, device: torc
 
 def weights_of(model: Any) -> dict[str, torch.Tensor]:
     """Return a model's parameters and buffers by name."""
-    return dict(model.state_dict()) if isinstance(model, torch.nn.Module) else {}
+    return {name: tensor for name, tensor in _weights(model, "", 0) if type(tensor) in _PLAIN}
 
 
 def held_by(model: Any) -> list[torch.Tensor]:
     """Return every tensor that a model has: weights, buffers that are not saved, plain attributes, lists of such."""
-    if not isinstance(model, torch.nn.Module):
-        return []
-    return [tensor for module in model.modules() for tensor in tensors_of(dict(vars(module)))]
+    seen: dict[int, Any] = {}
+    waiting = [model]
+    while waiting:
+        module = waiting.pop()
+        if issubclass(type(module), torch.nn.Module) and id(module) not in seen:
+            seen[id(module)] = module
+            waiting += dict.values(dict.get(_space(module), "_modules", {}))
+    return [tensor for module in seen.values() for tensor in _inside(_space(module), 6) if type(tensor) in _PLAIN]
+
+
+def _weights(module: Any, prefix: str, depth: int) -> Iterator[tuple[str, Any]]:
+    """Yield a module's parameters and the buffers that are saved, as its `state_dict` does; no method of its class is called."""
+    if not issubclass(type(module), torch.nn.Module) or depth > _DEEPEST:
+        return
+    held, kept = _space(module), dict.get(_space(module), "_non_persistent_buffers_set", ())
+    for table in ("_parameters", "_buffers"):
+        for name, tensor in dict.items(dict.get(held, table, {})):
+            if tensor is not None and (table == "_parameters" or name not in kept):
+                yield prefix + name, tensor
+    for name, inner in dict.items(dict.get(held, "_modules", {})):
+        yield from _weights(inner, f"{prefix}{name}.", depth + 1)
+
+
+def _inside(value: Any, depth: int) -> Iterator[Any]:
+    """Yield every tensor in containers, asking Python's own methods for what they hold."""
+    kind = type(value)
+    if issubclass(kind, torch.Tensor):
+        yield value
+    elif depth:
+        base = next((base for base in (dict, list, tuple) if issubclass(kind, base)), None)
+        items = () if base is None else dict.values(value) if base is dict else base.__iter__(value)
+        for item in items:
+            yield from _inside(item, depth - 1)
+
+
+def derived(model: Any) -> int:
+    """Return how many float tensors a model holds beside its weights: a constructor may have made them of weights."""
+    weights = {tensor.data_ptr() for tensor in weights_of(model).values()}
+    return sum(tensor.is_floating_point() and tensor.data_ptr() not in weights for tensor in held_by(model))
 
 
 def wide(tensor: torch.Tensor) -> torch.Tensor:
@@ -143,16 +184,17 @@ def wide_by_default() -> Iterator[None]:
         torch.set_default_dtype(usual)
 
 
-def load_weights(model: Any, weights: dict[str, torch.Tensor]) -> str:
+def load_weights(model: Any, weights: dict[str, torch.Tensor]) -> tuple[str, list[str]]:
     """Copy the reference's weights into a model by name where name, shape and dtype fit.
 
     Returns:
         `none` (there are none), `by name` (all), `in order` (all shapes fit, no name does), `by name, the rest in order`,
-        `some by name`, or `seed order` (nothing fits; both constructors were seeded alike).
+        `some by name`, or `seed order` (nothing fits; both constructors were seeded alike). And the names of the reference's
+        weights that were not copied.
     """
     own = weights_of(model)
     if not own or not weights:
-        return "none"
+        return "none", list(weights)
     named = {name for name, value in weights.items() if name in own and _fits(own[name], value)}
     mine, theirs = ([value for name, value in held.items() if name not in named] for held in (own, weights))
     pairs = [(own[name], weights[name]) for name in named]
@@ -163,7 +205,8 @@ def load_weights(model: Any, weights: dict[str, torch.Tensor]) -> str:
     with torch.no_grad():
         for target, value in pairs:
             target.copy_(value)
-    return word
+    taken = {id(value) for _, value in pairs}
+    return word, [name for name, value in weights.items() if id(value) not in taken]
 
 
 def _fits(mine: torch.Tensor, value: torch.Tensor) -> bool:

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 _DEEPEST = 12
+_KEYS = (str, int, float, bool, bytes, type(None), tuple)
 
 
 class Unpackable(TypeError):
@@ -60,6 +61,26 @@ def map_tensors(value: Any, function: Callable[[torch.Tensor], Any]) -> Any:
     return value
 
 
+def settled(value: Any) -> Any:
+    """Return a structure in plain lists, tuples and dicts; no method of another class is called for what it holds.
+
+    Raises:
+        Unpackable: a tensor or a key is of a class of its own.
+    """
+    kind = type(value)
+    if issubclass(kind, torch.Tensor):
+        if kind not in (torch.Tensor, torch.nn.Parameter):
+            raise Unpackable(f"a tensor of class {kind.__name__} may compute whenever it is looked at")
+        return value
+    if issubclass(kind, dict):
+        if not all(type(key) in _KEYS for key in dict.keys(value)):
+            raise Unpackable("a dict has keys of a class of its own")
+        return {key: settled(item) for key, item in dict.items(value)}
+    if issubclass(kind, list):
+        return [settled(item) for item in list.__iter__(value)]
+    return tuple(settled(item) for item in tuple.__iter__(value)) if issubclass(kind, tuple) else value
+
+
 def same_layout(tensor: torch.Tensor) -> torch.Tensor:
     """Return a copy with the same strides, those of an expanded tensor (0) included."""
     if not tensor.numel():
@@ -71,6 +92,13 @@ def same_layout(tensor: torch.Tensor) -> torch.Tensor:
 def memory_of(tensor: torch.Tensor) -> torch.Tensor:
     """Return the memory from a tensor's first element to its last, as a vector; gaps between elements are part of it."""
     return tensor.as_strided((_span(tensor),), (1,))
+
+
+def once(tensor: torch.Tensor) -> torch.Tensor:
+    """Return a view that meets each element of memory once: an expanded axis (stride 0) keeps its first entry."""
+    for axis, stride in enumerate(tensor.stride()):
+        tensor = tensor.narrow(axis, 0, min(1, tensor.shape[axis])) if stride == 0 else tensor
+    return tensor
 
 
 def dense(value: Any, what: str) -> Any:

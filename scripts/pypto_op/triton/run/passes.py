@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import datetime, timezone
 from typing import Any
 
@@ -14,6 +14,8 @@ from pypto_op.backends.base import RunResult
 from pypto_op.documents.policy import Policy
 from pypto_op.errors import ContractError, PyptoOpError
 from pypto_op.triton.run import agreement, looks, remote, results, skewed, trivial
+from pypto_op.triton.run.aside import Aside, untested
+from pypto_op.triton.run.case import Case
 from pypto_op.triton.run.deadline import Deadline, TimeIsUp
 from pypto_op.triton.run.describe import describe
 from pypto_op.triton.run.judge_device import JudgeDevice
@@ -31,57 +33,6 @@ from pypto_op.triton.run.targets import Place, versions
 HOST = "HostComputed"
 _FIRST_SEED = 0
 _MOST_CASES = 100_000
-
-
-@dataclass
-class Case:
-    """What is known about one case after some passes."""
-
-    index: int
-    input_desc: list[dict[str, Any]] = field(default_factory=list)
-    scalars: list[bool] = field(default_factory=list)  # which arguments are something, and hold no tensor
-    judgement: Judgement = field(default_factory=Judgement)
-    weights: str = "none"
-    kernels: list[str] = field(default_factory=list)
-    ran: agreement.Ran = field(default_factory=agreement.Ran)  # in any pass
-    launches: int = 0
-    made: Provenance = field(default_factory=Provenance)
-    seconds: float = 0.0
-    alone: float = 0.0  # seconds that the implementation's process took in the first pass
-    outputs: list[Any] = field(default_factory=list)  # samples of the first pass's golden
-    doubt: Judgement | None = None  # what the host computed, as it seems
-    right: Judgement | None = None  # of the numbers alone, where they are right
-    caveats: list[str] = field(default_factory=list)  # trivial answers that this case cannot refuse
-    unseen: list[str] = field(default_factory=list)  # what the outputs show too little of
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the entry of `cases`."""
-        entry: dict[str, Any] = {
-            "case_idx": self.index + 1,
-            "status": "pass" if self.judgement.ok else "fail",
-            "input_desc": self.input_desc,
-            "launches": self.launches,
-            "kernels": self.kernels,
-            "weights": self.weights,
-            "seconds": round(self.seconds, 4),
-        }
-        if self.made.copies:
-            entry["copies"] = dict(self.made.copies)
-        if self.judgement.metrics:
-            entry["metrics"] = self.judgement.metrics
-        return entry
-
-    def failure(self) -> dict[str, Any]:
-        """Return the entry of `failures`."""
-        message = self.judgement.message
-        if len(message) > 4000:
-            message = f"{message[:2000]}\n... {len(message) - 4000} characters left out ...\n{message[-2000:]}"
-        return {
-            "case_idx": self.index + 1,
-            "input_desc": self.input_desc,
-            "error_type": self.judgement.error_type,
-            "error_msg": message,
-        }
 
 
 class Run:
@@ -115,6 +66,8 @@ class Run:
                     self._beside_looks(seed, started.task, started.candidate)
                 else:
                     self._pass(number, seed, started.task, started.candidate)
+            if len(self.seeds) > 1:
+                Aside(self, started.task, started.candidate).everything()
             self._apply_doubts()
             self._replay(started.task)
         started.close()
@@ -133,30 +86,30 @@ class Run:
 
     def _look(self, seed: int, task: TaskSession, candidate: CandidateSession) -> None:
         """Let every case that is right run on further values, for what the host hands to launches alone (`looks`)."""
-        self._tighten(task, candidate)
+        self.tighten(task, candidate)
         task.open(seed)
         self.calls.append(seed)
         for case in self.cases:
             if not case.judgement.ok or case.doubt is not None:
                 continue
-            self._tighten(task, candidate)
+            self.tighten(task, candidate)
             try:
-                found = task.case(case.index, seed, used=True, judged=False)
+                found = task.case(case.index, seed, used=True, judged=False, move=skewed.UP)
             except Told:
                 return  # where the reference really fails, a pass says so
             if found is None:
                 return
             begin = time.monotonic()
             try:
-                _, _, facts = candidate.run(found[0], seed, judged=False)
+                _, _, facts = candidate.run(found[0], seed, judged=False, later=True)
             except Told as told:
-                self._keep(case, 1, Judgement(told.error_type, told.message), begin)
+                self.keep(case, 1, Judgement(told.error_type, told.message), begin)
                 continue
             case.ran.add(facts)
             made = Provenance.of(facts, numbers_of([found[0]["inputs"], found[0]["init"]]))
             judgement = self._compared(case, case.judgement, made, found[0]["inputs"])
             if not judgement.ok:
-                self._keep(case, 1, judgement, begin)
+                self.keep(case, 1, judgement, begin)
 
     def _compared(self, case: Case, right: Judgement, made: Provenance, inputs: Any) -> Judgement:
         """Note a run of a case, and whether its host handed launches other things than in the run before; return the verdict."""
@@ -181,7 +134,7 @@ class Run:
             return
         again = CandidateSession(self.project, self.place, self.request.limits(self.started))
         try:
-            honest = self.history.follows_from_calls(doubted, self.calls, task, again, lambda: self._tighten(task, again))
+            honest = self.history.follows_from_calls(doubted, self.calls, task, again, lambda: self.tighten(task, again))
         finally:
             again.close()
         for case in (self.cases[index] for index in honest):
@@ -207,14 +160,14 @@ class Run:
                 self.progress(case)
 
     def _pass(self, number: int, seed: int, task: TaskSession, candidate: CandidateSession) -> None:
-        self._tighten(task, candidate)
+        self.tighten(task, candidate)
         total = task.open(seed)
         self.calls.append(seed)
         if number == 0:
             self.total = total
         index = 0
         while index < (total if total is not None else _MOST_CASES):
-            self._tighten(task, candidate)
+            self.tighten(task, candidate)
             if number and index >= len(self.cases):
                 break
             if not self._case(index, number, seed, task, candidate):
@@ -223,7 +176,8 @@ class Run:
         if number == 0 and total is None:
             self.total = len(self.cases)
 
-    def _tighten(self, *sessions: TaskSession | CandidateSession) -> None:
+    def tighten(self, *sessions: TaskSession | CandidateSession) -> None:
+        """Give processes what is left of the time; raise TimeIsUp where nothing is."""
         if time.monotonic() - self.started >= self.request.timeout:
             raise TimeIsUp
         for session in sessions:
@@ -234,10 +188,10 @@ class Run:
         case = self.cases[index] if number else Case(index)
         begin = time.monotonic()
         try:
-            found = task.case(index, seed, used=bool(number))
+            found = task.case(index, seed, used=bool(number), move=skewed.UP if number else "")
         except Told as told:
-            self._keep(case, number, Judgement(_of_reference(told), f"the reference failed: {told.message}"), begin)
-            self._tighten(task)
+            self.keep(case, number, Judgement(_of_reference(told), f"the reference failed: {told.message}"), begin)
+            self.tighten(task)
             task.open(seed)  # after a loss the task's process is a new one and stands before the first case
             return True
         if found is None:
@@ -248,11 +202,11 @@ class Run:
         self.beside.begin(case.scalars)
         if not case.judgement.ok:  # it failed in an earlier pass
             return True
-        self._tighten(candidate)
+        self.tighten(candidate)
         try:
-            answer, run, facts = candidate.run(given, seed)
+            answer, run, facts = candidate.run(given, seed, later=bool(number))
         except Told as told:
-            self._keep(case, number, Judgement(told.error_type, told.message), begin)
+            self.keep(case, number, Judgement(told.error_type, told.message), begin)
             return True
         judgement = self.desk.of_case(
             given, answer, lambda want, got: self._judged(case, want, reference, (got, run, facts), seed, task)
@@ -263,10 +217,14 @@ class Run:
         if judgement.ok:
             judgement = self._compared(case, judgement, made, given["inputs"])
         elif reference.get("skewed") and judgement.error_type in ("PrecisionError", "ValueMismatch"):
-            judgement = replace(judgement, message=f"{judgement.message}\n{skewed.TOLD}")
+            judgement = replace(judgement, message=f"{judgement.message}\n{skewed.TOLD[skewed.UP]}")
         case.ran.add(facts)
+        if number == 0:
+            case.filled, case.untaken = list(reference.get("filled", ())), list(map(str, facts.get("untaken", ())))
+            case.derived = int(facts.get("derived", 0))
+            case.said = [*filter(None, [reference.get("one_sign")]), *untested(case.filled, case.untaken)]
         case.weights, case.kernels = str(facts.get("weights", "none")), [str(name) for name in facts.get("kernels", ())]
-        self._keep(case, number, judgement, begin)
+        self.keep(case, number, judgement, begin)
         return True
 
     def _judged(
@@ -279,17 +237,29 @@ class Run:
         task: TaskSession,
     ) -> Judgement:
         """Return the verdict on what the candidate answered (`CandidateSession.run`)."""
+        judgement = self.numbers(given, reference, found, seed, task)
+        if judgement.ok:
+            judgement = self._trivial(case, given, found[0]["outputs"], seed, task, judgement)
+        return judgement
+
+    def numbers(
+        self,
+        given: dict[str, Any],
+        reference: dict[str, Any],
+        found: tuple[dict[str, Any], RunResult, dict[str, Any]],
+        seed: int,
+        task: TaskSession,
+    ) -> Judgement:
+        """Return whether what the candidate answered is right, and came from a kernel."""
         assert self.policy is not None
         answer, run, facts = found
         judgement = judge(given, reference, answer, run, facts, self.policy)
         if judgement.error_type == "PrecisionError" and self.request.policy is None and not given["mutated"]:
             judgement = second_look(judgement, given["outputs"], answer["outputs"], self._truth(task, seed))
-        if judgement.ok:
-            judgement = self._trivial(case, given, answer["outputs"], seed, task, judgement)
         return judgement
 
     def _truth(self, task: TaskSession, seed: int) -> Any:
-        self._tighten(task)
+        self.tighten(task)
         return task.truth(0, seed)
 
     def _trivial(
@@ -313,7 +283,7 @@ class Run:
         shapes = remote.shapes_of(given["inputs"], given["outputs"]) if not case.outputs and not given["mutated"] else []
         if not shapes or self.policy is None:
             return found
-        self._tighten(task)
+        self.tighten(task)
         others = task.exchanged(shapes, seed)
         if others is None:
             return found
@@ -322,7 +292,8 @@ class Run:
             return found
         return Judgement(wrong.error_type, wrong.message, found.metrics)
 
-    def _keep(self, case: Case, number: int, judgement: Judgement, begin: float) -> None:
+    def keep(self, case: Case, number: int, judgement: Judgement, begin: float) -> None:
+        """Take a pass's verdict on a case, which began then."""
         case.judgement = judgement
         case.seconds += time.monotonic() - begin
         if number == 0:
@@ -348,7 +319,7 @@ class Run:
         """Return what the cases cannot tell, each once, with the cases that say so."""
         said: dict[str, list[int]] = {}
         for case in self.cases:
-            for line in (*case.caveats, *case.unseen, *case.made.copied):
+            for line in (*case.caveats, *case.unseen, *case.said, *case.made.copied):
                 said.setdefault(line, []).append(case.index + 1)
         return [
             f"case {', '.join(map(str, cases[:8]))}{' ...' if len(cases) > 8 else ''}: {line}" for line, cases in said.items()

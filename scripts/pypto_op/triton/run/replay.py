@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from pypto_op.triton.run import trivial
+from pypto_op.triton.run import skewed, trivial
 from pypto_op.triton.run.provenance import Provenance
 from pypto_op.triton.run.sessions import CandidateSession, TaskSession, Told
 
@@ -49,10 +49,10 @@ class History:
                 task.open(other)
                 for index in sorted(place for turn, place in self._calls if turn == number and place <= max(cases)):
                     tighten()
-                    found = task.case(index, other, used=bool(number), judged=False)
+                    found = task.case(index, other, used=bool(number), judged=False, move=skewed.UP if number else "")
                     if found is None:
                         return set()
-                    _, _, facts = candidate.run(found[0], seed, judged=False)
+                    _, _, facts = candidate.run(found[0], seed, judged=False, later=bool(number))
                     if not self._is_alike(number, index, Provenance.of(facts, ()), found[0]["inputs"]):
                         alike.discard(index)
         except Told:

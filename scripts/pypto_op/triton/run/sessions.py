@@ -106,7 +106,7 @@ class TaskSession(_Session):
         return None if total is None else int(total)
 
     def case(
-        self, index: int, seed: int, *, used: bool = False, judged: bool = True
+        self, index: int, seed: int, *, used: bool = False, judged: bool = True, move: str = "", vary: Sequence[str] = ()
     ) -> tuple[dict[str, Any], dict[str, Any]] | None:
         """Return a case and facts about it.
 
@@ -115,12 +115,16 @@ class TaskSession(_Session):
             seed: of the pass.
             used: let the outputs be those of the model's second call; the first is made on other values.
             judged: outputs are wanted.
+            move: how inputs are moved, where they can be (`skewed`).
+            vary: names of weights that get other values, where they hold one value (`filled`).
 
         Returns:
             `init`, `weights`, `inputs`, `outputs` and `mutated` (these two only where they are judged), and `warmed` (how far the
             first call's values are rolled, None without one); None after the last case.
+            Facts are `filled`, `varied`, `one_sign` and `skewed`; `same` alone where `move` and `vary` change nothing.
         """
         message = {"call": "case", "index": index, "seed": _of_models(seed), "used": used, "judged": judged}
+        message |= {"move": move, "vary": list(vary)}
         value, _, answer = self._tell(message)
         return None if answer.get("end") else (value, answer)
 
@@ -172,7 +176,9 @@ class CandidateSession(_Session):
         hidden = [path for path in (*project.hidden(), key_file()) if path.exists()]
         self.plan = Plan({**self._wanted, "enclosure": enclosure_document(self.scratch, hidden)}, place.start)
 
-    def run(self, case: dict[str, Any], seed: int, *, judged: bool = True) -> tuple[dict[str, Any], RunResult, dict[str, Any]]:
+    def run(
+        self, case: dict[str, Any], seed: int, *, judged: bool = True, later: bool = False
+    ) -> tuple[dict[str, Any], RunResult, dict[str, Any]]:
         """Run a case under watch; return outputs and mutated inputs, the result, and the facts.
 
         Args:
@@ -180,9 +186,11 @@ class CandidateSession(_Session):
                 the first one left (a sum in scratch memory, an output that is kept) shows.
             seed: of the pass.
             judged: outputs are wanted, too; the implementation cannot tell.
+            later: the case ran before, so lines of kernels need not be watched each time.
         """
         given = {"init": case["init"], "weights": case["weights"], "inputs": case["inputs"]}
-        return self._tell({"call": "run", "seed": _of_models(seed), "warmed": case["warmed"], "judged": judged}, given)
+        message = {"call": "run", "seed": _of_models(seed), "warmed": case["warmed"], "judged": judged, "later": later}
+        return self._tell(message, given)
 
     def time(self, message: dict[str, Any]) -> tuple[dict[int, Any], dict[str, Any]]:
         """Time the present case; return the kept outputs by call, and the facts."""

@@ -1,8 +1,13 @@
-"""Other values for inputs that lie around zero: a mean, a sum or a padding that hides at zero shows elsewhere.
+"""Other values for float inputs: a mean, a padding or an epsilon that hides among the task's own values shows elsewhere.
 
 `torch.randn` has mean 0. So a variance that counts its padding, a constant in the place of a log-sum-exp, or a norm without its
-mean is nearly right. In the later passes such inputs are therefore moved upwards. They stay within their range, keep their order,
-and what is zero stays zero (a triangle, a mask). So an argument of `asin` or a symmetric matrix is one still.
+mean is nearly right. Its rows hold both signs, so a maximum that counts a padding of 0 is right. Later passes therefore move
+such inputs. They stay within their range and what is zero stays zero (a triangle, a mask). Each value depends on the value
+that it replaces alone, so equal and sorted values stay so, and so does a symmetric matrix.
+
+- `UP`: a mean in the middle goes to about 0.7 of the range.
+- `LOW`: all below zero. Where no input lies around zero, inputs of one sign come nearer to their end by zero.
+- `HIGH`: all above zero, and in float32 and float64 small, where an epsilon matters.
 """
 
 from __future__ import annotations
@@ -11,22 +16,57 @@ from typing import Any
 
 import torch
 
-from pypto_op.triton.run.packing import map_tensors, memory_of, same_layout, tensors_of
+from pypto_op.triton.run.packing import map_tensors, memory_of, once, same_layout, tensors_of
 
+UP, LOW, HIGH = "up", "low", "high"
 _LEAST = 16
 """So many different values has what a continuous distribution drew; signs have fewer, and integers are whole."""
 _SHARE = 0.25
 """Of the elements that are not zero, more than this are below, and above."""
 _POWER = 0.5
 """The place of a value in its range, 0 to 1, is raised to this: a mean in the middle goes to about 0.7."""
-TOLD = "the inputs of this pass that lie around zero were moved upwards within their range, which the task's own do not show"
+_MARGIN = 0.05
+"""The nearest to zero that a side begins, as a part of its end."""
+_SMALL, _NEAR = 2.0**-8, 2.0**-4
+"""What `HIGH` shrinks by: eps = 1e-8 beside a mean square of 1e-5 shows still. What `LOW` leaves of a range by zero."""
+_ALIKE = {torch.float32: 1e-5, torch.float64: 1e-5}
+_ALIKE_HALF = 1e-3
+_LONGEST = 10_000
+"""Sums (of absolute values, of squares) that differ by less were made equal; longer ones of half precision are so by chance."""
+TOLD = {
+    UP: "the inputs of this pass that lie around zero were moved upwards within their range, which the task's own do not show",
+    LOW: "the inputs of this pass were moved within their range: those around zero below zero, those of one sign nearer to zero",
+    HIGH: "the inputs of this pass that lie around zero were moved above zero within their range, and near to it in float32",
+}
 
 
-def skewed(inputs: Any) -> Any | None:
-    """Return inputs of the same layout, those around zero moved; None where there are none."""
-    if not any(map(_is_around_zero, tensors_of(inputs))):
+def skewed(inputs: Any, move: str = UP) -> Any | None:
+    """Return inputs of the same layout, moved; None where there are none that can be."""
+    sides = [_side(tensor) for tensor in tensors_of(inputs)]
+    if 0 not in sides and (move != LOW or not {-1, 1} & {*sides}):
         return None
-    return map_tensors(inputs, lambda tensor: _moved(tensor) if _is_around_zero(tensor) else same_layout(tensor))
+    # Beside a tensor around zero, one of one sign may belong to it: a scale, the deviations of its rows.
+    wanted = {0} if 0 in sides else {-1, 1}
+    left = iter(sides)
+    changed = False
+
+    def one(tensor: torch.Tensor) -> torch.Tensor:
+        nonlocal changed
+        side = next(left)
+        places = _places(tensor, side, move) if side in wanted else None
+        changed = changed or places is not None
+        return same_layout(tensor) if places is None else _written(tensor, *places)
+
+    found = map_tensors(inputs, one)
+    return found if changed else None
+
+
+def of_one_sign(inputs: Any) -> str:
+    """Return what to say of float inputs of one sign; "" where there are none."""
+    sides = {position: _side(tensor) for position, tensor in enumerate(tensors_of(inputs))}
+    words = {1: "no negative element", -1: "no positive element"}
+    said = [f"tensor {position} has {words[side]}" for position, side in sides.items() if side]
+    return f"of the inputs {', '.join(said[:4])}: what a kernel does with such is not tested" if said else ""
 
 
 def are_finite(outputs: Any) -> bool:
@@ -34,22 +74,58 @@ def are_finite(outputs: Any) -> bool:
     return all(bool(torch.isfinite(tensor).all()) for tensor in tensors_of(outputs))
 
 
-def _is_around_zero(tensor: torch.Tensor) -> bool:
+def _side(tensor: torch.Tensor) -> int | None:
+    """Return 0 for a tensor around zero, 1 or -1 for one of that sign; None for what no continuous distribution drew freely."""
     if not tensor.is_floating_point() or tensor.element_size() < 2 or tensor.numel() < _LEAST:
-        return False
+        return None
     below, above = int((tensor < 0).sum()), int((tensor > 0).sum())
-    if min(below, above) <= _SHARE * (below + above):
-        return False
+    if min(below, above) and min(below, above) <= _SHARE * (below + above):
+        return None
     if not bool(torch.isfinite(tensor).all()) or bool((tensor == tensor.round()).all()):
-        return False
-    return len(set(tensor.reshape(-1)[: _LEAST**2].tolist())) >= _LEAST
+        return None
+    if len(set(tensor.reshape(-1)[: _LEAST**2].tolist())) < _LEAST or _is_normalised(tensor):
+        return None
+    return 0 if below and above else 1 if above else -1
 
 
-def _moved(tensor: torch.Tensor) -> torch.Tensor:
+def _is_normalised(tensor: torch.Tensor) -> bool:
+    """Whether the sums of absolute values or squares along an axis, or over all, are alike: probabilities, unit vectors."""
+    alike = _ALIKE.get(tensor.dtype, _ALIKE_HALF)
+    tensor = once(tensor)
+    wide = tensor.to(torch.float64 if tensor.dtype is torch.float64 else torch.float32)
+    for power in (1, 2):
+        powers = wide.abs() ** power
+        if abs(float(powers.sum(dtype=torch.float64)) - 1.0) <= alike:
+            return True
+        for axis, size in enumerate(tensor.shape):
+            if size == 1 or size == tensor.numel() or (alike == _ALIKE_HALF and size > _LONGEST):
+                continue
+            low, high = (float(end) for end in torch.aminmax(powers.sum(axis, dtype=torch.float64)))
+            if high - low <= alike * high:
+                return True
+    return False
+
+
+def _places(tensor: torch.Tensor, side: int | None, move: str) -> tuple[float, float, float] | None:
+    """Return the ends that a tensor's range gets, and the power its places are raised to; None where it stays as it is."""
+    low, high = (float(end) for end in torch.aminmax(tensor))
+    if side == 0:
+        small = _SMALL if tensor.dtype in _ALIKE else 1.0
+        ends = {UP: (low, high, _POWER), LOW: (low, _MARGIN * low, 1.0), HIGH: (small * _MARGIN * high, small * high, 1.0)}
+        return ends[move]
+    near = low if side == 1 else high  # the end by zero
+    part = max(_NEAR, 2 * abs(near) / (high - low))  # a mean far above the deviation would be hard to compute with
+    if part >= 0.5:
+        return None
+    far = near + part * (high - near if side == 1 else low - near)
+    return (near, far, 1.0) if side == 1 else (far, near, 1.0)
+
+
+def _written(tensor: torch.Tensor, begin: float, end: float, power: float) -> torch.Tensor:
     moved = same_layout(tensor)
     memory = memory_of(moved)
     wide = memory.to(torch.float64 if tensor.dtype is torch.float64 else torch.float32)
     low, high = (float(end) for end in torch.aminmax(tensor))
-    places = ((wide - low) / (high - low)).clamp(0.0, 1.0) ** _POWER
-    memory.copy_(torch.where(wide == 0, wide, low + (high - low) * places))
+    places = ((wide - low) / (high - low)).clamp(0.0, 1.0) ** power
+    memory.copy_(torch.where(wide == 0, wide, begin + (end - begin) * places))
     return moved

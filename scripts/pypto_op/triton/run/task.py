@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from pypto_op.backends.worker.loading import Failure, failure_of, load_module
-from pypto_op.triton.run import arguments, remote, skewed, trivial
+from pypto_op.triton.run import arguments, before, filled, remote, skewed, trivial
 from pypto_op.triton.run import model as models
 from pypto_op.triton.run.clock import Clock, refresh
 from pypto_op.triton.run.memory import address
@@ -45,8 +45,8 @@ class Task:
         self._inputs: Any = None
         self._warmed: int | None = None
         self._first: Any = None  # what the call before the judged one returned
-        self._suited: set[int] = set()  # cases that other values suit (`skewed`)
-        self._unsuited: set[int] = set()
+        self._suits: dict[tuple[int, str], bool] = {}  # case, move: whether other values suit the reference (`skewed`)
+        self._varied: list[str] = []  # weights that are given other values (`filled`)
         self._differentiates = False  # forward asks for gradients, so it must run with them
         self._wanted: list[bool] = []  # which tensors of the arguments were drawn with `requires_grad`
 
@@ -104,55 +104,73 @@ class Task:
         seed = message["seed"]
         models.seed_all(seed)
         self._init = arguments.of_constructor(self._ask("get_init_inputs"), self._needed("Model"))
+        self._varied = []
         self._model = self._build(seed)
+        constant = filled.names(self._model)
+        self._varied = [name for name in constant if name in message["vary"]]
+        if self._varied:
+            self._model = self._build(seed)
         inputs = arguments.of_case(group, getattr(self._model, "forward", self._model), self._path)
         self._wanted = [tensor.requires_grad for tensor in tensors_of(inputs)]
         inputs = map_tensors(inputs, torch.Tensor.detach)
         weights = {name: value.detach().clone() for name, value in models.weights_of(self._model).items()}
         self._inputs = models.placed(models.checked(inputs, f"{self._path.name}: an input"), self._device)
-        moved = self._skew(message["index"], seed) if message["used"] else False
+        facts: dict[str, Any] = {"filled": constant, "varied": self._varied, "one_sign": skewed.of_one_sign(self._inputs)}
+        facts["skewed"] = self._skew(message["index"], message["move"], seed) if message["move"] else ""
+        if not message["used"] and message["move"] and not facts["skewed"] and not self._varied:
+            return None, {"same": True}
         answer = {"init": list(self._init), "weights": weights, "inputs": self._inputs}
         self._first = None
         self._warmed = self._warm(seed) if message["used"] else None
         if not message["judged"]:
             return {**answer, "warmed": self._warmed}, {}
         kept = models.marks(self._first)
-        golden, facts = self._golden(map_tensors(self._inputs, same_layout), seed)
-        facts |= {"overwritten": bool(models.changed(self._first, kept)), "skewed": moved}
+        golden, more = self._golden(map_tensors(self._inputs, same_layout), seed)
+        facts |= more | {"overwritten": bool(models.changed(self._first, kept))}
         return {**answer, **golden, "warmed": self._warmed}, facts
 
-    def _skew(self, index: int, seed: int) -> bool:
-        """Move the inputs that lie around zero, where the reference takes that; return whether it was done (`skewed`)."""
-        moved = skewed.skewed(self._inputs) if index not in self._unsuited else None
+    def _skew(self, index: int, move: str, seed: int) -> str:
+        """Move the inputs, where the reference takes that; return the move that was made, "" for none (`skewed`)."""
+        moved = skewed.skewed(self._inputs, move) if self._suits.get((index, move), True) else None
         if moved is None:
-            return False
-        if index not in self._suited:
+            return ""
+        if (index, move) not in self._suits:
             models.seed_all(seed)
             try:
                 suits = skewed.are_finite(self._called(self._model, map_tensors(moved, same_layout)))
             except Exception:  # an inverse, say, that these values do not have
                 suits = False
             self._model = self._build(seed)
-            (self._suited if suits else self._unsuited).add(index)
-        if index in self._suited:
+            self._suits[index, move] = suits
+        if self._suits[index, move]:
             self._inputs = moved
-        return index in self._suited
+        return move if self._suits[index, move] else ""
 
     def _build(self, seed: int) -> Any:
         self._model_seed = seed
-        return models.build(self._needed("Model"), self._init, seed, self._device, self._path)
+        model = models.build(self._needed("Model"), self._init, seed, self._device, self._path)
+        if self._varied:
+            filled.vary(model, self._varied, seed)
+        return model
 
     def _warm(self, seed: int) -> int:
-        """Call the model on other values, and return how far they are rolled; a model may keep a state (an RNN's)."""
+        """Call the model on other values, and return which (`before`); a model may keep a state (an RNN's)."""
         floats = any(tensor.is_floating_point() for tensor in tensors_of(self._inputs))
-        for shift in (1, 0) if floats else (0,):  # other integers may be no valid ones
+        for turn in (
+            (before.SHARED, before.ROLLED, before.SAME) if floats else (before.SAME,)
+        ):  # other integers may be no valid ones
             try:
-                self._first = self._golden(self._rolled(shift), seed)[0]["outputs"]
+                self._first = self._golden(self._before(turn), seed)[0]["outputs"]
             except Failure:
                 self._model = self._build(seed)
             else:
-                return shift
-        return 0
+                return turn
+        return before.SAME
+
+    def _before(self, turn: int) -> Any:
+        inputs = map_tensors(self._inputs, same_layout)
+        before.fill(inputs, self._inputs, turn)
+        return inputs
 
     def _rolled(self, shift: int) -> Any:
         inputs = map_tensors(self._inputs, same_layout)
@@ -169,9 +187,10 @@ class Task:
         try:
             models.widen(model)
             with models.wide_by_default():
-                for shift in ([] if self._warmed is None else [self._warmed]) + [message["shift"]]:
+                earlier = [] if self._warmed is None else [self._before(self._warmed)]
+                for inputs in (*earlier, self._rolled(message["shift"])):
                     models.seed_all(seed)
-                    outputs = self._called(model, map_tensors(self._rolled(shift), models.wide))
+                    outputs = self._called(model, map_tensors(inputs, models.wide))
         except BaseException as error:
             raise failure_of(error, self._path, Outcome.EXCEPTION, " in the reference's forward in float64") from None
         return {"outputs": outputs}, {}
@@ -203,7 +222,7 @@ class Task:
         return self._called(model, inputs)
 
     def _golden(self, inputs: Any, seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
-        before = models.marks(inputs)
+        marks = models.marks(inputs)
         models.seed_all(seed)
         try:
             outputs = self._called(self._model, inputs)
@@ -211,7 +230,7 @@ class Task:
         except BaseException as error:
             raise failure_of(error, self._path, Outcome.EXCEPTION, " in the reference's forward") from None
         models.checked(outputs, f"{self._path.name}: the reference's output")
-        mutated = models.changed(inputs, before)
+        mutated = models.changed(inputs, marks)
         held = {address(tensor): i for i, tensor in enumerate(tensors_of(inputs)) if tensor.numel()}
         aliased = sorted({held[address(leaf)] for leaf in tensors_of(outputs) if leaf.numel() and address(leaf) in held})
         return {"outputs": outputs, "mutated": mutated}, {"aliased_inputs": aliased}

@@ -17,7 +17,7 @@ from pypto_op.triton.run.request import Request
 from pypto_op.triton.run.sessions import Started, Told
 
 if TYPE_CHECKING:
-    from pypto_op.triton.run.passes import Case
+    from pypto_op.triton.run.case import Case
 
 
 def verify_triton(

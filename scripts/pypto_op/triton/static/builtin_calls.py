@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import libcst as cst
 
+from pypto_op.triton.static import answers
 from pypto_op.triton.static.kernels import Kernel
 from pypto_op.triton.static.machine import Machine
 from pypto_op.triton.static.source import SourceFile
-from pypto_op.triton.static.suspects import SUSPECT
 from pypto_op.triton.static.values import (
     ClassValue,
     Container,
@@ -70,13 +70,14 @@ class Builtins:
         self.m = machine
         self._special = {
             "builtins.getattr": self._getattr,
+            "torch.device": lambda *_: Host(kind="device"),
             "builtins.setattr": self._setattr,
             "builtins.zip": self._zip,
             "builtins.enumerate": self._enumerate,
             "builtins.map": self._map,
             "builtins.filter": self._map,
             "builtins.type": self._type,
-            "builtins.isinstance": _isinstance,
+            "builtins.isinstance": lambda args, *_: answers.is_instance(args),
             "functools.partial": self._partial,
             "importlib.import_module": self._import,
             "functools.reduce": self._reduce,
@@ -92,6 +93,9 @@ class Builtins:
         if reason:
             self.m.deny(node, source, reason)
             return Unknown(f"`{name}`")
+        reaching = answers.reaching([*args, *kwargs.values()])
+        if reaching:
+            self.m.deny(node, source, f"`{reaching}` is handed on, so what it reaches for cannot be checked")
         method = self.m.tables.called(name, args)
         if method is not None:
             changed = [option for option in options(args[0]) if isinstance(option, Container)]
@@ -99,6 +103,9 @@ class Builtins:
         self.m.tables.given(name, args)
         if name in self._special:
             return self._special[name](args, kwargs, node, source)
+        number = answers.number(name, args, kwargs)
+        if number is not None:
+            return number
         wrapped = self._kernel_maker(name, args, kwargs, node, source)
         if wrapped is None:
             wrapped = self.m.records.call(name, args, kwargs, node, source)
@@ -122,7 +129,7 @@ class Builtins:
         if name.endswith("__setattr__") and args:
             return self._setattr(args, kwargs, node, source)
         if self.m.phase != "forward":
-            return self._outside_forward(name, args)
+            return self._outside_forward(name, args, node, source)
         return self._in_forward(name, args, kwargs, node, source)
 
     def _import(self, args: list[Value], kwargs: dict[str, Value], node: cst.CSTNode, source: SourceFile) -> Value:
@@ -140,6 +147,7 @@ class Builtins:
         wrapping = self.m.calls.wrapping(name)
         if wrapping is None:
             return None
+        wrapping.operator = answers.operator(name, args)
         if name.startswith("triton."):
             first = 1 if args and isinstance(args[0], (Function, Kernel)) else 0
             given = [*args[first:], *kwargs.values()]
@@ -148,7 +156,10 @@ class Builtins:
             return self.m.calls.decorate(wrapping, args[0], node, source)
         return wrapping
 
-    def _outside_forward(self, name: str, args: list[Value]) -> Value:
+    def _outside_forward(self, name: str, args: list[Value], node: cst.CSTNode, source: SourceFile) -> Value:
+        if not self.m.policy.may_import(name):
+            self.m.deny(node, source, "what this library does with names, text and memory is not known, at import too")
+            return Unknown(f"what `{name}` returned")
         kind = self.m.policy.call(name)
         if kind == "host" or self.m.policy.computes_on_host(name):
             return Host()
@@ -283,10 +294,10 @@ class Builtins:
     # -- functions that need more than a table ---------------------------------------------------------------------
 
     def _getattr(self, args: list[Value], kwargs: dict[str, Value], node: cst.CSTNode, source: SourceFile) -> Value:
-        name = args[1].const if len(args) > 1 and isinstance(args[1], Host) else NOTHING
-        if isinstance(name, str):
-            found = self.m.members.get(args[0], name, node, source)
-            return union([found, args[2]]) if len(args) > 2 else found
+        words = [word for option in options(args[1]) for word in answers.words_of(option, args[0])] if len(args) > 1 else [None]
+        if all(isinstance(word, str) for word in words):
+            found = [self.m.members.get(args[0], str(word), node, source) for word in words]
+            return union([*found, *args[2:3]])
         if not all(isinstance(option, _OWN) for option in options(args[0] if args else Unknown(""))):
             self.m.deny(node, source, "the name of the attribute is computed, so what is called cannot be checked")
             return Unknown("an attribute whose name is computed")
@@ -341,16 +352,6 @@ class Builtins:
         item = self.m.expressions.item_of(args[1])
         with self.m.around(loops=1):
             return self.m.calls.call(args[0], [item, item], {}, node, source)
-
-
-def _isinstance(args: list[Value], kwargs: dict[str, Value], node: cst.CSTNode, source: SourceFile) -> Value:
-    """Return whether a value is a tensor, where that is known; anything else that isinstance is asked is not."""
-    if len(args) == 2 and isinstance(args[1], Ext) and args[1].name == "torch.Tensor":
-        kinds = {isinstance(option, Tensor) for option in options(args[0])}
-        sure = all(isinstance(option, (Tensor, Ext, Container, Function, Kernel)) for option in options(args[0]))
-        doubtful = any(buffer.origin == SUSPECT for tensor in tensors_in(args[0]) for buffer in tensor.buffers)
-        return Host(kinds.pop()) if sure and len(kinds) == 1 and not doubtful else Host()
-    return Host()
 
 
 def _plumbed(name: str, args: list[Value], called: list[Value]) -> Value:

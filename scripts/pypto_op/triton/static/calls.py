@@ -155,6 +155,8 @@ class Calls:
                 return self._kernel(value, decorator.hooks)
             if isinstance(value, Kernel):
                 value.hooks += decorator.hooks
+            if decorator.operator and isinstance(value, Function):
+                self.m.operators.setdefault(decorator.operator.replace("::", "."), []).append(value)
             if decorator.kind and isinstance(value, Function):
                 value.kind = decorator.kind
             return value

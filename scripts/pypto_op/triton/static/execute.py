@@ -26,9 +26,10 @@ _TRY = (cst.Try, cst.TryStar)
 _MOST_TURNS = 8
 _UNSEEN = frozenset(
     {"__init_subclass__", "__set_name__", "__getattribute__", "__set__", "__delete__", "__class_getitem__", "__prepare__",
-     "__instancecheck__", "__subclasscheck__", "__mro_entries__"}
+     "__instancecheck__", "__subclasscheck__", "__mro_entries__", "__reduce__", "__reduce_ex__", "__getstate__", "__setstate__",
+     "__array_interface__", "__array_struct__", "__buffer__"}
 )  # fmt: skip
-"""Special methods of a class of the file that change what plain code means."""
+"""Special methods of a class of the file that change what plain code means, or that libraries call out of sight."""
 
 
 class Statements(Assignments):

@@ -89,6 +89,7 @@ class Machine:
         read: kernels, and device functions of theirs, whose bodies were read for what no device can execute.
         addressed: memory whose address the host asked for; it may lie in a table of addresses.
         absent: packages that the file does without, since they are not installed.
+        operators: the file's own operators of PyTorch ("space.name"), and the functions that they call.
         compile_time: functions that kernels call while they are compiled.
         executed: statements and lambdas that were executed in forward, each with its file.
         changed: names of attributes and variables that forward changes and that outlive it.
@@ -116,6 +117,7 @@ class Machine:
     kept: set[Buffer] = field(default_factory=set)
     lasting: set[int] = field(default_factory=set)
     instances: list[Instance] = field(default_factory=list)
+    operators: dict[str, list[Value]] = field(default_factory=dict)
     handed: list[Value] = field(default_factory=list)
     late_kernels: list[Kernel] = field(default_factory=list)
     read: dict[int, KernelFacts] = field(default_factory=dict)

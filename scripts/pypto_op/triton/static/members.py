@@ -53,6 +53,9 @@ class Members:
 
     def _get(self, owner: Value, name: str, node: cst.CSTNode, source: SourceFile) -> Value:
         if isinstance(owner, Ext):
+            operators = self._of_operators(f"{owner.name}.{name}")
+            if operators is not None:
+                return operators
             self.check(f"{owner.name}.{name}", node, source)
             return Ext(f"{owner.name}.{name}")
         if isinstance(owner, Tensor):
@@ -78,17 +81,28 @@ class Members:
         if isinstance(owner, (Container, TensorMethod)):
             return Member(owner, name)
         if isinstance(owner, Host):
-            return Host(data=owner.data)
+            if name == "value" and isinstance(owner.const, (bool, int, float)):
+                return Host(owner.const)  # of a constexpr
+            return Host(data=owner.data, kind="device type" if (owner.kind, name) == ("device", "type") else "")
         if isinstance(owner, (Function, Launcher, Member)):
             self.check(f"own.{name}", node, source)
             return Unknown(f"`{name}` of a function") if name != "__name__" else Host()
         self.check(f"own.{name}", node, source)
         return Unknown(f"`{name}` of something unknown")
 
+    def _of_operators(self, name: str) -> Value | None:
+        """Return what `torch.ops.space.name` stands for where the file itself made that operator; None for anything else."""
+        if name == "torch.ops" and self.m.operators:
+            return Ext(name)
+        word = name.removeprefix("torch.ops.") if name.startswith("torch.ops.") else ""
+        if word in self.m.operators:
+            return union(list(self.m.operators[word]))
+        return Ext(name) if word and any(made.startswith(word + ".") for made in self.m.operators) else None
+
     def _of_tensor(self, owner: Tensor, name: str) -> Value:
         kind = self.m.policy.attribute(name)
         if kind == "host":
-            return Host()
+            return Host(kind="device" if name == "device" else "")
         return owner if kind == "view" else TensorMethod(owner, name)
 
     def find(self, owner: Instance, name: str, node: cst.CSTNode | None = None, source: SourceFile | None = None) -> Value | None:

@@ -65,6 +65,7 @@ class StaticPolicy:
         stores = [f"{language}.{name}" for language in kernel["languages"] for name in kernel["stores"]]
         policy._known.update(jit=Names(kernel["jit"]), wrappers=Names(kernel["wrappers"]))
         policy._known["stores"] = Names(stores)
+        policy._known["at_import"] = Names(data["at_import"])
         policy._known["host_modules"] = Names([n for name in data["host_modules"] for n in (name, name + ".*")])
         for rows, into in ((data["forbidden"], policy._forbidden), (data["reasons"], policy._reasons)):
             into.extend(Reasoned(Names(row["names"]), row["reason"], Names(row.get("except", ()))) for row in rows)
@@ -87,6 +88,10 @@ class StaticPolicy:
     def computes_on_host(self, name: str) -> bool:
         """Whether a function works on host values only."""
         return name in self._known["host_modules"]
+
+    def may_import(self, name: str) -> bool:
+        """Whether a file may call this while it is imported or its model is made."""
+        return name in self._known["at_import"] or self.computes_on_host(name) or self.call(name) is not None
 
     def call(self, name: str) -> str | None:
         """Return what a call yields (host, fresh, view, copy); None when it is not allowed."""

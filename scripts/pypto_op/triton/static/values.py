@@ -29,11 +29,13 @@ class Host(Value):
         const: the Python constant, or NOTHING.
         data: it was read out of a tensor (`item`, `tolist`), so arithmetic on it is computation.
         is_slice: it is `a:b` between brackets.
+        kind: `device` for a device of PyTorch's, `device type` for the word that it says of itself ("cuda"); "" for others.
     """
 
     const: Any = NOTHING
     data: bool = False
     is_slice: bool = False
+    kind: str = ""
 
 
 @dataclass(eq=False)
@@ -215,9 +217,11 @@ class Wrapping(Value):
 
     Attributes:
         hooks: functions of the file that a launch of the kernel calls (`heuristics`, `pre_hook`).
+        operator: what it decorates can be called as this operator of PyTorch's, too ("space::name").
     """
 
     makes_kernel: bool = False
+    operator: str = ""
     kind: str | None = None
     hooks: tuple[Value, ...] = ()
 
@@ -257,7 +261,7 @@ def union(values: list[Value]) -> Value:
 def _same(left: Value, right: Value) -> bool:
     if isinstance(left, Host) and isinstance(right, Host):
         same = left.const is right.const if left.const is NOTHING or right.const is NOTHING else left.const == right.const
-        return same and left.data == right.data and type(left.const) is type(right.const)
+        return same and (left.data, left.kind) == (right.data, right.kind) and type(left.const) is type(right.const)
     if isinstance(left, Ext) and isinstance(right, Ext):
         return left.name == right.name
     return isinstance(left, Tensor) and isinstance(right, Tensor) and left.buffers == right.buffers

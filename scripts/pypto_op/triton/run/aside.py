@@ -1,0 +1,109 @@
+"""Passes aside of the main ones, over cases that are right so far: moved inputs, and weights as training leaves them.
+
+Each is one call of a new model, judged by its numbers and by where they come from. What such inputs cannot refuse, because the
+task or the implementation does not let them, is said.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from pypto_op.triton.run import filled, skewed
+from pypto_op.triton.run.judgement import Judgement
+from pypto_op.triton.run.sessions import CandidateSession, TaskSession, Told
+
+if TYPE_CHECKING:
+    from pypto_op.triton.run.case import Case
+    from pypto_op.triton.run.passes import Run
+
+_NUMBERS = ("PrecisionError", "ValueMismatch")
+_MOST_NAMES = 4
+
+
+class Aside:
+    """The passes aside of one verification."""
+
+    def __init__(self, run: Run, task: TaskSession, candidate: CandidateSession) -> None:
+        self._run, self._task, self._candidate = run, task, candidate
+
+    def everything(self) -> None:
+        """Run them all; a case that is wrong in one of them fails."""
+        for move in (skewed.LOW, skewed.HIGH):
+            seed = secrets.randbelow(2**31)
+            self._run.tighten(self._task)
+            self._task.open(seed)
+            for case in self._run.cases:
+                if not case.judgement.ok or case.doubt is not None:
+                    continue
+                try:
+                    self._case(case, move, seed)
+                except _ReferenceFailed:  # where it really fails, a main pass says so
+                    return
+
+    def _case(self, case: Case, move: str, seed: int) -> None:
+        begin = time.monotonic()
+        vary = [name for name in case.filled if name not in case.untaken] if move == skewed.LOW else []
+        found = self._judged(case, move, vary, seed)
+        if found.ok:
+            return
+        if vary and case.derived and found.error_type in _NUMBERS:
+            self._task.open(seed)
+            if self._judged(case, move, [], seed).ok:
+                case.said.append(
+                    f"with other values for {_listed(vary)} the implementation is wrong, and it holds tensors that its "
+                    "constructor may have made of the first ones; only these were tested"
+                )
+                return
+        self._run.keep(case, 1, found, begin)
+
+    def _judged(self, case: Case, move: str, vary: list[str], seed: int) -> Judgement:
+        """Return the verdict on one call; that of the case where nothing is moved."""
+        self._run.tighten(self._task, self._candidate)
+        try:
+            found = self._task.case(case.index, seed, move=move, vary=vary)
+        except Told:
+            raise _ReferenceFailed from None
+        if found is None:
+            raise _ReferenceFailed
+        given, reference = found
+        if reference.get("same"):
+            return case.judgement
+        try:
+            answer, run, facts = self._candidate.run(given, seed, later=True)
+        except Told as told:
+            return _told(Judgement(told.error_type, told.message), reference)
+        case.ran.add(facts)
+        if facts.get("reads"):
+            return Judgement("HostComputed", f"forward reads values of a tensor outside a kernel: {facts['reads'][0]}")
+        judgement = self._run.desk.of_case(
+            given, answer, lambda want, got: self._run.numbers(want, reference, (got, run, facts), seed, self._task)
+        )
+        return judgement if judgement.ok else _told(judgement, reference)
+
+
+class _ReferenceFailed(Exception):
+    pass
+
+
+def untested(filled_weights: list[str], untaken: list[str]) -> list[str]:
+    """Return what to say of weights that hold one value and that the implementation does not have."""
+    names = [name for name in filled_weights if name in untaken]
+    words = f"{_listed(names)} of the reference hold one value each, and the implementation has no such weights"
+    return [f"{words}: other values were not tested"] if names else []
+
+
+def _told(judgement: Judgement, reference: dict[str, Any]) -> Judgement:
+    lines = [judgement.message]
+    if reference.get("skewed"):
+        lines.append(skewed.TOLD[reference["skewed"]])
+    if reference.get("varied"):
+        lines.append(f"{filled.TOLD}: {_listed(reference['varied'])}")
+    return replace(judgement, message="\n".join(lines))
+
+
+def _listed(names: list[str]) -> str:
+    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    return ", ".join(names[:_MOST_NAMES]) + more

@@ -1,0 +1,65 @@
+"""What a verification knows about one case of a task."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from pypto_op.triton.run import agreement
+from pypto_op.triton.run.judgement import Judgement
+from pypto_op.triton.run.provenance import Provenance
+
+
+@dataclass
+class Case:
+    """What is known about one case after some passes."""
+
+    index: int
+    input_desc: list[dict[str, Any]] = field(default_factory=list)
+    scalars: list[bool] = field(default_factory=list)  # which arguments are something, and hold no tensor
+    judgement: Judgement = field(default_factory=Judgement)
+    weights: str = "none"
+    kernels: list[str] = field(default_factory=list)
+    ran: agreement.Ran = field(default_factory=agreement.Ran)  # in any pass
+    launches: int = 0
+    made: Provenance = field(default_factory=Provenance)
+    seconds: float = 0.0
+    alone: float = 0.0  # seconds that the implementation's process took in the first pass
+    outputs: list[Any] = field(default_factory=list)  # samples of the first pass's golden
+    doubt: Judgement | None = None  # what the host computed, as it seems
+    right: Judgement | None = None  # of the numbers alone, where they are right
+    caveats: list[str] = field(default_factory=list)  # trivial answers that this case cannot refuse
+    unseen: list[str] = field(default_factory=list)  # what the outputs show too little of
+    said: list[str] = field(default_factory=list)  # what else was not tested
+    filled: list[str] = field(default_factory=list)  # weights of the reference that hold one value
+    untaken: list[str] = field(default_factory=list)  # weights of the reference that the implementation does not have
+    derived: int = 0  # float tensors that the implementation holds beside its weights
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the entry of `cases`."""
+        entry: dict[str, Any] = {
+            "case_idx": self.index + 1,
+            "status": "pass" if self.judgement.ok else "fail",
+            "input_desc": self.input_desc,
+            "launches": self.launches,
+            "kernels": self.kernels,
+            "weights": self.weights,
+            "seconds": round(self.seconds, 4),
+        }
+        if self.made.copies:
+            entry["copies"] = dict(self.made.copies)
+        if self.judgement.metrics:
+            entry["metrics"] = self.judgement.metrics
+        return entry
+
+    def failure(self) -> dict[str, Any]:
+        """Return the entry of `failures`."""
+        message = self.judgement.message
+        if len(message) > 4000:
+            message = f"{message[:2000]}\n... {len(message) - 4000} characters left out ...\n{message[-2000:]}"
+        return {
+            "case_idx": self.index + 1,
+            "input_desc": self.input_desc,
+            "error_type": self.judgement.error_type,
+            "error_msg": message,
+        }

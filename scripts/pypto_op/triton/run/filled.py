@@ -1,0 +1,50 @@
+"""Weights that a constructor fills with one value: a norm's ones and zeros hide a kernel that leaves them out.
+
+A trained model has others. So a later pass gives both models other values for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+import torch
+
+_BUFFERS = ("running_mean", "running_var")
+"""Buffers that training changes; others may be tables and masks."""
+_ROUND = 1024.0
+"""A single number that is no multiple of 1/1024 was drawn."""
+TOLD = "weights that constructors fill with one value (ones, zeros) had other values in this pass"
+
+
+def names(model: Any) -> list[str]:
+    """Return the names of a model's weights that hold one value throughout."""
+    return list(_found(model))
+
+
+def vary(model: Any, wanted: Collection[str], seed: int) -> None:
+    """Give those weights of a model other values: around 0 for zeros, else of the same sign, half to one and a half times."""
+    draws = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for name, tensor in _found(model).items():
+            if name in wanted:
+                value = float(tensor.reshape(-1)[0])
+                part = torch.rand(tensor.shape, generator=draws) - 0.5
+                tensor.copy_(value * (1.0 + part) if value else part)
+
+
+def _found(model: Any) -> dict[str, torch.Tensor]:
+    if not isinstance(model, torch.nn.Module):
+        return {}
+    buffers = {name: value for name, value in model.named_buffers() if name.rpartition(".")[2] in _BUFFERS}
+    held = {**dict(model.named_parameters()), **buffers}
+    return {name: value.detach() for name, value in held.items() if _is_filled(value.detach())}
+
+
+def _is_filled(tensor: torch.Tensor) -> bool:
+    if not tensor.is_floating_point() or not tensor.numel() or tensor.element_size() < 2:
+        return False
+    first = tensor.reshape(-1)[0]
+    if not bool(torch.isfinite(first)) or not bool((tensor == first).all()):
+        return False
+    return tensor.numel() > 1 or float(first) * _ROUND == round(float(first) * _ROUND)

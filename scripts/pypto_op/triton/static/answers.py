@@ -1,0 +1,83 @@
+"""What some builtins answer, where that is known: `isinstance` of a tensor, `float(1)`, names that `getattr` reaches for."""
+
+from __future__ import annotations
+
+from pypto_op.triton.static.kernels import Kernel
+from pypto_op.triton.static.suspects import SUSPECT
+from pypto_op.triton.static.values import Container, Ext, Function, Host, Tensor, Value, options, tensors_in
+
+_DISTRIBUTED = ("torch.distributed.tensor.DTensor", "torch.distributed._tensor.DTensor")
+_BACKENDS = ("cuda", "npu")
+"""Modules of torch that a device's type leads to. That of the CPU has no further names that the policy allows."""
+_CONSTEXPR = ("triton.language.constexpr", "triton.language.core.constexpr")
+_REACHES = frozenset(
+    {f"builtins.{name}" for name in ("getattr", "setattr", "delattr", "vars", "eval", "exec", "compile", "__import__", "dir")}
+    | {"operator.attrgetter", "operator.methodcaller", "builtins.object.__getattribute__", "builtins.type.__getattribute__"}
+)
+_MAKES_OPERATORS = ("torch.library.custom_op", "torch.library.triton_op")
+_NUMBERS = {"builtins.float": float, "builtins.int": int, "builtins.bool": bool}
+
+
+def is_instance(args: list[Value]) -> Value:
+    """Return whether a value is a tensor, where that is known; anything else that isinstance is asked is not.
+
+    No tensor is a distributed one: forward is given plain ones, and may not make such.
+    """
+    if len(args) != 2:
+        return Host()
+    value, kind = args
+    if all(map(_is_distributed, options(kind))):
+        return Host(False) if all(isinstance(option, Tensor) for option in options(value)) else Host()
+    if isinstance(kind, Ext) and kind.name == "torch.Tensor":
+        kinds = {isinstance(option, Tensor) for option in options(value)}
+        sure = all(isinstance(option, (Tensor, Ext, Container, Function, Kernel)) for option in options(value))
+        doubtful = any(buffer.origin == SUSPECT for tensor in tensors_in(value) for buffer in tensor.buffers)
+        return Host(kinds.pop()) if sure and len(kinds) == 1 and not doubtful else Host()
+    return Host()
+
+
+def _is_distributed(kind: Value) -> bool:
+    """Whether a class is that of distributed tensors; `()` stands for it where the import failed, and nothing is one of `()`."""
+    if isinstance(kind, Container):
+        return kind.kind == "tuple" and kind.complete and not kind.members()
+    return isinstance(kind, Ext) and kind.name in _DISTRIBUTED
+
+
+def number(name: str, args: list[Value], kwargs: dict[str, Value]) -> Host | None:
+    """Return the constant that `float(1)` or `tl.constexpr(1)` stands for; None for anything else."""
+    value = args[0].const if len(args) == 1 and not kwargs and isinstance(args[0], Host) and not args[0].data else None
+    if not isinstance(value, (bool, int, float)):
+        return None
+    if name in _CONSTEXPR:
+        return Host(value)
+    try:
+        return Host(_NUMBERS[name](value)) if name in _NUMBERS else None
+    except (ValueError, OverflowError):
+        return None
+
+
+def words_of(name: Value, owner: Value) -> tuple[str | None, ...]:
+    """Return the words that the name of an attribute may be; None for one that is not known."""
+    if isinstance(name, Host) and isinstance(name.const, str):
+        return (name.const,)
+    if isinstance(name, Host) and name.kind == "device type" and isinstance(owner, Ext) and owner.name == "torch":
+        return _BACKENDS
+    return (None,)
+
+
+def reaching(values: list[Value], depth: int = 4) -> str:
+    """Return the name of a function among values, and in containers, that reaches for things by their names; "" for none."""
+    for value in values:
+        for option in options(value):
+            if isinstance(option, Ext) and option.name in _REACHES:
+                return option.name
+            inner = reaching(option.members(), depth - 1) if isinstance(option, Container) and depth else ""
+            if inner:
+                return inner
+    return ""
+
+
+def operator(name: str, args: list[Value]) -> str:
+    """Return the operator that a decorator of `torch.library` makes of a function ("space::name"); "" for another decorator."""
+    word = args[0].const if args and isinstance(args[0], Host) else None
+    return word if name in _MAKES_OPERATORS and isinstance(word, str) else ""
