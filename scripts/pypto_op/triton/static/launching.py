@@ -6,6 +6,7 @@ import libcst as cst
 
 from pypto_op.triton.static.kernels import Kernel, Launcher
 from pypto_op.triton.static.machine import MAYBE, NO, YES, Launch, Machine
+from pypto_op.triton.static.plain_globals import plain_globals
 from pypto_op.triton.static.source import SourceFile
 from pypto_op.triton.static.values import (
     Host,
@@ -64,3 +65,6 @@ class Launching:
                 waiting += facts.device_functions()
                 for where, what in facts.outside():
                     self.m.deny(where, facts.source, f"the kernel uses {what}, which no device can execute", call=what)
+                for where, name in plain_globals(facts.node, facts.source.module):
+                    told = f"the kernel reads `{name}` of the module, which Triton's compiler refuses; make it a tl.constexpr"
+                    self.m.deny(where, facts.source, told, call=name)
