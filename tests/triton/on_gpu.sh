@@ -23,11 +23,9 @@ fi
 
 python=${PYTHON:-python3}
 out=$(mkdir -p "${OUT:-gpu-out}" && cd "${OUT:-gpu-out}" && pwd)
-extra=$(mktemp -d)
-trap 'rm -rf "$extra"' EXIT
 if ! "$python" -c 'import click, jsonschema, libcst, psutil, yaml, safetensors' 2>/dev/null; then
-  "$python" -m pip install --quiet --no-index --find-links "$wheels" --target "$extra" "${needed[@]}" 2>&1 | tail -3 | tee "$out/pip.log"
+  "$python" -m pip install --quiet --no-index --find-links "$wheels" "${needed[@]}" 2>&1 | tail -3 | tee "$out/pip.log"
 fi
-export PYTHONPATH="$PWD/scripts:$PWD/lint:$PWD:$extra"
+export PYTHONPATH="$PWD/scripts:$PWD/lint:$PWD"
 "$python" tests/triton/gpu_run.py "$out" "$@" 2>&1 | tee "$out/log.txt"
 exit "${PIPESTATUS[0]}"

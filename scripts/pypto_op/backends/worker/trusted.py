@@ -26,9 +26,10 @@ def inside(path: str, folder: str) -> bool:
 
 @lru_cache(maxsize=1)
 def installed_folders() -> tuple[str, ...]:
-    """Return the folders of the site packages, resolved."""
+    """Return the folders of the site packages, resolved; the account's own too, where the interpreter looks there."""
     paths = sysconfig.get_paths()
-    found = [paths["purelib"], paths["platlib"], *site.getsitepackages()]
+    own = [site.getusersitepackages()] if site.ENABLE_USER_SITE else []
+    found = [paths["purelib"], paths["platlib"], *site.getsitepackages(), *own]
     return tuple(dict.fromkeys(os.path.realpath(path) for path in found))
 
 
