@@ -10,7 +10,10 @@ from pathlib import Path
 import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-ASK = "import sys; from pypto_op.backends.worker import trusted; print(trusted.is_installed(sys.argv[1]), trusted.is_trusted(sys.argv[1]))"
+ASK = """import sys
+from pypto_op.backends.worker import trusted
+print(trusted.is_installed(sys.argv[1]), trusted.is_trusted(sys.argv[1]))
+"""
 
 
 @pytest.mark.parametrize(("looks_there", "answer"), [(True, "True True"), (False, "False False")])
