@@ -62,6 +62,7 @@ def test_every_way_to_name_the_device(tmp_path: Path) -> None:
     assert printed == "fine ['an', 'argument']\n"
 
 
+@pytest.mark.slow
 def test_the_functions_of_torch_npu(tmp_path: Path) -> None:
     printed = run_under_shim(
         tmp_path,

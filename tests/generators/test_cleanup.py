@@ -201,6 +201,7 @@ def test_one_module_gets_its_readme_from_what_stands_there(call: Call, tmp_path:
     assert "| eps | input | a number |" in text and "T (from 1 to " in text and "the wrapper raises ValueError" in text
 
 
+@pytest.mark.slow
 def test_what_the_linter_refuses_is_told(ws: OpWorkspace, call: Call) -> None:
     ws.module_impl(2).write_text(SOURCE.replace("    chain_module12_kernel(x, y, out)\n", ""))
     told = call("cleanup", ws.root)

@@ -53,6 +53,7 @@ def test_a_scalar_in_a_shape_takes_the_value_of_the_case_or_its_default(tmp_path
     assert interfaces.resolve_shapes({"T": 5, "E": 64})["module_1", "index"] == (5, 6)
 
 
+@pytest.mark.slow
 def test_a_whole_number_is_tried_at_the_ends_of_its_range_and_between(tmp_path: Path) -> None:
     sources = unseen("max_pool_rows", tmp_path)
     sources.ws.test_inputs.write_text(inputs_text(sources))
@@ -186,6 +187,7 @@ def test_the_harness_of_such_an_input_is_sound_also_where_its_range_is_one_value
     assert call("verify", "--self-test", root).code == 0
 
 
+@pytest.mark.slow
 def test_another_value_of_a_scalar_is_tried_on_other_shapes_where_it_says_nothing_on_the_usual_one(tmp_path: Path) -> None:
     maker = suite_cases.filled(unseen("top_p_filter", tmp_path))
     ws, policy = maker.sources.ws, maker.sources.spec.policy()

@@ -166,11 +166,17 @@ class Guard:
         told = askers.plain(arguments)
         with askers.BUSY:  # resolving a path raises audit events of its own
             offence = check(self._fence, told)
+            if offence and self._excuses(event):
+                return
         if offence:
             self._offences.append(offence)
             if event in back_doors.FORKS:
                 return  # the copy may go on: it ends with the session, and the verdict is settled
             raise PermissionError(f"forbidden to a candidate: {offence}")
+
+    def _excuses(self, event: str) -> bool:
+        """Whether what was seen is no offence after all; asked of what would be one alone, since nearly all events are none."""
+        return False
 
 
 def _announced(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -9,24 +9,48 @@ from __future__ import annotations
 import secrets
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pypto_op.triton.run import filled, skewed
 from pypto_op.triton.run.judgement import Judgement
 from pypto_op.triton.run.sessions import CandidateSession, TaskSession, Told
 
 if TYPE_CHECKING:
+    from pypto_op.backends.base import RunResult
     from pypto_op.triton.run.case import Case
-    from pypto_op.triton.run.passes import Run
+    from pypto_op.triton.run.judge_device import JudgeDevice
 
 _NUMBERS = ("PrecisionError", "ValueMismatch")
 _MOST_NAMES = 4
 
 
+class Verification(Protocol):
+    """What the passes aside ask of the verification that they belong to (`passes.Run`)."""
+
+    cases: list[Case]
+    desk: JudgeDevice
+
+    def tighten(self, *sessions: TaskSession | CandidateSession) -> None:
+        """Give processes what is left of the time."""
+
+    def keep(self, case: Case, number: int, judgement: Judgement, begin: float) -> None:
+        """Take a pass's verdict on a case, which began then."""
+
+    def numbers(
+        self,
+        given: dict[str, Any],
+        reference: dict[str, Any],
+        found: tuple[dict[str, Any], RunResult, dict[str, Any]],
+        seed: int,
+        task: TaskSession,
+    ) -> Judgement:
+        """Return whether what the candidate answered is right, and came from a kernel."""
+
+
 class Aside:
     """The passes aside of one verification."""
 
-    def __init__(self, run: Run, task: TaskSession, candidate: CandidateSession) -> None:
+    def __init__(self, run: Verification, task: TaskSession, candidate: CandidateSession) -> None:
         self._run, self._task, self._candidate = run, task, candidate
 
     def everything(self) -> None:

@@ -71,15 +71,13 @@ class TritonGuard(Guard):
             if made:
                 self._offences.append(made)
                 raise PermissionError(f"forbidden to a candidate: {made}")
-        if event in _LOOKS and self._armed and not BUSY.on:
-            with BUSY:
-                printed = _prints_an_error()
-            if printed:
-                return
         compiles = event in _COMPILER_EVENTS or (event == "import" and arguments[1] is not None)
         if self._armed and not BUSY.on and compiles and _through_compiler():
             return
         super()._hook(event, arguments)
+
+    def _excuses(self, event: str) -> bool:
+        return event in _LOOKS and _prints_an_error()
 
 
 def _prints_an_error() -> bool:
