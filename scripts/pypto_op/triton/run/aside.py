@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from pypto_op.triton.run import filled, skewed
 from pypto_op.triton.run.judgement import Judgement
-from pypto_op.triton.run.sessions import CandidateSession, TaskSession, Told
+from pypto_op.triton.run.sessions import Answered, CandidateSession, TaskSession, Told
 
 if TYPE_CHECKING:
-    from pypto_op.backends.base import RunResult
     from pypto_op.triton.run.case import Case
     from pypto_op.triton.run.judge_device import JudgeDevice
 
@@ -40,7 +39,7 @@ class Verification(Protocol):
         self,
         given: dict[str, Any],
         reference: dict[str, Any],
-        found: tuple[dict[str, Any], RunResult, dict[str, Any]],
+        found: Answered,
         seed: int,
         task: TaskSession,
     ) -> Judgement:

@@ -10,7 +10,6 @@ from datetime import datetime, timezone
 from typing import Any
 
 from pypto_op import __version__
-from pypto_op.backends.base import RunResult
 from pypto_op.documents.policy import Policy
 from pypto_op.errors import ContractError, PyptoOpError
 from pypto_op.triton.run import agreement, looks, remote, results, skewed, trivial
@@ -27,7 +26,7 @@ from pypto_op.triton.run.provenance import Provenance
 from pypto_op.triton.run.reading import Beside
 from pypto_op.triton.run.replay import History
 from pypto_op.triton.run.request import Request
-from pypto_op.triton.run.sessions import CandidateSession, Started, TaskSession, Told
+from pypto_op.triton.run.sessions import Answered, CandidateSession, Started, TaskSession, Told
 from pypto_op.triton.run.targets import Place, versions
 
 HOST = "HostComputed"
@@ -232,7 +231,7 @@ class Run:
         case: Case,
         given: dict[str, Any],
         reference: dict[str, Any],
-        found: tuple[dict[str, Any], RunResult, dict[str, Any]],
+        found: Answered,
         seed: int,
         task: TaskSession,
     ) -> Judgement:
@@ -246,7 +245,7 @@ class Run:
         self,
         given: dict[str, Any],
         reference: dict[str, Any],
-        found: tuple[dict[str, Any], RunResult, dict[str, Any]],
+        found: Answered,
         seed: int,
         task: TaskSession,
     ) -> Judgement:

@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from pypto_op.backends.base import Limits, RunResult
 from pypto_op.backends.enclosed import enclosure_document
@@ -39,6 +39,10 @@ _REMEDIES = {
     "FileNotFoundError": "; copy the task's data file there, under the name that it had beside the task",
     "ModuleNotFoundError": "; the task needs it: install it in the Python that runs this",
 }
+
+
+Answered: TypeAlias = tuple[dict[str, Any], RunResult, dict[str, Any]]
+"""What the implementation made of a case: outputs and mutated inputs, how the run ended, and the facts about it."""
 
 
 class Told(Exception):
@@ -176,9 +180,7 @@ class CandidateSession(_Session):
         hidden = [path for path in (*project.hidden(), key_file()) if path.exists()]
         self.plan = Plan({**self._wanted, "enclosure": enclosure_document(self.scratch, hidden)}, place.start)
 
-    def run(
-        self, case: dict[str, Any], seed: int, *, judged: bool = True, later: bool = False
-    ) -> tuple[dict[str, Any], RunResult, dict[str, Any]]:
+    def run(self, case: dict[str, Any], seed: int, *, judged: bool = True, later: bool = False) -> Answered:
         """Run a case under watch; return outputs and mutated inputs, the result, and the facts.
 
         Args:
