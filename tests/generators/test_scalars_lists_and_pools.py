@@ -196,9 +196,50 @@ def test_another_value_of_a_scalar_is_tried_on_other_shapes_where_it_says_nothin
     ws.test_inputs.write_text(inputs_text(maker.sources))
     others = [case for case in maker.cases if "top_p" in case]
     assert others and all(case["shape"]["N"] > 20 for case in others)
-    done = rehearse(ws, others, policy, scalars=maker.sources.scalars, instead=maker.in_place_of)
+    done = rehearse(ws, others, policy, scalars=maker.sources.scalars, instead=partial(values.in_place_of, maker))
     assert {case["dtype"]["default"] for case in done.cases} == {"float32", "bfloat16"}, "else nobody minds a fixed top_p"
     assert all(case["shape"]["N"] < 20 and case["top_p"] == 0.45 for case in done.cases) and len(done.dropped) == len(others)
+
+
+BOUNDED = """import torch
+
+
+def op_golden(x, y, flag, eps):
+    norm = torch.sqrt(torch.sum(x * x, dim=-1, keepdim=True))
+    return x / torch.clamp(norm, min=eps) {more}
+"""
+
+
+@pytest.mark.parametrize(
+    ("more", "said", "shown"),
+    [
+        ("+ 0.0 * y", [], lambda case: case.get("draw_zone") == "tiny"),  # a norm of 8, and one of 0.008
+        ("* 0.0 + y", [], lambda case: False),  # the golden minds none
+        ("+ 0.0 * y", ["eps < 0.001"], lambda case: False),  # SPEC.md allows none that shows
+    ],
+)
+def test_another_float_shows_or_it_is_told_that_none_does(
+    tmp_path: Path, more: str, said: list[str], shown: Callable[[dict[str, Any]], bool]
+) -> None:
+    sources = operator(
+        tmp_path,
+        golden=BOUNDED.format(more=more),
+        default_params={"flag": False, "eps": 1e-12},
+        shape_constraints=said,
+        supported_dtypes=["float32"],
+    )
+    wiring = yaml.safe_load(sources.ws.interfaces.read_text())
+    wiring["primary_inputs"].append({"name": "eps", "shape": [], "dtype": "float32"})
+    wiring["modules"][0]["inputs"].append({"name": "eps", "source": "primary"})
+    sources.ws.interfaces.write_text(yaml.safe_dump(wiring))
+    maker = suite_cases.filled(gather(sources.ws))
+    sources.ws.test_inputs.write_text(inputs_text(maker.sources))
+    others = [case for case in maker.cases if "eps" in case]
+    instead = partial(values.in_place_of, maker)
+    done = rehearse(sources.ws, [*others, maker.cases[2]], sources.spec.policy(), scalars=maker.sources.scalars, instead=instead)
+    kept = [case for case in done.cases if "eps" in case]
+    assert len(kept) == sum(map(shown, kept)) and bool(kept) == any(map(shown, kept))
+    assert set(done.dropped) == {case["id"] for case in others}, "what says nothing is told, whatever stands in its place"
 
 
 @pytest.mark.parametrize("sentence", ["NaN and infinite x are outside the domain", "x with NaN: the wrapper raises ValueError"])
@@ -206,6 +247,38 @@ def test_nan_that_spec_rules_out_is_no_input(tmp_path: Path, sentence: str) -> N
     sources = operator(tmp_path)
     sources.ws.spec.write_text(sources.ws.spec.read_text() + f"\n## 9. Edge cases\n\n- {sentence}.\n- S = 1 works.\n")
     assert not any("one_" in str(case.get("draw_zone")) for case in suite_cases.cases(gather(sources.ws)))
+
+
+MASKED = """import torch
+
+
+def op_golden(x, y, keep):
+    weight = torch.softmax(torch.where(keep != 0, x[:, :, 0], torch.full_like(x[:, :, 0], -1e30)), dim=-1)
+    return weight[:, :, None] * y
+"""
+
+
+@pytest.mark.parametrize(("dtype", "said"), [("bool", []), ("int32", ["0 <= keep <= 1"]), ("int8", ["0 <= keep", "keep < 2"])])
+def test_a_mask_leaves_out_whole_tiles_and_a_row(tmp_path: Path, dtype: str, said: list[str]) -> None:
+    ws = operator(tmp_path, golden=MASKED, shape_constraints=said, supported_dtypes=["float32"]).ws
+    wiring = yaml.safe_load(ws.interfaces.read_text())
+    wiring["primary_inputs"][2:] = [{"name": "keep", "shape": ["B", "S"], "dtype": dtype}]
+    wiring["modules"][0]["inputs"] = [{"name": port["name"], "source": "primary"} for port in wiring["primary_inputs"]]
+    ws.interfaces.write_text(yaml.safe_dump(wiring))
+    ws.spec.write_text(ws.spec.read_text() + "\n## 9. Edge cases\n\n- NaN in x reaches its row.\n")
+    sources = gather(ws)
+    space: dict[str, Any] = {}
+    exec(compile(CPU.sub('"cpu"', inputs_text(sources)), "test_inputs.py", "exec"), space)  # noqa: S102
+    made = {case["id"]: space["make_inputs"](case)["keep"].to(torch.int64) for case in suite_cases.cases(sources)}
+    assert {value for keep in made.values() for value in keep.unique().tolist()} == {0, 1}
+    runs = made["L3_runs_keep"]
+    assert bool((runs.sum(-1) > 0).all()), "a row that chooses nothing is a case of its own"
+    changes = (runs[:, 1:] != runs[:, :-1]).sum(-1)
+    assert bool((changes <= 2).all()) and bool((changes > 0).any())
+    tiles = runs[:, : runs.shape[1] // 16 * 16].reshape(runs.shape[0], -1, 16).sum(-1)
+    assert bool((tiles == 0).any()) and bool((tiles == 16).any()), "else a tile that is left out shows nowhere"
+    assert int(made["L3_none_keep"][0].sum()) == 0 < int(made["L3_none_keep"][1].sum())
+    assert int(made["L5_one_nan_x_none"].sum()) == 0 and int(made["L5_one_nan_x_all"].min()) == 1
 
 
 LABELS = """import torch

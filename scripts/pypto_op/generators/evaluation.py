@@ -135,7 +135,8 @@ def _suite_made(
     if try_cases:
         judged_by = sources.spec.policy()
         is_end = partial(values.has_end, sources)
-        rehearsed = rehearse(ws, cases, judged_by, progress, sources.scalars, maker.in_place_of, maker.spare, is_end)
+        instead = partial(values.in_place_of, maker)
+        rehearsed = rehearse(ws, cases, judged_by, progress, sources.scalars, instead, maker.spare, is_end)
         rehearsed = replace(rehearsed, dropped={**sizes, **rehearsed.dropped})
         cases = suite_cases.by_level(rehearsed.cases)
     else:  # without a search the former would be ordinary cases, and the golden may refuse the latter
@@ -165,6 +166,7 @@ def inputs_text(sources: Sources) -> str:
         "integers": [(name, *ranges) for name, ranges in sources.ranges.items()],
         "pages": _mapping(_pages(sources)),
         "apart": bool(sources.apart),
+        "masks": sources.masks,
     }
     return stamped_python(render("test_inputs.py.j2", context))
 

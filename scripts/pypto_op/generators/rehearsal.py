@@ -26,7 +26,7 @@ from pypto_op.errors import ContractError
 from pypto_op.generators.first_candidate import Draw, FirstCandidate
 from pypto_op.generators.indices import same
 from pypto_op.generators.side_by_side import SideBySide
-from pypto_op.generators.values import SEARCHED, WORST_SUM, varied_integer
+from pypto_op.generators.values import SEARCHED, WORST_SUM, varied_float, varied_integer
 from pypto_op.judge.inputs import DEFAULT_SEED, checks_precision, tensors_in, with_seed
 from pypto_op.judge.natural import FURTHER_SEEDS, MOST, NATURAL, further_seeds
 from pypto_op.judge.raises import faulty
@@ -101,6 +101,7 @@ def rehearse(
         policy: the operator's tolerance.
         progress: called before each case.
         scalars: defaults; of the cases with another whole number, the first `_VALUES` that change the golden's answer are kept.
+            A case with another float is kept where it refuses the golden's answer for the default.
         instead: gives the cases that may stand in the place of one that says nothing; the first that says something does.
         spare: gives further cases of a level of which fewer say something than a suite needs.
         is_end: whether a case has a scalar at an end of its range; such a one is kept however many there are.
@@ -111,27 +112,28 @@ def rehearse(
     """
     done = Rehearsed([], {})
     kept, dropped = done.cases, done.dropped
+    tell = partial(_rehearsed, scalars=scalars or {})
     with SideBySide(ws, policy, Limits(case_seconds=_seconds()), len(cases)) as side, ExitStack() as stack:
         stack.callback(side.keep)  # also where somebody stops it: the next run need not measure that again
         # What another case may make superfluous waits for that one.
         names = [varied_integer(case, scalars or {}) for case in cases]
-        begun = _begun(side, [case for case, name in zip(cases, names, strict=True) if not name])
+        begun = _begun(side, tell, [case for case, name in zip(cases, names, strict=True) if not name])
         for number, (case, varied) in enumerate(zip(cases, names, strict=True)):
             if progress is not None:
                 progress(case["id"], number, len(cases))
             others = sum(varied_integer(other, scalars or {}) == varied for other in kept) if varied else 0
             if others >= _VALUES and not is_end(case, varied):
                 continue
-            told = side.do(partial(_rehearsed, case=case, varied=varied)) if varied else begun[case["id"]].result()
+            told = side.do(partial(tell, case=case)) if varied else begun[case["id"]].result()
             fit = _unless_known(told, kept)
             if isinstance(fit, str):
                 dropped[case["id"]] = fit
-                tries = (_unless_known(side.do(partial(_rehearsed, case=other, varied=varied)), kept) for other in instead(case))
+                tries = (_unless_known(side.do(partial(tell, case=other)), kept) for other in instead(case))
                 fit = next((other for other in tries if isinstance(other, _Fit)), None)
             if isinstance(fit, _Fit):
                 done.keep(fit)
         for case in _spares(kept, spare):
-            fit = _unless_known(side.do(partial(_rehearsed, case=case)), kept)
+            fit = _unless_known(side.do(partial(tell, case=case)), kept)
             if isinstance(fit, _Fit):
                 done.keep(fit)
     if not kept:
@@ -140,9 +142,9 @@ def rehearse(
     return done
 
 
-def _begun(side: SideBySide, cases: Sequence[Case]) -> dict[str, Future[_Fit | _Nothing]]:
+def _begun(side: SideBySide, tell: Callable[..., _Fit | _Nothing], cases: Sequence[Case]) -> dict[str, Future[_Fit | _Nothing]]:
     """Begin to try every case, longest first: a search that begins last leaves one reference at work and the others idle."""
-    return {case["id"]: side.begin(partial(_rehearsed, case=case)) for case in sorted(cases, key=lambda case: KEY not in case)}
+    return {case["id"]: side.begin(partial(tell, case=case)) for case in sorted(cases, key=lambda case: KEY not in case)}
 
 
 def _spares(kept: Sequence[Case], spare: Callable[[Level], Iterable[Case]]) -> Iterator[Case]:
@@ -183,10 +185,10 @@ class _Tried:
     native: RunResult
 
 
-def _is_idle(first: FirstCandidate, tried: _Tried, scalar: str) -> bool:
-    """Whether the golden answers the same with the scalar's default."""
+def _usual(first: FirstCandidate, tried: _Tried, scalar: str) -> Sequence[torch.Tensor] | None:
+    """Return what the golden answers with the scalar's default; None where it fails there."""
     usual = _answered(first, {key: value for key, value in tried.case.items() if key != scalar})
-    return isinstance(usual, _Tried) and same(usual.native.outputs, tried.native.outputs)
+    return usual.native.outputs if isinstance(usual, _Tried) else None
 
 
 @dataclass(frozen=True)
@@ -207,14 +209,19 @@ class _Nothing:
     case: Case | None = None
 
 
-def _rehearsed(first: FirstCandidate, case: Case, varied: str = "") -> _Fit | _Nothing:
-    """Return what a case becomes, or why it says nothing."""
+def _rehearsed(first: FirstCandidate, case: Case, scalars: Mapping[str, Any]) -> _Fit | _Nothing:
+    """Return what a case becomes, or why it says nothing. `scalars`: defaults."""
     tried = _stressed(first, case) if KEY in case else _tried(first, case)
     if isinstance(tried, str):
         return _Nothing(tried)
-    if varied and _is_idle(first, tried, varied):
-        return _Nothing(f"the golden does not mind another {varied}")
-    fit = _fitted(first, tried)
+    planted: dict[str, Sequence[torch.Tensor]] = {}
+    if varied := varied_integer(case, scalars) or varied_float(case, scalars):
+        usual = _usual(first, tried, varied)
+        if usual is not None and same(usual, tried.native.outputs):
+            return _Nothing(f"the golden does not mind another {varied}")
+        if usual is not None and varied_float(case, scalars):
+            planted[f"{varied} taken for its default"] = usual
+    fit = _fitted(first, tried, planted)
     return _Nothing(fit, tried.case) if isinstance(fit, str) else fit
 
 
@@ -225,8 +232,8 @@ def _unless_known(found: _Fit | _Nothing, kept: Sequence[Case]) -> _Fit | str | 
     return found.why if isinstance(found, _Nothing) else found
 
 
-def _fitted(first: FirstCandidate, tried: _Tried) -> _Fit | str:
-    """Return the case under the policy that fits it, or why there is none."""
+def _fitted(first: FirstCandidate, tried: _Tried, planted: Mapping[str, Sequence[torch.Tensor]]) -> _Fit | str:
+    """Return the case under the policy that fits it, or why there is none. `planted`: wrong outputs that it must refuse."""
     if not checks_precision(tried.case):
         return _Fit(tried.case)
     draw = Draw(first, tried.case, tried.inputs, tried.native)
@@ -246,12 +253,12 @@ def _fitted(first: FirstCandidate, tried: _Tried) -> _Fit | str:
         return refusal.sentence
     blind: tuple[str, ...] = ()
     if refusal is None and share <= MOST:
-        power = draw.power()
+        power = draw.power(planted)
         if not power.blind:
             return _Fit({**tried.case, POWER: _short(power.margin)})
         blind = power.blind
     natural = _by_nature(tried.case)
-    power = Draw(first, natural, tried.inputs, tried.native).power()
+    power = Draw(first, natural, tried.inputs, tried.native).power(planted)
     if power.blind:
         return f"it cannot tell {', '.join(power.blind[:3])}"
     return _Fit({**natural, POWER: _short(power.margin)}, share if refusal is None else max(share, 1.0), blind)

@@ -105,6 +105,19 @@ class Sources:
         """Names of the floating tensors among the primary inputs."""
         return tuple(port.name for port in self.tensors if port.dtype in FLOATS)
 
+    @property
+    def masks(self) -> tuple[str, ...]:
+        """Names of the tensors that choose: flags, and whole numbers of which SPEC.md allows two in a row (`0 <= mask <= 1`)."""
+        free = [port for port in self.tensors if port.name not in self.spec.fixed_inputs and port.name not in self.spec.rows]
+        return tuple(port.name for port in free if port.dtype == "bool" or self._is_one_of_two(port.name))
+
+    def _is_one_of_two(self, name: str) -> bool:
+        ends = [end.split(" + ") for end in self.ranges.get(name, ("0", "0"))]
+        if not all(part.lstrip("-").isdigit() for end in ends for part in end):
+            return False  # it ends at a size
+        low, high = (sum(map(int, end)) for end in ends)
+        return high - low == 2
+
     def p0_sizes(self) -> list[Sizes]:
         """Return symbol -> size of each P0 shape."""
         shapes = self.spec.p0_shapes

@@ -77,6 +77,7 @@ def _edges(maker: Maker) -> None:
     values.set_apart(maker)
     values.zones(maker, Level.L3)
     values.mixed(maker)
+    values.masked(maker)
 
 
 def _hurting(maker: Maker) -> None:

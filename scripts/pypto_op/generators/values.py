@@ -121,6 +121,13 @@ def mixed(maker: Maker) -> None:
             maker.add(Level.L5, f"products_{word}", maker.ragged, knobs=knobs)
 
 
+def masked(maker: Maker) -> None:
+    """Add masks that leave out whole tiles, and a row: of flags that are drawn one by one every tile has some of both kinds."""
+    for name in maker.sources.masks[:_MOST_TENSORS]:
+        maker.add(Level.L3, f"runs_{name}", maker.ragged, knobs={ZONE: {name: "runs"}})
+        maker.add(Level.L3, f"none_{name}", maker.ragged, knobs={ZONE: {name: "one_row_none"}})
+
+
 def specials(maker: Maker) -> None:
     """Add the special values that SPEC.md names: NaN and masks of -inf anywhere, the others among its edge cases."""
     sources = maker.sources
@@ -136,6 +143,10 @@ def specials(maker: Maker) -> None:
             # The first in each dtype: what a kernel does for 16 bits only may lose a NaN there only.
             for dtype in sources.spec.supported_dtypes if number == 0 else ("",):
                 maker.add(Level.L5, f"{zone}_{name}", maker.ragged, dtype=dtype, knobs={ZONE: {name: zone}})
+            # A product with a mask keeps a NaN that is left out, and a choice by it does not.
+            for word in ("all", "none") if number == 0 and sources.masks and zone.startswith("one_") else ():
+                beside = dict.fromkeys(sources.masks, word)
+                maker.add(Level.L5, f"{zone}_{name}_{word}", maker.ragged, knobs={ZONE: {name: zone, **beside}})
 
 
 def _takes(sources: Sources, name: str, zone: str) -> bool:
@@ -189,8 +200,43 @@ def has_end(sources: Sources, case: Case, name: str) -> bool:
 
 def varied_integer(case: Case, scalars: Mapping[str, Any]) -> str:
     """Return the name of the whole number of which a case has another value than the default; "" where there is none."""
-    names = (name for name, default in scalars.items() if type(default) is int and case.get(name, default) != default)
+    return _varied(case, scalars, int)
+
+
+def varied_float(case: Case, scalars: Mapping[str, Any]) -> str:
+    """Return the same of a float."""
+    return _varied(case, scalars, float)
+
+
+def _varied(case: Case, scalars: Mapping[str, Any], kind: type) -> str:
+    names = (name for name, default in scalars.items() if type(default) is kind and case.get(name, default) != default)
     return next(names, "")
+
+
+def in_place_of(maker: Maker, case: Case) -> Iterator[Case]:
+    """Yield the cases that may stand in the place of one that says nothing: in other dtypes, or a scalar where it may show.
+
+    A float that no case gives another value, a kernel may know by heart; of a whole number several are tried anyway. An eps that
+    bounds a norm from below shows on small inputs only, or where it is large.
+    """
+    yield from maker.in_other_dtypes(case)
+    varied = [name for name, default in maker.sources.scalars.items() if name in case and isinstance(default, float)]
+    for number, shape in enumerate([*maker.p0, maker.base, maker.small_ragged] if varied else []):
+        with_scalars = {**shape, **{name: case[name] for name in varied}}
+        if shape != case["shape"] and constraints.satisfied(maker.sources.spec.shape_constraints, with_scalars):
+            yield {**case, "id": f"{case['id']}_again{number}", "shape": dict(shape)}
+    if varied and maker.sources.floating and ZONE not in case:
+        yield {**case, "id": f"{case['id']}_tiny", ZONE: "tiny"}
+    for name in varied:
+        for number, value in enumerate(_far_floats(maker.sources, case, name)):
+            yield {**case, "id": f"{case['id']}_far{number}", name: value}
+
+
+def _far_floats(sources: Sources, case: Case, name: str) -> Iterator[float]:
+    """Yield further values of a float scalar that SPEC.md allows."""
+    default, kept = float(sources.scalars[name]), ranges.of(sources.spec.shape_constraints, name, case["shape"])
+    far = tuple(_INSTEAD_OF_SMALL * 10**step for step in (1, 2, 3)) if abs(default) < _SMALL_SCALAR else _other_floats(default)
+    yield from (value for value in far if value != case[name] and kept.holds(value))
 
 
 def great_codes(maker: Maker) -> None:

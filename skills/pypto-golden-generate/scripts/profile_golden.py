@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import os
 import platform
 import statistics
 import sys
@@ -16,7 +17,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import torch
+os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # else torch's profiler prints a line of its own for each round
+import torch  # noqa: E402
 
 
 class UsageError(Exception):
