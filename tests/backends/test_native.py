@@ -74,6 +74,7 @@ def test_the_order_of_independent_macros_does_not_matter(tmp_path: Path, memo: d
     assert compile_in(tmp_path / "two", memo, SOURCE, header=guarded(FORTY, TWO.replace("2\n#e", "3\n#e"), VALUE)) != first
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "pieces",
     [

@@ -70,6 +70,7 @@ values = st.recursive(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(150))
 @given(st.lists(values, max_size=4))
 def test_round_trip(tmp_path_factory: pytest.TempPathFactory, sent: list[Any]) -> None:

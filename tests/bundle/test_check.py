@@ -121,6 +121,7 @@ def test_what_resolves_is_left_alone(known, text):
     assert added(known, text) == []
 
 
+@pytest.mark.slow
 def test_forms_and_budgets_are_held(copy):
     def problems(name, change):
         path = copy / name
@@ -161,12 +162,14 @@ def test_forms_and_budgets_are_held(copy):
     assert "the package's is" in problems(plugin, lambda t: t.replace('"version": "', '"version": "9'))
 
 
+@pytest.mark.slow
 def test_all_descriptions_together_have_a_limit(copy):
     for path in (copy / "skills").glob("*/SKILL.md"):
         path.write_text(path.read_text().replace("description:", f"description: {'word ' * 150}", 1))
     assert any("all descriptions" in finding.problem for finding in check(copy))
 
 
+@pytest.mark.slow
 def test_a_missing_agent_and_a_skill_without_a_page_are_named(copy):
     (copy / ".agents/pypto-op-debugger.md").unlink()
     (copy / "skills/pypto-op-plan/SKILL.md").unlink()
@@ -182,6 +185,7 @@ def test_a_broken_agent_is_one_line_and_exit_code_2(copy, capsys):
     assert ended.value.code == 2 and "tools[0]" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_the_command_says_so_in_json_and_with_its_exit_code(copy):
     (copy / PAGE).write_text((copy / PAGE).read_text() + "\nRule OL27.\n")
     done = CliRunner().invoke(command, ["check", "--root", str(copy), "--json"], standalone_mode=False)

@@ -118,6 +118,7 @@ def test_the_triton_judge_looks_at_its_folder_first(tmp_path: Path) -> None:
     assert NOWHERE in said and "\n" not in said
 
 
+@pytest.mark.slow
 def test_a_file_where_a_folder_belongs_is_named_with_a_remedy(tmp_path: Path) -> None:
     folder = tmp_path / "custom" / "rmsnorm"
     shutil.copytree(OPERATOR, folder, ignore=shutil.ignore_patterns("_debug"))

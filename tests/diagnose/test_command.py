@@ -131,6 +131,7 @@ def test_the_log_may_come_on_standard_input():
 WORDS = st.lists(st.text(max_size=3), max_size=12).map("".join)
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(100))
 @given(WORDS | st.builds(lambda a, b: a + CRASH + b, WORDS, WORDS))
 def test_no_log_breaks_the_search(text):

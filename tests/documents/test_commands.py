@@ -103,6 +103,7 @@ def test_bad_options_are_refused_and_leave_nothing(run, tmp_path, options, words
     assert code == 2 and words in err and tree(tmp_path) == []
 
 
+@pytest.mark.slow
 def test_a_test_in_the_new_workspace_finds_the_comparison(run, tmp_path):
     ws, _ = new(run)
     test = ws.root / "test_rmsnorm.py"

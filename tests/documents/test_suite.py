@@ -196,6 +196,7 @@ def test_p0_shapes_that_do_not_fit_are_refused(shape, words):
     assert words in caught.value.one_line() and "p0_shapes[0]" in caught.value.one_line()
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(60))
 @given(
     shapes=st.lists(st.fixed_dictionaries({"T": st.integers(1, 5000), "H": st.integers(1, 300)}), min_size=1, max_size=3),

@@ -110,6 +110,7 @@ STEPS = [{"input": "g", "pattern": "mirror", "gap": 1e-3, "scale": 30.0}, {"inpu
 DRAWS += [{"cancellation_stress": {"recipe": [step]}} for step in STEPS]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("said", ["[-4, 0)", "(0, inf)", [0, 1], "(0, 0.1)", "(-inf, 0]", "[1000, 1500]"])
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_no_draw_leaves_a_range(tmp_path: Path, said: Any, dtype: str) -> None:

@@ -62,6 +62,7 @@ DTYPES = st.sampled_from([torch.float32, torch.float16, torch.bfloat16])
 SCALES = st.sampled_from([0.0, 1e-30, 1e-6, 1.0, 300.0, 1e5, 1e30])
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(200))
 @given(shape=SHAPES, dtype=DTYPES, scale=SCALES, offset=st.sampled_from([0.0, -3.0]), nan=st.booleans(), seed=st.integers(0, 99))
 def test_rows_of_length_1_keep_their_direction(shape, dtype, scale, offset, nan, seed) -> None:

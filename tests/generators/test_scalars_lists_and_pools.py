@@ -210,6 +210,7 @@ def op_golden(x, y, flag, eps):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("more", "said", "shown"),
     [

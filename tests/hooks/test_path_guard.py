@@ -106,6 +106,7 @@ def _at_stage(harness: Harness, stage: int) -> None:
     (harness.workspace / OP / ".orchestrator_state.json").write_text(json.dumps(state))
 
 
+@pytest.mark.slow
 def test_each_role_may_write_its_own_files(harness: Harness) -> None:
     for role, name, stage in MAY:
         _at_stage(harness, stage)
@@ -113,6 +114,7 @@ def test_each_role_may_write_its_own_files(harness: Harness) -> None:
         assert answer.out == "", (role, name, answer.denied)
 
 
+@pytest.mark.slow
 def test_each_role_is_kept_from_the_others_files(harness: Harness) -> None:
     for role, name, stage in MAY_NOT:
         _at_stage(harness, stage)

@@ -149,6 +149,7 @@ def test_malformed_input_after_a_write_does_not_hide_what_was_written(harness: H
     assert BANNER in answer.blocked
 
 
+@pytest.mark.slow
 def test_huge_input_is_answered(harness: Harness) -> None:
     big = "x" * (5 << 20)
     path = harness.workspace / OP / "soft_impl.py"

@@ -95,6 +95,7 @@ def test_a_write_that_nothing_announced_is_told(recorded: Recorded, row: dict[st
         assert row.get("says", "") in lines[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "command",
     [

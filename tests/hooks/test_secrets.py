@@ -37,6 +37,7 @@ def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Harness]:
     made.stop_servers()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("agent", AGENTS)
 def test_no_tool_reads_it(account: Harness, agent: str | None) -> None:
     for path in (
@@ -84,6 +85,7 @@ def test_what_lies_beside_it_stays_free(account: Harness) -> None:
     assert account.before("Bash", command="cat ~/notes.txt; grep -rn a src/a.py; ls -la ~/.local").out == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("inside", ["pypto_op.state.service", "pypto_op.state.roles", "pypto_op.mcp.tools"])
 def test_nobody_enters_the_state_machine_from_python(account: Harness, inside: str) -> None:
     for agent in AGENTS:

@@ -121,6 +121,7 @@ def test_agents_of_the_same_name_in_the_project_are_named(place):
     assert code == 2 and "pypto-op-coder" in said and not (place / CLAUDE_PLUGIN).exists()
 
 
+@pytest.mark.slow
 def test_what_the_user_changed_is_kept_on_removal_and_in_the_way_of_an_update(place, monkeypatch):
     run(place)
     changed = place / ".opencode/agents/pypto-op-coder.md"

@@ -81,6 +81,7 @@ def test_every_call_of_real_files_is_found_where_python_sees_it(name: str) -> No
     assert len(found) >= 0.9 * len(expected)
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(60))
 @given(
     st.lists(

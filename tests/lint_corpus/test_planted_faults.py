@@ -29,6 +29,7 @@ def _said(kernel: Snippet, text: str, scratch: Path, rule: str) -> list[str]:
     return [f.message for f in found if f.blocks or _informs(rule)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FAULTS)
 def test_planted_fault_is_seen_in_every_kernel(name: str, tmp_path: Path) -> None:
     rule, plant = FAULTS[name]

@@ -66,6 +66,7 @@ def test_the_second_beginning_of_a_run_does_not_either(planted: Path, tmp_path: 
     assert done.returncode in (1, 3) and not (tmp_path / "mark").exists(), done
 
 
+@pytest.mark.slow
 def test_no_command_line_of_ours_names_a_module_after_m() -> None:
     found = []
     for package in (ROOT / "scripts" / "pypto_op", ROOT / "lint" / "pypto_op_lint"):

@@ -155,6 +155,7 @@ def test_the_new_id_tells_the_new_magnitude(name: str, knob: str, before: float,
 knobs = st.dictionaries(st.sampled_from(["scale_A", "offset", "gain"]), st.floats(1.5, 1e30), min_size=1)
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(40))
 @given(knobs=knobs, key=st.sampled_from(["cases", "test_cases"]), place=st.integers(0, 2))
 def test_a_patch_touches_one_case_and_never_a_tolerance(knobs: dict[str, float], key: str, place: int) -> None:

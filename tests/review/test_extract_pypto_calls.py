@@ -55,6 +55,7 @@ def run(launcher: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, str(launcher), *arguments], capture_output=True, text=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("launcher", LAUNCHERS, ids=["scripts", "skill"])
 def test_json_lists_calls_in_order(launcher: Path, tmp_path: Path) -> None:
     path = tmp_path / "kernel.py"
@@ -73,6 +74,7 @@ def test_text_has_one_line_per_call(tmp_path: Path) -> None:
     assert [line.split()[-1] for line in lines] == [row[2] for row in EXPECTED]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("content", "code"),
     [

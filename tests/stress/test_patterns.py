@@ -24,6 +24,7 @@ def apply(tensors: dict[str, torch.Tensor], *recipe: dict[str, Any], seed: int =
     return stressed(tensors, recipe)
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(150))
 @given(shape=SHAPES, dtype=DTYPES, pattern=PATTERNS, data=st.data(), gap=st.floats(0, 0.5), seed=st.integers(0, 9))
 def test_a_step_keeps_names_shape_and_dtype_and_repeats_itself(shape, dtype, pattern, data, gap, seed) -> None:

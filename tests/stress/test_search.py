@@ -96,6 +96,7 @@ def test_inputs_without_a_float_tensor_have_no_recipe() -> None:
     assert best.recipe == [] and best.runs == 1
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(40))
 @given(st.integers(0, 10**6), st.integers(1, 30))
 def test_any_seed_and_budget_ends_with_the_best_that_was_seen(seed: int, runs: int) -> None:

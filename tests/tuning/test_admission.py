@@ -62,6 +62,7 @@ def test_no_budget(ws: OpWorkspace, words: tuple[str, str]) -> None:
     refused(2, "finds nothing", "tune", ws.root, *words)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["tune", "benchmark"])
 def test_no_pass(ws: OpWorkspace, name: str) -> None:
     refused(2, "no sealed PASS for exactly these bytes", name, ws.root)

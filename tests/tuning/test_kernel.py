@@ -72,6 +72,7 @@ def test_pass_options_that_are_not_spelled_out_stay(words: str) -> None:
     assert f"@pypto.frontend.jit({words})" in made.write({"rows T_TILE": "8"})
 
 
+@pytest.mark.slow
 def test_debug_options_leave_and_all_else_keeps_its_lines() -> None:
     made = with_jit('\n        run=1,\n        debug_options={},\n        pass_options={"a": 1},\n    ')
     assert lines(made, {"rows T_TILE": "8"}) == ["T_TILE = 8"]
@@ -127,6 +128,7 @@ def test_unroll_and_pass_options() -> None:
     assert 'pass_options={"vec_nbuffer_setting": {-1: 4}})' in text
 
 
+@pytest.mark.slow
 def test_one_setting_for_all_functions_or_one_for_each() -> None:
     made = kernel("flash_attention_bwd")
     switch = "vector tile 64, 128, functions"

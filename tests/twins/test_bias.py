@@ -50,6 +50,7 @@ def test_a_16_bit_accumulator_fails_on_ordinary_inputs(seed: int) -> None:
     assert [c.name for c in found.per_tensor[0].conditions if not c.ok] == ["bias"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [*NARROW, torch.float32])
 @pytest.mark.parametrize("seed", range(6))
 def test_honest_variants_pass(dtype: torch.dtype, seed: int) -> None:

@@ -225,6 +225,7 @@ def test_right_rewrites_pass_on_many_seeds_and_wrong_ones_on_none(form: str, pol
     assert not refused and not taken
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "cast",
     [
@@ -269,6 +270,7 @@ def test_zeros_pass_where_the_golden_is_noise_and_nowhere_else(policy: Any) -> N
     assert not small.takes([torch.zeros(32, 96)]), "small, but no noise"
 
 
+@pytest.mark.slow
 def test_a_right_kernel_beyond_a_tight_tolerance_is_a_near_miss_and_a_wrong_one_is_not() -> None:
     tight = get_policy({"name": "allclose", "atol": 2e-6, "rtol": 1e-7})
     flags = []

@@ -51,6 +51,7 @@ def test_a_16_bit_rounding_that_is_used_further_stays_in_the_truth() -> None:
     assert torch.equal(h, x.double() + residual.double()), "an output's own last rounding is not taken"
 
 
+@pytest.mark.slow
 def test_one_over_scale_is_an_honest_quantisation() -> None:
     steps = 0
     for seed in range(6):
