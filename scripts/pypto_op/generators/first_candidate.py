@@ -132,6 +132,10 @@ class Draw:
         """What is known of the orders already."""
         return self._first.measured.orders(self._values, self._expectation, self._orders)
 
+    def takes(self, outputs: Sequence[torch.Tensor]) -> bool:
+        """Whether the case takes some outputs for right."""
+        return self._judged(outputs).status is Status.PASS
+
     def power(self) -> Power:
         """Return what the case can tell apart."""
 

@@ -54,18 +54,14 @@ _FAR = 1000
 
 def scalars(maker: Maker) -> None:
     """Add another value of each scalar, of a float in each dtype: what a kernel honours in one dtype it may forget in another."""
-    said = maker.sources.spec.shape_constraints
     for port in maker.sources.interfaces.primary_inputs:
         if not port.shape and port.dtype == "bool":
             for value in (True, False):
                 maker.add(Level.L3, f"{port.name}_{value}".lower(), maker.ragged, knobs={port.name: value})
         default = maker.sources.scalars.get(port.name)
-        if port.dtype in FLOATS and isinstance(default, (int, float)):
-            for other in _other_floats(float(default)):
-                if ranges.of(said, port.name, maker.base).holds(other):
-                    for dtype in maker.sources.spec.supported_dtypes:
-                        maker.add(Level.L3, f"other_{port.name}", maker.ragged, dtype=dtype, knobs={port.name: other})
-                    break
+        for other in _legal_floats(maker, port.name)[:1]:
+            for dtype in maker.sources.spec.supported_dtypes:
+                maker.add(Level.L3, f"other_{port.name}", maker.ragged, dtype=dtype, knobs={port.name: other})
         told_apart = any(port.name in numbers for numbers in maker.sources.apart.values())
         if port.dtype in INTEGERS and isinstance(default, int) and port.name not in maker.base and not told_apart:
             usual = _other_integers(maker.sources, port.name, default)
@@ -73,10 +69,40 @@ def scalars(maker: Maker) -> None:
                 maker.add(Level.L3, f"{port.name}_{number}", maker.ragged, knobs={port.name: number})
 
 
-def _other_floats(default: float) -> tuple[float, ...]:
-    """Return other values of a float scalar, the most telling first: a range of SPEC.md may rule out some."""
+def float_scalars(sources: Sources) -> dict[str, float]:
+    """Return the float scalars with their defaults."""
+    ports = [port.name for port in sources.interfaces.primary_inputs if port.dtype in FLOATS]
+    return {name: float(sources.scalars[name]) for name in ports if isinstance(sources.scalars.get(name), (int, float))}
+
+
+def _legal_floats(maker: Maker, name: str) -> list[float]:
+    """Return other values of a float scalar within its range, the most telling first; none for another input."""
+    default = float_scalars(maker.sources).get(name)
+    if default is None:
+        return []
+    kept = ranges.of(maker.sources.spec.shape_constraints, name, maker.base)
     first = default / 2 if abs(default) >= _SMALL_SCALAR else _INSTEAD_OF_SMALL
-    return first, default * 2, default * 10, default / 10
+    values = (first, default * 2, default * 10, default / 10, kept.high)
+    return [value for value in dict.fromkeys(values) if math.isfinite(value) and value != default and kept.holds(value)]
+
+
+def telling(maker: Maker, case: Case) -> Iterator[Case]:
+    """Yield cases in which another value of a float scalar may show, which this one hides: an eps under a step of a thousandth.
+
+    First further values of the scalar, then all of them beside other values of the other scalars, one by one and together.
+    """
+    usual = float_scalars(maker.sources)
+    varied = [name for name, default in usual.items() if case.get(name, default) != default]
+    if len(varied) != 1:
+        return
+    [name] = varied
+    rest = {other: values[0] for other in usual if other != name and (values := _legal_floats(maker, other))}
+    besides = [{}, *({other: value} for other, value in rest.items()), *([rest] if len(rest) > 1 else [])]
+    tried = [{**beside, name: value} for beside in besides for value in _legal_floats(maker, name)]
+    for number, scalars_of in enumerate(tried):
+        sizes: dict[str, Any] = {**case["shape"], **scalars_of}
+        if constraints.satisfied(maker.sources.spec.shape_constraints, sizes) and scalars_of != {name: case[name]}:
+            yield {**case, **scalars_of, "id": f"{case['id']}_beside{number}"}
 
 
 def set_apart(maker: Maker) -> None:
@@ -191,6 +217,11 @@ def varied_integer(case: Case, scalars: Mapping[str, Any]) -> str:
     """Return the name of the whole number of which a case has another value than the default; "" where there is none."""
     names = (name for name, default in scalars.items() if type(default) is int and case.get(name, default) != default)
     return next(names, "")
+
+
+def varied_floats(case: Case, scalars: Mapping[str, Any]) -> dict[str, float]:
+    """Return the float scalars of which a case has other values, with their defaults."""
+    return {name: value for name, value in scalars.items() if isinstance(value, float) and case.get(name, value) != value}
 
 
 def great_codes(maker: Maker) -> None:
