@@ -64,6 +64,27 @@ def test_a_kernel_with_room_for_64_of_an_axis_that_is_walked_one_by_one_is_refus
 
 @pytest.mark.sim
 @pytest.mark.usefixtures("numeric")
+@pytest.mark.parametrize(("tiles", "status"), [(100, "FAIL"), (140, "PASS")])
+def test_a_kernel_with_room_for_100_tiles_that_are_small_is_refused(clean_workspace: Path, tiles: int, status: str) -> None:
+    ws = place("sum_diff", clean_workspace, cases=CASES)
+    ws.design.write_text("# sum_diff\n\n## 4. Loops\n\nN in steps of 16, by `pypto.loop`.\n", encoding="utf-8")
+    edit(ws.impl, COUNT, f"pypto.min({COUNT}, {tiles})")
+    report = verify(ws.root).report
+    assert report["status"] == status, report["first_failure"]
+    assert 130 * 16 < next(check["shape"]["N"] for check in report["checks"] if check["id"] == "fresh_N") <= 136 * 16
+
+
+def test_large_tiles_are_not_walked_as_often(tmp_path: Path) -> None:
+    """A simulator keeps each: 130 of 32,768 elements are 4 seconds and a gigabyte."""
+    wide = [{**case, "shape": {"N": n, "D": 2048}} for case, n in zip(CASES, (16, 21), strict=True)]
+    ws = place("sum_diff", tmp_path, cases=wide)
+    ws.design.write_text("# sum_diff\n\n## 4. Loops\n\nN in steps of 16, by `pypto.loop`.\n", encoding="utf-8")
+    [case] = fresh.draw(load_contract(ws), 5).cases
+    assert 34 * 16 < case["shape"]["N"] <= 40 * 16
+
+
+@pytest.mark.sim
+@pytest.mark.usefixtures("numeric")
 def test_a_right_kernel_passes_and_the_seed_draws_again(clean_workspace: Path) -> None:
     ws = place("sum_diff", clean_workspace, cases=CASES)
     report = verify(ws.root).report

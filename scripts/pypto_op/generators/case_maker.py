@@ -148,6 +148,19 @@ class Maker:
             if self._zone_of(other) not in there:
                 yield {**other, **self._tolerance(dtype)}
 
+    def in_place_of(self, case: Case) -> Iterator[Case]:
+        """Yield the cases that may stand in the place of one that says nothing: in other dtypes, or a scalar on other shapes.
+
+        A float that no case gives another value, a kernel may know by heart; of a whole number several are tried anyway.
+        """
+        yield from self.in_other_dtypes(case)
+        varied = [name for name, default in self.sources.scalars.items() if name in case and isinstance(default, float)]
+        shapes = [*self.p0, self.base, self.small_ragged] if varied else []
+        for number, shape in enumerate(shapes):
+            with_scalars = {**shape, **{name: case[name] for name in varied}}
+            if shape != case["shape"] and constraints.satisfied(self.sources.spec.shape_constraints, with_scalars):
+                yield {**case, "id": f"{case['id']}_again{number}", "shape": dict(shape)}
+
     @staticmethod
     def _zone_of(case: Case) -> tuple[str, str]:
         return repr(case.get(ZONE)), case["dtype"]["default"]

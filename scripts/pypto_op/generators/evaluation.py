@@ -134,9 +134,9 @@ def _suite_made(
     sizes, cases = maker.dropped, suite_cases.in_order(maker)
     if try_cases:
         judged_by = sources.spec.policy()
-        is_end = partial(values.has_end, sources)
-        instead = partial(values.in_place_of, maker)
-        rehearsed = rehearse(ws, cases, judged_by, progress, sources.scalars, instead, maker.spare, is_end)
+        is_end, telling = partial(values.has_end, sources), partial(values.telling, maker)
+        known = judged_by, progress, sources.scalars
+        rehearsed = rehearse(ws, cases, *known, maker.in_place_of, maker.spare, is_end, telling)
         rehearsed = replace(rehearsed, dropped={**sizes, **rehearsed.dropped})
         cases = suite_cases.by_level(rehearsed.cases)
     else:  # without a search the former would be ordinary cases, and the golden may refuse the latter

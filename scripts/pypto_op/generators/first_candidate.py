@@ -132,8 +132,12 @@ class Draw:
         """What is known of the orders already."""
         return self._first.measured.orders(self._values, self._expectation, self._orders)
 
-    def power(self, planted: Mapping[str, Sequence[torch.Tensor]]) -> Power:
-        """Return what the case can tell apart; `planted`: further outputs that are wrong, by what makes them so."""
+    def takes(self, outputs: Sequence[torch.Tensor]) -> bool:
+        """Whether the case takes some outputs for right."""
+        return self._judged(outputs).status is Status.PASS
+
+    def power(self) -> Power:
+        """Return what the case can tell apart."""
 
         def golden(values: Sequence[Value]) -> Sequence[torch.Tensor] | None:
             answer = self._first.golden(values)
@@ -145,7 +149,7 @@ class Draw:
                 return 0.0
             return max((float(leaf["max_violation"] or 1.0) for leaf in verdict.per_tensor if not leaf["all_close"]), default=1.0)
 
-        return power(self._inputs, dict(zip(self._names, self._native.outputs, strict=True)), golden, times, planted)
+        return power(self._inputs, dict(zip(self._names, self._native.outputs, strict=True)), golden, times)
 
     @cached_property
     def _reference(self) -> Reference:

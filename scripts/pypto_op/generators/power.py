@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import torch
@@ -35,13 +34,7 @@ class Power:
     blind: tuple[str, ...]
 
 
-def power(
-    inputs: Mapping[str, Value],
-    native: Mapping[str, torch.Tensor],
-    golden: Golden,
-    judged: Judged,
-    planted: Mapping[str, Outputs] = MappingProxyType({}),
-) -> Power:
+def power(inputs: Mapping[str, Value], native: Mapping[str, torch.Tensor], golden: Golden, judged: Judged) -> Power:
     """Plant faults and judge them.
 
     Args:
@@ -49,10 +42,9 @@ def power(
         native: what the golden answers, by name, in order.
         golden: runs it on other inputs; None where it fails there.
         judged: returns how many times what is allowed some outputs are off, 0 where they are taken for right.
-        planted: outputs of further faults, by what makes them wrong.
     """
     seen: dict[str, float] = {}
-    for fault, wrong in itertools.chain(_of_outputs(native), _of_inputs(inputs, list(native.values()), golden), planted.items()):
+    for fault, wrong in itertools.chain(_of_outputs(native), _of_inputs(inputs, list(native.values()), golden)):
         seen[fault] = judged(wrong)
     blind = tuple(fault for fault, times in seen.items() if times == 0.0)
     return Power(0.0 if blind else min(seen.values(), default=0.0), blind)

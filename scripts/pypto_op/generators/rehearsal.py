@@ -13,7 +13,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +26,7 @@ from pypto_op.errors import ContractError
 from pypto_op.generators.first_candidate import Draw, FirstCandidate
 from pypto_op.generators.indices import same
 from pypto_op.generators.side_by_side import SideBySide
-from pypto_op.generators.values import SEARCHED, WORST_SUM, varied_float, varied_integer
+from pypto_op.generators.values import SEARCHED, WORST_SUM, varied_floats, varied_integer
 from pypto_op.judge.inputs import DEFAULT_SEED, checks_precision, tensors_in, with_seed
 from pypto_op.judge.natural import FURTHER_SEEDS, MOST, NATURAL, further_seeds
 from pypto_op.judge.raises import faulty
@@ -48,11 +48,14 @@ _VALUES = 2
 """Other values of a whole number that a suite has: a kernel can know one by heart."""
 _MOST_SPARES = 12
 """Spare cases of one level that are tried."""
+_MOST_TELLING = 24
+"""Cases that are tried until one tells another value of a scalar from its default."""
 _LOST = (Outcome.TIMED_OUT, Outcome.CRASHED, Outcome.OUT_OF_MEMORY)
 
 POWER = "power"
 """Key of a case: by how many times what is allowed the least of the planted faults is refused (`harness.power`)."""
 
+_NONE: Mapping[str, float] = {}
 Case = dict[str, Any]
 Progress = Callable[[str, int, int], None]
 """Called with the case that begins, how many are done, and how many there are."""
@@ -92,6 +95,7 @@ def rehearse(
     instead: Callable[[Case], Iterable[Case]] = lambda _: (),
     spare: Callable[[Level], Iterable[Case]] = lambda _: (),
     is_end: Callable[[Case, str], bool] = lambda case, name: False,
+    telling: Callable[[Case], Iterable[Case]] = lambda _: (),
 ) -> Rehearsed:
     """Run the golden on every case.
 
@@ -101,10 +105,11 @@ def rehearse(
         policy: the operator's tolerance.
         progress: called before each case.
         scalars: defaults; of the cases with another whole number, the first `_VALUES` that change the golden's answer are kept.
-            A case with another float is kept where it refuses the golden's answer for the default.
         instead: gives the cases that may stand in the place of one that says nothing; the first that says something does.
         spare: gives further cases of a level of which fewer say something than a suite needs.
         is_end: whether a case has a scalar at an end of its range; such a one is kept however many there are.
+        telling: gives the cases that may stand beside one that takes a float scalar's default for right; the first that
+            tells it does.
 
     Raises:
         ContractError: `eval/test_inputs.py` or the golden does not work at all: no case is left.
@@ -112,28 +117,31 @@ def rehearse(
     """
     done = Rehearsed([], {})
     kept, dropped = done.cases, done.dropped
-    tell = partial(_rehearsed, scalars=scalars or {})
     with SideBySide(ws, policy, Limits(case_seconds=_seconds()), len(cases)) as side, ExitStack() as stack:
         stack.callback(side.keep)  # also where somebody stops it: the next run need not measure that again
         # What another case may make superfluous waits for that one.
         names = [varied_integer(case, scalars or {}) for case in cases]
-        begun = _begun(side, tell, [case for case, name in zip(cases, names, strict=True) if not name])
+        usual = [varied_floats(case, scalars or {}) for case in cases]
+        plain = [(case, own) for case, name, own in zip(cases, names, usual, strict=True) if not name]
+        begun = _begun(side, plain)
         for number, (case, varied) in enumerate(zip(cases, names, strict=True)):
             if progress is not None:
                 progress(case["id"], number, len(cases))
             others = sum(varied_integer(other, scalars or {}) == varied for other in kept) if varied else 0
             if others >= _VALUES and not is_end(case, varied):
                 continue
-            told = side.do(partial(tell, case=case)) if varied else begun[case["id"]].result()
+            told = side.do(partial(_rehearsed, case=case, varied=varied)) if varied else begun[case["id"]].result()
             fit = _unless_known(told, kept)
             if isinstance(fit, str):
                 dropped[case["id"]] = fit
-                tries = (_unless_known(side.do(partial(tell, case=other)), kept) for other in instead(case))
+                tries = (_unless_known(side.do(partial(_rehearsed, case=other, varied=varied)), kept) for other in instead(case))
                 fit = next((other for other in tries if isinstance(other, _Fit)), None)
             if isinstance(fit, _Fit):
                 done.keep(fit)
+                if fit.hides:
+                    _tell(side, done, case, telling(case), usual[number])
         for case in _spares(kept, spare):
-            fit = _unless_known(side.do(partial(tell, case=case)), kept)
+            fit = _unless_known(side.do(partial(_rehearsed, case=case)), kept)
             if isinstance(fit, _Fit):
                 done.keep(fit)
     if not kept:
@@ -142,9 +150,23 @@ def rehearse(
     return done
 
 
-def _begun(side: SideBySide, tell: Callable[..., _Fit | _Nothing], cases: Sequence[Case]) -> dict[str, Future[_Fit | _Nothing]]:
-    """Begin to try every case, longest first: a search that begins last leaves one reference at work and the others idle."""
-    return {case["id"]: side.begin(partial(tell, case=case)) for case in sorted(cases, key=lambda case: KEY not in case)}
+def _begun(side: SideBySide, cases: Sequence[tuple[Case, Mapping[str, float]]]) -> dict[str, Future[_Fit | _Nothing]]:
+    """Begin to try every case, longest first: a search that begins last leaves one reference at work and the others idle.
+
+    Each case comes with the defaults of the float scalars of which it has other values.
+    """
+    ordered = sorted(cases, key=lambda one: KEY not in one[0])
+    return {case["id"]: side.begin(partial(_rehearsed, case=case, usual=usual)) for case, usual in ordered}
+
+
+def _tell(side: SideBySide, done: Rehearsed, case: Case, others: Iterable[Case], usual: Mapping[str, float]) -> None:
+    """Keep the first of some cases that tells the scalars of `case` from their defaults; say so where none does."""
+    for other in itertools.islice(others, _MOST_TELLING):
+        fit = side.do(partial(_rehearsed, case=other, usual=usual, must_tell=True))
+        if isinstance(fit, _Fit) and not fit.hides:
+            done.keep(fit)
+            return
+    done.dropped[f"{case['id']}_beside"] = f"no case was found that tells another {' or '.join(usual)} from the default"
 
 
 def _spares(kept: Sequence[Case], spare: Callable[[Level], Iterable[Case]]) -> Iterator[Case]:
@@ -185,20 +207,21 @@ class _Tried:
     native: RunResult
 
 
-def _usual(first: FirstCandidate, tried: _Tried, scalar: str) -> Sequence[torch.Tensor] | None:
-    """Return what the golden answers with the scalar's default; None where it fails there."""
+def _is_idle(first: FirstCandidate, tried: _Tried, scalar: str) -> bool:
+    """Whether the golden answers the same with the scalar's default."""
     usual = _answered(first, {key: value for key, value in tried.case.items() if key != scalar})
-    return usual.native.outputs if isinstance(usual, _Tried) else None
+    return isinstance(usual, _Tried) and same(usual.native.outputs, tried.native.outputs)
 
 
 @dataclass(frozen=True)
 class _Fit:
     """A case that takes right kernels and tells wrong ones; `natural`, `blind`: see `Rehearsed`, None and () where its tolerance
-    stays."""
+    stays. `hides`: whether it takes a scalar's default for right."""
 
     case: Case
     natural: float | None = None
     blind: tuple[str, ...] = ()
+    hides: bool = False
 
 
 @dataclass(frozen=True)
@@ -209,20 +232,31 @@ class _Nothing:
     case: Case | None = None
 
 
-def _rehearsed(first: FirstCandidate, case: Case, scalars: Mapping[str, Any]) -> _Fit | _Nothing:
-    """Return what a case becomes, or why it says nothing. `scalars`: defaults."""
+def _rehearsed(
+    first: FirstCandidate, case: Case, varied: str = "", usual: Mapping[str, float] = _NONE, must_tell: bool = False
+) -> _Fit | _Nothing:
+    """Return what a case becomes, or why it says nothing, as `must_tell` does where it takes a default in `usual` for right."""
     tried = _stressed(first, case) if KEY in case else _tried(first, case)
     if isinstance(tried, str):
         return _Nothing(tried)
-    planted: dict[str, Sequence[torch.Tensor]] = {}
-    if varied := varied_integer(case, scalars) or varied_float(case, scalars):
-        usual = _usual(first, tried, varied)
-        if usual is not None and same(usual, tried.native.outputs):
-            return _Nothing(f"the golden does not mind another {varied}")
-        if usual is not None and varied_float(case, scalars):
-            planted[f"{varied} taken for its default"] = usual
-    fit = _fitted(first, tried, planted)
-    return _Nothing(fit, tried.case) if isinstance(fit, str) else fit
+    if varied and _is_idle(first, tried, varied):
+        return _Nothing(f"the golden does not mind another {varied}")
+    if must_tell and _hides(first, tried, usual):
+        return _Nothing("it takes the default for right")
+    fit = _fitted(first, tried)
+    if isinstance(fit, str):
+        return _Nothing(fit, tried.case)
+    return replace(fit, hides=_hides(first, replace(tried, case=fit.case), usual))
+
+
+def _hides(first: FirstCandidate, tried: _Tried, usual: Mapping[str, float]) -> bool:
+    """Whether a case takes what the golden answers with the default of a scalar for right."""
+    draw = Draw(first, tried.case, tried.inputs, tried.native)
+    for name in usual if checks_precision(tried.case) else ():
+        plain = _answered(first, {key: value for key, value in tried.case.items() if key != name})
+        if isinstance(plain, _Tried) and draw.takes(plain.native.outputs):
+            return True
+    return False
 
 
 def _unless_known(found: _Fit | _Nothing, kept: Sequence[Case]) -> _Fit | str | None:
@@ -232,8 +266,8 @@ def _unless_known(found: _Fit | _Nothing, kept: Sequence[Case]) -> _Fit | str | 
     return found.why if isinstance(found, _Nothing) else found
 
 
-def _fitted(first: FirstCandidate, tried: _Tried, planted: Mapping[str, Sequence[torch.Tensor]]) -> _Fit | str:
-    """Return the case under the policy that fits it, or why there is none. `planted`: wrong outputs that it must refuse."""
+def _fitted(first: FirstCandidate, tried: _Tried) -> _Fit | str:
+    """Return the case under the policy that fits it, or why there is none."""
     if not checks_precision(tried.case):
         return _Fit(tried.case)
     draw = Draw(first, tried.case, tried.inputs, tried.native)
@@ -253,12 +287,12 @@ def _fitted(first: FirstCandidate, tried: _Tried, planted: Mapping[str, Sequence
         return refusal.sentence
     blind: tuple[str, ...] = ()
     if refusal is None and share <= MOST:
-        power = draw.power(planted)
+        power = draw.power()
         if not power.blind:
             return _Fit({**tried.case, POWER: _short(power.margin)})
         blind = power.blind
     natural = _by_nature(tried.case)
-    power = Draw(first, natural, tried.inputs, tried.native).power(planted)
+    power = Draw(first, natural, tried.inputs, tried.native).power()
     if power.blind:
         return f"it cannot tell {', '.join(power.blind[:3])}"
     return _Fit({**natural, POWER: _short(power.margin)}, share if refusal is None else max(share, 1.0), blind)

@@ -54,18 +54,14 @@ _FAR = 1000
 
 def scalars(maker: Maker) -> None:
     """Add another value of each scalar, of a float in each dtype: what a kernel honours in one dtype it may forget in another."""
-    said = maker.sources.spec.shape_constraints
     for port in maker.sources.interfaces.primary_inputs:
         if not port.shape and port.dtype == "bool":
             for value in (True, False):
                 maker.add(Level.L3, f"{port.name}_{value}".lower(), maker.ragged, knobs={port.name: value})
         default = maker.sources.scalars.get(port.name)
-        if port.dtype in FLOATS and isinstance(default, (int, float)):
-            for other in _other_floats(float(default)):
-                if ranges.of(said, port.name, maker.base).holds(other):
-                    for dtype in maker.sources.spec.supported_dtypes:
-                        maker.add(Level.L3, f"other_{port.name}", maker.ragged, dtype=dtype, knobs={port.name: other})
-                    break
+        for other in _legal_floats(maker, port.name)[:1]:
+            for dtype in maker.sources.spec.supported_dtypes:
+                maker.add(Level.L3, f"other_{port.name}", maker.ragged, dtype=dtype, knobs={port.name: other})
         told_apart = any(port.name in numbers for numbers in maker.sources.apart.values())
         if port.dtype in INTEGERS and isinstance(default, int) and port.name not in maker.base and not told_apart:
             usual = _other_integers(maker.sources, port.name, default)
@@ -73,10 +69,44 @@ def scalars(maker: Maker) -> None:
                 maker.add(Level.L3, f"{port.name}_{number}", maker.ragged, knobs={port.name: number})
 
 
-def _other_floats(default: float) -> tuple[float, ...]:
-    """Return other values of a float scalar, the most telling first: a range of SPEC.md may rule out some."""
+def float_scalars(sources: Sources) -> dict[str, float]:
+    """Return the float scalars with their defaults."""
+    ports = [port.name for port in sources.interfaces.primary_inputs if port.dtype in FLOATS]
+    return {name: float(sources.scalars[name]) for name in ports if isinstance(sources.scalars.get(name), (int, float))}
+
+
+def _legal_floats(maker: Maker, name: str) -> list[float]:
+    """Return other values of a float scalar within its range, the most telling first; none for another input."""
+    default = float_scalars(maker.sources).get(name)
+    if default is None:
+        return []
+    kept = ranges.of(maker.sources.spec.shape_constraints, name, maker.base)
     first = default / 2 if abs(default) >= _SMALL_SCALAR else _INSTEAD_OF_SMALL
-    return first, default * 2, default * 10, default / 10
+    far = [_INSTEAD_OF_SMALL * 10**step for step in (1, 2, 3)] if abs(default) < _SMALL_SCALAR else []
+    values = (first, default * 2, default * 10, default / 10, kept.high, *far)
+    return [value for value in dict.fromkeys(values) if math.isfinite(value) and value != default and kept.holds(value)]
+
+
+def telling(maker: Maker, case: Case) -> Iterator[Case]:
+    """Yield cases in which another value of a float scalar may show, which this one hides: an eps under a step of a thousandth.
+
+    First small inputs, since an eps that bounds a norm from below shows on no others; then further values of the scalar, and all of
+    them beside other values of the other scalars, one by one and together.
+    """
+    usual = float_scalars(maker.sources)
+    varied = [name for name, default in usual.items() if case.get(name, default) != default]
+    if len(varied) != 1:
+        return
+    [name] = varied
+    if maker.sources.floating and ZONE not in case:
+        yield {**case, "id": f"{case['id']}_beside_tiny", ZONE: "tiny"}
+    rest = {other: values[0] for other in usual if other != name and (values := _legal_floats(maker, other))}
+    besides = [{}, *({other: value} for other, value in rest.items()), *([rest] if len(rest) > 1 else [])]
+    tried = [{**beside, name: value} for beside in besides for value in _legal_floats(maker, name)]
+    for number, scalars_of in enumerate(tried):
+        sizes: dict[str, Any] = {**case["shape"], **scalars_of}
+        if constraints.satisfied(maker.sources.spec.shape_constraints, sizes) and scalars_of != {name: case[name]}:
+            yield {**case, **scalars_of, "id": f"{case['id']}_beside{number}"}
 
 
 def set_apart(maker: Maker) -> None:
@@ -200,43 +230,13 @@ def has_end(sources: Sources, case: Case, name: str) -> bool:
 
 def varied_integer(case: Case, scalars: Mapping[str, Any]) -> str:
     """Return the name of the whole number of which a case has another value than the default; "" where there is none."""
-    return _varied(case, scalars, int)
-
-
-def varied_float(case: Case, scalars: Mapping[str, Any]) -> str:
-    """Return the same of a float."""
-    return _varied(case, scalars, float)
-
-
-def _varied(case: Case, scalars: Mapping[str, Any], kind: type) -> str:
-    names = (name for name, default in scalars.items() if type(default) is kind and case.get(name, default) != default)
+    names = (name for name, default in scalars.items() if type(default) is int and case.get(name, default) != default)
     return next(names, "")
 
 
-def in_place_of(maker: Maker, case: Case) -> Iterator[Case]:
-    """Yield the cases that may stand in the place of one that says nothing: in other dtypes, or a scalar where it may show.
-
-    A float that no case gives another value, a kernel may know by heart; of a whole number several are tried anyway. An eps that
-    bounds a norm from below shows on small inputs only, or where it is large.
-    """
-    yield from maker.in_other_dtypes(case)
-    varied = [name for name, default in maker.sources.scalars.items() if name in case and isinstance(default, float)]
-    for number, shape in enumerate([*maker.p0, maker.base, maker.small_ragged] if varied else []):
-        with_scalars = {**shape, **{name: case[name] for name in varied}}
-        if shape != case["shape"] and constraints.satisfied(maker.sources.spec.shape_constraints, with_scalars):
-            yield {**case, "id": f"{case['id']}_again{number}", "shape": dict(shape)}
-    if varied and maker.sources.floating and ZONE not in case:
-        yield {**case, "id": f"{case['id']}_tiny", ZONE: "tiny"}
-    for name in varied:
-        for number, value in enumerate(_far_floats(maker.sources, case, name)):
-            yield {**case, "id": f"{case['id']}_far{number}", name: value}
-
-
-def _far_floats(sources: Sources, case: Case, name: str) -> Iterator[float]:
-    """Yield further values of a float scalar that SPEC.md allows."""
-    default, kept = float(sources.scalars[name]), ranges.of(sources.spec.shape_constraints, name, case["shape"])
-    far = tuple(_INSTEAD_OF_SMALL * 10**step for step in (1, 2, 3)) if abs(default) < _SMALL_SCALAR else _other_floats(default)
-    yield from (value for value in far if value != case[name] and kept.holds(value))
+def varied_floats(case: Case, scalars: Mapping[str, Any]) -> dict[str, float]:
+    """Return the float scalars of which a case has other values, with their defaults."""
+    return {name: value for name, value in scalars.items() if isinstance(value, float) and case.get(name, value) != value}
 
 
 def great_codes(maker: Maker) -> None:

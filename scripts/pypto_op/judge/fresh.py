@@ -32,8 +32,11 @@ MOST_ELEMENTS = 1 << 22
 _STEP = 64
 """Of an axis of which DESIGN.md says nothing."""
 
-_TILES = (34, 18, 10, 0)
-"""Tiles that the drawn size exceeds, the first that memory allows."""
+_TILES = (130, 66, 34, 18, 10, 0)
+"""Tiles that the drawn size exceeds, the first that memory allows: bounds of 32, 64, 100 and 128 tiles come from tests."""
+
+_MANY_TILES, _MOST_WALKED = 34, 1 << 19
+"""Beyond so many tiles the largest tensor may have so many elements: a simulator keeps each tile, 130 of them for 4 s."""
 
 _COUNTS = (64, 32, 16)
 """The same of batches, segments, entries of a list: a kernel may have room for so many, and a simulator walks each on its own."""
@@ -137,7 +140,7 @@ class _Drawer:
         for least, span, most in self._spans(axis, largest):
             wanted = least + self._random.randrange(span)
             sizes = self._fitted(base, axis, wanted)
-            if sizes is not None and sizes[axis] > largest and self._elements(sizes) <= max(most, 2 * self._known()):
+            if sizes is not None and sizes[axis] > largest and self._elements(sizes) <= most:
                 return self._made(template, axis, sizes)
         return f"SPEC.md and memory allow no size of {axis} above {largest}, which the suite has"
 
@@ -181,14 +184,17 @@ class _Drawer:
 
     def _spans(self, axis: str, largest: int) -> list[tuple[int, int, int]]:
         """Return least size, number of sizes to draw from, and elements that a tensor may have, the most telling first."""
-        few = [(largest + 1, span, MOST_ELEMENTS) for span in (_MORE_BATCHES, 1)]
+        few = [(largest + 1, span, self._room(MOST_ELEMENTS)) for span in (_MORE_BATCHES, 1)]
         step = max(self._steps.of.get(axis, (1 if axes.listed(self._contract.interfaces, axis) else _STEP,)))
         if axis not in self._long or step == 1:
-            return [*((count + 1, _MORE_BATCHES, _MOST_COUNTED) for count in _COUNTS if count > largest), *few]
+            return [*((count + 1, _MORE_BATCHES, self._room(_MOST_COUNTED)) for count in _COUNTS if count > largest), *few]
         squared = self._steps.nested or self._is_squared(axis)
-        counts = [count for count in _TILES if not squared or (count + 1) ** 2 * step**2 <= MOST_SQUARED]
+        many = not squared and axis in self._steps.of  # a step that nobody named may be several of the kernel's
+        counts = [count for count in _TILES if count <= _MANY_TILES or many]
+        counts = [count for count in counts if not squared or (count + 1) ** 2 * step**2 <= MOST_SQUARED]
         span = 1 if squared else _SPAN
-        return [*((max(largest, count * step) + 1, span * step, MOST_ELEMENTS) for count in counts), few[-1]]
+        most = {count: self._room(MOST_ELEMENTS) if count <= _MANY_TILES else _MOST_WALKED for count in counts}
+        return [*((max(largest, count * step) + 1, span * step, most[count]) for count in counts), few[-1]]
 
     def _is_squared(self, axis: str) -> bool:
         """Whether some tensor has an axis twice, as scores of queries and keys have."""
@@ -218,9 +224,9 @@ class _Drawer:
     def _elements(self, sizes: Mapping[str, int]) -> int:
         return max(map(math.prod, self._contract.interfaces.resolve_shapes(sizes).values()), default=1)
 
-    def _known(self) -> int:
-        """Return the elements of the suite's largest tensor."""
-        return max(map(self._elements, self._shapes))
+    def _room(self, most: int) -> int:
+        """Return the elements that a tensor may have: `most`, or twice those of the suite's largest."""
+        return max(most, 2 * max(map(self._elements, self._shapes)))
 
     def _made(self, template: Mapping[str, Any], axis: str, sizes: dict[str, int]) -> dict[str, Any]:
         case = {key: value for key, value in template.items() if key not in _NOT_TAKEN}

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from pypto_op.dispatch_mode import DispatchMode
-from pypto_op.twins import orders
+from pypto_op.twins import mixes, orders
 from pypto_op.twins.decompose import decompositions
 from pypto_op.twins.orders import ORDERS, Order
 
@@ -120,6 +120,10 @@ class Reordered(DispatchMode):
         result = torch.matmul(left, right) if self._order is None else orders.contract(left, right, self._order)
         return result.to(dtype)
 
+    def mixed(self, one: Any, two: Any) -> torch.Tensor | None:
+        """Return the sum of two products that mix two values, as an order with one product has it (`twins.mixes`)."""
+        return mixes.mixed(one, two, backwards=self._order.backwards) if self._order is not None else None
+
     def running(self, terms: torch.Tensor, dim: int) -> torch.Tensor:
         """Return the running sums of float32 `terms` along `dim`."""
         if self._order is None or not terms.dim():
@@ -193,7 +197,12 @@ def _cumsum(mode: Reordered, tensor: torch.Tensor, dim: int, *, dtype: torch.dty
 
 def _add(mode: Reordered, x: Any, y: Any, *, alpha: Any = 1) -> torch.Tensor:
     """Round the product before the sum, as a kernel with two operators does; torch fuses them into one rounding."""
-    return aten.add.Tensor(x, y if alpha == 1 else y * alpha)  # type: ignore[no-any-return]
+    mixed = mode.mixed(x, y) if alpha == 1 else None
+    return mixed if mixed is not None else aten.add.Tensor(x, y if alpha == 1 else y * alpha)
+
+
+def _multiply(mode: Reordered, left: Any, right: Any) -> torch.Tensor:
+    return mixes.product(left, right)
 
 
 def _subtract(mode: Reordered, x: Any, y: Any, *, alpha: Any = 1) -> torch.Tensor:
@@ -239,6 +248,7 @@ _REWRITES: dict[Any, Callable[..., Any]] = {
     aten.cumsum.default: _cumsum,
     aten.div.Tensor: _divide,
     aten.add.Tensor: _add,
+    aten.mul.Tensor: _multiply,
     aten.sub.Tensor: _subtract,
     aten.addcmul.default: _add_product,
     aten.lerp.Scalar: _between,
