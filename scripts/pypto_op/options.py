@@ -31,7 +31,7 @@ class OperatorDir(click.ParamType[Path]):
         """Return the path; raise ContractError where there is no such folder."""
         path = Path(value)
         if path.is_dir():
-            if self.begun and OpWorkspace.at(path).is_nobodys():
+            if self.begun and OpWorkspace.of_files(path).is_nobodys():
                 raise ContractError("is no operator: none of an operator's files lies in it", file=path, remedy=_MAKE)
             return path
         if self.or_file and path.is_file():

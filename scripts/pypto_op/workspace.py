@@ -130,6 +130,17 @@ class OpWorkspace:
                 return cls(directory, directory.name)
         return None
 
+    @classmethod
+    def of_files(cls, op_dir: Path | str) -> OpWorkspace:
+        """Open an existing operator directory that may have been renamed since: the name is that of the one golden in it.
+
+        Raises:
+            ContractError: as `at` does.
+        """
+        root = Path(op_dir).expanduser().resolve()
+        names = [path.name.removesuffix("_golden.py") for path in root.glob("*_golden.py")]
+        return cls(root, names[0]) if len(names) == 1 and OP_NAME.match(names[0]) else cls.at(op_dir)
+
     # -- documents ------------------------------------------------------------------------------------------
 
     @property
@@ -264,6 +275,12 @@ class OpWorkspace:
     def failures_dir(self) -> Path:
         """_debug/failures/: one folder per case whose run ended in an error."""
         return self.debug_dir / "failures"
+
+    @staticmethod
+    def root_of_failure(folder: Path) -> Path | None:
+        """The operator's directory that a failure folder lies in now, None for a failure folder that lies elsewhere."""
+        folder = folder.resolve()
+        return folder.parents[2] if folder.parts[-3:-1] == ("_debug", "failures") else None
 
     def failure_dir(self, case_id: str) -> Path:
         """The failure folder of a case, with `FAILURE_FILES` in it; other characters of its id become `_`."""

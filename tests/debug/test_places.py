@@ -42,6 +42,43 @@ def test_a_write_past_the_end_leads_to_the_write_in_the_loop_of_its_graph() -> N
     assert line_of_graph(_WRITE, "def broken(") == 0 and line_of_graph("no graph", KERNEL) == 0
 
 
+STATES = """import pypto
+
+
+def start(part, total):
+    total[:] = part
+
+
+def add(part, total):
+    total[:] = total + part
+
+
+def kernel(x, out):
+    total = pypto.tensor([1, 8], pypto.DT_FP32, "total")
+    for r in pypto.loop(4, name="ROWS", idx_name="r"):
+        part = load(x, r)
+        if pypto.cond(pypto.is_loop_begin(r)):
+            start(part, total)
+        else:
+            add(part, total)
+        pypto.assemble(part + 1.0, [r, 0], out)
+"""
+_READ = "[VERIFY] tensor_graph, TENSOR_ROWS_Unroll1_PATH1_hiddenfunc0_9, r=0\nErrcode: FB100E!\n, func ExecuteControlFlow\n"
+
+
+def test_a_state_without_a_value_leads_to_the_use_that_reads_it_first() -> None:
+    assert line_of_graph(_READ, STATES) == 0, "written first"
+    assert line_of_graph(_READ, STATES.replace("            start(part", "            add(part")) == 17
+    itself = STATES.replace("            start(part, total)", "            total[:] = total * 2.0")
+    assert line_of_graph("Errcode: FB1002!", itself) == 17
+
+
+def test_a_cycle_leads_to_the_write_into_what_the_loop_reads() -> None:
+    cycle = "Errcode: F21001!\ncycle detected: /* /w/kernel.py:15 */"
+    assert line_of_graph(cycle, STATES) == 0
+    assert line_of_graph(cycle, STATES.replace("[r, 0], out)", "[r, 0], x)")) == 20
+
+
 def test_a_block_is_found_among_thousands_of_tensors_as_it_stands_and_transposed() -> None:
     torch.manual_seed(0)
     tensors = [torch.randn(2, 16, 32) for _ in range(1500)]

@@ -49,7 +49,8 @@ def leads(found: Hit | None, log: DeviceLog) -> bool:
 def test_there_are_logs_enough_each_with_its_source_and_each_signature_has_one() -> None:
     assert len(LOGS) >= 40 and all(len(log.source) > 10 for log in LOGS)
     signatures = {entry.id for entry in knowledge.entries() if entry.example is None}
-    assert signatures == {log.expect for log in LOGS}
+    known = {entry.id for entry in knowledge.entries()}
+    assert signatures <= {log.expect for log in LOGS} <= known
 
 
 @pytest.mark.parametrize("path", sorted(knowledge.SIGNATURES.glob("*.yaml")), ids=lambda path: path.stem)

@@ -309,6 +309,9 @@ def _checked(op_dir: Path, case: str | None, impl: Path | None, up_to_module: st
     from pypto_op.judge.precheck import check_request
 
     ws = OpWorkspace.at(op_dir)
+    called = OpWorkspace.of_files(op_dir).name
+    if called != ws.name:
+        raise ContractError(f"the files are those of {called}", file=op_dir, remedy=f"rename the folder to {called}")
     kernel = impl or (None if up_to_module else ws.impl)
     if kernel is not None and not kernel.is_file():
         raise ContractError("there is no kernel", file=kernel, remedy="name the kernel's file by --impl")

@@ -100,7 +100,7 @@ def triage(op_dir: Path, log: str | None, as_json: bool) -> int:
     from pypto_op.diagnose.triage import triage as run
     from pypto_op.workspace import OpWorkspace
 
-    found = run(OpWorkspace.at(op_dir), log)
+    found = run(OpWorkspace.of_files(op_dir), log)
     click.echo(json.dumps(found, indent=2, ensure_ascii=False) if as_json else _routed(found))
     if found["status"] is not None or (log is not None and found["hits"]):
         return 0

@@ -6,11 +6,15 @@ import ast
 import re
 
 from pypto_op.diagnose.kernel_loops import KernelLoops
+from pypto_op.diagnose.kernel_states import read_before_written
 
 _BLOCK = re.compile(r"\[VERIFY\] tensor_graph, (?P<graph>TENSOR_\w+), (?P<turn>[^,\n]*),[^\n]*\b(?P<opcode>VIEW|ASSEMBLE)\n")
 _VALID = re.compile(r"dynvalidshape:\[(?P<sizes>[^\n]*)\]")
 _NEGATIVE = re.compile(r"Storage size calculation overflowed with sizes=\[(?P<sizes>[^\]]*-\d[^\]]*)\]")
 _NOTHING = re.compile(r"\[VERIFY\] tensor_graph, TENSOR_[\s\S]{0,2000}?<(?:\d+x)+\w+/(?:\d+x)*0x[\s\S]{0,300}must match the size")
+_CYCLE = re.compile(r"F21001!\s*cycle detected")
+_UNWRITTEN = re.compile(r"Errcode: FB100[2E]!")
+_GRAPH = re.compile(r"\[VERIFY\] tensor_graph, (?P<graph>TENSOR_\w+),")
 _OUTSIDE = ("are out of bounds for storage of size", "a view leaves its tensor")
 
 
@@ -19,7 +23,8 @@ def line_of_graph(log: str, kernel: str) -> int:
 
     A view of negative size comes of a loop that runs too far: the loop's line. A write past the end is the call of
     `pypto.assemble` in the graph's loop, which pypto does not name; the loop's line where there are several. An operand without
-    elements comes of a view that begins behind its tensor: the one view whose offset holds a number.
+    elements comes of a view that begins behind its tensor: the one view whose offset holds a number. A cycle comes of a write
+    into a tensor that the same turn reads, a state without a value of a read before the first write.
 
     Args:
         log: text of `verify_exception.log`, or of a failure that holds it.
@@ -30,6 +35,11 @@ def line_of_graph(log: str, kernel: str) -> int:
         loops = KernelLoops(kernel)
     except (SyntaxError, ValueError, RecursionError):
         return 0
+    if _CYCLE.search(log):
+        return loops.written_where_read()
+    if _UNWRITTEN.search(log):
+        graph = _GRAPH.search(log)
+        return read_before_written(kernel, loops.of_graph(graph["graph"]) if graph else None)
     if block is None:
         return loops.moved_view() if _NOTHING.search(log) else 0
     rest, own = log[block.end() :], loops.of_graph(block["graph"])

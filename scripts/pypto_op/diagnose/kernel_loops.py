@@ -129,6 +129,21 @@ class KernelLoops:
         calls = within or self.writes
         return calls[0] if len(calls) == 1 else loop.first
 
+    def written_where_read(self) -> int:
+        """Return the line of the first `pypto.assemble` into a tensor that its innermost loop uses elsewhere, 0 for none."""
+        for line in self.writes:
+            around = [loop for loop in self.loops if loop.first <= line <= loop.last]
+            inner = max(around, key=lambda loop: loop.first, default=None)
+            used = [
+                node.id
+                for node in ast.walk(self._tree)
+                if isinstance(node, ast.Name) and inner is not None and inner.first < node.lineno <= inner.last
+                if node.lineno not in self.writes
+            ]
+            if self._written[line] & set(used):
+                return line
+        return 0
+
     def moved_view(self) -> int:
         """Return the line of the one view whose offset holds a number that is not 0, 0 where there are none or several."""
         lines = []

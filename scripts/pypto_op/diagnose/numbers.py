@@ -19,7 +19,8 @@ def look_of(leaves: Sequence[Mapping[str, Any]]) -> tuple[str, str]:
     wrong = [leaf for leaf in leaves if not leaf.get("all_close", True)]
     if not wrong:
         return "", ""
-    first = wrong[0]
+    # What no write reached explains what is wrong beside it, and says nothing of mathematics.
+    first = next((leaf for leaf in wrong if leaf.get("unwritten_elements")), wrong[0])
     name, share = first["name"], first.get("fail_fraction")
     if first.get("zero_output") or first.get("constant_output") or first.get("unwritten_elements"):
         return EMPTY, f"{name} is {_emptiness(first)}"

@@ -233,7 +233,8 @@ def _place(log: LogText, kernel: KernelText | None, at: int) -> tuple[str, int]:
         way = log.way if log.way[-1:] == (number,) else ()
         return own, way[-2] if len(way) > 1 and kernel.called_before(way[-2], number) else number
     if log.line:
-        return log.file or own, log.line
+        moved = kernel is not None and Path(log.file).name == kernel.path.name
+        return own if moved else log.file or own, log.line
     if at:
         return own, at
     frame, line = log.frame

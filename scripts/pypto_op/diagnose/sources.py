@@ -23,6 +23,8 @@ from pypto_op.workspace import FAILURE_FILES, FAILURE_RECORD, OpWorkspace
 _LOG_SUFFIXES = (".log", ".txt", ".out", ".err")
 _MOST_FILES = 64
 _LEAST_BUDGET = 16 * 1024
+_LENGTHS = (3, 2, 1)
+"""Parts of a path that say where below an operator's folder a kernel's file lies: OP_impl.py, modules/..., _debug/.../..."""
 _NAME = re.compile(r"[\w+-]+")
 _CODE = re.compile(r"(?i)-?(?:0x)?[0-9a-f]*\d{3,}|[A-Z]{1,8}[-_]?\d{2,}")
 """What stands alone as a code: 507999, -8020, 0x7f12, E99999, EZ9999."""
@@ -77,10 +79,19 @@ def read_source(given: str | Path) -> Source:
         return Source(compose(*_pieces(path)))
     if (path / FAILURE_RECORD).is_file() or (path / FAILURE_FILES[1]).is_file():
         return _failure(path)
-    operator = OpWorkspace.owning(path / FAILURE_RECORD)
-    if operator is not None and operator.root == path.resolve():
-        return _operator(operator)
-    return _folder(path)
+    operator = _operator_at(path)
+    return _folder(path) if operator is None else _operator(operator)
+
+
+def _operator_at(folder: Path) -> OpWorkspace | None:
+    """Return the operator whose folder this is, also where the folder was copied to another place or name; else None."""
+    operator = OpWorkspace.owning(folder / FAILURE_RECORD)
+    if operator is not None and operator.root == folder.resolve():
+        return operator
+    with suppress(ContractError):
+        operator = OpWorkspace.of_files(folder)
+        return operator if operator.report.is_file() and operator.golden.is_file() else None
+    return None
 
 
 def _pieces(path: Path, budget: int = KEPT_BYTES) -> tuple[list[Piece], list[str]]:
@@ -116,7 +127,7 @@ def _left_by(folder: Path) -> tuple[list[Piece], list[str], Path | None]:
     notes += [f"{folder / name} is missing; verify again" for name in FAILURE_FILES if not (folder / name).is_file()]
     if not pieces:
         notes.append(f"{folder}: nothing was said")
-    kernel, told = _kernel_of(record_of(folder))
+    kernel, told = _kernel_of(folder)
     return pieces, [*notes, *told], kernel
 
 
@@ -128,15 +139,26 @@ def record_of(folder: Path) -> Mapping[str, Any]:
     return {}
 
 
-def _kernel_of(record: Mapping[str, Any]) -> tuple[Path | None, list[str]]:
+def _kernel_of(folder: Path) -> tuple[Path | None, list[str]]:
+    """Return the file that ran, as long as its bytes are the same, and what to know of it.
+
+    The record names the place where it ran. The folder may have been moved or copied since, so the operator that it lies in
+    now comes first.
+    """
+    record = record_of(folder)
     impl, sha256 = record.get("impl"), record.get("impl_sha256")
     if not isinstance(impl, str) or not isinstance(sha256, str):
         return None, []
-    try:
-        same = hashlib.sha256(Path(impl).read_bytes()).hexdigest() == sha256
-    except OSError:
-        return None, [f"{impl}, which ran, is gone"]
-    return (Path(impl), []) if same else (None, [f"{impl} has changed since this run: verify again"])
+    root = OpWorkspace.root_of_failure(folder)
+    ends = [Path(*Path(impl).parts[-length:]) for length in _LENGTHS]
+    there = [path for path in (*(root / end for end in ends if root), Path(impl)) if path.is_file()]
+    for path in there:
+        with suppress(OSError):
+            if hashlib.sha256(path.read_bytes()).hexdigest() == sha256:
+                return path, []
+    if not there:
+        return None, [f"{impl}, which ran, is gone: name it by --kernel"]
+    return None, [f"{there[0]} has changed since this run: verify again"]
 
 
 def first_failure(report: object) -> Mapping[str, Any]:
@@ -194,6 +216,8 @@ def _judged(given: str | Path) -> tuple[OpWorkspace | None, Mapping[str, Any]]:
         return None, {}
     path = Path(given).expanduser()
     operator = OpWorkspace.owning(path if path.is_file() else path / FAILURE_RECORD)
+    if path.is_dir():
+        operator = _operator_at(path) or operator
     if operator is not None and (path.suffix == ".json" or path.is_dir()):
         with suppress(PyptoOpError, OSError):
             return operator, first_failure(read_json(path if path.is_file() else operator.report))

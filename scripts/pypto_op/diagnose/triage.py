@@ -87,6 +87,8 @@ def triage(operator: OpWorkspace, log: str | None = None) -> dict[str, Any]:
         ContractError: nothing failed here, or a file cannot be read.
     """
     report, notes = _report(operator)
+    if operator.root.name != operator.name:
+        notes.append(f"the folder of {operator.name} is called {operator.root.name}: rename it before you run what is named next")
     if report is not None and Status(report["status"]).passed:
         if log is None:
             raise ContractError(
