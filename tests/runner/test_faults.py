@@ -371,8 +371,6 @@ def test_a_wait_of_a_day_is_not_waited_for(running: Running) -> None:
     [
         (["x", "--op", "../x"], 2, "no operator's name"),
         ([" "], 2, "there is no request"),
-        (["x", "--max-minutes", "nan"], 2, "no number of minutes"),
-        (["x", "--max-minutes", "inf"], 2, "no number of minutes"),
         (["x"], 3, "ANTHROPIC_API_KEY"),
     ],
 )
