@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,24 @@ class OperatorDir(click.ParamType[Path]):
         if path.exists():
             raise ContractError("is no folder", file=path, remedy=_MAKE)
         raise ContractError("no such operator directory", file=path, remedy=_MAKE)
+
+
+class Amount(click.FloatRange):
+    """A number of seconds, minutes or microseconds: with one that is none, or that no clock counts, nothing would be limited.
+
+    Args:
+        least: the smallest that is taken; None: any above 0.
+    """
+
+    def __init__(self, least: float | None = None) -> None:
+        super().__init__(min=least or 0.0, min_open=least is None, max=1e9)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Return the number; fail where it is none, or out of the range."""
+        found = float(super().convert(value, param, ctx))
+        if math.isnan(found):
+            self.fail(f"{value!r} is no number", param, ctx)
+        return found
 
 
 def op_dir_argument(*, or_file: str = "", begun: bool = True) -> Callable[[Any], Any]:

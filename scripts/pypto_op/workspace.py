@@ -65,6 +65,17 @@ def check_runnable(root: Path) -> None:
         raise InfraError("pypto cannot run kernels in a path with white space", file=root, remedy="move the workspace")
 
 
+def check_writable(folder: Path, remedy: str = "work in another folder") -> None:
+    """Raise InfraError where nobody can write in `folder`: what is paid for by the minute must not begin there."""
+    import tempfile  # a few milliseconds that hooks need not pay
+
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise InfraError(f"nothing can be written there ({error.strerror})", file=folder, remedy=remedy) from None
+
+
 def phase_suffix(k: int) -> str:
     """Return the cumulative suffix of phase M_k: the numbers 1..k written one after another ("123" for 3)."""
     if k < 1:

@@ -15,7 +15,7 @@ from tests.calling import command
 from tests.program import with_commands
 from tests.runner.running import KEY, Running, calls, says, trouble
 
-from pypto_op.runner import conversation, journal
+from pypto_op.runner import journal
 from pypto_op.runner.loopback import Answer, Body, served
 
 SLEEPS = "pypto_op.runner.service.time.sleep"
@@ -166,20 +166,6 @@ def test_a_message_that_was_cut_at_its_length_runs_nothing(running: Running) -> 
     cut = Answer(bash("echo x > f").content, stop_reason="max_tokens")
     running.run([cut, says("done")])
     assert "the message was cut (max_tokens)" in running.told(1) and not (running.workspace / "f").exists()
-
-
-@pytest.mark.slow
-def test_the_same_call_again_and_again(running: Running) -> None:
-    done = running.run([bash("echo same")])
-    assert done.code == 1 and "same call 6 times" in done.stderr and len(running.bodies) == 6
-    assert "do something else" in running.told(3)
-
-
-@pytest.mark.slow
-def test_an_agent_that_never_ends(running: Running) -> None:
-    running.patch.setattr(conversation, "MOST_TURNS", 7)
-    done = running.run(lambda number, body, headers: bash(f"echo {number}"))
-    assert done.code == 1 and "more than 7 turns" in done.stderr and len(running.bodies) == 7
 
 
 def test_words_of_success_are_no_success(running: Running) -> None:
@@ -371,8 +357,6 @@ def test_a_wait_of_a_day_is_not_waited_for(running: Running) -> None:
     [
         (["x", "--op", "../x"], 2, "no operator's name"),
         ([" "], 2, "there is no request"),
-        (["x", "--max-minutes", "nan"], 2, "no number of minutes"),
-        (["x", "--max-minutes", "inf"], 2, "no number of minutes"),
         (["x"], 3, "ANTHROPIC_API_KEY"),
     ],
 )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import json
 import signal
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,7 +14,9 @@ from typing import Any
 import click
 
 from pypto_op.errors import ContractError, InfraError
+from pypto_op.options import Amount
 from pypto_op.vocabulary import ExitCode
+from pypto_op.workspace import check_writable
 
 
 @click.command("eval")
@@ -33,7 +34,7 @@ from pypto_op.vocabulary import ExitCode
 @click.option("--repeat", type=click.IntRange(1, 100), default=1, show_default=True, help="Trials of each request.")
 @click.option("--model", help="The model; default: that of `pypto-op run`.")
 @click.option("--budget", metavar="TOKENS|USD", help="What one trial may spend.")
-@click.option("--max-minutes", type=click.FloatRange(min=0, min_open=True), help="How long one trial may take.")
+@click.option("--max-minutes", type=Amount(), help="How long one trial may take.")
 @click.option("--mutants", type=click.IntRange(0, 200), default=6, show_default=True, help="Faults to plant; 0: none.")
 @click.option(
     "--check",
@@ -111,10 +112,9 @@ def _made(out: Path, bundle: Path) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
         if any(folder.iterdir()):
             raise ContractError("the folder is not empty", file=folder, remedy="name another --out")
-        with tempfile.TemporaryFile(dir=folder):
-            pass
     except OSError as error:
         raise InfraError(f"nothing can be written there ({error.strerror})", file=folder, remedy="name another --out") from None
+    check_writable(folder, remedy="name another --out")
     return folder
 
 
@@ -148,12 +148,13 @@ def _checked(folders: tuple[Path, ...], *, as_json: bool) -> int:
 
 def _near_misses(model: str | None, budget: str | None, repeat: int, *, as_json: bool) -> int:
     from pypto_op.evals import triggers
-    from pypto_op.runner.budget import LimitReached, Limits, parse_budget
+    from pypto_op.runner.budget import LimitReached, check_model, parse_budget
     from pypto_op.runner.surroundings import check_access, check_keys
 
+    limits = parse_budget(budget)
+    check_model(model)
     check_access()
     check_keys()
-    limits = parse_budget(budget) if budget else Limits()
     try:
         found = triggers.run(
             triggers.load(), model=model, limits=limits, repeat=repeat, tell=lambda line: None if as_json else click.echo(line)

@@ -18,6 +18,7 @@ from pypto_op.evals.graders import at_work, grade
 from pypto_op.evals.hidden import parsed
 from pypto_op.evals.requests import Request, folder
 from pypto_op.runner import journal
+from pypto_op.runner.budget import check_model, parse_budget
 from pypto_op.runner.clients import ENDED_BY_SIGNAL
 from pypto_op.vocabulary import ExitCode
 from pypto_op_lint.concerns import HIDDEN_ENV
@@ -54,6 +55,8 @@ class Plan:
         Raises:
             ContractError: with the remedy.
         """
+        parse_budget(self.budget)
+        check_model(self.model)
         if self.arm == "bare" and self.runner != "headless":
             raise ContractError(f"the bare arm has no runner {self.runner}", remedy="leave --runner out")
         if self.runner == "replay" and (without := [r.id for r in requests if r.transcript is None]):

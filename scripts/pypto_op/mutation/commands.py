@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from pypto_op.options import op_dir_argument
+from pypto_op.options import Amount, op_dir_argument
 from pypto_op.pool.address import Address, pool_option
 from pypto_op.vocabulary import ExitCode
 from pypto_op.workspace import OpWorkspace
@@ -29,10 +29,10 @@ def _names(context: click.Context, option: click.Parameter, text: str | None) ->
 @click.option("--seed", type=click.IntRange(0), help="Of the choice and of each case's second trial; default: a fixed one.")
 @click.option("--levels", callback=_names, metavar="L2,L3", help="Only these levels of the suite.")
 @click.option("--case", metavar="ID", help="Only this case.")
-@click.option("--timeout", type=click.FloatRange(min=0.1), metavar="SECONDS", help="Longest time for one run of a mutant.")
+@click.option("--timeout", type=Amount(0.1), metavar="SECONDS", help="Longest time for one run of a mutant.")
 @click.option(
     "--seconds",
-    type=click.FloatRange(min=0),
+    type=Amount(0),
     metavar="N",
     help="Begin no mutant N seconds after the start; default 360; 0: try all.",
 )

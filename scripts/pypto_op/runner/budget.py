@@ -105,12 +105,20 @@ class Limits:
     minutes: float | None = None
 
 
-def parse_budget(text: str) -> Limits:
-    """Return the limits that `--budget` names: `200000`, `200k`, `1.5M`, `3.50USD` or `$3.50`.
+def check_model(name: str | None) -> None:
+    """Raise ContractError for a `--model` that is no name: an empty variable of a script must not run another model."""
+    if name is not None and not re.fullmatch(r"[!-~]{1,200}", name):
+        raise ContractError(f"{name[:40]!r} is no name of a model", remedy="give --model a name, or leave it out")
+
+
+def parse_budget(text: str | None) -> Limits:
+    """Return the limits that `--budget` names: `200000`, `200k`, `1.5M`, `3.50USD` or `$3.50`; without the option there are none.
 
     Raises:
         ContractError: it is neither.
     """
+    if text is None:
+        return Limits()
     plain = text.strip().replace("_", "").replace(",", "")
     money = re.fullmatch(r"\$(\d+(?:\.\d+)?)|(\d+(?:\.\d+)?) ?(?:usd|\$)", plain, re.IGNORECASE)
     if money:

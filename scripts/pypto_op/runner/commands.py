@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ import click
 
 from pypto_op import resident
 from pypto_op.errors import ContractError, PyptoOpError
+from pypto_op.options import Amount
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("request", required=False, default="")
 @click.option("--op", help="The operator's name; default: the team chooses one.")
-@click.option("--target-us", type=click.FloatRange(min=0, min_open=True), help="How long the kernel may take, in microseconds.")
+@click.option("--target-us", type=Amount(), help="How long the kernel may take, in microseconds.")
 @click.option("--model", help="The model; default: ANTHROPIC_MODEL, or the one named in docs/running.md.")
 @click.option("--budget", metavar="TOKENS|USD", help="What may be spent: 200000, 200k, 1.5M, or 3.50USD.")
-@click.option("--max-minutes", type=click.FloatRange(min=0, min_open=True), help="How long the run may take.")
+@click.option("--max-minutes", type=Amount(), help="How long the run may take.")
 @click.option("--resume", is_flag=True, help="Go on with the last run in this folder, where it stopped.")
 @click.option(
     "--replay", type=click.Path(path_type=Path, dir_okay=False), help="Play a transcript's words; all else is real. Needs no key."
@@ -63,14 +63,13 @@ def run(
     call or the request to the service is wrong, 3 the service or the machine cannot do it (key, overload, tools), 130
     interrupted. After 1, 3, 130 and any kill, --resume goes on.
     """
-    from pypto_op.runner.budget import Limits, parse_budget
+    from pypto_op.runner.budget import check_model, parse_budget
     from pypto_op.runner.journal import latest_session
     from pypto_op.runner.surroundings import check_access, check_keys, enter
-    from pypto_op.workspace import OP_NAME, check_runnable
+    from pypto_op.workspace import OP_NAME, check_runnable, check_writable
 
-    limits = replace(parse_budget(budget) if budget else Limits(), minutes=max_minutes)
-    if max_minutes is not None and not math.isfinite(max_minutes):
-        raise ContractError(f"{max_minutes} is no number of minutes", remedy="give --max-minutes a positive number")
+    limits = replace(parse_budget(budget), minutes=max_minutes)
+    check_model(model)
     if op is not None and not OP_NAME.match(op):
         raise ContractError(f"{op[:40]!r} is no operator's name", remedy="write --op in lower case, digits and _: rms_norm")
     if not (resume or replay or request.strip()):
@@ -86,6 +85,9 @@ def run(
     if replay is None and runner == "headless":
         check_access()
     check_keys()
+    workspace = Path.cwd().resolve()
+    check_runnable(workspace)
+    check_writable(workspace)
     secrets = enter()
 
     from rich.console import Console
@@ -93,8 +95,6 @@ def run(
     from pypto_op.runner import journal
     from pypto_op.runner.session import Order
 
-    workspace = Path.cwd().resolve()
-    check_runnable(workspace)
     order = Order(request, op, target_us, model, limits, "bare" if bare else runner, replay)
     console = Console(highlight=False, soft_wrap=True, quiet=as_json)
     with journal.alone(workspace), _one_judge(workspace), _model(secrets, order, workspace, resume) as (order, access, check_end):

@@ -257,7 +257,9 @@ class Conversation:
 
     def _watch_for_loops(self, block: dict[str, Any], result: Result) -> Result:
         """Tell an agent that it repeats itself, and end it when it goes on so."""
-        mark = (json.dumps([block["name"], block["input"]], sort_keys=True), result.content)
+        name = block["name"]
+        went_in = name in self._tools and not (name == DISPATCH and result.is_error)  # else other words make it no other call
+        mark = (json.dumps([name, block["input"] if went_in else None], sort_keys=True), result.content)
         self._seen.append(mark)
         count = self._seen.count(mark)
         if count >= SAME_CALLS and self._live:

@@ -2,15 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from pypto_op.errors import ContractError
+from pypto_op.workflow import workflow
 from pypto_op.workspace import OpWorkspace
 
 _REMINDERS = 2
 """How often an agent that ends too early is told so without a step of the state in between."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a run has to bring about.
+
+    Attributes:
+        workspace: the folder that holds `custom/`.
+        op: the operator's name; None takes the one whose state moved last.
+        since: when the run began (seconds since the epoch): a state that moved for the last time before is none of its work.
+        targeted: whether a time is to be reached, so that stage 7 belongs to it.
+    """
+
+    workspace: Path
+    op: str | None
+    since: float
+    targeted: bool = False
 
 
 @dataclass(frozen=True)
@@ -30,15 +50,9 @@ class Standing:
     steps: int = 0
 
 
-def standing(workspace: Path, op: str | None, since: float) -> Standing:
-    """Ask the state machine.
-
-    Args:
-        workspace: the folder that holds `custom/`.
-        op: the operator's name; None takes the one whose state moved last.
-        since: a state file that is older (seconds since the epoch) is none of this run's.
-    """
-    root = workspace / "custom" / op if op else _moved_last(workspace, since)
+def standing(asked: Asked) -> Standing:
+    """Ask the state machine how far the operator is."""
+    root = asked.workspace / "custom" / asked.op if asked.op else _moved_last(asked.workspace, asked.since)
     if root is None or not root.is_dir():
         return Standing(None, False, "no operator was begun")
     from pypto_op.state import service
@@ -51,11 +65,23 @@ def standing(workspace: Path, op: str | None, since: float) -> Standing:
         return Standing(root, False, f"{root.name}: no stage was begun")
     stages = {int(number): word for number, word in status["stage_status"].items() if int(number) <= status["max_stage"]}
     missing = [f"stage {number} is {word}" for number, word in stages.items() if word != "completed"]
-    problems = [*status["problems"], *missing[:1]]
+    problems = [*status["problems"], *(missing[:1] or _not_what_was_asked(asked, root, status))]
     if not problems:
         return Standing(root, True, f"{root.name}: every stage is complete", status["sequence"])
     following = "; ".join(_action(row) for row in status["next"][:4])
     return Standing(root, False, f"{root.name}: {'; '.join(problems)}; next: {following}", status["sequence"])
+
+
+def _not_what_was_asked(asked: Asked, root: Path, status: Mapping[str, Any]) -> list[str]:
+    """Say why a complete state is no answer to this run's request: it is evidence of another one."""
+    from pypto_op.state import store
+
+    state = store.load(OpWorkspace.at(root)).state
+    if state and datetime.fromisoformat(state["last_updated"]).timestamp() < asked.since:
+        return ["every stage was complete before this run began, and nothing was done since"]
+    if asked.targeted and status["max_stage"] < workflow().limits.max_stage:
+        return [f"a time is to be reached, and the state was begun without stage {workflow().limits.max_stage}"]
+    return []
 
 
 def _action(row: Any) -> str:
@@ -72,15 +98,13 @@ def _moved_last(workspace: Path, since: float) -> Path | None:
 class Insistence:
     """Tells the orchestrator, when it ends its turn, what the state says; lets it end when it moves nothing any more."""
 
-    workspace: Path
-    op: str | None
-    since: float
+    asked: Asked
     _steps: int = -1
     _told: int = 0
 
     def more(self, text: str) -> str | None:
         """Return what to say to an orchestrator that ends too early, or None to let it end."""
-        now = standing(self.workspace, self.op, self.since)
+        now = standing(self.asked)
         if now.finished:
             return None
         if now.steps != self._steps:

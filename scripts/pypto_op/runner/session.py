@@ -25,7 +25,7 @@ from pypto_op.runner.budget import Budget, LimitReached, Limits, Usage
 from pypto_op.runner.conversation import Conversation, Office, spent_before
 from pypto_op.runner.hooks import Hooks
 from pypto_op.runner.journal import Journal, Line, Vault
-from pypto_op.runner.outcome import Insistence, Standing, standing
+from pypto_op.runner.outcome import Asked, Insistence, Standing, standing
 from pypto_op.runner.reading import encodable
 from pypto_op.runner.screen import Screen
 from pypto_op.runner.service import Service
@@ -183,16 +183,19 @@ class Run(ABC):
         if earlier is None:
             if not order.request.strip():
                 raise ContractError("there is no request", remedy="say in a sentence what the operator computes")
-            self._prompt, self._op, self._since = encodable(order.prompt()), order.op, time.time()
+            self._prompt = encodable(order.prompt())
+            self._asked = Asked(self._workspace, order.op, time.time(), order.target_us is not None)
             self._journal.write(
                 "run", schema_version=journals.SCHEMA_VERSION, prompt=self._prompt, op=order.op, model=self.model,
                 workspace=str(self._workspace), budget=self._spendable(), leads=order.leads,
+                target_us=order.target_us,
             )  # fmt: skip
             return
         if (led := earlier.get("leads", order.leads)) != order.leads:
             right = replace(order, leads=led)
             raise ContractError(f"another leads the last run in this folder ({led})", remedy=f"go on with `{right.goes_on}`")
-        self._prompt, self._op, self._since = earlier["prompt"], earlier["op"], earlier["at"]
+        self._prompt = earlier["prompt"]
+        self._asked = Asked(self._workspace, earlier["op"], earlier["at"], earlier.get("target_us") is not None)
         self._journal.write("resumed", model=self.model, budget=self._spendable())
 
     def _spendable(self) -> dict[str, float] | None:
@@ -215,14 +218,14 @@ class Run(ABC):
             self._close()
 
     def _run(self, last: Callable[[dict[str, Any]], None]) -> Ended:
-        insistence = Insistence(self._workspace, self._op, self._since)
+        insistence = Insistence(self._asked)
         why = text = ""
         with _ends_at_once(self._budget, self._goes_on, lambda why: last(self._cut_short(why))):
             try:
                 text = self._work(insistence.more)
             except LimitReached as limit:
                 why = str(limit)
-        found = standing(self._workspace, self._op, self._since)
+        found = standing(self._asked)
         if not found.finished:
             why = f"{why or 'the orchestrator ended'}; {found.said}"
         code = int(ExitCode.OK if found.finished else ExitCode.FAIL)
@@ -233,7 +236,7 @@ class Run(ABC):
 
     def broken_off(self, why: str) -> dict[str, Any]:
         """Return the summary of a run that an error ended."""
-        found = standing(self._workspace, self._op, self._since)
+        found = standing(self._asked)
         return {**self._summary(found, why), "finished": False, "why": why, "goes_on": self._goes_on}
 
     def _cut_short(self, why: str) -> dict[str, Any]:

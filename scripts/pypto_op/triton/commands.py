@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from pypto_op.errors import PyptoOpError
+from pypto_op.options import Amount
 from pypto_op.vocabulary import ExitCode
 
 _TARGETS = click.Choice(["auto", "interpret", "cuda", "npu"])
@@ -54,7 +55,7 @@ def _told(path: Path, result: dict[str, Any]) -> str:
 @click.option("--gpu", is_flag=True, help="Keep the public sizes, for a device.")
 @click.option("--set", "fixed", multiple=True, metavar="NAME=N", help="Give a number of the task this value, and keep it.")
 @click.option("--elements", type=click.IntRange(16), default=4096, help="Elements of the largest tensor, at most.")
-@click.option("--timeout", type=click.FloatRange(min=1), default=120.0, help="Seconds for what the task's own code does.")
+@click.option("--timeout", type=Amount(1), default=120.0, help="Seconds for what the task's own code does.")
 @click.option("--memory_mb", type=click.IntRange(256), default=4096, help="Memory of the task's process.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def import_(task: Path, folder: Path | None, as_json: bool, fixed: tuple[str, ...], **wanted: Any) -> int:
@@ -100,8 +101,8 @@ def _project_options(command: Any) -> Any:
 
 @triton.command()
 @_project_options
-@click.option("--timeout", type=click.FloatRange(min=1), default=900.0, help="Seconds for everything.")
-@click.option("--case_timeout", type=click.FloatRange(min=0.1), default=None, help="Seconds for one case; default: what is left.")
+@click.option("--timeout", type=Amount(1), default=900.0, help="Seconds for everything.")
+@click.option("--case_timeout", type=Amount(0.1), default=None, help="Seconds for one case; default: what is left.")
 @click.option("--seeds", type=click.IntRange(1, 16), default=2, help="Passes over all cases, each with other values.")
 @click.option("--static_policy", type=click.Path(path_type=Path), default=None, help="What `validate --policy` was given.")
 def verify(
@@ -153,7 +154,7 @@ def _tell_failure(case: Any) -> None:
 @click.option("--verify_not_required", is_flag=True, help="Time what was not verified; the result says so.")
 @click.option("--do_bench", is_flag=True, help="Also measure with triton.testing.do_bench, for comparison.")
 @click.option("--operators", is_flag=True, help="Also ask torch's profiler which kernels a call runs; on a GPU.")
-@click.option("--case_timeout", type=click.FloatRange(min=1), default=300.0, help="Seconds for one step of a shape.")
+@click.option("--case_timeout", type=Amount(1), default=300.0, help="Seconds for one step of a shape.")
 def benchmark(op_name: str, verify_dir: Path, triton_impl_name: str, as_json: bool, **wanted: Any) -> int:
     """Time an implementation whose every case is right; exit 2 when there is no such verdict for exactly these bytes."""
     from pypto_op.triton.bench.benchmark import benchmark_triton

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pypto_op.options import op_dir_argument
+from pypto_op.options import Amount, op_dir_argument
 from pypto_op.pool.address import Address, pool_option
 from pypto_op.vocabulary import ExitCode, Mode
 from pypto_op.workspace import OpWorkspace
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @op_dir_argument()
 @click.option("--budget", "seconds", type=float, default=300.0, show_default=True, metavar="SECONDS", help="Of search and judge.")
 @click.option("--trials", type=int, default=200, show_default=True, help="The most candidates.")
-@click.option("--target-us", type=click.FloatRange(min=0, min_open=True), help="Stop when the largest P0 shape takes this.")
+@click.option("--target-us", type=Amount(), help="Stop when the largest P0 shape takes this.")
 @click.option("--resume", is_flag=True, help="Go on with an earlier search of exactly this kernel.")
 @click.option("--mode", type=click.Choice([str(mode) for mode in Mode]), help="Where; default: a device if there is one.")
 @click.option("--jobs", type=click.IntRange(1, 64), help="Candidates at once; default: one per core, at most 4.")

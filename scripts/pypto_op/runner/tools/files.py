@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from pypto_op.runner.tools.table import CallFailed, Place, Tool, number, object_of, text
+from pypto_op.runner.tools.table import CallFailed, Place, Tool, number, object_of, shows_a_process, text
 
 _LINES = 2000
 _MOST_BYTES = 4 << 20
@@ -20,6 +20,8 @@ def _content(path: Path) -> str:
         raise CallFailed(f"{path} does not exist")
     if not path.is_file() or path.stat().st_size > _MOST_BYTES:
         raise CallFailed(f"{path} is no file of at most {_MOST_BYTES >> 20} MiB; look at a part of it with Bash")
+    if shows_a_process(path):
+        raise CallFailed(f"{path} lies in /proc, which shows this tool's own process; look with Bash")
     return path.read_bytes().decode("utf-8", errors="replace")
 
 
@@ -57,6 +59,8 @@ def _edit(place: Place, given: dict[str, Any]) -> str:
 def _replace(path: Path, content: str) -> None:
     """Write the whole file or nothing: a run may be killed at any moment."""
     target = path.resolve()
+    if target.exists() and not target.is_file():
+        raise CallFailed(f"{path} is no file, but a folder, a device, a pipe or a socket, and nothing replaces it; name a file")
     draft = target.with_name(f".{target.name}.{os.getpid()}.draft")
     try:
         with draft.open("w", encoding="utf-8", newline="") as file:

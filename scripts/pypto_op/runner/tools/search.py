@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pypto_op.runner.tools import matching
-from pypto_op.runner.tools.table import CallFailed, Place, Tool, number, object_of, text
+from pypto_op.runner.tools.table import CallFailed, Place, Tool, number, object_of, shows_a_process, text
 
 _MOST_FILES = 20_000
 _MOST_BYTES = 2 << 20
@@ -45,13 +45,16 @@ def _grep(place: Place, given: dict[str, Any]) -> str:
     root = place.path(given.get("path", "."))
     if not root.exists():
         raise CallFailed(f"{root} does not exist")
+    if shows_a_process(root):
+        raise CallFailed(f"{root} lies in /proc, which shows this tool's own process; look with Bash")
     try:
         re.compile(given["pattern"])
     except re.error as error:
         raise CallFailed(f"the pattern is no regular expression: {error}") from None
     pattern = given.get("glob", "*")
     names = pattern if "/" in pattern else f"**/{pattern}"
-    files = [str(path) for path in sorted(_files(root, names)) if path.stat().st_size <= _MOST_BYTES]
+    found = sorted(path for path in _files(root, names) if not shows_a_process(path))
+    files = [str(path) for path in found if path.stat().st_size <= _MOST_BYTES]
     hits = _hits(place, given, files)
     if given.get("output_mode", "content") == "files_with_matches":
         return "\n".join(dict.fromkeys(path for path, _ in hits)) or "no match"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -40,6 +41,20 @@ class Place:
     def seconds(self, wanted: float) -> float:
         """Return how long a call may take that wants `wanted` seconds."""
         return max(0.1, min(wanted, self.ends_at - time.monotonic()))
+
+
+@functools.cache
+def _proc() -> int:
+    """Return the device of /proc; -1 where the machine has none."""
+    try:
+        return Path("/proc").stat().st_dev
+    except OSError:
+        return -1
+
+
+def shows_a_process(path: Path) -> bool:
+    """Whether an existing file lies in /proc: tools work in the runner's own process, whose environment is nobody's to read."""
+    return path.stat().st_dev == _proc()
 
 
 @dataclass(frozen=True)
