@@ -213,7 +213,10 @@ class _Calls:
         return _told(self._call(trial, again=True), Reason.UNSTABLE, what)
 
     def _scalar(self, place: int) -> TrialVerdict | None:
-        """Call with one scalar changed, after a call with the old one in the same process."""
+        """Call with one scalar changed, after a call with the old one in the same process.
+
+        A float is changed to a drawn value too, since a kernel may know those of the suite by heart.
+        """
         name = self._repeats.plan.input_names[place]
         assert self._changes is not None
         options = self._changes.scalar(place, self._repeats.known(place))
@@ -222,12 +225,14 @@ class _Calls:
             if verdict.status is not Status.PASS and not _is_refusal(verdict, option):
                 value = f" to {option.value!r}" if option.guessed else ""  # a case's own is not for a kernel's author
                 return _told(verdict, Reason.WRONG_WHEN_CHANGED, f"called with {name} alone changed{value}")
-            if verdict.status is Status.PASS:
+            if verdict.status is Status.PASS and name not in self.told.varied:
                 self.told.varied.append(name)
+            if verdict.status is Status.PASS and (option.guessed or not isinstance(option.value, float)):
                 return None
-        self.told.not_shown.append(
-            f"no other value of {name} was found that moves the answer and that golden and wrapper both take"
-        )
+        if name not in self.told.varied:
+            self.told.not_shown.append(
+                f"no other value of {name} was found that moves the answer and that golden and wrapper both take"
+            )
         return None
 
     def _after_base(self, option: Scalar) -> TrialVerdict:
