@@ -19,7 +19,7 @@ from pypto_op.backends.worker.earlier_calls import EarlierCalls, tensors_of
 from pypto_op.backends.worker.given import NARROW, Call, Change, content
 from pypto_op.backends.worker.guard import Fence, Guard
 from pypto_op.backends.worker.loading import Failure, failure_of, load_function
-from pypto_op.backends.worker.outputs import leaves_of, structure_of
+from pypto_op.backends.worker.outputs import leaves_of, objects_of, structure_of
 from pypto_op.backends.worker.recorder import LaunchRecorder, address
 from pypto_op.backends.worker.sentinel import AMBIGUOUS, PLAUSIBLE, Sentinel
 from pypto_op.backends.worker.source_check import back_door
@@ -145,7 +145,8 @@ class Candidate:
             seconds = time.perf_counter() - begin
             self._structure = structure_of(returned)
             leaves = list(buffer.values()) if buffer else leaves_of(returned)
-            returned = None  # whatever its end sets off is still watched
+            self._earlier.hold([] if buffer else objects_of(returned))
+            returned = None  # whatever its end sets off is still watched, as is that of what an earlier call returned
         except Failure:
             raise
         except BaseException as error:
