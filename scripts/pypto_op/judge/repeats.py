@@ -205,8 +205,11 @@ class _Calls:
         return self._round()
 
     def _same(self, what: str) -> TrialVerdict | None:
-        """Call with the first inputs, in tensors of their own."""
-        return _told(self._call(self._base, again=False), Reason.UNSTABLE, what)
+        """Call with the first inputs, in tensors of their own; then with each of them a part of a larger tensor."""
+        if (found := _told(self._call(self._base, again=False), Reason.UNSTABLE, what)) is not None:
+            return found
+        verdict = self._call(self._base, again=False, inside=True)
+        return _told(verdict, Reason.UNSTABLE, f"{what}, which are parts of larger tensors")
 
     def _repeated(self, trial: Answered, what: str) -> TrialVerdict | None:
         """Call with the inputs of a trial that passed, in the tensors of the call before."""
@@ -253,9 +256,9 @@ class _Calls:
                 return found
         return None
 
-    def _call(self, asked: Answered, *, again: bool, guess: bool = False) -> TrialVerdict:
+    def _call(self, asked: Answered, *, again: bool, guess: bool = False, inside: bool = False) -> TrialVerdict:
         handed = [asked.inputs[place] for place in self._repeats.handed]
-        run = self._session.run(str(asked.case["id"]), handed, again=again, guess=guess)
+        run = self._session.run(str(asked.case["id"]), handed, again=again, guess=guess, inside=inside)
         followed = self._last is not None and self._last.call > 0 and run.call == self._last.call + 1
         self._based = asked is self._base or (self._based and followed)
         self._last = run

@@ -17,6 +17,9 @@ from pypto_op.backends.worker.given import content
 _CALLERS = 2
 """Calls whose very tensors are held, as a caller would who has use for both."""
 
+_MARGIN = 4096
+"""Bytes before and behind a tensor that is a part of a larger one: whatever alignment a device wants is kept."""
+
 _HELD_BYTES = 64 * 1024 * 1024
 """Results of so many bytes are held, and as many of inputs; the oldest go first, and those of the latest call stay."""
 
@@ -130,6 +133,21 @@ def tensors_of(values: Iterable[Any]) -> list[torch.Tensor]:
         elif isinstance(value, (list, tuple)):
             found += tensors_of(value)
     return found
+
+
+def inside(values: Iterable[Any]) -> list[Any]:
+    """Return `values` with each contiguous tensor in the middle of a larger one, which nobody has written."""
+    return [_inside(value) for value in values]
+
+
+def _inside(value: Any) -> Any:
+    if isinstance(value, (list, tuple)):
+        return type(value)(_inside(item) for item in value)
+    if not isinstance(value, torch.Tensor) or not value.is_contiguous() or not value.numel():
+        return value
+    margin = _MARGIN // value.element_size()
+    larger = torch.empty(value.numel() + 2 * margin, dtype=value.dtype, device=value.device)
+    return larger[margin : margin + value.numel()].view(value.shape).copy_(value)
 
 
 def _overwritten(old: Any, new: Any) -> Any:
