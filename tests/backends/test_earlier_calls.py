@@ -35,6 +35,21 @@ def double_wrapper(x):
 """
 
 
+HANDS_OUT_AGAIN = """
+import weakref
+
+last = []
+
+
+def double_wrapper(x):
+    out = last[0]() if last else None
+    out = torch.empty_like(x) if out is None else out
+    last[:] = [weakref.ref(out)]
+    double_kernel(x, out)
+    return out
+"""
+
+
 def test_a_call_again_gets_the_same_tensors_with_other_values(operator: OpWorkspace) -> None:
     operator.impl.write_text(kernels.HEAD + kernels.KERNEL + TELLS)
     with sim.SimBackend().open(operator.impl, "double_wrapper", operator, limits=QUICK) as session:
@@ -83,3 +98,12 @@ def test_nothing_is_kept_of_a_guess_that_fails(operator: OpWorkspace) -> None:
     with sim.SimBackend().open(operator.impl, "double_wrapper", operator, limits=QUICK) as session:
         assert session.run("case", [torch.ones(2, 32)], guess=True).outcome is Outcome.EXCEPTION
     assert not (operator.debug_dir / "failures").exists()
+
+
+def test_a_result_lives_as_long_as_its_caller_needs_it(operator: OpWorkspace) -> None:
+    """A wrapper may ask whether the very tensor lives, which no memory of the judge's tells it; nobody else keeps it."""
+    operator.impl.write_text(kernels.HEAD + kernels.KERNEL + HANDS_OUT_AGAIN)
+    with sim.SimBackend().open(operator.impl, "double_wrapper", operator, limits=QUICK) as session:
+        run = session.run("case", [torch.ones(2, 32)])
+    assert run.changed_results == (0,), "the worker's own run on other values writes there again"
+    assert not run.results_kept

@@ -142,6 +142,64 @@ def test_a_process_that_a_script_starts_runs_as_the_script_does(tmp_path: Path, 
     assert done.stdout.split() == ["128.0", "0"], done.stderr
 
 
+_STARTS = """
+import os, subprocess, sys
+child, way = sys.argv[1:]
+python = sys.executable
+if way == "the same":
+    subprocess.run([python, child, "a"], check=True)
+elif way == "shell":
+    subprocess.run(f"'{python}' -u '{child}' a", shell=True, check=True)
+elif way == "own path":
+    subprocess.run([python, child, "a"], env={**os.environ, "PYTHONPATH": "/nowhere"})
+elif way == "isolated":
+    subprocess.run([python, "-I", child, "a"])
+else:
+    subprocess.run([python, "-c", "import sys; print('torch' in sys.modules, sys.path[0] == '')"], check=True)
+"""
+
+_CHILD = """
+import os, sys
+import pypto, torch, torch_npu
+print(torch.npu.is_host_shim, os.environ["TILE_FWK_DEVICE_ID"], sys.argv[1:], pypto.__spec__.origin == pypto.__file__)
+"""
+
+
+@pytest.mark.parametrize(
+    ("way", "printed", "told"),
+    [
+        ("the same", "True 0 ['a'] True", ""),
+        ("shell", "True 0 ['a'] True", ""),
+        ("plain", "False True", ""),
+        ("own path", "", "is started with another PYTHONPATH: what it runs does not see the simulator"),
+        ("isolated", "", "is started with -I: what it runs does not see the simulator"),
+    ],
+)
+def test_a_python_that_a_script_starts_by_subprocess_sees_what_the_script_sees(
+    tmp_path: Path, way: str, printed: str, told: str
+) -> None:
+    """Or a line says that it does not; a child that asks for none of it starts as ever."""
+    pytest.importorskip("pypto")
+    (tmp_path / "child.py").write_text(_CHILD)
+    (tmp_path / "starts.py").write_text(_STARTS)
+    done = run(str(tmp_path / "starts.py"), str(tmp_path / "child.py"), way)
+    assert done.stdout.strip() == printed and done.stderr.count("does not see") == bool(told), done.stderr
+    assert told in done.stderr and done.returncode == 0
+
+
+def test_the_own_start_up_file_of_a_child_is_loaded(tmp_path: Path) -> None:
+    """Python knows one `sitecustomize` only, the first of the search path; ours loads the next."""
+    (tmp_path / "sitecustomize.py").write_text("print('theirs')\n")
+    file = tmp_path / "starts.py"
+    file.write_text(
+        "import subprocess, sys\nsubprocess.run([sys.executable, '-c', 'import sys, torch_npu; print(sys.path.count(\"\"))'])\n"
+    )
+    command = [sys.executable, "-m", "pypto_op.cli", "script", str(file)]
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.stdout.split().count("theirs") >= 2 and done.stdout.split()[-1] == "1", done.stderr
+
+
 _RECORDED = """
 import sys
 import pypto, torch, torch_npu

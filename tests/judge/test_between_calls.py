@@ -59,6 +59,25 @@ def told(report: dict[str, Any]) -> dict[str, Any]:
     return entry
 
 
+def test_a_tensor_may_be_a_part_of_a_larger_one(clean_workspace: Path) -> None:
+    """The memory of an input begins before the input; who takes it from its begin reads what is not there."""
+    ws = place("sum_diff", clean_workspace, cases=CASES[:1])
+    edit(ws.impl, "    total = torch.empty(", "    x = torch.as_strided(x, x.shape, x.stride(), 0)\n    total = torch.empty(")
+    failure = verify(ws.root).report["first_failure"]
+    assert failure["reason"] == "unstable" and "which are parts of larger tensors" in failure["summary"]
+
+
+def test_a_kernel_that_knows_the_floats_of_the_suite_by_heart(clean_workspace: Path) -> None:
+    """Two cases of a lane have two values of k, which the kernel tells apart; the judge draws one between them.
+
+    The answer is then that of one of the two.
+    """
+    cases = [CASES[0], {**CASES[0], "id": "other", "k": 4.0}]
+    ws = with_scalar(clean_workspace, "float32", 0.5, cases, first="    k = 0.5 if k < 1 else 4.0\n")
+    failure = verify(ws.root).report["first_failure"]
+    assert failure["reason"] == "stale_result" and "called with k alone changed to " in failure["summary"]
+
+
 @pytest.mark.parametrize(("kind", "value"), [("float32", 0.5), ("int32", 3), ("bool", True)])
 def test_a_scalar_that_no_case_varies_is_varied_by_the_judge(kind: str, value: object, clean_workspace: Path) -> None:
     """Built for the first k and kept by shape and dtype; every case of the suite has the same k."""
@@ -148,4 +167,4 @@ def test_honest_caches_are_accepted(clean_workspace: Path) -> None:
 def test_a_selected_case_is_called_again_as_well(clean_workspace: Path) -> None:
     ws = place("sum_diff", clean_workspace, cases=CASES)
     report = verify(ws.root, "--case", "ragged").report
-    assert told(report) == {"calls": 3, "scalars": [], "not_shown": [], "planted": []}
+    assert told(report) == {"calls": 4, "scalars": [], "not_shown": [], "planted": []}

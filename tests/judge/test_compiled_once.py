@@ -5,6 +5,7 @@ A simulator builds every launch anew, so the numbers of these kernels are right 
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -75,6 +76,25 @@ def test_a_case_of_one_size_is_enough(clean_workspace: Path) -> None:
     report = verify(ws.root).report
     assert {check["id"]: check["status"] for check in report["checks"]} == {"tile": "PASS", "ragged": "PASS", "fresh_N": "FAIL"}
     assert report["first_failure"]["reason"] == "stale_program"
+
+
+@pytest.mark.parametrize(
+    ("flag", "other", "count"),
+    [
+        ("x.shape[0] < 10", 3, "3 if FLAG[0] else x.shape[0]"),
+        ("x.shape[0] % ROWS == 0", 32, "x.shape[0] // ROWS * ROWS if FLAG[0] else x.shape[0]"),
+    ],
+)
+def test_a_size_that_only_a_flag_tells(clean_workspace: Path, flag: str, other: int, count: str) -> None:
+    """A path of its own for one tile, or for whole tiles; no case of the suite shares its program with one of the other path.
+
+    The wrapper is called with other sizes of the suite beside the drawn one.
+    """
+    ws = sized(clean_workspace, count, f"    FLAG[0] = {flag}\n", "FLAG = [False]\n")
+    suite = json.loads(ws.suite.read_text())
+    suite["cases"] = [suite["cases"][1], {**suite["cases"][0], "shape": {"N": other, "D": 256}}]
+    ws.suite.write_text(json.dumps(suite))
+    says_so(ws)
 
 
 def test_a_scalar_in_a_global(clean_workspace: Path) -> None:

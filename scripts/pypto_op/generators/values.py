@@ -90,8 +90,8 @@ def _legal_floats(maker: Maker, name: str) -> list[float]:
 def telling(maker: Maker, case: Case) -> Iterator[Case]:
     """Yield cases in which another value of a float scalar may show, which this one hides: an eps under a step of a thousandth.
 
-    First small inputs, since an eps that bounds a norm from below shows on no others; then further values of the scalar, and all of
-    them beside other values of the other scalars, one by one and together.
+    First small inputs, since an eps that bounds a norm from below shows on no others; then further values of the scalar, and all
+    of them beside other values of the other scalars, one by one and together.
     """
     usual = float_scalars(maker.sources)
     varied = [name for name, default in usual.items() if case.get(name, default) != default]

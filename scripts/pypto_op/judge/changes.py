@@ -78,7 +78,7 @@ class Changes:
         return self._answered(inputs) if moved else None
 
     def scalar(self, place: int, known: Sequence[Value]) -> Iterator[Scalar]:
-        """Yield the inputs with other values of the scalar input at `place`, those of other cases first.
+        """Yield the inputs with other values of the scalar input at `place`: those of other cases, then drawn ones.
 
         Args:
             place: the position of the input.
@@ -87,7 +87,7 @@ class Changes:
         old = self._base.inputs[place]
         assert isinstance(old, (bool, int, float))
         tried: list[Value] = [old]
-        for value in (*known, *self._guesses(old)):
+        for value in (*known, *self._between(old, known), *self._guesses(old)):
             if type(value) is not type(old) or value in tried:
                 continue
             tried.append(value)
@@ -95,6 +95,16 @@ class Changes:
             answered = self._answered(inputs)
             if answered is not None:
                 yield Scalar(answered, value, value not in known)
+
+    def _between(self, old: bool | int | float, known: Sequence[Value]) -> list[float]:
+        """Return a float between `old` and one of another case: the likeliest to be legal, and no kernel knows it by heart."""
+        import torch
+
+        other = next((value for value in known if isinstance(value, float) and value != old), None)
+        if not isinstance(old, float) or other is None:
+            return []
+        share = 0.25 + 0.5 * float(torch.rand(1, generator=self._generator))
+        return [old + share * (other - old)]
 
     def _guesses(self, old: bool | int | float) -> Sequence[bool | int | float]:
         """Return other values that may be legal, the likeliest first; floats are drawn, so that no kernel knows them."""

@@ -21,7 +21,7 @@ from pypto_op.documents.spec import Spec
 from pypto_op.documents.steps import Steps, steps_of
 from pypto_op.errors import ContractError
 from pypto_op.judge.contract import Contract
-from pypto_op.judge.inputs import FRESH, checks_precision
+from pypto_op.judge.inputs import BESIDE, FRESH, checks_precision
 from pypto_op.judge.natural import NATURAL
 from pypto_op.judge.variety import NO_KNOB
 from pypto_op.vocabulary import Level
@@ -31,6 +31,9 @@ MOST_ELEMENTS = 1 << 22
 
 _STEP = 64
 """Of an axis of which DESIGN.md says nothing."""
+
+_UNIT = 16
+"""Rows and columns that the cube unit multiplies at once: a size that is a multiple of it may be treated in another way."""
 
 _TILES = (130, 66, 34, 18, 10, 0)
 """Tiles that the drawn size exceeds, the first that memory allows: bounds of 32, 64, 100 and 128 tiles come from tests."""
@@ -230,10 +233,25 @@ class _Drawer:
 
     def _made(self, template: Mapping[str, Any], axis: str, sizes: dict[str, int]) -> dict[str, Any]:
         case = {key: value for key, value in template.items() if key not in _NOT_TAKEN}
-        case |= {"id": f"{DRAWN}{axis}", "level": str(Level.L4), "shape": sizes, "seed": self._seed, FRESH: dict(template)}
+        case |= {"id": f"{DRAWN}{axis}", "level": str(Level.L4), "shape": sizes, "seed": self._seed}
+        case |= {FRESH: dict(template), BESIDE: self._beside(template, axis)}
         if not case.get("policy") and not self._contract.policy_given and not self._contract.policy.needs_twins:
             case["policy"] = NATURAL.id
         return case
+
+    def _beside(self, template: Mapping[str, Any], axis: str) -> list[dict[str, int]]:
+        """Return the template's sizes with others of the suite along an axis: the least, the least whole tiles, a broken tile.
+
+        A wrapper that looks at a size before the launch does so to treat a single tile, or whole tiles, in another way.
+        """
+        base = {symbol: int(template["shape"][symbol]) for symbol in self._contract.interfaces.symbols}
+        known = sorted({shape[axis] for shape in self._shapes})
+        wanted = known[:1]
+        for step in (*self._steps.of.get(axis, (_STEP,)), _UNIT):
+            for whole in (True, False):
+                wanted += [size for size in known if (size % step == 0) is whole][:1]
+        found = [sizes for size in dict.fromkeys(wanted) if (sizes := self._fitted(base, axis, size)) is not None]
+        return [sizes for sizes in found if sizes[axis] != base[axis]]
 
 
 _ODD = frozenset({ZONE, SCALE, OFFSET, RANGE, "cancellation_stress", "weight"})

@@ -23,6 +23,9 @@ DEFAULT_SEED = 42
 FRESH = "fresh_shape"
 """Key of a case that a verdict has drawn (`judge.fresh`): the case it was made from; no inputs file sees it."""
 
+BESIDE = "beside_fresh_shape"
+"""Key of the same: other sizes that the wrapper is called with before, in the same process; no inputs file sees it."""
+
 _SEED_LIMIT = 2**31 - 1
 
 
@@ -71,7 +74,7 @@ def stress_of(case: Mapping[str, Any]) -> Stress | None:
 
 def with_seed(case: Mapping[str, Any], seed: int) -> dict[str, Any]:
     """Return the case as `make_inputs` gets it for one trial."""
-    return {**{key: value for key, value in case.items() if key != FRESH}, "seed": seed}
+    return {**{key: value for key, value in case.items() if key not in (FRESH, BESIDE)}, "seed": seed}
 
 
 def tensors_in(values: Sequence[Value]) -> list[torch.Tensor]:

@@ -16,7 +16,7 @@ from pypto_op.judge import inspection, redraw
 from pypto_op.judge.calling import positions
 from pypto_op.judge.contract import MisfitInputs
 from pypto_op.judge.expectation import Expectation, Reference
-from pypto_op.judge.inputs import FRESH, checks_precision, digest, seeds_of, tensors_in, with_seed
+from pypto_op.judge.inputs import BESIDE, FRESH, checks_precision, digest, seeds_of, tensors_in, with_seed
 from pypto_op.judge.reasons import LOAD_FAILURES, PROCESS_LOSSES, Reason, place_in
 from pypto_op.judge.records import CaseRecord, ModeRecord, TrialVerdict
 from pypto_op.judge.redaction import Redactor
@@ -219,23 +219,31 @@ class LaneWorker:
         if self._plan.probe is not None:
             self._inspect(record, case, seed, inputs, handed, runnable)
             return []
-        self._call_template(case, seed, runnable)
-        runs = {mode: self._sessions[mode].run(record.id, handed, again=again) for mode in runnable}
+        beside = {mode: self._called_beside(case, seed, mode) for mode in runnable}
+        runs = {mode: run or self._sessions[mode].run(record.id, handed, again=again) for mode, run in beside.items()}
         return self._judge(record, case, seed, inputs, runs)
 
-    def _call_template(self, case: Mapping[str, Any], seed: int, modes: Sequence[Mode]) -> None:
-        """Call the wrapper on the case that a drawn one was made from, which differs along one axis, in the same process.
+    def _called_beside(self, case: Mapping[str, Any], seed: int, mode: Mode) -> RunResult | None:
+        """Call the wrapper, before a drawn case and in its process, with what differs from it along one axis.
 
-        Where a device would use one program for both, it shows that the wrapper builds two (`worker.compiled_once`). The answer
-        is judged as a case of its own.
+        That is the case that it was made from, and that case with other sizes of the axis. Where a device would use one program
+        for two of them, it shows that the wrapper builds two (`worker.compiled_once`). The answers are judged elsewhere: as
+        cases of their own, or not at all.
+
+        Returns:
+            The run that shows it; None where none does.
         """
         template = case.get(FRESH)
         if not template:
-            return
-        with suppress(ContractError):  # which the template's own record tells
-            inputs = self._given(self._references.inputs(with_seed(template, seed)))
-            for mode in modes:
-                self._sessions[mode].run(str(template["id"]), inputs, guess=True, filling=FILLINGS[0], followed=True)
+            return None
+        shapes = [*case.get(BESIDE, ()), template["shape"]]
+        for other in ({**template, "shape": shape} for shape in shapes):
+            with suppress(ContractError):  # which the template's own record tells
+                inputs = self._given(self._references.inputs(with_seed(other, seed)))
+                run = self._sessions[mode].run(str(other["id"]), inputs, guess=True, filling=FILLINGS[0], followed=True)
+                if run.outcome is Outcome.STALE_PROGRAM:
+                    return run
+        return None
 
     def _inspect(
         self,

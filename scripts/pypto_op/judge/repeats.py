@@ -205,15 +205,21 @@ class _Calls:
         return self._round()
 
     def _same(self, what: str) -> TrialVerdict | None:
-        """Call with the first inputs, in tensors of their own."""
-        return _told(self._call(self._base, again=False), Reason.UNSTABLE, what)
+        """Call with the first inputs, in tensors of their own; then with each of them a part of a larger tensor."""
+        if (found := _told(self._call(self._base, again=False), Reason.UNSTABLE, what)) is not None:
+            return found
+        verdict = self._call(self._base, again=False, inside=True)
+        return _told(verdict, Reason.UNSTABLE, f"{what}, which are parts of larger tensors")
 
     def _repeated(self, trial: Answered, what: str) -> TrialVerdict | None:
         """Call with the inputs of a trial that passed, in the tensors of the call before."""
         return _told(self._call(trial, again=True), Reason.UNSTABLE, what)
 
     def _scalar(self, place: int) -> TrialVerdict | None:
-        """Call with one scalar changed, after a call with the old one in the same process."""
+        """Call with one scalar changed, after a call with the old one in the same process.
+
+        A float is changed to a drawn value too, since a kernel may know those of the suite by heart.
+        """
         name = self._repeats.plan.input_names[place]
         assert self._changes is not None
         options = self._changes.scalar(place, self._repeats.known(place))
@@ -222,12 +228,14 @@ class _Calls:
             if verdict.status is not Status.PASS and not _is_refusal(verdict, option):
                 value = f" to {option.value!r}" if option.guessed else ""  # a case's own is not for a kernel's author
                 return _told(verdict, Reason.WRONG_WHEN_CHANGED, f"called with {name} alone changed{value}")
-            if verdict.status is Status.PASS:
+            if verdict.status is Status.PASS and name not in self.told.varied:
                 self.told.varied.append(name)
+            if verdict.status is Status.PASS and (option.guessed or not isinstance(option.value, float)):
                 return None
-        self.told.not_shown.append(
-            f"no other value of {name} was found that moves the answer and that golden and wrapper both take"
-        )
+        if name not in self.told.varied:
+            self.told.not_shown.append(
+                f"no other value of {name} was found that moves the answer and that golden and wrapper both take"
+            )
         return None
 
     def _after_base(self, option: Scalar) -> TrialVerdict:
@@ -248,9 +256,9 @@ class _Calls:
                 return found
         return None
 
-    def _call(self, asked: Answered, *, again: bool, guess: bool = False) -> TrialVerdict:
+    def _call(self, asked: Answered, *, again: bool, guess: bool = False, inside: bool = False) -> TrialVerdict:
         handed = [asked.inputs[place] for place in self._repeats.handed]
-        run = self._session.run(str(asked.case["id"]), handed, again=again, guess=guess)
+        run = self._session.run(str(asked.case["id"]), handed, again=again, guess=guess, inside=inside)
         followed = self._last is not None and self._last.call > 0 and run.call == self._last.call + 1
         self._based = asked is self._base or (self._based and followed)
         self._last = run

@@ -15,11 +15,11 @@ from pypto_op.backends.wire import read_values
 from pypto_op.backends.worker import pypto_hooks
 from pypto_op.backends.worker.closure import Closure
 from pypto_op.backends.worker.device import make_device
-from pypto_op.backends.worker.earlier_calls import EarlierCalls, tensors_of
+from pypto_op.backends.worker.earlier_calls import EarlierCalls, inside, tensors_of
 from pypto_op.backends.worker.given import NARROW, Call, Change, content
 from pypto_op.backends.worker.guard import Fence, Guard
 from pypto_op.backends.worker.loading import Failure, failure_of, load_function
-from pypto_op.backends.worker.outputs import leaves_of, structure_of
+from pypto_op.backends.worker.outputs import leaves_of, objects_of, structure_of
 from pypto_op.backends.worker.recorder import LaunchRecorder, address
 from pypto_op.backends.worker.sentinel import AMBIGUOUS, PLAUSIBLE, Sentinel
 from pypto_op.backends.worker.source_check import back_door
@@ -65,6 +65,8 @@ class Candidate:
     def handle(self, message: dict[str, Any]) -> tuple[list[torch.Tensor], dict[str, Any]]:
         """Run the case whose inputs lie at `message["inputs"]`; return the outputs and the facts about them."""
         values = self._read(Path(message["inputs"]))
+        if message.get("inside"):
+            values = inside(values)
         if message.get("again"):
             values = self._earlier.onto(values)
         self._earlier.begin(values)
@@ -145,7 +147,8 @@ class Candidate:
             seconds = time.perf_counter() - begin
             self._structure = structure_of(returned)
             leaves = list(buffer.values()) if buffer else leaves_of(returned)
-            returned = None  # whatever its end sets off is still watched
+            self._earlier.hold([] if buffer else objects_of(returned))
+            returned = None  # whatever its end sets off is still watched, as is that of what an earlier call returned
         except Failure:
             raise
         except BaseException as error:

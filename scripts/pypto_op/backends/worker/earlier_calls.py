@@ -14,6 +14,12 @@ import torch
 
 from pypto_op.backends.worker.given import content
 
+_CALLERS = 2
+"""Calls whose very tensors are held, as a caller would who has use for both."""
+
+_MARGIN = 4096
+"""Bytes before and behind a tensor that is a part of a larger one: whatever alignment a device wants is kept."""
+
 _HELD_BYTES = 64 * 1024 * 1024
 """Results of so many bytes are held, and as many of inputs; the oldest go first, and those of the latest call stay."""
 
@@ -48,6 +54,7 @@ class EarlierCalls:
         self.values: list[Any] = []
         self._results: list[_Result] = []
         self._inputs: list[torch.Tensor] = []
+        self._objects: list[list[torch.Tensor]] = []
 
     def onto(self, values: Sequence[Any]) -> list[Any]:
         """Return `values` in the tensors of the call before, wherever shape, strides and dtype agree.
@@ -99,11 +106,19 @@ class EarlierCalls:
         self._results = [result for result in self._results if all(result is not other for other in found)]
         return sorted({result.position for result in found})
 
+    def hold(self, objects: list[torch.Tensor]) -> None:
+        """Hold the very tensors that a call returned, for a wrapper that asks whether they live still.
+
+        The oldest end here, and what their end sets off is code of the wrapper's: to be called while that is watched.
+        """
+        self._objects.append(objects)
+        del self._objects[:-_CALLERS]
+
     def kept_by_others(self) -> bool:
         """Whether somebody else still holds a result of a call before the latest: it may be handed out again."""
         mine: dict[int, int] = {}
-        for result in self._results:
-            place = result.leaf.untyped_storage().data_ptr()
+        for tensor in (*(result.leaf for result in self._results), *(one for held in self._objects for one in held)):
+            place = tensor.untyped_storage().data_ptr()
             mine[place] = mine.get(place, 0) + 1
         old = (result.leaf for result in self._results if result.call != self.count)
         return any(_holders(leaf) > mine[leaf.untyped_storage().data_ptr()] for leaf in old)
@@ -118,6 +133,21 @@ def tensors_of(values: Iterable[Any]) -> list[torch.Tensor]:
         elif isinstance(value, (list, tuple)):
             found += tensors_of(value)
     return found
+
+
+def inside(values: Iterable[Any]) -> list[Any]:
+    """Return `values` with each contiguous tensor in the middle of a larger one, which nobody has written."""
+    return [_inside(value) for value in values]
+
+
+def _inside(value: Any) -> Any:
+    if isinstance(value, (list, tuple)):
+        return type(value)(_inside(item) for item in value)
+    if not isinstance(value, torch.Tensor) or not value.is_contiguous() or not value.numel():
+        return value
+    margin = _MARGIN // value.element_size()
+    larger = torch.empty(value.numel() + 2 * margin, dtype=value.dtype, device=value.device)
+    return larger[margin : margin + value.numel()].view(value.shape).copy_(value)
 
 
 def _overwritten(old: Any, new: Any) -> Any:

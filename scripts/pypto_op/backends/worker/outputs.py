@@ -44,6 +44,14 @@ def _name(kind: type) -> str:
     return name
 
 
+def objects_of(returned: Any, depth: int = 0) -> list[torch.Tensor]:
+    """Return the very tensors that a wrapper returned, left to right; `leaves_of` has refused what is none."""
+    items = _items(returned)
+    if items is None or depth >= _DEEPEST:
+        return [returned]
+    return [found for item in items for found in objects_of(item, depth + 1)]
+
+
 def leaves_of(returned: Any) -> list[torch.Tensor]:
     """Return the tensors of a tensor, or of nested tuples and lists of them, left to right.
 
