@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from pypto_op.triton.run.races import RaceError, Races
+
 _READS, _WRITES = "reads", "writes"
 _ASKED: tuple[tuple[str, str, int, int | None], ...] = (
     ("create_masked_load", _READS, 0, 1),
@@ -54,11 +56,13 @@ class Bounds:
 
     Attributes:
         arm: switches the guard that keeps code from looking through the interpreter's objects.
+        races: sees which programs of a launch depend on each other.
         found: what was read or written where, in words; "" for nothing.
     """
 
     def __init__(self, reached: Callable[[str, torch.Tensor], object]) -> None:
         self.arm: Callable[[bool], object] = bool
+        self.races = Races()
         self.found = ""
         self._reached = reached
         self._spans: list[_Span] | None = None
@@ -70,6 +74,7 @@ class Bounds:
         from triton.runtime.interpreter import InterpreterBuilder
 
         builder: Any = InterpreterBuilder
+        self.races.install(builder)  # it reads what lies at addresses that are right
         for name, does, pointer, mask in _ASKED:
             setattr(builder, name, self._checked(getattr(builder, name), does, pointer, mask))
         for name in _MAKE_POINTERS:
@@ -79,11 +84,18 @@ class Bounds:
         """Let the coming launch use the storages of its arguments."""
         self._spans = [_Span.of(name.rpartition(".")[2], tensor) for name, tensors in given.items() for tensor in tensors]
         self._kernel, self._others, self._has_table = kernel, [], False
+        self.races.begin(kernel, {(span.start, span.end): span.name for span in self._spans})
 
     def end(self) -> list[torch.Tensor]:
         """Look at nothing any more; return the tensors that the launch was not given, and used."""
         others, self._spans, self._others = self._others, None, []
+        self.races.end()
         return others
+
+    def said(self) -> str:
+        """Return the name of the error that was found, and what was found; "" for nothing."""
+        words = {OutOfBoundsError.__name__: self.found, RaceError.__name__: self.races.found}
+        return next((f"{name}: {found}" for name, found in words.items() if found), "")
 
     def _checked(self, original: Callable[..., Any], does: str, pointer: int, mask: int | None) -> Callable[..., Any]:
         @functools.wraps(original)
@@ -145,6 +157,7 @@ class Bounds:
                     self._reached(self._kernel, tensor)
                     self._others.append(tensor)
                 self._spans.append(span)
+                self.races.add(span.start, span.end)
 
     def _where(self, address: int, size: int) -> str:
         """Return between which parameter's end or beginning and an address there is least, in words."""

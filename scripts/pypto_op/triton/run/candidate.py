@@ -199,9 +199,9 @@ class Candidate:
             if isinstance(error, Failure):
                 raise
             failure = failure_of(error, self._path, Outcome.EXCEPTION)
-            if self._launches.bounds.found:
+            if said := self._launches.bounds.said():
                 where = failure.detail.split(": ")[0]
-                failure = Failure(Outcome.EXCEPTION, f"{where}: OutOfBoundsError: {self._launches.bounds.found}")
+                failure = Failure(Outcome.EXCEPTION, f"{where}: {said}")
             raise failure from None
         if self._gate.denied:
             raise Failure(Outcome.FORBIDDEN, self._computed())

@@ -33,6 +33,7 @@ from pypto_op.triton.static.values import (
 from pypto_op_lint import constants
 from pypto_op_lint.constants import NOTHING
 
+_LAUNCHERS = ("triton.KernelInterface", "triton.runtime.KernelInterface", "triton.runtime.jit.KernelInterface")
 _FOLDED = {kind.__name__: function for kind, function in (*constants.BINARY.items(), *constants.COMPARE.items())}
 
 
@@ -184,6 +185,9 @@ class Expressions:
             getter = self.m.members.find(owner, "__getitem__")
             if getter is not None:
                 return self.m.calls.call(getter, [key], {}, node, source)
+            launches = self.m.members.find(owner, "run") if owner.cls.extends(*_LAUNCHERS) else None
+            if launches is not None:  # the base's `__getitem__` calls it, with the grid
+                return self.m.calls.bind_early(launches, [], {"grid": key, "warmup": Host(False)}, node, source)
             return Unknown(f"an element of {owner.cls.name}")
         if isinstance(owner, Ext):
             self.m.members.check(owner.name, node, source)

@@ -182,7 +182,7 @@ class _Verdict:
         init = self.m.members.find(instance, "__init__")
         self.m.phase = "init"
         if isinstance(init, Function):
-            self.m.calls.call(init, [Host() for _ in range(_positional(init))], {}, init.node, self.source)
+            self.m.calls.call(init, _given(init), {}, init.node, self.source)
         self.roots = [instance, *self.m.modules.values()]
         self.m.lasting = reached(self.roots)
         self.m.phase = "forward"
@@ -329,9 +329,12 @@ def _kernels(scope: Scope) -> list[Kernel]:
     return found
 
 
-def _positional(function: Function) -> int:
-    count = len(function.node.params.posonly_params) + len(function.node.params.params)
-    return count - (1 if function.bound is not None else 0)
+def _given(function: Function) -> list[Value]:
+    """Return what a task may give a constructor: numbers and words, or nothing where a default is an object."""
+    parameters = [*function.node.params.posonly_params, *function.node.params.params]
+    names = [parameter.name.value for parameter in parameters[0 if function.bound is None else 1 :]]
+    defaults = (function.defaults.get(name, Host()) for name in names)
+    return [Host() if isinstance(default, Host) else union([default, Host()]) for default in defaults]
 
 
 def _result(
