@@ -59,7 +59,6 @@ class Aside:
 
     def everything(self) -> None:
         """Run them all; a case that is wrong in one of them fails."""
-        self._configurations()
         for move in (skewed.LOW, skewed.HIGH, skewed.FAR):
             seed = secrets.randbelow(2**31)
             self._run.tighten(self._task)
@@ -71,10 +70,11 @@ class Aside:
                     self._case(case, move, seed)
                 except _ReferenceFailed:  # where it really fails, a main pass says so
                     return
+        self._configurations()
 
     def _configurations(self) -> None:
         """Judge calls that take configurations of autotuned kernels which no judged call took, while there is time."""
-        spent = 0.0
+        spent = took = 0.0
         seed = secrets.randbelow(2**31)
         self._task.open(seed)
         for case in self._run.cases:
@@ -85,13 +85,14 @@ class Aside:
                 found = self._task.case(case.index, seed)
             except Told:  # where the reference really fails, a main pass says so
                 return
-            while found is not None and case.judgement.ok and case.unjudged() and spent + case.alone <= _TUNING_SECONDS:
+            while found is not None and case.judgement.ok and case.unjudged() and spent + took <= _TUNING_SECONDS:
                 begin, before = time.monotonic(), case.unjudged()
                 judgement = self._answered(case, *found, seed)
                 if not judgement.ok:
                     told = "a configuration that earlier calls did not take"
                     self._run.keep(case, 1, replace(judgement, message=f"{judgement.message}\n{told}"), begin)
-                spent += time.monotonic() - begin
+                took = time.monotonic() - begin
+                spent += took
                 if case.unjudged() == before:  # a kernel that this case does not launch
                     break
 
@@ -137,7 +138,8 @@ class Aside:
     ) -> Judgement:
         """Return the verdict on one call of a new model."""
         try:
-            answer, run, facts = self._candidate.run(given, seed, later=True, marked=marked)
+            exact = reference.get("skewed") != skewed.FAR
+            answer, run, facts = self._candidate.run(given, seed, later=True, exact=exact, marked=marked)
         except Told as told:
             return _told(Judgement(told.error_type, told.message), reference)
         case.took(facts)
@@ -146,7 +148,7 @@ class Aside:
 
         def numbers(want: dict[str, Any], got: dict[str, Any]) -> Judgement:
             found = self._run.numbers(want, reference, (got, run, facts), seed, self._task)
-            if reference.get("skewed") != skewed.FAR or found.error_type not in (*_NUMBERS, "ReferenceDoubtful"):
+            if exact or found.error_type not in (*_NUMBERS, "ReferenceDoubtful"):
                 return found
             wrong = coarse.gross(want["outputs"], got["outputs"], self._task.truth(0, seed))
             return Judgement("PrecisionError", wrong) if wrong else Judgement()

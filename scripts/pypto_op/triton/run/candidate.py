@@ -171,7 +171,7 @@ class Candidate:
         inputs = map_tensors(self._inputs, same_layout)
         before = models.marks(inputs)
         self._launches.begin(tensors_of(inputs), models.held_by(self._model), follows="before" in facts)
-        configurations.judges = message["judged"]
+        configurations.judges = message["exact"]
         returned = self._loose(lambda: self._forward(inputs, seed))
         leaves = tensors_of(models.checked(returned, f"{self._path.name}: forward's output"))
         if any(map(turned, leaves)):

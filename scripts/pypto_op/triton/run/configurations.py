@@ -1,6 +1,7 @@
 """Which configuration of an autotuned kernel a call of forward takes in the interpreter, and which were judged.
 
-No configuration is faster than another there, and a device may choose any. So each call takes one that fewer judged calls took.
+No configuration is faster than another there, and a device may choose any. So each call takes the first of those that the fewest
+judged calls took.
 """
 
 from __future__ import annotations
@@ -15,19 +16,17 @@ class Configurations:
     """The configurations of the kernels that were launched.
 
     Attributes:
-        judges: what the present call of forward returns is judged.
+        judges: what the present call of forward returns is judged, to the task's precision.
     """
 
     def __init__(self) -> None:
         self.judges = False
-        self._turn = -1
         self._tuners: dict[int, Any] = {}
         self._offered: dict[int, set[int]] = {}  # what pruning left, in any call
         self._used: Counter[tuple[int, int]] = Counter()  # by judged calls
 
-    def begin(self, *, follows: bool) -> None:
-        """Let tuners choose anew; `follows`: the coming call belongs to the one before."""
-        self._turn += not follows
+    def begin(self) -> None:
+        """Let tuners choose anew."""
         for tuner in self._tuners.values():
             tuner.cache.clear()
 
@@ -39,7 +38,7 @@ class Configurations:
             count, number = len(tuner.configs), tuner.configs.index(config)
             self._tuners[id(tuner)] = tuner
             self._offered.setdefault(id(tuner), set()).add(number)
-            return [float(self._used[id(tuner), number] * count + (number - self._turn) % count)] * 3
+            return [float(self._used[id(tuner), number] * count + number)] * 3
 
         return ranked
 

@@ -104,7 +104,7 @@ class Launches:
             self.programs.ran.clear()
             self.programs.guard.denied.clear()
             self.programs.guard.computed.clear()
-        self.configurations.begin(follows=follows)
+        self.configurations.begin()
         if self.recording:
             self._memory.begin(inputs, held, follows=follows)
             self.chosen.begin(inputs, held, follows=follows, alive=self._memory.alive())
