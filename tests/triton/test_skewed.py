@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from tests.triton import lab
 
-from pypto_op.triton.run import before, filled, skewed
+from pypto_op.triton.run import before, coarse, filled, skewed
 
 DRAWS = torch.Generator().manual_seed(0)
 NORMAL = torch.randn(40, 50, generator=DRAWS)
@@ -44,7 +45,49 @@ def test_what_lies_around_zero_is_moved_to_one_side(tensor: torch.Tensor, move: 
     assert bool((rest < 0).all() if move == skewed.LOW else (rest > 0).all())
     assert was.min() <= rest.min() and rest.max() <= was.max()
     assert bool((rest[was.argsort()].diff() >= 0).all())
-    assert bool((rest.max() < 0.02) == (move == skewed.LOW or tensor.dtype is torch.float32))
+    assert bool(rest.max() < 0.02)
+
+
+@pytest.mark.parametrize(
+    "tensor", [NORMAL, NORMAL.half(), NORMAL.tril(), NORMAL.t()], ids=["float32", "half", "triangle", "columns"]
+)
+def test_far_inputs_are_larger_and_the_last_slices_the_largest(tensor: torch.Tensor) -> None:
+    (moved,) = skewed.skewed([tensor], skewed.FAR)
+    most = 16.0 if tensor.dtype is torch.float16 else 128.0
+    assert (moved.shape, moved.stride(), moved.dtype) == (tensor.shape, tensor.stride(), tensor.dtype)
+    assert 0.7 * most < moved.abs().max() <= most and torch.equal(moved == 0, tensor == 0)
+    assert all(bool((last[last != 0] > 0.5 * most).all()) for last in (moved[-1], moved[:, -1]))
+    assert torch.allclose(moved[:-1, :-1] / moved[0, 0], tensor[:-1, :-1] / tensor[0, 0], rtol=1e-2)
+
+
+def test_what_is_large_already_or_of_one_sign_is_not_made_larger() -> None:
+    assert skewed.skewed([NORMAL * 30], skewed.FAR) is None is skewed.skewed([NORMAL.abs()], skewed.FAR)
+
+
+@pytest.mark.parametrize(
+    ("function", "follows"),
+    [(lambda x: x @ x.t() + 0.01, True), (F.relu, True), (F.normalize, True), (lambda x: x.argmax(1), True), (F.relu6, False),
+     (lambda x: x.softmax(1), False), (lambda x: x.logsumexp(1), False), (lambda x: (x > 1).int(), False)],
+    ids=["product", "relu", "unit", "argmax", "relu6", "softmax", "logsumexp", "above"],
+)  # fmt: skip
+def test_a_reference_that_follows_the_scale_of_its_inputs_is_told(function: Callable[..., torch.Tensor], follows: bool) -> None:
+    (larger, kept), factor = skewed.scaled([NORMAL, 3])
+    assert kept == 3 and torch.equal(larger, NORMAL * factor)
+    assert skewed.follows_scale([function(NORMAL)], [function(larger)], factor) is follows
+
+
+WANT = torch.tensor([1.0, 2.0, 3.0, 100.0] * 25)
+
+
+@pytest.mark.parametrize(
+    ("got", "truth", "wrong"),
+    [(WANT * 1.05, None, False), (WANT + 1.5, None, False), (WANT * 1.5, None, True), (WANT * 1.5, WANT * 1.04, False),
+     (WANT.index_fill(0, torch.tensor([3]), 50.0), None, False),
+     (WANT.index_fill(0, torch.tensor([3]), float("nan")), None, True)],
+    ids=["near", "beside_the_greatest", "half_more", "reference_errs_too", "one_element", "one_lost"],
+)  # fmt: skip
+def test_only_gross_errors_count_far_away(got: torch.Tensor, truth: torch.Tensor | None, wrong: bool) -> None:
+    assert bool(coarse.gross([WANT], [got], None if truth is None else [truth])) is wrong
 
 
 @pytest.mark.parametrize("tensor", [NORMAL.abs(), -NORMAL.abs(), NORMAL.abs() * 100], ids=["positive", "negative", "large"])
@@ -156,6 +199,21 @@ def soft_kernel(x_ptr, out_ptr, n, MASKED: tl.constexpr, BLOCK: tl.constexpr):
         x = tl.where(cols < n, x, -float("inf"))
     e = tl.exp(x - tl.max(x))
     tl.store(out_ptr + row * n + cols, e / tl.sum(e), mask=cols < n)
+
+
+@triton.jit
+def bounded_kernel(x_ptr, out_ptr, n, MASKED: tl.constexpr, BLOCK: tl.constexpr):
+    row, cols = tl.program_id(0), tl.arange(0, BLOCK)
+    x = tl.maximum(tl.load(x_ptr + row * n + cols, mask=cols < n, other=0.0), 0.0)
+    tl.store(out_ptr + row * n + cols, tl.minimum(x, 6.0) if MASKED else x, mask=cols < n)
+
+
+@triton.jit
+def smooth_kernel(x_ptr, out_ptr, n, MASKED: tl.constexpr, BLOCK: tl.constexpr):
+    row, cols = tl.program_id(0), tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + row * n + cols, mask=cols < n, other=0.0)
+    y = tl.maximum(x, 0.0) + tl.log(1.0 + tl.exp(-tl.abs(x))) if MASKED else tl.log(1.0 + tl.exp(x))
+    tl.store(out_ptr + row * n + cols, y, mask=cols < n)
 """
 # name: (reference, input, kernel, shape of the output, MASKED, status)
 ROWS = {
@@ -170,6 +228,10 @@ ROWS = {
     "variance": ("F.layer_norm(x, (1000,))", "torch.randn(4, 1000)", "norm_kernel", "x.shape", True, "PASS"),
     "constant_of_a_log": ("x.logsumexp(-1)", "torch.randn(4, 70000).half()", "constant_kernel", "4", False, "FAIL"),
     "log_of_a_sum": ("x.logsumexp(-1)", "torch.randn(4, 70000).half()", "constant_kernel", "4", True, "PASS"),
+    "bound_that_is_left_out": ("F.relu6(x)", "torch.randn(8, 50)", "bounded_kernel", "x.shape", False, "FAIL"),
+    "bound": ("F.relu6(x)", "torch.randn(8, 50)", "bounded_kernel", "x.shape", True, "PASS"),
+    "overflow_without_need": ("F.softplus(x)", "torch.randn(8, 50)", "smooth_kernel", "x.shape", False, "FAIL"),
+    "without_overflow": ("F.softplus(x)", "torch.randn(8, 50)", "smooth_kernel", "x.shape", True, "PASS"),
     "triangle": ("x.sum(-1)", "torch.randn(50, 50).tril()", "lower_kernel", "50", True, "PASS"),
     "reference_that_takes_no_other": ("self.small(x).sum(-1)", "torch.randn(8, 50).tril()", "lower_kernel", "8", True, "PASS"),
     "reference_ending_infinite": ("x.sum(-1) / (x.sum() < 99)", "torch.randn(50, 50).tril()", "lower_kernel", "50", True, "PASS"),

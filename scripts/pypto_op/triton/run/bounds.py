@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from pypto_op.triton.run.lanes import Lanes
 from pypto_op.triton.run.races import RaceError, Races
 
 _READS, _WRITES = "reads", "writes"
@@ -57,12 +58,14 @@ class Bounds:
     Attributes:
         arm: switches the guard that keeps code from looking through the interpreter's objects.
         races: sees which programs of a launch depend on each other.
+        lanes: fills lanes that nothing fills.
         found: what was read or written where, in words; "" for nothing.
     """
 
     def __init__(self, reached: Callable[[str, torch.Tensor], object]) -> None:
         self.arm: Callable[[bool], object] = bool
         self.races = Races()
+        self.lanes = Lanes()
         self.found = ""
         self._reached = reached
         self._spans: list[_Span] | None = None
@@ -74,6 +77,7 @@ class Bounds:
         from triton.runtime.interpreter import InterpreterBuilder
 
         builder: Any = InterpreterBuilder
+        self.lanes.install(builder)
         self.races.install(builder)  # it reads what lies at addresses that are right
         for name, does, pointer, mask in _ASKED:
             setattr(builder, name, self._checked(getattr(builder, name), does, pointer, mask))

@@ -157,6 +157,8 @@ class Candidate:
         self._reads.found = []
         self._lines.rests = message["later"] and secrets.randbelow(_WATCHED) > 0
         self._launches.recording = True
+        lanes, configurations = self._launches.bounds.lanes, self._launches.configurations
+        lanes.marked, lanes.met, configurations.judges = message["marked"], False, False
         first: Any = None
         if message["warmed"] is not None:
             others = map_tensors(self._inputs, same_layout)
@@ -169,6 +171,7 @@ class Candidate:
         inputs = map_tensors(self._inputs, same_layout)
         before = models.marks(inputs)
         self._launches.begin(tensors_of(inputs), models.held_by(self._model), follows="before" in facts)
+        configurations.judges = message["exact"]
         returned = self._loose(lambda: self._forward(inputs, seed))
         leaves = tensors_of(models.checked(returned, f"{self._path.name}: forward's output"))
         if any(map(turned, leaves)):
@@ -232,6 +235,8 @@ class Candidate:
             "used": self._memory.used(),
             "scalars": self._launches.scalars() | self._launches.chosen.outputs(leaves),
             "computed": self._launches.computed(),
+            "configurations": self._launches.configurations.facts(),
+            "lanes": self._launches.bounds.lanes.met,
             "reads": [*self._reads.found[:5], *self._launches.lent[:5]],
             "copies": dict(self._launches.copies),
             "copied_outputs": list(self._copied(leaves)),

@@ -33,7 +33,24 @@ class Case:
     said: list[str] = field(default_factory=list)  # what else was not tested
     filled: list[str] = field(default_factory=list)  # weights of the reference that hold one value
     untaken: list[str] = field(default_factory=list)  # weights of the reference that the implementation does not have
+    lanes: bool = False  # loads leave lanes undefined (`lanes`)
+    marked: bool = False  # and a call was judged in which they held something
+    configurations: dict[str, list[int]] = field(default_factory=dict)  # by kernel: those that were judged, and all
     derived: int = 0  # float tensors that the implementation holds beside its weights
+
+    def took(self, facts: dict[str, Any]) -> None:
+        """Note what a run of it, in any pass, says of the implementation."""
+        self.ran.add(facts)
+        self.lanes = self.lanes or bool(facts.get("lanes"))
+        self.configurations = facts.get("configurations") or self.configurations
+
+    def unjudged(self) -> list[str]:
+        """Return what to say of configurations of autotuned kernels that no judged call took."""
+        return [
+            f"{name}: {judged} of {offered} configurations were judged, and a device may choose another"
+            for name, (judged, offered) in self.configurations.items()
+            if judged < offered
+        ]
 
     def as_dict(self) -> dict[str, Any]:
         """Return the entry of `cases`."""

@@ -16,6 +16,7 @@ import torch
 
 from pypto_op.triton.run.bounds import Bounds
 from pypto_op.triton.run.chosen import Chosen, digest_of
+from pypto_op.triton.run.configurations import Configurations
 from pypto_op.triton.run.dispatch import Gate
 from pypto_op.triton.run.handed import computes
 from pypto_op.triton.run.language import Language
@@ -70,6 +71,7 @@ class Launches:
         bounds: sees what a kernel reads or writes outside of all tensors, in the interpreter.
         lent: what was written into memory that something outside PyTorch sees, in words.
         programs: makes and keeps what the interpreter runs.
+        configurations: chooses those of autotuned kernels, in the interpreter.
     """
 
     def __init__(self, memory: Memory, chosen: Chosen, gate: Gate, own: frozenset[str]) -> None:
@@ -82,14 +84,13 @@ class Launches:
         self.bounds = Bounds(self._reached)
         self.lent: list[str] = []
         self.programs = Programs()
+        self.configurations = Configurations()
         self._stdout = sys.stdout
         self.copies: Counter[str] = Counter()
         self.whole: list[tuple[str, Few]] = []
         self._scalars: dict[str, list[str | None]] = {}
         self._choices: list[set[str]] = []
         self._tuning = 0
-        self._turn = -1
-        self._tuners: dict[int, Any] = {}
         self._kernels: dict[int, tuple[Any, str, bool]] = {}
         self._patched: list[tuple[Any, str, Any]] = []
         self._language: Language | None = None
@@ -103,9 +104,7 @@ class Launches:
             self.programs.ran.clear()
             self.programs.guard.denied.clear()
             self.programs.guard.computed.clear()
-        self._turn += not follows
-        for tuner in self._tuners.values():
-            tuner.cache.clear()
+        self.configurations.begin()
         if self.recording:
             self._memory.begin(inputs, held, follows=follows)
             self.chosen.begin(inputs, held, follows=follows, alive=self._memory.alive())
@@ -169,7 +168,7 @@ class Launches:
         self._patch(interpreter.InterpretedFunction, "rewrite", self.programs.around_rewrite)
         self._patch(interpreter.ReduceScanOpInterface, "__init__", self.programs.around_combining)
         self._patch(autotuner.Autotuner, "run", self._around_choice)
-        self._patch(autotuner.Autotuner, "_bench", self._in_turn if interpreted else self._around_tuning)
+        self._patch(autotuner.Autotuner, "_bench", self.configurations.in_turn if interpreted else self._around_tuning)
         for name in ("_init_args_hst", "_restore_args_dev"):
             if hasattr(interpreter.GridExecutor, name):
                 self._patch(interpreter.GridExecutor, name, self._opening)
@@ -319,22 +318,13 @@ class Launches:
         def run(tuner: Any, *args: Any, **kwargs: Any) -> Any:
             self._choices.append({*tuner.arg_names[: len(args)], *kwargs} - {"grid"})
             try:
-                return original(tuner, *args, **kwargs)
+                result = original(tuner, *args, **kwargs)
             finally:
                 self._choices.pop()
+            self.configurations.chosen(tuner)
+            return result
 
         return run
-
-    def _in_turn(self, original: Any) -> Any:
-        """Without a device no configuration is faster than another: each call of forward takes the next one."""
-
-        @functools.wraps(original)
-        def ranked(tuner: Any, *args: Any, config: Any, **kwargs: Any) -> list[float]:
-            self._tuners[id(tuner)] = tuner
-            place = (tuner.configs.index(config) - self._turn) % len(tuner.configs)
-            return [float(place)] * 3
-
-        return ranked
 
     def _around_tuning(self, original: Any) -> Any:
         @functools.wraps(original)

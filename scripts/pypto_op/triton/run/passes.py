@@ -104,7 +104,7 @@ class Run:
             except Told as told:
                 self.keep(case, 1, Judgement(told.error_type, told.message), begin)
                 continue
-            case.ran.add(facts)
+            case.took(facts)
             made = Provenance.of(facts, numbers_of([found[0]["inputs"], found[0]["init"]]))
             judgement = self._compared(case, case.judgement, made, found[0]["inputs"])
             if not judgement.ok:
@@ -217,7 +217,7 @@ class Run:
             judgement = self._compared(case, judgement, made, given["inputs"])
         elif reference.get("skewed") and judgement.error_type in ("PrecisionError", "ValueMismatch"):
             judgement = replace(judgement, message=f"{judgement.message}\n{skewed.TOLD[skewed.UP]}")
-        case.ran.add(facts)
+        case.took(facts)
         if number == 0:
             case.filled, case.untaken = list(reference.get("filled", ())), list(map(str, facts.get("untaken", ())))
             case.derived = int(facts.get("derived", 0))
@@ -318,7 +318,7 @@ class Run:
         """Return what the cases cannot tell, each once, with the cases that say so."""
         said: dict[str, list[int]] = {}
         for case in self.cases:
-            for line in (*case.caveats, *case.unseen, *case.said, *case.made.copied):
+            for line in (*case.caveats, *case.unseen, *case.said, *case.made.copied, *case.unjudged()):
                 said.setdefault(line, []).append(case.index + 1)
         return [
             f"case {', '.join(map(str, cases[:8]))}{' ...' if len(cases) > 8 else ''}: {line}" for line, cases in said.items()

@@ -180,7 +180,16 @@ class CandidateSession(_Session):
         hidden = [path for path in (*project.hidden(), key_file()) if path.exists()]
         self.plan = Plan({**self._wanted, "enclosure": enclosure_document(self.scratch, hidden)}, place.start)
 
-    def run(self, case: dict[str, Any], seed: int, *, judged: bool = True, later: bool = False) -> Answered:
+    def run(
+        self,
+        case: dict[str, Any],
+        seed: int,
+        *,
+        judged: bool = True,
+        later: bool = False,
+        exact: bool = True,
+        marked: bool = False,
+    ) -> Answered:
         """Run a case under watch; return outputs and mutated inputs, the result, and the facts.
 
         Args:
@@ -189,9 +198,12 @@ class CandidateSession(_Session):
             seed: of the pass.
             judged: outputs are wanted, too; the implementation cannot tell.
             later: the case ran before, so lines of kernels need not be watched each time.
+            exact: outputs are held to the task's precision, so the configurations that were taken are judged (`configurations`).
+            marked: lanes of loads that nothing fills hold something else than zeros (`lanes`).
         """
         given = {"init": case["init"], "weights": case["weights"], "inputs": case["inputs"]}
         message = {"call": "run", "seed": _of_models(seed), "warmed": case["warmed"], "judged": judged, "later": later}
+        message |= {"exact": judged and exact and not marked, "marked": marked}
         return self._tell(message, given)
 
     def time(self, message: dict[str, Any]) -> tuple[dict[int, Any], dict[str, Any]]:

@@ -7,7 +7,9 @@ that it replaces alone, so equal and sorted values stay so, and so does a symmet
 
 - `UP`: a mean in the middle goes to about 0.7 of the range.
 - `LOW`: all below zero. Where no input lies around zero, inputs of one sign come nearer to their end by zero.
-- `HIGH`: all above zero, and in float32 and float64 small, where an epsilon matters.
+- `HIGH`: all above zero, and small, where an epsilon matters.
+- `FAR`: much larger than the task's own, the last slice along each axis above all others. What overflows without need, a bound
+  that is left out and a last column that is never read show here. Only gross errors count (`coarse`).
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ import torch
 
 from pypto_op.triton.run.packing import map_tensors, memory_of, once, same_layout, tensors_of
 
-UP, LOW, HIGH = "up", "low", "high"
+UP, LOW, HIGH, FAR = "up", "low", "high", "far"
 _LEAST = 16
 """So many different values has what a continuous distribution drew; signs have fewer, and integers are whole."""
 _SHARE = 0.25
@@ -29,6 +31,12 @@ _MARGIN = 0.05
 """The nearest to zero that a side begins, as a part of its end."""
 _SMALL, _NEAR = 2.0**-8, 2.0**-4
 """What `HIGH` shrinks by: eps = 1e-8 beside a mean square of 1e-5 shows still. What `LOW` leaves of a range by zero."""
+_FAR, _FAR_HALF = 128.0, 16.0
+"""The greatest absolute value after `FAR`; squares and products of float16 stay finite."""
+_LIFTED, _AXIS = 0.9, 8
+"""The place in the range above which the last slice goes, along axes of so many elements or more."""
+_FOLLOWS = 0.02
+"""Of the greatest absolute value: outputs that differ by no more follow the inputs' scale; a bias does not matter."""
 _ALIKE = {torch.float32: 1e-5, torch.float64: 1e-5}
 _ALIKE_HALF = 1e-3
 _LONGEST = 10_000
@@ -36,7 +44,9 @@ _LONGEST = 10_000
 TOLD = {
     UP: "the inputs of this pass that lie around zero were moved upwards within their range, which the task's own do not show",
     LOW: "the inputs of this pass were moved within their range: those around zero below zero, those of one sign nearer to zero",
-    HIGH: "the inputs of this pass that lie around zero were moved above zero within their range, and near to it in float32",
+    HIGH: "the inputs of this pass that lie around zero were moved above zero within their range, and near to it",
+    FAR: f"the inputs of this pass that lie around zero were made larger, up to {_FAR:g} ({_FAR_HALF:g} in float16), "
+    "and the last slices the largest: exp() may overflow without its maximum, a bound or the last elements may be left out",
 }
 
 
@@ -55,7 +65,9 @@ def skewed(inputs: Any, move: str = UP) -> Any | None:
         side = next(left)
         places = _places(tensor, side, move) if side in wanted else None
         changed = changed or places is not None
-        return same_layout(tensor) if places is None else _written(tensor, *places)
+        if places is None:
+            return same_layout(tensor)
+        return _lifted(_written(tensor, *places), *places[:2]) if move == FAR else _written(tensor, *places)
 
     found = map_tensors(inputs, one)
     return found if changed else None
@@ -67,6 +79,32 @@ def of_one_sign(inputs: Any) -> str:
     words = {1: "no negative element", -1: "no positive element"}
     said = [f"tensor {position} has {words[side]}" for position, side in sides.items() if side]
     return f"of the inputs {', '.join(said[:4])}: what a kernel does with such is not tested" if said else ""
+
+
+def larger(tensor: torch.Tensor) -> float:
+    """Return by how much `FAR` multiplies a tensor around zero."""
+    return (_FAR_HALF if tensor.dtype is torch.float16 else _FAR) / float(tensor.abs().max())
+
+
+def scaled(inputs: Any) -> tuple[Any, float]:
+    """Return the inputs that `FAR` moves, multiplied only, and by how much the first of them is."""
+    factors = [larger(tensor) if _side(tensor) == 0 else 1.0 for tensor in tensors_of(inputs)]
+    factor = next((factor for factor in factors if factor >= 2.0), 1.0)
+    left = iter(factors)
+    return map_tensors(inputs, lambda tensor: tensor * (factor if next(left) >= 2.0 else 1.0)), factor
+
+
+def follows_scale(before: Any, after: Any, factor: float) -> bool:
+    """Whether larger inputs change what a reference returns by a power of their factor alone: then they show nothing new."""
+    return all(_follows(*pair, factor) for pair in zip(tensors_of(before), tensors_of(after), strict=True))
+
+
+def _follows(before: torch.Tensor, after: torch.Tensor, factor: float) -> bool:
+    if not before.numel() or not before.is_floating_point():
+        return bool((before == after).all())
+    before, after = before.double(), after.double()
+    most = _FOLLOWS * float(after.abs().max())
+    return any(float((before * factor**power - after).abs().max()) <= most for power in (0, 1, 2))
 
 
 def are_finite(outputs: Any) -> bool:
@@ -110,9 +148,14 @@ def _places(tensor: torch.Tensor, side: int | None, move: str) -> tuple[float, f
     """Return the ends that a tensor's range gets, and the power its places are raised to; None where it stays as it is."""
     low, high = (float(end) for end in torch.aminmax(tensor))
     if side == 0:
-        small = _SMALL if tensor.dtype in _ALIKE else 1.0
-        ends = {UP: (low, high, _POWER), LOW: (low, _MARGIN * low, 1.0), HIGH: (small * _MARGIN * high, small * high, 1.0)}
-        return ends[move]
+        far = larger(tensor)
+        ends = {
+            UP: (low, high, _POWER),
+            LOW: (low, _MARGIN * low, 1.0),
+            HIGH: (_SMALL * _MARGIN * high, _SMALL * high, 1.0),
+            FAR: (far * low, far * high, 1.0),
+        }
+        return None if move == FAR and far < 2.0 else ends[move]
     near = low if side == 1 else high  # the end by zero
     part = max(_NEAR, 2 * abs(near) / (high - low))  # a mean far above the deviation would be hard to compute with
     if part >= 0.5:
@@ -129,3 +172,16 @@ def _written(tensor: torch.Tensor, begin: float, end: float, power: float) -> to
     places = ((wide - low) / (high - low)).clamp(0.0, 1.0) ** power
     memory.copy_(torch.where(wide == 0, wide, begin + (end - begin) * places))
     return moved
+
+
+def _lifted(moved: torch.Tensor, begin: float, end: float) -> torch.Tensor:
+    """Return a tensor with the last slices along its axes near the end of its range, in the order that they had; zeros stay."""
+    if 0 in moved.stride() or memory_of(moved).numel() != moved.numel():
+        return moved
+    last = torch.zeros(moved.shape, dtype=torch.bool, device=moved.device)
+    for axis, size in enumerate(moved.shape):
+        if size >= _AXIS:
+            last.select(axis, -1).fill_(True)
+    places = (moved.double() - begin) / (end - begin)
+    high = begin + (end - begin) * (_LIFTED + (1.0 - _LIFTED) * places)
+    return moved.copy_(torch.where(last & (moved != 0), high.to(moved.dtype), moved))

@@ -37,9 +37,7 @@ _OF_DRIVERS = ("CUDA_VISIBLE_DEVICES", "ASCEND_RT_VISIBLE_DEVICES", "ASCEND_HOME
 """Variables by which a device, its driver and its compiler are found."""
 _first = iter(("task", "candidate"))
 """The first two processes of this one are started alone, on a GPU; whoever wants more has them forked."""
-_CAVEAT = (
-    "the interpreter checks the mathematics: races, alignment, register and shared-memory limits are not seen, times mean nothing"
-)
+_CAVEAT = "the interpreter checks the mathematics: alignment, register and shared-memory limits are not seen, times mean nothing"
 
 
 @dataclass(frozen=True)

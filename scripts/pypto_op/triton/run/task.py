@@ -135,16 +135,27 @@ class Task:
         if moved is None:
             return ""
         if (index, move) not in self._suits:
-            models.seed_all(seed)
             try:
-                suits = skewed.are_finite(self._called(self._model, map_tensors(moved, same_layout)))
+                suits = skewed.are_finite(self._tried(moved, seed)) and (move != skewed.FAR or self._tells_scales(seed))
             except Exception:  # an inverse, say, that these values do not have
                 suits = False
-            self._model = self._build(seed)
             self._suits[index, move] = suits
         if self._suits[index, move]:
             self._inputs = moved
         return move if self._suits[index, move] else ""
+
+    def _tried(self, inputs: Any, seed: int) -> Any:
+        """Return what the model, which nobody called, makes of inputs, which stay as they are; then it is a new one."""
+        models.seed_all(seed)
+        try:
+            return self._called(self._model, map_tensors(inputs, same_layout))
+        finally:
+            self._model = self._build(seed)
+
+    def _tells_scales(self, seed: int) -> bool:
+        """Whether larger inputs show more of the reference than the same answer, multiplied."""
+        larger, factor = skewed.scaled(self._inputs)
+        return not skewed.follows_scale(self._tried(self._inputs, seed), self._tried(larger, seed), factor)
 
     def _build(self, seed: int) -> Any:
         self._model_seed = seed

@@ -30,10 +30,16 @@ def is_instance(args: list[Value]) -> Value:
         return Host(False) if all(isinstance(option, Tensor) for option in options(value)) else Host()
     if isinstance(kind, Ext) and kind.name == "torch.Tensor":
         kinds = {isinstance(option, Tensor) for option in options(value)}
-        sure = all(isinstance(option, (Tensor, Ext, Container, Function, Kernel)) for option in options(value))
+        sure = all(
+            isinstance(option, (Tensor, Ext, Container, Function, Kernel)) or _is_constant(option) for option in options(value)
+        )
         doubtful = any(buffer.origin == SUSPECT for tensor in tensors_in(value) for buffer in tensor.buffers)
         return Host(kinds.pop()) if sure and len(kinds) == 1 and not doubtful else Host()
     return Host()
+
+
+def _is_constant(value: Value) -> bool:
+    return isinstance(value, Host) and isinstance(value.const, (str, bool, int, float))
 
 
 def _is_distributed(kind: Value) -> bool:
@@ -54,6 +60,16 @@ def number(name: str, args: list[Value], kwargs: dict[str, Value]) -> Host | Non
         return Host(_NUMBERS[name](value)) if name in _NUMBERS else None
     except (ValueError, OverflowError):
         return None
+
+
+def is_in(value: Value, among: Value, wanted: bool) -> Host:
+    """Return whether a constant is one of a tuple of constants, where that is known."""
+    if not isinstance(among, Container) or among.kind != "tuple" or not among.complete or among.keyed:
+        return Host()
+    if not all(map(_is_constant, (value, *among.items))):
+        return Host()
+    consts = [item.const for item in (value, *among.items) if isinstance(item, Host)]
+    return Host((consts[0] in consts[1:]) is wanted)
 
 
 def words_of(name: Value, owner: Value) -> tuple[str | None, ...]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import libcst as cst
 
+from pypto_op.triton.static import answers
 from pypto_op.triton.static.comprehensions import Comprehensions
 from pypto_op.triton.static.kernels import Kernel, Launcher
 from pypto_op.triton.static.machine import Machine
@@ -321,7 +322,7 @@ class Expressions:
             elif name in ("In", "NotIn"):
                 if _direct(right) or (_direct(left) and isinstance(right, Container) and right.members()):
                     self.combine(node, scope.source, self.m.fresh(), right, name)
-                result = Host()
+                result = answers.is_in(left, right, name == "In")
             else:
                 result = self.combine(node, scope.source, left, right, name)
             left = right

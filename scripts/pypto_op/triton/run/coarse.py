@@ -1,0 +1,53 @@
+"""Whether an answer to inputs far beyond the task's own is grossly wrong: not finite, or of another size.
+
+Such inputs magnify rounding (a softmax of large logits is all or nothing). So the reference's own error is allowed many times
+over, and some elements may be anything.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from pypto_op.triton.run.packing import tensors_of
+
+_PART, _OF_GREATEST = 0.1, 0.02
+"""What an element may be off by: a part of itself, and of the greatest one."""
+_TIMES = 16.0
+"""So many times the reference's own greatest error is allowed."""
+_MOST = 0.02
+"""Of the elements so many may be wrong, as long as they are finite where the reference is well within its dtype's range."""
+
+
+def gross(expected: Any, actual: Any, truth: Any) -> str:
+    """Return what is grossly wrong with an answer of the right structure; "" for nothing.
+
+    Args:
+        expected: what the reference returned.
+        actual: what the implementation did.
+        truth: what the reference returned in float64; None when it does not run there.
+    """
+    wants, gots = tensors_of(expected), tensors_of(actual)
+    rights = tensors_of(truth) if truth is not None else wants
+    if not len(wants) == len(gots) == len(rights):
+        return ""
+    return next(filter(None, map(_gross, range(len(wants)), wants, gots, rights)), "")
+
+
+def _gross(position: int, want: torch.Tensor, got: torch.Tensor, right: torch.Tensor) -> str:
+    if not want.numel() or want.is_complex() or want.shape != got.shape or want.shape != right.shape:
+        return ""
+    limit = torch.finfo(want.dtype).max / 2 if want.is_floating_point() else float("inf")
+    want, got, right = (tensor.detach().cpu().double() for tensor in (want, got, right))
+    told = torch.isfinite(want) & torch.isfinite(right)
+    if not bool(told.any()):
+        return ""
+    own = float((want - right)[told].abs().max())
+    allowed = _PART * want.abs() + _OF_GREATEST * float(want[told].abs().max()) + _TIMES * own
+    wrong = told & ~((got - want).abs() <= allowed)
+    count = int(wrong.sum())
+    lost = int((wrong & ~torch.isfinite(got) & (want.abs() < limit)).sum())
+    if count <= _MOST * want.numel() and not lost:
+        return ""
+    return f"output {position}: {count} of {want.numel()} element(s) are grossly wrong, {lost} of them not finite"
