@@ -116,6 +116,7 @@ class _Search:
         parts = [row_of(found, "computed", text, sure=False) for found in first if not found.sure]
         read = [*reads_writes.other_batch(steps, self._outputs), *reads_writes.misjoined(steps, first)]
         moved = reads_writes.misplaced(steps, self._golden, numbers)
+        through = [] if first else divergence.went_through(steps, self._golden, [one.step for one in moved])
         explained = hypotheses.explaining(steps, self._back, numbers, names, self._golden.numbers)
         unwritten, unread = _uncovered(steps, self._golden, self._outputs, text, self._names)
         found = [
@@ -127,6 +128,7 @@ class _Search:
             *(row_of(one, "misplaced", text) for one in read),
             *([] if mend is None else [_mended(mend, steps, text, self._names)]),
             *sorted(rows, key=lambda row: row["opcode"] in _OF_NOTHING),
+            *(row_of(one, "computed", text, sure=False) for one in through),
             *(row_of(one, "misplaced", text) for one in moved),
             *parts,
         ]
