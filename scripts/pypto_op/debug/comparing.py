@@ -116,7 +116,7 @@ class _Search:
         parts = [row_of(found, "computed", text, sure=False) for found in first if not found.sure]
         read = [*reads_writes.other_batch(steps, self._outputs), *reads_writes.misjoined(steps, first)]
         moved = reads_writes.misplaced(steps, self._golden, numbers)
-        through = [] if first else divergence.went_through(steps, self._golden, [one.step for one in moved])
+        through = [] if first else divergence.went_through(steps, self._golden, [one.step for one in moved if not one.step.moves])
         explained = hypotheses.explaining(steps, self._back, numbers, names, self._golden.numbers)
         unwritten, unread = _uncovered(steps, self._golden, self._outputs, text, self._names)
         found = [
