@@ -165,6 +165,23 @@ class KernelLoops:
                     return True
         return False
 
+    def handed_view(self, line: int, graph: str) -> int:
+        """Return the line of the first call that hands a view on `line` its place, 0 where the view itself computes some of it.
+
+        Args:
+            line: of the view.
+            graph: name of a function of pypto; calls in its loop go first.
+        """
+        for function in self._functions:
+            names = {one.arg for one in function.args.args}
+            for call in (node for node in ast.walk(function) if _is_view(node) and node.lineno <= line <= (node.end_lineno or 0)):
+                given = [_offset_of(call), *(word.value for word in call.keywords if word.arg == "valid_shape")]
+                parts = [part for one in given if isinstance(one, (ast.List, ast.Tuple)) for part in one.elts]
+                plain = all(isinstance(part, ast.Constant) or isinstance(part, ast.Name) and part.id in names for part in parts)
+                if parts and plain:
+                    return next(iter(self.callers(line, graph)), 0)
+        return 0
+
     def _find(self, node: ast.AST, around: tuple[str, ...]) -> None:
         for child in ast.iter_child_nodes(node):
             if isinstance(child, ast.FunctionDef):
