@@ -9,6 +9,8 @@ import torch
 from pypto_op.debug.divergence import first_divergences, went_through
 from pypto_op.debug.dump_files import Step
 from pypto_op.debug.matching import Golden
+from pypto_op.debug.turns import walked_backwards
+from pypto_op.diagnose.kernel_loops import KernelLoops
 
 _WORDS = {torch.float32: "DT_FP32", torch.bool: "DT_BOOL"}
 
@@ -19,8 +21,9 @@ class Run:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.steps: list[Step] = []
+        self.line = 0
 
-    def add(self, opcode: str, value: torch.Tensor, *parents: Step) -> Step:
+    def add(self, opcode: str, value: torch.Tensor, *parents: Step, turn: int = 0) -> Step:
         number = len(self.steps) + 1
         data = self.folder / f"{number}.bin"
         data.write_bytes(value.contiguous().numpy().tobytes())
@@ -29,7 +32,7 @@ class Run:
             function="TENSOR_ROWS",
             magic=number,
             opcode=opcode,
-            loops=(("i", 0),),
+            loops=(("i", turn),),
             offset=(),
             valid=tuple(value.shape),
             dtype=_WORDS[value.dtype],
@@ -37,7 +40,7 @@ class Run:
             data=data,
             inputs=tuple(one.name for one in parents),
             symbol="",
-            line=10 + number,
+            line=self.line or 10 + number,
             parents=[one.number for one in parents],
         )
         self.steps.append(made)
@@ -67,3 +70,33 @@ def test_a_mask_of_wrong_numbers_that_hides_nothing_does_not_prove_them_right(tm
     assert [one.step for one in went_through(run.steps, golden, [kept])] == [wrong]
     assert went_through(run.steps, golden, []) == []
     assert went_through(run.steps, golden, [product]) == [], "it lies on no way to what stands in the wrong place"
+
+
+WALK = """import pypto
+
+
+def kernel(x, out):
+    total = pypto.tensor([1, 8], pypto.DT_FP32, "total")
+    total[:] = pypto.full([1, 8], 0.0, pypto.DT_FP32)
+    for i in pypto.loop(4, name="ROWS", idx_name="i"):
+        row = 3 - i
+        total[:] = total + load(x, row)
+        pypto.assemble(total + 0.0, [row, 0], out)
+"""
+
+
+def test_turns_against_the_goldens_order_lead_to_the_line_that_sets_the_order(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    parts = list(torch.rand(4, 1, 8))
+    golden = Golden(parts, [{"op": "mul", "line": 3, "tensor": number, "inputs": []} for number in range(4)])
+    for order, index in (((0, 1, 2, 3), ""), ((3, 2, 1, 0), "i"), ((3, 2, 0, 1), "")):
+        run = Run(tmp_path)
+        run.line = 12
+        for turn, number in enumerate(order):
+            run.add("MULS", parts[number], turn=turn)
+        assert walked_backwards(run.steps, golden) == index
+    assert KernelLoops(WALK).order_of("i") == 8
+    idle = WALK.replace("        total[:] = total +", "        total = total +")
+    assert KernelLoops(idle).order_of("i") == 0, "nothing is carried"
+    second = WALK[WALK.index("    for i") :].replace('"i"', '"k"')
+    assert KernelLoops(WALK + second).order_of("i") == 0, "one of two walks"
