@@ -85,6 +85,13 @@ def test_a_crash_of_pypto_leads_to_the_kernels_line_and_to_the_function_that_cra
     assert any(frame["function"] and named in frame["function"] for frame in told["native_frames"]), told
 
 
+def test_a_name_that_pypto_demangled_itself_is_read(tmp_path: Path) -> None:
+    log = tmp_path / "log.txt"
+    log.write_text("libtile_fwk_interface.so(npu::tile_fwk::Function::GetSortedOperations() const+0xf38) [0x7f1ae671a098]\n")
+    told = ask("host-stacktrace-analyzer", "--log", log, "--json").result("debug_host_stacktrace_analyzer")
+    assert told["first_named"] == "npu::tile_fwk::Function::GetSortedOperations() const"
+
+
 def test_the_fault_handlers_frames_lead_to_the_kernels_line(tmp_path: Path) -> None:
     log = tmp_path / "log.txt"
     code = "import faulthandler, ctypes; faulthandler.enable()\ndef kernel():\n    ctypes.string_at(0)\n\nkernel()\n"

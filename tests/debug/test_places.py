@@ -73,6 +73,13 @@ def test_a_state_without_a_value_leads_to_the_use_that_reads_it_first() -> None:
     assert line_of_graph("Errcode: FB1002!", itself) == 17
 
 
+def test_a_view_outside_its_tensor_leads_to_the_call_that_hands_it_its_place() -> None:
+    kernel = KERNEL + "\n\ndef load(x, row, rows):\n    return pypto.view(x, [16, 8], [row, 0], valid_shape=[rows, 8])\n"
+    log = _HEAD.format("VIEW") + "/* /w/kernel.py:14 */\npypto-op: a view leaves its tensor on axis 0\n"
+    assert line_of_graph(log, kernel) == 8
+    assert line_of_graph(log, kernel.replace("[row, 0]", "[row + 1, 0]")) == 0, "the view itself computes it"
+
+
 def test_a_cycle_leads_to_the_write_into_what_the_loop_reads() -> None:
     cycle = "Errcode: F21001!\ncycle detected: /* /w/kernel.py:15 */"
     assert line_of_graph(cycle, STATES) == 0

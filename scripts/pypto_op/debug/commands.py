@@ -252,6 +252,7 @@ def environment_setup(log: Path | None, idle: bool, memory: Path | None, as_json
         lines.append(rerun["log_line"])
         if memory is not None:
             _note(memory, rerun)
+    lines += [f"note: {note}" for note in result["notes"]]
     code = _tell(result, lines, as_json, "no symptom of the machine in it", found=bool(result["symptoms"]))
     blocked = any(one["blocked"] for one in result["symptoms"])
     left = blocked if rerun is None else rerun["exit"] != 0

@@ -9,7 +9,7 @@ from typing import Any
 
 from pypto_op.backends.wire import read_values
 from pypto_op.compare import compare_leaves
-from pypto_op.debug import divergence, dump_files, explanation, hypotheses, reads_writes, replay
+from pypto_op.debug import divergence, dump_files, explanation, hypotheses, reads_writes, replay, turns
 from pypto_op.debug.dump_files import Step
 from pypto_op.debug.matching import Golden
 from pypto_op.debug.mending import Mend, first_mend
@@ -116,9 +116,11 @@ class _Search:
         parts = [row_of(found, "computed", text, sure=False) for found in first if not found.sure]
         read = [*reads_writes.other_batch(steps, self._outputs), *reads_writes.misjoined(steps, first)]
         moved = reads_writes.misplaced(steps, self._golden, numbers)
+        through = [] if first else divergence.went_through(steps, self._golden, [one.step for one in moved if not one.step.moves])
         explained = hypotheses.explaining(steps, self._back, numbers, names, self._golden.numbers)
         unwritten, unread = _uncovered(steps, self._golden, self._outputs, text, self._names)
         found = [
+            *self._backwards(),
             *unwritten,
             *(place for one in explained[:_MOST_EXPLAINED] for place in explanation.places(one, text, self._names)),
             *explanation.conditions(first, {step.number: step for step in steps}, text, self._names),
@@ -127,6 +129,7 @@ class _Search:
             *(row_of(one, "misplaced", text) for one in read),
             *([] if mend is None else [_mended(mend, steps, text, self._names)]),
             *sorted(rows, key=lambda row: row["opcode"] in _OF_NOTHING),
+            *(row_of(one, "computed", text, sure=False) for one in through),
             *(row_of(one, "misplaced", text) for one in moved),
             *parts,
         ]
@@ -135,6 +138,13 @@ class _Search:
             guess = divergence.Divergence(placed[0], "it would have to be another for the output to be right")
             found = [row_of(guess, "computed", text, sure=False)]
         return distinct(found)
+
+    def _backwards(self) -> list[dict[str, Any]]:
+        """Return the line that sets the order of a loop's turns, where a state goes through them against the golden's order."""
+        index = turns.walked_backwards(self._steps, self._golden)
+        line = self._text.order_of(index) if index else 0
+        words = "the turns compute what the golden's do, in the opposite order, and a state is carried from turn to turn"
+        return [place(line, "misplaced", "LOOP", index, words)] if line else []
 
     def _taken_from_a_table(self, found: divergence.Divergence) -> dict[str, Any]:
         """Return the place of a read, or where its offset is taken out of a tensor."""

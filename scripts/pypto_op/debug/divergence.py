@@ -83,8 +83,28 @@ def first_divergences(steps: Sequence[Step], golden: Golden) -> tuple[list[Diver
     return found, well
 
 
+def went_through(steps: Sequence[Step], golden: Golden, reached: Sequence[Step]) -> list[Divergence]:
+    """Return what is off on the way to results that agree, where these only hand on what agreed before.
+
+    A mask that hides no element, made from wrong numbers, leaves a right tensor in the place of the output.
+
+    Args:
+        steps: of the kernel's run.
+        golden: its tensors.
+        reached: the operations whose results stand in the wrong place.
+    """
+    if not reached or len(steps) > _MANY:
+        return []
+    found, _ = _at(steps, golden, {step.number: step.tensor() for step in steps}, TIGHTNESS[0], strict=True)
+    led = {step.number for step in reached}
+    for step in reversed(steps):
+        if step.number in led:
+            led.update(step.parents)
+    return [one for one in found if one.step.number in led]
+
+
 def _at(
-    steps: Sequence[Step], golden: Golden, values: dict[int, torch.Tensor], tightness: float
+    steps: Sequence[Step], golden: Golden, values: dict[int, torch.Tensor], tightness: float, *, strict: bool = False
 ) -> tuple[list[Divergence], frozenset[int]]:
     standing: dict[int, Standing] = {}
     matches: dict[int, set[int]] = {}
@@ -101,7 +121,7 @@ def _at(
             whole = not step.moves and bool(step.parents) and all(standing[one] is Standing.AGREES for one in step.parents)
             matches[step.number] = _part_of(step, golden, matches, values, whole)
             standing[step.number] = Standing.PART if matches[step.number] else Standing.OFF
-    cleared = _lead_back(steps, standing)
+    cleared = _lead_back(steps, standing, _proving(steps, matches, values) if strict else None)
     left = {step.number for step in steps if standing[step.number] is Standing.OFF and step.number not in cleared}
     sure = bool(left)
     if not left:  # parts, all of them, and yet nothing right came of these
@@ -143,13 +163,34 @@ def _rounding(steps: Sequence[Step], values: dict[int, torch.Tensor]) -> dict[in
     return {step.number: max(own[one] for one in (step.number, *step.parents)) for step in steps}
 
 
-def _lead_back(steps: Sequence[Step], standing: dict[int, Standing]) -> set[int]:
-    """Return the steps from which something that agrees was computed."""
+def _lead_back(steps: Sequence[Step], standing: dict[int, Standing], proving: frozenset[int] | None) -> set[int]:
+    """Return the steps from which something that agrees was computed.
+
+    Args:
+        proving: numbers of the steps whose agreement counts; None: all.
+    """
     cleared: set[int] = set()
     for step in reversed(steps):
-        if step.number in cleared or standing[step.number] is Standing.AGREES:
+        agrees = standing[step.number] is Standing.AGREES and (proving is None or step.number in proving)
+        if step.number in cleared or agrees:
             cleared.update(step.parents)
     return cleared
+
+
+def _proving(steps: Sequence[Step], matches: Mapping[int, set[int]], values: Mapping[int, torch.Tensor]) -> frozenset[int]:
+    """Return the steps whose result proves that what it went through is right: it is no single number, and new to its way.
+
+    A mask that hides no element hands its operand on, and a sum of what was divided by its sum is 1, whatever led there.
+    """
+    led: dict[int, set[int]] = {}  # the golden's tensors that led to a step
+    found = set()
+    for step in steps:
+        led[step.number] = set().union(*(led.get(one, set()) | matches.get(one, set()) for one in step.parents))
+        value, rounding = values[step.number].reshape(-1).double(), rounding_of(values[step.number].dtype)
+        constant = value.numel() == 0 or bool(((value - value[0]).abs() <= rounding * value[0].abs()).all())
+        if not step.moves and not constant and not matches[step.number] & led[step.number]:
+            found.add(step.number)
+    return frozenset(found)
 
 
 def _part_of(step: Step, golden: Golden, matches: dict[int, set[int]], values: dict[int, torch.Tensor], whole: bool) -> set[int]:

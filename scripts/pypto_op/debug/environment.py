@@ -68,12 +68,14 @@ def examine(log: Path | None, command: Sequence[str] = ()) -> dict[str, Any]:
     """
     if log is None and not command:
         raise ContractError("neither a log nor a command was given", remedy="name --log FILE, or a command after --")
+    notes: list[str] = []
     if log is None:
         first = _run(command, os.environ)
         found = _found_in(parse_log(first[1]))
     else:
         first = None
-        found = _found_in(read_source(log).log)
+        words = read_source(log).log
+        found, notes = _found_in(words), list(words.notes)
     environment: dict[str, str] = {}
     told = [_recover(row, environment) for row in found.values()]
     rerun = None
@@ -87,6 +89,7 @@ def examine(log: Path | None, command: Sequence[str] = ()) -> dict[str, Any]:
         "symptoms": told,
         "exports": environment,
         "rerun": rerun,
+        "notes": notes,
     }
     schema.check(result, "debug_environment_setup")
     return result

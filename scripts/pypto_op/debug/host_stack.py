@@ -18,7 +18,7 @@ from pypto_op.diagnose.readable import lines_of
 from pypto_op.documents import schema
 
 _PYTHON = re.compile(r'^\s*File "(?P<file>[^"]+)", line (?P<line>\d+)(?:,)? in (?P<name>\S+)')
-_GLIBC = re.compile(r"(?P<library>/?[\w./+-]+)\((?P<name>[\w@.$]*)\+?(?P<offset>0x[0-9a-f]+)?\)\s*\[(?P<address>0x[0-9a-f]+)\]")
+_GLIBC = re.compile(r"(?P<library>/?[\w./+-]+)\((?P<name>[^\n]*?)\+?(?P<offset>0x[0-9a-f]+)?\)\s*\[(?P<address>0x[0-9a-f]+)\]")
 _GDB = re.compile(
     r"^\s*#(?P<number>\d+)\s+(?:(?P<address>0x[0-9a-f]+) in )?(?P<name>[\w:~<>$@.,&* ]+?)\s*\((?P<arguments>.*?)\)"
     r"(?: at (?P<file>[^\s:]+):(?P<line>\d+)| from (?P<library>\S+))?\s*$"
@@ -29,6 +29,11 @@ _SIGNAL = re.compile(
     r"(Segmentation fault|SIGSEGV|SIGABRT|SIGBUS|SIGFPE|SIGILL|Aborted|Bus error|Floating point exception|signal \d+|"
     r"AddressSanitizer: [\w-]+|std::bad_alloc)"
 )
+_WORDS = (
+    b'File "', b"[0x", b"#", b"npu::tile_fwk", b"Segmentation", b"SIG", b"Aborted",
+    b"Bus error", b"Floating point", b"signal ", b"AddressSanitizer", b"bad_alloc",
+)  # fmt: skip
+"""What a line holds that one of these may match."""
 _MOST = 200
 _LONGEST_LINE = 4000
 _SECONDS = 60
@@ -48,7 +53,7 @@ def analyse(log: Path, *, kernel: Path | None = None, binary: Path | None = None
         ContractError: there is no such log.
     """
     signals, python, native = _read(log)
-    missing = _demangle(native) + _resolve(native, binary)
+    missing = [*_emptiness(log), *_demangle(native), *_resolve(native, binary)]
     own = [frame for frame in python if _is_kernel(frame["file"], kernel)]
     result = {
         "schema_version": 1,
@@ -63,11 +68,15 @@ def analyse(log: Path, *, kernel: Path | None = None, binary: Path | None = None
     return result
 
 
+def _emptiness(log: Path) -> list[str]:
+    return [] if log.stat().st_size else [f"{log} is empty"]
+
+
 def _read(log: Path) -> tuple[list[str], list[dict[str, Any]], list[dict[str, Any]]]:
     signals: list[str] = []
     python: list[dict[str, Any]] = []
     native: list[dict[str, Any]] = []
-    for line in lines_of(log, _LONGEST_LINE):
+    for line in lines_of(log, _LONGEST_LINE, _WORDS):
         if not signals and (told := _SIGNAL.search(line)):
             signals.append(told[1])
         if (found := _PYTHON.match(with_kernel_frames(line))) and len(python) < _MOST:

@@ -15,6 +15,7 @@ _NOTHING = re.compile(r"\[VERIFY\] tensor_graph, TENSOR_[\s\S]{0,2000}?<(?:\d+x)
 _CYCLE = re.compile(r"F21001!\s*cycle detected")
 _UNWRITTEN = re.compile(r"Errcode: FB100[2E]!")
 _GRAPH = re.compile(r"\[VERIFY\] tensor_graph, (?P<graph>TENSOR_\w+),")
+_LINE = re.compile(r"/\* \S+\.py:(?P<line>\d+) \*/")
 _OUTSIDE = ("are out of bounds for storage of size", "a view leaves its tensor")
 
 
@@ -24,7 +25,8 @@ def line_of_graph(log: str, kernel: str) -> int:
     A view of negative size comes of a loop that runs too far: the loop's line. A write past the end is the call of
     `pypto.assemble` in the graph's loop, which pypto does not name; the loop's line where there are several. An operand without
     elements comes of a view that begins behind its tensor: the one view whose offset holds a number. A cycle comes of a write
-    into a tensor that the same turn reads, a state without a value of a read before the first write.
+    into a tensor that the same turn reads, a state without a value of a read before the first write. A view in a helper that is
+    told its whole place is the call's.
 
     Args:
         log: text of `verify_exception.log`, or of a failure that holds it.
@@ -45,6 +47,9 @@ def line_of_graph(log: str, kernel: str) -> int:
     rest, own = log[block.end() :], loops.of_graph(block["graph"])
     if block["opcode"] == "ASSEMBLE" and own is not None and any(words in log for words in _OUTSIDE):
         return loops.write_in(own)
+    at = _LINE.search(log)
+    if block["opcode"] == "VIEW" and at and any(words in log for words in _OUTSIDE):
+        return loops.handed_view(int(at["line"]), block["graph"])
     negative = _NEGATIVE.search(log)
     if block["opcode"] == "VIEW" and negative:
         indices = [part.partition("=")[0] for part in block["turn"].split("@")]

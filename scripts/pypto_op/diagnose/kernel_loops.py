@@ -165,6 +165,43 @@ class KernelLoops:
                     return True
         return False
 
+    def order_of(self, index: str) -> int:
+        """Return the line that computes a place from a loop's index, else the loop's; 0 where it carries no state.
+
+        Of several loops that do, one may well go against another: a backward walk over what a forward one left.
+        """
+        loop = self.loop(index)
+        assigned = [node for node in ast.walk(self._tree) if isinstance(node, ast.Assign)]
+        stored = [node.lineno for node in assigned if any(isinstance(target, ast.Subscript) for target in node.targets)]
+        around = [[one for one in self.loops if one.first < line <= one.last] for line in stored]
+        carrying = {max(one.first for one in loops) for loops in around if loops}
+        if loop is None or loop.first not in carrying:
+            return 0
+        if any(other.first in carrying and not other.first <= loop.first <= other.last for other in self.loops if other != loop):
+            return 0
+        for node in assigned:
+            names = {one.id for one in ast.walk(node.value) if isinstance(one, ast.Name)}
+            if loop.first < node.lineno <= loop.last and index in names:
+                return node.lineno
+        return loop.first
+
+    def handed_view(self, line: int, graph: str) -> int:
+        """Return the line of the first call that hands a view on `line` its place, 0 where the view itself computes some of it.
+
+        Args:
+            line: of the view.
+            graph: name of a function of pypto; calls in its loop go first.
+        """
+        for function in self._functions:
+            names = {one.arg for one in function.args.args}
+            for call in (node for node in ast.walk(function) if _is_view(node) and node.lineno <= line <= (node.end_lineno or 0)):
+                given = [_offset_of(call), *(word.value for word in call.keywords if word.arg == "valid_shape")]
+                parts = [part for one in given if isinstance(one, (ast.List, ast.Tuple)) for part in one.elts]
+                plain = all(isinstance(part, ast.Constant) or isinstance(part, ast.Name) and part.id in names for part in parts)
+                if parts and plain:
+                    return next(iter(self.callers(line, graph)), 0)
+        return 0
+
     def _find(self, node: ast.AST, around: tuple[str, ...]) -> None:
         for child in ast.iter_child_nodes(node):
             if isinstance(child, ast.FunctionDef):

@@ -98,6 +98,13 @@ def read_pieces(file: BinaryIO, name: str, budget: int = KEPT_BYTES) -> tuple[li
     return windows.kept(), notes
 
 
+def lines_with(file: BinaryIO, name: str, words: tuple[bytes, ...]) -> Iterator[str]:
+    """Yield, in order, the lines of a log of any size that hold one of the words."""
+    for chunk in _chunks(file.read(_CHUNK), file, name):
+        for begin in sorted(_lines_with(chunk, words)):
+            yield decode(_line_at(chunk, begin))
+
+
 def narrowed(piece: Piece, budget: int) -> list[Piece]:
     """Return of a piece with many words the lines that are worth a search, in order."""
     if len(piece.text) <= min(SEARCHED_BYTES, budget):

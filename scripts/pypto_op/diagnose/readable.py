@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from pypto_op.diagnose.log_stream import read_pieces
+from pypto_op.diagnose.log_stream import lines_with, read_pieces
 from pypto_op.errors import ContractError
 from pypto_op.vocabulary import Artifact
 from pypto_op.workspace import OpWorkspace
@@ -33,14 +33,23 @@ def check_readable(path: Path) -> None:
         raise ContractError("this file is the judge's and is not quoted", file=path, remedy="name the log, or the implementation")
 
 
-def lines_of(log: Path, longest: int) -> Iterator[str]:
+def lines_of(log: Path, longest: int, words: tuple[bytes, ...] = ()) -> Iterator[str]:
     """Yield the lines of a log, in parts of at most `longest` characters, so that a log of any size takes bounded memory.
+
+    Args:
+        log: the file.
+        longest: of a line longer than this one the rest is another part; where words are asked for it is left out.
+        words: only lines that hold one of these; (): all, at a hundred times the cost.
 
     Raises:
         ContractError: it cannot be read, or may not (`check_readable`).
     """
     check_readable(log)
     try:
+        if words:
+            with log.open("rb") as raw:
+                yield from (line[:longest] for line in lines_with(raw, str(log), words))
+            return
         with log.open(encoding="utf-8", errors="replace") as file:
             yield from iter(lambda: file.readline(longest), "")
     except OSError as error:
