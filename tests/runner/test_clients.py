@@ -68,6 +68,45 @@ def test_a_client_that_something_ends_is_begun_again(running: Running, ends: int
     assert "ended by a signal 3 times" in row["why"]
 
 
+TROUBLED = """#!/bin/sh
+[ "$1" = --version ] && exit 0
+echo "$EVENT"
+[ -z "$WAITS" ] || sleep 60
+exit 1
+"""
+_OPENCODE = {"type": "error", "sessionID": "s1", "error": {"name": "APIError", "data": {"message": "no such", "statusCode": 404}}}
+_CLAUDE = {"type": "result", "is_error": True, "api_error_status": 404, "result": "no such"}
+_RETRY = {"type": "system", "subtype": "api_retry", "error_status": 401, "error": "no such", "retry_delay_ms": 30000.0}
+_OTHER = {"type": "error", "sessionID": "s1", "error": {"name": "UnknownError", "data": {"message": "no such"}}}
+
+
+@pytest.mark.parametrize(
+    ("client", "event", "code", "said"),
+    [
+        ("opencode", _OPENCODE, 2, "the service refuses the request (404: no such)"),
+        ("claude", _CLAUDE, 2, "the service refuses the request (404: no such)"),
+        ("claude", _RETRY, 3, "the service refuses the key (no such)"),
+        ("opencode", _OTHER, 3, "opencode ended with exit code 1: no such"),
+    ],
+)
+def test_what_the_service_tells_a_client_ends_the_run_as_without_it(
+    running: Running, client: str, event: dict[str, Any], code: int, said: str
+) -> None:
+    """A client asks again for minutes where the key is wrong, and says why in an event: the run says it, and at once."""
+    programs = running.workspace.parent / "bin"
+    programs.mkdir()
+    (programs / client).write_text(TROUBLED)
+    (programs / client).chmod(0o755)
+    waits = "1" if event is _RETRY else ""
+    for name, value in {"EVENT": json.dumps(event), "WAITS": waits, "PATH": f"{programs}:/usr/bin:/bin"}.items():
+        running.patch.setenv(name, value)
+    assert command("install", "--harness", client, "--target", running.workspace, "--files-only").code == 0
+    began = time.monotonic()
+    done = running.call("an operator", "--runner", client)
+    assert done.code == code and said in done.stderr.splitlines()[-1], done
+    assert time.monotonic() - began < 45
+
+
 @needs_name_spaces
 def test_a_client_does_not_see_the_runs_nor_what_an_evaluation_hides(running: Running) -> None:
     """What its agents start reads no transcript and no hidden golden, as it is with this program's own."""

@@ -24,6 +24,7 @@ from pypto_op.install.target import Target
 from pypto_op.runner.budget import LimitReached, Usage
 from pypto_op.runner.journal import Vault
 from pypto_op.runner.leash import leashed
+from pypto_op.runner.service import refusal
 from pypto_op.runner.session import Order, Run
 from pypto_op.runner.surroundings import hidden_from_commands
 from pypto_op.runner.team import DISPATCH, LEADER
@@ -66,6 +67,7 @@ class ClientRun(Run):
         self._agents: dict[str, str] = {}
         self._counted: set[str] = set()
         self._text = self._talk = ""
+        self._status: int | None = None
 
     def _work(self, more: Callable[[str], str | None]) -> str:
         said: str | None = more("") if self._session else self._prompt
@@ -90,7 +92,8 @@ class ClientRun(Run):
         """Run the client once, to the end of the orchestrator's turn; return the signal that ended it before, or 0.
 
         Raises:
-            InfraError: it ended with an error of its own.
+            InfraError: it ended with an error of its own, or the service refuses the key.
+            ContractError: the service refuses the request.
         """
         hidden = hidden_from_commands(self._workspace)
         place: dict[str, Any] = {"cwd": self._workspace, "env": self._environment, "hidden": hidden}
@@ -104,10 +107,15 @@ class ClientRun(Run):
         if code > _SIGNALS:
             return code - _SIGNALS
         if code:
-            raise InfraError(
-                f"{self._client} ended with exit code {code}: {last or self._text[-200:]}", remedy="go on with --resume"
-            )
+            said = self._screen.hide(self._talk or last.strip() or self._text[-200:])
+            self._check_refusal(said)
+            raise InfraError(f"{self._client} ended with exit code {code}: {said}", remedy="go on with --resume")
         return 0
+
+    def _check_refusal(self, said: str) -> None:
+        """Raise what the service's last status means, where no waiting changes it."""
+        if self._status is not None and (refused := refusal(self._status, said)):
+            raise refused
 
     def _events(self, child: subprocess.Popen[bytes]) -> Iterator[Event]:
         """Yield what the client prints; of lines that are no JSON object the last one is kept for an error's text."""
@@ -119,8 +127,6 @@ class ClientRun(Run):
                 self._talk = line.decode("utf-8", errors="replace").strip()[-400:] or self._talk
                 continue
             if isinstance(event, dict):
-                if event.get("type") == "error":
-                    self._talk = json.dumps(event.get("error"))[:400]
                 yield event
 
     def _command(self, prompt: str) -> list[str]:
@@ -168,6 +174,12 @@ class ClientRun(Run):
                     self._screen.refusal(agent, json.dumps(block.get("content"), ensure_ascii=False))
         elif event.get("type") == "result":
             self._text = str(event.get("result") or "")
+            self._note_status(event.get("api_error_status"))
+        elif event.get("subtype") == "api_retry":
+            said, after = self._screen.hide(str(event.get("error"))), event.get("retry_delay_ms")
+            self._note_status(event.get("error_status"))
+            self._check_refusal(said)  # the client would ask again for minutes
+            self._screen.wait(f"{said}; {self._client} tries again" + (f" in {after / 1e3:.0f} s" if after else ""))
 
     def _show(self, agent: str, block: Event) -> None:
         if block.get("type") == "text":
@@ -176,6 +188,9 @@ class ClientRun(Run):
             self._screen.call(agent, block["name"], block["input"])
             if block["name"] in (DISPATCH, "Task"):
                 self._agents[block["id"]] = str(block["input"].get("subagent_type", "")).removeprefix("pypto-op:")
+
+    def _note_status(self, status: object) -> None:
+        self._status = status if isinstance(status, int) else None
 
     def _note_opencode(self, event: Event) -> None:
         """OpenCode prints the orchestrator's own session only: dispatches are calls of `task`."""
@@ -191,6 +206,11 @@ class ClientRun(Run):
             cache = tokens.get("cache") or {}
             used = [tokens.get("input"), cache.get("write"), cache.get("read"), tokens.get("output")]
             self._count(Usage(*(value if isinstance(value, int) else 0 for value in used)), LEADER)
+        elif event.get("type") == "error":
+            error = event.get("error") or {}
+            data = error.get("data") or {}
+            self._talk = str(data.get("message") or json.dumps(error))[:400]
+            self._note_status(data.get("statusCode"))
 
     def _count(self, usage: Usage, agent: str) -> None:
         self._budget.count(usage, agent)

@@ -17,7 +17,7 @@ import anthropic
 import httpx2
 from anthropic.lib.tools import BetaBuiltinFunctionTool
 
-from pypto_op.errors import ContractError, InfraError
+from pypto_op.errors import ContractError, InfraError, PyptoOpError
 from pypto_op.runner import address
 from pypto_op.runner.budget import Budget, LimitReached, Usage
 from pypto_op.runner.compaction import compacted
@@ -158,14 +158,9 @@ class Service:
         if isinstance(error, anthropic.APIConnectionError) and (why := address.will_not_heal(error, heard=self._heard)):
             place = address.shown(error.request.url)
             raise InfraError(f"the service at {place} cannot be used: {why}", remedy=f"see {address.VARIABLE}")
-        if status == 401:
-            raise InfraError(f"the service refuses the key ({said})", remedy="set ANTHROPIC_API_KEY to a valid one")
-        if status == 403:
-            raise InfraError(f"the service forbids it ({said})", remedy="ask for a key that may use this model")
-        if status is not None and status != 200 and status not in _BUSY:
-            remedy = _REMEDIES.get(status, "the service's own words say why; then go on with --resume")
-            place = f" at {address.shown(error.request.url)}" if isinstance(error, anthropic.APIStatusError) else ""
-            raise ContractError(f"the service{place} refuses the request ({status}: {said})", remedy=remedy)
+        place = f" at {address.shown(error.request.url)}" if isinstance(error, anthropic.APIStatusError) else ""
+        if status is not None and (refused := refusal(status, said, place)):
+            raise refused
         if tries >= _TRIES:
             raise InfraError(f"the service failed {tries} times in a row ({said})", remedy="go on later with --resume")
         seconds = _asked_for(error)
@@ -177,6 +172,24 @@ class Service:
             raise LimitReached(f"the time would be over before the service answers ({said})")
         self.tell(f"{said}; next try in {seconds:.0f} s")
         time.sleep(seconds)
+
+
+def refusal(status: int, said: str, place: str = "") -> PyptoOpError | None:
+    """Return the error for a status of the service that no waiting changes; None where a later request may succeed.
+
+    Args:
+        status: of HTTP.
+        said: the service's own words.
+        place: " at " and the service's address, where it is known.
+    """
+    if status == 401:
+        return InfraError(f"the service refuses the key ({said})", remedy="set ANTHROPIC_API_KEY to a valid one")
+    if status == 403:
+        return InfraError(f"the service forbids it ({said})", remedy="ask for a key that may use this model")
+    if status == 200 or status in _BUSY:
+        return None
+    remedy = _REMEDIES.get(status, "the service's own words say why; then go on with --resume")
+    return ContractError(f"the service{place} refuses the request ({status}: {said})", remedy=remedy)
 
 
 def _told(error: Exception) -> str:
