@@ -112,6 +112,22 @@ def test_a_scalar_in_a_global(clean_workspace: Path) -> None:
     assert "sum_diff_kernel is built with " in says_so(ws)
 
 
+def test_what_a_body_tells_the_wrapper(clean_workspace: Path) -> None:
+    """The second launch gets what the first one's body noted; on a device a body runs once, so that is the first k."""
+    ws = with_scalar(
+        clean_workspace,
+        "float32",
+        0.5,
+        CASES[:1],
+        builds="_build(DTYPES[x.dtype], x.shape[1], NOTED[-1])",
+        first="    K[0] = float(k)\n    first = torch.empty_like(x), torch.empty_like(x)\n"
+        "    _build(DTYPES[x.dtype], x.shape[1], 0.0)(x, y, *first)\n",
+        also="\n\nK = [0.0]\nNOTED = [0.0]\n",
+    )
+    edit(ws.impl, BODY, f"{BODY}        NOTED.append(K[0])\n")
+    assert "launch 2 depends on Python in a kernel's body" in says_so(ws)
+
+
 GLOBAL = {"count": "COUNT[0]", "told": "    COUNT[0] = x.shape[0]\n", "before": "COUNT = [0]\n"}
 HONEST = {
     "captured": {"count": "rows", "call": CALL.replace("1])(", "1], x.shape[0])("), "build": "_build(dtype, width, rows)"},

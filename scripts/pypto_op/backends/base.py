@@ -168,6 +168,7 @@ class Session(Protocol):
         filling: str | None = None,
         followed: bool = False,
         inside: bool = False,
+        rehearsed: bool = False,
     ) -> RunResult:
         """Call the wrapper with copies of `inputs`; after a crash or a time-out a new process serves on.
 
@@ -176,7 +177,8 @@ class Session(Protocol):
         With `guess` the inputs may be none that the wrapper takes, so nothing is kept for a debugger when it fails. With
         `filling` (of `FILLINGS`) fresh memory holds that, and the wrapper is called as often as the outputs need, no more.
         After a call that is `followed`, the next one is made in the same process, however much that one has gathered.
-        With `inside` each tensor is a contiguous part of a larger one, as a slice along the first axis is.
+        With `inside` each tensor is a contiguous part of a larger one, as a slice along the first axis is. With `rehearsed`
+        the wrapper is called once before, and no kernel is built whose program a device would have.
         """
         ...
 

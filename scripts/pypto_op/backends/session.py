@@ -320,10 +320,11 @@ class CandidateSession(WorkerSession):
         filling: str | None = None,
         followed: bool = False,
         inside: bool = False,
+        rehearsed: bool = False,
     ) -> RunResult:
         """Call the wrapper with copies of `inputs`; see `base.Session`."""
         message = {"case": case_id, "buffer": None if buffer is None else asdict(buffer), "again": again, "followed": followed}
-        message |= {"inside": True} if inside else {}
+        message |= {"inside": inside, "rehearsed": rehearsed}
         result, answer = self.ask(message if filling is None else {**message, "filling": filling}, inputs)
         if result.outcome is Outcome.OK:
             result.outputs = list(answer["values"])

@@ -239,12 +239,12 @@ class _Calls:
         return None
 
     def _after_base(self, option: Scalar) -> TrialVerdict:
-        verdict = self._call(option.answered, again=True, guess=option.guessed) if self._based else None
+        verdict = self._call(option.answered, again=True, guess=option.guessed, scalar=True) if self._based else None
         if verdict is None or not self._based:
             first = self._call(self._base, again=False)
             if first.status is not Status.PASS:
                 return first
-            verdict = self._call(option.answered, again=True, guess=option.guessed)
+            verdict = self._call(option.answered, again=True, guess=option.guessed, scalar=True)
         return verdict
 
     def _round(self) -> TrialVerdict | None:
@@ -256,9 +256,12 @@ class _Calls:
                 return found
         return None
 
-    def _call(self, asked: Answered, *, again: bool, guess: bool = False, inside: bool = False) -> TrialVerdict:
+    def _call(
+        self, asked: Answered, *, again: bool, guess: bool = False, inside: bool = False, scalar: bool = False
+    ) -> TrialVerdict:
         handed = [asked.inputs[place] for place in self._repeats.handed]
-        run = self._session.run(str(asked.case["id"]), handed, again=again, guess=guess, inside=inside)
+        known = not again or scalar  # a device would build no kernel
+        run = self._session.run(str(asked.case["id"]), handed, again=again, guess=guess, inside=inside, rehearsed=known)
         followed = self._last is not None and self._last.call > 0 and run.call == self._last.call + 1
         self._based = asked is self._base or (self._based and followed)
         self._last = run

@@ -64,7 +64,8 @@ class Candidate:
 
     def handle(self, message: dict[str, Any]) -> tuple[list[torch.Tensor], dict[str, Any]]:
         """Run the case whose inputs lie at `message["inputs"]`; return the outputs and the facts about them."""
-        values = self._read(Path(message["inputs"]))
+        stem = Path(message["inputs"])
+        values, rehearsal = self._read(stem), None
         if message.get("inside"):
             values = inside(values)
         if message.get("again"):
@@ -76,6 +77,7 @@ class Candidate:
         facts: dict[str, Any] = {"outcome": str(Outcome.OK), "detail": "", "structure": ""}
         self._sentinel.which = PLAUSIBLE if message.get("filling") == "plausible" else 0
         try:
+            rehearsal = self._rehearsed(stem) if message.get("rehearsed") else None
             leaves, facts["seconds"] = self._call(values, buffer)
             self._raise_other_program()
             # Copies, taken before the check of their origin: a thread may still write to the originals.
@@ -85,6 +87,7 @@ class Candidate:
             if failure.outcome is Outcome.FORBIDDEN:
                 return [], facts  # nothing here can be relied on any more, torch included
             leaves, outputs = [], []
+        call = self._recorder.call
         launches = self._recorder.launches if outputs else self._recorder.begun
         facts |= {"structure": self._structure, "launches": launches, "call": self._earlier.count}
         pairs = zip(inputs, before, strict=True)
@@ -95,6 +98,7 @@ class Candidate:
             self._earlier.keep(leaves, outputs)
             try:
                 facts |= self._facts_of_further_runs(message, values, outputs, buffer)
+                self._raise_what_a_body_told(rehearsal, call, stem)
                 facts |= {"changed_results": self._earlier.changed(), "results_kept": self._earlier.kept_by_others()}
             except Failure as failure:
                 facts |= {"outcome": str(failure.outcome), "detail": failure.detail}
@@ -157,7 +161,7 @@ class Candidate:
             raise failure_of(error, self._path, Outcome.EXCEPTION) from None
         finally:
             self._recorder.end()
-            self._launched += self._recorder.launches
+            self._launched += 0 if self._recorder.rehearses else self._recorder.launches
             self._rein_in()
         self._raise_what_does_not_fit()
         return leaves, seconds
@@ -204,6 +208,31 @@ class Candidate:
     def _raise_other_program(self) -> None:
         if self._recorder.other_program:
             raise Failure(Outcome.STALE_PROGRAM, f"{self._path.name}: {self._recorder.other_program}") from None
+
+    def _raise_what_a_body_told(self, rehearsal: Call | None, call: Call, stem: Path) -> None:
+        """Raise where the wrapper has learned from the body of a kernel, which on a device does not run again.
+
+        Then a rehearsal hands over what the call did, and one before the call did not. What a wrapper reads from a kernel's
+        output is missing in both. There are two, since a wrapper may take turns between two buffers.
+        """
+        launch = rehearsal.otherwise(call) if rehearsal is not None else ""
+        later = [self._rehearsed(stem) for _ in range(2)] if launch else []
+        if later and all(after is not None and not after.otherwise(call) for after in later):
+            told = f"launch {launch} depends on Python in a kernel's body, which a device runs once, when it compiles the kernel"
+            raise Failure(Outcome.STALE_PROGRAM, f"{self._path.name}: {told}") from None
+
+    def _rehearsed(self, stem: Path) -> Call | None:
+        """Return a call in which no kernel is built whose program a device has; None where the wrapper raises."""
+        self._recorder.rehearses = True
+        try:
+            self._call(self._read(stem))
+        except Failure as failure:
+            if failure.outcome is Outcome.FORBIDDEN:
+                raise
+            return None
+        finally:
+            self._recorder.rehearses = False
+        return self._recorder.call
 
     def _facts_about(self, leaves: list[torch.Tensor], inputs: list[tuple[int, torch.Tensor]]) -> dict[str, Any]:
         shared = {address(leaf) for leaf in leaves if leaf.numel()}

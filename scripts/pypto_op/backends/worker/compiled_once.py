@@ -58,8 +58,7 @@ class Programs:
         tensors, _, declared = kernel._parse_call_args(tuple(args), dict(kwargs))
         sizes = " ".join(str(list(tensor.shape)) for tensor in tensors)
         new = _Program(kernel.kmodule, told, sizes)
-        kinds = tuple(_kind(tensor, definition) for tensor, definition in zip(tensors, declared, strict=True))
-        kept = self._kept.setdefault((id(new.module), kinds), new)
+        kept = self._kept.setdefault((id(new.module), _kinds(tensors, declared)), new)
         if repr(kept.told) == repr(told):  # NaN is like itself
             return ""
         pairs = zip_longest(kept.told, told, fillvalue=_NOTHING)
@@ -69,6 +68,16 @@ class Programs:
             f"{name} is built with {_short(after)} for {sizes}, and with {_short(before)} for {kept.sizes}; a device compiles it "
             f"once for both and keeps the first. Let it capture the number, take it as an argument, or compute it from a size"
         )
+
+    def known(self, kernel: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Token, ...]:
+        """Return what the program was built from that a device has for a launch that is to come; () for none.
+
+        Where there is one, the kernel's body does not run again.
+        """
+        tensors, values, declared = kernel._parse_call_args(tuple(args), dict(kwargs))
+        kernel._get_or_create_kmodule(values)
+        kept = self._kept.get((id(kernel.kmodule), _kinds(tensors, declared)))
+        return kept.told if kept is not None else ()
 
 
 def tell() -> None:
@@ -92,6 +101,10 @@ def tell() -> None:
         return watched
 
     pypto_hooks.record_launches(around)
+
+
+def _kinds(tensors: Sequence[torch.Tensor], declared: Sequence[Any]) -> tuple[Any, ...]:
+    return tuple(_kind(tensor, definition) for tensor, definition in zip(tensors, declared, strict=True))
 
 
 def _kind(tensor: torch.Tensor, definition: Any) -> tuple[Any, ...]:

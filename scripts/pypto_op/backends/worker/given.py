@@ -132,6 +132,12 @@ class Call:
         """Return a hash of the numbers."""
         return blake2b(repr(sorted(self.numbers.items())).encode(), digest_size=16).digest()
 
+    def otherwise(self, other: Call) -> str:
+        """Return the number, from 1 on, of the first launch that gets other numbers in another call; "" for none."""
+        keys = sorted({*self.numbers, *other.numbers}, key=lambda key: int(key.partition(".")[0]))
+        found = next((key for key in keys if repr(self.numbers.get(key)) != repr(other.numbers.get(key))), None)
+        return str(int(found.partition(".")[0]) + 1) if found is not None else ""
+
     def computed(self, other: Call, change: Change, *, numbers: bool) -> tuple[list[str], list[str]]:
         """Return what the host computed from the inputs' values, and which memory was kept from an earlier call.
 

@@ -29,12 +29,14 @@ class LaunchRecorder:
         begun: likewise, those that raised included.
         call: what its kernels were given.
         other_program: what a device would have launched otherwise in it (`compiled_once`); "" for nothing.
+        rehearses: nothing is launched whose program a device would have.
     """
 
     def __init__(self, sentinel: Sentinel) -> None:
         self._sentinel = sentinel
         self._told = Told()
         self._programs = Programs()
+        self.rehearses = False
         self.other_program = ""
         self._listens = self._launching = False
         self.launches = self.begun = 0
@@ -103,15 +105,9 @@ class LaunchRecorder:
             numbers[f"{self.launches}.arguments"] = tuple(words_of([a for a in arguments if not isinstance(a, torch.Tensor)]))
             numbers[f"{self.launches}.shapes"] = tuple(words_of([list(tensor.shape) for tensor in tensors]))
             self.begun += 1
-            self._told.begin()
-            self._launching = True
-            try:
-                result = call(kernel, *args, **kwargs)
-            finally:
-                self._launching = False
-                numbers[f"{self.launches}.kernel"] = self._told.end()
-            other = self._programs.other(kernel, args, kwargs, numbers[f"{self.launches}.kernel"])
-            self.other_program = self.other_program or other
+            known = self._programs.known(kernel, args, kwargs) if self.rehearses else ()
+            numbers[f"{self.launches}.kernel"] = known
+            result = None if known else self._heard(call, kernel, args, kwargs)
             self.launches += 1
             self.call.values += [_plain(tensor) for tensor in fresh]
             for tensor in tensors:
@@ -120,6 +116,18 @@ class LaunchRecorder:
             return result
 
         return recorded
+
+    def _heard(self, call: Callable[..., Any], kernel: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Launch, and note what pypto is told and whether a device would launch another program."""
+        self._told.begin()
+        self._launching = True
+        try:
+            result = call(kernel, *args, **kwargs)
+        finally:
+            self._launching = False
+            told = self.call.numbers[f"{self.launches}.kernel"] = self._told.end()
+        self.other_program = self.other_program or self._programs.other(kernel, args, kwargs, told)
+        return result
 
     def _reading(self, function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)
