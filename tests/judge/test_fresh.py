@@ -74,10 +74,13 @@ def test_a_kernel_with_room_for_100_tiles_that_are_small_is_refused(clean_worksp
     assert 130 * 16 < next(check["shape"]["N"] for check in report["checks"] if check["id"] == "fresh_N") <= 136 * 16
 
 
-def test_large_tiles_are_not_walked_as_often(tmp_path: Path) -> None:
-    """A simulator keeps each: 130 of 32,768 elements are 4 seconds and a gigabyte."""
-    wide = [{**case, "shape": {"N": n, "D": 2048}} for case, n in zip(CASES, (16, 21), strict=True)]
+@pytest.mark.parametrize(("width", "loop"), [(2048, False), (32, True)])
+def test_what_costs_much_for_each_tile_is_not_walked_as_often(tmp_path: Path, width: int, loop: bool) -> None:
+    """A simulator keeps each tile: 130 of 32,768 elements are a gigabyte. A golden that goes token by token takes minutes."""
+    wide = [{**case, "shape": {"N": n, "D": width}} for case, n in zip(CASES, (16, 21), strict=True)]
     ws = place("sum_diff", tmp_path, cases=wide)
+    if loop:
+        edit(ws.golden, "    return", "    for _ in range(x.shape[0]):\n        pass\n    return")
     ws.design.write_text("# sum_diff\n\n## 4. Loops\n\nN in steps of 16, by `pypto.loop`.\n", encoding="utf-8")
     [case] = fresh.draw(load_contract(ws), 5).cases
     assert 34 * 16 < case["shape"]["N"] <= 40 * 16

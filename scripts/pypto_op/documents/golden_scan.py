@@ -78,6 +78,17 @@ def scan(path: Path, function: str) -> Scan:
     return Scan(tuple(sorted(subtractions.values(), key=lambda s: s.line)), tuple(reductions))
 
 
+def has_loops(path: Path, function: str) -> bool:
+    """Whether the golden function of a file, or a helper that it calls, has a loop: over tokens it takes their time.
+
+    Raises:
+        ContractError: see `scan`.
+    """
+    functions = functions_of(path, function)
+    reached = reachable(functions[function], functions)
+    return any(isinstance(node, ast.For | ast.While) for each in reached for node in ast.walk(each))
+
+
 def functions_of(path: Path, function: str) -> dict[str, Function]:
     """Return the functions of a golden's file by name.
 

@@ -12,9 +12,10 @@ import math
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
-from pypto_op.documents import axes, constraints, legal_sizes
+from pypto_op.documents import axes, constraints, golden_scan, legal_sizes
 from pypto_op.documents import spec as spec_document
 from pypto_op.documents.knobs import DRAWN, OFFSET, RANGE, SCALE, ZONE
 from pypto_op.documents.spec import Spec
@@ -192,12 +193,20 @@ class _Drawer:
         if axis not in self._long or step == 1:
             return [*((count + 1, _MORE_BATCHES, self._room(_MOST_COUNTED)) for count in _COUNTS if count > largest), *few]
         squared = self._steps.nested or self._is_squared(axis)
-        many = not squared and axis in self._steps.of  # a step that nobody named may be several of the kernel's
+        many = not squared and axis in self._steps.of and not self._golden_loops  # a step that nobody named may be several
         counts = [count for count in _TILES if count <= _MANY_TILES or many]
         counts = [count for count in counts if not squared or (count + 1) ** 2 * step**2 <= MOST_SQUARED]
         span = 1 if squared else _SPAN
         most = {count: self._room(MOST_ELEMENTS) if count <= _MANY_TILES else _MOST_WALKED for count in counts}
         return [*((max(largest, count * step) + 1, span * step, most[count]) for count in counts), few[-1]]
+
+    @cached_property
+    def _golden_loops(self) -> bool:
+        """Whether the golden may go step by step, which takes half a minute for 8,000 tokens, and again for each twin."""
+        try:
+            return golden_scan.has_loops(self._contract.workspace.golden, self._contract.workspace.golden_name())
+        except ContractError:  # the verdict says what is wrong with it
+            return True
 
     def _is_squared(self, axis: str) -> bool:
         """Whether some tensor has an axis twice, as scores of queries and keys have."""
