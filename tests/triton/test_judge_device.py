@@ -8,6 +8,7 @@ import pytest
 import torch
 from tests import program
 
+from pypto_op.triton.run import targets
 from pypto_op.triton.run.judge_device import JudgeDevice
 from pypto_op.triton.run.judgement import compare, policy_of
 from pypto_op.triton.run.targets import Target, choose
@@ -44,3 +45,11 @@ def test_workers_begin_before_the_judge_loads_torch() -> None:
     found = "{'torch', 'numpy', 'libcst'} & set(sys.modules)"
     done = program.python("-c", f"import sys, {names}\nassert not {found}, {found}")
     assert done.returncode == 0, done.stderr
+
+
+def test_a_verdict_from_a_device_says_what_the_interpreter_alone_sees(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(targets, "_has_cuda", lambda: True)
+    monkeypatch.setattr(targets, "_has_npu", lambda: True)
+    for word in ("cuda", "npu"):
+        assert any("races" in line and "--target interpret" in line for line in choose(word).caveats)
+    assert not any("races" in line for line in choose("interpret").caveats), "there they are looked for"

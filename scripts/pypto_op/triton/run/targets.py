@@ -38,6 +38,10 @@ _OF_DRIVERS = ("CUDA_VISIBLE_DEVICES", "ASCEND_RT_VISIBLE_DEVICES", "ASCEND_HOME
 _first = iter(("task", "candidate"))
 """The first two processes of this one are started alone, on a GPU; whoever wants more has them forked."""
 _CAVEAT = "the interpreter checks the mathematics: alignment, register and shared-memory limits are not seen, times mean nothing"
+_OF_DEVICES = (
+    "a device runs programs side by side: races show as wrong numbers only, and accesses out of bounds and configurations that "
+    "autotuning did not choose do not show; `--target interpret` sees them"
+)
 
 
 @dataclass(frozen=True)
@@ -102,8 +106,8 @@ def _place(target: Target) -> Place:
     device["reserves_memory"] = True  # a driver maps far more than it uses
     variables |= {name: os.environ[name] for name in _OF_DRIVERS if name in os.environ}
     if target is not Target.CUDA:
-        return Place(target, lambda session: start_alone(session, variables), device, ())
-    later = _forked(target, variables, device, ())
+        return Place(target, lambda session: start_alone(session, variables), device, (_OF_DEVICES,))
+    later = _forked(target, variables, device, (_OF_DEVICES,))
 
     def start(session: dict[str, Any]) -> Launched:
         # A driver does not survive a fork, and takes as long to load as torch does. A process of its own loads both side by
