@@ -127,6 +127,23 @@ def test_a_float_scalar_gets_another_value(tmp_path: Path, default: float, other
 
 
 @pytest.mark.parametrize(
+    ("said", "ends"), [(["0 < alpha <= 0.99"], {0.99}), (["0 <= alpha", "alpha < 1"], {0.0}), (["alpha > 0"], set())]
+)
+def test_a_float_scalar_is_tried_at_the_ends_of_its_range(tmp_path: Path, said: list[str], ends: set[float]) -> None:
+    """Of 96 tokens that are all but equal each stays at top_p 0.99: a kernel that never kept the last one passed."""
+    operator(tmp_path, golden=GOLDEN.replace("flag):", "flag, alpha):"), default_params={"alpha": 0.9}, shape_constraints=said)
+    path = tmp_path / "custom" / "op" / "eval" / "module_interfaces.yaml"
+    data = yaml.safe_load(path.read_text())
+    data["primary_inputs"].append({"name": "alpha", "shape": [], "dtype": "float32"})
+    path.write_text(yaml.safe_dump(data))
+    sources = gather(OpWorkspace.at(tmp_path / "custom" / "op"))
+    cases = [case for case in suite_cases.cases(sources) if "end_of_alpha" in case["id"]]
+    assert {case["alpha"] for case in cases} == ends
+    near = [case["shape"] for case in cases if case.get("draw_zone") == "tiny"]
+    assert near == sources.p0_sizes() * len(ends), "on each shape that SPEC.md names"
+
+
+@pytest.mark.parametrize(
     ("default", "said", "values"),
     [
         (3, [], [6, 4, 1, 7, 2]),  # nothing is said: its sign stays

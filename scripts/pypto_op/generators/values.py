@@ -62,6 +62,10 @@ def scalars(maker: Maker) -> None:
         for other in _legal_floats(maker, port.name)[:1]:
             for dtype in maker.sources.spec.supported_dtypes:
                 maker.add(Level.L3, f"other_{port.name}", maker.ragged, dtype=dtype, knobs={port.name: other})
+        for end in _float_ends(maker, port.name):
+            # Among values that hardly differ, every one counts at an end: a share of 0.99 takes each of 96 even parts.
+            for shape, knobs in ((maker.ragged, {}), *((shape, {ZONE: "tiny"}) for shape in maker.p0)):
+                maker.add(Level.L3, f"end_of_{port.name}", shape, knobs={port.name: end, **knobs})
         told_apart = any(port.name in numbers for numbers in maker.sources.apart.values())
         if port.dtype in INTEGERS and isinstance(default, int) and port.name not in maker.base and not told_apart:
             usual = _other_integers(maker.sources, port.name, default)
@@ -85,6 +89,14 @@ def _legal_floats(maker: Maker, name: str) -> list[float]:
     far = [_INSTEAD_OF_SMALL * 10**step for step in (1, 2, 3)] if abs(default) < _SMALL_SCALAR else []
     values = (first, default * 2, default * 10, default / 10, kept.high, *far)
     return [value for value in dict.fromkeys(values) if math.isfinite(value) and value != default and kept.holds(value)]
+
+
+def _float_ends(maker: Maker, name: str) -> list[float]:
+    """Return the ends that a float scalar may have, but for its default."""
+    default = float_scalars(maker.sources).get(name)
+    kept = ranges.of(maker.sources.spec.shape_constraints, name, maker.base)
+    ends = [end for end in (kept.low, kept.high) if math.isfinite(end) and kept.holds(end)]
+    return [] if default is None else [end for end in ends if end != default]
 
 
 def telling(maker: Maker, case: Case) -> Iterator[Case]:
