@@ -35,6 +35,8 @@ _FAR, _FAR_HALF = 128.0, 16.0
 """The greatest absolute value after `FAR`; squares and products of float16 stay finite."""
 _LIFTED, _AXIS = 0.9, 8
 """The place in the range above which the last slice goes, along axes of so many elements or more."""
+_REST = 0.5
+"""What the others are multiplied by then, so that nothing comes near the last."""
 _FOLLOWS = 0.02
 """Of the greatest absolute value: outputs that differ by no more follow the inputs' scale; a bias does not matter."""
 _ALIKE = {torch.float32: 1e-5, torch.float64: 1e-5}
@@ -175,7 +177,7 @@ def _written(tensor: torch.Tensor, begin: float, end: float, power: float) -> to
 
 
 def _lifted(moved: torch.Tensor, begin: float, end: float) -> torch.Tensor:
-    """Return a tensor with the last slices along its axes near the end of its range, in the order that they had; zeros stay."""
+    """Return a tensor with the last slices along its axes near the end of its range, far above the rest; zeros stay."""
     if 0 in moved.stride() or memory_of(moved).numel() != moved.numel():
         return moved
     last = torch.zeros(moved.shape, dtype=torch.bool, device=moved.device)
@@ -184,4 +186,5 @@ def _lifted(moved: torch.Tensor, begin: float, end: float) -> torch.Tensor:
             last.select(axis, -1).fill_(True)
     places = (moved.double() - begin) / (end - begin)
     high = begin + (end - begin) * (_LIFTED + (1.0 - _LIFTED) * places)
-    return moved.copy_(torch.where(last & (moved != 0), high.to(moved.dtype), moved))
+    rest = moved * _REST if bool(last.any()) else moved
+    return moved.copy_(torch.where(last & (moved != 0), high.to(moved.dtype), rest))
