@@ -36,6 +36,7 @@ def test_the_slowest_come_first_and_rooms_are_summed() -> None:
     assert lines[-1] == "start, collection and end: 120.0; altogether 10.2 processor minutes"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("processes", ["0", pytest.param("2", marks=pytest.mark.slow)])
 def test_a_childs_time_counts_and_sleep_does_not(processes: str, tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(TESTS)
@@ -47,6 +48,7 @@ def test_a_childs_time_counts_and_sleep_does_not(processes: str, tmp_path: Path)
     assert cost["test_dear_child"] >= 0.4 > cost["test_cheap"], said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("dist", "counted"), [("load", False), ("no", True)])
 def test_a_process_that_only_distributes_does_not_count_its_workers_again(dist: str, counted: bool) -> None:
     """They are its children, and each has said what it cost."""
@@ -68,6 +70,7 @@ ONE = "def test_one(): pass\n"
 TABLE = "import pytest\n@pytest.mark.parametrize('n', range(9))\ndef test_table(n): pass\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("asked", "rows"), [("quick", ["0", "4"]), ("", list("012345678"))])
 def test_make_test_quick_takes_some_rows_of_each_test_and_make_test_all(asked: str, rows: list[str], tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(TABLE + ONE)

@@ -89,6 +89,7 @@ def test_the_schemas_name_it(copy: Copy) -> None:
     assert done.returncode == 0, done.stdout
 
 
+@pytest.mark.slow
 def test_the_doctor_has_a_line_for_it(copy: Copy) -> None:
     answer = copy.run("pypto_op.cli", "doctor", "--json")
     document = json.loads(answer.stdout)

@@ -95,6 +95,7 @@ def test_the_functions_of_torch_npu(tmp_path: Path) -> None:
     assert "Invalid device" in printed[2]
 
 
+@pytest.mark.slow
 def test_a_layout_is_a_tag_and_the_numbers_stay(tmp_path: Path) -> None:
     printed = run_under_shim(
         tmp_path,

@@ -26,6 +26,7 @@ def run(body: str, first: float = 0.3, every: float = 0.3) -> tuple[str, list[st
     return done.stdout, done.stderr.splitlines()
 
 
+@pytest.mark.slow
 def test_silence_is_broken_again_and_again() -> None:
     out, lines = run("time.sleep(2.5)")
     assert out == "result\n", "standard output holds results only"

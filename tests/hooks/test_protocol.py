@@ -119,6 +119,7 @@ def _slow(harness: Harness, pieces: list[tuple[float, bytes]], *, close: bool = 
     return Answer(child.returncode, out.decode(), err.decode(), time.perf_counter() - began)
 
 
+@pytest.mark.slow
 def test_late_input_is_waited_for(harness: Harness) -> None:
     path = harness.workspace / OP / "soft_impl.py"
     path.write_text(BAD_IMPL)

@@ -174,6 +174,7 @@ def test_drawn_sizes_obey_spec(tmp_path: Path) -> None:
     assert drawn.cases == [] and "no size of N above 128" in drawn.left_out["fresh_N"]
 
 
+@pytest.mark.slow
 def test_whole_numbers_that_the_suite_varies_are_drawn_within_spec(tmp_path: Path) -> None:
     ws = OpWorkspace.at(workspace("max_pool_rows", tmp_path))
     case = {"level": "L3", "shape": {"B": 2, "T": 9, "C": 16}, "dtype": {"default": "float32"}, "precision": True, "seed": 1}

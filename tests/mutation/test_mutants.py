@@ -100,6 +100,7 @@ def test_checks_documentation_and_scheduling_stay_as_they_are(mutants):
         assert all(kept in mutant.source.splitlines() for mutant in mutants), kept
 
 
+@pytest.mark.slow
 def test_a_sample_is_the_same_for_a_seed_and_holds_rare_operators(mutants):
     one, again = (in_turns(mutants, 3)[:40] for _ in range(2))
     assert one == again

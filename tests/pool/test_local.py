@@ -73,6 +73,7 @@ def test_one_worker_for_each_device_and_no_two_jobs_on_one(tmp_path: Path) -> No
     assert not any(map(overlaps, held.values()))
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_killed_loses_no_job(tmp_path: Path) -> None:
     errand, killed = Notes(str(tmp_path)), threading.Event()
 
@@ -95,6 +96,7 @@ def test_a_device_that_hangs_is_given_up_and_its_job_goes_elsewhere(tmp_path: Pa
         os.kill(int(hung.read_text()), 0)
 
 
+@pytest.mark.slow
 def test_a_job_that_always_hangs_is_told_in_one_line(tmp_path: Path) -> None:
     errand = Notes(str(tmp_path), silence=0.5)
     with pytest.raises(InfraError, match=r"job 7 has cost 3 workers \(npu:\d: no sign of life for 0.5 s.*pool.md"):

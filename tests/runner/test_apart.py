@@ -67,6 +67,7 @@ def test_it_is_an_agent_still(tmp_path: Path) -> None:
     assert said(f"setsid -f env -i {code}; sleep 8", tmp_path, AI_AGENT="pypto-op run") == "True\n", "also an orphan"
 
 
+@pytest.mark.slow
 @needs_name_spaces
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_it_ends_with_its_supervisor(tmp_path: Path, number: int) -> None:

@@ -27,6 +27,7 @@ from pypto_op_lint.concerns import HIDDEN_ENV
 BASH = {"command": "pypto-op state status --op-dir custom/none || echo looked", "description": "x"}
 
 
+@pytest.mark.slow
 def test_a_client_that_is_not_set_up_is_told_so(running: Running) -> None:
     running.patch.setenv("PATH", "/usr/bin:/bin")
     done = running.call("x", "--runner", "claude")

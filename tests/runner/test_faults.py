@@ -223,6 +223,7 @@ def test_no_log_shows_the_key(running: Running) -> None:
     assert KEY not in text and "<ANTHROPIC_API_KEY>" in text and KEY not in done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_what_a_command_leaves_running_ends_with_it(running: Running) -> None:
     running.run(
         [bash('python3 -c \'import time; time.sleep(0.6); open("late.txt", "w")\' & echo started'), bash("sleep 1"), says("done")]
@@ -322,6 +323,7 @@ def test_what_leaves_its_group_and_its_parent_ends_with_the_call(running: Runnin
     assert "began" in running.told(1), done
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", ["exit 3", "sleep 60"])
 def test_the_output_of_a_failed_call_is_cut_as_that_of_any_other(running: Running, ending: str) -> None:
     words = f"head -c 400000 /dev/zero | tr '\\0' y >&2; {ending}"

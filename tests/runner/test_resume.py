@@ -225,6 +225,7 @@ def _group_of(process: Path) -> int:
         return 0
 
 
+@pytest.mark.slow
 def test_a_line_that_a_kill_cut_is_left_out(running: Running) -> None:
     running.run([calls(count("once")), says("done")])
     path = journal.latest_session(running.workspace) / journal.TRANSCRIPT
@@ -272,6 +273,7 @@ def test_two_processes_are_not_at_one_run(running: Running) -> None:
     assert not ended, "the judge of the run that is at work goes on"
 
 
+@pytest.mark.slow
 def test_a_refused_run_is_not_the_last_one(running: Running) -> None:
     running.run([calls(count("once")), says("done")])
     refused = running.run([says("done")], "--budget", "$5", "--model", "somebodys-model")

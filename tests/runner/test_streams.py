@@ -151,6 +151,7 @@ def slowly(events: list[Event], *, parts: int, then: Iterable[Event]) -> Iterato
         yield event
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("parts", [0, 2])
 def test_a_stream_that_only_pings_is_cut_and_asked_for_again(patient: Running, parts: int) -> None:
     """Pings keep the connection open for ever; what came before them counts, and is not done."""
@@ -162,6 +163,7 @@ def test_a_stream_that_only_pings_is_cut_and_asked_for_again(patient: Running, p
     assert patient.bodies[0]["messages"] == patient.bodies[1]["messages"] and time.monotonic() - began < 45
 
 
+@pytest.mark.slow
 def test_a_stream_that_says_a_little_at_a_time_is_not_cut(patient: Running) -> None:
     patient.patch.setattr("pypto_op.runner.reading.IDLE_SECONDS", 1.5)
     word = {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "a "}}

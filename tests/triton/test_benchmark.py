@@ -114,12 +114,14 @@ def test_gate_refuses_a_verdict_that_was_made_up(change: Any, words: str, verifi
     assert not verified.perf_result.exists()
 
 
+@pytest.mark.slow
 def test_gate_refuses_a_changed_implementation(verified: Project) -> None:
     verified.impl.write_text(GOOD + "\n# later\n", encoding="utf-8")
     with pytest.raises(GateClosed, match="changed since it was verified: impl"):
         bench(verified)
 
 
+@pytest.mark.slow
 def test_gate_accepts_a_copied_verdict_of_the_same_bytes(verified: Project) -> None:
     """The baseline of the optimisation is a copy of the verified files under another name."""
     baseline = Project.at(verified.folder, "expo", "triton_baseline")
@@ -228,6 +230,7 @@ def test_without_implementation_and_verdict_the_gate_is_what_is_told(place: Path
     assert "there is no verdict" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_reference_that_is_skipped_has_no_latency_from_anyone(verified: Project) -> None:
     result = bench(verified, skip_framework=True)
 

@@ -70,6 +70,7 @@ def test_a_right_kernel_below_the_floor_passes_without_doubt(task: str, forward:
     assert not any("cannot tell" in line for line in result["caveats"])
 
 
+@pytest.mark.slow
 def test_a_task_that_cannot_tell_says_so(place: Path) -> None:
     result = lab.verify(lab.folder(place, NEAR, lab.impl("return run(near_kernel, x)", kernels=CONSTANT)))
 

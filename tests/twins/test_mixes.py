@@ -65,6 +65,7 @@ def judge(tmp_path: Path) -> Iterator[Judge]:
         yield status
 
 
+@pytest.mark.slow
 def test_one_product_is_as_right_as_two(judge: Judge) -> None:
     left, right, share = drawn()
     assert judge(one_product(left, right, share), left, right, share) is Status.PASS
