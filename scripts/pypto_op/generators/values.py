@@ -65,7 +65,8 @@ def scalars(maker: Maker) -> None:
         for end in _float_ends(maker, port.name):
             # Among values that hardly differ, every one counts at an end: a share of 0.99 takes each of 96 even parts.
             for shape, knobs in ((maker.ragged, {}), *((shape, {ZONE: "tiny"}) for shape in maker.p0)):
-                maker.add(Level.L3, f"end_of_{port.name}", shape, knobs={port.name: end, **knobs})
+                for dtype in maker.sources.spec.supported_dtypes:  # in bfloat16 such values may be all the same
+                    maker.add(Level.L3, f"end_of_{port.name}", shape, dtype=dtype, knobs={port.name: end, **knobs})
         told_apart = any(port.name in numbers for numbers in maker.sources.apart.values())
         if port.dtype in INTEGERS and isinstance(default, int) and port.name not in maker.base and not told_apart:
             usual = _other_integers(maker.sources, port.name, default)
