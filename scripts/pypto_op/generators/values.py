@@ -93,10 +93,13 @@ def _legal_floats(maker: Maker, name: str) -> list[float]:
 
 
 def _float_ends(maker: Maker, name: str) -> list[float]:
-    """Return the ends that a float scalar may have, but for its default."""
+    """Return the ends that a float scalar may have, but for its default.
+
+    At 0 honest forms part: `v + (1 - beta) * (x - v)` loses what `beta * v + (1 - beta) * x` keeps, so that end is left out.
+    """
     default = float_scalars(maker.sources).get(name)
     kept = ranges.of(maker.sources.spec.shape_constraints, name, maker.base)
-    ends = [end for end in (kept.low, kept.high) if math.isfinite(end) and kept.holds(end)]
+    ends = [end for end in (kept.low, kept.high) if math.isfinite(end) and end != 0.0 and kept.holds(end)]
     return [] if default is None else [end for end in ends if end != default]
 
 
