@@ -235,3 +235,16 @@ def test_a_client_leads_a_trial(tmp_path: Path, client: str) -> None:
     assert "Only its records count" in asked, "words of success did not end the run"
     events = (tmp_path / "out" / "work" / "swiglu-1.transcript.jsonl").read_text()
     assert "golden.py" in events and '"kind": "client"' in events, "the call is in the transcript"
+
+
+@pytest.mark.slow
+def test_a_wrong_key_ends_an_evaluation_after_two_trials(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each further trial would end in the same way; twenty requests took minutes to say so."""
+    pytest.importorskip("anthropic")
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-test-1234567")
+    with served(lambda body, headers: Answer(status=401, error="invalid x-api-key")) as port:
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", f"http://127.0.0.1:{port}")
+        done = evaluate(tmp_path, "--repeat", "2", "--requests", "rmsnorm,swiglu", "--out", "out")
+    found = json.loads((tmp_path / "out" / "result.json").read_text())
+    assert done.returncode == 3 and len(found["trials"]) == 2 and all(row["void"] for row in found["trials"]), done.stderr[-500:]
+    assert "2 trials were not begun: no model answered the last two" in done.stderr and "x-api-key" in done.stdout

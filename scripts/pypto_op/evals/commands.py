@@ -83,13 +83,17 @@ def evaluate(
         result.compared(result.summed(plan, chosen, []), base)  # two that share no request are told before hours of work
     folder = _made(out or Path(f"eval-{time.strftime('%Y%m%d-%H%M%S')}"), requests.folder().parent)
     rows = []
+    wished = list(itertools.product(chosen, range(1, repeat + 1)))
     with termination_tidies():
-        for request, number in itertools.product(chosen, range(1, repeat + 1)):
+        for request, number in wished:
             rows.append(trials.run(request, plan, number, folder))
             if not as_json:
                 click.echo(_line(rows[-1]))
             found = result.summed(plan, chosen, rows)  # written after each trial: a long evaluation may be interrupted
             (folder / "result.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+            if trials.in_vain(plan, rows) and len(rows) < len(wished):
+                click.echo(f"{len(wished) - len(rows)} trials were not begun: no model answered the last two", err=True)
+                break
     found["compared"] = result.compared(found, base) if base else None
     (folder / "result.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     (folder / "index.html").write_text(page.render(found), encoding="utf-8")

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -106,6 +106,11 @@ def run(request: Request, plan: Plan, number: int, out: Path) -> dict[str, Any]:
         broken=broken,
     )
     return {**row, "void": "", **graded}
+
+
+def in_vain(plan: Plan, rows: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether the last two trials ended before a model answered: a wrong key, or a service that is away, ends every other too."""
+    return plan.runner != "replay" and len(rows) > 1 and all(row["void"] and not row["tokens"] for row in rows[-2:])
 
 
 def _words(request: Request, plan: Plan) -> list[str]:
