@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.calling import command
@@ -214,3 +215,27 @@ def test_numbers_in_passing_are_no_codes(tmp_path: Path) -> None:
     with log.open("a") as file:
         file.write("[ERROR] RUNTIME(66,python): aicore error, errcode 507015, vector core exception\n")
     assert json.loads(ask("aicore-error-locator", "--log", log, "--json").stdout)["codes"] == ["507015"]
+
+
+def test_a_folder_that_goes_away_while_a_file_is_looked_for_is_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It looks through the whole home folder, in which other programs work."""
+    header = tmp_path / "pto-isa" / "include" / "pto" / "npu" / "binary.hpp"
+    (tmp_path / "away").mkdir()
+    header.parent.mkdir(parents=True)
+    header.write_text("enum class DivAlgorithm, ExpAlgorithm;")
+    (header.parent / "broken.hpp").symlink_to(tmp_path / "nowhere")
+    real = os.scandir
+
+    def scandir(path: Any = ".") -> Any:
+        if Path(os.fsdecode(path)).name == "away":
+            raise FileNotFoundError(2, "No such file or directory", path)
+        return real(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    log = tmp_path / "device.log"
+    log.write_text("tileop/vector/binary.h:75:31: error: use of undeclared identifier 'ExpAlgorithm'\n1 error generated.\n")
+    told = ask("environment-setup", "--log", log, "--json").result("debug_environment_setup")
+    assert told["exports"] == {"PTO_TILE_LIB_CODE_PATH": str(tmp_path / "pto-isa")}

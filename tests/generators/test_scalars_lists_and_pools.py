@@ -196,7 +196,7 @@ def test_another_value_of_a_scalar_is_tried_on_other_shapes_where_it_says_nothin
     only_small = "    assert top_p > 0.5 or logits.shape[0] < 20\n    wide ="
     ws.golden.write_text(ws.golden.read_text().replace("    wide =", only_small, 1))
     ws.test_inputs.write_text(inputs_text(maker.sources))
-    others = [case for case in maker.cases if "top_p" in case]
+    others = [case for case in maker.cases if "other_top_p" in case["id"]]
     assert others and all(case["shape"]["N"] > 20 for case in others)
     done = rehearse(ws, others, policy, scalars=maker.sources.scalars, instead=maker.in_place_of)
     assert {case["dtype"]["default"] for case in done.cases} == {"float32", "bfloat16"}, "else nobody minds a fixed top_p"
@@ -260,7 +260,7 @@ def test_a_scalar_that_another_hides_is_tried_beside_other_values_of_that(tmp_pa
     maker = suite_cases.filled(unseen("adamw_step", tmp_path))
     sources = maker.sources
     sources.ws.test_inputs.write_text(inputs_text(sources))
-    alone = [case for case in maker.cases if name in case]
+    alone = [case for case in maker.cases if f"other_{name}" in case["id"]]
     assert {case["dtype"]["default"] for case in alone if not told_apart(sources, case, name)} >= {"bfloat16"}
     tell = partial(values.telling, maker)
     done = rehearse(sources.ws, alone, sources.spec.policy(), scalars=sources.scalars, telling=tell)
@@ -275,7 +275,7 @@ def test_a_scalar_that_nothing_shows_is_said(tmp_path: Path) -> None:
     ws = maker.sources.ws
     ws.golden.write_text(ws.golden.read_text().replace(" + eps)", " + 1e-8)"))
     ws.test_inputs.write_text(inputs_text(maker.sources))
-    alone = [case for case in maker.cases if "eps" in case and case["dtype"]["default"] == "float32"]
+    alone = [case for case in maker.cases if "other_eps_float32" in case["id"]]
     tell = partial(values.telling, maker)
     done = rehearse(ws, alone, maker.sources.spec.policy(), scalars=maker.sources.scalars, telling=tell)
     said = {"L3_other_eps_float32_beside": "no case was found that tells another eps from the default"}

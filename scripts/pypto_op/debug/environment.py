@@ -6,6 +6,7 @@ program can do about an entry: variables for one re-run, and a check.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import subprocess
@@ -153,12 +154,24 @@ def _value(export: Mapping[str, Any]) -> tuple[str | None, str]:
         folder = Path(os.path.expandvars(base))
         if "$" in str(folder) or not folder.is_dir():
             continue
-        for path in sorted(folder.rglob(export["path_with"])):
+        for path in _files_below(folder, export["path_with"]):
             if "containing" not in export:
                 return _joined(export, str(path.parent)), ""
-            if export["containing"] in path.read_text(encoding="utf-8", errors="replace"):
-                return _root_of(path), ""
+            with contextlib.suppress(OSError):
+                if export["containing"] in path.read_text(encoding="utf-8", errors="replace"):
+                    return _root_of(path), ""
     return None, f"no {export['path_with']} lies below {', '.join(export.get('below', ()))}"
+
+
+def _files_below(folder: Path, pattern: str) -> list[Path]:
+    """Return the files below a folder whose paths end as `pattern` says, in order; `**` stands for any folders.
+
+    Other programs work in such folders: what goes away meanwhile, or may not be read, is passed over.
+    """
+    parts = [re.escape(part).replace(r"\*", "[^/]*") for part in pattern.replace("**/", "\0").split("\0")]
+    ends = re.compile("/" + "(?:[^/]+/)*".join(parts) + r"\Z")
+    places = (Path(place, name) for place, _, names in os.walk(folder) for name in names)
+    return sorted(path for path in places if ends.search(path.as_posix()))
 
 
 def _joined(export: Mapping[str, Any], folder: str) -> str:

@@ -161,12 +161,14 @@ def _begun(side: SideBySide, cases: Sequence[tuple[Case, Mapping[str, float]]]) 
 
 def _tell(side: SideBySide, done: Rehearsed, case: Case, others: Iterable[Case], usual: Mapping[str, float]) -> None:
     """Keep the first of some cases that tells the scalars of `case` from their defaults; say so where none does."""
-    for other in itertools.islice(others, _MOST_TELLING):
+    tried = list(itertools.islice(others, _MOST_TELLING))
+    for other in tried:
         fit = side.do(partial(_rehearsed, case=other, usual=usual, must_tell=True))
         if isinstance(fit, _Fit) and not fit.hides:
             done.keep(fit)
             return
-    done.dropped[f"{case['id']}_beside"] = f"no case was found that tells another {' or '.join(usual)} from the default"
+    if tried:
+        done.dropped[f"{case['id']}_beside"] = f"no case was found that tells another {' or '.join(usual)} from the default"
 
 
 def _spares(kept: Sequence[Case], spare: Callable[[Level], Iterable[Case]]) -> Iterator[Case]:

@@ -114,6 +114,8 @@ def telling(maker: Maker, case: Case) -> Iterator[Case]:
     if len(varied) != 1:
         return
     [name] = varied
+    if case[name] not in _legal_floats(maker, name)[:1]:  # an end of its range, beside the case that is for this scalar
+        return
     if maker.sources.floating and ZONE not in case:
         yield {**case, "id": f"{case['id']}_beside_tiny", ZONE: "tiny"}
     rest = {other: values[0] for other in usual if other != name and (values := _legal_floats(maker, other))}
