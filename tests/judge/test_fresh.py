@@ -74,6 +74,43 @@ def test_a_kernel_with_room_for_100_tiles_that_are_small_is_refused(clean_worksp
     assert 130 * 16 < next(check["shape"]["N"] for check in report["checks"] if check["id"] == "fresh_N") <= 136 * 16
 
 
+WIDTHS = [*CASES, {**CASES[1], "id": "wide", "shape": {"N": 21, "D": 96}}]
+"""Cases in which the axis that is fixed per build has two sizes."""
+
+OF_THE_BUILD = "    total = torch.empty"
+
+
+@pytest.mark.sim
+@pytest.mark.usefixtures("numeric")
+def test_a_kernel_that_knows_the_sizes_of_the_build_by_heart_is_refused(clean_workspace: Path) -> None:
+    ws = place("sum_diff", clean_workspace, cases=WIDTHS)
+    edit(ws.impl, "x_tile * 2.0 + y_tile", "x_tile * (2.0 if width in (32, 96) else 3.0) + y_tile")
+    report = verify(ws.root, "--seed", "5").report
+    assert report["status"] == "FAIL" and report["first_failure"]["case_id"] == "fresh_D"
+    assert next(check["shape"]["D"] for check in report["checks"] if check["id"] == "fresh_D") not in (32, 96)
+    again = verify(ws.root, "--case", "fresh_D", "--seed", "5").report
+    assert again["status"] == "FAIL" and [check["id"] for check in again["checks"]] == ["fresh_D"]
+
+
+@pytest.mark.sim
+@pytest.mark.usefixtures("numeric")
+def test_a_wrapper_that_raises_at_other_sizes_of_the_build_is_told_of_and_not_refused(clean_workspace: Path) -> None:
+    ws = place("sum_diff", clean_workspace, cases=WIDTHS)
+    refusal = "    if x.shape[1] not in (32, 96):\n        raise ValueError('D must be 32 or 96')\n"
+    edit(ws.impl, OF_THE_BUILD, refusal + OF_THE_BUILD)
+    answer = verify(ws.root)
+    assert answer.report["status"] == "PASS", answer.report["first_failure"]
+    assert "D must be 32 or 96" in answer.report["fresh_shapes"]["left_out"]["fresh_D"]
+    assert "fresh_D was left out" in verify(ws.root, as_json=False).stdout
+
+
+@pytest.mark.sim
+@pytest.mark.usefixtures("numeric")
+def test_a_kernel_that_is_right_at_every_size_of_the_build_passes_at_them(clean_workspace: Path) -> None:
+    report = verify(place("sum_diff", clean_workspace, cases=WIDTHS).root).report
+    assert report["status"] == "PASS" and report["fresh_shapes"]["cases"] == ["fresh_N", "fresh_D"], report["fresh_shapes"]
+
+
 @pytest.mark.parametrize(("width", "loop"), [(2048, False), (32, True)])
 def test_what_costs_much_for_each_tile_is_not_walked_as_often(tmp_path: Path, width: int, loop: bool) -> None:
     """A simulator keeps each tile: 130 of 32,768 elements are a gigabyte. A golden that goes token by token takes minutes."""
@@ -152,7 +189,11 @@ def test_each_dynamic_axis_is_larger_than_the_suite_has_it(name: str) -> None:
         assert drawn.left_out == {} and fresh.draw(contract, seed) == drawn
         for case in drawn.cases:
             axis = case["id"].removeprefix(DRAWN)
-            assert case["shape"][axis] > max(known["shape"][axis] for known in contract.cases)
+            if case["id"] == drawn.of_the_build:
+                known = {other: {one["shape"][other] for one in contract.cases} for other in axis.split("_")}
+                assert any(case["shape"][other] not in sizes for other, sizes in known.items())
+            else:
+                assert case["shape"][axis] > max(one["shape"][axis] for one in contract.cases)
             assert case["seed"] == seed and seeds_of(case, 7) == (seed,)
             assert FRESH not in with_seed(case, 3), "inputs files know nothing of it"
     assert len({tuple(c["shape"].values()) for s in range(8) for c in fresh.draw(contract, s).cases}) > 4

@@ -1,9 +1,10 @@
 """Shapes that no file names: a verdict on a whole suite adds one case per dynamic axis, in which that axis is larger.
 
 A kernel that stops after 33 tiles, or holds a table of the suite's shapes, passes every case that is written down. So each
-verdict draws sizes with its fresh seed; the same seed draws the same sizes. The golden is judged first: where it does not
-answer there, or honest orders of it part, the case is left out and told; where the tolerance is too tight for honest
-rounding at that size, what is natural decides in its place (`Expectation.either`).
+verdict draws sizes with its fresh seed; the same seed draws the same sizes. One case more has other sizes of the axes that
+are fixed per build, where the suite varies them; a wrapper may raise there, but not be wrong. The golden is judged first:
+where it does not answer there, or honest orders of it part, the case is left out and told; where the tolerance is too tight
+for honest rounding at that size, what is natural decides in its place (`Expectation.either`).
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -54,22 +55,30 @@ MOST_SQUARED = 1 << 23
 _SPAN = 6
 _MORE_BATCHES = 8
 
+_MOST_FIXED = 1 << 16
+"""Elements that the largest tensor may have where sizes of the build are drawn; or as many as the suite's largest has."""
+
+_TRIES = 12
+"""So often such sizes are drawn; those stand in which most axes have a size that the suite does not have."""
+
 
 @dataclass(frozen=True)
 class Drawn:
     """What was drawn.
 
     Attributes:
-        cases: one per dynamic axis at most; `inputs.FRESH` marks them.
+        cases: one per dynamic axis at most, and one of the axes that are fixed per build; `inputs.FRESH` marks them.
         left_out: id -> why there is no case for an axis.
+        of_the_build: id of the case with other sizes of the axes that are fixed per build; "" where there is none.
     """
 
     cases: list[dict[str, Any]]
     left_out: dict[str, str]
+    of_the_build: str = ""
 
 
 def draw(contract: Contract, seed: int) -> Drawn:
-    """Draw one larger shape per dynamic axis.
+    """Draw one larger shape per dynamic axis, and one with other sizes of the axes that are fixed per build.
 
     Args:
         contract: the operator's documents and its suite.
@@ -89,7 +98,8 @@ def draw(contract: Contract, seed: int) -> Drawn:
             drawn.left_out[f"{DRAWN}{axis}"] = case
         else:
             drawn.cases.append(case if drawn.cases else {**case, **drawer.whole_numbers(case)})
-    return drawn
+    other = drawer.of_the_build()
+    return drawn if other is None else replace(drawn, cases=[*drawn.cases, other], of_the_build=other["id"])
 
 
 def drawn(case_id: str, contract: Contract, seed: int) -> tuple[Drawn, dict[str, Any]]:
@@ -131,6 +141,8 @@ class _Drawer:
         self._steps: Steps = steps_of(contract.workspace.design, contract.interfaces.symbols)
         self._dynamic = [axis for axis in spec.dynamic_axes if axis in contract.interfaces.symbols]
         self._shapes = [shape for case in contract.cases if (shape := _sizes(case, contract.interfaces.symbols)) is not None]
+        self._fixed = [axis for axis in contract.interfaces.symbols if len({s[axis] for s in self._shapes}) > 1]
+        self._fixed = [axis for axis in self._fixed if axis not in self._dynamic]
         self._long = axes.long_axes(contract.interfaces, self._dynamic, steps=self._steps, sizes=self._shapes)
 
     def case(self, axis: str) -> dict[str, Any] | str:
@@ -147,6 +159,27 @@ class _Drawer:
             if sizes is not None and sizes[axis] > largest and self._elements(sizes) <= most:
                 return self._made(template, axis, sizes)
         return f"SPEC.md and memory allow no size of {axis} above {largest}, which the suite has"
+
+    def of_the_build(self) -> dict[str, Any] | None:
+        """Return a case with sizes that the suite does not have of the axes that are fixed per build; None where there are none.
+
+        Drawn are sizes from the suite's smallest to twice its largest, each octave as likely.
+        """
+        template = self._template()
+        base = None if template is None else _sizes(template, self._contract.interfaces.symbols)
+        if not self._fixed or template is None or base is None:
+            return None
+        known = {axis: {shape[axis] for shape in self._shapes} for axis in self._fixed}
+        most = max(_MOST_FIXED, *map(self._elements, self._shapes))
+        said, ranges = self._spec.shape_constraints, self._spec.axis_ranges
+        best, unknown = base, 0
+        for _ in range(_TRIES):
+            shares = {axis: 2 * max(sizes) / min(sizes) for axis, sizes in known.items()}
+            wanted = {axis: round(min(known[axis]) * share ** self._random.random()) for axis, share in shares.items()}
+            sizes = legal_sizes.nearest(said, ranges, base, wanted, self._is_legal, free=self._fixed) or base
+            new = sum(sizes[axis] not in known[axis] for axis in known) if self._elements(sizes) <= most else 0
+            best, unknown = (sizes, new) if new > unknown else (best, unknown)
+        return self._made(template, "_".join(self._fixed), best) if unknown else None
 
     def whole_numbers(self, case: Mapping[str, Any]) -> dict[str, int]:
         """Return a value for each scalar that the suite varies and of which SPEC.md gives both ends, each decade as likely.
@@ -168,6 +201,8 @@ class _Drawer:
     def nearer(self, case: Mapping[str, Any]) -> dict[str, Any] | None:
         """Return `case` at a quarter of its distance from the suite's largest size; None where there is none."""
         axis = str(case["id"]).removeprefix(DRAWN)
+        if axis not in self._dynamic:
+            return None
         largest, size = max(shape[axis] for shape in self._shapes), int(case["shape"][axis])
         sizes = self._fitted(dict(case["shape"]), axis, largest + max(1, (size - largest) // 4))
         return {**case, "shape": sizes} if sizes is not None and largest < sizes[axis] < size else None
@@ -253,6 +288,8 @@ class _Drawer:
 
         A wrapper that looks at a size before the launch does so to treat a single tile, or whole tiles, in another way.
         """
+        if axis not in self._dynamic:
+            return []
         base = {symbol: int(template["shape"][symbol]) for symbol in self._contract.interfaces.symbols}
         known = sorted({shape[axis] for shape in self._shapes})
         wanted = known[:1]

@@ -133,6 +133,11 @@ _OF_OUTCOME = {
     Outcome.UNAVAILABLE: Reason.UNAVAILABLE,
 }
 
+SEEN_BY_CALLER = frozenset(
+    {Reason.EXCEPTION, Reason.CRASHED, Reason.OUT_OF_MEMORY, Reason.NO_MEMORY_LEFT, Reason.TIMED_OUT, Reason.DOES_NOT_FIT}
+)
+"""Reasons that end a call without a result, so that nobody goes on with wrong numbers."""
+
 LOAD_FAILURES = frozenset(
     {Reason.MISSING_FILE, Reason.SYNTAX_ERROR, Reason.IMPORT_ERROR, Reason.MISSING_WRAPPER, Reason.MISSING_PROBE}
 )

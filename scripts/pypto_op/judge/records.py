@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pypto_op.judge.reasons import WORKSPACE_FAULTS, Reason
+from pypto_op.judge.reasons import SEEN_BY_CALLER, WORKSPACE_FAULTS, Reason
 from pypto_op.judge.variety import Variety
 from pypto_op.vocabulary import FailureCategory, Mode, Status
 
@@ -133,3 +133,17 @@ class CaseRecord:
     def status(self) -> Status:
         """The worst mode; SKIPPED only when no mode judged the case."""
         return Status.worst([record.status for record in self.modes.values()])
+
+    @property
+    def lack_of_memory(self) -> Reason | None:
+        """Why the simulator had too little memory for the case; None where that is not why it failed."""
+        trial = self.modes[Mode.SIM].deciding if Mode.SIM in self.modes else None
+        reason = trial.reasons[0] if trial and trial.reasons else None
+        return reason if reason in (Reason.OUT_OF_MEMORY, Reason.NO_MEMORY_LEFT) else None
+
+    @property
+    def only_ended(self) -> list[TrialVerdict]:
+        """The trials that decide against the candidate, where it gave no result in any; [] where one gave a wrong one."""
+        bad = [cell for cell in self.modes.values() if cell.status in (Status.FAIL, Status.ERROR)]
+        trials = [trial for cell in bad if (trial := cell.deciding) and trial.reasons]
+        return trials if all(trial.reasons[0] in SEEN_BY_CALLER for trial in trials) else []

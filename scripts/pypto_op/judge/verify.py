@@ -269,30 +269,37 @@ class _Verification:
         kept = []
         starved = any(summary.is_unheld(record) for record in records if not record.case.get(FRESH))
         for record in records:
-            while record.case.get(FRESH) and _lacks_memory(record) and not starved:
+            while record.case.get(FRESH) and record.lack_of_memory and not starved:
                 case = fresh.smaller(record.case, contract, seed)
                 if case is None or self.fresh is None:
                     break
-                axis, short = str(case["id"]), _lacks_memory(record) is Reason.NO_MEMORY_LEFT
+                axis, short = str(case["id"]), record.lack_of_memory is Reason.NO_MEMORY_LEFT
                 why = "the simulator needs more memory than " + ("the machine has left" if short else "it may have")
                 self.fresh.left_out[f"{axis} at {record.case['shape']}"] = why
                 record = run_cases(self.plan([case], seed), None)[0]
             kept.append(record)
-        unheld = [record for record in kept if summary.is_unheld(record)]
+        unheld = [record for record in kept if summary.is_unheld(record) and not self._is_of_the_build(record)]
         if unheld and not any(record.status in _BAD for record in kept if record not in unheld):
             raise InfraError(f"case {unheld[0].id}: {summary.unjudged_sentence(unheld)}", remedy=REMEDY)
         return kept
 
     def _without_unfit(self, records: Sequence[CaseRecord]) -> list[CaseRecord]:
-        """Return the records but those of drawn cases that golden or inputs are not made for; these are told."""
+        """Return the records but those of drawn cases that golden or inputs are not made for; these are told.
+
+        So is a case of other sizes of the build at which the candidate raises or ends: who calls it there sees that.
+        """
         kept = []
         for record in records:
             at_fault = [cell.deciding for cell in record.modes.values() if cell.workspace_fault]
+            at_fault += record.only_ended if self._is_of_the_build(record) else []
             if record.case.get(FRESH) and at_fault and at_fault[0] is not None and self.fresh is not None:
                 self.fresh.left_out[record.id] = at_fault[0].summary
             else:
                 kept.append(record)
         return kept
+
+    def _is_of_the_build(self, record: CaseRecord) -> bool:
+        return self.fresh is not None and record.id == self.fresh.of_the_build
 
     def _hashes(self, subject: Subject) -> dict[str, str]:
         hashes = evidence.file_hashes(self.ws, subject.phase, impl=subject.impl)
@@ -380,13 +387,6 @@ class _Verification:
 
 
 _BAD = (Status.FAIL, Status.ERROR)
-
-
-def _lacks_memory(record: CaseRecord) -> Reason | None:
-    """Return why the simulator had too little memory for a case; None where that is not why it failed."""
-    trial = record.modes[Mode.SIM].deciding if Mode.SIM in record.modes else None
-    reason = trial.reasons[0] if trial and trial.reasons else None
-    return reason if reason in (Reason.OUT_OF_MEMORY, Reason.NO_MEMORY_LEFT) else None
 
 
 def sentence_of_missing(subject: Subject) -> str:
