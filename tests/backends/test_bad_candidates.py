@@ -144,6 +144,15 @@ def test_out_of_memory(run: Run, statement: str) -> None:
     assert result.peak_rss_mb < 4 * QUICK.memory_mb
 
 
+def test_an_exit_at_the_limit_of_memory_is_lack_of_memory(run: Run) -> None:
+    held = f"resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < {int(0.95 * QUICK.memory_mb)} * 1024"
+    grown = host_only(
+        "import resource", "held = []", f"while {held}:", "    held.append(b'x' * 2**22)", "time.sleep(1)", "os._exit(1)"
+    )
+    assert run(grown).outcome is Outcome.OUT_OF_MEMORY, "pypto's calculator ends so where it gets no more"
+    assert run(host_only("os._exit(1)")).outcome is Outcome.EXITED
+
+
 def test_memory_of_child_processes_counts(run: Run) -> None:
     source = host_only(
         "for _ in range(4):",

@@ -33,6 +33,8 @@ FORMS: list[dict[str, Any]] = [
     {"row_sum": 1, "values": "(0, 1]"},
     {"row_order": "falling", "values": "(-inf, 0]"},
     {"row_order": "rising", "row_sum": "(0, 2)", "values": "[0, inf)"},
+    {"one_of": [-1, 0, 1]},
+    {"one_of": [0.5, 0]},
 ]
 ROW_STEPS = [{"input": "g", "pattern": "follow", "of": "x", "gap": 1e-3}, {"input": "g", "pattern": "repeat", "axis": 0}]
 
@@ -54,7 +56,7 @@ def test_no_draw_leaves_what_is_said_of_rows(tmp_path: Path, said: dict[str, Any
         assert not rows.left_by(values), (knob, rows.left_by(values))
         contract.check_inputs({**CASE, "dtype": dtype}, [("x", torch.zeros_like(values)), ("g", values)])
     one, other = (make({**CASE, "dtype": dtype, "seed": seed})["g"] for seed in (1, 2))
-    assert one.unique().numel() > 8 and not torch.equal(one, other)
+    assert one.unique().numel() > (8 if not rows.one_of else len(rows.one_of) - 1) and not torch.equal(one, other)
 
 
 SHAPES = st.lists(st.integers(1, 40), min_size=1, max_size=3).map(tuple)
@@ -95,6 +97,10 @@ def test_rows_of_length_1_keep_their_direction(shape, dtype, scale, offset, nan,
         ({"row_length": 1, "row_sum": 1}, "give one of them"),
         ({"row_order": "up"}, "'up' is not one of rising, falling"),
         ({"values": "0..1"}, "input_ranges.x.values: '0..1' is no range"),
+        ({"one_of": [0]}, "input_ranges.x.one_of: needs at least 2 item(s)"),
+        ({"one_of": [0, 0]}, "input_ranges.x.one_of"),
+        ({"one_of": "{0, 1}"}, "input_ranges.x.one_of"),
+        ({"one_of": [0, 1], "row_sum": 1}, "one_of says all of the values; leave the other keys out"),
         ({}, "needs at least 1 key"),
     ],
     ids=str,
@@ -114,6 +120,10 @@ def test_senseless_rows_are_one_line(tmp_path: Path, said: dict[str, Any], words
         ({"count": UNIT}, "count has no rows; give an interval"),
         ({"eps": UNIT}, "eps has no rows"),
         ({"pick": UNIT}, "pick is int32, and row_length is for floating inputs"),
+        (
+            {"pick": {"one_of": [0, 1]}},
+            'pick is int32, and one_of is for floating inputs; write `shape_constraints: ["0 <= pick <= 1"]`',
+        ),
     ],
     ids=str,
 )
@@ -169,6 +179,7 @@ def _declared(ws: OpWorkspace, ranges: dict[str, Any]) -> None:
         (UNIT, "y has rows whose length is not in [1, 1], as SPEC.md's input_ranges say"),
         ({"row_sum": "[0, 1]", "values": "(-inf, inf)"}, ""),
         ({"row_order": "rising"}, "y has rows that are not rising"),
+        ({"one_of": [0, 1]}, "y has values that are none of 0, 1, as SPEC.md's input_ranges say"),
     ],
     ids=str,
 )

@@ -298,19 +298,32 @@ def op_golden(x, y, keep):
 """
 
 
-@pytest.mark.parametrize(("dtype", "said"), [("bool", []), ("int32", ["0 <= keep <= 1"]), ("int8", ["0 <= keep", "keep < 2"])])
-def test_a_mask_leaves_out_whole_tiles_and_a_row(tmp_path: Path, dtype: str, said: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("dtype", "said", "kept"),
+    [
+        ("bool", [], {}),
+        ("int32", ["0 <= keep <= 1"], {}),
+        ("int8", ["0 <= keep", "keep < 2"], {}),
+        ("float32", [], {"keep": {"one_of": [1, 0]}}),
+        ("bfloat16", [], {"keep": {"one_of": [0.0, 1.0]}}),
+    ],
+)
+def test_a_mask_leaves_out_whole_tiles_and_a_row(tmp_path: Path, dtype: str, said: list[str], kept: dict[str, Any]) -> None:
     ws = operator(tmp_path, golden=MASKED, shape_constraints=said, supported_dtypes=["float32"]).ws
     wiring = yaml.safe_load(ws.interfaces.read_text())
     wiring["primary_inputs"][2:] = [{"name": "keep", "shape": ["B", "S"], "dtype": dtype}]
     wiring["modules"][0]["inputs"] = [{"name": port["name"], "source": "primary"} for port in wiring["primary_inputs"]]
     ws.interfaces.write_text(yaml.safe_dump(wiring))
-    ws.spec.write_text(ws.spec.read_text() + "\n## 9. Edge cases\n\n- NaN in x reaches its row.\n")
+    front = ws.spec.read_text().replace("---\n# op", f"input_ranges: {kept}\n---\n# op")
+    ws.spec.write_text(front + "\n## 9. Edge cases\n\n- NaN in x reaches its row.\n")
     sources = gather(ws)
     space: dict[str, Any] = {}
     exec(compile(CPU.sub('"cpu"', inputs_text(sources)), "test_inputs.py", "exec"), space)  # noqa: S102
-    made = {case["id"]: space["make_inputs"](case)["keep"].to(torch.int64) for case in suite_cases.cases(sources)}
-    assert {value for keep in made.values() for value in keep.unique().tolist()} == {0, 1}
+    drawn = {case["id"]: space["make_inputs"](case)["keep"] for case in suite_cases.cases(sources)}
+    assert {value for keep in drawn.values() for value in keep.unique().tolist()} == {0, 1}, "nothing between, in no zone"
+    assert {str(keep.dtype) for keep in drawn.values()} == {f"torch.{dtype}"}
+    assert not any("keep" in case and "nan_keep" in case for case in drawn), "a mask is no NaN"
+    made = {name: keep.to(torch.int64) for name, keep in drawn.items()}
     runs = made["L3_runs_keep"]
     assert bool((runs.sum(-1) > 0).all()), "a row that chooses nothing is a case of its own"
     changes = (runs[:, 1:] != runs[:, :-1]).sum(-1)

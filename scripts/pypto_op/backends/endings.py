@@ -22,7 +22,9 @@ _KERNEL_FRAME = re.compile(
 _WORKER_WORDS = re.compile(r"^pypto-op: (.+)$", re.MULTILINE)
 
 
-def classify(how: dict[str, int], stderr: str, *, when: str, file_name: str, killed_for_memory: bool) -> tuple[Outcome, str]:
+def classify(
+    how: dict[str, int], stderr: str, *, when: str, file_name: str, killed_for_memory: bool, at_limit: bool = False
+) -> tuple[Outcome, str]:
     """Return the outcome and one line for a worker that ended before it answered.
 
     Args:
@@ -31,11 +33,14 @@ def classify(how: dict[str, int], stderr: str, *, when: str, file_name: str, kil
         when: "at import" or "in the wrapper".
         file_name: the candidate's file, whose line is named when the crash report holds it.
         killed_for_memory: the kernel has killed something for lack of memory meanwhile.
+        at_limit: the worker held nearly what it may: pypto ends its process with code 1 where it gets no more.
     """
     where = crash_line(stderr, file_name)
     own_words = _WORKER_WORDS.findall(stderr)
     if own_words:
         return Outcome.CRASHED, f"{file_name}: {own_words[-1][:300]} {when}"
+    if at_limit and how.keys() & {"exit", "signal"}:
+        return Outcome.OUT_OF_MEMORY, f"{where}: memory ran out {when}"
     if "exit" in how:
         return Outcome.EXITED, f"{file_name} ended its own process with exit code {how['exit']} {when}"
     if "signal" not in how:

@@ -249,7 +249,12 @@ class WorkerSession:
             self._drop_worker()
             raise memory.no_memory_left(self.file_name, self._held_mb, self.limits.memory_mb)
         outcome, detail = classify(
-            loss.how, conversation.stderr.peek(), when=when, file_name=self.file_name, killed_for_memory=for_memory
+            loss.how,
+            conversation.stderr.peek(),
+            when=when,
+            file_name=self.file_name,
+            killed_for_memory=for_memory,
+            at_limit=self._held_mb >= NEAR_LIMIT * self.limits.memory_mb,
         )
         return RunResult(outcome, detail)
 

@@ -1,7 +1,8 @@
-"""What SPEC.md's `input_ranges` says of whole rows: `k: {row_length: 1}`, `p: {row_sum: 1}`, `decay: {row_order: falling}`.
+"""What SPEC.md's `input_ranges` says beside an interval: `k: {row_length: 1}`, `p: {row_sum: 1}`, `mask: {one_of: [0, 1]}`.
 
 A row is what lies along an input's last axis. Some operators are defined, or have bounded gradients, only where keys are
-normalised, weights add up to 1, or decays were summed up; no interval of single values can say so.
+normalised, weights add up to 1, or decays were summed up; no interval of single values can say so. Nor can it say that a
+floating mask holds 0 and 1, or a ternary weight -1, 0 and 1, and nothing between.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 _MEASURES = {"row_length": "length", "row_sum": "sum"}
 _ORDER = "row_order"
+_ONE_OF = "one_of"
 _FLOATS = frozenset({"float32", "float16", "bfloat16"})
 _SLACK = 4.0
 """Units in the last place, relative to its end, by which rounding may take a length or a sum beyond it."""
@@ -28,21 +30,25 @@ _SLACK = 4.0
 
 @dataclass(frozen=True)
 class Rows:
-    """What is said of the rows of one input.
+    """What is said of the rows of one input, or of its elements beyond an interval.
 
     Attributes:
         measure: "length" (Euclidean), "sum", or "" where neither is said.
         kept: between which values the measure lies.
         order: "rising" or "falling" (equal neighbours are both), or "".
+        one_of: the numbers that elements may be; empty where nothing is said.
     """
 
     measure: str = ""
     kept: Range = Range()
     order: str = ""
+    one_of: tuple[float, ...] = ()
 
     @property
     def plain(self) -> dict[str, Any]:
         """The same as data: how `stress.patterns.within` takes it."""
+        if self.one_of:
+            return {_ONE_OF: self.one_of}
         return {**({self.measure: self.kept.ends} if self.measure else {}), **({"order": self.order} if self.order else {})}
 
     @property
@@ -59,6 +65,8 @@ class Rows:
         """Return what the rows of a tensor break, in words; "" for nothing, and for what is no tensor. NaN stands for itself."""
         if not getattr(value, "shape", ()) or not value.numel():
             return ""
+        if self.one_of and value.is_floating_point() and self._is_other(value):
+            return f"values that are none of {', '.join(f'{number:g}' for number in self.one_of)}"
         if self.order:
             first, after = value[..., :-1], value[..., 1:]
             if bool((after < first if self.order == "rising" else after > first).any()):
@@ -66,6 +74,12 @@ class Rows:
         if self.measure and value.is_floating_point() and self._is_left(value):
             return f"rows whose {self.measure} is not in {self.kept}"
         return ""
+
+    def _is_other(self, value: Any) -> bool:
+        import torch
+
+        known = torch.tensor(self.one_of, dtype=value.dtype, device=value.device)
+        return not bool((torch.isin(value, known) | torch.isnan(value)).all())
 
     def _is_left(self, value: Any) -> bool:
         import torch
@@ -85,7 +99,8 @@ def of(input_ranges: Mapping[str, Written]) -> dict[str, Rows]:
         if isinstance(written, Mapping):
             key = next((key for key in _MEASURES if key in written), "")
             kept = _interval(written[key]) if key else None
-            rows = Rows(_MEASURES[key] if kept else "", kept or Range(), str(written.get(_ORDER, "")))
+            one_of = tuple(sorted(float(number) for number in written.get(_ONE_OF, ())))
+            rows = Rows(_MEASURES[key] if kept else "", kept or Range(), str(written.get(_ORDER, "")), one_of)
             found |= {name: rows} if rows != Rows() else {}
     return found
 
@@ -98,6 +113,8 @@ def findings(input_ranges: Mapping[str, Written], said: Sequence[str]) -> Iterat
         said: SPEC.md's `shape_constraints`, with what `input_ranges` says of values (`Spec.shape_constraints`).
     """
     for name, written in input_ranges.items():
+        if isinstance(written, Mapping) and _ONE_OF in written and len(written) > 1:
+            yield Finding(f"input_ranges.{name}", "one_of says all of the values; leave the other keys out")
         measures = [key for key in _MEASURES if isinstance(written, Mapping) and key in written]
         if len(measures) > 1:
             yield Finding(f"input_ranges.{name}", "has a row_length and a row_sum; give one of them")
@@ -135,6 +152,9 @@ def check_named(
         if rows.measure and port.dtype not in _FLOATS:
             problem = f"{name} is {port.dtype}, and row_{rows.measure} is for floating inputs"
             raise ContractError(problem, file=file, where=where, remedy="give an interval, or a row_order")
+        if rows.one_of and port.dtype not in _FLOATS:
+            problem = f"{name} is {port.dtype}, and one_of is for floating inputs"
+            raise ContractError(problem, file=file, where=where, remedy=f'write `shape_constraints: ["0 <= {name} <= 1"]`')
 
 
 def _interval(written: Any) -> Range | None:

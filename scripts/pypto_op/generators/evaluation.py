@@ -204,6 +204,7 @@ def _rows(sources: Sources) -> dict[str, str]:
     for name, rows in said.items():
         ends = ", ".join(map(str, _python(rows.kept)))
         parts = [f'"{rows.measure}": ({ends})'] * bool(rows.measure) + [f'"order": "{rows.order}"'] * bool(rows.order)
+        parts += [f'"one_of": ({", ".join(f"{number!r}" for number in rows.one_of)})'] * bool(rows.one_of)
         texts[name] = "{" + ", ".join(parts) + "}"
     return texts
 

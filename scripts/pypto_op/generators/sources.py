@@ -102,14 +102,19 @@ class Sources:
 
     @property
     def floating(self) -> tuple[str, ...]:
-        """Names of the floating tensors among the primary inputs."""
-        return tuple(port.name for port in self.tensors if port.dtype in FLOATS)
+        """Names of the floating tensors among the primary inputs that have a size: not of those that are one of few numbers."""
+        return tuple(port.name for port in self.tensors if port.dtype in FLOATS and not self._few(port.name))
 
     @property
     def masks(self) -> tuple[str, ...]:
-        """Names of the tensors that choose: flags, and whole numbers of which SPEC.md allows two in a row (`0 <= mask <= 1`)."""
-        free = [port for port in self.tensors if port.name not in self.spec.fixed_inputs and port.name not in self.spec.rows]
-        return tuple(port.name for port in free if port.dtype == "bool" or self._is_one_of_two(port.name))
+        """Names of the tensors that choose: flags, whole numbers of which SPEC.md allows two in a row, floats that are `one_of` two."""
+        free = [port.name for port in self.tensors if port.name not in self.spec.fixed_inputs]
+        flags = {port.name for port in self.tensors if port.dtype == "bool"}
+        others = {name for name in free if name not in self.spec.rows and (name in flags or self._is_one_of_two(name))}
+        return tuple(name for name in free if name in others or len(self._few(name)) == 2)
+
+    def _few(self, name: str) -> tuple[float, ...]:
+        return self.spec.rows[name].one_of if name in self.spec.rows else ()
 
     def _is_one_of_two(self, name: str) -> bool:
         ends = [end.split(" + ") for end in self.ranges.get(name, ("0", "0"))]

@@ -14,8 +14,11 @@ def within(values, dtype, ends, rows=None):
     """Return floating values in `dtype`, folded into a range: what lies beyond an end turns back there; NaN stays.
 
     `ends`: least, greatest (-inf, inf: none), and whether each of the two is itself outside; None: no range.
-    `rows`: {"length" or "sum": ends of what each row measures, "order": "rising" or "falling"}; None: nothing of rows.
+    `rows`: {"length" or "sum": ends of what each row measures, "order": "rising" or "falling"}, or {"one_of": the numbers that
+    elements may be}; None: nothing of rows.
     """
+    if rows is not None and "one_of" in rows:
+        return _one_of(values, dtype, rows["one_of"])
     if rows is not None:
         return _in_rows(values, dtype, ends, rows)
     if ends is None:
@@ -42,6 +45,14 @@ def within(values, dtype, ends, rows=None):
         back = torch.full_like(folded, high - step * (abs(high) or span))
         folded = torch.where(wide >= high if open_high else wide > high, back, folded)
     return folded
+
+
+def _one_of(values, dtype, numbers):
+    """Return the number of a few, in rising order, that each value lies nearest to: -1 and less is the first, 1 and more the last."""
+    known = torch.tensor(numbers, dtype=torch.float32, device=values.device)
+    half = (known[-1] - known[0]) / 2.0
+    places = known[0] + half * (1.0 + values.to(torch.float32).nan_to_num().clamp(-1.0, 1.0))
+    return known[torch.bucketize(places, (known[1:] + known[:-1]) / 2.0)].to(dtype)
 
 
 def _in_rows(values, dtype, ends, rows):
