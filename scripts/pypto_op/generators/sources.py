@@ -107,7 +107,7 @@ class Sources:
 
     @property
     def masks(self) -> tuple[str, ...]:
-        """Names of the tensors that choose: flags, whole numbers of which SPEC.md allows two in a row, and floats of two numbers."""
+        """Names of the tensors that choose: flags, whole numbers of which SPEC.md allows two in a row, floats of two numbers."""
         free = [port.name for port in self.tensors if port.name not in self.spec.fixed_inputs]
         flags = {port.name for port in self.tensors if port.dtype == "bool"}
         others = {name for name in free if name not in self.spec.rows and (name in flags or self._is_one_of_two(name))}

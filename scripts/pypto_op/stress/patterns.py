@@ -48,7 +48,7 @@ def within(values, dtype, ends, rows=None):
 
 
 def _one_of(values, dtype, numbers):
-    """Return the nearest of a few numbers, in rising order, for each value: the first for -1 and less, the last for 1 and more."""
+    """Return the nearest of a few numbers, in rising order, to each value: the first for -1 and less, the last for 1 and more."""
     known = torch.tensor(numbers, dtype=torch.float32, device=values.device)
     half = (known[-1] - known[0]) / 2.0
     places = known[0] + half * (1.0 + values.to(torch.float32).nan_to_num().clamp(-1.0, 1.0))
