@@ -20,6 +20,8 @@ _KERNEL_FRAME = re.compile(
     rf'(?P<begin>^\s*File )"[^"\n]*", line \d+(?P<comma>,?) in {_FRAME_NAME}(?P<file>[^\n]+):(?P<line>\d+)$', re.MULTILINE
 )
 _WORKER_WORDS = re.compile(r"^pypto-op: (.+)$", re.MULTILINE)
+TRIPPED = 87
+"""The exit code of a worker in which the candidate's code ran while the judge's own did (`worker.tripwire`)."""
 
 
 def classify(how: dict[str, int], stderr: str, *, when: str, file_name: str, killed_for_memory: bool) -> tuple[Outcome, str]:
@@ -34,6 +36,8 @@ def classify(how: dict[str, int], stderr: str, *, when: str, file_name: str, kil
     """
     where = crash_line(stderr, file_name)
     own_words = _WORKER_WORDS.findall(stderr)
+    if own_words and how.get("exit") == TRIPPED:
+        return Outcome.FORBIDDEN, f"{file_name}: {own_words[-1][:300]}"
     if own_words:
         return Outcome.CRASHED, f"{file_name}: {own_words[-1][:300]} {when}"
     if "exit" in how:
