@@ -20,6 +20,8 @@ _KERNEL_FRAME = re.compile(
     rf'(?P<begin>^\s*File )"[^"\n]*", line \d+(?P<comma>,?) in {_FRAME_NAME}(?P<file>[^\n]+):(?P<line>\d+)$', re.MULTILINE
 )
 _WORKER_WORDS = re.compile(r"^pypto-op: (.+)$", re.MULTILINE)
+TRIPPED = 87
+"""The exit code of a worker in which the candidate's code ran while the judge's own did (`worker.tripwire`)."""
 
 
 def classify(
@@ -37,6 +39,8 @@ def classify(
     """
     where = crash_line(stderr, file_name)
     own_words = _WORKER_WORDS.findall(stderr)
+    if own_words and how.get("exit") == TRIPPED:
+        return Outcome.FORBIDDEN, f"{file_name}: {own_words[-1][:300]}"
     if own_words:
         return Outcome.CRASHED, f"{file_name}: {own_words[-1][:300]} {when}"
     if at_limit and how.keys() & {"exit", "signal"}:

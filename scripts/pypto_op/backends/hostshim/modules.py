@@ -14,6 +14,8 @@ from pypto_op.backends.hostshim import formats, interface
 
 _ASCEND_910B2 = 221
 """What `get_soc_version` says on the chip that pypto simulates."""
+_NAME_OF_IT = "Ascend910B2"
+_TELLS = "is_host_shim"
 
 
 class Stream:
@@ -130,7 +132,7 @@ def build() -> tuple[ModuleType, ModuleType]:
     npu = ModuleType("torch.npu", "torch.npu on a machine without NPU: everything lands on the CPU.")
     stream = Stream()
     functions: dict[str, Any] = {
-        "is_host_shim": True,
+        _TELLS: True,
         "is_available": lambda: True,
         "is_initialized": lambda: True,
         "_is_in_bad_fork": lambda: False,
@@ -160,9 +162,17 @@ def build() -> tuple[ModuleType, ModuleType]:
     npu.__getattr__ = _no_attribute("torch.npu")  # type: ignore[method-assign]
 
     torch_npu = ModuleType("torch_npu", "torch_npu on a machine without NPU: everything lands on the CPU.")
-    contents = {"npu": npu, "is_host_shim": True, "__version__": "0+host.shim", "__path__": []}
+    contents = {"npu": npu, _TELLS: True, "__version__": "0+host.shim", "__path__": []}
     contents |= {name: getattr(formats, name) for name in ("Format", "get_npu_format", "npu_format_cast", "npu_format_cast_")}
     for name, value in contents.items():
         setattr(torch_npu, name, value)
     torch_npu.__getattr__ = _no_attribute("torch_npu")  # type: ignore[method-assign]
     return npu, torch_npu
+
+
+def conceal(npu: ModuleType, torch_npu: ModuleType) -> None:
+    """Take away by what name the two modules tell that they stand in; version and device are those of a real torch_npu."""
+    for module in (npu, torch_npu):
+        vars(module).pop(_TELLS, None)
+    torch_npu.__dict__["__version__"] = interface.table()["version"]
+    npu.__dict__["get_device_name"] = _as_real("get_device_name", lambda device=None: _NAME_OF_IT)

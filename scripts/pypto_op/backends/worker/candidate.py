@@ -14,17 +14,19 @@ import torch
 from pypto_op.backends.wire import read_values
 from pypto_op.backends.worker import pypto_hooks
 from pypto_op.backends.worker.closure import Closure
+from pypto_op.backends.worker.crossing import address
 from pypto_op.backends.worker.device import make_device
 from pypto_op.backends.worker.earlier_calls import EarlierCalls, inside, tensors_of
 from pypto_op.backends.worker.given import NARROW, Call, Change, content
 from pypto_op.backends.worker.guard import Fence, Guard
 from pypto_op.backends.worker.loading import Failure, failure_of, load_function
 from pypto_op.backends.worker.outputs import leaves_of, objects_of, structure_of
-from pypto_op.backends.worker.recorder import LaunchRecorder, address
+from pypto_op.backends.worker.recorder import LaunchRecorder
 from pypto_op.backends.worker.sentinel import AMBIGUOUS, PLAUSIBLE, Sentinel
 from pypto_op.backends.worker.source_check import back_door
 from pypto_op.backends.worker.tampering import Snapshot
 from pypto_op.backends.worker.tiles import TileObserver
+from pypto_op.backends.worker.tripwire import Tripwire
 from pypto_op.vocabulary import Loader, Outcome
 from pypto_op.workspace import OpWorkspace
 
@@ -47,7 +49,7 @@ class Candidate:
         self._earlier = EarlierCalls()
         self._told: dict[str, bytes] = {}
         self._structure = ""
-        self._recorder = LaunchRecorder(self._sentinel)
+        self._recorder = LaunchRecorder(self._sentinel, numeric=bool(document["device"].get("numeric")))
         self._device = make_device(document["device"])
         self._guard = Guard(_fence(document))
         self._device.prepare()
@@ -60,6 +62,7 @@ class Candidate:
         self._closure = Closure(document["enclosure"]["scratch"])
         self._closure.install()
         self._snapshot = Snapshot()
+        self._tripwire = Tripwire()
         self._function = self._load(document["wrapper"], document["impl_sha256"])
 
     def handle(self, message: dict[str, Any]) -> tuple[list[torch.Tensor], dict[str, Any]]:
@@ -175,12 +178,14 @@ class Candidate:
             return None
 
     def _let_loose(self) -> None:
+        self._tripwire.lift()
         self._snapshot.hide_modules()
         self._guard.arm()
         self._closure.watch()
 
     def _rein_in(self) -> None:
         """Stop the watch; raise the forbidden act that the candidate committed, if any."""
+        self._tripwire.set()
         self._guard.arm(False)
         self._closure.watch(False)
         self._end_if_forked()
@@ -196,7 +201,7 @@ class Candidate:
             os._exit(0)
 
     def _raise_offences(self) -> None:
-        offences = self._guard.take_offences()
+        offences = [*self._guard.take_offences(), *filter(None, [self._recorder.take_fault()])]
         if offences:
             raise Failure(Outcome.FORBIDDEN, f"{self._path.name} tried to {offences[0]}") from None
 

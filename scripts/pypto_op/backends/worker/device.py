@@ -46,6 +46,7 @@ class Host:
         from pypto_op.backends.worker import pypto_hooks, tensor_graph
 
         hostshim.install()
+        hostshim.conceal()
         graph_only = self._silent or not self._passes
         pypto_hooks.simulate(numeric=self._numeric, further=pypto_hooks.leave_passes_out if graph_only else None)
         if self._numeric and not self._passes:

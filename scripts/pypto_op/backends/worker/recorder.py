@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from hashlib import blake2b
 from typing import Any
 
 import torch
 
 from pypto_op.backends.worker.compiled_once import Programs
+from pypto_op.backends.worker.crossing import Crossing, address, alone, digest, plain, without_modes
 from pypto_op.backends.worker.given import Call, Given, content, new_among
 from pypto_op.backends.worker.sentinel import Sentinel
 from pypto_op.backends.worker.told import Told, words_of
@@ -24,6 +24,10 @@ class LaunchRecorder:
     It holds on to every storage that a kernel got until the end of the next call, so that no address is given out twice
     within a call, and memory that was kept from one call to the next is known.
 
+    Args:
+        sentinel: what memory holds that nobody wrote.
+        numeric: kernels are computed by pypto's calculator.
+
     Attributes:
         launches: of the latest call.
         begun: likewise, those that raised included.
@@ -32,8 +36,9 @@ class LaunchRecorder:
         rehearses: nothing is launched whose program a device would have.
     """
 
-    def __init__(self, sentinel: Sentinel) -> None:
+    def __init__(self, sentinel: Sentinel, *, numeric: bool = False) -> None:
         self._sentinel = sentinel
+        self._crossing = Crossing(numeric=numeric)
         self._told = Told()
         self._programs = Programs()
         self.rehearses = False
@@ -50,6 +55,7 @@ class LaunchRecorder:
     def install(self) -> None:
         """Watch what pypto is told, and when float tensors are read by the host, in this process."""
         self._told.install()
+        self._crossing.install()
         for name in _READS:
             setattr(torch.Tensor, name, self._reading(getattr(torch.Tensor, name)))
         for name in _COMPARES:
@@ -59,11 +65,11 @@ class LaunchRecorder:
         """Forget the last call, and keep only its memory; `inputs` are the tensors that the wrapper is called with."""
         self.launches = self.begun = 0
         self.other_program = ""
-        self._inputs = {address(tensor): _digest(tensor) for tensor in inputs}
+        self._inputs = {address(tensor): digest(tensor) for tensor in inputs}
         self._contents = frozenset(content(tensor) for tensor in inputs)
         self._previous, self._storages, self._prefilled = self._storages, {}, set()
         # Copies, since the wrapper may write into the inputs and put them back before it returns.
-        self.call = Call(values=[_plain(tensor) for tensor in inputs])
+        self.call = Call(values=[_copy(tensor) for tensor in inputs])
         self._listens = True
 
     def end(self) -> None:
@@ -77,7 +83,7 @@ class LaunchRecorder:
     def changed(self, outputs: Sequence[torch.Tensor]) -> tuple[int, ...]:
         """Return the positions of the outputs that the host changed after the last launch that got them."""
         known = [self._storages.get(address(output), (None, b""))[1] for output in outputs]
-        return tuple(i for i, output in enumerate(outputs) if output.numel() and known[i] and known[i] != _digest(output))
+        return tuple(i for i, output in enumerate(outputs) if output.numel() and known[i] and known[i] != digest(output))
 
     def prefilled(self, outputs: Sequence[torch.Tensor], *, kept: bool) -> tuple[int, ...]:
         """Return the positions of the outputs that held varied data when the first kernel got them.
@@ -94,28 +100,45 @@ class LaunchRecorder:
 
         @functools.wraps(call)
         def recorded(kernel: Any, *args: Any, **kwargs: Any) -> Any:
-            arguments = (*args, *kwargs.values())
-            tensors = [arg for arg in arguments if isinstance(arg, torch.Tensor)]
-            fresh = [t for t in tensors if self._by_host(t)]
-            self._prefilled.update(address(t) for t in fresh if self._holds_data(t))
-            for position, tensor in enumerate(tensors):
-                if any(tensor is other for other in fresh):
-                    self._note(f"{self.launches}.{position}", tensor)
-            numbers = self.call.numbers
-            numbers[f"{self.launches}.arguments"] = tuple(words_of([a for a in arguments if not isinstance(a, torch.Tensor)]))
-            numbers[f"{self.launches}.shapes"] = tuple(words_of([list(tensor.shape) for tensor in tensors]))
+            with alone():  # pypto gets the memory, and no object of the candidate's that could answer for it
+                args = tuple(_bare(argument) for argument in args)
+                kwargs = {name: _bare(argument) for name, argument in kwargs.items()}
+                arguments = (*args, *kwargs.values())
+                tensors = [argument for argument in arguments if isinstance(argument, torch.Tensor)]
+                self._crossing.begin(tensors)
+                fresh = self._noted(arguments, tensors)
             self.begun += 1
             known = self._programs.known(kernel, args, kwargs) if self.rehearses else ()
-            numbers[f"{self.launches}.kernel"] = known
-            result = None if known else self._heard(call, kernel, args, kwargs)
+            self.call.numbers[f"{self.launches}.kernel"] = known
+            with without_modes():
+                result = None if known else self._heard(call, kernel, args, kwargs)
             self.launches += 1
-            self.call.values += [_plain(tensor) for tensor in fresh]
-            for tensor in tensors:
-                digest = b"" if address(tensor) in self._inputs else _digest(tensor)
-                self._storages[address(tensor)] = (tensor.untyped_storage(), digest)
+            with alone():
+                self.call.values += [_copy(tensor) for tensor in fresh]
+                left = self._crossing.end()
+                for tensor in tensors:
+                    place = address(tensor)
+                    self._storages[place] = (tensor.untyped_storage(), b"" if place in self._inputs else left[place])
             return result
 
         return recorded
+
+    def take_fault(self) -> str:
+        """Return what was done inside a launch that may not be, as one line, "" for nothing; and forget it."""
+        fault, self._crossing.fault = self._crossing.fault, ""
+        return fault
+
+    def _noted(self, arguments: Sequence[Any], tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        """Note what the launch that begins is given; return the tensors that the host wrote."""
+        fresh = [tensor for tensor in tensors if self._by_host(tensor)]
+        self._prefilled.update(address(tensor) for tensor in fresh if self._holds_data(tensor))
+        for position, tensor in enumerate(tensors):
+            if any(tensor is other for other in fresh):
+                self._note(f"{self.launches}.{position}", tensor)
+        numbers = self.call.numbers
+        numbers[f"{self.launches}.arguments"] = tuple(words_of([a for a in arguments if not isinstance(a, torch.Tensor)]))
+        numbers[f"{self.launches}.shapes"] = tuple(words_of([list(tensor.shape) for tensor in tensors]))
+        return fresh
 
     def _heard(self, call: Callable[..., Any], kernel: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Launch, and note what pypto is told and whether a device would launch another program."""
@@ -142,10 +165,10 @@ class LaunchRecorder:
         """Whether the host wrote what a buffer holds: it is no untouched input, and the last launch did not leave it."""
         place = address(tensor)
         known = self._inputs.get(place) or self._storages.get(place, (None, b""))[1]
-        return not known or known != _digest(tensor)
+        return not known or known != self._crossing.held(tensor)
 
     def _note(self, key: str, tensor: torch.Tensor) -> None:
-        plain = _plain(tensor)
+        plain = _copy(tensor)
         mask = self._sentinel.mask(plain)
         new = new_among(plain, self.call.values) & ~mask
         given = Given(plain, new, address(tensor) in self._previous)
@@ -169,18 +192,11 @@ class LaunchRecorder:
         return bool((values != values[0]).any()) and content(plain) not in self._contents
 
 
-def _plain(tensor: torch.Tensor) -> torch.Tensor:
+def _bare(argument: Any) -> Any:
+    """Return an argument of a kernel as pypto gets it; a tensor without anything of its own."""
+    return plain(argument) if issubclass(type(argument), torch.Tensor) else argument
+
+
+def _copy(tensor: torch.Tensor) -> torch.Tensor:
     """Return a copy on the host."""
     return tensor.detach().cpu().clone()
-
-
-def address(tensor: torch.Tensor) -> int:
-    """Return the address of a tensor's storage."""
-    return tensor.untyped_storage().data_ptr()
-
-
-def _digest(tensor: torch.Tensor) -> bytes:
-    """Return a hash of the whole storage behind a tensor."""
-    storage = tensor.untyped_storage()
-    flat = torch.tensor([], dtype=torch.uint8, device=tensor.device).set_(storage)
-    return blake2b(flat.cpu().numpy().data, digest_size=16).digest()

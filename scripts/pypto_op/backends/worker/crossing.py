@@ -1,0 +1,164 @@
+"""Stands where pypto's Python gives memory to its C++, and takes numbers back: what a kernel got and left is looked at there.
+
+Code of a candidate may run inside a launch: in the kernel's body, in methods of what the kernel is given, when garbage is
+collected, in a function of pypto that was replaced for as long as the launch takes. None of it runs between pypto's C++ and
+the looks of this module. So the memory that C++ is told of must be the arguments', with what they held when the launch
+began; and what a kernel left is what lies there when C++ has returned, whatever follows.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from gc import disable as _collect_nothing
+from gc import enable as _collect_again
+from gc import isenabled as _collects
+from hashlib import blake2b
+from typing import Any
+
+import torch
+
+_GIVES, _TAKES, _LAUNCHES = "SetVerifyData", "CostModelRunOnceDataFromHost", "LaunchKernelTorch"
+"""Functions of pypto's C++: the simulator's calculator gets its values, hands its numbers over; a device is launched."""
+_detach = torch.Tensor.detach  # as it was before any candidate was loaded
+_pointer_in = ctypes.pythonapi.PyCapsule_GetPointer
+_pointer_in.restype, _pointer_in.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
+_OTHER_MEMORY = "hand pypto other memory than the kernel's arguments"
+_OTHER_VALUES = "change what a kernel got after its launch had begun"
+_NO_VALUES = "keep from pypto what the kernel's arguments hold"
+
+
+class Crossing:
+    """The memory of one launch, at the border of pypto's C++.
+
+    Args:
+        numeric: kernels are computed by the calculator, so each launch must give it values.
+
+    Attributes:
+        fault: what the candidate did there that it may not do, "" for nothing; of all launches since it was read.
+    """
+
+    def __init__(self, *, numeric: bool) -> None:
+        self._numeric = numeric
+        self.fault = ""
+        self._tensors: list[torch.Tensor] = []
+        self._before: dict[int, bytes] = {}
+        self._left: dict[int, bytes] | None = None
+        self._given = False
+
+    def install(self) -> None:
+        """Stand around pypto's C++ functions in this process."""
+        from pypto import pypto_impl
+
+        for name, around in ((_GIVES, self._giving), (_TAKES, self._taking), (_LAUNCHES, self._launching)):
+            if hasattr(pypto_impl, name):
+                setattr(pypto_impl, name, around(getattr(pypto_impl, name)))
+
+    def begin(self, tensors: Sequence[torch.Tensor]) -> None:
+        """A launch begins with these tensors, which are `plain`."""
+        self._tensors, self._given, self._left = list(tensors), False, None
+        self._before = {address(tensor): digest(tensor) for tensor in tensors}
+
+    def end(self) -> dict[int, bytes]:
+        """The launch is over; return a hash of what C++ left in each storage, or of what lay there where it was not reached."""
+        left = self._before if self._left is None else self._left
+        if self._left is not None and self._numeric and not self._given:
+            self._blame(_NO_VALUES)
+        self._tensors, self._left = [], None
+        return left
+
+    def held(self, tensor: torch.Tensor) -> bytes:
+        """Return a hash of the storage of one of the launch's tensors, as it was when the launch began."""
+        return self._before[address(tensor)]
+
+    def _giving(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def gives(datas: Any, *args: Any) -> Any:
+            with alone():
+                self._compare(datas)
+                if any(digest(tensor) != self._before[address(tensor)] for tensor in self._tensors):
+                    self._blame(_OTHER_VALUES)
+                self._given = True
+            return function(datas, *args)
+
+        return gives
+
+    def _taking(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def takes(datas: Any, *args: Any) -> Any:
+            with alone():
+                self._compare(datas)
+                result = function(datas, *args)
+                self._look()
+            return result
+
+        return takes
+
+    def _launching(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def launches(kernel: Any, stream: Any, tensors: Any, *args: Any) -> Any:
+            result = function(kernel, stream, tensors, *args)
+            with alone():
+                mine = {tensor.data_ptr() for tensor in self._tensors}
+                if any(type(tensor) is not torch.Tensor or tensor.data_ptr() not in mine for tensor in tensors):
+                    self._blame(_OTHER_MEMORY)
+                self._look()
+            return result
+
+        return launches
+
+    def _compare(self, datas: Any) -> None:
+        """Find out whether C++ is told of the launch's memory, and of no other; the order is that of the kernel's signature."""
+        told = sorted(pointer_of(data) for data in datas)
+        if told != sorted(tensor.data_ptr() for tensor in self._tensors):
+            self._blame(_OTHER_MEMORY)
+
+    def _look(self) -> None:
+        self._left = {address(tensor): digest(tensor) for tensor in self._tensors}
+
+    def _blame(self, fault: str) -> None:
+        self.fault = self.fault or fault
+
+
+@contextlib.contextmanager
+def alone() -> Iterator[None]:
+    """While this lasts no code of a candidate runs between torch and whoever asks it: no mode, no subclass, no collection."""
+    collects = _collects()
+    _collect_nothing()
+    try:
+        with without_modes():
+            yield
+    finally:
+        if collects:
+            _collect_again()
+
+
+@contextlib.contextmanager
+def without_modes() -> Iterator[None]:
+    """While this lasts torch asks no mode and no subclass."""
+    with torch._C.DisableTorchFunction(), torch._C._DisableTorchDispatch():
+        yield
+
+
+def plain(tensor: torch.Tensor) -> torch.Tensor:
+    """Return another tensor on the same memory, without class, methods or attributes of its own; call it `alone`."""
+    return _detach(tensor)
+
+
+def pointer_of(data: Any) -> int:
+    """Return the address that pypto's C++ keeps of a tensor's memory, which it hands out as a capsule without a name."""
+    return int(_pointer_in(data.GetDataPtr(), None) or 0)
+
+
+def address(tensor: torch.Tensor) -> int:
+    """Return the address of a tensor's storage."""
+    return tensor.untyped_storage().data_ptr()
+
+
+def digest(tensor: torch.Tensor) -> bytes:
+    """Return a hash of the whole storage behind a tensor."""
+    storage = tensor.untyped_storage()
+    flat = torch.tensor([], dtype=torch.uint8, device=tensor.device).set_(storage)
+    return blake2b(flat.cpu().numpy().data, digest_size=16).digest()
