@@ -11,7 +11,7 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pypto_op.triton.run import coarse, filled, skewed
+from pypto_op.triton.run import coarse, filled, one_value, skewed
 from pypto_op.triton.run.judgement import Judgement
 from pypto_op.triton.run.sessions import Answered, CandidateSession, TaskSession, Told
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pypto_op.triton.run.judge_device import JudgeDevice
 
 _NUMBERS = ("PrecisionError", "ValueMismatch")
+_TOLD = {**skewed.TOLD, one_value.OTHER: one_value.TOLD}
 _MOST_NAMES = 4
 _TUNING_SECONDS = 3.0
 """What calls for configurations that no other call took may take; `caveats` names those that are left."""
@@ -59,7 +60,7 @@ class Aside:
 
     def everything(self) -> None:
         """Run them all; a case that is wrong in one of them fails."""
-        for move in (skewed.LOW, skewed.HIGH, skewed.FAR):
+        for move in (skewed.LOW, skewed.HIGH, skewed.FAR, one_value.OTHER):
             seed = secrets.randbelow(2**31)
             self._run.tighten(self._task)
             self._task.open(seed)
@@ -123,6 +124,7 @@ class Aside:
             raise _ReferenceFailed
         given, reference = found
         if reference.get("same"):
+            case.said += filter(None, [reference["untested"] if move == one_value.OTHER else ""])
             return case.judgement
         marked = case.lanes and not case.marked
         judgement = self._answered(case, given, reference, seed, marked=marked)
@@ -171,7 +173,7 @@ def untested(filled_weights: list[str], untaken: list[str]) -> list[str]:
 def _told(judgement: Judgement, reference: dict[str, Any]) -> Judgement:
     lines = [judgement.message]
     if reference.get("skewed"):
-        lines.append(skewed.TOLD[reference["skewed"]])
+        lines.append(_TOLD[reference["skewed"]])
     if reference.get("varied"):
         lines.append(f"{filled.TOLD}: {_listed(reference['varied'])}")
     return replace(judgement, message="\n".join(lines))
