@@ -172,7 +172,9 @@ class Candidate:
         before = models.marks(inputs)
         self._launches.begin(tensors_of(inputs), models.held_by(self._model), follows="before" in facts)
         configurations.judges = message["exact"]
+        configurations.tries, configurations.tried = message["judged"] and first is not None, set()
         returned = self._loose(lambda: self._forward(inputs, seed))
+        configurations.tries = False
         leaves = tensors_of(models.checked(returned, f"{self._path.name}: forward's output"))
         if any(map(turned, leaves)):
             raise Failure(Outcome.FORBIDDEN, f"{self._path.name}: forward returns a view whose signs PyTorch turns")
@@ -236,6 +238,7 @@ class Candidate:
             "scalars": self._launches.scalars() | self._launches.chosen.outputs(leaves),
             "computed": self._launches.computed(),
             "configurations": self._launches.configurations.facts(),
+            "tried": sorted(self._launches.configurations.tried),
             "lanes": self._launches.bounds.lanes.met,
             "reads": [*self._reads.found[:5], *self._launches.lent[:5]],
             "copies": dict(self._launches.copies),
