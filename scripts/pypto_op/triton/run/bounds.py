@@ -17,6 +17,7 @@ import torch
 
 from pypto_op.triton.run.barriers import Barriers, LaneRaceError
 from pypto_op.triton.run.lanes import Lanes
+from pypto_op.triton.run.products import Products
 from pypto_op.triton.run.races import RaceError, Races
 
 _READS, _WRITES = "reads", "writes"
@@ -61,6 +62,7 @@ class Bounds:
         races: sees which programs of a launch depend on each other.
         barriers: sees which lanes of a program do.
         lanes: fills lanes that nothing fills.
+        products: rounds as devices do.
         found: what was read or written where, in words; "" for nothing.
     """
 
@@ -69,6 +71,7 @@ class Bounds:
         self.races = Races()
         self.barriers = Barriers()
         self.lanes = Lanes()
+        self.products = Products()
         self.found = ""
         self._reached = reached
         self._spans: list[_Span] | None = None
@@ -81,6 +84,7 @@ class Bounds:
 
         builder: Any = InterpreterBuilder
         self.lanes.install(builder)
+        self.products.install(builder)
         self.barriers.install(builder)
         self.races.install(builder)  # it reads what lies at addresses that are right
         for name, does, pointer, mask in _ASKED:

@@ -18,6 +18,8 @@ from pypto_op.triton.run.packing import map_tensors, same_layout, tensors_of
 from pypto_op.vocabulary import Outcome
 
 _END = object()
+_COUNT = "num_batches_tracked"
+"""A norm counts its calls in it, which nothing uses."""
 _NEEDS_GRADIENTS = re.compile("does not require grad|does not have a grad_fn")
 
 
@@ -127,7 +129,7 @@ class Task:
         kept = models.marks(self._first)
         golden, more = self._golden(map_tensors(self._inputs, same_layout), seed)
         facts |= more | {"overwritten": bool(models.changed(self._first, kept))}
-        return {**answer, **golden, "warmed": self._warmed}, facts
+        return {**answer, **golden, "warmed": self._warmed, "changes": more["changes"]}, facts
 
     def _skew(self, index: int, move: str, seed: int) -> str:
         """Move the inputs, where the reference takes that; return the move that was made, "" for none (`skewed`, `one_value`)."""
@@ -249,6 +251,8 @@ class Task:
     def _golden(self, inputs: Any, seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
         marks = models.marks(inputs)
         models.seed_all(seed)
+        buffers = _buffers(self._model)
+        stood = models.marks(buffers)
         try:
             outputs = self._called(self._model, inputs)
             models.synchronize(self._device)
@@ -258,7 +262,8 @@ class Task:
         mutated = models.changed(inputs, marks)
         held = {address(tensor): i for i, tensor in enumerate(tensors_of(inputs)) if tensor.numel()}
         aliased = sorted({held[address(leaf)] for leaf in tensors_of(outputs) if leaf.numel() and address(leaf) in held})
-        return {"outputs": outputs, "mutated": mutated}, {"aliased_inputs": aliased}
+        changes = [name for name, one, other in zip(buffers, stood, models.marks(buffers), strict=True) if one != other]
+        return {"outputs": outputs, "mutated": mutated}, {"aliased_inputs": aliased, "changes": changes}
 
     def _time(self, message: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         try:
@@ -266,3 +271,9 @@ class Task:
             return None, self._clock.time(model, self._inputs, message).facts()
         except BaseException as error:
             raise failure_of(error, self._path, Outcome.EXCEPTION, " while it was timed") from None
+
+
+def _buffers(model: Any) -> dict[str, torch.Tensor]:
+    """Return what a model keeps beside parameters: running statistics, tables."""
+    held = dict(model.named_buffers()) if isinstance(model, torch.nn.Module) else {}
+    return {name: value for name, value in held.items() if name.rpartition(".")[2] != _COUNT}
