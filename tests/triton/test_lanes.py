@@ -1,4 +1,4 @@
-"""What the interpreter decides and a device may decide otherwise: lanes that nothing fills, and the configuration of a kernel."""
+"""What the interpreter decides and a device may decide otherwise: lanes that nothing fills, a configuration, a product's bits."""
 
 from __future__ import annotations
 
@@ -50,3 +50,47 @@ def test_a_configuration_that_is_wrong_is_refused_whichever_it_is(last: int, pla
         return
     assert result["status"] == "PASS", result["failures"]
     assert not [line for line in result["caveats"] if "configurations" in line]
+
+
+PRODUCT = """
+@triton.jit
+def product_kernel(x_ptr, y_ptr, out_ptr, K: tl.constexpr, PRECISION: tl.constexpr):
+    r, k = tl.arange(0, 16), tl.arange(0, K)
+    x = tl.load(x_ptr + r[:, None] * K + k[None, :])
+    y = tl.load(y_ptr + k[:, None] * 16 + r[None, :])
+    tl.store(out_ptr + r[:, None] * 16 + r[None, :], tl.dot(x, y, input_precision=PRECISION))
+"""
+
+
+@pytest.mark.parametrize("precision", ["ieee", "tf32"])
+def test_a_product_that_a_device_may_round_is_told(precision: str, place: Path) -> None:
+    asked = lab.task("return x @ xs[1]", "[torch.randn(16, 64), torch.randn(64, 16)]")
+    forward = f'out = x.new_empty(16, 16)\nproduct_kernel[(1,)](x, xs[1], out, K=64, PRECISION="{precision}")\nreturn out'
+    result = lab.verify(lab.folder(place, asked, lab.impl(forward, kernels=PRODUCT)))
+    assert result["status"] == "PASS", result["failures"]
+    assert any("rounds its operands to TF32" in line for line in result["caveats"]) is (precision == "tf32")
+
+
+NORM = """
+@triton.jit
+def norm_kernel(x_ptr, mean_ptr, out_ptr, momentum, KEEPS: tl.constexpr, N: tl.constexpr, C: tl.constexpr):
+    j, i = tl.program_id(0), tl.arange(0, N)
+    x = tl.load(x_ptr + i * C + j)
+    mean = tl.sum(x) / N
+    d = x - mean
+    tl.store(out_ptr + i * C + j, d / tl.sqrt(tl.sum(d * d) / N + 1e-5))
+    if KEEPS:
+        tl.store(mean_ptr + j, (1 - momentum) * tl.load(mean_ptr + j) + momentum * mean)
+"""
+
+
+@pytest.mark.parametrize("keeps", [True, False])
+def test_a_buffer_that_forward_should_change_is_told(keeps: bool, place: Path) -> None:
+    """A norm's running mean is no output."""
+    init = "self.register_buffer('mean', torch.zeros(4))"
+    lines = "self.mean.mul_(0.9).add_(0.1 * x.mean(0))\nreturn (x - x.mean(0)) / (x.var(0, unbiased=False) + 1e-5).sqrt()"
+    asked = lab.task(lines, "[torch.randn(64, 4)]", init=init)
+    forward = f"out = torch.empty_like(x)\nnorm_kernel[(4,)](x, self.mean, out, 0.1, KEEPS={keeps}, N=64, C=4)\nreturn out"
+    result = lab.verify(lab.folder(place, asked, lab.impl(forward, init=init, kernels=NORM)))
+    assert result["status"] == "PASS", result["failures"]
+    assert any("forward of the reference changes mean" in line for line in result["caveats"]) is not keeps

@@ -11,7 +11,7 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pypto_op.triton.run import coarse, filled, skewed
+from pypto_op.triton.run import coarse, filled, one_value, products, skewed
 from pypto_op.triton.run.judgement import Judgement
 from pypto_op.triton.run.sessions import Answered, CandidateSession, TaskSession, Told
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pypto_op.triton.run.judge_device import JudgeDevice
 
 _NUMBERS = ("PrecisionError", "ValueMismatch")
+_TOLD = {**skewed.TOLD, one_value.OTHER: one_value.TOLD}
 _MOST_NAMES = 4
 _TUNING_SECONDS = 3.0
 """What calls for configurations that no other call took may take; `caveats` names those that are left."""
@@ -59,7 +60,7 @@ class Aside:
 
     def everything(self) -> None:
         """Run them all; a case that is wrong in one of them fails."""
-        for move in (skewed.LOW, skewed.HIGH, skewed.FAR):
+        for move in (skewed.LOW, skewed.HIGH, skewed.FAR, one_value.OTHER):
             seed = secrets.randbelow(2**31)
             self._run.tighten(self._task)
             self._task.open(seed)
@@ -71,6 +72,7 @@ class Aside:
                 except _ReferenceFailed:  # where it really fails, a main pass says so
                     return
         self._configurations()
+        self._rounded()
 
     def _configurations(self) -> None:
         """Judge calls that take configurations of autotuned kernels which no judged call took, while there is time."""
@@ -95,6 +97,20 @@ class Aside:
                 spent += took
                 if case.unjudged() == before:  # a kernel that this case does not launch
                     break
+
+    def _rounded(self) -> None:
+        """Judge one more call where products are those of a device that rounds their operands; what is wrong then is said."""
+        seed = secrets.randbelow(2**31)
+        self._task.open(seed)
+        for case in self._run.cases:
+            if case.judgement.ok and case.doubt is None and case.products:
+                self._run.tighten(self._task, self._candidate)
+                try:
+                    found = self._task.case(case.index, seed)
+                except Told:  # where the reference really fails, a main pass says so
+                    return
+                if found is not None and not self._answered(case, *found, seed, rounded=True).ok:
+                    case.said.append(products.WORDS)
 
     def _case(self, case: Case, move: str, seed: int) -> None:
         begin = time.monotonic()
@@ -123,6 +139,7 @@ class Aside:
             raise _ReferenceFailed
         given, reference = found
         if reference.get("same"):
+            case.said += filter(None, [reference["untested"] if move == one_value.OTHER else ""])
             return case.judgement
         marked = case.lanes and not case.marked
         judgement = self._answered(case, given, reference, seed, marked=marked)
@@ -134,12 +151,19 @@ class Aside:
         return judgement
 
     def _answered(
-        self, case: Case, given: dict[str, Any], reference: dict[str, Any], seed: int, *, marked: bool = False
+        self,
+        case: Case,
+        given: dict[str, Any],
+        reference: dict[str, Any],
+        seed: int,
+        *,
+        marked: bool = False,
+        rounded: bool = False,
     ) -> Judgement:
         """Return the verdict on one call of a new model."""
         try:
             exact = reference.get("skewed") != skewed.FAR
-            answer, run, facts = self._candidate.run(given, seed, later=True, exact=exact, marked=marked)
+            answer, run, facts = self._candidate.run(given, seed, later=True, exact=exact, marked=marked, rounded=rounded)
         except Told as told:
             return _told(Judgement(told.error_type, told.message), reference)
         case.took(facts)
@@ -168,10 +192,16 @@ def untested(filled_weights: list[str], untaken: list[str]) -> list[str]:
     return [f"{words}: other values were not tested"] if names else []
 
 
+def left_alone(names: list[str]) -> list[str]:
+    """Return what to say of weights that the reference's forward changes and the implementation's does not."""
+    words = f"forward of the reference changes {_listed(names)}, and the implementation's leaves it: outputs alone are compared"
+    return [words] if names else []
+
+
 def _told(judgement: Judgement, reference: dict[str, Any]) -> Judgement:
     lines = [judgement.message]
     if reference.get("skewed"):
-        lines.append(skewed.TOLD[reference["skewed"]])
+        lines.append(_TOLD[reference["skewed"]])
     if reference.get("varied"):
         lines.append(f"{filled.TOLD}: {_listed(reference['varied'])}")
     return replace(judgement, message="\n".join(lines))

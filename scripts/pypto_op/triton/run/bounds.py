@@ -15,7 +15,9 @@ from typing import Any
 import numpy as np
 import torch
 
+from pypto_op.triton.run.barriers import Barriers, LaneRaceError
 from pypto_op.triton.run.lanes import Lanes
+from pypto_op.triton.run.products import Products
 from pypto_op.triton.run.races import RaceError, Races
 
 _READS, _WRITES = "reads", "writes"
@@ -58,14 +60,18 @@ class Bounds:
     Attributes:
         arm: switches the guard that keeps code from looking through the interpreter's objects.
         races: sees which programs of a launch depend on each other.
+        barriers: sees which lanes of a program do.
         lanes: fills lanes that nothing fills.
+        products: rounds as devices do.
         found: what was read or written where, in words; "" for nothing.
     """
 
     def __init__(self, reached: Callable[[str, torch.Tensor], object]) -> None:
         self.arm: Callable[[bool], object] = bool
         self.races = Races()
+        self.barriers = Barriers()
         self.lanes = Lanes()
+        self.products = Products()
         self.found = ""
         self._reached = reached
         self._spans: list[_Span] | None = None
@@ -78,6 +84,8 @@ class Bounds:
 
         builder: Any = InterpreterBuilder
         self.lanes.install(builder)
+        self.products.install(builder)
+        self.barriers.install(builder)
         self.races.install(builder)  # it reads what lies at addresses that are right
         for name, does, pointer, mask in _ASKED:
             setattr(builder, name, self._checked(getattr(builder, name), does, pointer, mask))
@@ -88,17 +96,21 @@ class Bounds:
         """Let the coming launch use the storages of its arguments."""
         self._spans = [_Span.of(name.rpartition(".")[2], tensor) for name, tensors in given.items() for tensor in tensors]
         self._kernel, self._others, self._has_table = kernel, [], False
-        self.races.begin(kernel, {(span.start, span.end): span.name for span in self._spans})
+        storages = {(span.start, span.end): span.name for span in self._spans}
+        self.races.begin(kernel, storages)
+        self.barriers.begin(kernel, storages)
 
     def end(self) -> list[torch.Tensor]:
         """Look at nothing any more; return the tensors that the launch was not given, and used."""
         others, self._spans, self._others = self._others, None, []
         self.races.end()
+        self.barriers.end()
         return others
 
     def said(self) -> str:
         """Return the name of the error that was found, and what was found; "" for nothing."""
         words = {OutOfBoundsError.__name__: self.found, RaceError.__name__: self.races.found}
+        words[LaneRaceError.__name__] = self.barriers.found
         return next((f"{name}: {found}" for name, found in words.items() if found), "")
 
     def _checked(self, original: Callable[..., Any], does: str, pointer: int, mask: int | None) -> Callable[..., Any]:

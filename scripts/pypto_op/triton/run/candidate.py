@@ -159,6 +159,8 @@ class Candidate:
         self._launches.recording = True
         lanes, configurations = self._launches.bounds.lanes, self._launches.configurations
         lanes.marked, lanes.met, configurations.judges = message["marked"], False, False
+        products = self._launches.bounds.products
+        products.rounded, products.met = message["rounded"], False
         first: Any = None
         if message["warmed"] is not None:
             others = map_tensors(self._inputs, same_layout)
@@ -170,15 +172,20 @@ class Candidate:
         kept = models.marks(first)
         inputs = map_tensors(self._inputs, same_layout)
         before = models.marks(inputs)
+        state = {name: value for name, value in models.weights_of(self._model).items() if name in message["changes"]}
+        stands = models.marks(state)
         self._launches.begin(tensors_of(inputs), models.held_by(self._model), follows="before" in facts)
         configurations.judges = message["exact"]
+        configurations.tries, configurations.tried = message["judged"] and first is not None, set()
         returned = self._loose(lambda: self._forward(inputs, seed))
+        configurations.tries = False
         leaves = tensors_of(models.checked(returned, f"{self._path.name}: forward's output"))
         if any(map(turned, leaves)):
             raise Failure(Outcome.FORBIDDEN, f"{self._path.name}: forward returns a view whose signs PyTorch turns")
         # Copies, taken before their origin is looked at: a thread may still write to the originals.
         copies = map_tensors(returned, lambda leaf: leaf.detach().clone())
         mutated = models.changed(inputs, before)
+        facts["left"] = [*state] if models.marks(state) == stands else []
         facts |= {"overwritten": bool(models.changed(first, kept))}
         facts |= {**self._facts(leaves, tensors_of(inputs), mutated), "seconds": time.monotonic() - begin}
         return {"outputs": copies, "mutated": mutated} if message["judged"] else None, facts
@@ -236,7 +243,9 @@ class Candidate:
             "scalars": self._launches.scalars() | self._launches.chosen.outputs(leaves),
             "computed": self._launches.computed(),
             "configurations": self._launches.configurations.facts(),
+            "tried": sorted(self._launches.configurations.tried),
             "lanes": self._launches.bounds.lanes.met,
+            "products": self._launches.bounds.products.met,
             "reads": [*self._reads.found[:5], *self._launches.lent[:5]],
             "copies": dict(self._launches.copies),
             "copied_outputs": list(self._copied(leaves)),

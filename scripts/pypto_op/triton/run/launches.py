@@ -168,7 +168,7 @@ class Launches:
         self._patch(interpreter.InterpretedFunction, "rewrite", self.programs.around_rewrite)
         self._patch(interpreter.ReduceScanOpInterface, "__init__", self.programs.around_combining)
         self._patch(autotuner.Autotuner, "run", self._around_choice)
-        self._patch(autotuner.Autotuner, "_bench", self.configurations.in_turn if interpreted else self._around_tuning)
+        self._patch(autotuner.Autotuner, "_bench", self._around_trial if interpreted else self._around_tuning)
         for name in ("_init_args_hst", "_restore_args_dev"):
             if hasattr(interpreter.GridExecutor, name):
                 self._patch(interpreter.GridExecutor, name, self._opening)
@@ -337,6 +337,20 @@ class Launches:
             return found
 
         return tuned
+
+    def _around_trial(self, original: Any) -> Any:
+        """Choose in turn, in the interpreter. Nothing of a trial is noted: other passes have none."""
+
+        @functools.wraps(original)
+        def trial(*args: Any, **kwargs: Any) -> None:
+            self._gate.listener = None
+            try:
+                with self._tuned(), self._memory.unnoticed(_leaves([*args, *kwargs.values()], torch.Tensor), self._gate.opened):
+                    original(*args, **kwargs)
+            finally:
+                self._gate.listener = self
+
+        return self.configurations.in_turn(trial)
 
     def _opening(self, original: Any) -> Any:
         @functools.wraps(original)

@@ -8,8 +8,10 @@ from the inputs are not (`provenance`).
 
 from __future__ import annotations
 
+import contextlib
 import secrets
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
@@ -53,6 +55,7 @@ class Memory:
         self._place_of = place_of
         self._places: dict[int, _Place] = {}
         self._used: dict[str, list[str | None]] = {}
+        self._trials: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}  # bytes before and after, of memory first used then
 
     def begin(self, inputs: Sequence[torch.Tensor], held: Sequence[torch.Tensor], *, follows: bool = False) -> None:
         """Begin another call of forward.
@@ -66,6 +69,7 @@ class Memory:
             follows: the model was called before, so what it holds may come from that call.
         """
         self._used = {}
+        self._trials = {}
         self._places = {place: kept for place, kept in self._places.items() if _is_shared(kept.storage)}
         for kept in self._places.values():
             kept.kernel.zero_()
@@ -111,6 +115,21 @@ class Memory:
             digest = self._host_wrote(tensor)
             place = self._places[address(tensor)]
             place.pending = digest or place.pending
+
+    @contextlib.contextmanager
+    def unnoticed(self, tensors: Sequence[torch.Tensor], opened: Callable[[], AbstractContextManager[None]]) -> Iterator[None]:
+        """Let what changes memory meanwhile be no one's: what is kept of it is what would be kept without."""
+        with opened():
+            before = [(tensor, bytes_of(tensor).clone()) for tensor in tensors]
+        yield
+        with opened():
+            for tensor, was in before:
+                now, place = bytes_of(tensor).clone(), self._places.get(address(tensor))
+                if place is None:
+                    first, left = self._trials.get(address(tensor), (was, was))  # of an earlier trial
+                    self._trials[address(tensor)] = (first if torch.equal(left, was) else was, now)
+                else:
+                    place.left = torch.where(now == was, place.left, now)
 
     def recheck(self, user: str, tensor: torch.Tensor) -> None:
         """Look again, after code of the candidate ran between `use` and the launch (the grid's function)."""
@@ -169,7 +188,7 @@ class Memory:
         place = self._places.get(address(tensor))
         if place is None:
             self._keep(tensor)
-            return self._told(tensor, bytes_of(tensor))
+            return self._told(tensor, self._without_trial(tensor))
         now = bytes_of(tensor)
         if torch.equal(now, place.left):
             return None
@@ -177,6 +196,12 @@ class Memory:
         place.left = now.clone()
         place.kernel[changed] = False
         return self._told(tensor, now)
+
+    def _without_trial(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Return the bytes of memory that nobody used yet; those before a trial, where they are as it left them."""
+        data = bytes_of(tensor)
+        was, now = self._trials.pop(address(tensor), (data, data))
+        return was if torch.equal(data, now) else data
 
     def _told(self, tensor: torch.Tensor, data: torch.Tensor) -> str:
         """Return a digest of a tensor's memory; an address in it counts as what lies there, not as its number."""

@@ -3,6 +3,9 @@
 A device runs them side by side. So one program may use an element that another one of the same launch changes only where
 something puts the two in order: atomics on one address, by the first program after its use and by the second before its own.
 A store that leaves an element as it is changes nothing: many programs may store the same row's sum.
+
+A program that looks at a flag must wait for it. So the first time that it looks, it sees what was there before any other program
+changed it, as it may on a device: one that looks again waits, and one that goes on has put nothing in order.
 """
 
 from __future__ import annotations
@@ -20,6 +23,8 @@ _KEEP, _POLL = "writes what it was", "polls"
 """A store that changes nothing, and a volatile load of one element, which waits for an atomic."""
 _CLASHES = {_LOAD: (_STORE, _ATOMIC), _STORE: (_LOAD, _STORE, _ATOMIC), _ATOMIC: (_LOAD, _STORE), _POLL: (_STORE,)}
 """What another program may not have done to an element that a program does this to."""
+_LOOKS = ("ADD", "FADD", "OR", "XOR")
+"""Atomics that change nothing where their operand is 0: they look."""
 _MOST = 2**31 - 1
 """So many accesses of one launch are told apart."""
 
@@ -74,6 +79,8 @@ class Races:
         self._met: dict[int, list[tuple[int, int]]] = {}  # address of a single atomic: programs and stamps
         self._joins: list[list[tuple[int, int]]] = []  # per program: addresses and stamps of its single atomics
         self._known: tuple[int, dict[int, int]] = (-1, {})
+        self._firsts: dict[int, tuple[int, Any]] = {}  # address: which program changed it by an atomic first, and what was there
+        self._looked: set[tuple[int, int]] = set()  # programs and addresses
 
     def install(self, builder: Any) -> None:
         """Wrap the functions of the interpreter's builder."""
@@ -89,6 +96,7 @@ class Races:
         self._regions = [_Region(name, start, end) for (start, end), name in storages.items()]
         self._stamp, self._programs, self._starts, self._joins = 0, [], [], []
         self._pending, self._met, self._known = [], {}, (-1, {})
+        self._firsts, self._looked = {}, set()
 
     def add(self, start: int, end: int) -> None:
         """Watch a storage that the launch was not given, and uses."""
@@ -121,6 +129,9 @@ class Races:
             if self._asked(builder):
                 addresses = _active(pointers, mask)
                 polls = addresses.size == 1 and bool(further.get("is_volatile", args[2] if len(args) > 2 else False))
+                stale = self._stale(addresses) if polls else None
+                if stale is not None:
+                    return _instead(original(builder, pointers, mask, other, *args, **further), stale)
                 self._use(_POLL if polls else _LOAD, addresses, _size(pointers))
             return original(builder, pointers, mask, other, *args, **further)
 
@@ -142,10 +153,30 @@ class Races:
         @functools.wraps(original)
         def atomic(builder: Any, *args: Any, **further: Any) -> Any:
             if self._asked(builder):
-                self._use(_ATOMIC, _active(args[pointer], None if mask is None else args[mask]), _size(args[pointer]))
+                addresses = _active(args[pointer], None if mask is None else args[mask])
+                looks = addresses.size == 1 and (
+                    _only_looks(*args[:3]) if pointer else bool((args[1].data == args[2].data).all())
+                )
+                stale = self._stale(addresses) if looks else None
+                if stale is not None:
+                    return _instead(original(builder, *args, **further), stale)
+                if addresses.size == 1 and not looks and int(addresses[0]) not in self._firsts:
+                    on = _Plain(np.ones_like(args[pointer].data, dtype=bool) if mask is None else args[mask].data)
+                    before = self._plain_load(builder, args[pointer], on, None, None, None, False).data
+                    self._firsts[int(addresses[0])] = len(self._programs) - 1, before
+                self._use(_ATOMIC, addresses, _size(args[pointer]))
             return original(builder, *args, **further)
 
         return atomic
+
+    def _stale(self, addresses: Any) -> Any:
+        """Return what the present program sees that looks at an address for the first time; None for what lies there."""
+        here, address = len(self._programs) - 1, int(addresses[0])
+        first = self._firsts.get(address)
+        if first is None or first[0] == here or (here, address) in self._looked:
+            return None
+        self._looked.add((here, address))
+        return first[1]
 
     def _use(self, kind: str, addresses: Any, size: int) -> None:
         """Note what the present program does to elements; raise where that depends on another program's turn."""
@@ -209,6 +240,23 @@ class Races:
                         waiting += [join for join in self._joins[program] if join[1] <= stamp]
             self._known = self._stamp, known
         return self._known[1]
+
+
+@dataclass(frozen=True)
+class _Plain:
+    """A mask of which a load asks nothing but its data."""
+
+    data: Any
+
+
+def _only_looks(operation: Any, _pointers: Any, operand: Any) -> bool:
+    return str(operation).rpartition(".")[2].upper() in _LOOKS and not bool(np.asarray(operand.data).any())
+
+
+def _instead(found: Any, data: Any) -> Any:
+    """Let what was found hold other data."""
+    found.data = np.broadcast_to(data.reshape(-1)[:1].astype(found.data.dtype), found.data.shape).copy()
+    return found
 
 
 def _active(pointers: Any, mask: Any, also: Any = None) -> Any:

@@ -189,6 +189,7 @@ class CandidateSession(_Session):
         later: bool = False,
         exact: bool = True,
         marked: bool = False,
+        rounded: bool = False,
     ) -> Answered:
         """Run a case under watch; return outputs and mutated inputs, the result, and the facts.
 
@@ -200,10 +201,12 @@ class CandidateSession(_Session):
             later: the case ran before, so lines of kernels need not be watched each time.
             exact: outputs are held to the task's precision, so the configurations that were taken are judged (`configurations`).
             marked: lanes of loads that nothing fills hold something else than zeros (`lanes`).
+            rounded: operands of products are rounded where a device may do so (`products`).
         """
         given = {"init": case["init"], "weights": case["weights"], "inputs": case["inputs"]}
         message = {"call": "run", "seed": _of_models(seed), "warmed": case["warmed"], "judged": judged, "later": later}
-        message |= {"exact": judged and exact and not marked, "marked": marked}
+        message |= {"exact": judged and exact and not (marked or rounded), "marked": marked, "rounded": rounded}
+        message["changes"] = list(case.get("changes", ()))
         return self._tell(message, given)
 
     def time(self, message: dict[str, Any]) -> tuple[dict[int, Any], dict[str, Any]]:

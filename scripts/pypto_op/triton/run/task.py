@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from pypto_op.backends.worker.loading import Failure, failure_of, load_module
-from pypto_op.triton.run import arguments, before, filled, remote, skewed, trivial
+from pypto_op.triton.run import arguments, before, filled, one_value, remote, skewed, trivial
 from pypto_op.triton.run import model as models
 from pypto_op.triton.run.clock import Clock, refresh
 from pypto_op.triton.run.memory import address
@@ -18,6 +18,8 @@ from pypto_op.triton.run.packing import map_tensors, same_layout, tensors_of
 from pypto_op.vocabulary import Outcome
 
 _END = object()
+_COUNT = "num_batches_tracked"
+"""A norm counts its calls in it, which nothing uses."""
 _NEEDS_GRADIENTS = re.compile("does not require grad|does not have a grad_fn")
 
 
@@ -118,7 +120,7 @@ class Task:
         facts: dict[str, Any] = {"filled": constant, "varied": self._varied, "one_sign": skewed.of_one_sign(self._inputs)}
         facts["skewed"] = self._skew(message["index"], message["move"], seed) if message["move"] else ""
         if not message["used"] and message["move"] and not facts["skewed"] and not self._varied:
-            return None, {"same": True}
+            return None, {"same": True, "untested": one_value.untested(self._inputs)}
         answer = {"init": list(self._init), "weights": weights, "inputs": self._inputs}
         self._first = None
         self._warmed = self._warm(seed) if message["used"] else None
@@ -127,26 +129,40 @@ class Task:
         kept = models.marks(self._first)
         golden, more = self._golden(map_tensors(self._inputs, same_layout), seed)
         facts |= more | {"overwritten": bool(models.changed(self._first, kept))}
-        return {**answer, **golden, "warmed": self._warmed}, facts
+        return {**answer, **golden, "warmed": self._warmed, "changes": more["changes"]}, facts
 
     def _skew(self, index: int, move: str, seed: int) -> str:
-        """Move the inputs, where the reference takes that; return the move that was made, "" for none (`skewed`)."""
-        moved = skewed.skewed(self._inputs, move) if self._suits.get((index, move), True) else None
+        """Move the inputs, where the reference takes that; return the move that was made, "" for none (`skewed`, `one_value`)."""
+        if not self._suits.get((index, move), True):
+            return ""
+        if move == one_value.OTHER:
+            moved = one_value.varied(self._inputs, self._seed + index)
+        else:
+            moved = skewed.skewed(self._inputs, move)
         if moved is None:
             return ""
         if (index, move) not in self._suits:
             try:
-                suits = skewed.are_finite(self._tried(moved, seed)) and (move != skewed.FAR or self._tells_scales(seed))
+                self._suits[index, move] = self._takes(moved, move, seed)
             except Exception:  # an inverse, say, that these values do not have
-                suits = False
-            self._suits[index, move] = suits
+                self._suits[index, move] = False
         if self._suits[index, move]:
             self._inputs = moved
         return move if self._suits[index, move] else ""
 
-    def _tried(self, inputs: Any, seed: int) -> Any:
+    def _takes(self, moved: Any, move: str, seed: int) -> bool:
+        """Whether moved inputs suit the reference, and show something new; what it draws itself (dropout) nobody can match."""
+        found = self._tried(moved, seed)
+        if not skewed.are_finite(found):
+            return False
+        if move == one_value.OTHER:
+            pairs = zip(tensors_of(found), tensors_of(self._tried(moved, seed, draws=seed + 1)), strict=True)
+            return all(torch.allclose(one, other, rtol=1e-3) for one, other in pairs)
+        return move != skewed.FAR or self._tells_scales(seed)
+
+    def _tried(self, inputs: Any, seed: int, draws: int | None = None) -> Any:
         """Return what the model, which nobody called, makes of inputs, which stay as they are; then it is a new one."""
-        models.seed_all(seed)
+        models.seed_all(seed if draws is None else draws)
         try:
             return self._called(self._model, map_tensors(inputs, same_layout))
         finally:
@@ -235,6 +251,8 @@ class Task:
     def _golden(self, inputs: Any, seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
         marks = models.marks(inputs)
         models.seed_all(seed)
+        buffers = _buffers(self._model)
+        stood = models.marks(buffers)
         try:
             outputs = self._called(self._model, inputs)
             models.synchronize(self._device)
@@ -244,7 +262,8 @@ class Task:
         mutated = models.changed(inputs, marks)
         held = {address(tensor): i for i, tensor in enumerate(tensors_of(inputs)) if tensor.numel()}
         aliased = sorted({held[address(leaf)] for leaf in tensors_of(outputs) if leaf.numel() and address(leaf) in held})
-        return {"outputs": outputs, "mutated": mutated}, {"aliased_inputs": aliased}
+        changes = [name for name, one, other in zip(buffers, stood, models.marks(buffers), strict=True) if one != other]
+        return {"outputs": outputs, "mutated": mutated}, {"aliased_inputs": aliased, "changes": changes}
 
     def _time(self, message: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         try:
@@ -252,3 +271,9 @@ class Task:
             return None, self._clock.time(model, self._inputs, message).facts()
         except BaseException as error:
             raise failure_of(error, self._path, Outcome.EXCEPTION, " while it was timed") from None
+
+
+def _buffers(model: Any) -> dict[str, torch.Tensor]:
+    """Return what a model keeps beside parameters: running statistics, tables."""
+    held = dict(model.named_buffers()) if isinstance(model, torch.nn.Module) else {}
+    return {name: value for name, value in held.items() if name.rpartition(".")[2] != _COUNT}
