@@ -154,6 +154,7 @@ class Candidate:
             seconds = time.perf_counter() - begin
             self._structure = structure_of(returned)
             leaves = list(buffer.values()) if buffer else leaves_of(returned)
+            self._recorder.returned(leaves)
             self._earlier.hold([] if buffer else objects_of(returned))
             returned = None  # whatever its end sets off is still watched, as is that of what an earlier call returned
         except Failure:

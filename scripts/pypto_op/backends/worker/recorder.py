@@ -10,7 +10,7 @@ import torch
 
 from pypto_op.backends.worker.compiled_once import Programs
 from pypto_op.backends.worker.crossing import Crossing, address, alone, digest, plain, without_modes
-from pypto_op.backends.worker.given import Call, Given, content, new_among
+from pypto_op.backends.worker.given import RETURNED, Call, Given, content, new_among
 from pypto_op.backends.worker.sentinel import Sentinel
 from pypto_op.backends.worker.told import Told, words_of
 
@@ -75,6 +75,15 @@ class LaunchRecorder:
     def end(self) -> None:
         """The wrapper has returned."""
         self._listens = False
+
+    def returned(self, outputs: Sequence[torch.Tensor]) -> None:
+        """Note which part of which kernel's memory the wrapper returned: which one it is, values must not decide."""
+        places = list(self._storages)
+        parts = [
+            [places.index(address(o)) if address(o) in self._storages else -1, o.storage_offset(), [*o.shape], [*o.stride()]]
+            for o in outputs
+        ]
+        self.call.numbers[f"{max(self.launches, 1) - 1}.{RETURNED}"] = tuple(words_of(parts))
 
     def never_given(self, outputs: Sequence[torch.Tensor]) -> tuple[int, ...]:
         """Return the positions of the outputs whose memory no kernel got."""
