@@ -49,7 +49,8 @@ class Candidate:
         self._earlier = EarlierCalls()
         self._told: dict[str, bytes] = {}
         self._structure = ""
-        self._recorder = LaunchRecorder(self._sentinel, numeric=bool(document["device"].get("numeric")))
+        numeric = bool(document["device"].get("numeric"))
+        self._recorder = LaunchRecorder(self._sentinel, numeric=numeric, replaced=lambda: self._snapshot.replaced())
         self._device = make_device(document["device"])
         self._guard = Guard(_fence(document))
         self._device.prepare()

@@ -27,6 +27,7 @@ class LaunchRecorder:
     Args:
         sentinel: what memory holds that nobody wrote.
         numeric: kernels are computed by pypto's calculator.
+        replaced: returns which of the names that it works by stand for something else now.
 
     Attributes:
         launches: of the latest call.
@@ -36,9 +37,9 @@ class LaunchRecorder:
         rehearses: nothing is launched whose program a device would have.
     """
 
-    def __init__(self, sentinel: Sentinel, *, numeric: bool = False) -> None:
+    def __init__(self, sentinel: Sentinel, *, numeric: bool, replaced: Callable[[], list[str]]) -> None:
         self._sentinel = sentinel
-        self._crossing = Crossing(numeric=numeric)
+        self._crossing = Crossing(numeric=numeric, replaced=replaced)
         self._told = Told()
         self._programs = Programs()
         self.rehearses = False
