@@ -6,9 +6,10 @@ called when a tensor ends. No kernel needs it. The process ends, since whatever 
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from gc import disable as _collect_nothing
 from gc import enable as _collect_again
 from pathlib import Path
@@ -26,7 +27,8 @@ class Tripwire:
     def __init__(self) -> None:
         files = (getattr(module, "__file__", None) for module in list(sys.modules.values()))
         self._known = frozenset(file for file in files if file)
-        self._made = frozenset(_made_of_text())
+        before, made = made_of_text()
+        self._made = made | set(_made_in(module for name, module in list(sys.modules.items()) if name not in before))
 
     def set(self) -> None:
         """From now on nobody else's code may run; nothing is collected either."""
@@ -51,9 +53,18 @@ class Tripwire:
         os._exit(TRIPPED)
 
 
-def _made_of_text() -> Iterator[CodeType]:
+@functools.cache
+def made_of_text() -> tuple[frozenset[str], frozenset[CodeType]]:
+    """Return the modules that are loaded when this is first asked, and the code in them that was made from text.
+
+    It takes a tenth of a second, so it is asked first in the process that workers are forked from.
+    """
+    return frozenset(sys.modules), frozenset(_made_in(list(sys.modules.values())))
+
+
+def _made_in(modules: Iterable[Any]) -> Iterator[CodeType]:
     """Yield the code of the functions in modules and their classes that were made from text, as those of a data class are."""
-    spaces = [vars(module) for module in list(sys.modules.values()) if hasattr(module, "__dict__")]
+    spaces = [vars(module) for module in modules if hasattr(module, "__dict__")]
     classes = {id(kind): kind for space in spaces for kind in list(space.values()) if issubclass(type(kind), type)}
     for space in (*spaces, *(vars(kind) for kind in classes.values())):
         for value in list(space.values()):
