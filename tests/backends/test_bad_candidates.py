@@ -207,6 +207,7 @@ def test_the_next_case_gets_a_new_process(operator: OpWorkspace, run: Run) -> No
         ("()", "tuple(0)"),
         ("out.to_sparse()", "tensor"),
         ("out + 1j", "tensor"),
+        ("torch._neg_view(out)", "tensor"),
         ("torch.empty(3, device='meta')", "tensor"),
         ("type('Mine', (torch.Tensor,), {})(out)", "tensor"),
         ("[out] * 3 + [[[[[[[[[[out]]]]]]]]]]", "list(tensor, tensor, tensor, list(1))"),

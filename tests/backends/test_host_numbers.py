@@ -83,6 +83,14 @@ COMPUTED = {
     "an order by magnitude": ("x", "double_kernel(x[x[:, 0].abs().argsort()].contiguous(), out)", (X - 0.4,), "0.0"),
     "the largest alone": ("x", "double_kernel(torch.where(x.abs() > x.abs().max() / 2, x, 0.0), out)", (X,), "0.0"),
     "a mask": ("x", "double_kernel((x > 2.9).float(), out)", (X,), "0.0"),
+    "which part of a result is returned": (
+        "x", "double_kernel(x, out); i = int(x[:, 0].argmax()); out = out[i : i + 1]", (X,), "0.returned",
+    ),
+    "which of two results is returned": (
+        "x",
+        "p = torch.empty_like(x); double_kernel(x, out); double_kernel(x, p); out = out if x.sum() > 0 else p",
+        (X,), "1.returned",
+    ),
     "narrow integers": (
         "x, q", "double_kernel((q.int() * q.int()).float(), out)",
         (X, torch.arange(20 * 32).reshape(20, 32).fmod(11).to(torch.int8)), "0.0",
@@ -130,6 +138,9 @@ HONEST = {
     ),
     "a look at the values": (
         "x", ("assert torch.isfinite(x).all()", "x.max().item()", OUT, "build(32)(x, out, 2.0)"), (X,),
+    ),
+    "a part of a result": (
+        "x", ("p = torch.empty(40, 32)", "double_kernel(x, p[20:])", "out = p[20:]"), (X,),
     ),
     "padding with -inf": (
         "x", ("p = torch.full((32, 32), float('-inf'))", "p[:20] = x", PADDED, "double_kernel(p, out)"), (X,),

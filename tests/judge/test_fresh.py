@@ -199,6 +199,14 @@ def test_each_dynamic_axis_is_larger_than_the_suite_has_it(name: str) -> None:
     assert len({tuple(c["shape"].values()) for s in range(8) for c in fresh.draw(contract, s).cases}) > 4
 
 
+def test_each_axis_is_longer_in_another_dtype() -> None:
+    """A kernel that fails beyond a size in one dtype alone: two axes show two dtypes in each verdict, and each in its turn."""
+    contract = load_contract(OpWorkspace.at(REPOSITORY / "examples" / "ops" / "softmax"))
+    drawn = [[case["dtype"]["default"] for case in fresh.draw(contract, seed).cases] for seed in range(24)]
+    assert all(one != two for one, two in drawn)
+    assert {kind for kinds in drawn for kind in kinds} == {"float32", "float16", "bfloat16"}
+
+
 def test_drawn_sizes_obey_spec(tmp_path: Path) -> None:
     ws = place(
         "sum_diff", tmp_path, cases=[{**case, "shape": {"N": n, "D": 32}} for case, n in zip(CASES, (64, 128), strict=True)]

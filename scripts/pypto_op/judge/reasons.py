@@ -220,4 +220,5 @@ _NUMBERS = {
     "arguments": "a number given to",
     "shapes": "the shape of a tensor given to",
     "kernel": "a number or an operator that the host built into the kernel of",
+    "returned": "which part of the kernels' memory is returned after",
 }

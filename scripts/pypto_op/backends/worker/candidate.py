@@ -49,7 +49,8 @@ class Candidate:
         self._earlier = EarlierCalls()
         self._told: dict[str, bytes] = {}
         self._structure = ""
-        self._recorder = LaunchRecorder(self._sentinel, numeric=bool(document["device"].get("numeric")))
+        numeric = bool(document["device"].get("numeric"))
+        self._recorder = LaunchRecorder(self._sentinel, numeric=numeric, replaced=lambda: self._snapshot.replaced())
         self._device = make_device(document["device"])
         self._guard = Guard(_fence(document))
         self._device.prepare()
@@ -154,6 +155,7 @@ class Candidate:
             seconds = time.perf_counter() - begin
             self._structure = structure_of(returned)
             leaves = list(buffer.values()) if buffer else leaves_of(returned)
+            self._recorder.returned(leaves)
             self._earlier.hold([] if buffer else objects_of(returned))
             returned = None  # whatever its end sets off is still watched, as is that of what an earlier call returned
         except Failure:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import functools
 from collections.abc import Callable, Iterator, Sequence
 from gc import disable as _collect_nothing
 from gc import enable as _collect_again
@@ -22,7 +21,8 @@ import torch
 
 _GIVES, _TAKES, _LAUNCHES = "SetVerifyData", "CostModelRunOnceDataFromHost", "LaunchKernelTorch"
 """Functions of pypto's C++: the simulator's calculator gets its values, hands its numbers over; a device is launched."""
-_detach = torch.Tensor.detach  # as it was before any candidate was loaded
+# As they were before any candidate was loaded; none of them leads to a function of pypto, as `functools.wraps` would.
+_detach, _no_functions, _no_dispatch = torch.Tensor.detach, torch._C.DisableTorchFunction, torch._C._DisableTorchDispatch
 _pointer_in = ctypes.pythonapi.PyCapsule_GetPointer
 _pointer_in.restype, _pointer_in.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
 _OTHER_MEMORY = "hand pypto other memory than the kernel's arguments"
@@ -35,13 +35,14 @@ class Crossing:
 
     Args:
         numeric: kernels are computed by the calculator, so each launch must give it values.
+        replaced: returns the names by which the looks work and that stand for something else now.
 
     Attributes:
         fault: what the candidate did there that it may not do, "" for nothing; of all launches since it was read.
     """
 
-    def __init__(self, *, numeric: bool) -> None:
-        self._numeric = numeric
+    def __init__(self, *, numeric: bool, replaced: Callable[[], list[str]]) -> None:
+        self._numeric, self._replaced = numeric, replaced
         self.fault = ""
         self._tensors: list[torch.Tensor] = []
         self._before: dict[int, bytes] = {}
@@ -58,6 +59,7 @@ class Crossing:
 
     def begin(self, tensors: Sequence[torch.Tensor]) -> None:
         """A launch begins with these tensors, which are `plain`."""
+        self._blame_replaced()
         self._tensors, self._given, self._left = list(tensors), False, None
         self._before = {address(tensor): digest(tensor) for tensor in tensors}
 
@@ -74,9 +76,9 @@ class Crossing:
         return self._before[address(tensor)]
 
     def _giving(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(function)
         def gives(datas: Any, *args: Any) -> Any:
             with alone():
+                self._blame_replaced()
                 self._compare(datas)
                 if any(digest(tensor) != self._before[address(tensor)] for tensor in self._tensors):
                     self._blame(_OTHER_VALUES)
@@ -86,9 +88,9 @@ class Crossing:
         return gives
 
     def _taking(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(function)
         def takes(datas: Any, *args: Any) -> Any:
             with alone():
+                self._blame_replaced()
                 self._compare(datas)
                 result = function(datas, *args)
                 self._look()
@@ -97,10 +99,10 @@ class Crossing:
         return takes
 
     def _launching(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(function)
         def launches(kernel: Any, stream: Any, tensors: Any, *args: Any) -> Any:
             result = function(kernel, stream, tensors, *args)
             with alone():
+                self._blame_replaced()
                 mine = {tensor.data_ptr() for tensor in self._tensors}
                 if any(type(tensor) is not torch.Tensor or tensor.data_ptr() not in mine for tensor in tensors):
                     self._blame(_OTHER_MEMORY)
@@ -117,6 +119,11 @@ class Crossing:
 
     def _look(self) -> None:
         self._left = {address(tensor): digest(tensor) for tensor in self._tensors}
+
+    def _blame_replaced(self) -> None:
+        """Find out whether a name was replaced for as long as a launch takes; afterwards it would be what it was."""
+        for name in self._replaced():
+            self._blame(f"replace {name} while a kernel is launched")
 
     def _blame(self, fault: str) -> None:
         self.fault = self.fault or fault
@@ -138,7 +145,7 @@ def alone() -> Iterator[None]:
 @contextlib.contextmanager
 def without_modes() -> Iterator[None]:
     """While this lasts torch asks no mode and no subclass."""
-    with torch._C.DisableTorchFunction(), torch._C._DisableTorchDispatch():
+    with _no_functions(), _no_dispatch():
         yield
 
 

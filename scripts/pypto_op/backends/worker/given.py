@@ -14,6 +14,8 @@ from pypto_op.tensor_bytes import bytes_in
 
 LAUNCHES = "launches"
 """The key of the number of launches."""
+RETURNED = "returned"
+"""Behind a launch's number: which parts of which kernel's memory the wrapper returned after it."""
 _FACTORS = (0.5, 0.25)
 
 
@@ -117,7 +119,7 @@ class Call:
     Attributes:
         tensors: "launch.position" -> what the host handed over there, beyond inputs, empty memory and constants.
         handed: likewise, trivial ones included.
-        numbers: "launch.arguments", "launch.shapes", "launch.kernel" -> numbers, in order.
+        numbers: "launch.arguments", "launch.shapes", "launch.kernel", "launch.returned" -> numbers, in order.
         values: the inputs, and what the host handed over.
         reads: how often the host read a float tensor's values.
     """

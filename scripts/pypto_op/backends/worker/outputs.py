@@ -13,7 +13,8 @@ from pypto_op.backends.worker.loading import Failure
 from pypto_op.vocabulary import Outcome
 
 _DEEPEST = 8
-_detach, _is_complex = torch.Tensor.detach, torch.Tensor.is_complex  # as they were before any candidate was loaded
+# As they were before any candidate was loaded.
+_detach, _is_complex, _is_neg = torch.Tensor.detach, torch.Tensor.is_complex, torch.Tensor.is_neg
 
 
 def structure_of(returned: Any, depth: int = 0) -> str:
@@ -79,4 +80,6 @@ def _collect(item: Any, leaves: list[torch.Tensor], depth: int) -> None:
     plain = _detach(item)
     if plain.layout is not torch.strided or plain.is_quantized or _is_complex(plain) or plain.is_meta:
         raise Failure(Outcome.BAD_OUTPUT, f"the wrapper returned a tensor of layout {plain.layout} and dtype {plain.dtype}")
+    if _is_neg(plain):
+        raise Failure(Outcome.BAD_OUTPUT, "the wrapper returned a tensor that torch has yet to negate")
     leaves.append(plain)  # another object on the same memory

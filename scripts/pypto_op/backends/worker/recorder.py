@@ -10,7 +10,7 @@ import torch
 
 from pypto_op.backends.worker.compiled_once import Programs
 from pypto_op.backends.worker.crossing import Crossing, address, alone, digest, plain, without_modes
-from pypto_op.backends.worker.given import Call, Given, content, new_among
+from pypto_op.backends.worker.given import RETURNED, Call, Given, content, new_among
 from pypto_op.backends.worker.sentinel import Sentinel
 from pypto_op.backends.worker.told import Told, words_of
 
@@ -27,6 +27,7 @@ class LaunchRecorder:
     Args:
         sentinel: what memory holds that nobody wrote.
         numeric: kernels are computed by pypto's calculator.
+        replaced: returns which of the names that it works by stand for something else now.
 
     Attributes:
         launches: of the latest call.
@@ -36,9 +37,9 @@ class LaunchRecorder:
         rehearses: nothing is launched whose program a device would have.
     """
 
-    def __init__(self, sentinel: Sentinel, *, numeric: bool = False) -> None:
+    def __init__(self, sentinel: Sentinel, *, numeric: bool, replaced: Callable[[], list[str]]) -> None:
         self._sentinel = sentinel
-        self._crossing = Crossing(numeric=numeric)
+        self._crossing = Crossing(numeric=numeric, replaced=replaced)
         self._told = Told()
         self._programs = Programs()
         self.rehearses = False
@@ -75,6 +76,15 @@ class LaunchRecorder:
     def end(self) -> None:
         """The wrapper has returned."""
         self._listens = False
+
+    def returned(self, outputs: Sequence[torch.Tensor]) -> None:
+        """Note which part of which kernel's memory the wrapper returned: which one it is, values must not decide."""
+        places = list(self._storages)
+        parts = [
+            [places.index(address(o)) if address(o) in self._storages else -1, o.storage_offset(), [*o.shape], [*o.stride()]]
+            for o in outputs
+        ]
+        self.call.numbers[f"{max(self.launches, 1) - 1}.{RETURNED}"] = tuple(words_of(parts))
 
     def never_given(self, outputs: Sequence[torch.Tensor]) -> tuple[int, ...]:
         """Return the positions of the outputs whose memory no kernel got."""

@@ -66,8 +66,13 @@ class Snapshot:
         self._classes = {name: (kind, callables(kind)) for name, kind in classes.items()}
 
     def changes(self) -> list[str]:
-        """Return the dotted names that stand for something else now; for classes, also new ones, which may hide others."""
+        """Return what is replaced now, and what stands between a call of torch and torch."""
         found = ["what every call of torch does"] if _modes() > self._active_modes else []
+        return found + self.replaced()
+
+    def replaced(self) -> list[str]:
+        """Return the dotted names that stand for something else now; for classes, also new ones, which may hide others."""
+        found: list[str] = []
         for name, (space, before) in (*self._spaces.items(), *self._classes.items()):
             now = vars(space)
             found += [f"{name}.{key}" for key, value in before.items() if not _stands_for(now.get(key), value)]

@@ -80,7 +80,9 @@ def _preload(document: dict[str, Any]) -> dict[str, str]:
             pypto_hooks.load_calculator(Path(document["calculator"]))
     import safetensors.torch
 
-    from pypto_op.backends.worker import candidate, reference  # noqa: F401
+    from pypto_op.backends.worker import candidate, reference, tripwire  # noqa: F401
+
+    tripwire.made_of_text()
 
     for name in document.get("preload", ()):  # what the roles of another room import
         importlib.import_module(name)
