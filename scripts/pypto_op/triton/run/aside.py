@@ -29,6 +29,10 @@ _TUNING_SECONDS = 3.0
 _UNFILLED = (
     "with other values in lanes that a mask turns off and no `other` fills, which Triton leaves undefined, the answer is wrong"
 )
+_CONSTRUCTED = (
+    "where weights are loaded after its constructor ran, the implementation is wrong: what the constructor made of the weights "
+    "that it drew does not follow"
+)
 
 
 class Verification(Protocol):
@@ -70,6 +74,7 @@ class Aside:
                     return
         self._configurations()
         self._rounded()
+        self._built_otherwise()
 
     def _opened(self, wanted: Callable[[Case], bool]) -> Iterator[tuple[Case, int]]:
         """Yield the cases that are right so far and wanted, and the seed of a pass over them; inputs are drawn for such alone."""
@@ -113,6 +118,17 @@ class Aside:
                 return
             if found is not None and not self._answered(case, *found, seed, rounded=True).ok:
                 case.said.append(products.WORDS)
+
+    def _built_otherwise(self) -> None:
+        """Judge one more call of a model that drew other weights and then got the reference's; what is wrong then is said."""
+        for case, seed in self._opened(lambda case: case.derived > 0 and case.weights == "by name" and not case.untaken):
+            self._run.tighten(self._task, self._candidate)
+            try:
+                found = self._task.case(case.index, seed)
+            except Told:  # where the reference really fails, a main pass says so
+                return
+            if found is not None and not self._answered(case, *found, seed, built=seed + 1).ok:
+                case.said.append(_CONSTRUCTED)
 
     def _case(self, case: Case, move: str, seed: int) -> None:
         begin = time.monotonic()
@@ -161,11 +177,14 @@ class Aside:
         *,
         marked: bool = False,
         rounded: bool = False,
+        built: int = 0,
     ) -> Judgement:
         """Return the verdict on one call of a new model."""
         try:
             exact = reference.get("skewed") != skewed.FAR
-            answer, run, facts = self._candidate.run(given, seed, later=True, exact=exact, marked=marked, rounded=rounded)
+            answer, run, facts = self._candidate.run(
+                given, built or seed, later=True, exact=exact, marked=marked, rounded=rounded
+            )
         except Told as told:
             return _told(Judgement(told.error_type, told.message), reference)
         case.took(facts)
