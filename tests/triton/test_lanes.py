@@ -94,3 +94,23 @@ def test_a_buffer_that_forward_should_change_is_told(keeps: bool, place: Path) -
     result = lab.verify(lab.folder(place, asked, lab.impl(forward, init=init, kernels=NORM)))
     assert result["status"] == "PASS", result["failures"]
     assert any("forward of the reference changes mean" in line for line in result["caveats"]) is not keeps
+
+
+SCALE = """
+@triton.jit
+def scale_kernel(x_ptr, w_ptr, out_ptr, N: tl.constexpr):
+    i = tl.program_id(0) * N + tl.arange(0, N)
+    tl.store(out_ptr + i, tl.load(x_ptr + i) * tl.load(w_ptr + tl.arange(0, N)))
+"""
+
+
+@pytest.mark.parametrize("follows", [True, False])
+def test_a_constructor_whose_work_does_not_follow_loaded_weights_is_told(follows: bool, place: Path) -> None:
+    init = "self.w = nn.Parameter(torch.rand(32))"
+    asked = lab.task("return x * self.w", "[torch.randn(6, 32)]", init=init)
+    used = "self.w" if follows else "self.table"
+    forward = f"out = torch.empty_like(x)\nscale_kernel[(6,)](x, {used}, out, N=32)\nreturn out"
+    built = f"{init}\nself.table = self.w.detach().clone()"
+    result = lab.verify(lab.folder(place, asked, lab.impl(forward, init=built, kernels=SCALE)))
+    assert result["status"] == "PASS", result["failures"]
+    assert any("loaded after its constructor" in line for line in result["caveats"]) is not follows

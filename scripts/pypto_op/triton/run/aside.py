@@ -6,8 +6,10 @@ task or the implementation does not let them, is said.
 
 from __future__ import annotations
 
+import functools
 import secrets
 import time
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -26,6 +28,10 @@ _TUNING_SECONDS = 3.0
 """What calls for configurations that no other call took may take; `caveats` names those that are left."""
 _UNFILLED = (
     "with other values in lanes that a mask turns off and no `other` fills, which Triton leaves undefined, the answer is wrong"
+)
+_CONSTRUCTED = (
+    "where weights are loaded after its constructor ran, the implementation is wrong: what the constructor made of the weights "
+    "that it drew does not follow"
 )
 
 
@@ -61,27 +67,31 @@ class Aside:
     def everything(self) -> None:
         """Run them all; a case that is wrong in one of them fails."""
         for move in (skewed.LOW, skewed.HIGH, skewed.FAR, one_value.OTHER):
-            seed = secrets.randbelow(2**31)
-            self._run.tighten(self._task)
-            self._task.open(seed)
-            for case in self._run.cases:
-                if not case.judgement.ok or case.doubt is not None:
-                    continue
+            for case, seed in self._opened(functools.partial(_may_move, move)):
                 try:
                     self._case(case, move, seed)
                 except _ReferenceFailed:  # where it really fails, a main pass says so
                     return
         self._configurations()
         self._rounded()
+        self._built_otherwise()
+
+    def _opened(self, wanted: Callable[[Case], bool]) -> Iterator[tuple[Case, int]]:
+        """Yield the cases that are right so far and wanted, and the seed of a pass over them; inputs are drawn for such alone."""
+        seed = secrets.randbelow(2**31)
+        begun = False
+        for case in self._run.cases:
+            if case.judgement.ok and case.doubt is None and wanted(case):
+                if not begun:
+                    self._run.tighten(self._task)
+                    self._task.open(seed)
+                begun = True
+                yield case, seed
 
     def _configurations(self) -> None:
         """Judge calls that take configurations of autotuned kernels which no judged call took, while there is time."""
         spent = took = 0.0
-        seed = secrets.randbelow(2**31)
-        self._task.open(seed)
-        for case in self._run.cases:
-            if not (case.judgement.ok and case.doubt is None and case.unjudged()):
-                continue
+        for case, seed in self._opened(lambda case: bool(case.unjudged())):
             self._run.tighten(self._task, self._candidate)
             try:
                 found = self._task.case(case.index, seed)
@@ -100,17 +110,25 @@ class Aside:
 
     def _rounded(self) -> None:
         """Judge one more call where products are those of a device that rounds their operands; what is wrong then is said."""
-        seed = secrets.randbelow(2**31)
-        self._task.open(seed)
-        for case in self._run.cases:
-            if case.judgement.ok and case.doubt is None and case.products:
-                self._run.tighten(self._task, self._candidate)
-                try:
-                    found = self._task.case(case.index, seed)
-                except Told:  # where the reference really fails, a main pass says so
-                    return
-                if found is not None and not self._answered(case, *found, seed, rounded=True).ok:
-                    case.said.append(products.WORDS)
+        for case, seed in self._opened(lambda case: case.products):
+            self._run.tighten(self._task, self._candidate)
+            try:
+                found = self._task.case(case.index, seed)
+            except Told:  # where the reference really fails, a main pass says so
+                return
+            if found is not None and not self._answered(case, *found, seed, rounded=True).ok:
+                case.said.append(products.WORDS)
+
+    def _built_otherwise(self) -> None:
+        """Judge one more call of a model that drew other weights and then got the reference's; what is wrong then is said."""
+        for case, seed in self._opened(lambda case: case.derived > 0 and case.weights == "by name" and not case.untaken):
+            self._run.tighten(self._task, self._candidate)
+            try:
+                found = self._task.case(case.index, seed)
+            except Told:  # where the reference really fails, a main pass says so
+                return
+            if found is not None and not self._answered(case, *found, seed, built=seed + 1).ok:
+                case.said.append(_CONSTRUCTED)
 
     def _case(self, case: Case, move: str, seed: int) -> None:
         begin = time.monotonic()
@@ -159,11 +177,14 @@ class Aside:
         *,
         marked: bool = False,
         rounded: bool = False,
+        built: int = 0,
     ) -> Judgement:
         """Return the verdict on one call of a new model."""
         try:
             exact = reference.get("skewed") != skewed.FAR
-            answer, run, facts = self._candidate.run(given, seed, later=True, exact=exact, marked=marked, rounded=rounded)
+            answer, run, facts = self._candidate.run(
+                given, built or seed, later=True, exact=exact, marked=marked, rounded=rounded
+            )
         except Told as told:
             return _told(Judgement(told.error_type, told.message), reference)
         case.took(facts)
@@ -183,6 +204,10 @@ class Aside:
 
 class _ReferenceFailed(Exception):
     pass
+
+
+def _may_move(move: str, case: Case) -> bool:
+    return move != one_value.OTHER or case.one_value
 
 
 def untested(filled_weights: list[str], untaken: list[str]) -> list[str]:

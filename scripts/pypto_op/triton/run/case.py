@@ -35,6 +35,7 @@ class Case:
     untaken: list[str] = field(default_factory=list)  # weights of the reference that the implementation does not have
     lanes: bool = False  # loads leave lanes undefined (`lanes`)
     marked: bool = False  # and a call was judged in which they held something
+    one_value: bool = False  # some input holds one value throughout (`one_value`)
     products: bool = False  # products of float32 that a device may round (`products`)
     configurations: dict[str, list[int]] = field(default_factory=dict)  # by kernel: those that were judged, and all
     derived: int = 0  # float tensors that the implementation holds beside its weights

@@ -19,6 +19,7 @@ OTHER = "other"
 _TURNED = 0.25
 """Of a mask's elements so many are turned."""
 _MOST = 4
+_FEW = 4
 TOLD = "inputs that hold one value throughout in the task (ones, zeros, full lengths, a number) had other values in this pass"
 
 
@@ -46,6 +47,12 @@ def varied(inputs: Any, seed: int) -> Any | None:
     return found if changed else None
 
 
+def found(inputs: Any) -> bool:
+    """Whether `varied` would change anything."""
+    sizes = _sizes(inputs)
+    return any(type(value) is float for value in inputs) or any(_holds_one(tensor, sizes) for tensor in tensors_of(inputs))
+
+
 def untested(inputs: Any) -> str:
     """Return what to say where the reference does not take other values."""
     sizes = _sizes(inputs)
@@ -64,8 +71,9 @@ def _holds_one(tensor: torch.Tensor, sizes: set[int]) -> bool:
     if not tensor.numel() or tensor.is_complex() or (tensor.element_size() < 2 and tensor.is_floating_point()):
         return False
     seen = once(tensor)
-    first = seen.reshape(-1)[0]
-    if not bool((seen == first).all()):  # NaN, too
+    first = seen[(0,) * seen.dim()]
+    few = seen[tuple(slice(_FEW) for _ in seen.shape)]  # the rest of what was drawn need not be looked at
+    if not bool((few == first).all()) or not bool((seen == first).all()):  # NaN, too
         return False
     if tensor.is_floating_point():
         return bool(torch.isfinite(first))

@@ -224,6 +224,7 @@ class Run:
             case.filled, case.untaken = list(reference.get("filled", ())), list(map(str, facts.get("untaken", ())))
             case.derived = int(facts.get("derived", 0))
             case.said = [*filter(None, [reference.get("one_sign")]), *untested(case.filled, case.untaken)]
+            case.one_value = bool(reference.get("one_value"))
             case.said += left_alone(list(map(str, facts.get("left", ()))))
         case.weights, case.kernels = str(facts.get("weights", "none")), [str(name) for name in facts.get("kernels", ())]
         self.keep(case, number, judgement, begin)

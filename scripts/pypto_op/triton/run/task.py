@@ -118,6 +118,7 @@ class Task:
         weights = {name: value.detach().clone() for name, value in models.weights_of(self._model).items()}
         self._inputs = models.placed(models.checked(inputs, f"{self._path.name}: an input"), self._device)
         facts: dict[str, Any] = {"filled": constant, "varied": self._varied, "one_sign": skewed.of_one_sign(self._inputs)}
+        facts["one_value"] = one_value.found(inputs)
         facts["skewed"] = self._skew(message["index"], message["move"], seed) if message["move"] else ""
         if not message["used"] and message["move"] and not facts["skewed"] and not self._varied:
             return None, {"same": True, "untested": one_value.untested(self._inputs)}

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from pypto_op.triton.static.gradients import CONTEXT
 from pypto_op.triton.static.kernels import Kernel
 from pypto_op.triton.static.suspects import SUSPECT
-from pypto_op.triton.static.values import Container, Ext, Function, Host, Tensor, Value, options, tensors_in
+from pypto_op.triton.static.values import Container, Ext, Function, Host, Instance, Tensor, Value, options, tensors_in
 
 _DISTRIBUTED = ("torch.distributed.tensor.DTensor", "torch.distributed._tensor.DTensor")
 _BACKENDS = ("cuda", "npu")
@@ -31,11 +32,16 @@ def is_instance(args: list[Value]) -> Value:
     if isinstance(kind, Ext) and kind.name == "torch.Tensor":
         kinds = {isinstance(option, Tensor) for option in options(value)}
         sure = all(
-            isinstance(option, (Tensor, Ext, Container, Function, Kernel)) or _is_constant(option) for option in options(value)
+            isinstance(option, (Tensor, Ext, Container, Function, Kernel)) or _is_constant(option) or _is_context(option)
+            for option in options(value)
         )
         doubtful = any(buffer.origin == SUSPECT for tensor in tensors_in(value) for buffer in tensor.buffers)
         return Host(kinds.pop()) if sure and len(kinds) == 1 and not doubtful else Host()
     return Host()
+
+
+def _is_context(value: Value) -> bool:
+    return isinstance(value, Instance) and value.cls.extends(CONTEXT)
 
 
 def _is_constant(value: Value) -> bool:

@@ -10,6 +10,7 @@ from pypto_op.triton.static.kernels import Kernel, Launcher
 from pypto_op.triton.static.machine import YES, Machine
 from pypto_op.triton.static.persistent import reached
 from pypto_op.triton.static.values import (
+    Buffer,
     ClassValue,
     Container,
     Ext,
@@ -146,13 +147,21 @@ class Assignments:
             self.m.changed.add(name)
 
     def deny_keeping(self, node: cst.CSTNode, value: Value, scope: Scope) -> None:
-        """Deny that forward keeps results, or inputs, for another call; scratch memory and rearranged weights may be kept."""
+        """Deny that forward keeps results, or inputs, for another call.
+
+        Scratch memory, rearranged weights and tables that a kernel made of numbers alone may be kept.
+        """
         self.m.lasting |= reached([value])
         for tensor in tensors_in(value):
-            if any(buffer.origin not in ("fresh", "weight") or self.m.heap.get(buffer) for buffer in tensor.buffers):
+            if any(not self._may_stay(buffer) for buffer in tensor.buffers):
                 self.m.deny(node, scope.source, "forward keeps a tensor for later calls, which must compute their own")
                 return
             self.m.kept |= tensor.buffers
+
+    def _may_stay(self, buffer: Buffer) -> bool:
+        if buffer.origin == "fresh" and buffer.constant:
+            return True
+        return buffer.origin in ("fresh", "weight") and not self.m.heap.get(buffer)
 
 
 def _parts(value: Value, elements: Sequence[cst.BaseElement]) -> list[Value] | None:

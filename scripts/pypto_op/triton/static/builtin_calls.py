@@ -5,6 +5,7 @@ from __future__ import annotations
 import libcst as cst
 
 from pypto_op.triton.static import answers
+from pypto_op.triton.static.gradients import GRAD
 from pypto_op.triton.static.kernels import Kernel
 from pypto_op.triton.static.machine import Machine
 from pypto_op.triton.static.source import SourceFile
@@ -101,6 +102,10 @@ class Builtins:
             changed = [option for option in options(args[0]) if isinstance(option, Container)]
             return union([self.m.tables.method(option, method, args[1:], kwargs, node, source) for option in changed])
         self.m.tables.given(name, args)
+        if name == GRAD:
+            gradients = self.m.gradients.grad(args, kwargs, node, source)
+            if gradients is not None:
+                return gradients
         if name in self._special:
             return self._special[name](args, kwargs, node, source)
         number = answers.number(name, args, kwargs)
@@ -244,6 +249,8 @@ class Builtins:
         if kind == "copy_into":
             written = min((self.m.written(t) for value in args for t in tensors_in(value)), default=0)
             self.m.heap.update(dict.fromkeys(tensor.buffers, written))
+            for buffer in tensor.buffers:
+                buffer.constant = False
             return tensor
         if kind == "view":
             return (

@@ -6,6 +6,7 @@ import libcst as cst
 
 from pypto_op.triton.static import compile_time
 from pypto_op.triton.static.builtin_calls import Builtins
+from pypto_op.triton.static.gradients import SAVES
 from pypto_op.triton.static.kernels import Kernel, KernelFacts, Launcher
 from pypto_op.triton.static.launching import Launching
 from pypto_op.triton.static.machine import Frame, Machine, join
@@ -278,15 +279,17 @@ class Calls:
     ) -> Value:
         owner = callee.owner
         if isinstance(owner, ClassValue) and callee.name == "apply":
-            forward = owner.find("forward")
-            if owner.extends("torch.autograd") and forward is not None:
-                context: list[Value] = [] if owner.find("setup_context") else [Ext("torch.autograd.function.ctx")]
-                return self.call(forward[0], [*context, *args], kwargs, node, source)
+            found = self.m.gradients.apply(owner, args, kwargs, node, source) if owner.extends("torch.autograd") else None
+            if found is not None:
+                return found
         if isinstance(owner, Container):
             return self.m.tables.method(owner, callee.name, args, kwargs, node, source)
         if isinstance(owner, Instance) and callee.name in REGISTERS:
             bound = [*args, *(kwargs[name] for name in ("name", REGISTERS[callee.name]) if name in kwargs)]
             return self.builtins.call("builtins.setattr", [owner, *bound[:2]], {}, node, source)
+        if isinstance(owner, Instance) and callee.name == SAVES:
+            self.m.gradients.save(owner, args)
+            return Host(None)
         if isinstance(owner, Instance):
             return self.m.records.method(owner, callee.name, kwargs)
         if isinstance(owner, Kernel):

@@ -6,6 +6,7 @@ from pypto_op.triton.static.calls import Calls
 from pypto_op.triton.static.evaluate import Expressions
 from pypto_op.triton.static.execute import Statements
 from pypto_op.triton.static.following import Following
+from pypto_op.triton.static.gradients import Gradients
 from pypto_op.triton.static.imports import Imports
 from pypto_op.triton.static.machine import Machine
 from pypto_op.triton.static.members import Members
@@ -21,5 +22,5 @@ def new_machine(policy: StaticPolicy) -> Machine:
     machine.suspects, machine.following, machine.records = Suspects(machine), Following(machine), Records(machine)
     machine.expressions, machine.statements = Expressions(machine), Statements(machine)
     machine.calls, machine.members, machine.imports = Calls(machine), Members(machine), Imports(machine)
-    machine.tables = Tables(machine)
+    machine.tables, machine.gradients = Tables(machine), Gradients(machine)
     return machine

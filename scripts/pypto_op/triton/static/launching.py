@@ -10,6 +10,7 @@ from pypto_op.triton.static.plain_globals import plain_globals
 from pypto_op.triton.static.source import SourceFile
 from pypto_op.triton.static.values import (
     Host,
+    Tensor,
     Value,
     options,
     tensors_in,
@@ -39,6 +40,7 @@ class Launching:
         self.m.launches.append(Launch(facts.name, node, source))
         if self.m.loops and not self.m.policy.allows("in_loops"):
             self.m.deny(node, source, "a launch inside a loop; one launch covers the whole tensor through its grid")
+        constant = not self.m.addressed and all(map(_is_constant, given.values()))
         for name, value in given.items():
             if name in facts.parameters and not facts.takes(name, value):
                 self.m.deny(node, source, f"the kernel's `{name}` is a Python function or object, which no device can execute")
@@ -50,6 +52,8 @@ class Launching:
                 for tensor in tensors_in(value):
                     state = YES if len(tensor.buffers) == 1 else MAYBE
                     self.m.heap.update(dict.fromkeys(tensor.buffers, state))
+                    for buffer in tensor.buffers:
+                        buffer.constant = buffer.constant and constant
         if facts.follows_addresses and facts.stored:
             self.m.heap.update({buffer: max(MAYBE, self.m.heap.get(buffer, NO)) for buffer in self.m.addressed})
         return Host()
@@ -68,3 +72,10 @@ class Launching:
                 for where, name in plain_globals(facts.node, facts.source.module):
                     told = f"the kernel reads `{name}` of the module, which Triton's compiler refuses; make it a tl.constexpr"
                     self.m.deny(where, facts.source, told, call=name)
+
+
+def _is_constant(value: Value) -> bool:
+    """Whether an argument of a launch is a number of the host's, or memory into which no value of an input came."""
+    if isinstance(value, Host):
+        return not value.data
+    return isinstance(value, Tensor) and all(buffer.origin == "fresh" and buffer.constant for buffer in value.buffers)

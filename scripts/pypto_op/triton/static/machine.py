@@ -15,6 +15,7 @@ from pypto_op.triton.static.parts import (
     Calls,
     Expressions,
     Following,
+    Gradients,
     Imports,
     Members,
     Records,
@@ -139,6 +140,7 @@ class Machine:
     following: Following = field(init=False)
     records: Records = field(init=False)
     tables: Tables = field(init=False)
+    gradients: Gradients = field(init=False)
 
     @property
     def sure(self) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import libcst as cst
 
 from pypto_op.triton.static.evaluate import TUPLES
+from pypto_op.triton.static.gradients import CONTEXT, SAVES
 from pypto_op.triton.static.kernels import Kernel, Launcher
 from pypto_op.triton.static.machine import Machine
 from pypto_op.triton.static.records import TUPLE_METHODS
@@ -140,6 +141,8 @@ class Members:
             return Member(owner, name)
         for base in owner.cls.lineage():
             if isinstance(base, Ext):
+                if base.name == CONTEXT:
+                    return Member(owner, name) if name == SAVES else Ext(f"{base.name}.{name}")
                 if name in _PARAMETERS and base.name != "torch.nn.Module":
                     return self.m.fresh("weight")
                 if name in REGISTERS:

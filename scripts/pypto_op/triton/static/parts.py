@@ -182,6 +182,21 @@ class Records(Protocol):
         ...
 
 
+class Gradients(Protocol):
+    """Follows the file's own autograd functions (`gradients`)."""
+
+    def apply(
+        self, owner: ClassValue, args: list[Value], kwargs: dict[str, Value], node: cst.CSTNode, source: SourceFile
+    ) -> Value | None:
+        """Apply a class."""
+
+    def save(self, context: Instance, tensors: list[Value]) -> None:
+        """Keep tensors for backward."""
+
+    def grad(self, args: list[Value], kwargs: dict[str, Value], node: cst.CSTNode, source: SourceFile) -> Value | None:
+        """Ask for gradients."""
+
+
 class Tables(Protocol):
     """Changes containers (`tables`)."""
 

@@ -65,9 +65,11 @@ class Buffer:
     Attributes:
         origin: input, weight, fresh (allocated), copy (a copy of something unwritten), computed (by PyTorch; a finding
             exists) or unknown.
+        constant: nothing was written into it that may come from an input or a weight.
     """
 
     origin: str
+    constant: bool = True
 
 
 @dataclass(eq=False)
