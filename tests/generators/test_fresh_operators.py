@@ -6,6 +6,7 @@ import ast
 import json
 from pathlib import Path
 
+import click
 import pytest
 import torch
 from benchmarks import fresh, fresh_kernels, fresh_results, strength
@@ -98,10 +99,48 @@ def test_the_page_names_each_kernel_that_was_judged_wrongly():
     found = {"harness": {"cpu_seconds": 5.0, "seconds": 6.0, "exit": 0, "cases": 9}, "kernels": rows}
     assert fresh_results.counts(found) == {"right": 2, "accepted": 1, "wrong": 3, "refused": 1}
     text = "\n".join(fresh_results.section({"adder": found}))
-    assert "| adder | 9 | 1 of 2 | 1 of 3 | 5 | 3 | 20 |" in text
+    assert "| adder | 9 | 1 of 2 | 1 of 3 | earlier | 5 | 3 | 20 |" in text
     assert "honest `halves` (halves in words): FAIL `L5_tiny`: an element is off" in text
     assert "wrong `minus` (minus in words): PASS" in text and "wrong `gone` (gone in words): ERROR" in text
     assert "| adder | twice in words | `L3_one` (precision) | 1 of 9 |" in text
+
+
+def test_the_page_says_how_many_kernels_were_not_judged_and_which_suite_judged_the_others():
+    rows = [{**_row("right", "adder", "PASS"), "commit": "12345678"}, _row("wrong", "twice", "FAIL", "L3_one")]
+    found = {"harness": {"cpu_seconds": 5.0, "exit": 0, "cases": 9}, "kernels": rows, "of": {"right": 2, "wrong": 1}}
+    text = "\n".join(fresh_results.section({"adder": found}))
+    assert "| adder | 9 | 1 of 1 (1 not judged) | 1 of 1 | `12345678`: 1, earlier: 1 | 5 | 3 | 11 |" in text
+
+
+def test_some_kernels_are_judged_alone_and_verdicts_of_the_others_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    kernels = [fresh_kernels.Kernel(kind, name, "", name) for kind, name in (("right", "adder"), ("wrong", "minus"))]
+    judged: list[str] = []
+    monkeypatch.setattr(fresh, "operators", lambda: ["adder"])
+    monkeypatch.setattr(fresh, "kernels", lambda op: kernels)
+    monkeypatch.setattr(fresh, "digest", lambda op: "fixtures")
+    monkeypatch.setattr(fresh, "workspace", lambda op, folder: folder)
+    monkeypatch.setattr(fresh, "suite_of", lambda op, root: {"harness": {"cpu_seconds": 5.0, "exit": 0}, "suite": suite})
+    monkeypatch.setattr(fresh, "judged", lambda op, root, kernel: judged.append(kernel.id) or _verdict(kernel))
+    monkeypatch.setattr(fresh_results, "RESULTS", tmp_path / "fresh.json")
+    monkeypatch.setattr(strength, "PAGE", tmp_path / "strength.md")
+    suite = "first"
+    fresh.run(False, ["adder:wrong"])
+    assert judged == ["minus"] and not fresh.whole(fresh_results.load()["adder"], "adder")
+    suite = "second"
+    fresh.run(False, ["adder:right"])
+    found = fresh_results.load()["adder"]
+    assert judged == ["minus", "adder"] and fresh.whole(found, "adder")
+    assert [(row["id"], row["suite"]) for row in found["kernels"]] == [("adder", "second"), ("minus", "first")]
+    fresh.run(False, ["adder"])
+    assert judged == ["minus", "adder", "minus"], "the right kernel's verdict is of this suite, the other one's is not"
+    with pytest.raises(click.UsageError, match="no kernel times of adder"):
+        fresh.run(False, ["adder:times"])
+
+
+def _verdict(kernel: fresh_kernels.Kernel) -> dict[str, object]:
+    fails = kernel.kind == "wrong"
+    row = _row(kernel.kind, kernel.id, "FAIL" if fails else "PASS", "L3_one" if fails else None)
+    return {**row, "digest": kernel.digest}
 
 
 def test_what_was_measured_is_on_the_page():
