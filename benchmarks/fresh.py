@@ -116,8 +116,8 @@ def measure(
         keep(result)
         return result
     stamp = {"suite": result["suite"], "commit": commit(ROOT)}
-    rows = {row["digest"]: row for row in known.get("kernels", ()) if row["status"] != "ERROR"}
-    same = {key for key, row in rows.items() if row.get("suite", known.get("suite")) == result["suite"]}
+    rows = {row["digest"]: {"suite": known["suite"], **row} for row in known.get("kernels", ()) if row["status"] != "ERROR"}
+    same = {key for key, row in rows.items() if row["suite"] == result["suite"]}
     with ThreadPoolExecutor(WORKERS) as pool:
         begun = [pool.submit(judged, op, root, kernel) for kernel in chosen if kernel.digest not in same]
         for done in as_completed(begun):
