@@ -172,6 +172,38 @@ def test_sums_of_codes_reach_what_an_accumulator_of_24_bits_does_not_hold(tmp_pa
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("op", "zeros"), [("gae_advantage", {"gamma", "lam"}), ("adamw_step", {"weight_decay"}), ("top_p_filter", set())]
+)
+def test_a_float_scalar_is_tried_at_0_where_spec_allows_it_and_the_golden_does_not_mix_by_it(
+    op: str, zeros: set[str], tmp_path: Path, call
+):
+    """A wrapper may take 0 for "not given"; where values are mixed by it (beta1, beta2) right kernels part there."""
+    root = fresh.workspace(op, tmp_path)
+    assert call("harness", "new", "--no-rehearsal", root).code == 0
+    cases = json.loads((root / "eval" / "adversarial_suite.json").read_text(encoding="utf-8"))["cases"]
+    names = {name for case in cases for name, value in case.items() if value == 0.0 and isinstance(value, float)}
+    assert names == zeros
+
+
+@pytest.mark.sim
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["gamma", "lam"])
+def test_a_kernel_that_takes_0_for_the_default_is_refused_and_the_right_one_is_not(name: str, tmp_path: Path, call):
+    root = fresh.workspace("gae_advantage", tmp_path)
+    assert call("harness", "new", "--no-rehearsal", root).code == 0
+    right = fresh_kernels.kernels("gae_advantage")[0].text
+    usual = {"gamma": "0.99", "lam": "0.95"}[name]
+    launch = "(PYPTO_DTYPES[reward.dtype], gamma, lam)"
+    wrong = right.replace(launch, launch.replace(f" {name}", f" {name} or {usual}"))
+    assert wrong != right
+    for text, code in ((right, 0), (wrong, 1)):
+        (root / "gae_advantage_impl.py").write_text(text, encoding="utf-8")
+        answer = call("verify", "--modes", "sim", "--case", f"L3_zero_{name}_float32", root)
+        assert answer.code == code, answer.out + answer.err
+
+
+@pytest.mark.slow
 def test_sizes_that_spec_refuses_in_one_breath_are_tried_one_by_one(tmp_path: Path, call):
     root = fresh.workspace("lora_linear", tmp_path)
     assert call("harness", "new", "--no-rehearsal", root).code == 0
