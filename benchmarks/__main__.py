@@ -1,7 +1,8 @@
 """Run the benchmarks: `python -m benchmarks [NAME ...] [--quick] [--keep] [--json FILE]`.
 
 A benchmark is a module of this package with a function `run(quick: bool) -> list[Table]`. What follows the name `fresh` or
-`public_operators` are the operators that it measures: `python -m benchmarks fresh add_rmsnorm_quant`.
+`public_operators` are the operators that it measures: `python -m benchmarks fresh add_rmsnorm_quant`, or, for `fresh`, some
+kernels of theirs: `python -m benchmarks fresh swiglu:right,honest`.
 """
 
 from __future__ import annotations
@@ -62,7 +63,10 @@ def show(table: Table, console: Console) -> None:
 @click.option("--source", type=click.Path(exists=True, path_type=Path), help="A checkout of the framework.")
 @click.option("--json", "json_file", type=click.Path(path_type=Path), default=Path("bench-out/bench.json"))
 def main(chosen: tuple[str, ...], quick: bool, keep: bool, source: Path | None, json_file: Path) -> None:
-    """Run all benchmarks, or the named ones; after `fresh` or `public_operators`, the names are those of operators."""
+    """Run all benchmarks, or the named ones; after `fresh` or `public_operators`, the names are those of operators.
+
+    `fresh OP:KERNELS` judges some kernels only: `right`, `honest`, `wrong` or names, with commas between.
+    """
     further: dict[str, Any] = {}
     if set(chosen[:1]) & _OF_OPERATORS:
         chosen, further = chosen[:1], {"ops": chosen[1:]}

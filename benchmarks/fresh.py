@@ -3,7 +3,8 @@
 Each operator there was written from its request alone, before any suite of it existed: documents, golden, a right kernel,
 honest rewrites and wrong variants. `python -m benchmarks fresh [OP ...]` makes a workspace of documents and golden, lets
 `pypto-op harness new` write the suite, and judges every kernel with that suite as it is, by `pypto-op verify` in `sim`.
-The result is benchmarks/results/fresh.json; docs/strength.md shows it.
+`OP:right,honest` or `OP:KERNEL` judges these kernels only; verdicts of the others stay, with the commit that they are of.
+The result is benchmarks/results/fresh.json, written after each verdict; docs/strength.md shows it.
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,25 +38,50 @@ _DOCUMENTS = ("SPEC.md", "DESIGN.md", "{op}_golden.py", "eval/module_interfaces.
 
 
 def run(quick: bool, ops: Sequence[str] = ()) -> list[Table]:
-    """Measure the named operators, or those whose fixtures changed; `quick`: the right kernels only, and nothing is kept.
+    """Measure the named operators, or those that are not measured whole; `quick`: the right kernels, and nothing is kept.
+
+    Args:
+        ops: `OP`, or `OP:` and kinds or names of kernels, with commas between.
 
     Raises:
-        click.UsageError: an operator has no fixtures.
+        click.UsageError: an operator has no fixtures, or no such kernel.
     """
-    unknown = set(ops) - set(operators())
-    if unknown:
-        raise click.UsageError(f"no operator {', '.join(sorted(unknown))}; tests/fixtures/fresh has {', '.join(operators())}")
+    asked = [_asked(word) for word in ops or [op for op in operators() if not whole(load().get(op, {}), op)]]
     results = load()
-    for op in ops or [op for op in operators() if results.get(op, {}).get("fixtures") != digest(op)]:
-        chosen = [kernel for kernel in kernels(op) if kernel.kind == "right" or not quick]
+    for op, names in asked:
+        chosen = [k for k in kernels(op) if (k.kind == "right" if quick else not names or {k.kind, k.id} & names)]
         with tempfile.TemporaryDirectory() as folder:
-            measured = measure(op, Path(folder), chosen, known=results.get(op, {}))
-        results = {**load(), op: measured}
-        if not quick:
-            store(results)
+            keep = _ignored if quick else partial(_kept, op)
+            results[op] = measure(op, Path(folder), chosen, known=results.get(op, {}), keep=keep)
     if not quick:
         strength.write_page(strength.load())
     return [_table(results)]
+
+
+def _asked(word: str) -> tuple[str, set[str]]:
+    """Return the operator that a word of the command line names, and the kinds and names of kernels; none means all."""
+    op, _, rest = word.partition(":")
+    if op not in operators():
+        raise click.UsageError(f"no operator {op}; tests/fixtures/fresh has {', '.join(operators())}")
+    names = {name for name in rest.split(",") if name}
+    unknown = names - {name for kernel in kernels(op) for name in (kernel.kind, kernel.id)}
+    if unknown:
+        raise click.UsageError(f"no kernel {', '.join(sorted(unknown))} of {op}; see tests/fixtures/fresh/{op}")
+    return op, names
+
+
+def whole(found: dict[str, Any], op: str) -> bool:
+    """Whether each kernel in the fixtures of an operator, as they are now, has a verdict in `found`."""
+    judged_now = {row["digest"] for row in found.get("kernels", ()) if row["status"] != "ERROR"}
+    return found.get("fixtures") == digest(op) and all(kernel.digest in judged_now for kernel in kernels(op))
+
+
+def _kept(op: str, found: dict[str, Any]) -> None:
+    store({**load(), op: found})
+
+
+def _ignored(found: dict[str, Any]) -> None:
+    """Keep nothing of a quick look."""
 
 
 def workspace(op: str, folder: Path) -> Path:
@@ -67,34 +94,72 @@ def workspace(op: str, folder: Path) -> Path:
     return root
 
 
-def measure(op: str, folder: Path, chosen: Sequence[Kernel], known: dict[str, Any]) -> dict[str, Any]:
+def measure(
+    op: str, folder: Path, chosen: Sequence[Kernel], known: dict[str, Any], keep: Callable[[dict[str, Any]], None]
+) -> dict[str, Any]:
     """Make the suite of an operator and judge kernels with it.
 
     Args:
         op: the operator.
         folder: an empty directory.
         chosen: the kernels.
-        known: an earlier result; a verdict in it stands where suite, inputs, golden and kernel are the same bytes. An ERROR is
-            none: somebody may have interrupted it.
+        known: an earlier result. A verdict in it stands where suite, inputs, golden and kernel are the same bytes, and where the
+            kernel is not among the chosen ones. An ERROR is none: somebody may have interrupted it.
+        keep: is given the result so far after each verdict.
 
     Returns:
         What is kept of an operator in fresh.json. Without a suite, `kernels` is empty and `harness` says why.
     """
     root = workspace(op, folder)
-    made = process.run([*COMMAND, "harness", "new", str(root)], cwd=folder)
-    suite = root / "eval" / SUITE_FILES[0]
-    result: dict[str, Any] = {"fixtures": digest(op), "harness": {**made.spent(), "exit": made.code}, "kernels": []}
-    if made.code != 0:
-        result["harness"]["said"] = made.last_lines(8)
-    if not suite.is_file():
+    result = {**head(op), **suite_of(op, root)}
+    if "suite" not in result:
+        keep(result)
         return result
-    result["harness"]["cases"] = len(json.loads(suite.read_text(encoding="utf-8"))["cases"])
-    result["suite"] = process.digest_of(*(root / "eval" / name for name in SUITE_FILES), root / f"{op}_golden.py")
-    same = result["suite"] == known.get("suite")
-    earlier = {old["digest"]: old for old in known.get("kernels", ()) if same and old["status"] != "ERROR"}
+    stamp = {"suite": result["suite"], "commit": commit(ROOT)}
+    rows = {row["digest"]: {"suite": known["suite"], **row} for row in known.get("kernels", ()) if row["status"] != "ERROR"}
+    same = {key for key, row in rows.items() if row["suite"] == result["suite"]}
     with ThreadPoolExecutor(WORKERS) as pool:
-        result["kernels"] = list(pool.map(lambda kernel: earlier.get(kernel.digest) or _told(judged(op, root, kernel)), chosen))
+        begun = [pool.submit(judged, op, root, kernel) for kernel in chosen if kernel.digest not in same]
+        for done in as_completed(begun):
+            row = _told({**done.result(), **stamp})
+            rows[row["digest"]] = row
+            keep({**result, "kernels": _in_order(op, rows)})
+    result["kernels"] = _in_order(op, rows)
+    keep(result)
     return result
+
+
+def suite_of(op: str, root: Path) -> dict[str, Any]:
+    """Let `harness new` write the suite of an operator; return what it cost and said, and, where there is a suite, its digest."""
+    made = process.run([*COMMAND, "harness", "new", str(root)], cwd=root.parents[1])
+    harness: dict[str, Any] = {**made.spent(), "exit": made.code}
+    if made.code != 0:
+        harness["said"] = made.last_lines(8)
+    suite = root / "eval" / SUITE_FILES[0]
+    if not suite.is_file():
+        return {"harness": harness}
+    harness["cases"] = len(json.loads(suite.read_text(encoding="utf-8"))["cases"])
+    files = (*(root / "eval" / name for name in SUITE_FILES), root / f"{op}_golden.py")
+    return {"harness": harness, "suite": process.digest_of(*files)}
+
+
+def _in_order(op: str, rows: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the verdicts of the kernels that the fixtures have now, in their order."""
+    return [rows[kernel.digest] for kernel in kernels(op) if kernel.digest in rows]
+
+
+def head(op: str) -> dict[str, Any]:
+    """Return what an operator's result says before anything is judged: its fixtures, and how many kernels they have."""
+    kinds = [kernel.kind for kernel in kernels(op)]
+    wrong = kinds.count("wrong")
+    return {"fixtures": digest(op), "of": {"right": len(kinds) - wrong, "wrong": wrong}, "kernels": []}
+
+
+def commit(root: Path) -> str:
+    """Return the commit of a checkout in eight digits, with a plus where files under scripts differ from it."""
+    at = process.run(["git", "rev-parse", "--short=8", "HEAD"], cwd=root)
+    changed = process.run(["git", "status", "--porcelain", "--", "scripts"], cwd=root)
+    return at.output.strip() + ("+" if changed.output.strip() else "") if at.code == 0 else "unknown"
 
 
 def judged(op: str, made: Path, kernel: Kernel) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -55,24 +56,39 @@ Written from their requests alone, before any suite of theirs existed (tests/fix
 of it (another tile, another order of summation, a product with 1 / scale, other loops) and wrong variants, each a fault that a
 person or a model makes. The suite is what `pypto-op harness new` wrote, untouched. A right kernel counts as accepted when the
 whole suite passes; a wrong one as refused when a case fails, at level {FIRST_LEVEL} or, if that passes, in the whole suite.
-`python -m benchmarks fresh` measures; each verdict draws fresh seeds, so figures near a limit can move.
+`python -m benchmarks fresh` measures; each verdict draws fresh seeds, so figures near a limit can move. "Suite of" names the
+commit whose `harness new` wrote the suite, and how many verdicts are of it where some are of others; "earlier" stands for
+verdicts from before commits were kept.
 """
 
 
 def _overview(results: dict[str, Any]) -> list[str]:
     lines = [
-        "| operator | cases | right kernels accepted | wrong ones refused | `harness new`, s | one verdict, s | all, s |",
-        "|---|---:|---:|---:|---:|---:|---:|",
+        "| operator | cases | right kernels accepted | wrong ones refused | suite of | "
+        "`harness new`, s | one verdict, s | all, s |",
+        "|---|---:|---:|---:|---|---:|---:|---:|",
     ]
     for op, found in sorted(results.items()):
         count, made = counts(found), found["harness"]
-        whole = sum(row["cpu_seconds"] for row in found["kernels"]) + made["cpu_seconds"]
+        spent = sum(row["cpu_seconds"] for row in found["kernels"]) + made["cpu_seconds"]
         first = next((f"{row['cpu_seconds']:.0f}" for row in found["kernels"] if row["kind"] == "right"), "")
-        share = f"{count['accepted']} of {count['right']} | {count['refused']} of {count['wrong']}"
-        lines.append(f"| {op} | {made.get('cases', 0)} | {share} | {made['cpu_seconds']:.0f} | {first} | {whole:.0f} |")
+        share = " | ".join(_share(found, count, kind, good) for kind, good in (("right", "accepted"), ("wrong", "refused")))
+        figures = f"{made['cpu_seconds']:.0f} | {first} | {spent:.0f}"
+        lines.append(f"| {op} | {made.get('cases', 0)} | {share} | {_commits(found)} | {figures} |")
     short = [op for op, found in sorted(results.items()) if found["harness"]["exit"]]
     ends = [f"`harness new` ended with an error for {', '.join(short)}."] if short else []
     return [*lines, "", "Seconds are of processor time; one verdict is that of the right kernel.", *ends]
+
+
+def _share(found: dict[str, Any], count: dict[str, int], kind: str, good: str) -> str:
+    missing = found.get("of", count)[kind] - count[kind]
+    return f"{count[good]} of {count[kind]}" + (f" ({missing} not judged)" if missing else "")
+
+
+def _commits(found: dict[str, Any]) -> str:
+    """Return the commits that an operator's verdicts are of; with the number of verdicts, where they are of several."""
+    told = Counter(f"`{row['commit']}`" if "commit" in row else "earlier" for row in found["kernels"])
+    return next(iter(told)) if len(told) == 1 else ", ".join(f"{name}: {number}" for name, number in told.items())
 
 
 def _line(op: str, row: dict[str, Any]) -> str:

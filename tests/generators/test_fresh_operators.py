@@ -6,6 +6,7 @@ import ast
 import json
 from pathlib import Path
 
+import click
 import pytest
 import torch
 from benchmarks import fresh, fresh_kernels, fresh_results, strength
@@ -98,10 +99,51 @@ def test_the_page_names_each_kernel_that_was_judged_wrongly():
     found = {"harness": {"cpu_seconds": 5.0, "seconds": 6.0, "exit": 0, "cases": 9}, "kernels": rows}
     assert fresh_results.counts(found) == {"right": 2, "accepted": 1, "wrong": 3, "refused": 1}
     text = "\n".join(fresh_results.section({"adder": found}))
-    assert "| adder | 9 | 1 of 2 | 1 of 3 | 5 | 3 | 20 |" in text
+    assert "| adder | 9 | 1 of 2 | 1 of 3 | earlier | 5 | 3 | 20 |" in text
     assert "honest `halves` (halves in words): FAIL `L5_tiny`: an element is off" in text
     assert "wrong `minus` (minus in words): PASS" in text and "wrong `gone` (gone in words): ERROR" in text
     assert "| adder | twice in words | `L3_one` (precision) | 1 of 9 |" in text
+
+
+def test_the_page_says_how_many_kernels_were_not_judged_and_which_suite_judged_the_others():
+    rows = [{**_row("right", "adder", "PASS"), "commit": "12345678"}, _row("wrong", "twice", "FAIL", "L3_one")]
+    found = {"harness": {"cpu_seconds": 5.0, "exit": 0, "cases": 9}, "kernels": rows, "of": {"right": 2, "wrong": 1}}
+    text = "\n".join(fresh_results.section({"adder": found}))
+    assert "| adder | 9 | 1 of 1 (1 not judged) | 1 of 1 | `12345678`: 1, earlier: 1 | 5 | 3 | 11 |" in text
+
+
+def test_some_kernels_are_judged_alone_and_verdicts_of_the_others_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    kernels = [fresh_kernels.Kernel(kind, name, "", name) for kind, name in (("right", "adder"), ("wrong", "minus"))]
+    judged: list[str] = []
+    monkeypatch.setattr(fresh, "operators", lambda: ["adder"])
+    monkeypatch.setattr(fresh, "kernels", lambda op: kernels)
+    monkeypatch.setattr(fresh, "digest", lambda op: "fixtures")
+    monkeypatch.setattr(fresh, "workspace", lambda op, folder: folder)
+    monkeypatch.setattr(fresh, "suite_of", lambda op, root: {"harness": {"cpu_seconds": 5.0, "exit": 0}, "suite": suite})
+    monkeypatch.setattr(fresh, "judged", lambda op, root, kernel: judged.append(kernel.id) or _verdict(kernel))
+    monkeypatch.setattr(fresh_results, "RESULTS", tmp_path / "fresh.json")
+    monkeypatch.setattr(strength, "PAGE", tmp_path / "strength.md")
+    suite = "first"
+    fresh.run(False, ["adder:wrong"])
+    assert judged == ["minus"] and not fresh.whole(fresh_results.load()["adder"], "adder")
+    older = fresh_results.load()
+    del older["adder"]["kernels"][0]["suite"], older["adder"]["kernels"][0]["commit"]
+    fresh_results.store(older)
+    suite = "second"
+    fresh.run(False, ["adder:right"])
+    found = fresh_results.load()["adder"]
+    assert judged == ["minus", "adder"] and fresh.whole(found, "adder")
+    assert [(row["id"], row["suite"]) for row in found["kernels"]] == [("adder", "second"), ("minus", "first")]
+    fresh.run(False, ["adder"])
+    assert judged == ["minus", "adder", "minus"], "the right kernel's verdict is of this suite, the other one's is not"
+    with pytest.raises(click.UsageError, match="no kernel times of adder"):
+        fresh.run(False, ["adder:times"])
+
+
+def _verdict(kernel: fresh_kernels.Kernel) -> dict[str, object]:
+    fails = kernel.kind == "wrong"
+    row = _row(kernel.kind, kernel.id, "FAIL" if fails else "PASS", "L3_one" if fails else None)
+    return {**row, "digest": kernel.digest}
 
 
 def test_what_was_measured_is_on_the_page():
@@ -127,6 +169,38 @@ def test_sums_of_codes_reach_what_an_accumulator_of_24_bits_does_not_hold(tmp_pa
     for name, found in sums.items():
         reached = found.max() if "great" in name else -found.min()
         assert reached > 2**23, f"{name} sums up to {reached}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("op", "zeros"), [("gae_advantage", {"gamma", "lam"}), ("adamw_step", {"weight_decay"}), ("top_p_filter", set())]
+)
+def test_a_float_scalar_is_tried_at_0_where_spec_allows_it_and_the_golden_does_not_mix_by_it(
+    op: str, zeros: set[str], tmp_path: Path, call
+):
+    """A wrapper may take 0 for "not given"; where values are mixed by it (beta1, beta2) right kernels part there."""
+    root = fresh.workspace(op, tmp_path)
+    assert call("harness", "new", "--no-rehearsal", root).code == 0
+    cases = json.loads((root / "eval" / "adversarial_suite.json").read_text(encoding="utf-8"))["cases"]
+    names = {name for case in cases for name, value in case.items() if value == 0.0 and isinstance(value, float)}
+    assert names == zeros
+
+
+@pytest.mark.sim
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["gamma", "lam"])
+def test_a_kernel_that_takes_0_for_the_default_is_refused_and_the_right_one_is_not(name: str, tmp_path: Path, call):
+    root = fresh.workspace("gae_advantage", tmp_path)
+    assert call("harness", "new", "--no-rehearsal", root).code == 0
+    right = fresh_kernels.kernels("gae_advantage")[0].text
+    usual = {"gamma": "0.99", "lam": "0.95"}[name]
+    launch = "(PYPTO_DTYPES[reward.dtype], gamma, lam)"
+    wrong = right.replace(launch, launch.replace(f" {name}", f" {name} or {usual}"))
+    assert wrong != right
+    for text, code in ((right, 0), (wrong, 1)):
+        (root / "gae_advantage_impl.py").write_text(text, encoding="utf-8")
+        answer = call("verify", "--modes", "sim", "--case", f"L3_zero_{name}_float32", root)
+        assert answer.code == code, answer.out + answer.err
 
 
 @pytest.mark.slow

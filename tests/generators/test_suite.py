@@ -139,6 +139,8 @@ def test_a_float_scalar_is_tried_at_the_ends_of_its_range(tmp_path: Path, said: 
     sources = gather(OpWorkspace.at(tmp_path / "custom" / "op"))
     cases = [case for case in suite_cases.cases(sources) if "end_of_alpha" in case["id"]]
     assert {case["alpha"] for case in cases} == ends
+    zeros = [case for case in suite_cases.cases(sources) if "zero_alpha" in case["id"]]
+    assert [case["alpha"] for case in zeros] == ([0.0, 0.0] if "0 <= alpha" in said else []), "in each dtype"
     near = [(case["shape"], case["dtype"]["default"]) for case in cases if case.get("draw_zone") == "tiny"]
     dtypes = sources.spec.supported_dtypes
     assert near == [(shape, dtype) for _ in ends for shape in sources.p0_sizes() for dtype in dtypes], "on each shape of SPEC.md"

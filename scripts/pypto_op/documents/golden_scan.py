@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeGuard
 
 from pypto_op.documents.golden import reachable
 from pypto_op.documents.reading import read_text
@@ -87,6 +88,27 @@ def has_loops(path: Path, function: str) -> bool:
     functions = functions_of(path, function)
     reached = reachable(functions[function], functions)
     return any(isinstance(node, ast.For | ast.While) for each in reached for node in ast.walk(each))
+
+
+def shares(path: Path, function: str) -> frozenset[str]:
+    """Return the names that the golden function of a file, or a helper that it calls, takes from 1 or hands to `lerp`.
+
+    Raises:
+        ContractError: see `scan`.
+    """
+    functions = functions_of(path, function)
+    found: set[str] = set()
+    for node in (node for reached in reachable(functions[function], functions) for node in ast.walk(reached)):
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub) and isinstance(node.left, ast.Constant):
+            parts: list[ast.expr] = [node.right] if node.left.value == 1 else []
+        else:
+            parts = [*node.args, *(word.value for word in node.keywords)] if _is_lerp(node) else []
+        found |= {part.id for part in parts if isinstance(part, ast.Name)}
+    return frozenset(found)
+
+
+def _is_lerp(node: ast.AST) -> TypeGuard[ast.Call]:
+    return isinstance(node, ast.Call) and called(node) in ("lerp", "lerp_")
 
 
 def functions_of(path: Path, function: str) -> dict[str, Function]:

@@ -54,6 +54,7 @@ class Sources:
         steps: what DESIGN.md says of its loops.
         reduced: axes that the golden reduces over.
         apart: what the golden sets apart in integer tensors (`documents.set_apart`).
+        shares: what the golden takes from 1: it may mix two values by it.
     """
 
     ws: OpWorkspace
@@ -70,6 +71,7 @@ class Sources:
     steps: Steps = _NO_STEPS
     reduced: frozenset[str] = field(default_factory=frozenset)
     apart: Apart = field(default_factory=dict)
+    shares: frozenset[str] = field(default_factory=frozenset)
 
     @cached_property
     def long(self) -> list[str]:
@@ -200,6 +202,7 @@ def gather(ws: OpWorkspace) -> Sources:
         spec=spec,
         interfaces=interfaces,
         scan=golden_scan.scan(ws.golden, ws.golden_name()),
+        shares=golden_scan.shares(ws.golden, ws.golden_name()),
         weights=_weights(ws, spec, interfaces),
         tiles=_tiles(ws),
         steps=steps,

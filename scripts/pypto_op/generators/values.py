@@ -67,6 +67,8 @@ def scalars(maker: Maker) -> None:
             for shape, knobs in ((maker.ragged, {}), *((shape, {ZONE: "tiny"}) for shape in maker.p0)):
                 for dtype in maker.sources.spec.supported_dtypes:  # in bfloat16 such values may be all the same
                     maker.add(Level.L3, f"end_of_{port.name}", shape, dtype=dtype, knobs={port.name: end, **knobs})
+        for dtype in maker.sources.spec.supported_dtypes if _may_be_zero(maker, port.name) else ():
+            maker.add(Level.L3, f"zero_{port.name}", maker.ragged, dtype=dtype, knobs={port.name: 0.0})
         told_apart = any(port.name in numbers for numbers in maker.sources.apart.values())
         if port.dtype in INTEGERS and isinstance(default, int) and port.name not in maker.base and not told_apart:
             usual = _other_integers(maker.sources, port.name, default)
@@ -93,14 +95,21 @@ def _legal_floats(maker: Maker, name: str) -> list[float]:
 
 
 def _float_ends(maker: Maker, name: str) -> list[float]:
-    """Return the ends that a float scalar may have, but for its default.
-
-    At 0 honest forms part: `v + (1 - beta) * (x - v)` loses what `beta * v + (1 - beta) * x` keeps, so that end is left out.
-    """
+    """Return the ends that a float scalar may have, but for its default and 0 (`_may_be_zero`)."""
     default = float_scalars(maker.sources).get(name)
     kept = ranges.of(maker.sources.spec.shape_constraints, name, maker.base)
     ends = [end for end in (kept.low, kept.high) if math.isfinite(end) and end != 0.0 and kept.holds(end)]
     return [] if default is None else [end for end in ends if end != default]
+
+
+def _may_be_zero(maker: Maker, name: str) -> bool:
+    """Whether 0 is an end of a float scalar's range, and not its default: a wrapper may take it for "not given" (`lam or 0.95`).
+
+    Where the golden mixes by it honest forms part there: `v + (1 - beta) * (x - v)` loses what `beta * v + (1 - beta) * x` keeps.
+    """
+    default = float_scalars(maker.sources).get(name)
+    kept = ranges.of(maker.sources.spec.shape_constraints, name, maker.base)
+    return default not in (None, 0.0) and 0.0 in (kept.low, kept.high) and kept.holds(0.0) and name not in maker.sources.shares
 
 
 def telling(maker: Maker, case: Case) -> Iterator[Case]:
@@ -114,13 +123,14 @@ def telling(maker: Maker, case: Case) -> Iterator[Case]:
     if len(varied) != 1:
         return
     [name] = varied
-    if case[name] not in _legal_floats(maker, name)[:1]:  # an end of its range, beside the case that is for this scalar
+    values = [0.0] if case[name] == 0.0 else _legal_floats(maker, name)
+    if case[name] not in values[:1]:  # an end of its range, beside the case that is for this scalar
         return
     if maker.sources.floating and ZONE not in case:
         yield {**case, "id": f"{case['id']}_beside_tiny", ZONE: "tiny"}
     rest = {other: values[0] for other in usual if other != name and (values := _legal_floats(maker, other))}
     besides = [{}, *({other: value} for other, value in rest.items()), *([rest] if len(rest) > 1 else [])]
-    tried = [{**beside, name: value} for beside in besides for value in _legal_floats(maker, name)]
+    tried = [{**beside, name: value} for beside in besides for value in values]
     for number, scalars_of in enumerate(tried):
         sizes: dict[str, Any] = {**case["shape"], **scalars_of}
         if constraints.satisfied(maker.sources.spec.shape_constraints, sizes) and scalars_of != {name: case[name]}:
