@@ -6,9 +6,10 @@ from pathlib import Path
 
 import torch
 
-from pypto_op.debug.divergence import first_divergences, went_through
+from pypto_op.debug.divergence import first_divergences, maker_of, went_through
 from pypto_op.debug.dump_files import Step
 from pypto_op.debug.matching import Golden
+from pypto_op.debug.reads_writes import other_batch
 from pypto_op.debug.turns import walked_backwards
 from pypto_op.diagnose.kernel_loops import KernelLoops
 
@@ -100,3 +101,38 @@ def test_turns_against_the_goldens_order_lead_to_the_line_that_sets_the_order(tm
     assert KernelLoops(idle).order_of("i") == 0, "nothing is carried"
     second = WALK[WALK.index("    for i") :].replace('"i"', '"k"')
     assert KernelLoops(WALK + second).order_of("i") == 0, "one of two walks"
+
+
+def test_what_hands_its_operand_on_leads_to_the_operation_that_made_it(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    x = torch.rand(6, 8)
+    run = Run(tmp_path)
+    read = run.add("VIEW", x)
+    largest = run.add("MAXS", x.clamp_min(0.5), read)
+    copied = run.add("MULS", x.clamp_min(0.5), run.add("ADDS", x.clamp_min(0.5), largest))
+    assert maker_of(copied, run.steps) == largest
+    assert maker_of(run.add("ADDS", x, read), run.steps).opcode == "ADDS", "what a view reads is made by no operation"
+    assert maker_of(doubled := run.add("MULS", x.clamp_min(0.5) * 2.0, copied), run.steps) == doubled
+
+
+def _batch(run: Run, heads: int, place: int) -> list[Step]:
+    """Return the reads of an output's entry 3 of 4: queries at 3, keys of `heads` heads and gates of 4 at `place` and 3."""
+    own = []
+    for count, at in ((4, 3), (heads, place), (4, 3)):
+        whole = run.add("VIEW", torch.rand(count, 6, 8))
+        whole.inputs = ("Incast_0",)
+        own.append(run.add("VIEW", torch.rand(1, 6, 8), whole))
+        own[-1].offset = (at, 0, 0)
+    made = run.add("ADD", torch.rand(1, 6, 8), *own)
+    write = run.add("ASSEMBLE", torch.rand(4, 6, 8), made)
+    write.offset, write.symbol = (3, 0, 0), "out"
+    return own
+
+
+def test_a_read_of_another_batch_is_told_only_where_the_input_has_as_many_as_the_output(tmp_path: Path) -> None:
+    run = Run(tmp_path)
+    keys = _batch(run, 4, 2)[1]
+    assert [one.step for one in other_batch(run.steps, ["out"])] == [keys]
+    shared = Run(tmp_path)
+    _batch(shared, 2, 1)
+    assert other_batch(shared.steps, ["out"]) == [], "two query heads share one head of keys"
