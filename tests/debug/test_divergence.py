@@ -115,10 +115,10 @@ def test_what_hands_its_operand_on_leads_to_the_operation_that_made_it(tmp_path:
     assert maker_of(doubled := run.add("MULS", x.clamp_min(0.5) * 2.0, copied), run.steps) == doubled
 
 
-def _batch(run: Run, heads: int, place: int) -> list[Step]:
-    """Return the reads of an output's entry 3 of 4: queries at 3, keys of `heads` heads and gates of 4 at `place` and 3."""
+def _batch(run: Run, *read: tuple[int, int]) -> list[Step]:
+    """Return the reads of entry 3 of an output of 4: each of one entry of an input, told as (entries, the one that is read)."""
     own = []
-    for count, at in ((4, 3), (heads, place), (4, 3)):
+    for count, at in read:
         whole = run.add("VIEW", torch.rand(count, 6, 8))
         whole.inputs = ("Incast_0",)
         own.append(run.add("VIEW", torch.rand(1, 6, 8), whole))
@@ -129,10 +129,17 @@ def _batch(run: Run, heads: int, place: int) -> list[Step]:
     return own
 
 
-def test_a_read_of_another_batch_is_told_only_where_the_input_has_as_many_as_the_output(tmp_path: Path) -> None:
-    run = Run(tmp_path)
-    keys = _batch(run, 4, 2)[1]
-    assert [one.step for one in other_batch(run.steps, ["out"])] == [keys]
-    shared = Run(tmp_path)
-    _batch(shared, 2, 1)
-    assert other_batch(shared.steps, ["out"]) == [], "two query heads share one head of keys"
+def test_a_read_of_another_batch_is_told_where_another_input_of_as_many_is_read_well(tmp_path: Path) -> None:
+    for number, (read, told) in enumerate(
+        (
+            ([(4, 3), (4, 2), (4, 3)], [1]),
+            ([(4, 3), (2, 1), (2, 1)], []),  # two query heads share one head of keys
+            ([(4, 3), (2, 0), (2, 1)], [1]),
+            ([(4, 3), (2, 0), (2, 0)], []),  # shared in another order
+            ([(4, 3), (3, 0), (3, 1)], []),  # an axis of something else
+        )
+    ):
+        (tmp_path / str(number)).mkdir()
+        run = Run(tmp_path / str(number))
+        views = _batch(run, *read)
+        assert [one.step for one in other_batch(run.steps, ["out"])] == [views[at] for at in told], read
