@@ -6,9 +6,10 @@ from pathlib import Path
 
 import torch
 
-from pypto_op.debug.divergence import first_divergences, went_through
+from pypto_op.debug.divergence import first_divergences, maker_of, went_through
 from pypto_op.debug.dump_files import Step
 from pypto_op.debug.matching import Golden
+from pypto_op.debug.reads_writes import other_batch
 from pypto_op.debug.turns import walked_backwards
 from pypto_op.diagnose.kernel_loops import KernelLoops
 
@@ -100,3 +101,45 @@ def test_turns_against_the_goldens_order_lead_to_the_line_that_sets_the_order(tm
     assert KernelLoops(idle).order_of("i") == 0, "nothing is carried"
     second = WALK[WALK.index("    for i") :].replace('"i"', '"k"')
     assert KernelLoops(WALK + second).order_of("i") == 0, "one of two walks"
+
+
+def test_what_hands_its_operand_on_leads_to_the_operation_that_made_it(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    x = torch.rand(6, 8)
+    run = Run(tmp_path)
+    read = run.add("VIEW", x)
+    largest = run.add("MAXS", x.clamp_min(0.5), read)
+    copied = run.add("MULS", x.clamp_min(0.5), run.add("ADDS", x.clamp_min(0.5), largest))
+    assert maker_of(copied, run.steps) == largest
+    assert maker_of(run.add("ADDS", x, read), run.steps).opcode == "ADDS", "what a view reads is made by no operation"
+    assert maker_of(doubled := run.add("MULS", x.clamp_min(0.5) * 2.0, copied), run.steps) == doubled
+
+
+def _batch(run: Run, *read: tuple[int, int]) -> list[Step]:
+    """Return the reads of entry 3 of an output of 4: each of one entry of an input, told as (entries, the one that is read)."""
+    own = []
+    for count, at in read:
+        whole = run.add("VIEW", torch.rand(count, 6, 8))
+        whole.inputs = ("Incast_0",)
+        own.append(run.add("VIEW", torch.rand(1, 6, 8), whole))
+        own[-1].offset = (at, 0, 0)
+    made = run.add("ADD", torch.rand(1, 6, 8), *own)
+    write = run.add("ASSEMBLE", torch.rand(4, 6, 8), made)
+    write.offset, write.symbol = (3, 0, 0), "out"
+    return own
+
+
+def test_a_read_of_another_batch_is_told_where_another_input_of_as_many_is_read_well(tmp_path: Path) -> None:
+    for number, (read, told) in enumerate(
+        (
+            ([(4, 3), (4, 2), (4, 3)], [1]),
+            ([(4, 3), (2, 1), (2, 1)], []),  # two query heads share one head of keys
+            ([(4, 3), (2, 0), (2, 1)], [1]),
+            ([(4, 3), (2, 0), (2, 0)], []),  # shared in another order
+            ([(4, 3), (3, 0), (3, 1)], []),  # an axis of something else
+        )
+    ):
+        (tmp_path / str(number)).mkdir()
+        run = Run(tmp_path / str(number))
+        views = _batch(run, *read)
+        assert [one.step for one in other_batch(run.steps, ["out"])] == [views[at] for at in told], read

@@ -42,6 +42,39 @@ def test_a_write_past_the_end_leads_to_the_write_in_the_loop_of_its_graph() -> N
     assert line_of_graph(_WRITE, "def broken(") == 0 and line_of_graph("no graph", KERNEL) == 0
 
 
+LOADED = """import pypto
+
+
+def load(x, row, column, rows):
+    return pypto.view(x, [16, 32], [row, column], valid_shape=[rows, 32])
+
+
+def kernel(x, out):
+    for g in pypto.loop(4, name="GROUPS", idx_name="g"):
+        column = g * 32 + 1
+        total = pypto.tensor([16, 32], pypto.DT_FP32, "total")
+
+        for r in pypto.loop(4, name="ROWS", idx_name="r"):
+            row = r * 16 + 1
+            rows = pypto.min(64 - r * 16, 16)
+
+
+            total[:] = load(x, row, column, rows)
+"""
+_OUTSIDE = """[VERIFY] tensor_graph, TENSOR_ROWS_Unroll1_PATH0_hiddenfunc0_17, r=0@g=3, 84, 117, 10000, VIEW
+/* k_impl.py:5 */ VIEW
+pypto-op: a view leaves its tensor on axis {}: offset [0, 97] and valid shape [16, 32] in a tensor of shape [64, 128]
+"""
+
+
+def test_a_view_in_a_helper_leads_to_the_line_that_computes_the_offset_which_it_is_given() -> None:
+    assert line_of_graph(_OUTSIDE.format(1), LOADED) == 10
+    assert line_of_graph(_OUTSIDE.format(0), LOADED) == 18, "offset or extent: the call hands both over"
+    assert line_of_graph(_OUTSIDE.format(1), LOADED.replace("= load(x, row, column,", "= load(x, row, g * 32 + 1,")) == 18
+    spread = LOADED.replace("        total = ", "        column = column + 1\n        total = ")
+    assert line_of_graph(_OUTSIDE.format(1), spread) == 19, "computed twice"
+
+
 STATES = """import pypto
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 from tests.debug.asking import ask, line_of, place
 
+from pypto_op.bundle_files import bundle_root
 from pypto_op.workspace import OpWorkspace
 
 pytestmark = [pytest.mark.sim, pytest.mark.timeout(900)]
@@ -51,6 +53,21 @@ def test_the_drift_begins_after_the_first_turn(faulty: OpWorkspace) -> None:
     assert report["intermediates"]["dstate"]["line"] == line_of(faulty.impl, "# <<< SNAPSHOT:inside_nt_loop")
     assert (faulty.debug_dir / "snapshot_report.json").is_file()
     no_copy_of_the_golden(faulty)
+
+
+@pytest.mark.usefixtures("numeric")
+def test_of_a_module_whose_golden_hands_over_to_a_helper_the_helpers_loops_are_told(faulty: OpWorkspace) -> None:
+    modules = bundle_root() / "examples" / "ops" / "gated_delta_rule_bwd" / "modules"
+    shutil.copytree(modules, faulty.root / "modules", ignore=shutil.ignore_patterns("__pycache__"))
+    kernel = faulty.root / "modules" / "gated_delta_rule_bwd_module12_impl.py"
+    kernel.write_text(kernel.read_text().replace("* decay + asked - ", "* decay + asked + "))
+    manifest = faulty.debug_dir / "snapshot_manifest.yaml"
+    answer = ask("snapshot-bisect", "--manifest", manifest, "--json")
+    assert answer.code == 1, answer.stderr
+    assert answer.result("snapshot_report")["first_drift"] == {"name": "dstate", "iter": 1}
+    manifest.write_text(MANIFEST.replace("where: begin", "loop: 2, where: begin"))
+    refused = ask("snapshot-generate", manifest)
+    assert refused.code == 2 and "module12_golden has 2 for statements" in refused.stderr
 
 
 def no_copy_of_the_golden(ws: OpWorkspace) -> None:

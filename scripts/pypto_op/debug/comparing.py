@@ -135,7 +135,8 @@ class _Search:
         ]
         placed = [want.step for want in wants if want.step.line]
         if not found and placed:
-            guess = divergence.Divergence(placed[0], "it would have to be another for the output to be right")
+            made = divergence.maker_of(placed[0], steps)
+            guess = divergence.Divergence(made, "it would have to be another for the output to be right")
             found = [row_of(guess, "computed", text, sure=False)]
         return distinct(found)
 

@@ -154,6 +154,18 @@ def same_operations(steps: Sequence[Step], step: Step) -> tuple[int, ...]:
     return tuple(one.number for one in steps if (one.line, one.opcode, one.loops, one.function) == key)
 
 
+def maker_of(step: Step, steps: Sequence[Step]) -> Step:
+    """Return the operation that made what a step hands on as it is (a sum with 0, a copy): the step itself where it makes it."""
+    by_number = {one.number: one for one in steps}
+    while len(step.parents) == 1:
+        before = by_number[step.parents[0]]
+        made, given = step.tensor(), before.tensor()
+        if before.moves or before.line is None or made.dtype != given.dtype or not made.equal(given):
+            return step
+        step = before
+    return step
+
+
 def _rounding(steps: Sequence[Step], values: dict[int, torch.Tensor]) -> dict[int, float]:
     """Return what counts as rounding for each result: 16 bits excuse something only where the kernel's inputs have no more."""
     own = {step.number: rounding_of(values[step.number].dtype) for step in steps}

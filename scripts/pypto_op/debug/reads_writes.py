@@ -253,25 +253,34 @@ def misjoined(steps: Sequence[Step], found: Sequence[Divergence]) -> list[Diverg
 def other_batch(steps: Sequence[Step], outputs: Collection[str]) -> list[Divergence]:
     """Return the reads of an input's first axis at another place than that of the block of an output made of it.
 
-    Told only where all other inputs with this axis are read at the output's place, and where one line of the kernel does it.
+    Told only where another input with as many entries is read at the output's place, and where one line of the kernel does it.
     """
     by_number = {step.number: step for step in steps}
     found: list[Divergence] = []
     for step in steps:
         if step.opcode != "ASSEMBLE" or step.symbol not in outputs or len(step.offset) < 3:
             continue
-        views = [one for one in _in_turn(step, by_number) if _reads_a_batch(one, by_number)]
-        off = [one for one in views if one.offset[0] != step.offset[0]]
-        if off and len({one.line for one in off}) == 1 and len({content(by_number[one.parents[0]]) for one in off}) < len(views):
-            words = f"reads at {off[0].offset[0]} of the first axis what is written at {step.offset[0]} of it"
-            found.append(Divergence(off[0], words, same=same_operations(steps, off[0])))
+        read = [(one, _entries_of(one, by_number)) for one in _in_turn(step, by_number)]
+        off, well = list[tuple[Step, int]](), set[int]()
+        for one, count in read:
+            if count and step.valid[0] % count == 0:  # query heads of an output may share the key heads of an input, in order
+                if one.offset[0] == step.offset[0] * count // step.valid[0]:
+                    well.add(count)
+                else:
+                    off.append((one, count))
+        if off and len({one.line for one, _ in off}) == 1 and all(count in well for _, count in off):
+            first = off[0][0]
+            words = f"reads at {first.offset[0]} of the first axis what is written at {step.offset[0]} of it"
+            found.append(Divergence(first, words, same=same_operations(steps, first)))
     return found
 
 
-def _reads_a_batch(step: Step, by_number: dict[int, Step]) -> bool:
-    """Say whether a step reads one entry of the first of three axes of a whole tensor."""
+def _entries_of(step: Step, by_number: dict[int, Step]) -> int:
+    """Return how many entries the first of three axes of a whole tensor has of which a step reads one; 0 for another step."""
     whole = by_number[step.parents[0]] if step.opcode == "VIEW" and len(step.parents) == 1 else None
-    return whole is not None and whole.given and len(step.offset) == 3 == len(whole.valid) and step.valid[0] == 1 < whole.valid[0]
+    if whole is None or not whole.given or not len(step.offset) == 3 == len(whole.valid):
+        return 0
+    return whole.valid[0] if step.valid[0] == 1 < whole.valid[0] else 0
 
 
 def _destination(step: Step, steps: Sequence[Step]) -> tuple[int, ...] | None:

@@ -54,36 +54,47 @@ def recorded(source: str, file: Path, function: str, phase: int, wanted: Sequenc
         ContractError: there is no such function or loop, or an expression is none.
     """
     module = parse_contract(source, file=file)
-    recorder = _Recorder(function, [one for one in wanted if one.expression], file)
-    made = module.visit(recorder)
-    if not recorder.seen:
+    holders = _holders(module, function)
+    if not holders:
         raise ContractError(f"there is no function {function}", file=file)
+    made = module.visit(_Recorder(function, holders, [one for one in wanted if one.expression], file))
     return made.code + _TAIL.format(phase=phase, function=function)
 
 
+def _holders(module: cst.Module, function: str) -> list[cst.FunctionDef]:
+    """Return the functions whose loops count: the golden's; where it has none, those with loops that it calls, in order."""
+    own = {node.name.value: node for node in module.body if isinstance(node, cst.FunctionDef)}
+    waiting, seen = [function], list[str]()
+    while waiting:
+        name = waiting.pop(0)
+        if name in own and name not in seen:
+            seen.append(name)
+            waiting += [] if _loops(own[name]) else _called(own[name])
+    with_loops = [own[name] for name in seen if _loops(own[name])]
+    return with_loops or [own[name] for name in seen[:1]]
+
+
 class _Recorder(cst.CSTTransformer):
-    def __init__(self, function: str, wanted: Sequence[Intermediate], file: Path) -> None:
-        self._function, self._wanted, self._file = function, wanted, file
-        self._within, self._loop = False, -1
-        self._loops: dict[cst.For, int] = {}
-        self.seen = False
+    def __init__(self, function: str, holders: Sequence[cst.FunctionDef], wanted: Sequence[Intermediate], file: Path) -> None:
+        self._holders, self._wanted, self._file = holders, wanted, file
+        self._within = False
+        self._loops = {loop: number for number, loop in enumerate(loop for holder in holders for loop in _loops(holder))}
+        for one in wanted:
+            if one.golden.get("loop", 0) >= max(1, len(self._loops)):
+                words = f"{one.name}: {function} has {len(self._loops)} for statements"
+                raise ContractError(words, file=file, where="golden.loop")
 
     def visit_FunctionDef(self, node: cst.FunctionDef) -> bool:
-        if node.name.value == self._function:
-            self.seen = self._within = True
-            loops = _loops(node)
-            self._loops = {loop: number for number, loop in enumerate(loops)}
-            for one in self._wanted:
-                if one.golden.get("loop", 0) >= max(1, len(loops)):
-                    raise ContractError(
-                        f"{one.name}: {self._function} has {len(loops)} for statements", file=self._file, where="golden.loop"
-                    )
+        if node in self._holders:
+            self._within = True
         return True
 
     def leave_FunctionDef(self, original_node: cst.FunctionDef, updated_node: cst.FunctionDef) -> cst.FunctionDef:
-        if original_node.name.value != self._function:
+        if original_node not in self._holders:
             return updated_node
         self._within = False
+        if original_node is not self._holders[-1]:
+            return updated_node
         plain = [one for one in self._wanted if not self._loops or one.probe_point == "after_nt_loop"]
         body = list(updated_node.body.body)
         # Just before the return, where there is one.
@@ -115,6 +126,14 @@ def _loops(node: cst.CSTNode) -> list[cst.For]:
     found = [node] if isinstance(node, cst.For) else []
     for child in node.children:
         found += _loops(child)
+    return found
+
+
+def _called(node: cst.CSTNode) -> list[str]:
+    """Return what a part of a file calls by a plain name, in order."""
+    found = [node.func.value] if isinstance(node, cst.Call) and isinstance(node.func, cst.Name) else []
+    for child in node.children:
+        found += _called(child)
     return found
 
 

@@ -6,6 +6,7 @@ import ast
 import re
 
 from pypto_op.diagnose.kernel_loops import KernelLoops
+from pypto_op.diagnose.kernel_names import KernelNames
 from pypto_op.diagnose.kernel_states import read_before_written
 
 _BLOCK = re.compile(r"\[VERIFY\] tensor_graph, (?P<graph>TENSOR_\w+), (?P<turn>[^,\n]*),[^\n]*\b(?P<opcode>VIEW|ASSEMBLE)\n")
@@ -16,6 +17,7 @@ _CYCLE = re.compile(r"F21001!\s*cycle detected")
 _UNWRITTEN = re.compile(r"Errcode: FB100[2E]!")
 _GRAPH = re.compile(r"\[VERIFY\] tensor_graph, (?P<graph>TENSOR_\w+),")
 _LINE = re.compile(r"/\* \S+\.py:(?P<line>\d+) \*/")
+_AXIS = re.compile(r"a view leaves its tensor on axis (?P<axis>\d+)")
 _OUTSIDE = ("are out of bounds for storage of size", "a view leaves its tensor")
 
 
@@ -26,7 +28,7 @@ def line_of_graph(log: str, kernel: str) -> int:
     `pypto.assemble` in the graph's loop, which pypto does not name; the loop's line where there are several. An operand without
     elements comes of a view that begins behind its tensor: the one view whose offset holds a number. A cycle comes of a write
     into a tensor that the same turn reads, a state without a value of a read before the first write. A view in a helper that is
-    told its whole place is the call's.
+    told its whole place is the call's, or the line's that computes the offset which leaves the tensor.
 
     Args:
         log: text of `verify_exception.log`, or of a failure that holds it.
@@ -49,7 +51,10 @@ def line_of_graph(log: str, kernel: str) -> int:
         return loops.write_in(own)
     at = _LINE.search(log)
     if block["opcode"] == "VIEW" and at and any(words in log for words in _OUTSIDE):
-        return loops.handed_view(int(at["line"]), block["graph"])
+        called = loops.handed_view(int(at["line"]), block["graph"])
+        axis = _AXIS.search(log)
+        made = KernelNames(kernel).offset_of_call(int(at["line"]), called, int(axis["axis"])) if called and axis else None
+        return made or called
     negative = _NEGATIVE.search(log)
     if block["opcode"] == "VIEW" and negative:
         indices = [part.partition("=")[0] for part in block["turn"].split("@")]

@@ -147,8 +147,8 @@ class KernelLoops:
     def moved_view(self) -> int:
         """Return the line of the one view whose offset holds a number that is not 0, 0 where there are none or several."""
         lines = []
-        for call in (node for node in ast.walk(self._tree) if _is_view(node)):
-            offset = _offset_of(call)
+        for call in (node for node in ast.walk(self._tree) if is_view(node)):
+            offset = offset_of(call)
             parts = offset.elts if isinstance(offset, (ast.List, ast.Tuple)) else []
             if any(isinstance(part, ast.Constant) and part.value for part in parts):
                 lines.append(call.lineno)
@@ -158,8 +158,8 @@ class KernelLoops:
         """Say whether a view on `line` takes its offset from parameters of its function."""
         for function in self._functions:
             names = {one.arg for one in function.args.args}
-            for call in (node for node in ast.walk(function) if _is_view(node) and node.lineno <= line <= (node.end_lineno or 0)):
-                offset = _offset_of(call)
+            for call in (node for node in ast.walk(function) if is_view(node) and node.lineno <= line <= (node.end_lineno or 0)):
+                offset = offset_of(call)
                 used = {node.id for node in ast.walk(offset) if isinstance(node, ast.Name)} if offset is not None else set()
                 if used & names:
                     return True
@@ -194,8 +194,8 @@ class KernelLoops:
         """
         for function in self._functions:
             names = {one.arg for one in function.args.args}
-            for call in (node for node in ast.walk(function) if _is_view(node) and node.lineno <= line <= (node.end_lineno or 0)):
-                given = [_offset_of(call), *(word.value for word in call.keywords if word.arg == "valid_shape")]
+            for call in (node for node in ast.walk(function) if is_view(node) and node.lineno <= line <= (node.end_lineno or 0)):
+                given = [offset_of(call), *(word.value for word in call.keywords if word.arg == "valid_shape")]
                 parts = [part for one in given if isinstance(one, (ast.List, ast.Tuple)) for part in one.elts]
                 plain = all(isinstance(part, ast.Constant) or isinstance(part, ast.Name) and part.id in names for part in parts)
                 if parts and plain:
@@ -218,11 +218,13 @@ def _part_of(target: ast.expr, name: str) -> bool:
     return isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name) and target.value.id == name
 
 
-def _is_view(node: ast.AST) -> TypeGuard[ast.Call]:
+def is_view(node: ast.AST) -> TypeGuard[ast.Call]:
+    """Say whether a node is a call of `pypto.view`."""
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "view"
 
 
-def _offset_of(view: ast.Call) -> ast.expr | None:
+def offset_of(view: ast.Call) -> ast.expr | None:
+    """Return the offset that a view is given, None for none."""
     given = next((word.value for word in view.keywords if word.arg == "offsets"), None)
     return given if given is not None else view.args[2] if len(view.args) > 2 else None
 

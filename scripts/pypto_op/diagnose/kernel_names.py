@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
+from pypto_op.diagnose.kernel_loops import is_view, offset_of
+
 _OPERATORS = {"MULS": ast.Mult, "DIVS": ast.Div, "ADDS": ast.Add, "SUBS": ast.Sub}
 _MOST_CALLS = 6
 """Calls that a parameter is followed through."""
@@ -110,6 +112,32 @@ class KernelNames:
         names = [node.id for node in ast.walk(statement) if isinstance(node, ast.Name)] if statement is not None else []
         return next((found for name in names if (found := self._taken(name, line))), None)
 
+    def offset_of_call(self, view: int, call: int, axis: int) -> int | None:
+        """Return the line that computes the offset which a call hands to a helper's view on an axis; None: none is plain.
+
+        It is plain where the helper's parameter is the offset, the call hands over a name, the name is computed once, and the
+        extent on that axis is not computed beside it.
+        """
+        helper = self._holder(view)
+        views = [one for one in self._calls if is_view(one) and one.lineno <= view <= (one.end_lineno or 0)]
+        calls = [one for one in self._calls_of(helper.name) if one.lineno == call] if helper is not None else []
+        if helper is None or len(views) != 1 or len(calls) != 1:
+            return None
+        valid = next((word.value for word in views[0].keywords if word.arg == "valid_shape"), None)
+        offset, extent = (self._computed(_part(given, axis), helper, calls[0]) for given in (offset_of(views[0]), valid))
+        return offset if extent is None else None
+
+    def _computed(self, part: ast.expr | None, helper: ast.FunctionDef, call: ast.Call) -> int | None:
+        """Return the one line that computes what a call hands over for a helper's parameter, None where it is another form."""
+        parameters = [one.arg for one in helper.args.args]
+        if not isinstance(part, ast.Name) or part.id not in parameters or parameters.index(part.id) >= len(call.args):
+            return None
+        given, caller = call.args[parameters.index(part.id)], self._holder(call.lineno)
+        if not isinstance(given, ast.Name) or caller is None:
+            return None
+        made = [node for node in ast.walk(caller) if isinstance(node, ast.Assign) and _binds(node, {given.id})]
+        return made[0].lineno if len(made) == 1 and isinstance(made[0].value, (ast.BinOp, ast.Call)) else None
+
     def returns(self, function: str) -> list[int]:
         """Return the lines of each `return` of several values in a function."""
         held = [node for node in self._functions if node.name == function]
@@ -207,6 +235,11 @@ class KernelNames:
             if isinstance(node, ast.stmt) and node.lineno <= line <= (node.end_lineno or 0) and not hasattr(node, "body")
         ]
         return held[0] if held else None
+
+
+def _part(given: ast.expr | None, axis: int) -> ast.expr | None:
+    parts = given.elts if isinstance(given, (ast.List, ast.Tuple)) else []
+    return parts[axis] if axis < len(parts) else None
 
 
 def _loads(node: ast.Name, names: set[str]) -> bool:
