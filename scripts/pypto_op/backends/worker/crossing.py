@@ -53,6 +53,8 @@ class Crossing:
         """Stand around pypto's C++ functions in this process."""
         from pypto import pypto_impl
 
+        self._kind = pypto_impl.DeviceTensorData
+        self._pointer = self._kind.GetDataPtr  # as it is before any candidate is loaded
         for name, around in ((_GIVES, self._giving), (_TAKES, self._taking), (_LAUNCHES, self._launching)):
             if hasattr(pypto_impl, name):
                 setattr(pypto_impl, name, around(getattr(pypto_impl, name)))
@@ -78,8 +80,7 @@ class Crossing:
     def _giving(self, function: Callable[..., Any]) -> Callable[..., Any]:
         def gives(datas: Any, *args: Any) -> Any:
             with alone():
-                self._blame_replaced()
-                self._compare(datas)
+                datas = self._compared(datas)
                 if any(digest(tensor) != self._before[address(tensor)] for tensor in self._tensors):
                     self._blame(_OTHER_VALUES)
                 self._given = True
@@ -90,8 +91,7 @@ class Crossing:
     def _taking(self, function: Callable[..., Any]) -> Callable[..., Any]:
         def takes(datas: Any, *args: Any) -> Any:
             with alone():
-                self._blame_replaced()
-                self._compare(datas)
+                datas = self._compared(datas)
                 result = function(datas, *args)
                 self._look()
             return result
@@ -111,11 +111,17 @@ class Crossing:
 
         return launches
 
-    def _compare(self, datas: Any) -> None:
-        """Find out whether C++ is told of the launch's memory, and of no other; the order is that of the kernel's signature."""
-        told = sorted(pointer_of(data) for data in datas)
+    def _compared(self, datas: Any) -> list[Any]:
+        """Return what C++ is told in a list of ours, after a look whether it is the launch's memory, and no other.
+
+        The order is that of the kernel's signature, so it is not compared.
+        """
+        mine: list[Any] = list(datas)  # one of the candidate's may answer C++ in another way
+        self._blame_replaced()
+        told = sorted(address_in(self._pointer(data)) if type(data) is self._kind else -1 for data in mine)
         if told != sorted(tensor.data_ptr() for tensor in self._tensors):
             self._blame(_OTHER_MEMORY)
+        return mine
 
     def _look(self) -> None:
         self._left = {address(tensor): digest(tensor) for tensor in self._tensors}
@@ -154,9 +160,9 @@ def plain(tensor: torch.Tensor) -> torch.Tensor:
     return _detach(tensor)
 
 
-def pointer_of(data: Any) -> int:
-    """Return the address that pypto's C++ keeps of a tensor's memory, which it hands out as a capsule without a name."""
-    return int(_pointer_in(data.GetDataPtr(), None) or 0)
+def address_in(capsule: Any) -> int:
+    """Return the address that pypto's C++ hands out in a capsule without a name."""
+    return int(_pointer_in(capsule, None) or 0)
 
 
 def address(tensor: torch.Tensor) -> int:

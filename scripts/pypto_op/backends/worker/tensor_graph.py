@@ -12,7 +12,7 @@ import ctypes
 from pathlib import Path
 from typing import Any
 
-from pypto_op.backends.worker.crossing import pointer_of
+from pypto_op.backends.worker.crossing import address_in
 
 _INSTANCE = "_ZN3npu8tile_fwk11ProgramData11GetInstanceEv"
 _POINTER = ctypes.sizeof(ctypes.c_void_p)
@@ -36,7 +36,7 @@ def stop_there() -> None:
             size = last - first
             if size != _bytes_of(tensor):
                 raise RuntimeError("pypto keeps a tensor in another size than version 0.2.0")
-            ctypes.memmove(pointer_of(tensor), first, size)
+            ctypes.memmove(address_in(tensor.GetDataPtr()), first, size)
 
     pypto_impl.CostModelRunOnceDataFromHost = take_numbers
 
