@@ -68,6 +68,17 @@ def test_a_whole_number_is_tried_at_the_ends_of_its_range_and_between(tmp_path: 
     assert {1_000_000, 1000} <= set(steps), "what a correction does wrong in some decade is not seen at either end"
 
 
+@pytest.mark.slow
+def test_a_case_in_which_every_planted_fault_says_the_same_has_no_number_for_its_power(tmp_path: Path) -> None:
+    """With no row taken every answer is 0: `harness new` broke off at a power of 0, which the suite refuses."""
+    sources = unseen("kl_div_temperature", tmp_path)
+    sources.ws.test_inputs.write_text(inputs_text(sources))
+    zone = {"student": "one_nan", "mask": "none"}
+    case = next(one for one in suite_cases.cases(sources) if one.get("draw_zone") == "one_nan" or one.get("draw_zone") == zone)
+    done = rehearse(sources.ws, [{**case, "draw_zone": zone}], sources.spec.policy(), scalars=sources.scalars)
+    assert len(done.cases) == 1 and "power" not in done.cases[0], done
+
+
 @pytest.mark.parametrize(("said", "tried"), [('  - "1 <= step"\n', {1000, 32}), ("", {2, 7})])
 def test_a_whole_number_without_a_greatest_value_is_tried_far_out_where_spec_names_the_least(
     tmp_path: Path, said: str, tried: set[int]

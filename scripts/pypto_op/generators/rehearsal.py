@@ -291,13 +291,13 @@ def _fitted(first: FirstCandidate, tried: _Tried) -> _Fit | str:
     if refusal is None and share <= MOST:
         power = draw.power()
         if not power.blind:
-            return _Fit({**tried.case, POWER: _short(power.margin)})
+            return _Fit(_powered(tried.case, power.margin))
         blind = power.blind
     natural = _by_nature(tried.case)
     power = Draw(first, natural, tried.inputs, tried.native).power()
     if power.blind:
         return f"it cannot tell {', '.join(power.blind[:3])}"
-    return _Fit({**natural, POWER: _short(power.margin)}, share if refusal is None else max(share, 1.0), blind)
+    return _Fit(_powered(natural, power.margin), share if refusal is None else max(share, 1.0), blind)
 
 
 def _further(first: FirstCandidate, case: Case) -> Iterator[_Tried | str]:
@@ -305,6 +305,11 @@ def _further(first: FirstCandidate, case: Case) -> Iterator[_Tried | str]:
     for seed in further_seeds(int(case.get("seed", DEFAULT_SEED))):
         found = _answered(first, with_seed(case, seed))
         yield f"with another seed, {found}" if isinstance(found, str) else found
+
+
+def _powered(case: Case, margin: float) -> Case:
+    """Return the case with what it can tell apart; without, where every planted fault leaves its outputs as they are."""
+    return {**case, POWER: _short(margin)} if margin > 0.0 else case
 
 
 def _short(number: float) -> float:
