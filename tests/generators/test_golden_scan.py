@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pypto_op.documents.golden_scan import scan
+from pypto_op.documents.golden_scan import scan, shares
 from pypto_op.errors import ContractError
 from pypto_op.generators.contractions import summed_axes
 
@@ -108,3 +108,20 @@ def test_weights_are_inputs_that_products_only_ever_sum_over(body: str, weights:
     assert isinstance(function, ast.FunctionDef)
     found = summed_axes(function, {"x": 2, "w": 2, "b": 1})
     assert found == weights
+
+
+@pytest.mark.parametrize(
+    ("body", "found"),
+    [
+        ("return beta * x + (1.0 - beta) * y", {"beta"}),
+        ("rest = 1 - beta\n    return beta * x + rest * y", {"beta"}),
+        ("return torch.lerp(x, y, beta)", {"x", "y", "beta"}),
+        ("return x.lerp(y, weight=beta)", {"y", "beta"}),
+        ("return x * (1.0 - decay * beta)", set()),
+        ("return x - beta + (2.0 - beta) * (beta - 1.0)", set()),
+    ],
+)
+def test_what_a_golden_may_mix_by_is_what_it_takes_from_1(tmp_path: Path, body: str, found: set[str]) -> None:
+    path = tmp_path / "f_golden.py"
+    path.write_text(f"import torch\n\n\ndef f_golden(x, y, beta, decay):\n    {body}\n")
+    assert shares(path, "f_golden") == found

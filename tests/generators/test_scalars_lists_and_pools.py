@@ -265,19 +265,23 @@ def told_apart(sources: Sources, case: Any, name: str) -> bool:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["eps", "weight_decay"])
-def test_a_scalar_that_another_hides_is_tried_beside_other_values_of_that(tmp_path: Path, name: str) -> None:
-    """In bfloat16 no eps shows under a step of a thousandth: a kernel with an eps of its own there passed."""
+@pytest.mark.parametrize(("word", "name"), [("other", "eps"), ("other", "weight_decay"), ("zero", "weight_decay")])
+def test_a_scalar_that_another_hides_is_tried_beside_other_values_of_that(tmp_path: Path, word: str, name: str) -> None:
+    """In bfloat16 no eps shows under a step of a thousandth: a kernel with an eps of its own there passed.
+
+    Nor does a decay of 0 that a wrapper takes for "not given".
+    """
     maker = suite_cases.filled(unseen("adamw_step", tmp_path))
     sources = maker.sources
     sources.ws.test_inputs.write_text(inputs_text(sources))
-    alone = [case for case in maker.cases if f"other_{name}" in case["id"]]
+    alone = [case for case in maker.cases if f"{word}_{name}" in case["id"]]
     assert {case["dtype"]["default"] for case in alone if not told_apart(sources, case, name)} >= {"bfloat16"}
     tell = partial(values.telling, maker)
     done = rehearse(sources.ws, alone, sources.spec.policy(), scalars=sources.scalars, telling=tell)
     telling = [case["dtype"]["default"] for case in done.cases if told_apart(sources, case, name)]
     assert sorted(telling) == ["bfloat16", "float32"] and not done.dropped, "one in each dtype, and no more"
     assert [case for case in done.cases if "_beside" not in case["id"]], "what tells other faults stays"
+    assert all((case[name] == 0.0) == (word == "zero") for case in done.cases)
 
 
 @pytest.mark.slow

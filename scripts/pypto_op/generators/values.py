@@ -123,14 +123,14 @@ def telling(maker: Maker, case: Case) -> Iterator[Case]:
     if len(varied) != 1:
         return
     [name] = varied
-    values = [0.0] if case[name] == 0.0 else _legal_floats(maker, name)
-    if case[name] not in values[:1]:  # an end of its range, beside the case that is for this scalar
+    own = [0.0] if case[name] == 0.0 else _legal_floats(maker, name)
+    if case[name] not in own[:1]:  # an end of its range, beside the case that is for this scalar
         return
     if maker.sources.floating and ZONE not in case:
         yield {**case, "id": f"{case['id']}_beside_tiny", ZONE: "tiny"}
     rest = {other: values[0] for other in usual if other != name and (values := _legal_floats(maker, other))}
     besides = [{}, *({other: value} for other, value in rest.items()), *([rest] if len(rest) > 1 else [])]
-    tried = [{**beside, name: value} for beside in besides for value in values]
+    tried = [{**beside, name: value} for beside in besides for value in own]
     for number, scalars_of in enumerate(tried):
         sizes: dict[str, Any] = {**case["shape"], **scalars_of}
         if constraints.satisfied(maker.sources.spec.shape_constraints, sizes) and scalars_of != {name: case[name]}:
