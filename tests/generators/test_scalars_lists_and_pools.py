@@ -225,20 +225,21 @@ def op_golden(x, y, flag, eps):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("more", "said", "shows"),
+    ("more", "said", "default", "shows"),
     [
-        ("+ 0.0 * y", [], True),  # a norm of 8, and one of 0.0008
-        ("* 0.0 + y", [], False),  # the golden minds none
-        ("+ 0.0 * y", ["eps < 1e-9"], False),  # SPEC.md allows none that shows
+        ("+ 0.0 * y", [], 1e-12, True),  # a norm of 8, and one of 0.0008
+        ("+ 0.0 * y", [], 1, True),  # a float that is written as a whole number
+        ("* 0.0 + y", [], 1e-12, False),  # the golden minds none
+        ("+ 0.0 * y", ["eps < 1e-9"], 1e-12, False),  # SPEC.md allows none that shows
     ],
 )
 def test_an_eps_that_bounds_a_norm_shows_on_small_inputs_or_it_is_told_that_none_does(
-    tmp_path: Path, more: str, said: list[str], shows: bool
+    tmp_path: Path, more: str, said: list[str], default: float, shows: bool
 ) -> None:
     sources = operator(
         tmp_path,
         golden=BOUNDED.format(more=more),
-        default_params={"flag": False, "eps": 1e-12},
+        default_params={"flag": False, "eps": default},
         shape_constraints=said,
         supported_dtypes=["float32"],
     )

@@ -260,12 +260,16 @@ def _tiles(ws: OpWorkspace) -> tuple[int, ...]:
 
 
 def scalar_defaults(ws: OpWorkspace, spec: Spec, interfaces: Interfaces) -> dict[str, Any]:
-    """Return the default of each scalar input: SPEC.md's, the contract's, else one that does nothing."""
+    """Return the default of each scalar input: SPEC.md's, the contract's, else one that does nothing.
+
+    A float's default is a float here, also where it is written `1`: from its type all others know what the scalar is.
+    """
     written = {item["name"]: item.get("default") for item in read_yaml(ws.interfaces)["primary_inputs"]}
     scalars: dict[str, Any] = {}
     for port in interfaces.primary_inputs:
         if port.shape:
             continue
         named = spec.default_params.get(port.name, written.get(port.name))
-        scalars[port.name] = _SCALAR_OF.get(port.dtype, 1) if named is None else named
+        default = _SCALAR_OF.get(port.dtype, 1) if named is None else named
+        scalars[port.name] = float(default) if port.dtype in FLOATS and type(default) is int else default
     return scalars

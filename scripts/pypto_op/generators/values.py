@@ -78,8 +78,7 @@ def scalars(maker: Maker) -> None:
 
 def float_scalars(sources: Sources) -> dict[str, float]:
     """Return the float scalars with their defaults."""
-    ports = [port.name for port in sources.interfaces.primary_inputs if port.dtype in FLOATS]
-    return {name: float(sources.scalars[name]) for name in ports if isinstance(sources.scalars.get(name), (int, float))}
+    return {name: default for name, default in sources.scalars.items() if isinstance(default, float)}
 
 
 def _legal_floats(maker: Maker, name: str) -> list[float]:
