@@ -242,3 +242,18 @@ def test_answers_that_the_tolerance_cannot_tell_apart(tmp_path: Path) -> None:
     assert "the golden's diff is the same for every seed, within the tolerance, in 3 of 3" in answer.report["error"]["message"]
     rows = {row["name"]: row for row in verify(ws.root, "--self-test").report["checks"]}
     assert rows["golden"]["status"] == "FAIL" and "the golden's diff" in rows["golden"]["detail"]
+
+
+def test_few_elements_of_a_floating_mask_may_be_alike_but_not_in_every_case() -> None:
+    case = {"id": "c", "level": "L3", "shape": {"S": 9}}
+    looks = Variety()
+    for last in (0.0, 1.0):
+        looks.add(["mask"], [torch.tensor([1.0] * 8 + [last])])
+    with pytest.raises(ContractError, match="input mask"):
+        check([(case, looks)], whole=True)
+    check([(case, looks)], whole=True, masks=["mask"])
+    still = Variety()
+    for _ in range(2):
+        still.add(["mask"], [torch.ones(9)])
+    with pytest.raises(ContractError, match="input mask is the same for every seed"):
+        check([(case, still)], whole=True, masks=["mask"])

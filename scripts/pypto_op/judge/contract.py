@@ -136,6 +136,11 @@ class Contract:
         sizes = {symbol: size for symbol, size in case["shape"].items() if isinstance(size, int)}
         return constraints.whole_ends(self.said, name, sizes)
 
+    @property
+    def masks(self) -> frozenset[str]:
+        """The floating inputs that are one of few numbers."""
+        return frozenset(name for name, rows in self.rows.items() if rows.one_of)
+
     def single_valued(self, case: Mapping[str, Any]) -> frozenset[str]:
         """Return the inputs of which SPEC.md's ranges allow one value at the sizes of a case, and more at others."""
         sizes = {symbol: size for symbol, size in case["shape"].items() if isinstance(size, int)}

@@ -24,7 +24,7 @@ def inputs_fault(records: Sequence[CaseRecord], contract: Contract, *, own_suite
     whole = own_suite and all(case in known for case in contract.cases if checks_precision(case))
     try:
         seen = [(record.case, record.variety) for record in precise]
-        variety.check(seen, whole=whole, fixed=contract.fixed_inputs, single=contract.single_valued)
+        variety.check(seen, whole=whole, fixed=contract.fixed_inputs, single=contract.single_valued, masks=contract.masks)
     except ContractError as error:
         return {"kind": "contract", "message": error.one_line()}
     return None

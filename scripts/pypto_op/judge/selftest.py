@@ -152,7 +152,7 @@ def _inputs(known: Known) -> str:
         known.inputs[case["id"]] = values
     if not seeded:
         raise ContractError("no case depends on its seed", file=known.ws.test_inputs, remedy="call torch.manual_seed(seed)")
-    variety.check(looks, whole=True, fixed=contract.fixed_inputs, single=contract.single_valued)
+    variety.check(looks, whole=True, fixed=contract.fixed_inputs, single=contract.single_valued, masks=contract.masks)
     return f"{len(contract.cases)} cases build, the same for the same seed; {seeded} of them differ with another"
 
 
@@ -175,7 +175,7 @@ def _golden(known: Known) -> str:
         known.answers[case["id"]] = answer
         if checks_precision(case):
             looks.append((case, _second_look(known, case, answer)))
-    variety.check(looks, whole=True, fixed=contract.fixed_inputs, single=contract.single_valued)
+    variety.check(looks, whole=True, fixed=contract.fixed_inputs, single=contract.single_valued, masks=contract.masks)
     return f"{ws.golden_name()} answers all {len(contract.cases)} cases, with the outputs of the contract"
 
 

@@ -152,7 +152,7 @@ def patterns_source() -> str:
 
 def _domain(ws: OpWorkspace, case: Mapping[str, Any]) -> dict[str, Any]:
     """Return what SPEC.md says of floating inputs on a case, their `ranges` and `rows`, which a recipe must not leave, and
-    those that are `fixed`."""
+    those that are `fixed`: tables, and masks of few numbers."""
     if not (ws.spec.is_file() and ws.interfaces.is_file()):
         return {"ranges": {}, "rows": {}, "fixed": []}
     spec, ports = spec_document.load(ws.spec), interfaces_document.load(ws.interfaces).primary_inputs
@@ -160,7 +160,8 @@ def _domain(ws: OpWorkspace, case: Mapping[str, Any]) -> dict[str, Any]:
     found = {port.name: ranges.of(spec.shape_constraints, port.name, sizes) for port in ports if port.shape}
     bounded = {name: kept.ends for name, kept in found.items() if kept != ranges.Range()}
     told = {name: rows.plain for name, rows in spec.rows.items()}
-    return {"ranges": bounded, "rows": told, "fixed": list(spec.fixed_inputs)}
+    few = [name for name, rows in spec.rows.items() if rows.one_of]
+    return {"ranges": bounded, "rows": told, "fixed": [*spec.fixed_inputs, *few]}
 
 
 def _named(name: str, *, met: bool) -> str:

@@ -16,7 +16,7 @@ is about the inputs alone, so a suite is refused before any kernel exists (`--se
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from pypto_op.compare import compare_leaves
@@ -124,6 +124,7 @@ def check(
     whole: bool,
     fixed: Collection[str] = frozenset(),
     single: Callable[[Mapping[str, Any]], Collection[str]] = lambda case: (),
+    masks: Collection[str] = (),
 ) -> None:
     """Refuse inputs that cannot tell a right kernel from a wrong one.
 
@@ -132,6 +133,7 @@ def check(
         whole: these are all precision cases of the suite, so the rules over a whole suite hold as well.
         fixed: inputs that SPEC.md declares tables (`fixed_inputs`), which may not vary; the golden's answers must all the same.
         single: gives the inputs of which SPEC.md allows one value at the sizes of a case (`0 <= at <= T - 1` where T is 1).
+        masks: floating inputs that are `one_of` few numbers, which choose as flags do: a few of them may well be alike.
 
     Raises:
         ContractError: names eval/test_inputs.py, a case and the input.
@@ -142,7 +144,7 @@ def check(
             if name in variety.sights and variety.sights[name].moved:
                 problem = f"input {name} changes with the seed, and SPEC.md declares it fixed"
                 raise ContractError(problem, file=_FILE, where=f"case {case['id']}", remedy=_KEEP)
-    told = [(case, {name: sight for name, sight in v.sights.items() if name not in {*fixed, *single(case)}}) for case, v in seen]
+    told = [(case, _looked_at(v.sights, {*fixed, *single(case)}, masks)) for case, v in seen]
     rows = [(case, sights) for case, sights in told if sights]
     _check_cases(rows)
     if whole:
@@ -151,6 +153,11 @@ def check(
         answers = [(case, variety.blind) for case, variety in seen if variety.blind]
         for name in dict.fromkeys(name for _, blind in answers for name in blind):
             _check_output(name, [(case, blind[name]) for case, blind in answers if name in blind])
+
+
+def _looked_at(sights: Mapping[str, Sight], left: Collection[str], masks: Collection[str]) -> dict[str, Sight]:
+    """Return the sights but for inputs that may be still; those of masks are no data."""
+    return {name: replace(one, data=one.data and name not in masks) for name, one in sights.items() if name not in left}
 
 
 _Rows = Sequence[tuple[Mapping[str, Any], Mapping[str, Sight]]]
