@@ -127,7 +127,7 @@ def test_a_mutant_that_never_ends_is_ended(tmp_path):
 def test_a_pass_that_is_not_the_kernels_turns_the_command(tmp_path):
     """The judge refuses this file already (`kernel_unused`); the measurement must see it by itself."""
     ws = place("sum_diff", tmp_path, cases=CASES[:1])
-    exploit = REPOSITORY / "tests" / "judge" / "exploits" / "launch_hijacked.py"
+    exploit = REPOSITORY / "tests" / "judge" / "exploits" / "handed_closure.py"
     ws.impl.write_text(f"{ws.impl.read_text()}\n\n{exploit.read_text()}")
     answer = mutate(ws.root, "--operators", "swapped_outputs", "--no-likeness")
     assert answer.code == 1

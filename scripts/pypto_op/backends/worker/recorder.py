@@ -79,12 +79,14 @@ class LaunchRecorder:
 
     def returned(self, outputs: Sequence[torch.Tensor]) -> None:
         """Note which part of which kernel's memory the wrapper returned: which one it is, values must not decide."""
+        if not self.launches:
+            return
         places = list(self._storages)
         parts = [
             [places.index(address(o)) if address(o) in self._storages else -1, o.storage_offset(), [*o.shape], [*o.stride()]]
             for o in outputs
         ]
-        self.call.numbers[f"{max(self.launches, 1) - 1}.{RETURNED}"] = tuple(words_of(parts))
+        self.call.numbers[f"{self.launches - 1}.{RETURNED}"] = tuple(words_of(parts))
 
     def never_given(self, outputs: Sequence[torch.Tensor]) -> tuple[int, ...]:
         """Return the positions of the outputs whose memory no kernel got."""
