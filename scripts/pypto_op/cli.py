@@ -8,6 +8,7 @@ import functools
 import gc
 import importlib
 import os
+import re
 import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
@@ -28,6 +29,7 @@ _REMEDIES = {
     errno.EEXIST: "something else stands there; move it away",
     errno.EISDIR: "a folder stands where a file belongs; move it away",
     errno.ENAMETOOLONG: "choose a shorter name or folder",
+    errno.ELOOP: "its links lead back to themselves; take one away",
 }
 """What to do about the errors of the system that say something about the user's files."""
 
@@ -166,6 +168,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     except OSError as error:
         _tell_machine(error)
     except Exception as error:
+        if loop := _loop_of_links(error):
+            _tell_machine(loop)
         _tell_own_fault(error)
     sys.exit(result if isinstance(result, int) else 0)
 
@@ -201,6 +205,12 @@ def _tell_machine(error: OSError) -> NoReturn:
         _tell_own_fault(error)
     click.echo(f"pypto-op: {os.fspath(error.filename)}: {error.strerror}; {remedy}", err=True)
     sys.exit(int(ExitCode.INFRA))
+
+
+def _loop_of_links(error: Exception) -> OSError | None:
+    """Return what `Path.resolve` means where links lead back to themselves; before Python 3.13 it raises no OSError."""
+    found = re.fullmatch(r"Symlink loop from '(.+)'", str(error), re.DOTALL) if isinstance(error, RuntimeError) else None
+    return OSError(errno.ELOOP, os.strerror(errno.ELOOP), found[1]) if found else None
 
 
 def _tell_own_fault(error: Exception) -> NoReturn:

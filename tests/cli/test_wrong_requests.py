@@ -129,3 +129,23 @@ def test_a_file_where_a_folder_belongs_is_named_with_a_remedy(tmp_path: Path) ->
     assert done.code == 3
     last = done.stderr.strip().splitlines()[-1]
     assert str(folder / "_debug") in last and "a part of this path is a file" in last and "internal error" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["diagnose", "--log"], ["report", "--index"], ["doctor", "--target"], ["triage", OPERATOR, "--log"]],
+    ids=lambda words: words[0],
+)
+def test_links_that_lead_back_to_themselves_are_one_line(tmp_path: Path, words: list[str]) -> None:
+    loop = tmp_path / "loop"
+    loop.symlink_to(loop)
+    run = command(*words, loop)
+    said = run.stderr.strip().splitlines()
+    assert run.code in (2, 3) and len(said) == 1 and str(loop) in said[0] and "internal error" not in said[0], (run.code, said)
+
+
+def test_an_earlier_kernel_that_is_no_text_is_refused_before_anything_is_timed(tmp_path: Path) -> None:
+    base = tmp_path / "earlier.py"
+    base.write_bytes(b"x = '\xff'\n")
+    run = command("regress", OPERATOR, "--base", base)
+    assert run.code == 2 and "earlier.py: byte 5: not UTF-8; save it as UTF-8" in run.stderr and "seconds" not in run.stdout

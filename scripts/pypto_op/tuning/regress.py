@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pypto_op.documents.reading import read_text
 from pypto_op.options import op_dir_argument
 from pypto_op.vocabulary import ExitCode, LintEvent, Mode, Status
 from pypto_op.workspace import OpWorkspace
@@ -64,11 +65,11 @@ def regress_operator(ws: OpWorkspace, base: Path, mode: Mode, note: Note = lambd
 
     contract = load_contract(ws)
     subject = resolve(ws, contract.total_modules)
-    text = subject.impl.read_text(encoding="utf-8")
+    text, earlier = read_text(subject.impl), read_text(base)
     with Clock(contract, subject, mode, Limits(), few=False) as clock:
         trials = clock.more(shapes.p0_cases(contract, every_dtype=True))
         note("the earlier kernel runs every P0 shape in every dtype, twice")
-        before, again = (clock.time(base.read_text(encoding="utf-8"), trials=trials) for _ in range(2))
+        before, again = (clock.time(earlier, trials=trials) for _ in range(2))
         if before.fault:
             raise ContractError(f"is not right on {before.failed}: {before.fault}", file=base, remedy="name a right kernel")
         note("the kernel does")
@@ -100,7 +101,7 @@ def _layout(ws: OpWorkspace, base: Path) -> Step:
     def broken(text: str) -> list[Finding]:
         return list(lint_path(ws.impl, text=text, event=LintEvent.ON_WRITE, stage=_TUNING_STAGE).blocking)
 
-    before = Counter(one.rule_id for one in broken(base.read_text(encoding="utf-8")))
+    before = Counter(one.rule_id for one in broken(read_text(base)))
     found = broken(ws.impl.read_text(encoding="utf-8"))
     now = Counter(one.rule_id for one in found)
     worse = [one for one in found if now[one.rule_id] > before[one.rule_id]]
