@@ -161,8 +161,11 @@ def plain(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def address_in(capsule: Any) -> int:
-    """Return the address that pypto's C++ hands out in a capsule without a name."""
-    return int(_pointer_in(capsule, None) or 0)
+    """Return the address that pypto's C++ hands out in a capsule without a name; 0 for an empty tensor, which has none."""
+    try:
+        return int(_pointer_in(capsule, None) or 0)
+    except ValueError:
+        return 0
 
 
 def address(tensor: torch.Tensor) -> int:
