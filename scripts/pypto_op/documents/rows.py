@@ -105,6 +105,15 @@ def of(input_ranges: Mapping[str, Written]) -> dict[str, Rows]:
     return found
 
 
+def of_few_numbers(said: Mapping[str, Rows]) -> dict[str, tuple[float, ...]]:
+    """Return the inputs that are `one_of` a few numbers, with these in rising order.
+
+    Args:
+        said: as `of` returns it.
+    """
+    return {name: rows.one_of for name, rows in said.items() if rows.one_of}
+
+
 def findings(input_ranges: Mapping[str, Written], said: Sequence[str]) -> Iterator[Finding]:
     """Yield what is wrong with what `input_ranges` says of rows.
 

@@ -105,7 +105,8 @@ class Sources:
     @property
     def floating(self) -> tuple[str, ...]:
         """Names of the floating tensors among the primary inputs that have a size: not of those that are one of few numbers."""
-        return tuple(port.name for port in self.tensors if port.dtype in FLOATS and not self._few(port.name))
+        few = rows.of_few_numbers(self.spec.rows)
+        return tuple(port.name for port in self.tensors if port.dtype in FLOATS and port.name not in few)
 
     @property
     def masks(self) -> tuple[str, ...]:
@@ -113,10 +114,8 @@ class Sources:
         free = [port.name for port in self.tensors if port.name not in self.spec.fixed_inputs]
         flags = {port.name for port in self.tensors if port.dtype == "bool"}
         others = {name for name in free if name not in self.spec.rows and (name in flags or self._is_one_of_two(name))}
-        return tuple(name for name in free if name in others or len(self._few(name)) == 2)
-
-    def _few(self, name: str) -> tuple[float, ...]:
-        return self.spec.rows[name].one_of if name in self.spec.rows else ()
+        few = rows.of_few_numbers(self.spec.rows)
+        return tuple(name for name in free if name in others or len(few.get(name, ())) == 2)
 
     def _is_one_of_two(self, name: str) -> bool:
         ends = [end.split(" + ") for end in self.ranges.get(name, ("0", "0"))]

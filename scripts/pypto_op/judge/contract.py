@@ -139,7 +139,7 @@ class Contract:
     @property
     def masks(self) -> frozenset[str]:
         """The floating inputs that are one of few numbers."""
-        return frozenset(name for name, rows in self.rows.items() if rows.one_of)
+        return frozenset(rows.of_few_numbers(self.rows))
 
     def single_valued(self, case: Mapping[str, Any]) -> frozenset[str]:
         """Return the inputs of which SPEC.md's ranges allow one value at the sizes of a case, and more at others."""

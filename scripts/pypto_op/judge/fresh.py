@@ -142,8 +142,8 @@ class _Drawer:
         self._steps: Steps = steps_of(contract.workspace.design, contract.interfaces.symbols)
         self._dynamic = [axis for axis in spec.dynamic_axes if axis in contract.interfaces.symbols]
         self._shapes = [shape for case in contract.cases if (shape := _sizes(case, contract.interfaces.symbols)) is not None]
-        self._fixed = [axis for axis in contract.interfaces.symbols if len({s[axis] for s in self._shapes}) > 1]
-        self._fixed = [axis for axis in self._fixed if axis not in self._dynamic]
+        fixed = [axis for axis in contract.interfaces.symbols if axis not in self._dynamic]
+        self._fixed = [axis for axis in fixed if len({shape[axis] for shape in self._shapes}) > 1]
         self._long = axes.long_axes(contract.interfaces, self._dynamic, steps=self._steps, sizes=self._shapes)
 
     def case(self, axis: str) -> dict[str, Any] | str:
@@ -173,10 +173,10 @@ class _Drawer:
         known = {axis: {shape[axis] for shape in self._shapes} for axis in self._fixed}
         most = max(_MOST_FIXED, *map(self._elements, self._shapes))
         said, ranges = self._spec.shape_constraints, self._spec.axis_ranges
+        ends = {axis: (min(sizes), 2 * max(sizes)) for axis, sizes in known.items()}
         best, unknown = base, 0
         for _ in range(_TRIES):
-            shares = {axis: 2 * max(sizes) / min(sizes) for axis, sizes in known.items()}
-            wanted = {axis: round(min(known[axis]) * share ** self._random.random()) for axis, share in shares.items()}
+            wanted = {axis: round(low * (high / low) ** self._random.random()) for axis, (low, high) in ends.items()}
             sizes = legal_sizes.nearest(said, ranges, base, wanted, self._is_legal, free=self._fixed) or base
             new = sum(sizes[axis] not in known[axis] for axis in known) if self._elements(sizes) <= most else 0
             best, unknown = (sizes, new) if new > unknown else (best, unknown)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from pypto_op import stress
 from pypto_op.documents import interfaces as interfaces_document
-from pypto_op.documents import ranges
+from pypto_op.documents import ranges, rows
 from pypto_op.documents import spec as spec_document
 from pypto_op.stress.sites import normalised
 from pypto_op.vocabulary import Level
@@ -159,9 +159,8 @@ def _domain(ws: OpWorkspace, case: Mapping[str, Any]) -> dict[str, Any]:
     sizes = {symbol: size for symbol, size in case["shape"].items() if isinstance(size, int)}
     found = {port.name: ranges.of(spec.shape_constraints, port.name, sizes) for port in ports if port.shape}
     bounded = {name: kept.ends for name, kept in found.items() if kept != ranges.Range()}
-    told = {name: rows.plain for name, rows in spec.rows.items()}
-    few = [name for name, rows in spec.rows.items() if rows.one_of]
-    return {"ranges": bounded, "rows": told, "fixed": [*spec.fixed_inputs, *few]}
+    told = {name: one.plain for name, one in spec.rows.items()}
+    return {"ranges": bounded, "rows": told, "fixed": [*spec.fixed_inputs, *rows.of_few_numbers(spec.rows)]}
 
 
 def _named(name: str, *, met: bool) -> str:
