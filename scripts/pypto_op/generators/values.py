@@ -62,6 +62,8 @@ def scalars(maker: Maker) -> None:
         for other in _legal_floats(maker, port.name)[:1]:
             for dtype in maker.sources.spec.supported_dtypes:
                 maker.add(Level.L3, f"other_{port.name}", maker.ragged, dtype=dtype, knobs={port.name: other})
+        for other in _across_the_default(maker, port.name)[:1]:  # a kernel may take the larger of an eps and its default
+            maker.add(Level.L3, f"{port.name}_across", maker.ragged, dtype=_widest(maker.sources), knobs={port.name: other})
         for end in _float_ends(maker, port.name):
             # Among values that hardly differ, every one counts at an end: a share of 0.99 takes each of 96 even parts.
             for shape, knobs in ((maker.ragged, {}), *((shape, {ZONE: "tiny"}) for shape in maker.p0)):
@@ -93,6 +95,20 @@ def _legal_floats(maker: Maker, name: str) -> list[float]:
     return [value for value in dict.fromkeys(values) if math.isfinite(value) and value != default and kept.holds(value)]
 
 
+def _across_the_default(maker: Maker, name: str) -> list[float]:
+    """Return values on the other side of a float scalar's default than `_legal_floats` begins with, the most telling first.
+
+    A share stays a share: what lies between 0 and 1 may be a probability, and a wrapper may refuse a greater one.
+    """
+    default, known = float_scalars(maker.sources).get(name), _legal_floats(maker, name)
+    if not default or not known:
+        return []
+    kept = ranges.of(maker.sources.spec.shape_constraints, name, maker.base)
+    nearer = [(1 + default) / 2] if _SMALL_SCALAR <= default < 1 else [default * 2, default * 10]
+    values = [default / 1e3, default / 10] if abs(default) < _SMALL_SCALAR else nearer
+    return [value for value in values if kept.holds(value) and (value > default) != (known[0] > default)]
+
+
 def _float_ends(maker: Maker, name: str) -> list[float]:
     """Return the ends that a float scalar may have, but for its default and 0 (`_may_be_zero`)."""
     default = float_scalars(maker.sources).get(name)
@@ -122,7 +138,8 @@ def telling(maker: Maker, case: Case) -> Iterator[Case]:
     if len(varied) != 1:
         return
     [name] = varied
-    own = [0.0] if case[name] == 0.0 else _legal_floats(maker, name)
+    across = _across_the_default(maker, name)
+    own = [0.0] if case[name] == 0.0 else across if case[name] in across[:1] else _legal_floats(maker, name)
     if case[name] not in own[:1]:  # an end of its range, beside the case that is for this scalar
         return
     if maker.sources.floating and ZONE not in case:
@@ -304,13 +321,17 @@ def zones(maker: Maker, level: Level) -> None:
                 maker.add(level, word, maker.ragged, dtype=dtype, knobs=knobs)
 
 
+def _widest(sources: Sources) -> str:
+    """Return the widest floating dtype that the operator takes; "" where it takes none."""
+    return next((word for word in FLOATS if word in sources.spec.supported_dtypes), "")
+
+
 def cancellation(maker: Maker) -> None:
     """Add a case per subtraction of the golden and one for its worst sum; the rehearsal searches for their recipes.
 
     In the widest dtype: there what is lost is lost by the kernel, not by the inputs' own rounding.
     """
     sources = maker.sources
-    dtypes = [word for word in FLOATS if word in sources.spec.supported_dtypes]
     target = sources.interfaces.final_outputs[0].name
     expressions = [found.expression for found in sources.scan.subtractions] + [WORST_SUM]
     for number, expression in enumerate(expressions if sources.floating else []):
@@ -319,6 +340,6 @@ def cancellation(maker: Maker) -> None:
             Level.L5,
             f"cancellation_stress_{number}",
             maker.small_ragged,
-            dtype=dtypes[0] if dtypes else "",
+            dtype=_widest(sources),
             knobs={"cancellation_stress": stress, SEARCHED: maker.searched},
         )
