@@ -137,6 +137,17 @@ def test_command_tells_an_unsealed_verdict(tmp_path: Path, monkeypatch: pytest.M
     assert "NOT SEALED" in (ws / "eval" / "report.html").read_text(encoding="utf-8")
 
 
+def test_the_page_tells_a_verdict_on_other_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pypto_op.proof.evidence.check_seal", lambda verdict: True)
+    ws = tmp_path / "custom" / "demo"
+    (ws / "eval").mkdir(parents=True)
+    (ws / "demo_impl.py").write_text("changed = True\n", encoding="utf-8")
+    (ws / "eval" / "evaluation_report.json").write_text(json.dumps(verdict("PASS")), encoding="utf-8")
+    result = CliRunner().invoke(report, [str(ws)], catch_exceptions=False)
+    assert result.exit_code == 0
+    assert "changed since" in (ws / "eval" / "report.html").read_text(encoding="utf-8")
+
+
 def test_a_draw_that_was_left_is_told() -> None:
     known = verdict("PASS")
     known["checks"][0]["modes"]["sim"]["reason"] = ""

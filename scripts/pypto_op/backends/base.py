@@ -97,6 +97,7 @@ class RunResult:
         kept_outputs: like `prefilled_outputs`, where the buffer was a kernel's in an earlier call.
         kept_arguments: like `host_computed`, where the argument was a kernel's in an earlier call.
         unshown: the wrapper raises on other values, so what the host computed from them was not shown.
+        late: the host handed something over, and the runs on other values came after the call, which a wrapper may remember.
         call: which call of its process this was, counted from 1; calls with consecutive numbers shared one.
         shared_outputs: positions of the output leaves that lie in the memory of an earlier call's result or input.
         changed_results: positions of the output leaves of this or an earlier call that changed after it had returned.
@@ -133,6 +134,7 @@ class RunResult:
     kept_outputs: tuple[int, ...] = ()
     kept_arguments: tuple[str, ...] = ()
     unshown: bool = False
+    late: bool = False
 
 
 @dataclass(frozen=True)
@@ -181,6 +183,9 @@ class Session(Protocol):
         the wrapper is called once before, and no kernel is built whose program a device would have.
         """
         ...
+
+    others_first: bool
+    """The wrapper is called on other values before each call, not behind it, to see what the host computes from them."""
 
     loaded: dict[str, dict[str, str]]
     """What the candidate loaded beside its own file, by role: absolute path -> sha256, or `absent`."""

@@ -49,6 +49,7 @@ def result_of(answer: dict[str, Any]) -> RunResult:
             kept_outputs=_numbers(answer, "kept_outputs"),
             kept_arguments=tuple(str(key) for key in answer.get("kept_arguments") or ()),
             unshown=answer.get("unshown") is True,
+            late=answer.get("late") is True,
             seconds=float(answer.get("seconds", 0.0)),
             cost={str(key): float(value) for key, value in cost.items()} if isinstance(cost, dict) else None,
         )

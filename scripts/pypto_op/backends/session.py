@@ -280,6 +280,7 @@ class CandidateSession(WorkerSession):
     """
 
     tells_place = True
+    others_first = False
 
     def __init__(
         self,
@@ -329,7 +330,7 @@ class CandidateSession(WorkerSession):
     ) -> RunResult:
         """Call the wrapper with copies of `inputs`; see `base.Session`."""
         message = {"case": case_id, "buffer": None if buffer is None else asdict(buffer), "again": again, "followed": followed}
-        message |= {"inside": inside, "rehearsed": rehearsed}
+        message |= {"inside": inside, "rehearsed": rehearsed, "others_first": self.others_first}
         result, answer = self.ask(message if filling is None else {**message, "filling": filling}, inputs)
         if result.outcome is Outcome.OK:
             result.outputs = list(answer["values"])

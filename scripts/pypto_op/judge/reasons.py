@@ -143,6 +143,11 @@ LOAD_FAILURES = frozenset(
 )
 """Reasons that hold for every case and every mode: the file could not be loaded at all."""
 
+NOT_LOADED = frozenset(
+    {Outcome.MISSING_FILE, Outcome.SYNTAX_ERROR, Outcome.IMPORT_ERROR, Outcome.MISSING_WRAPPER, Outcome.UNAVAILABLE}
+)
+"""Outcomes of a candidate that never ran, so that no golden is needed to judge it."""
+
 WORKSPACE_FAULTS = frozenset({Reason.INPUTS_FAILED, Reason.GOLDEN_FAILED, Reason.MISSING_FILE})
 """Reasons that are not the candidate's: whoever called the judge has to act (exit 2)."""
 

@@ -60,7 +60,7 @@ def _write_page(ws: OpWorkspace, out: Path | None) -> Path:
     begun, events = history(ws)
     story = Story(
         op=ws.name,
-        verdicts=[(_title(verdict, sealed=evidence.check_seal(verdict)), verdict)],
+        verdicts=[(_title(ws, verdict, sealed=evidence.check_seal(verdict)), verdict)],
         perf=_optional_json(ws.perf_report),
         events=events,
         heat_maps=error_maps(ws, verdict),
@@ -107,8 +107,14 @@ def _with_page(workspace: Path, index_page: Path, row: Row) -> Row:
     return replace(row, page=Path(os.path.relpath(page, index_page.absolute().parent)).as_posix())
 
 
-def _title(verdict: dict[str, Any], *, sealed: bool) -> str:
-    return "Verdict" if sealed else "Verdict (NOT SEALED: not written by this account's judge)"
+def _title(ws: OpWorkspace, verdict: dict[str, Any], *, sealed: bool) -> str:
+    """Return the heading of a verdict, which says where it is not about the files that lie there."""
+    from pypto_op.report.index import doubt_about
+
+    if not sealed:
+        return "Verdict (NOT SEALED: not written by this account's judge)"
+    doubt = doubt_about(ws, verdict)
+    return f"Verdict ({doubt})" if doubt else "Verdict"
 
 
 def _optional_json(path: Path) -> dict[str, Any] | None:

@@ -89,7 +89,7 @@ def _row(ws: OpWorkspace) -> Row:
         badge = status if status in {str(s) for s in Status} else "STALE"
         cases = f"{verdict.get('cases_passed', '?')} / {verdict.get('cases_total', '?')}"
         judged = words.moment(verdict.get("created"))
-        doubt = _doubt(ws, verdict)
+        doubt = doubt_about(ws, verdict)
         if doubt:
             badge = "STALE"
             remarks.append(doubt)
@@ -106,7 +106,7 @@ def _object(path: Path, remarks: list[str]) -> Mapping[str, Any] | None:
         return None
 
 
-def _doubt(ws: OpWorkspace, verdict: Mapping[str, Any]) -> str:
+def doubt_about(ws: OpWorkspace, verdict: Mapping[str, Any]) -> str:
     """Return why a verdict is not evidence about the files that lie there; "" when it is."""
     if not evidence.check_seal(verdict):
         return "not sealed by this account's judge"

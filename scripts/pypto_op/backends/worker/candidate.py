@@ -6,6 +6,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from pypto_op.backends.worker.closure import Closure
 from pypto_op.backends.worker.crossing import address
 from pypto_op.backends.worker.device import make_device
 from pypto_op.backends.worker.earlier_calls import EarlierCalls, inside, tensors_of
-from pypto_op.backends.worker.given import NARROW, Call, Change, content
+from pypto_op.backends.worker.given import EXACT, NARROW, Call, Change, content
 from pypto_op.backends.worker.guard import Fence, Guard
 from pypto_op.backends.worker.loading import Failure, failure_of, load_function
 from pypto_op.backends.worker.outputs import leaves_of, objects_of, structure_of
@@ -31,6 +32,21 @@ from pypto_op.vocabulary import Loader, Outcome
 from pypto_op.workspace import OpWorkspace
 
 _SEED = 0
+
+
+@dataclass(frozen=True)
+class _Others:
+    """The calls on other values than a case's.
+
+    Attributes:
+        floats: what was done to the floats, and that call.
+        whole: likewise for integers.
+        refused: there are floats, and the wrapper raises on all others.
+    """
+
+    floats: tuple[Change, Call] | None = None
+    whole: tuple[Change, Call] | None = None
+    refused: bool = False
 
 
 class Candidate:
@@ -69,6 +85,7 @@ class Candidate:
     def handle(self, message: dict[str, Any]) -> tuple[list[torch.Tensor], dict[str, Any]]:
         """Run the case whose inputs lie at `message["inputs"]`; return the outputs and the facts about them."""
         stem = Path(message["inputs"])
+        others = self._on_others(stem) if message.get("others_first") and "filling" not in message else None
         values, rehearsal = self._read(stem), None
         if message.get("inside"):
             values = inside(values)
@@ -101,7 +118,7 @@ class Candidate:
             facts["shared_outputs"] = self._earlier.shared(leaves)
             self._earlier.keep(leaves, outputs)
             try:
-                facts |= self._facts_of_further_runs(message, values, outputs, buffer)
+                facts |= self._facts_of_further_runs(message, values, outputs, buffer, others)
                 self._raise_what_a_body_told(rehearsal, call, stem)
                 facts |= {"changed_results": self._earlier.changed(), "results_kept": self._earlier.kept_by_others()}
             except Failure as failure:
@@ -111,14 +128,19 @@ class Candidate:
         return [_normal(output) for output in outputs], facts
 
     def _facts_of_further_runs(
-        self, message: dict[str, Any], values: list[Any], outputs: list[torch.Tensor], buffer: dict[str, torch.Tensor]
+        self,
+        message: dict[str, Any],
+        values: list[Any],
+        outputs: list[torch.Tensor],
+        buffer: dict[str, torch.Tensor],
+        others: _Others | None,
     ) -> dict[str, Any]:
         """Run the case again, where that tells more; raise Failure when something forbidden is done there."""
         stem, call = Path(message["inputs"]), self._recorder.call
         if buffer:
             return {"sentinel_left": [self._left_in(buffer)], "cost": None}
         facts: dict[str, Any] = {"sentinel_left": self._sentinels_left(stem, outputs), "cost": self._figures(values)}
-        return facts if "filling" in message else facts | self._host_computed(stem, call, message["case"])
+        return facts if "filling" in message else facts | self._host_computed(stem, call, message["case"], others)
 
     def _load(self, wrapper: str, sha256: str) -> Callable[..., Any]:
         door = back_door(self._path.read_bytes()) if self._path.is_file() else None
@@ -263,40 +285,57 @@ class Candidate:
                     masks[i] &= second[i]
         return [int(mask.sum()) for mask in masks]
 
-    def _host_computed(self, stem: Path, call: Call, case: str) -> dict[str, Any]:
+    def _host_computed(self, stem: Path, call: Call, case: str, others: _Others | None) -> dict[str, Any]:
         """Find out which kernel arguments and numbers the host computed from the inputs' values, by runs on other values.
 
         A run is saved where a kernel gets no tensor of the host's, and its numbers cannot come from values: the host read
-        none, and they are what they were on the last inputs of this case.
+        none, and they are what they were on the last inputs of this case. A wrapper that was called on `call`'s values before
+        may know what it handed over then, and hand it over again. So a call that had to be looked at is `late` unless the runs
+        on other values (`others`) came before it.
         """
         told = call.told()
-        suspected = not self._numbers_known or call.reads or self._told.get(case, told) != told
+        late = bool(call.tensors or (call.numbers and (call.reads or self._told.get(case, told) != told)))
         self._told[case] = told
-        if not call.tensors and not (call.numbers and suspected):
-            return {}
-        self._numbers_known = True
-        tensors = [tensor for _, tensor in _tensors(self._raw(stem))]
-        floats = any(tensor.is_floating_point() for tensor in tensors)
-        facts = self._judged_on_other_floats(stem, call) if floats else {"host_computed": [], "kept_arguments": []}
-        whole = [t for t in tensors if t.numel() and not t.is_floating_point() and t.dtype is not torch.bool]
-        narrow = [t for t in whole if t.dtype in NARROW]
-        data = narrow or ([] if floats else whole)
-        if call.tensors and data:
-            reflect = min(int(t.min()) for t in data) + max(int(t.max()) for t in data)
-            change = Change(reflect=reflect, narrow=bool(narrow))
-            other = self._again(stem, change)
-            if other is not None:
-                facts["host_computed"] += call.computed(other, change, numbers=False)[0]
-        return facts
+        if others is None:
+            if not late and (self._numbers_known or not call.numbers):
+                return {}
+            self._numbers_known = True
+            others, before = self._on_others(stem, whole=bool(call.tensors)), False
+        else:
+            before = True
+        facts: dict[str, Any] = {"host_computed": [], "kept_arguments": []}
+        if others.floats is not None:
+            change, other = others.floats
+            facts["host_computed"], facts["kept_arguments"] = call.computed(other, change, numbers=True)
+        elif others.refused:
+            made = {k: g.digest for k, g in call.tensors.items() if g.value.is_floating_point() and bool(g.new.any())}
+            facts |= {"host_made": made, "unshown": True}
+        if others.whole is not None and call.tensors:
+            change, other = others.whole
+            facts["host_computed"] += call.computed(other, change, numbers=False)[0]
+        return facts | {"late": late and not before}
 
-    def _judged_on_other_floats(self, stem: Path, call: Call) -> dict[str, Any]:
-        for change in (Change(-1), Change(1)):  # some wrappers refuse what is negative
+    def _on_others(self, stem: Path, *, whole: bool = True) -> _Others:
+        """Call the wrapper on other floats, and, where asked for, on other integers."""
+        tensors = [tensor for _, tensor in _tensors(self._raw(stem))]
+        sizes = [tensor.element_size() for tensor in tensors if tensor.is_floating_point()]
+        floats, found = bool(sizes), _Others()
+        for sign in (-1, 1) if floats else ():  # some wrappers refuse what is negative
+            change = Change(sign, factors=EXACT) if 1 in sizes else Change(sign)
             other = self._again(stem, change)
             if other is not None:
-                computed, kept = call.computed(other, change, numbers=True)
-                return {"host_computed": computed, "kept_arguments": kept}
-        made = {k: g.digest for k, g in call.tensors.items() if g.value.is_floating_point() and bool(g.new.any())}
-        return {"host_computed": [], "kept_arguments": [], "host_made": made, "unshown": True}
+                found = _Others((change, other))
+                break
+        found = replace(found, refused=floats and found.floats is None)
+        integers = [t for t in tensors if t.numel() and not t.is_floating_point() and t.dtype is not torch.bool]
+        narrow = [t for t in integers if t.dtype in NARROW]
+        data = narrow or ([] if floats else integers)
+        if whole and data:
+            between = min(int(t.min()) for t in data), max(int(t.max()) for t in data)
+            change = Change(between=between, narrow=bool(narrow))
+            other = self._again(stem, change)
+            found = found if other is None else replace(found, whole=(change, other))
+        return found
 
     def _again(self, stem: Path, change: Change) -> Call | None:
         """Return the call on changed inputs; None where the wrapper refuses them."""

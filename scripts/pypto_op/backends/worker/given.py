@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
@@ -16,25 +17,42 @@ LAUNCHES = "launches"
 """The key of the number of launches."""
 RETURNED = "returned"
 """Behind a launch's number: which parts of which kernel's memory the wrapper returned after it."""
-_FACTORS = (0.5, 0.25)
+EXACT = (0.5, 0.25)
+"""Factors by which 8-bit floats are multiplied: others would round too much."""
+_ROUNDED = 1 / 128
+"""So far apart may two roundings of a copy be, to 16 bits."""
+
+
+def _drawn_factors() -> tuple[float, float]:
+    return 0.28 + 0.17 * secrets.randbelow(1000) / 1000, 0.6 + 0.3 * secrets.randbelow(1000) / 1000
+
+
+def _drawn_key() -> int:
+    return secrets.randbits(62) | 1
 
 
 @dataclass(frozen=True)
 class Change:
     """What is done to the inputs, element by element, so that copies show themselves.
 
-    A float is multiplied by one of two factors, by the parity of its exponent, so that neither sums, nor maxima, nor any
-    order of the elements (by value or by magnitude) go along. An integer is reflected in the middle of all integers.
+    A float is multiplied by one of two factors, so that neither sums, nor maxima, nor any order of the elements (by value or
+    by magnitude) go along. An integer is reflected in the middle of all integers; an 8-bit one gets the number behind it in a
+    cycle through all of them. Factors, cycle, and which float gets which factor are drawn: where the candidate knew them, it
+    could compute from what the change leaves as it is.
 
     Attributes:
         sign: of the factors.
-        reflect: the sum of smallest and largest integer; None: integers stay.
+        between: smallest and largest integer; None: integers stay, otherwise floats do.
         narrow: only 8-bit integers change.
+        factors: for floats.
+        key: decides which float gets which factor, and the cycle.
     """
 
     sign: int = -1
-    reflect: int | None = None
+    between: tuple[int, int] | None = None
     narrow: bool = False
+    factors: tuple[float, float] = field(default_factory=_drawn_factors)
+    key: int = field(default_factory=_drawn_key)
 
     def apply(self, value: Any) -> Any:
         """Return an input as the changed run gets it: tensors, also nested ones; everything else stays."""
@@ -47,27 +65,42 @@ class Change:
     def follows(self, before: torch.Tensor, after: torch.Tensor) -> torch.Tensor:
         """Return which elements changed as an element of an input with the value `before` does."""
         if before.is_floating_point():
-            if self.reflect is not None:
-                return torch.isclose(after.double(), self.reflect - before.double(), rtol=1e-2)
-            tiny = torch.finfo(before.dtype).tiny
             wide = before.double()
-            found = [torch.isclose(after.double(), self.sign * factor * wide, rtol=0, atol=tiny) for factor in _FACTORS]
+            if self.between is not None:
+                return torch.isclose(
+                    after.double(), self._integers(wide.round().long()).double() + wide - wide.round(), rtol=1e-2
+                )
+            tiny = torch.finfo(before.dtype).tiny
+            wanted = [self.sign * factor * wide for factor in self.factors]
+            found = [torch.isclose(after.double(), want, rtol=_ROUNDED, atol=tiny) for want in wanted]
             return found[0] | found[1]
-        if self.reflect is None or before.dtype is torch.bool:
+        if self.between is None or before.dtype is torch.bool:
             return torch.zeros(before.shape, dtype=torch.bool)
-        return after.long() == self.reflect - before.long()
+        return after.long() == self._integers(before.long())
 
     def _tensor(self, value: torch.Tensor) -> torch.Tensor:
         if value.is_floating_point():
-            if self.reflect is not None:
+            if self.between is not None:
                 return value
-            wide = value.double()
-            odd = torch.frexp(wide)[1] % 2 == 1
-            changed = torch.where(odd, wide * (self.sign * _FACTORS[1]), wide * (self.sign * _FACTORS[0]))
-            return value.clone().copy_(changed)
-        if self.reflect is None or not (value.dtype in NARROW if self.narrow else value.dtype is not torch.bool):
+            wide = value.double().contiguous()
+            first = wide.view(torch.int64) * self.key < 0  # the highest bit of a product that wraps: all bits decide it
+            one, two = self.factors
+            return value.clone().copy_(torch.where(first, wide * (self.sign * one), wide * (self.sign * two)))
+        if self.between is None or not (value.dtype in NARROW if self.narrow else value.dtype is not torch.bool):
             return value
-        return (self.reflect - value.long()).to(value.dtype)
+        return self._integers(value.long()).to(value.dtype)
+
+    def _integers(self, value: torch.Tensor) -> torch.Tensor:
+        """Return what becomes of integers; an 8-bit one lies between -128 and 255."""
+        assert self.between is not None
+        if not self.narrow:
+            return sum(self.between) - value
+        low, high = self.between
+        order = torch.randperm(high - low + 1, generator=torch.Generator().manual_seed(self.key))
+        behind = torch.empty_like(order)
+        behind[order] = order.roll(-1)
+        known = (value >= low) & (value <= high)
+        return torch.where(known, behind[(value - low).clamp(0, high - low)] + low, value)
 
 
 NARROW = (torch.int8, torch.uint8)
