@@ -110,7 +110,11 @@ def _run(
 
 
 def _lint_one(target: Path, event: str | None, stage: int | None, phase: int | None, rules: list[str] | None) -> LintResult:
-    if not target.exists():
+    try:
+        there = target.exists()
+    except OSError as error:  # a name that is too long, a folder that may not be entered
+        raise ContractError(f"cannot be read ({error.strerror})", file=target, remedy="name a file or an operator") from None
+    if not there:
         raise ContractError("no such file", file=target)
     from pypto_op_lint import api
 
