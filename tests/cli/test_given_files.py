@@ -103,10 +103,10 @@ def _soon() -> Iterator[None]:
 def _as_a_user() -> Iterator[None]:
     """Take the rights to read what may not be read from a test that root runs; they are back at the end."""
     header = (ctypes.c_uint32 * 2)(0x20080522, 0)
-    own, lesser = (ctypes.c_uint32 * 6)(), (ctypes.c_uint32 * 6)()
+    own = (ctypes.c_uint32 * 6)()
     libc = ctypes.CDLL(None)
     libc.capget(header, own)
-    lesser[:] = own[:]
+    lesser = type(own)(*own)
     lesser[0] &= ~0b110  # CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH, of those in effect
     libc.capset(header, lesser)
     try:
