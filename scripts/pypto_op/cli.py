@@ -25,6 +25,7 @@ _REMEDIES = {
     errno.EPERM: "change its permissions, or work on a copy",
     errno.ENOSPC: "make room on its disk",
     errno.EDQUOT: "make room within your quota",
+    errno.EPIPE: "nobody reads it any more, so the rest was not told",
     errno.ENOTDIR: "a part of this path is a file; move that away",
     errno.EEXIST: "something else stands there; move it away",
     errno.EISDIR: "a folder stands where a file belongs; move it away",
@@ -158,6 +159,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     except PyptoOpError as error:
         click.echo(f"pypto-op: {error.one_line()}", err=True)
         sys.exit(int(error.exit_code))
+    except SystemExit:
+        if type(sys.stdout).__name__.endswith("PacifyFlushWrapper"):  # click ends with 1 where nobody reads: that is a verdict's
+            _tell_machine(BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE), "standard output"))
+        raise
     except (click.Abort, KeyboardInterrupt):
         click.echo("pypto-op: interrupted", err=True)
         sys.exit(130)
@@ -201,10 +206,21 @@ def _tell_missing(error: ModuleNotFoundError) -> NoReturn:
 def _tell_machine(error: OSError) -> NoReturn:
     """End with the file that this machine does not let us write or open; any other error of the system is a fault of ours."""
     remedy = _REMEDIES.get(error.errno or 0)
-    if remedy is None or not isinstance(error.filename, (str, os.PathLike)):
+    place = os.fspath(error.filename) if isinstance(error.filename, (str, os.PathLike)) else _unwritten(error)
+    if remedy is None or place is None:
         _tell_own_fault(error)
-    click.echo(f"pypto-op: {os.fspath(error.filename)}: {error.strerror}; {remedy}", err=True)
+    click.echo(f"pypto-op: {place}: {error.strerror}; {remedy}", err=True)
     sys.exit(int(ExitCode.INFRA))
+
+
+def _unwritten(error: OSError) -> str | None:
+    """Return what was written to when an error names no file: standard output, or a file on a full disk; None for neither."""
+    place = error.__traceback__
+    while place is not None and place.tb_next is not None:
+        place = place.tb_next
+    if place is not None and place.tb_frame.f_globals["__name__"].partition(".")[0] in ("click", "rich"):
+        return "standard output"
+    return "a file that it writes" if error.errno in (errno.ENOSPC, errno.EDQUOT) else None
 
 
 def _loop_of_links(error: Exception) -> OSError | None:
