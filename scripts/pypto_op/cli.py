@@ -34,6 +34,9 @@ _REMEDIES = {
 }
 """What to do about the errors of the system that say something about the user's files."""
 
+_PATHS = ("path", "file", "directory")
+"""What click calls the types of paths."""
+
 _COMMANDS: dict[str, tuple[str, str]] = {
     "new": ("pypto_op.documents.commands:new", "make an operator's folder with its documents"),
     "check": ("pypto_op.documents.commands:check", "check an operator's documents"),
@@ -91,12 +94,21 @@ def _load(name: str) -> click.Command:
 
 
 def _refuse_repeats(command: click.Command) -> None:
-    """Let a command, and those of a group, refuse an option that takes one value and is given twice.
+    """Let a command, and those of a group, refuse an option that takes one value and is given twice, and a path without a letter.
 
-    click takes the last one without a word: `--case A --case B` would judge B alone, and look like a verdict on both.
+    click takes the last one without a word: `--case A --case B` would judge B alone, and look like a verdict on both. `"$OP"`
+    where OP is not set would be the current folder.
     """
-    for inner in command.commands.values() if isinstance(command, click.Group) else ():
-        _refuse_repeats(inner)
+    if isinstance(command, click.Group):
+        get_command = command.get_command
+
+        def careful_command(ctx: click.Context, cmd_name: str) -> click.Command | None:
+            inner = get_command(ctx, cmd_name)  # `state` makes its commands when they are asked for
+            if inner is not None and inner.make_parser.__name__ != "careful_parser":
+                _refuse_repeats(inner)
+            return inner
+
+        command.get_command = careful_command  # type: ignore[method-assign]
     make_parser = command.make_parser
 
     def careful_parser(ctx: click.Context) -> Any:
@@ -109,6 +121,9 @@ def _refuse_repeats(command: click.Command) -> None:
                 single = isinstance(option, click.Option) and not (option.multiple or option.count or option.is_flag)
                 if single and option.nargs == 1 and order.count(option) > 1:
                     raise click.UsageError(f"{option.opts[0]} is given {order.count(option)} times and takes one value", ctx)
+                given = values.get(str(option.name))
+                if option.type.name in _PATHS and "" in (given if isinstance(given, (list, tuple)) else (given,)):
+                    raise click.UsageError(f"{option.opts[0]} is empty, which would be the current folder", ctx)
             return values, rest, order
 
         parser.parse_args = once  # type: ignore[method-assign]
