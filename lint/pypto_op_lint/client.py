@@ -64,6 +64,8 @@ def main(argv: list[str], root: str) -> int:
         return 0 if hint and name else _answer_unreadable(hint, "it does not say which event it is", root)
     if name == "PreToolUse" and not _text(event, "tool_name"):
         return _answer_unreadable(name, "it does not say which tool is called", root)
+    if no_file := concerns.impossible_path(event):
+        return _answer_unreadable(name, f"no file can have its path {no_file}", root)
     request = request_of(event, name, root)
     if concerns.is_nobodys_business(request):
         return 0
@@ -150,8 +152,7 @@ def request_of(event: dict[str, object], name: str, root: str) -> dict[str, obje
     cwd = _text(event, "cwd") or os.getcwd()
     tool = _text(event, "tool_name")
     path = ""
-    keys = ("file_path", "filePath", "notebook_path", "path")
-    for key in reversed(keys[:3]) if tool == "NotebookEdit" else keys:
+    for key in reversed(concerns.PATH_KEYS[:3]) if tool == "NotebookEdit" else concerns.PATH_KEYS:
         path = path or _text(tool_input, key)
     if path and "\0" not in path:
         path = os.path.join(cwd, os.path.expanduser(path))

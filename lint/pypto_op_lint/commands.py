@@ -54,24 +54,12 @@ def lint(
     """
     try:
         if explain is not None:
-            click.echo(_explained(explain))
-            return int(ExitCode.OK)
-        targets = [*paths, *([op_dir] if op_dir is not None else [])]
-        if not targets:
-            raise ContractError("nothing to lint", remedy="name a file, or an operator with --op-dir")
-        k = parse_phase(phase) if phase is not None else None
-        chosen = rules.split(",") if rules is not None else None
-        wanted = form or ("json" if as_json else "text")
-        # A code host knows files by their place in the repository, which CI commands are started from.
-        root = Path.cwd() if wanted in FOR_CODE_HOSTS else None
-        from pypto_op_lint.pypto_names import asked_for
-        from pypto_op_lint.reporters import render
-
-        with asked_for(release):
-            result = _run(targets, event, stage, k, chosen, fix, root)
-
-        click.echo(render(result, wanted))
-        return int(result.exit_code)
+            told, code = _explained(explain), int(ExitCode.OK)
+        else:
+            targets = [*paths, *([op_dir] if op_dir is not None else [])]
+            chosen = rules.split(",") if rules is not None else None
+            wanted = form or ("json" if as_json else "text")
+            told, code = _told(targets, event, stage, phase, chosen, fix, wanted, release)
     except PyptoOpError:
         raise
     except Exception as error:  # the contract: an error of the linter is exit 1 and one line, never a verdict
@@ -80,6 +68,32 @@ def lint(
         what = " ".join(str(error).split())[:200]
         click.echo(f"pypto-op lint: internal error: {type(error).__name__}: {what}", err=True)
         sys.exit(_INTERNAL_ERROR)
+    click.echo(told)  # a standard output that takes nothing is no error of the linter
+    return code
+
+
+def _told(
+    targets: list[Path],
+    event: str | None,
+    stage: int | None,
+    phase: str | None,
+    rules: list[str] | None,
+    fix: bool,
+    form: str,
+    release: str | None,
+) -> tuple[str, int]:
+    """Return what is to be printed of the targets, and the exit code."""
+    if not targets:
+        raise ContractError("nothing to lint", remedy="name a file, or an operator with --op-dir")
+    k = parse_phase(phase) if phase is not None else None
+    # A code host knows files by their place in the repository, which CI commands are started from.
+    root = Path.cwd() if form in FOR_CODE_HOSTS else None
+    from pypto_op_lint.pypto_names import asked_for
+    from pypto_op_lint.reporters import render
+
+    with asked_for(release):
+        result = _run(targets, event, stage, k, rules, fix, root)
+        return render(result, form), int(result.exit_code)
 
 
 def _run(
@@ -110,7 +124,11 @@ def _run(
 
 
 def _lint_one(target: Path, event: str | None, stage: int | None, phase: int | None, rules: list[str] | None) -> LintResult:
-    if not target.exists():
+    try:
+        there = target.exists()
+    except OSError as error:  # a name that is too long, a folder that may not be entered
+        raise ContractError(f"cannot be read ({error.strerror})", file=target, remedy="name a file or an operator") from None
+    if not there:
         raise ContractError("no such file", file=target)
     from pypto_op_lint import api
 

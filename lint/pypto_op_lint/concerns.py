@@ -10,6 +10,7 @@ from pypto_op_lint import wire
 PATH_TOOLS = {"Write", "Edit", "MultiEdit", "NotebookEdit"}
 READ_TOOLS = {"Read", "Grep", "Glob"}
 PATCHERS = {"apply_patch", "patch"}
+PATH_KEYS = ("file_path", "filePath", "notebook_path", "path")
 ACCOUNT_FOLDER, KEY_NAME = ".local/state/pypto-op", "seal.key"
 HIDDEN_ENV = "PYPTO_OP_HIDDEN"
 """Names the folder that no agent may look at while `pypto-op eval` lets a team work: it holds the hidden goldens."""
@@ -18,6 +19,8 @@ HIDDEN_ENV = "PYPTO_OP_HIDDEN"
 STATE_FILES = (".orchestrator_state.json", ".orchestrator_journal.jsonl", ".orchestrator_plan.json")
 _OPERATORS_DIR = "custom"
 _MAX_LOOKED_INTO = 1 << 16
+_LONGEST_PATH, _LONGEST_NAME = 4095, 255
+"""Bytes of a path, and of a part of it, that Linux takes."""
 
 _MARKS = ("custom", "_impl", "_golden", ".orchestrator_", "pypto", "test_")
 _ROLE_PREFIXES = ("pypto-op-", "triton-op-")
@@ -32,6 +35,20 @@ def only_looks(tool: str) -> bool:
     spaced = "".join(f" {c.lower()}" if c.isupper() else c if c.isalnum() else " " for c in tool)
     words = set(spaced.split())
     return bool(words & _LOOKING) and not words & _CHANGING
+
+
+def impossible_path(event: dict[str, object]) -> str:
+    """Return the path of an event that the system would not take, shortened: no file has it, and each question about it fails."""
+    given = event.get("tool_input")
+    own = event.get("tool_name") in PATH_TOOLS | READ_TOOLS and isinstance(given, dict)
+    for path in (event.get("cwd"), *(given.get(key) for key in PATH_KEYS if own and isinstance(given, dict))):
+        try:
+            data = os.fsencode(path) if isinstance(path, str) else b""
+        except UnicodeEncodeError:
+            return ascii(path)[:60]
+        if len(data) > _LONGEST_PATH or b"\0" in data or any(len(part) > _LONGEST_NAME for part in data.split(b"/")):
+            return ascii(path)[:60]
+    return ""
 
 
 def workspace_of(project: str, cwd: str) -> str:

@@ -110,15 +110,12 @@ class HookEvents:
 
     def _after(self, request: dict[str, Any], around: Surroundings) -> bytes:
         lint = PostLint(self.index, around, request)
-        tool = str(request["tool"])
         if request["problem"]:
             found = lint.changed_files()
             note = f"[pypto-op] this call was not checked as such: {request['problem']}."
             return wire.block("\n".join([note, *found.reasons]))
         targets = announced(request)
-        if tool in PATH_TOOLS or tool in PATCHERS:
-            if not targets:
-                return wire.answer()
+        if targets:
             found = lint.files(targets)
         else:
             seconds = request["duration_ms"] / 1e3 + _SLACK_SECONDS

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -86,7 +87,7 @@ class PostLint:
             why = f"this file of the state machine {what} past it, and its seal no longer holds"
             remedy = "put the old content back: until then every call of the state machine refuses it"
             return False if holds and not change.deleted else self._refuse(why, at, remedy)
-        if change.path.is_symlink():
+        if not change.deleted and change.path.is_symlink():
             return self._refuse(f"this file {what}: it is a link now", at, "an operator's files are plain files: put one there")
         return self._frozen(at, f"{what} though it is frozen") or self._foreign(at, what)
 
@@ -180,7 +181,7 @@ _TOOLS_WORK = {"verify"}
 def _lexical(around: Surroundings, path: Path) -> Located:
     """Say what a path is by its own name, wherever a link there leads."""
     at = around.locate(path)
-    op = around.owner(path) if path.is_symlink() else None
+    op = around.owner(path) if os.path.islink(path) else None  # noqa: PTH114 - is_symlink raises for a name that is too long
     return Located(path, Place.OPERATOR, op, path.relative_to(op.root).as_posix()) if op else at
 
 

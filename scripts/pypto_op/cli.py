@@ -25,6 +25,7 @@ _REMEDIES = {
     errno.EPERM: "change its permissions, or work on a copy",
     errno.ENOSPC: "make room on its disk",
     errno.EDQUOT: "make room within your quota",
+    errno.EPIPE: "nobody reads it any more, so the rest was not told",
     errno.ENOTDIR: "a part of this path is a file; move that away",
     errno.EEXIST: "something else stands there; move it away",
     errno.EISDIR: "a folder stands where a file belongs; move it away",
@@ -32,6 +33,9 @@ _REMEDIES = {
     errno.ELOOP: "its links lead back to themselves; take one away",
 }
 """What to do about the errors of the system that say something about the user's files."""
+
+_PATHS = ("path", "file", "directory")
+"""What click calls the types of paths."""
 
 _COMMANDS: dict[str, tuple[str, str]] = {
     "new": ("pypto_op.documents.commands:new", "make an operator's folder with its documents"),
@@ -90,12 +94,21 @@ def _load(name: str) -> click.Command:
 
 
 def _refuse_repeats(command: click.Command) -> None:
-    """Let a command, and those of a group, refuse an option that takes one value and is given twice.
+    """Let a command, and those of a group, refuse an option that takes one value and is given twice, and a path without a letter.
 
-    click takes the last one without a word: `--case A --case B` would judge B alone, and look like a verdict on both.
+    click takes the last one without a word: `--case A --case B` would judge B alone, and look like a verdict on both. `"$OP"`
+    where OP is not set would be the current folder.
     """
-    for inner in command.commands.values() if isinstance(command, click.Group) else ():
-        _refuse_repeats(inner)
+    if isinstance(command, click.Group):
+        get_command = command.get_command
+
+        def careful_command(ctx: click.Context, cmd_name: str) -> click.Command | None:
+            inner = get_command(ctx, cmd_name)  # `state` makes its commands when they are asked for
+            if inner is not None and inner.make_parser.__name__ != "careful_parser":
+                _refuse_repeats(inner)
+            return inner
+
+        command.get_command = careful_command  # type: ignore[method-assign]
     make_parser = command.make_parser
 
     def careful_parser(ctx: click.Context) -> Any:
@@ -108,6 +121,9 @@ def _refuse_repeats(command: click.Command) -> None:
                 single = isinstance(option, click.Option) and not (option.multiple or option.count or option.is_flag)
                 if single and option.nargs == 1 and order.count(option) > 1:
                     raise click.UsageError(f"{option.opts[0]} is given {order.count(option)} times and takes one value", ctx)
+                given = values.get(str(option.name))
+                if option.type.name in _PATHS and "" in (given if isinstance(given, (list, tuple)) else (given,)):
+                    raise click.UsageError(f"{option.opts[0]} is empty, which would be the current folder", ctx)
             return values, rest, order
 
         parser.parse_args = once  # type: ignore[method-assign]
@@ -158,6 +174,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     except PyptoOpError as error:
         click.echo(f"pypto-op: {error.one_line()}", err=True)
         sys.exit(int(error.exit_code))
+    except SystemExit:
+        if type(sys.stdout).__name__.endswith("PacifyFlushWrapper"):  # click ends with 1 where nobody reads: that is a verdict's
+            _tell_machine(BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE), "standard output"))
+        raise
     except (click.Abort, KeyboardInterrupt):
         click.echo("pypto-op: interrupted", err=True)
         sys.exit(130)
@@ -201,10 +221,21 @@ def _tell_missing(error: ModuleNotFoundError) -> NoReturn:
 def _tell_machine(error: OSError) -> NoReturn:
     """End with the file that this machine does not let us write or open; any other error of the system is a fault of ours."""
     remedy = _REMEDIES.get(error.errno or 0)
-    if remedy is None or not isinstance(error.filename, (str, os.PathLike)):
+    place = os.fspath(error.filename) if isinstance(error.filename, (str, os.PathLike)) else _unwritten(error)
+    if remedy is None or place is None:
         _tell_own_fault(error)
-    click.echo(f"pypto-op: {os.fspath(error.filename)}: {error.strerror}; {remedy}", err=True)
+    click.echo(f"pypto-op: {place}: {error.strerror}; {remedy}", err=True)
     sys.exit(int(ExitCode.INFRA))
+
+
+def _unwritten(error: OSError) -> str | None:
+    """Return what was written to when an error names no file: standard output, or a file on a full disk; None for neither."""
+    place = error.__traceback__
+    while place is not None and place.tb_next is not None:
+        place = place.tb_next
+    if place is not None and place.tb_frame.f_globals["__name__"].partition(".")[0] in ("click", "rich"):
+        return "standard output"
+    return "a file that it writes" if error.errno in (errno.ENOSPC, errno.EDQUOT) else None
 
 
 def _loop_of_links(error: Exception) -> OSError | None:

@@ -121,9 +121,16 @@ class OpWorkspace:
         Raises:
             ContractError: the directory is missing, or its name cannot name an operator.
         """
-        root = Path(op_dir).expanduser().resolve()
-        if not root.is_dir():
-            raise ContractError("no such operator directory", file=op_dir, remedy="run `pypto-op new OP` first")
+        remedy = "run `pypto-op new OP` first"
+        try:
+            root = Path(op_dir).expanduser().resolve()
+            there = op_dir != "" and root.is_dir()  # no name is not the current folder
+        except (OSError, ValueError, RuntimeError) as error:  # too long, NUL, a loop of links, nobody's home
+            raise ContractError(
+                f"no such operator directory ({type(error).__name__})", file=ascii(str(op_dir))[:200], remedy=remedy
+            ) from None
+        if not there:
+            raise ContractError("no such operator directory", file=op_dir or "''", remedy=remedy)
         return cls(root, check_op_name(root.name))
 
     @classmethod

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -30,6 +32,10 @@ NOWHERE = "no/such/folder"
         (["verify", OPERATOR, "--case", "nosuch"], "no case matches"),
         (["verify", OPERATOR, "--case", "L2_a", "--case", "L2_b"], "--case is given 2 times and takes one value"),
         (["debug", "precision-compare", OPERATOR, "--case", "a", "--case", "b"], "--case is given 2 times"),
+        (["state", "init", "--op-dir", ""], "--op-dir is empty"),
+        (["state", "init", "--op-dir", NOWHERE, "--stage", "1", "--stage", "2"], "--stage is given 2 times"),
+        (["verify", ""], "is empty"),
+        (["lint", ""], "is empty"),
         (["verify", OPERATOR, "--levels", "L9"], "L9"),
         (["verify", OPERATOR, "--modes", "gpu"], "gpu"),
         (["verify", OPERATOR, "--policy", "nosuch"], "there is no policy"),
@@ -149,3 +155,26 @@ def test_an_earlier_kernel_that_is_no_text_is_refused_before_anything_is_timed(t
     base.write_bytes(b"x = '\xff'\n")
     run = command("regress", OPERATOR, "--base", base)
     assert run.code == 2 and "earlier.py: byte 5: not UTF-8; save it as UTF-8" in run.stderr and "seconds" not in run.stdout
+
+
+@pytest.mark.parametrize("words", [["api", "matmul"], ["lint", "--explain", "all"], ["--help"]], ids=" ".join)
+def test_a_full_standard_output_is_one_line_and_no_success(words: list[str]) -> None:
+    with open("/dev/full", "w", encoding="utf-8") as full:  # noqa: PTH123
+        done = subprocess.run(
+            [sys.executable, "-m", "pypto_op.cli", *words], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    said = [line for line in done.stderr.splitlines() if " s so far" not in line]
+    assert done.returncode == 3 and said == ["pypto-op: standard output: No space left on device; make room on its disk"]
+
+
+def test_a_reader_that_leaves_is_one_line() -> None:
+    child = subprocess.Popen(
+        [sys.executable, "-m", "pypto_op.cli", "lint", "--explain", "all"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert child.stdout is not None and child.stderr is not None
+    child.stdout.close()
+    said = [line for line in child.stderr.read().splitlines() if " s so far" not in line]
+    assert child.wait() == 3 and len(said) == 1 and said[0].startswith("pypto-op: standard output: Broken pipe; "), said

@@ -150,6 +150,33 @@ def test_malformed_input_after_a_write_does_not_hide_what_was_written(harness: H
     assert BANNER in answer.blocked
 
 
+@pytest.mark.parametrize("kind", ["PreToolUse", "PostToolUse"])
+@pytest.mark.parametrize(
+    "name", ["x" * 300 + ".py", "d/" * 2500 + "x.py", "a\0b.py", "\ud800.py"], ids=["name", "path", "NUL", "surrogate"]
+)
+def test_a_path_that_no_file_can_have_is_told_as_such(shared: Harness, kind: str, name: str) -> None:
+    answer = shared.event(kind, tool_name="Write", tool_input={"file_path": f"{OP}/{name}"})
+    assert "no file can have its path" in answer.out and "set up" not in answer.out and answer.err == ""
+
+
+def test_a_patch_of_such_a_path_does_no_harm_to_later_calls(harness: Harness) -> None:
+    harness.after("apply_patch", patchText=f"*** Begin Patch\n*** Add File: {OP}/{'x' * 300}.py\n+x\n*** End Patch")
+    (harness.workspace / OP / "soft_impl.py").write_text(BAD_IMPL)
+    for _ in range(2):
+        answer = harness.after("Bash", command="true")
+        assert "not checked" not in answer.out, "one bad name once ended every later look in an error"
+    assert harness.event("Stop").blocked
+
+
+@pytest.mark.parametrize(
+    "given", [None, {"file_path": 3}, {"to": f"{OP}/soft_impl.py"}], ids=["nothing", "a number", "another key"]
+)
+def test_a_write_that_names_no_file_is_found_by_content(harness: Harness, given: Any) -> None:
+    harness.before("Bash", command="true")
+    (harness.workspace / OP / "soft_impl.py").write_text(BAD_IMPL)
+    assert BANNER in harness.event("PostToolUse", tool_name="Write", tool_input=given).blocked
+
+
 @pytest.mark.slow
 def test_huge_input_is_answered(harness: Harness) -> None:
     big = "x" * (5 << 20)

@@ -174,6 +174,20 @@ def test_a_link_out_of_the_target_is_not_followed(place, tmp_path):
     assert code == 2 and "a link leads out" in said and not list(outside.iterdir())
 
 
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize(
+    "make", [os.mkfifo, Path.mkdir, lambda path: path.symlink_to("/dev/zero")], ids=["pipe", "folder", "device"]
+)
+def test_settings_that_are_no_file_are_told_before_anything_is_written(place, monkeypatch, make):
+    monkeypatch.setattr("pypto_op.install.claude_client.find", lambda _client: None)
+    monkeypatch.setattr("pypto_op.install.claude_client.register", lambda *_words: None)
+    (place / ".claude").mkdir()
+    make(place / ".claude" / "settings.local.json")
+    code, said = refused(place, harness="claude", files_only=False)
+    assert code == 2 and "settings.local.json: is no regular file" in said
+    assert not (place / ".pypto-op").exists()
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 def test_a_read_only_target_is_told_before_anything_is_written(place):
     place.chmod(0o555)

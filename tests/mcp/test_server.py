@@ -90,7 +90,15 @@ def test_every_problem_is_one_line_and_the_server_lives_on(env, op_dir, tmp_path
             ("state_transition", {"action": "init", "op_dir": str(tmp_path / "nowhere")}, "no such operator"),
             ("verify", {"op_dir": str(tmp_path / "nowhere")}, "no such operator"),
             ("verify", {"op_dir": str(op_dir), "modes": "gpu"}, "gpu"),
+            ("verify", {"op_dir": str(tmp_path)}, "is no operator"),
+            ("verify", {"op_dir": str(op_dir), "impl": "a\0b"}, "cannot be carried out"),
+            ("verify", {"op_dir": str(op_dir), "case": "x" * 3_000_000}, "cannot be carried out"),
+            *(
+                ("state_transition", {"action": "status", "op_dir": bad}, "no such operator")
+                for bad in ("", "a\0b", "x" * 300, "~nosuch")
+            ),
             ("lint", {"path": str(tmp_path / "nothing.py")}, "no such file"),
+            ("lint", {"path": "x" * 300}, "cannot be carried out"),
             ("lint", {"path": str(kernel), "event": "at-noon"}, "at-noon"),
         ]:
             answer = await call(tool, **arguments)

@@ -111,6 +111,7 @@ BROKEN = [
     ("request: x\nturns: [{do: [{Write: {file_path: a, content: {file: [b]}}}]}]\n", "turns[0].do[0].Write.content.file"),
     ("request: x\nturns: [{do: [{Write: {file_path: a, content: {file: b, replace: [c]}}}]}]\n", "content.replace"),
     ("request: x\nturns: [{do: [{Write: {file_path: a, content: {file: nowhere}}}]}]\n", "turns[0].do[0].Write.content"),
+    ("request: x\nfiles: /dev\nturns: [{do: [{Write: {file_path: a, content: {file: zero}}}]}]\n", "do[0].Write.content"),
     (
         "request: x\nturns: [{do: [{Agent: {subagent_type: a, prompt: a}, turns: [{do: [{Write: {content: {file: z}}}]}]}]}]\n",
         "turns[0].do[0].turns[0].do[0].Write.content",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,16 @@ def test_it_counts_for_what_it_names(ws: OpWorkspace) -> None:
     assert records.found(ws, "kind", ABOUT) == {"answer": 1}
     assert records.found(ws, "kind", {**ABOUT, "torch": "2.1"}) is None
     assert records.found(ws, "other", ABOUT) is None
+
+
+def test_a_full_disk_leaves_nothing_behind(ws: OpWorkspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(path: Path, _text: str, **_words: str) -> None:
+        path.touch()
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", full)
+    records.keep(ws, "kind", ABOUT, {"answer": 1})
+    assert not list((ws.debug_dir / records.FOLDER).iterdir())
 
 
 @pytest.mark.parametrize("field", ["result", "about", "op_name", "tool", "closure", "seal"])

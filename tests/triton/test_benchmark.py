@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import shutil
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 from tests.triton import lab
 
+from pypto_op.errors import ContractError
 from pypto_op.triton.bench import figures, roofline
 from pypto_op.triton.bench.benchmark import benchmark_triton
 from pypto_op.triton.bench.gate import GateClosed
@@ -96,7 +98,7 @@ def _verdict(project: Project, change: Any) -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda v: [v], "a list, no object"),
+        (lambda v: [v], "it is no object"),
         (lambda v: {"total_cases": 1, "passed_cases": 1, "op_name": "expo"}, "did not write it"),
         (lambda v: {**v, "total_cases": "x", "passed_cases": "x"}, "not both integers"),
         (lambda v: {**v, "total_cases": True, "passed_cases": True}, "not both integers"),
@@ -228,6 +230,13 @@ def test_without_implementation_and_verdict_the_gate_is_what_is_told(place: Path
 
     assert done.returncode == 2
     assert "there is no verdict" in done.stderr
+
+
+def test_a_pipe_is_no_verdict(place: Path) -> None:
+    project = lab.folder(place, SAME, GOOD)
+    os.mkfifo(project.verify_result)
+    with pytest.raises(ContractError, match="verify_result.json"):
+        bench(project)
 
 
 @pytest.mark.slow

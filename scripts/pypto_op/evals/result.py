@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
@@ -17,6 +16,7 @@ from pypto_op.errors import ContractError
 from pypto_op.evals.requests import Request
 from pypto_op.evals.statistics import Share, difference
 from pypto_op.evals.trials import Plan
+from pypto_op.hashing import read_json
 
 SCHEMA_VERSION = 1
 _KEYS = {"schema_version", "plan", "requests", "trials", "totals"}
@@ -101,13 +101,8 @@ def read(path: Path) -> dict[str, Any]:
         ContractError: it is none.
     """
     remedy = "name the result.json of an earlier `pypto-op eval`"
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ContractError(f"cannot be read ({error.strerror})", file=path, remedy=remedy) from None
-    except ValueError:
-        raise ContractError("no JSON", file=path, remedy=remedy) from None
-    if not isinstance(found, dict) or not found.keys() >= _KEYS or found["schema_version"] != SCHEMA_VERSION:
+    found = read_json(path, remedy=remedy)
+    if not found.keys() >= _KEYS or found["schema_version"] != SCHEMA_VERSION:
         raise ContractError("no result of an evaluation", file=path, remedy=remedy)
     try:
         totals(found["requests"], found["trials"])

@@ -113,6 +113,9 @@ def _marketplace(place: Target) -> str:
 def _settings(place: Target) -> tuple[bytes | None, bytes]:
     """Return the settings file without our entries and with them; refuse one that the client cannot read."""
     path = claude_client.SETTINGS
+    there = place.root / path
+    if there.exists() and not there.is_file():  # a pipe would wait for its reader, a device take all and keep nothing
+        raise ContractError("is no regular file", file=there, remedy="move it away, or add --files-only; nothing was written")
     before = place.original(path)
     after, _ = put_into_settings(place.root / path, path, before, claude_client.entries(place.root, _marketplace(place)))
     return before, after

@@ -76,6 +76,8 @@ def verify(
     from pypto_op.vocabulary import Status
 
     ws = OpWorkspace.at(op_dir)
+    if ws.is_nobodys():  # a report is nothing for somebody else's folder
+        raise ContractError("is no operator: none of an operator's files lies in it", file=op_dir, remedy="name custom/<op>")
     options = {"--up-to-module": up_to_module, "--levels": levels, "--case": case, "--impl": impl}
     words = [word for name, value in options.items() if value is not None for word in (name, str(value))]
     report = run_judge(ws, ["--modes", modes, *words])

@@ -13,6 +13,7 @@ from typing import Any
 
 from pypto_op.backends.base import Limits
 from pypto_op.backends.sim import SimBackend
+from pypto_op.documents.reading import read_text
 from pypto_op.errors import ContractError, InfraError
 from pypto_op.judge import fresh
 from pypto_op.judge.contract import Contract, load_contract
@@ -95,7 +96,7 @@ class Field:
         subject = self.subject = resolve(workspace, contract.total_modules)
         if not subject.impl.is_file():
             raise ContractError("there is no implementation to mutate", file=subject.impl, remedy="write it first")
-        self.program = Program(subject.impl.read_text(encoding="utf-8"), subject.wrapper)
+        self.program = Program(read_text(subject.impl), subject.wrapper)
         self._workspace, self._stack = workspace, stack
         self.stopped = False
 

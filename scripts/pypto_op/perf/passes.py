@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pypto_op.errors import ContractError
+from pypto_op.hashing import open_regular
 
 _LINE = re.compile(r"The Runtime of pass (?P<name>\S+) for program \S* ?function (?P<function>\S+) is (?P<us>\d+) us\.")
 _REMEDY = "run the kernel with ASCEND_GLOBAL_LOG_LEVEL=1 and give the log that pypto leaves, or the folder of its logs"
@@ -60,8 +61,8 @@ def _lines(path: Path) -> Iterator[str]:
         raise ContractError("holds no log", file=path, remedy=_REMEDY)
     for file in files:
         try:
-            with file.open(encoding="utf-8", errors="replace") as stream:
-                yield from stream
+            with open_regular(file) as stream:
+                yield from (line.decode("utf-8", errors="replace") for line in stream)
         except OSError as error:
             raise ContractError(f"cannot be read: {error.strerror}", file=file, remedy=_REMEDY) from None
 

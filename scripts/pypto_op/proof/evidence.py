@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hmac
 import json
+import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -157,9 +158,22 @@ def keep(ws: OpWorkspace, report: Mapping[str, Any]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{sha256_json(report)[:16]}.json"
     if not path.exists():
-        draft = path.with_suffix(".tmp")
-        draft.write_text(json.dumps(report, allow_nan=False), encoding="utf-8")
+        write_whole(path, json.dumps(report, allow_nan=False))
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file of proof, whole or not at all; two processes may write the same one.
+
+    Raises:
+        OSError: it cannot be written; what was begun is gone.
+    """
+    draft = path.with_suffix(f".{os.getpid()}.tmp")
+    try:
+        draft.write_text(text, encoding="utf-8")
         draft.replace(path)
+    except OSError:
+        draft.unlink(missing_ok=True)
+        raise
 
 
 def stale_hashes(report: Mapping[str, Any], now: Mapping[str, str], ws: OpWorkspace) -> list[str]:

@@ -18,7 +18,7 @@ from pypto_op import __version__
 from pypto_op.errors import PyptoOpError
 from pypto_op.hashing import canonical_json, read_json, sha256_json
 from pypto_op.proof.closure import Loaded, stale_closure
-from pypto_op.proof.evidence import harness_hashes
+from pypto_op.proof.evidence import harness_hashes, write_whole
 from pypto_op.proof.key import load_key, mac
 from pypto_op.vocabulary import Loader
 from pypto_op.workspace import OpWorkspace
@@ -67,9 +67,7 @@ def keep(
     path = _path(ws, kind, about)
     with contextlib.suppress(OSError, PyptoOpError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        draft = path.with_suffix(".tmp")
-        draft.write_text(json.dumps({**body, "seal": _seal(kind, body)}, allow_nan=False), encoding="utf-8")
-        draft.replace(path)
+        write_whole(path, json.dumps({**body, "seal": _seal(kind, body)}, allow_nan=False))
         kept = sorted(path.parent.glob("*.json"), key=lambda file: file.stat().st_mtime)
         for old in kept[:-_MOST_KEPT]:
             old.unlink(missing_ok=True)

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from pypto_op.errors import ContractError, InfraError
+from pypto_op.hashing import open_regular
 from pypto_op.proof.key import key_file
 from pypto_op.runner.budget import LimitReached
 
@@ -238,7 +239,8 @@ def read(path: Path) -> list[Line]:
         ContractError: it cannot be read, or another line is no JSON object.
     """
     try:
-        texts = path.read_text(encoding="utf-8", errors="surrogateescape").split("\n")
+        with open_regular(path) as file:
+            texts = file.read().decode("utf-8", errors="surrogateescape").split("\n")
     except OSError as error:
         raise ContractError(f"cannot be read ({error.strerror})", file=path, remedy="name a transcript") from None
     found = []

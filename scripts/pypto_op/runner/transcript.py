@@ -13,7 +13,7 @@ from typing import Any
 
 from pypto_op.bundle.agents import MCP_PREFIX
 from pypto_op.documents import schema
-from pypto_op.documents.reading import read_yaml
+from pypto_op.documents.reading import read_text, read_yaml
 from pypto_op.errors import ContractError
 from pypto_op.runner import journal
 from pypto_op.runner.team import DISPATCH, LEADER
@@ -197,10 +197,9 @@ def _filled(value: Any, files: Path, spot: _Spot) -> Any:
         return value
     path = files / value["file"]
     try:
-        content = path.read_text(encoding="utf-8")
-    except (OSError, ValueError) as error:
-        said = (error.strerror if isinstance(error, OSError) else None) or "no text"
-        raise spot.error(f"{path} cannot be read ({said})", "name a file of the folder `files`") from None
+        content = read_text(path)
+    except ContractError as error:
+        raise spot.error(f"{path} cannot be read ({error.problem})", "name a file of the folder `files`") from None
     for old, new in value.get("replace", {}).items():
         if (count := content.count(old)) != 1:
             raise spot.error(f"{old[:60]!r} occurs {count} times in {path}", "replace a text that occurs once")

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pypto_op.backends.base import Limits
+from pypto_op.documents.reading import read_text
 from pypto_op.errors import ContractError
 from pypto_op.judge.contract import load_contract
 from pypto_op.judge.subject import resolve
@@ -78,7 +79,7 @@ def profile_operator(ws: OpWorkspace, note: Note = lambda words: None) -> list[S
     traces.mkdir(parents=True)
     with Clock(contract, subject, Mode.SIM, Limits(), traces=traces, few=False) as clock:
         note(f"the kernel runs {len(clock.cases)} P0 shapes under the cost model")
-        timed = clock.time(subject.impl.read_text(encoding="utf-8"))
+        timed = clock.time(read_text(subject.impl))
         if timed.fault:
             raise ContractError(
                 f"is not right on {timed.failed}: {timed.fault}", file=ws.impl, remedy="run `pypto-op verify` first"

@@ -102,7 +102,7 @@ def _layout(ws: OpWorkspace, base: Path) -> Step:
         return list(lint_path(ws.impl, text=text, event=LintEvent.ON_WRITE, stage=_TUNING_STAGE).blocking)
 
     before = Counter(one.rule_id for one in broken(read_text(base)))
-    found = broken(ws.impl.read_text(encoding="utf-8"))
+    found = broken(read_text(ws.impl))
     now = Counter(one.rule_id for one in found)
     worse = [one for one in found if now[one.rule_id] > before[one.rule_id]]
     told = "; ".join(f"{one.rule_id}: {one.message}" for one in worse) or "no rule is broken"

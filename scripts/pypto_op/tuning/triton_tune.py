@@ -14,6 +14,7 @@ from pathlib import Path
 
 from pypto_op import __version__
 from pypto_op.backends.build_cache import digest_of
+from pypto_op.documents.reading import read_text
 from pypto_op.documents.writing import write_atomically
 from pypto_op.errors import ContractError, InfraError, PyptoOpError
 from pypto_op.triton.bench import choice
@@ -98,7 +99,7 @@ def tune_triton(
         InfraError: there is no device, or it went away; the interpreter's times mean nothing, so it must be asked for by name.
     """
     place = admit(project, target, seconds, trials)
-    source = project.impl.read_text(encoding="utf-8")
+    source = read_text(project.impl)
     kernel = TritonKernel(source)
     if not kernel.choices:
         raise ContractError("has no free choice: no launch with a block size, warps or stages", file=project.impl)
@@ -267,7 +268,7 @@ def _thumb(kernel: TritonKernel) -> Iterator[dict[str, str]]:
 
 def _put(project: Project, text: str, before: str, tuned: Tuned) -> None:
     """Write the implementation and verify it there; put the old one back where it does not pass."""
-    if project.impl.read_text(encoding="utf-8") != before:
+    if read_text(project.impl) != before:
         raise ContractError("changed while it was tuned", file=project.impl, remedy="let nothing write it, then tune again")
     write_atomically(project.impl, text)
     try:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from pypto_op.backends.base import Limits
 from pypto_op.documents import spec as spec_document
+from pypto_op.documents.reading import read_text
 from pypto_op.documents.writing import write_atomically
 from pypto_op.errors import ContractError
 from pypto_op.judge.contract import Contract
@@ -91,7 +92,7 @@ def tune_operator(admitted: Admitted, request: Request, note: Note = lambda word
     """
     ws, contract, mode = admitted.ws, admitted.contract, admitted.mode
     subject = resolve(ws, contract.total_modules)
-    source = subject.impl.read_text(encoding="utf-8")
+    source = read_text(subject.impl)
     kernel = Kernel(source, subject.wrapper, _widest(ws))
     if not kernel.choices:
         raise ContractError("has no free choice: no tile, step, loop or option that could say something else", file=ws.impl)
@@ -148,7 +149,7 @@ def _measured(tuned: Tuned, chosen: Candidate, verdict: Verdict) -> None:
 def _put(tuned: Tuned, text: str, before: str, jobs: int) -> None:
     """Write the kernel and let the judge verify it there; put the old one back where it does not pass."""
     ws = tuned.ws
-    if ws.impl.read_text(encoding="utf-8") != before:
+    if read_text(ws.impl) != before:
         raise ContractError("changed while it was tuned", file=ws.impl, remedy="let nothing write it, then tune again")
     write_atomically(ws.debug_dir / ledgers.ROOM / ledgers.BEFORE, before)
     write_atomically(ws.impl, text)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import math
 import statistics
 from pathlib import Path
 from typing import Any
 
 from pypto_op.errors import ContractError
+from pypto_op.hashing import read_json
 from pypto_op.triton.run import results
 
 
@@ -54,11 +54,8 @@ def _shape(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    try:
-        result = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError) as error:
-        raise ContractError(f"it cannot be read ({error})", file=path, remedy="name a result of the benchmark") from None
-    if not isinstance(result, dict) or "per_shape_results" not in result or not results.is_sealed(result):
+    result = read_json(path, remedy="name a result of the benchmark")
+    if "per_shape_results" not in result or not results.is_sealed(result):
         raise ContractError("benchmark.py of this account did not write it, or it was changed", file=path, remedy="time it again")
     rows = result["per_shape_results"]
     if not rows or result["passed_cases"] != result["total_cases"] or not result["verify_gate"]["required"]:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 from pypto_op.errors import ContractError
+from pypto_op.hashing import read_json
 from pypto_op.triton.run import results
 from pypto_op.triton.run.project import Project
 
-_MOST_BYTES = 64 * 1024 * 1024
+_AGAIN = "run verify.py again"
 
 
 class GateClosed(ContractError):
@@ -54,14 +54,9 @@ def exists(project: Project) -> None:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        if path.stat().st_size > _MOST_BYTES:
-            raise ValueError("too long")
-        verdict = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError) as error:
-        raise GateClosed(f"the verdict cannot be read ({error})", file=path, remedy="run verify.py again") from None
-    if not isinstance(verdict, dict):
-        raise GateClosed(f"the verdict is a {type(verdict).__name__}, no object", file=path, remedy="run verify.py again")
-    return verdict
+        return read_json(path, remedy=_AGAIN)
+    except ContractError as error:
+        raise GateClosed(f"the verdict {error.problem}", file=path, remedy=_AGAIN) from None
 
 
 def _closed(path: Path, verdict: dict[str, Any], why: str) -> GateClosed:

@@ -14,6 +14,7 @@ from typing import Any
 
 from pypto_op.backends.base import Limits
 from pypto_op.errors import ContractError, PyptoOpError
+from pypto_op.hashing import open_regular
 from pypto_op.triton.intake import constants, page
 from pypto_op.triton.intake.constants import Site
 from pypto_op.triton.run.describe import describe
@@ -97,7 +98,8 @@ def op_name_of(file: Path) -> str:
 
 def _read(file: Path) -> str:
     try:
-        data = file.read_bytes()
+        with open_regular(file) as stream:
+            data = stream.read(_LONGEST + 1)
     except OSError as error:
         raise ContractError(error.strerror or "it cannot be read", file=file, remedy="give a task's .py file") from None
     try:
