@@ -12,8 +12,8 @@ from pathlib import Path
 
 from pypto_op.backends.memory import available_mb
 
-ROOMS = frozenset({"debug", "diagnose", "examples", "generators", "judge", "mutation", "reproduce", "stress", "twins"})
-"""Rooms whose tests get one; what tests ask of a disk (durability, links, whole environments) lies in others."""
+ROOMS = frozenset({"judge"})
+"""Rooms whose tests get one and were run there; what tests ask of a disk (durability, links) lies in others."""
 _MEMORY = Path("/dev/shm")
 _LEAST_MB = 8192
 """So much must be free there, and of the machine's memory: the tests' own processes need most of it."""
