@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
-from tests import processor_seconds, quickly
+from tests import in_memory, processor_seconds, quickly
 
 from pypto_op.backends import cores
 
@@ -41,6 +41,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if quickly.QUICK:
         items[:], left = quickly.without_long_tables(items)
         config.hook.pytest_deselected(items=left)
+
+
+@pytest.fixture
+def tmp_path(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
+    """Pytest's folder; in rooms that judge in `sim` one in memory, where there is enough of it."""
+    if not in_memory.has_one(request.path):
+        yield tmp_path
+        return
+    with in_memory.folder() as folder:
+        yield folder
 
 
 @pytest.fixture

@@ -73,11 +73,15 @@ class Snapshot:
     def replaced(self) -> list[str]:
         """Return the dotted names that stand for something else now; for classes, also new ones, which may hide others."""
         found: list[str] = []
+        # It looks at thousands of names around every call of the wrapper, under the tripwire, which hears of each call
+        # of a function: so nothing is called for a name that is what it was.
         for name, (space, before) in (*self._spaces.items(), *self._classes.items()):
             now = vars(space)
-            found += [f"{name}.{key}" for key, value in before.items() if not _stands_for(now.get(key), value)]
+            others = [key for key, value in before.items() if key not in now or now[key] is not value]
+            found += [f"{name}.{key}" for key in others if not _stands_for(now.get(key), before[key])]
         for name, (kind, before) in self._classes.items():
-            found += [f"{name}.{key}" for key in callables(kind) if key not in before]
+            now = vars(kind)
+            found += [f"{name}.{key}" for key in list(now) if key not in before and _decides(now[key])]
         return found
 
     def hide_modules(self) -> None:
