@@ -263,7 +263,7 @@ def test_every_way_to_get_uninitialised_memory_is_marked(run: Run) -> None:
     ways += ["torch.empty(3, dtype=torch.int32)", "torch.empty(3, dtype=torch.int16)"]
     ways += ["torch.empty(3, dtype=torch.int8)", "torch.empty(3, dtype=torch.uint8)"]
     ways += ["torch.empty(3, dtype=torch.bool)", "torch.empty(3, device='npu:0')"]
-    ways += ["torch.empty(3, requires_grad=True)", "x.new_empty_strided((2, 2), (2, 1))"]
+    ways += ["torch.empty(3, requires_grad=True).detach()", "x.new_empty_strided((2, 2), (2, 1))"]
     result = run(instead(f"return ({', '.join(ways)})"))
     assert result.outcome is Outcome.OK, result.detail
     assert list(result.sentinel_left) == [output.numel() for output in result.outputs]

@@ -381,7 +381,10 @@ def labelled(folder: Path) -> Sources:
 def test_labels_that_the_golden_ignores_are_in_cases_by_default_and_by_other_numbers(tmp_path: Path) -> None:
     sources = labelled(tmp_path)
     cases = [case for case in suite_cases.cases(sources) if "draw_set" in case]
-    assert {case["dtype"]["default"] for case in cases if "ignore_index" not in case} == {"float32", "bfloat16"}
+    usual = [(case["dtype"]["default"], tuple(case["shape"].values())) for case in cases if "ignore_index" not in case]
+    shapes = {tuple(sizes.values()) for sizes in sources.p0_sizes()}
+    assert {dtype for dtype, _ in usual} == {"float32", "bfloat16"} and len(usual) == len(set(usual)) == 2 * (1 + len(shapes))
+    assert shapes < {shape for _, shape in usual}, "each of the request's, too"
     assert {case["ignore_index"] for case in cases if "ignore_index" in case} == {-7, 1}, "one that is a label too"
     assert all(case["draw_set"] == {"labels": case.get("ignore_index", -100)} for case in cases)
     space: dict[str, Any] = {}

@@ -156,17 +156,22 @@ def telling(maker: Maker, case: Case) -> Iterator[Case]:
 def set_apart(maker: Maker) -> None:
     """Add cases in which a third of an integer tensor is what the golden sets apart: a label that is ignored, padding.
 
-    A scalar that says which number that is takes its default in each dtype, and then two others: one more below every index,
-    and one that is an index too, since a kernel may know the default by heart, or take whatever is negative.
+    In each dtype and shape of the request, since a kernel may forget it in one dtype, or where rows are wide. A scalar that says
+    which number that is takes its default there, and on the ragged shape two others: one more below every
+    index, and one that is an index too, since a kernel may know the default by heart, or take whatever is negative.
     """
+    shapes = (maker.ragged, *maker.p0)  # beside a large table a draw may hold none of what stands for "nothing"
     for tensor, numbers in maker.sources.apart.items():
         for number in numbers:
             if isinstance(number, int):
-                maker.add(Level.L3, f"{tensor}_set_apart", maker.ragged, knobs={SET: {tensor: number}})
+                for dtype in maker.sources.spec.supported_dtypes:
+                    for shape in shapes:
+                        maker.add(Level.L3, f"{tensor}_set_apart", shape, dtype=dtype, knobs={SET: {tensor: number}})
                 continue
             default = maker.sources.scalars.get(number)
             for dtype in maker.sources.spec.supported_dtypes if isinstance(default, int) else ():
-                maker.add(Level.L3, f"{tensor}_{number}", maker.ragged, dtype=dtype, knobs={SET: {tensor: default}})
+                for shape in shapes:
+                    maker.add(Level.L3, f"{tensor}_{number}", shape, dtype=dtype, knobs={SET: {tensor: default}})
             for other in (-7, 1) if isinstance(default, int) else ():
                 legal = constraints.satisfied(maker.sources.spec.shape_constraints, {**maker.base, number: other})
                 if legal and other != default:

@@ -53,14 +53,21 @@ def objects_of(returned: Any, depth: int = 0) -> list[torch.Tensor]:
     return [found for item in items for found in objects_of(item, depth + 1)]
 
 
-def leaves_of(returned: Any) -> list[torch.Tensor]:
+def leaves_of(returned: Any, *, may_require_grad: bool = True) -> list[torch.Tensor]:
     """Return the tensors of a tensor, or of nested tuples and lists of them, left to right.
+
+    Args:
+        returned: by a wrapper or a golden.
+        may_require_grad: whether a tensor may require a gradient; where no input does, what a kernel made does not.
 
     Raises:
         Failure: BAD_OUTPUT, for anything else, and for tensors that are not plain dense ones.
     """
     leaves: list[torch.Tensor] = []
     _collect(returned, leaves, 0)
+    plain = [found for found in objects_of(returned) if type(found) is torch.Tensor]  # a Parameter says that it is one
+    if not may_require_grad and any(found.requires_grad for found in plain):
+        raise Failure(Outcome.BAD_OUTPUT, "the wrapper returned a tensor that requires a gradient, though no input does")
     if not leaves:
         raise Failure(Outcome.BAD_OUTPUT, f"the wrapper returned {structure_of(returned)}, without any tensor")
     return leaves

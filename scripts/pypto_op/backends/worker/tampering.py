@@ -14,7 +14,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -22,7 +22,9 @@ import safetensors
 import safetensors.torch
 import torch
 
+from pypto_op.backends.worker.loading import Failure
 from pypto_op.backends.worker.trusted import is_trusted
+from pypto_op.vocabulary import Outcome
 
 _PACKAGE = "pypto_op"
 
@@ -112,6 +114,24 @@ def _own_modules() -> dict[str, ModuleType]:
 def _modes() -> int:
     """Return how many modes stand between a call of torch and torch."""
     return int(torch._C._len_torch_function_stack()) + int(torch._C._len_torch_dispatch_stack())
+
+
+def settings() -> dict[str, Any]:
+    """Return what torch is told for the whole process, in words; a wrapper that leaves it changed changes its caller."""
+    return {
+        "whether torch records gradients": torch.is_grad_enabled(),
+        "torch's default dtype": torch.get_default_dtype(),
+        "the seed of torch's random numbers": torch.initial_seed(),
+        "whether torch's algorithms are deterministic": torch.are_deterministic_algorithms_enabled(),
+        "the precision of torch's float32 products": torch.get_float32_matmul_precision(),
+    }
+
+
+def refuse_other(before: Mapping[str, Any]) -> None:
+    """Raise Failure where a setting of torch is not what it was before the wrapper was called."""
+    left = [words for words, now in settings().items() if now != before[words]]
+    if left:
+        raise Failure(Outcome.FORBIDDEN, f"the wrapper changes {', '.join(left)}, and leaves it so for its caller")
 
 
 def callables(space: Any) -> dict[str, Any]:
