@@ -67,6 +67,7 @@ for it. What failed was mended by its class; the faults and logs stay in the tes
 | 18 faults by that reader (`eleventh`), 12 in three new kernels: category; skill; first line; blame of 9 | 15; 16; 13; 9 |
 | 16 logs by a ninth reader (the first 16 of twelfth_*.log): category; skill; cause | 13; 13; 12, three got no answer |
 | 14 faults by that reader (`twelfth`), seven in a kernel that had none: category; skill; first line; blame | 14; 14; 7; 14 |
+| 16 logs by a tenth reader (16 of thirteenth_*.log): category and skill | 11, four got no answer |
 
 Of the 29 that were learnt from, 28 are right now, and of the 12 of `seventh`, 11: those two figures say that the mends work,
 not how a fault that nobody saw fares. The fault of `tenth` with the other skill left memory unwritten, which its writer had
