@@ -45,7 +45,8 @@ def write_values(stem: Path, values: Sequence[Value], **extra: Any) -> None:
         TypeError: a value of another type, or a tensor of a layout or dtype that cannot be stored.
     """
     tensors: dict[str, torch.Tensor] = {}
-    items = [_encode(value, tensors) for value in values]
+    places: set[int] = set()
+    items = [_encode(value, tensors, places) for value in values]
     if values:  # torch is not imported to say that there are none
         from safetensors.torch import save_file
 
@@ -127,22 +128,23 @@ def _read_tensors(path: Path) -> dict[str, torch.Tensor]:
         return found
 
 
-def _encode(value: Value, tensors: dict[str, torch.Tensor]) -> Any:
+def _encode(value: Value, tensors: dict[str, torch.Tensor], places: set[int]) -> Any:
     if value is None or isinstance(value, (bool, int)):
         return value
     if isinstance(value, float):
         return {"float": value.hex()}
     if isinstance(value, (list, tuple)):
         kind = "list" if isinstance(value, list) else "tuple"
-        return {kind: [_encode(item, tensors) for item in value]}
+        return {kind: [_encode(item, tensors, places) for item in value]}
     import torch
 
     if isinstance(value, torch.Tensor):
-        return _encode_tensor(value, tensors)
+        return _encode_tensor(value, tensors, places)
     raise TypeError(f"{type(value).__name__} is no tensor, number, None, list or tuple")
 
 
-def _encode_tensor(value: torch.Tensor, tensors: dict[str, torch.Tensor]) -> Any:
+def _encode_tensor(value: torch.Tensor, tensors: dict[str, torch.Tensor], places: set[int]) -> Any:
+    """Add a tensor to `tensors`; `places` are the memory of those that are there, since a trace has thousands."""
     import torch
 
     if value.layout is not torch.strided or value.is_quantized or value.is_complex():
@@ -152,12 +154,13 @@ def _encode_tensor(value: torch.Tensor, tensors: dict[str, torch.Tensor]) -> Any
     if plain.is_contiguous() or plain.numel() == 0:
         flat = plain.contiguous().reshape(-1)
         place = flat.untyped_storage().data_ptr()
-        shared = any(other.untyped_storage().data_ptr() == place for other in tensors.values())
-        tensors[name] = flat.clone() if shared else flat  # safetensors refuses memory that it has seen
+        tensors[name] = flat.clone() if place in places else flat  # safetensors refuses memory that it has seen
+        places.add(tensors[name].untyped_storage().data_ptr())
         return {"tensor": name, "size": list(plain.shape)}
     # The stretch of memory between the first and the last element, gaps included.
     span = 1 + sum((size - 1) * stride for size, stride in zip(plain.shape, plain.stride(), strict=True))
     tensors[name] = torch.as_strided(plain, (span,), (1,)).clone()
+    places.add(tensors[name].untyped_storage().data_ptr())
     return {"tensor": name, "size": list(plain.shape), "stride": list(plain.stride())}
 
 

@@ -252,7 +252,10 @@ class _Form:
         if rows > group.whole.shape[1] or columns > group.whole.shape[2]:
             return {}
         found: dict[int, list[tuple[int, int]]] = {}
-        candidates = self._few_of_each(self._candidates(group), group)
+        candidates = self._candidates(group)
+        if not len(candidates):  # so it is of most groups
+            return {}
+        candidates = self._few_of_each(candidates, group)
         for some in torch.split(candidates, max(1, _MOST_ELEMENTS // (rows * columns))):
             for batch, row, column in some[self._stands_at(some, group.whole)].tolist():
                 known = found.setdefault(int(group.owners[batch]), [])
