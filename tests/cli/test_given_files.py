@@ -144,6 +144,7 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("words", "param"), PLACES, ids=[f"{words} {param.opts[0]}" for words, param in PLACES])
 def test_it_is_refused_in_words(words: str, param: click.Parameter, workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def runs(*_words: Any) -> None:
