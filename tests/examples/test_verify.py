@@ -26,7 +26,8 @@ quickly.skip_without("pypto")
 def test_an_example_passes_its_suite(op, tmp_path, monkeypatch):
     ws = copy_of(op, tmp_path)
     part = op in SAMPLED and not everything()
-    cases = [case for case in suite.load(original(op).suite).cases if not part or case["id"] in spread(op)]
+    whole = suite.load(original(op).suite)
+    cases = [case for case in whole.cases if not part or case["id"] in spread(op)]
     selection = []
     if part:
         ws.debug_dir.mkdir(exist_ok=True)
@@ -45,7 +46,7 @@ def test_an_example_passes_its_suite(op, tmp_path, monkeypatch):
     told = report.get("fresh_shapes", {"cases": [], "left_out": {}})
     assert told["left_out"] == {} and told["cases"][: len(drawn)] == drawn
     assert len(told["cases"]) - len(drawn) in ((1,) if op == "rmsnorm" else (0, 1)), "one of the sizes that are fixed per build"
-    assert report["cases_passed"] == report["cases_total"] == len(cases) + len(told["cases"])
+    assert report["cases_passed"] == report["cases_total"] == len(cases) + len(whole.raises) + len(told["cases"])
     assert report["cases_precision"] == sum(case["precision"] for case in cases) + len(told["cases"])
     assert report["modes"]["sim"]["numeric"]
     assert report["cases_precision"] > 0
