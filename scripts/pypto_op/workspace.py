@@ -126,9 +126,8 @@ class OpWorkspace:
             root = Path(op_dir).expanduser().resolve()
             there = op_dir != "" and root.is_dir()  # no name is not the current folder
         except (OSError, ValueError, RuntimeError) as error:  # too long, NUL, a loop of links, nobody's home
-            raise ContractError(
-                f"no such operator directory ({getattr(error, 'strerror', None) or error})", file=ascii(str(op_dir))[:200], remedy=remedy
-            ) from None
+            why = getattr(error, "strerror", None) or error
+            raise ContractError(f"no such operator directory ({why})", file=ascii(str(op_dir))[:200], remedy=remedy) from None
         if not there:
             raise ContractError("no such operator directory", file=op_dir or "''", remedy=remedy)
         return cls(root, check_op_name(root.name))
