@@ -144,7 +144,7 @@ def _encode(value: Value, tensors: dict[str, torch.Tensor], places: set[int]) ->
 
 
 def _encode_tensor(value: torch.Tensor, tensors: dict[str, torch.Tensor], places: set[int]) -> Any:
-    """Add a tensor to `tensors`; `places` are the memory of those that are there, since a trace has thousands."""
+    """Add a tensor to `tensors`; `places` is the memory of those that are no copies; a trace has thousands."""
     import torch
 
     if value.layout is not torch.strided or value.is_quantized or value.is_complex():
@@ -155,12 +155,11 @@ def _encode_tensor(value: torch.Tensor, tensors: dict[str, torch.Tensor], places
         flat = plain.contiguous().reshape(-1)
         place = flat.untyped_storage().data_ptr()
         tensors[name] = flat.clone() if place in places else flat  # safetensors refuses memory that it has seen
-        places.add(tensors[name].untyped_storage().data_ptr())
+        places.add(place)
         return {"tensor": name, "size": list(plain.shape)}
     # The stretch of memory between the first and the last element, gaps included.
     span = 1 + sum((size - 1) * stride for size, stride in zip(plain.shape, plain.stride(), strict=True))
     tensors[name] = torch.as_strided(plain, (span,), (1,)).clone()
-    places.add(tensors[name].untyped_storage().data_ptr())
     return {"tensor": name, "size": list(plain.shape), "stride": list(plain.stride())}
 
 

@@ -157,8 +157,8 @@ def set_apart(maker: Maker) -> None:
     """Add cases in which a third of an integer tensor is what the golden sets apart: a label that is ignored, padding.
 
     In each dtype and shape of the request, since a kernel may forget it in one dtype, or where rows are wide. A scalar that says
-    which number that is takes its default there, and on the ragged shape two others: one more below every
-    index, and one that is an index too, since a kernel may know the default by heart, or take whatever is negative.
+    which number that is takes its default there, and on the ragged shape two others: one more below every index,
+    and one that is an index too, since a kernel may know the default by heart, or take whatever is negative.
     """
     shapes = (maker.ragged, *maker.p0)  # beside a large table a draw may hold none of what stands for "nothing"
     for tensor, numbers in maker.sources.apart.items():

@@ -65,9 +65,10 @@ def leaves_of(returned: Any, *, may_require_grad: bool = True) -> list[torch.Ten
     """
     leaves: list[torch.Tensor] = []
     _collect(returned, leaves, 0)
-    plain = [found for found in objects_of(returned) if type(found) is torch.Tensor]  # a Parameter says that it is one
-    if not may_require_grad and any(found.requires_grad for found in plain):
-        raise Failure(Outcome.BAD_OUTPUT, "the wrapper returned a tensor that requires a gradient, though no input does")
+    if not may_require_grad:
+        plain = (found for found in objects_of(returned) if type(found) is torch.Tensor)  # a Parameter says that it is one
+        if any(found.requires_grad for found in plain):
+            raise Failure(Outcome.BAD_OUTPUT, "the wrapper returned a tensor that requires a gradient, though no input does")
     if not leaves:
         raise Failure(Outcome.BAD_OUTPUT, f"the wrapper returned {structure_of(returned)}, without any tensor")
     return leaves
