@@ -74,9 +74,17 @@ def test_what_is_no_float_tensor_is_held_to_the_plain_rule(product) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("tail", "status"), [("", "PASS"), ("; k -= 16", "FAIL")])
-@pytest.mark.parametrize("reference", ["return x @ xs[1]", "out = torch.empty(32, 32)\nout[:] = x @ xs[1]\nreturn out"])
+@pytest.mark.parametrize(
+    "reference",
+    [
+        "return x @ xs[1]",
+        "out = torch.empty(32, 32)\nout[:] = x @ xs[1]\nreturn out",
+        "return x.float() @ xs[1].to(torch.float32)",
+        "return torch.zeros(32, 32, dtype=torch.float32) + (x @ xs[1]).type(torch.float32)",
+    ],
+)
 def test_a_long_float32_product_is_verified(reference: str, tail: str, status: str, place: Path) -> None:
-    """The second reference makes its output without a dtype, which must be float64 where it runs in that."""
+    """The later references make tensors without a dtype or in float32, which must be float64 where they run in that."""
     shutil.copytree(lab.EXAMPLES / "matmul", place)
     project = Project.at(place, "matmul", "triton_ascend_impl")
     inputs = "[torch.randn(32, 2048) * 100, torch.randn(2048, 32) * 100]"

@@ -12,7 +12,7 @@ from pypto_op.backends.worker import decisions, near_ties
 from pypto_op.backends.worker.decisions import Step
 
 _NARROW = frozenset({torch.float32, torch.float16, torch.bfloat16})
-_CASTS = {torch.Tensor.float, torch.Tensor.half, torch.Tensor.bfloat16}
+_CASTS = {torch.Tensor.float: torch.float32, torch.Tensor.half: torch.float16, torch.Tensor.bfloat16: torch.bfloat16}
 
 
 def widened(value: Any) -> Any:
@@ -35,14 +35,15 @@ class Doubled(TorchFunctionMode):
     Args:
         steps: of the golden as it stands, on the same inputs (`decisions.Recorder`); without them nothing is rounded.
         way: values near a tie fall as this way has it (`near_ties.moved`); 0: as they are.
+        narrow: the dtypes that are replaced.
 
     Attributes:
         ways: how many ways there are to tell, after a run; 0 where nothing lay near a tie.
     """
 
-    def __init__(self, steps: Sequence[Step] = (), way: int = 0) -> None:
+    def __init__(self, steps: Sequence[Step] = (), way: int = 0, narrow: frozenset[torch.dtype] = _NARROW) -> None:
         super().__init__()
-        self._steps, self._way = steps, way
+        self._steps, self._way, self._narrow = steps, way, narrow
         self._done = 0
         self._aligned = bool(steps)
         self._unrounded: dict[tuple[Any, ...], tuple[torch.Tensor, int, torch.Tensor]] = {}
@@ -56,8 +57,8 @@ class Doubled(TorchFunctionMode):
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
         """Call `func` in float64."""
-        args = tuple(map(_wide, args))
-        kwargs = {name: _wide(value) for name, value in kwargs.items()} if kwargs else {}
+        args = tuple(map(self._wide, args))
+        kwargs = {name: self._wide(value) for name, value in kwargs.items()} if kwargs else {}
         if not self._aligned:
             return self._call(func, args, kwargs)
         name = decisions.name_of(func)
@@ -106,17 +107,16 @@ class Doubled(TorchFunctionMode):
         return args
 
     def _call(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if func in _CASTS:
+        if _CASTS.get(func) in self._narrow:
             return args[0].double()
         result = func(*args, **kwargs)
-        if func is torch.Tensor.type and isinstance(result, torch.Tensor) and result.dtype in _NARROW:
+        if func is torch.Tensor.type and isinstance(result, torch.Tensor) and result.dtype in self._narrow:
             return result.double()
         return result
+
+    def _wide(self, value: Any) -> Any:
+        return torch.float64 if isinstance(value, torch.dtype) and value in self._narrow else value
 
 
 def _place(tensor: torch.Tensor) -> tuple[Any, ...]:
     return tensor.data_ptr(), tuple(tensor.shape), tensor.stride()
-
-
-def _wide(value: Any) -> Any:
-    return torch.float64 if isinstance(value, torch.dtype) and value in _NARROW else value

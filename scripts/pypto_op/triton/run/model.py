@@ -13,6 +13,7 @@ import numpy as np
 import torch
 
 from pypto_op.backends.wire import read_values
+from pypto_op.backends.worker.doubling import Doubled
 from pypto_op.backends.worker.loading import Failure, failure_of
 from pypto_op.triton.run.memory import content
 from pypto_op.triton.run.packing import Unpackable, dense, map_tensors, pack, tensors_of, unpack
@@ -174,12 +175,16 @@ def widen(model: Any) -> None:
 
 
 @contextlib.contextmanager
-def wide_by_default() -> Iterator[None]:
-    """Let tensors that are made without a dtype (`torch.empty(4, 6)`) hold float64 meanwhile."""
+def computing_wide() -> Iterator[None]:
+    """Compute in float64 meanwhile: without a dtype (`torch.empty(4, 6)`) and where float32 is asked for (`x.float()`).
+
+    A rounding to 16 bits stays: it may be part of what the task means.
+    """
     usual = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64)
     try:
-        yield
+        with Doubled(narrow=frozenset({torch.float32})):
+            yield
     finally:
         torch.set_default_dtype(usual)
 

@@ -214,7 +214,7 @@ class Task:
         model = self._build(seed)  # a new one: forward may have changed what the present one holds
         try:
             models.widen(model)
-            with models.wide_by_default():
+            with models.computing_wide():
                 earlier = [] if self._warmed is None else [self._before(self._warmed)]
                 for inputs in (*earlier, self._rolled(message["shift"])):
                     models.seed_all(seed)
