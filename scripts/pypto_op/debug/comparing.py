@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -36,15 +37,13 @@ def divergences(message: Mapping[str, Any]) -> dict[str, Any]:
     expected = [traced[number] for number in numbers]
     wrong = _wrong(message, expected)
     answer = {"complete": bool(told["complete"]), "wrong": wrong, "operations": 0, "divergences": []}
-    steps = dump_files.read_steps(Path(message["kernel"]))
+    steps = _steps(message["kernel"], message["graphs"], message["impl"])
     answer["operations"] = len(steps)
     if wrong:
-        impl = Path(message["impl"])
-        dump_files.set_lines(steps, Path(message["graphs"]), impl)
         tensors: list[Any] = list(traced)
         search = _Search(
             steps, Golden(tensors, told["rows"], told.get("numbers", ())), dict(zip(message["names"], numbers, strict=False)),
-            impl.read_text(encoding="utf-8"),
+            Path(message["impl"]).read_text(encoding="utf-8"),
         )  # fmt: skip
         exchanged = search.exchanged(_outputs(message), expected, wrong, message["wrapper"])
         missing = search.never_written(wrong, message["names"])
@@ -52,10 +51,17 @@ def divergences(message: Mapping[str, Any]) -> dict[str, Any]:
     return answer
 
 
+@lru_cache(maxsize=1)
+def _steps(kernel: str, graphs: str, impl: str) -> list[Step]:
+    """Return the steps of a run with their lines; the same ones to each question about it, since reading them takes a second."""
+    steps = dump_files.read_steps(Path(kernel))
+    dump_files.set_lines(steps, Path(graphs), Path(impl))
+    return steps
+
+
 def simulator(message: Mapping[str, Any]) -> dict[str, Any]:
     """Return the first operation of which torch makes something else than the simulator, {} where there is none."""
-    steps = dump_files.read_steps(Path(message["kernel"]))
-    dump_files.set_lines(steps, Path(message["graphs"]), Path(message["impl"]))
+    steps = _steps(message["kernel"], message["graphs"], message["impl"])
     step = replay.disagreeing(steps)
     return {"operations": len(steps), "step": None} if step is None else _told(step, len(steps))
 

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import ast
 import csv
+import hashlib
 import json
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -99,22 +101,38 @@ class Step:
         """The turn of the loops as people write it: `r=0, c=1`."""
         return ", ".join(f"{name}={value}" for name, value in reversed(self.loops) if not name.startswith("loop_idx_"))
 
+    @cached_property
+    def content(self) -> bytes:
+        """What tells the result from others: a hash of its bytes."""
+        try:
+            return hashlib.sha1(self._bytes).digest()
+        except OSError:
+            return str(self.number).encode()
+
+    @cached_property
+    def _bytes(self) -> bytearray:
+        return bytearray(self.data.read_bytes())
+
     def tensor(self) -> torch.Tensor:
-        """Return the valid part of the result.
+        """Return the valid part of the result; it is read once, so nobody may write to it.
 
         Raises:
             InfraError: the file does not hold what the table says.
         """
+        return self._tensor
+
+    @cached_property
+    def _tensor(self) -> torch.Tensor:
         import torch
 
         word = _DTYPES.get(self.dtype)
         if word is None:
             raise InfraError(f"{self.dtype} of the dump is a dtype that is not known here", file=self.data)
         dtype = getattr(torch, word)
-        data = self.data.read_bytes()
+        data = self._bytes
         if len(data) != math.prod(self.valid) * dtype.itemsize:
             raise InfraError(f"the dump has {len(data)} bytes for {list(self.valid)} {word}", file=self.data)
-        flat = torch.frombuffer(bytearray(data), dtype=dtype) if data else torch.empty(0, dtype=dtype)
+        flat = torch.frombuffer(data, dtype=dtype) if data else torch.empty(0, dtype=dtype)
         return flat.reshape(self.valid)
 
 
@@ -139,10 +157,12 @@ def read_steps(folder: Path) -> list[Step]:
         raise InfraError("pypto left no dump of its tensors", file=folder, remedy="run `pypto-op doctor --build`")
     steps: list[Step] = []
     for table in tables:
+        folder = table.parent / "tensor_graph"
+        there = frozenset(one.name for one in folder.iterdir()) if folder.is_dir() else frozenset()
         with table.open(encoding="utf-8", newline="") as file:
             for row in csv.DictReader(file):
                 if row.get("passName") == "tensor_graph" and row.get("outputTensor"):
-                    step = _step(len(steps) + 1, row, table.parent / "tensor_graph")
+                    step = _step(len(steps) + 1, row, folder, there)
                     if step is not None:
                         steps.append(step)
     _link(steps)
@@ -190,13 +210,13 @@ def _recorded(folder: Path) -> dict[tuple[str, int], _Place]:
     return found
 
 
-def _step(number: int, row: dict[str, str], folder: Path) -> Step | None:
-    """Return a row as a step; None where its result was not dumped, nor the one operand that it passes on."""
+def _step(number: int, row: dict[str, str], folder: Path, there: frozenset[str]) -> Step | None:
+    """Return a row as a step; None where its result is not `there`, nor the one operand that it passes on."""
     inputs = tuple(name.strip() for name in row["inputTensors"].split(",") if name.strip())
-    data = folder / row["outputTensor"]
-    if not data.is_file() and len(inputs) == 1:
-        data = folder / inputs[0]  # a whole argument is dumped once
-    if not data.is_file():
+    named = row["outputTensor"]
+    if named not in there and len(inputs) == 1:
+        named = inputs[0]  # a whole argument is dumped once
+    if named not in there:
         return None
     loops = [part.partition("=") for part in row["loopInfo"].split("@") if "=" in part]
     return Step(
@@ -209,12 +229,13 @@ def _step(number: int, row: dict[str, str], folder: Path) -> Step | None:
         valid=_numbers(row["outputValidShape"]),
         dtype=row["outputDtype"],
         name=row["outputTensor"],
-        data=data,
+        data=folder / named,
         inputs=inputs,
         symbol=row["outputSymbol"],
     )
 
 
+@lru_cache(maxsize=4096)
 def _numbers(text: str) -> tuple[int, ...]:
     try:
         value: Any = ast.literal_eval(text) if text.strip() else []
@@ -234,20 +255,10 @@ def _link(steps: list[Step]) -> None:
         step.parents = sorted(set(known))
         by_name[step.name] = step.number
         if step.opcode == "ASSEMBLE":
-            written[content(step)] = step.number
+            written[step.content] = step.number
 
 
 def _writers(step: Step, written: dict[bytes, int]) -> Iterator[int]:
-    number = written.get(content(step))
+    number = written.get(step.content)
     if number is not None:
         yield number
-
-
-def content(step: Step) -> bytes:
-    """Return what tells a result from others: a hash of its bytes."""
-    import hashlib
-
-    try:
-        return hashlib.sha1(step.data.read_bytes()).digest()
-    except OSError:
-        return str(step.number).encode()

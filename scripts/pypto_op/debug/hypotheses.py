@@ -21,11 +21,11 @@ from pypto_op.debug.rerun import NARROW, Edit, Opaque, Rerun
 from pypto_op.debug.substitutes import AtHand
 from pypto_op.debug.wanted import Backwards, Want
 
-_SECONDS = 1.2
+_SECONDS = 0.9
 """Processor time that is spent on trying."""
 
-_SECONDS_FOR_OTHERS = 0.6
-_SECONDS_FOR_NUMBERS = 0.4
+_SECONDS_FOR_OTHERS = 0.45
+_SECONDS_FOR_NUMBERS = 0.3
 """At least that much is spent on the later kinds, however long the first took."""
 
 _FEW = 4
@@ -178,7 +178,8 @@ def explaining(
         numbers |= {abs(step.scalar) for step in steps if step.scalar is not None}  # another line may take what is missing here
         more = [group for group in every if trial.is_last_well(group.steps)]
         waiting = _waiting_for_a_number([*changes.of_one_number(steps), *groups, *more], trial)
-        found += _those((one for change in waiting if (one := _solved(trial, change, numbers)) is not None), trial)
+        in_time = itertools.takewhile(lambda _: not trial.over, waiting)
+        found += _those((one for change in in_time if (one := _solved(trial, change, numbers)) is not None), trial)
     return sorted(found, key=_likeliness)
 
 
@@ -275,7 +276,7 @@ def _solved(trial: Trial, change: Change, numbers: frozenset[float]) -> Change |
 
         scalar = change.steps[0].scalar if change.kind is Kind.NUMBER else None
         near = _asked(numbers, scalar, times)
-        for guess in near:
+        for guess in itertools.takewhile(lambda _: not trial.over, near):
             if abs(off_with(guess)) <= _NEAR_ELSE * max(abs(target), 1e-3):
                 undone = times and guess not in numbers and trial.is_right(change.steps)
                 return replace(changes.with_number(change, guess, times=times), known=True, undone=undone)

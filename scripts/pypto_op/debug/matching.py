@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 
 from pypto_op.tensor_bytes import bytes_in
@@ -204,27 +205,51 @@ def _matrices(tensor: torch.Tensor) -> torch.Tensor:
 class _Group:
     """Tensors whose matrices have one size, put together: a golden that walks over tokens has thousands of them.
 
+    What is searched is numpy's: a search takes many steps with few numbers each, which cost a fifth of torch's there.
+
     Args:
         members: (number, [batch, rows, columns]).
     """
 
     def __init__(self, members: Sequence[tuple[int, torch.Tensor]]) -> None:
         self.whole = torch.cat([matrices for _, matrices in members])
-        self.owners = torch.tensor([number for number, matrices in members for _ in range(len(matrices))])
-        self._sorted: tuple[Any, torch.Tensor] | None = None
+        self.flat = self.whole.reshape(-1).numpy()
+        self.owners = np.array([number for number, matrices in members for _ in range(len(matrices))])
+        self._sorted: tuple[Any, Any] | None = None
+        self._zeros: torch.Tensor | None = None
 
-    def near(self, value: float, allowed: float) -> torch.Tensor:
-        """Return the flat indices of the elements within `allowed` of `value`, in order."""
-        flat = self.whole.reshape(-1)
-        if flat.numel() > _MOST_SORTED:
-            return ((flat - value).abs() <= allowed).nonzero().squeeze(1)
+    def near_rarest(self, values: Sequence[float], allowed: Sequence[float]) -> tuple[int, Any]:
+        """Return which of `values` the fewest elements are near to, and the flat indices of these elements, in order.
+
+        Args:
+            values: at least one.
+            allowed: what each element may differ by; one for each value.
+        """
+        if self.flat.size > _MOST_SORTED:
+            return 0, np.flatnonzero(np.abs(self.flat - values[0]) <= allowed[0])
         if self._sorted is None:
-            values, order = flat.sort()
-            self._sorted = values.numpy(), order
-        ranked, order = self._sorted  # numpy finds one number in a tenth of torch's time
-        first = int(ranked.searchsorted(value - allowed))
-        last = int(ranked.searchsorted(value + allowed, "right"))
-        return order[first:last].sort().values
+            values_up, places = self.whole.reshape(-1).sort()
+            self._sorted = values_up.numpy(), places.numpy()
+        ranked, order = self._sorted
+        firsts = ranked.searchsorted([value - off for value, off in zip(values, allowed, strict=True)])
+        lasts = ranked.searchsorted([value + off for value, off in zip(values, allowed, strict=True)], "right")
+        rarest = int((lasts - firsts).argmin())
+        return rarest, np.sort(order[firsts[rarest] : lasts[rarest]])
+
+    def zeros(self, rows: int, columns: int) -> Iterator[tuple[int, int, int]]:
+        """Yield (number of a tensor, row, column) of blocks of zeros of that size: the first one of each matrix that has one.
+
+        Such blocks stand at so many places that looking at each would take longer than all other searches of a run.
+        """
+        if self._zeros is None:  # how many zeros there are above and to the left of a place
+            counted = (self.whole == 0).cumsum(1, dtype=torch.int32).cumsum(2, dtype=torch.int32)
+            self._zeros = torch.nn.functional.pad(counted, (1, 0, 1, 0))
+        before, after = self._zeros[:, :-rows], self._zeros[:, rows:]
+        inside = after[..., columns:] - after[..., :-columns] - before[..., columns:] + before[..., :-columns]
+        full = (inside == rows * columns).flatten(1)
+        for batch in full.any(1).nonzero().squeeze(1).tolist():
+            place = int(full[batch].to(torch.uint8).argmax())
+            yield int(self.owners[batch]), *divmod(place, inside.shape[2])
 
 
 class _Form:
@@ -236,63 +261,73 @@ class _Form:
     """
 
     def __init__(self, block: torch.Tensor, relative: float) -> None:
-        self._block, self._relative = block, relative
-        finite = torch.where(block.isfinite(), block.abs(), torch.zeros_like(block))
-        rows, columns = block.shape
+        self._block, self._relative = block.numpy(), relative
+        finite = np.where(np.isfinite(self._block), np.abs(self._block), 0.0)
+        rows, columns = self._block.shape
         first = divmod(int(finite.argmax()), columns)
         self._allowed = relative * float(finite.max())
         spread = {(0, 0), (0, columns - 1), (rows - 1, 0), (rows - 1, columns - 1), (rows // 2, columns // 3)}
-        spread |= {(rows // 3, columns // 2), divmod(int(block.nan_to_num().argmin()), columns)}
+        spread |= {(rows // 3, columns // 2), divmod(int(np.nan_to_num(self._block).argmin()), columns)}
         places = [first, *sorted(spread - {first})]
-        self._witnesses = [(at, value) for at in places if math.isfinite(value := float(block[at]))]
+        self._witnesses = [(at, value) for at in places if math.isfinite(value := float(self._block[at]))]
+        self._is_zero = not self._block.any()
 
     def places(self, group: _Group) -> dict[int, list[tuple[int, int]]]:
         """Return (row, column) of some places of the block, by the number of the tensor that holds it."""
-        rows, columns = self._block.shape
-        if rows > group.whole.shape[1] or columns > group.whole.shape[2]:
+        (rows, columns), (_, height, width) = self._block.shape, group.whole.shape
+        if rows > height or columns > width:
             return {}
-        found: dict[int, list[tuple[int, int]]] = {}
-        candidates = self._candidates(group)
-        if not len(candidates):  # so it is of most groups
+        if self._is_zero and group.flat.size <= _MOST_SORTED:
+            return _few(group.zeros(rows, columns))
+        starts = self._candidates(group)
+        if not len(starts):  # so it is of most groups
             return {}
-        candidates = self._few_of_each(candidates, group)
-        for some in torch.split(candidates, max(1, _MOST_ELEMENTS // (rows * columns))):
-            for batch, row, column in some[self._stands_at(some, group.whole)].tolist():
-                known = found.setdefault(int(group.owners[batch]), [])
-                if len(known) < _TOLD_PLACES:
-                    known.append((row, column))
-        return found
+        starts = self._few_of_each(starts, group)
+        some = max(1, _MOST_ELEMENTS // (rows * columns))
+        parts = (starts[at : at + some] for at in range(0, len(starts), some))
+        there = (start for part in parts for start in part[self._stands_at(part, group)].tolist())
+        return _few((int(group.owners[at // (height * width)]), at // width % height, at % width) for at in there)
 
-    def _candidates(self, group: _Group) -> torch.Tensor:
-        """Return [batch, row, column] of the places where a few elements agree, before whole blocks are compared."""
+    def _candidates(self, group: _Group) -> Any:
+        """Return the flat indices where the block may begin: a few elements agree, before whole blocks are compared."""
         _, height, width = group.whole.shape
         down, right = height - self._block.shape[0] + 1, width - self._block.shape[1] + 1
         if not self._witnesses:
-            return torch.ones((len(group.whole), down, right), dtype=torch.bool).nonzero()
-        (row, column), value = self._witnesses[0]
-        at = group.near(value, self._allowed + self._relative * abs(value))
+            return np.arange(group.flat.size).reshape(-1, height, width)[:, :down, :right].reshape(-1)
+        values = [value for _, value in self._witnesses]
+        allowed = [self._allowed + self._relative * abs(value) for value in values]
+        rarest, at = group.near_rarest(values, allowed)
         if not len(at):  # so it is of most sizes
-            return at.new_empty((0, 3))
-        places = torch.stack([at // (height * width), at // width % height - row, at % width - column], 1)
-        places = places[(places[:, 1:] >= 0).all(1) & (places[:, 1] < down) & (places[:, 2] < right)]
-        for (row, column), value in self._witnesses[1:]:
-            if not len(places):
-                return places
-            there = group.whole[places[:, 0], places[:, 1] + row, places[:, 2] + column]
-            places = places[(there - value).abs() <= self._allowed + self._relative * abs(value)]
-        return places
+            return at
+        (row, column), _ = self._witnesses[rarest]
+        rows, columns = at // width % height - row, at % width - column
+        starts = at[(rows >= 0) & (rows < down) & (columns >= 0) & (columns < right)] - (row * width + column)
+        for turn, ((row, column), value) in enumerate(self._witnesses):
+            if turn != rarest and len(starts):
+                starts = starts[np.abs(group.flat[starts + (row * width + column)] - value) <= allowed[turn]]
+        return starts
 
     @staticmethod
-    def _few_of_each(candidates: torch.Tensor, group: _Group) -> torch.Tensor:
-        owners = group.owners[candidates[:, 0]]
-        rank = torch.arange(len(owners)) - torch.searchsorted(owners, owners)
-        return candidates[rank < _MOST_PLACES]
+    def _few_of_each(starts: Any, group: _Group) -> Any:
+        owners = group.owners[starts // math.prod(group.whole.shape[1:])]
+        rank = np.arange(len(owners)) - np.searchsorted(owners, owners)
+        return starts[rank < _MOST_PLACES]
 
-    def _stands_at(self, candidates: torch.Tensor, whole: torch.Tensor) -> torch.Tensor:
+    def _stands_at(self, starts: Any, group: _Group) -> Any:
         """Return for each candidate whether the whole block stands there."""
-        rows, columns = (torch.arange(size) for size in self._block.shape)
-        batch, row, column = candidates.T.reshape(3, -1, 1, 1)
-        parts = whole[batch, row + rows.reshape(1, -1, 1), column + columns]
-        near = (parts - self._block).abs() <= self._allowed + self._relative * self._block.abs()
-        near |= (parts == self._block) | (parts.isnan() & self._block.isnan())
-        return near.flatten(1).all(1)
+        rows, columns = (np.arange(size) for size in self._block.shape)
+        parts = group.flat[starts.reshape(-1, 1, 1) + (rows.reshape(-1, 1) * group.whole.shape[2] + columns)]
+        with np.errstate(invalid="ignore"):  # an infinite number less another
+            near = np.abs(parts - self._block) <= self._allowed + self._relative * np.abs(self._block)
+        near |= (parts == self._block) | (np.isnan(parts) & np.isnan(self._block))
+        return near.reshape(len(starts), -1).all(1)
+
+
+def _few(places: Iterable[tuple[int, int, int]]) -> dict[int, list[tuple[int, int]]]:
+    """Return the first (row, column) of each tensor."""
+    found: dict[int, list[tuple[int, int]]] = {}
+    for number, row, column in places:
+        known = found.setdefault(number, [])
+        if len(known) < _TOLD_PLACES:
+            known.append((row, column))
+    return found

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pypto_op.debug.divergence import Divergence, same_operations
-from pypto_op.debug.dump_files import Step, content, slices, without_ones
+from pypto_op.debug.dump_files import Step, slices, without_ones
 from pypto_op.debug.matching import Golden, says_little
 from pypto_op.diagnose.kernel_loops import KernelLoops
 
@@ -89,7 +89,7 @@ def unread(steps: Sequence[Step], text: KernelLoops, golden: Golden) -> list[Gap
         if step.opcode != "VIEW" or whole is None or not whole.given or loop is None or len(step.offset) != len(whole.valid):
             continue
         if len(step.valid) == len(whole.valid):
-            groups.setdefault((loop.name, content(whole)), []).append(step)
+            groups.setdefault((loop.name, whole.content), []).append(step)
     gaps: list[Gap | Divergence] = []
     for views in groups.values():
         read = torch.zeros(by_number[views[0].parents[0]].valid, dtype=torch.bool)
@@ -123,7 +123,7 @@ def unpicked(steps: Sequence[Step], golden: Golden) -> list[Divergence]:
             and whole.given
             and len(step.offset) == len(whole.valid) == 2
         ):
-            groups.setdefault((content(whole), step.line), []).append(step)
+            groups.setdefault((whole.content, step.line), []).append(step)
     found = []
     for views in groups.values():
         whole = by_number[views[0].parents[0]]
@@ -220,7 +220,7 @@ def _moved_inputs(step: Step, by_number: dict[int, Step], place: tuple[int, int]
             continue
         axes = [axis for axis in (-2, -1) if one.valid[axis] < whole.valid[axis] and place[axis] != target[axis]]
         if any(one.offset[axis] == place[axis] for axis in axes):
-            found.add(content(whole))
+            found.add(whole.content)
     return found
 
 
