@@ -5,14 +5,14 @@ from __future__ import annotations
 import hashlib
 import math
 import sys
-from collections.abc import Callable, Sequence
-from functools import lru_cache
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from pypto_op.backends.wire import write_values
+from pypto_op.debug.pointwise import STEPS, in_steps
 from pypto_op.dispatch_mode import DispatchMode
 from pypto_op.tensor_bytes import bytes_in
 from pypto_op.twins.decompose import HIDING_A_SUM, decompositions
@@ -20,30 +20,12 @@ from pypto_op.twins.decompose import HIDING_A_SUM, decompositions
 MOST_BYTES = 1 << 30
 """What is kept of a golden's intermediates; beyond it the trace is told to be incomplete."""
 
-_HIDING_STEPS = ("gelu", "silu", "mish", "addcmul", "addcdiv", "rsub", "lerp", "softplus", "hardtanh", "relu6")
-"""Operators of several steps, none of which is a sum; those that hide a sum are `twins.decompose`'s."""
-
-_HIDING = frozenset((*_HIDING_STEPS, *HIDING_A_SUM))
-"""Names of operators that are taken apart; without one of them the table, which takes a second, is not made."""
-
 _MOST_NUMBERS = 200
+_SAME_AS = {"rsub": "sub"}
+"""What `1 - x` is to torch, and what a kernel's operation is called."""
 
 INPUT = "input"
 OUTPUT = "output"
-
-
-@lru_cache(maxsize=1)
-def _steps() -> dict[Any, Callable[..., Any]]:
-    from torch._decomp import decomposition_table
-
-    table = dict(decompositions())
-    for name in _HIDING_STEPS:
-        packet = getattr(torch.ops.aten, name, None)
-        for overload in packet.overloads() if packet is not None else ():
-            operator = getattr(packet, overload)
-            if operator in decomposition_table:
-                table.setdefault(operator, decomposition_table[operator])
-    return table
 
 
 class Trace(DispatchMode):
@@ -66,14 +48,17 @@ class Trace(DispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         name = str(func.overloadpacket.__name__)
-        step = _steps().get(func) if name in _HIDING else None
-        if step is not None:
+        finer = decompositions().get(func) if name in HIDING_A_SUM else None
+        if finer is not None:
             with self:
-                return step(*args, **(kwargs or {}))
+                return finer(*args, **(kwargs or {}))
+        if name in STEPS and _floating(args):
+            with self:
+                return in_steps(name, args, kwargs or {})
         out = func(*args, **(kwargs or {}))
         given = [self._note(value) for value in _tensors_of([args, list((kwargs or {}).values())])]
         for tensor in _tensors_of([out]):
-            self._row(name, self._line(), self._note(tensor), given)
+            self._row(_SAME_AS.get(name, name), self._line(), self._note(tensor), given)
         self.numbers.update(_numbers_of([args, list((kwargs or {}).values())]))
         return out
 
@@ -119,6 +104,10 @@ def _tensors_of(values: Any) -> list[torch.Tensor]:
     if isinstance(values, torch.Tensor):
         return [values]
     return [tensor for value in values for tensor in _tensors_of(value)] if isinstance(values, (list, tuple)) else []
+
+
+def _floating(values: Any) -> bool:
+    return any(tensor.is_floating_point() for tensor in _tensors_of(values))
 
 
 def _numbers_of(values: Any) -> list[float]:

@@ -32,7 +32,7 @@ def _silu(x: torch.Tensor) -> torch.Tensor:
 def _softplus(x: torch.Tensor, beta: float = 1.0, threshold: float = 20.0) -> torch.Tensor:
     scaled = x if beta == 1 else x * beta
     bent = torch.log1p(torch.exp(scaled))
-    return torch.where(scaled > threshold, x, bent if beta == 1 else bent / beta)
+    return torch.where(scaled > threshold, x, bent if beta == 1 else torch.div(bent, beta))
 
 
 def _mish(x: torch.Tensor) -> torch.Tensor:
