@@ -200,6 +200,61 @@ def test_special_values_are_those_that_the_edge_cases_name(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("said", "tried"),
     [
+        ("A row of the mask with nothing but -inf: that row of out is 0.", True),
+        ("A row of nothing but -inf is NaN (0 / 0).", True),
+        ("A fully masked row (-inf throughout) gives 0.", True),
+        ("-inf closes an element; a row that is masked completely gives 0.", True),
+        ("-inf closes an element; every row keeps at least one.", False),
+        ("-inf closes an element, but never all of a row; a row of only -inf is outside the domain.", False),
+        ("-inf is the mask of an element, its probability is 0.", False),
+    ],
+)
+def test_a_closed_row_is_a_case_where_spec_says_what_becomes_of_it(tmp_path: Path, said: str, tried: bool) -> None:
+    """Kernels that answered NaN, or 1 / C, in the place of 0 passed a suite whose every row kept its last element."""
+    ws = placed(tmp_path, [tensor("x")], body=f"## 9. Edge cases\n- {said}\n")
+    zones = [case.get("draw_zone") for case in suite_cases.cases(gather(ws))]
+    assert ({"x": "closed"} in zones) is tried
+    assert {"x": "masked"} in zones
+    closed = made(ws, draw_zone="closed")["x"].isneginf()
+    assert bool(closed[0].all()) and bool(closed[-1].all()) and not bool(closed[1:-1].all())
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        ("x is finite", ["g"]),
+        ("x and g are finite", []),
+        ("g must be finite", ["x"]),
+        ("x is finite or -inf", ["x", "g"]),
+        ("out is 0 where x is finite", ["x", "g"]),
+        ("| x | input | [S] | float32 | contiguous, finite |", ["g"]),
+        ("| x | input | [S] | float32 | contiguous; finite or -Inf |", ["x", "g"]),
+    ],
+)
+def test_an_input_that_spec_calls_finite_stays_finite(tmp_path: Path, said: str, kept: list[str]) -> None:
+    body = f"## 9. Edge cases\n- -inf closes an element. NaN and +inf make a row NaN.\n\n{said}.\n"
+    ws = placed(tmp_path, [tensor("x"), tensor("g")], body=body)
+    zones = [case["draw_zone"] for case in suite_cases.cases(gather(ws)) if isinstance(case.get("draw_zone"), dict)]
+    for zone in ("masked", "one_nan", "one_inf"):
+        assert [name for name in ("x", "g") if {name: zone} in zones] == kept, zone
+
+
+@pytest.mark.parametrize(
+    ("said", "tried"),
+    [
+        ("A result beyond float16 is Inf.", False),
+        ("A sum that overflows gives Inf.", False),
+        ("A row with Inf is NaN throughout.", True),
+    ],
+)
+def test_a_result_that_overflows_makes_no_infinity_a_legal_input(tmp_path: Path, said: str, tried: bool) -> None:
+    ws = placed(tmp_path, [tensor("x")], body=f"## 9. Edge cases\n- {said}\n")
+    assert any(case.get("draw_zone") == {"x": "one_inf"} for case in suite_cases.cases(gather(ws))) is tried
+
+
+@pytest.mark.parametrize(
+    ("said", "tried"),
+    [
         ("A NaN in a row of x makes that row NaN, and no other.", True),
         ("A NaN in x of the last token reaches every token before it. Anywhere else it may reach later tokens too.", False),
         ("A NaN in x reaches its row; which other rows it reaches is not specified.", False),

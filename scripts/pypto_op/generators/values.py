@@ -41,7 +41,8 @@ _CODES = ("int8", "uint8")
 _PRODUCT = 6.0
 """The slope of each factor of a product: over 64 terms, divided by their root, it makes 288."""
 _MOST_TENSORS = 4
-_UNMEASURED = ("masked", "one_inf", "largest")
+_UNMEASURED = ("masked", "closed", "one_inf", "largest")
+_INFINITE = ("one_nan", "masked", "closed", "one_inf")
 _SMALL_SCALAR = 1e-2
 _INSTEAD_OF_SMALL = 0.5
 """Another value of a float scalar is half its default; half an eps would not show, so small ones become this."""
@@ -208,16 +209,23 @@ def masked(maker: Maker) -> None:
 
 
 def specials(maker: Maker) -> None:
-    """Add the special values that SPEC.md names: NaN and masks of -inf anywhere, the others among its edge cases."""
+    """Add the special values that SPEC.md names: NaN and masks of -inf anywhere, the others among its edge cases.
+
+    A row of nothing but -inf comes where SPEC.md says what becomes of it; what it says is finite stays so.
+    """
     sources = maker.sources
     text = read_text(sources.ws.spec)
     zones = [zone for zone, legal in (("one_nan", sources.says_nan), ("masked", sources.says_minus_inf)) if legal]
     if "one_nan" in zones and (left_open := special_values.nan_is_open(text)):
         zones.remove("one_nan")
         maker.dropped["L5_one_nan"] = f"SPEC.md leaves open how far a NaN reaches: {left_open[:120]}"
+    if "masked" in zones and special_values.says_closed(text):
+        zones.append("closed")
     zones += special_values.zones(text)
+    finite = {name for name in sources.floating if special_values.is_finite(text, name)}
     for zone in zones:
-        legal = [name for name in sources.floating if _takes(sources, name, zone)]
+        ruled_out = finite if zone in _INFINITE else set()
+        legal = [name for name in sources.floating if name not in ruled_out and _takes(sources, name, zone)]
         for number, name in enumerate(legal[:_MOST_TENSORS]):
             # The first in each dtype: what a kernel does for 16 bits only may lose a NaN there only.
             for dtype in sources.spec.supported_dtypes if number == 0 else ("",):
@@ -233,7 +241,8 @@ def _takes(sources: Sources, name: str, zone: str) -> bool:
     kept = ranges.of(sources.spec.shape_constraints, name)
     if sources.spec.rows.get(name, Rows()).measure and zone in _UNMEASURED:
         return False
-    ends = {"masked": kept.low == -math.inf, "one_inf": kept.high == math.inf, "largest": kept == ranges.Range()}
+    ends = dict.fromkeys(("masked", "closed"), kept.low == -math.inf)
+    ends |= {"one_inf": kept.high == math.inf, "largest": kept == ranges.Range()}
     return ends.get(zone, True)
 
 
