@@ -12,6 +12,8 @@ from pypto_op.backends.worker import decisions, near_ties
 from pypto_op.backends.worker.decisions import Step
 
 _NARROW = frozenset({torch.float32, torch.float16, torch.bfloat16})
+_SAME = ("eq", "ne", "not_equal")
+"""Comparisons that no rounding turns: `largest == 0`."""
 _CASTS = {torch.Tensor.float, torch.Tensor.half, torch.Tensor.bfloat16}
 
 
@@ -38,6 +40,7 @@ class Doubled(TorchFunctionMode):
 
     Attributes:
         ways: how many ways there are to tell, after a run; 0 where nothing lay near a tie.
+        codes: the ties are those of roundings to whole numbers, of nothing else.
     """
 
     def __init__(self, steps: Sequence[Step] = (), way: int = 0) -> None:
@@ -47,6 +50,7 @@ class Doubled(TorchFunctionMode):
         self._aligned = bool(steps)
         self._unrounded: dict[tuple[Any, ...], tuple[torch.Tensor, int, torch.Tensor]] = {}
         self.ways = 0
+        self.codes = True
 
     def __torch_function__(
         self,
@@ -102,6 +106,7 @@ class Doubled(TorchFunctionMode):
                 given = (step, at, value, self._way, self._done, args, kwargs)
                 found, ways = near_ties.moved(*given)
                 self.ways = max(self.ways, ways)
+                self.codes &= ways == 0 or step.whole or step.name in _SAME
                 args = decisions.with_operand(args, at, found)
         return args
 
