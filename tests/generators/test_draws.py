@@ -200,6 +200,95 @@ def test_special_values_are_those_that_the_edge_cases_name(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("said", "tried"),
     [
+        ("A row of the mask with nothing but -inf: that row of out is 0.", True),
+        ("A row of nothing but -inf is NaN (0 / 0).", True),
+        ("A fully masked row (-inf throughout) gives 0.", True),
+        ("-inf closes an element; a row that is masked completely gives 0.", True),
+        ("-inf closes an element; every row keeps at least one.", False),
+        ("-inf closes an element, but never all of a row; a row of only -inf is outside the domain.", False),
+        ("-inf is the mask of an element, its probability is 0.", False),
+    ],
+)
+def test_a_closed_row_is_a_case_where_spec_says_what_becomes_of_it(tmp_path: Path, said: str, tried: bool) -> None:
+    """Kernels that answered NaN, or 1 / C, in the place of 0 passed a suite whose every row kept its last element."""
+    ws = placed(tmp_path, [tensor("x")], body=f"## 9. Edge cases\n- {said}\n")
+    zones = [case.get("draw_zone") for case in suite_cases.cases(gather(ws))]
+    assert ({"x": "closed"} in zones) is tried
+    assert {"x": "masked"} in zones
+    closed = made(ws, draw_zone="closed")["x"].isneginf()
+    assert bool(closed[0].all()) and bool(closed[-1].all()) and not bool(closed[1:-1].all())
+
+
+def test_a_finite_number_however_low_closes_nothing(tmp_path: Path) -> None:
+    """A kernel that took -10000, or -1e9, for -inf passed: no row held nothing but such numbers."""
+    said = "## 9. Edge cases\n- A row of nothing but -inf gives 0.\n"
+    ws = placed(tmp_path, [tensor("x")], body=said)
+    [case] = [case for case in suite_cases.cases(gather(ws)) if "open_x" in case["id"]]
+    assert case["dtype"]["default"] == "float32"
+    x = made(ws, **{key: value for key, value in case.items() if key.startswith("draw_")})["x"]
+    assert bool(x.isfinite().all()) and float(x.max()) < -1e9
+    only = {"supported_dtypes": ["float16"], "tolerance": {"float16": {"atol": 1e-3, "rtol": 2e-3}}}
+    half = placed(tmp_path / "half", [tensor("x")], body=said, **only)
+    [case] = [case for case in suite_cases.cases(gather(half)) if "open_x" in case["id"]]
+    x = made(half, dtype={"default": "float16"}, **{key: value for key, value in case.items() if key.startswith("draw_")})["x"]
+    assert bool(x.isfinite().all()) and float(x.max()) < -1e4
+
+
+@pytest.mark.parametrize("codes", ["float32", "int8"])
+def test_beside_codes_rows_next_to_0_are_tried(tmp_path: Path, codes: str) -> None:
+    """A kernel with a floor of 1e-5 under the step of a row's codes passed: no row was that small, and not 0."""
+    ws = placed(tmp_path, [tensor("x"), tensor("w", codes)])
+    found = [case["dtype"]["default"] for case in suite_cases.cases(gather(ws)) if case.get("draw_zone") == {"x": "small_rows"}]
+    assert found == (["float32", "bfloat16"] if codes == "int8" else [])
+    for dtype, most in (("float32", 1e-8), ("float16", 1e-5)):
+        x = made(ws, draw_zone={"x": "small_rows"}, dtype={"default": dtype})["x"].reshape(-1, SHAPE["D"]).abs().amax(-1)
+        assert bool((x[::2] > 0.1).all()) and bool((x[1::2] < most).all()) and bool((x[1::2] > 0.0).all())
+
+
+@pytest.mark.parametrize(("default", "far"), [(1.0, [0.1]), (0.5, [])])
+def test_a_share_whose_default_is_its_greatest_value_is_tried_far_below(tmp_path: Path, default: float, far: list[float]) -> None:
+    """Of a clip in (0, 1] only 1 and 0.5 were tried: a kernel that took every smaller one for 0.5 passed."""
+    ports = [tensor("x"), {"name": "clip", "shape": [], "dtype": "float32"}]
+    ws = placed(tmp_path, ports, default_params={"clip": default}, input_ranges={"clip": "(0, 1]"})
+    assert [case["clip"] for case in suite_cases.cases(gather(ws)) if "clip_far" in case["id"]] == far
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        ("x is finite", ["g"]),
+        ("x and g are finite", []),
+        ("g must be finite", ["x"]),
+        ("x is finite or -inf", ["x", "g"]),
+        ("out is 0 where x is finite", ["x", "g"]),
+        ("| x | input | [S] | float32 | contiguous, finite |", ["g"]),
+        ("| x | input | [S] | float32 | contiguous; finite or -Inf |", ["x", "g"]),
+    ],
+)
+def test_an_input_that_spec_calls_finite_stays_finite(tmp_path: Path, said: str, kept: list[str]) -> None:
+    body = f"## 9. Edge cases\n- -inf closes an element. NaN and +inf make a row NaN.\n\n{said}.\n"
+    ws = placed(tmp_path, [tensor("x"), tensor("g")], body=body)
+    zones = [case["draw_zone"] for case in suite_cases.cases(gather(ws)) if isinstance(case.get("draw_zone"), dict)]
+    for zone in ("masked", "one_nan", "one_inf"):
+        assert [name for name in ("x", "g") if {name: zone} in zones] == kept, zone
+
+
+@pytest.mark.parametrize(
+    ("said", "tried"),
+    [
+        ("A result beyond float16 is Inf.", False),
+        ("A sum that overflows gives Inf.", False),
+        ("A row with Inf is NaN throughout.", True),
+    ],
+)
+def test_a_result_that_overflows_makes_no_infinity_a_legal_input(tmp_path: Path, said: str, tried: bool) -> None:
+    ws = placed(tmp_path, [tensor("x")], body=f"## 9. Edge cases\n- {said}\n")
+    assert any(case.get("draw_zone") == {"x": "one_inf"} for case in suite_cases.cases(gather(ws))) is tried
+
+
+@pytest.mark.parametrize(
+    ("said", "tried"),
+    [
         ("A NaN in a row of x makes that row NaN, and no other.", True),
         ("A NaN in x of the last token reaches every token before it. Anywhere else it may reach later tokens too.", False),
         ("A NaN in x reaches its row; which other rows it reaches is not specified.", False),

@@ -219,3 +219,28 @@ def test_nearest_is_what_it_says_place_by_place(seed: int, numbers: int, dtype: 
     found = nearest(actual, answers)
     for place in itertools.product(*map(range, shape)):
         assert found[place].item() == _plainly(actual, answers, place), (actual, answers, place)
+
+
+def dequantised(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    """Return the product of the codes of x, one step for each row, with whole weights."""
+    step = x.float().abs().amax(-1, keepdim=True) / 127.0
+    return (torch.round(x.float() / step) @ w.float()) * step
+
+
+def test_codes_at_ties_may_fall_either_way_one_by_one_within_a_sum() -> None:
+    """What a way does to all codes says little about a sum of some: a product with 1 / step was refused."""
+    x, w = noise(16, 64, seed=3), torch.randint(-127, 128, (64, 48), generator=torch.Generator().manual_seed(4))
+    x = x.clamp(-2.0, 2.0)
+    x[:, 0], x[3, 5], x[3, 9], x[3, 20] = 127.0 / 32, 7.5 / 32, 11.5 / 32, -20.5 / 32  # the step is 1 / 32: three ties in a row
+    step = x.abs().amax(-1, keepdim=True) / 127.0
+    answers = [dequantised(x, w), *(way[0] for way in ways(dequantised, x * (1.0 + 2.0**-23), w))]
+    codes = torch.round(x / step)
+    for subset in itertools.product((0, 1), repeat=3):
+        honest = codes.clone()
+        for place, up, low in zip((5, 9, 20), subset, (7, 11, -21), strict=True):
+            honest[3, place] = low + up
+        out = (honest @ w.float()) * step
+        assert torch.allclose(nearest(out, answers), out, rtol=1e-5, atol=1e-4)
+    for wrong in (((codes + 1.0) @ w.float()) * step, (torch.trunc(x / step) @ w.float()) * step):
+        missed = ~torch.isclose(nearest(wrong, answers), wrong, rtol=1e-5, atol=1e-4)
+        assert float(missed.float().mean()) > 0.8, "rows without a tie have no such room"

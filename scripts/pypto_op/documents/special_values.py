@@ -20,6 +20,16 @@ _OPEN = re.compile(r"\b(may|might|need not|unspecified|not (said|specified|promi
 _CONDITIONAL = re.compile(r"[\s*-]*(under|with|when|where|if)\b")
 _IT = re.compile(r"\bit\b")
 _MINUS_INF = re.compile(r"(?<!\w)-inf\b")
+_CLOSED = re.compile(
+    r"\b(nothing but|only|all|entirely|wholly|fully|completely|every\w*)\b[^,:]{0,40}?(?<!\w)(-inf|masked|closed)\b"
+    r"|(?<!\w)(-inf (throughout|everywhere|only)|(masked|closed) (entirely|wholly|fully|completely))\b"
+)
+_SOME_STAY = re.compile(r"\b(at least|never|not|no) (one|all|every|row|entirely|wholly|fully|completely)\b")
+_OF_A_RESULT = re.compile(r"\b(results?|outputs?|overflow\w*|beyond)\b", re.I)
+_FINITE = re.compile(r"(?<!or )(?<!not )\bfinite\b(?! or\b)")
+_SAYS_FINITE = re.compile(
+    r"(?!.*\b(where|when|if)\b.*finite)(?P<names>[\w`, ]+?) (is|are|stays?|must be)( always)? finite\b(?! or\b)"
+)
 
 
 def says_nan(text: str) -> bool:
@@ -47,8 +57,29 @@ def says_minus_inf(text: str) -> bool:
     return any(_MINUS_INF.search(part) and not _OUTSIDE.search(part) and "not " not in part for part in _statements(text))
 
 
+def says_closed(text: str) -> bool:
+    """Whether SPEC.md says what becomes of a row of nothing but -inf, such as one that a mask closes."""
+    return any(_CLOSED.search(part) and not _OUTSIDE.search(part) and not _SOME_STAY.search(part) for part in _statements(text))
+
+
+def is_finite(text: str, name: str) -> bool:
+    """Whether SPEC.md says that an input is finite, in a sentence ("x and r are finite") or in the input's row of a table."""
+    for part in _statements(text):
+        if _MINUS_INF.search(part):
+            continue
+        said = _SAYS_FINITE.match(part.strip(" \n-*"))
+        row = [cell.strip(" `\n") for cell in part.strip().split("|")[1:]]
+        if said and name.lower() in re.findall(r"\w+", said["names"]):
+            return True
+        if row and row[0] == name.lower() and any(_FINITE.search(cell) for cell in row[1:]):
+            return True
+    return False
+
+
 def zones(text: str) -> list[str]:
     """Return the zones of special values that the edge cases of SPEC.md name, and do not rule out in the same sentence.
+
+    A result that overflows to Inf makes no Inf a legal input.
 
     Args:
         text: of SPEC.md.
@@ -57,7 +88,8 @@ def zones(text: str) -> list[str]:
         part for section in markdown.sections(text) if _EDGE_CASES.search(section.title) for part in _sentences(section.text)
     ]
     said = [part for part in parts if not _RULED_OUT.search(part)]
-    return [zone for zone, word in _SPECIAL_WORDS if any(word.search(part) for part in said)]
+    inputs = [part for part in said if not _OF_A_RESULT.search(part)]
+    return [zone for zone, word in _SPECIAL_WORDS if any(word.search(part) for part in (inputs if zone == "one_inf" else said))]
 
 
 def _sentences(text: str) -> list[str]:

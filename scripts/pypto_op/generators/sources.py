@@ -25,6 +25,8 @@ INTEGERS = {"int32": (0, 16), "int64": (0, 16), "int": (0, 16), "int8": (-128, 1
 """Integer dtypes, with the least value and the first one that is too large of a tensor that nothing is said about."""
 
 FLOATS = ("float32", "float16", "bfloat16")
+CODES = ("int8", "uint8")
+"""Dtypes of codes, whose values are numbers times a step."""
 _DEFAULT_TILES = (16, 64)
 _LARGEST_TILE = 512
 _NO_STEPS = Steps({}, (), nested=False)
@@ -101,6 +103,11 @@ class Sources:
     def tensors(self) -> tuple[Port, ...]:
         """The primary inputs that are tensors."""
         return tuple(port for port in self.interfaces.primary_inputs if port.shape)
+
+    @property
+    def has_codes(self) -> bool:
+        """Whether 8-bit codes go in or come out."""
+        return any(port.dtype in CODES for port in (*self.interfaces.primary_inputs, *self.interfaces.final_outputs))
 
     @property
     def floating(self) -> tuple[str, ...]:

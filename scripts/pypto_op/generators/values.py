@@ -10,7 +10,7 @@ from pypto_op.documents import constraints, ranges, special_values
 from pypto_op.documents.knobs import RANGE, SCALE, SET, ZONE
 from pypto_op.documents.reading import read_text
 from pypto_op.documents.rows import Rows
-from pypto_op.generators.sources import FLOATS, INTEGERS, Sources
+from pypto_op.generators.sources import CODES, FLOATS, INTEGERS, Sources
 from pypto_op.judge.stressing import RELATIVE_GAP
 from pypto_op.vocabulary import Level
 
@@ -37,11 +37,13 @@ ZONES: tuple[tuple[Level, str, Knobs], ...] = (
 )
 """Zones of all floating tensors at once. A slope of 270 leaves 90 to each third: exp of less does not overflow in float32."""
 
-_CODES = ("int8", "uint8")
 _PRODUCT = 6.0
 """The slope of each factor of a product: over 64 terms, divided by their root, it makes 288."""
 _MOST_TENSORS = 4
-_UNMEASURED = ("masked", "one_inf", "largest")
+_UNMEASURED = ("masked", "closed", "one_inf", "largest")
+_INFINITE = ("one_nan", "masked", "closed", "one_inf")
+_LOW, _LOW_OF_16_BITS = 1e7, 100.0
+"""What `low`, -200 and less, is multiplied by."""
 _SMALL_SCALAR = 1e-2
 _INSTEAD_OF_SMALL = 0.5
 """Another value of a float scalar is half its default; half an eps would not show, so small ones become this."""
@@ -64,6 +66,8 @@ def scalars(maker: Maker) -> None:
                 maker.add(Level.L3, f"other_{port.name}", maker.ragged, dtype=dtype, knobs={port.name: other})
         for other in _across_the_default(maker, port.name)[:1]:  # a kernel may take the larger of an eps and its default
             maker.add(Level.L3, f"{port.name}_across", maker.ragged, dtype=_widest(maker.sources), knobs={port.name: other})
+        if (far := _far_below(maker, port.name)) is not None:  # a kernel may hold a share to one half and more
+            maker.add(Level.L3, f"{port.name}_far", maker.ragged, dtype=_widest(maker.sources), knobs={port.name: far})
         for end in _float_ends(maker, port.name):
             # Among values that hardly differ, every one counts at an end: a share of 0.99 takes each of 96 even parts.
             for shape, knobs in ((maker.ragged, {}), *((shape, {ZONE: "tiny"}) for shape in maker.p0)):
@@ -107,6 +111,13 @@ def _across_the_default(maker: Maker, name: str) -> list[float]:
     nearer = [(1 + default) / 2] if _SMALL_SCALAR <= default < 1 else [default * 2, default * 10]
     values = [default / 1e3, default / 10] if abs(default) < _SMALL_SCALAR else nearer
     return [value for value in values if kept.holds(value) and (value > default) != (known[0] > default)]
+
+
+def _far_below(maker: Maker, name: str) -> float | None:
+    """Return a tenth of a float scalar's default where the default is the greatest value of its range; None elsewhere."""
+    default = float_scalars(maker.sources).get(name)
+    kept = ranges.of(maker.sources.spec.shape_constraints, name, maker.base)
+    return default / 10 if default and default == kept.high and kept.holds(default / 10) else None
 
 
 def _float_ends(maker: Maker, name: str) -> list[float]:
@@ -192,6 +203,10 @@ def mixed(maker: Maker) -> None:
             maker.add(Level.L3, f"zero_row_{name}", maker.ragged, knobs={ZONE: {name: "zero_row"}})
         if name in several and not rows.is_fixed:
             maker.add(Level.L5, f"row_scaled_{name}", maker.ragged, knobs={ZONE: {name: "row_scaled"}})
+    quantised = [name for name in names if name in several and maker.sources.has_codes]
+    for name in (name for name in quantised[:1] if maker.sources.spec.rows.get(name, Rows()).may_be_zero):
+        for dtype in maker.sources.spec.supported_dtypes:  # a floor under the step of a row's codes shows on no others
+            maker.add(Level.L5, f"small_rows_{name}", maker.ragged, dtype=dtype, knobs={ZONE: {name: "small_rows"}})
     if len(several & set(names)) > 1:
         first, *rest = [name for name in names if name in several]
         for word in ("rising", "falling"):  # the products of two slopes: scores that rise, or fall, along what is summed later
@@ -208,20 +223,31 @@ def masked(maker: Maker) -> None:
 
 
 def specials(maker: Maker) -> None:
-    """Add the special values that SPEC.md names: NaN and masks of -inf anywhere, the others among its edge cases."""
+    """Add the special values that SPEC.md names: NaN and masks of -inf anywhere, the others among its edge cases.
+
+    A row of nothing but -inf comes where SPEC.md says what becomes of it; what it says is finite stays so.
+    """
     sources = maker.sources
     text = read_text(sources.ws.spec)
     zones = [zone for zone, legal in (("one_nan", sources.says_nan), ("masked", sources.says_minus_inf)) if legal]
     if "one_nan" in zones and (left_open := special_values.nan_is_open(text)):
         zones.remove("one_nan")
         maker.dropped["L5_one_nan"] = f"SPEC.md leaves open how far a NaN reaches: {left_open[:120]}"
+    if "masked" in zones and special_values.says_closed(text):
+        zones.append("closed")
     zones += special_values.zones(text)
+    finite = {name for name in sources.floating if special_values.is_finite(text, name)}
     for zone in zones:
-        legal = [name for name in sources.floating if _takes(sources, name, zone)]
+        ruled_out = finite if zone in _INFINITE else set()
+        legal = [name for name in sources.floating if name not in ruled_out and _takes(sources, name, zone)]
         for number, name in enumerate(legal[:_MOST_TENSORS]):
             # The first in each dtype: what a kernel does for 16 bits only may lose a NaN there only.
             for dtype in sources.spec.supported_dtypes if number == 0 else ("",):
                 maker.add(Level.L5, f"{zone}_{name}", maker.ragged, dtype=dtype, knobs={ZONE: {name: zone}})
+            if zone == "closed":  # a finite number, however low, closes nothing: a kernel may know -10000 or -1e9 as "closed"
+                widest = _widest(sources)
+                knobs = {ZONE: {name: "low"}, SCALE: {name: _LOW_OF_16_BITS if widest == "float16" else _LOW}}
+                maker.add(Level.L5, f"open_{name}", maker.ragged, dtype=widest, knobs=knobs)
             # A product with a mask keeps a NaN that is left out, and a choice by it does not.
             for word in ("all", "none") if number == 0 and sources.masks and zone.startswith("one_") else ():
                 beside = dict.fromkeys(sources.masks, word)
@@ -233,7 +259,8 @@ def _takes(sources: Sources, name: str, zone: str) -> bool:
     kept = ranges.of(sources.spec.shape_constraints, name)
     if sources.spec.rows.get(name, Rows()).measure and zone in _UNMEASURED:
         return False
-    ends = {"masked": kept.low == -math.inf, "one_inf": kept.high == math.inf, "largest": kept == ranges.Range()}
+    ends = dict.fromkeys(("masked", "closed"), kept.low == -math.inf)
+    ends |= {"one_inf": kept.high == math.inf, "largest": kept == ranges.Range()}
     return ends.get(zone, True)
 
 
@@ -311,7 +338,7 @@ def _codes(sources: Sources) -> Iterator[tuple[str, tuple[int, int]]]:
     """Yield each 8-bit tensor whose values are numbers in a range, with its least one and the first that is too large."""
     for port in sources.tensors:
         low, high = sources.ranges.get(port.name, ("", ""))
-        if port.dtype in _CODES and str(low).lstrip("-").isdigit() and str(high).lstrip("-").isdigit():
+        if port.dtype in CODES and str(low).lstrip("-").isdigit() and str(high).lstrip("-").isdigit():
             yield port.name, (int(low), int(high))
 
 

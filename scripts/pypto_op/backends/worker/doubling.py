@@ -13,6 +13,8 @@ from pypto_op.backends.worker.decisions import Step
 
 _NARROW = frozenset({torch.float32, torch.float16, torch.bfloat16})
 _CASTS = {torch.Tensor.float: torch.float32, torch.Tensor.half: torch.float16, torch.Tensor.bfloat16: torch.bfloat16}
+_SAME = ("eq", "ne", "not_equal")
+"""Comparisons that no rounding turns: `largest == 0`."""
 
 
 def widened(value: Any) -> Any:
@@ -39,6 +41,7 @@ class Doubled(TorchFunctionMode):
 
     Attributes:
         ways: how many ways there are to tell, after a run; 0 where nothing lay near a tie.
+        codes: the ties are those of roundings to whole numbers, of nothing else.
     """
 
     def __init__(self, steps: Sequence[Step] = (), way: int = 0, narrow: frozenset[torch.dtype] = _NARROW) -> None:
@@ -48,6 +51,7 @@ class Doubled(TorchFunctionMode):
         self._aligned = bool(steps)
         self._unrounded: dict[tuple[Any, ...], tuple[torch.Tensor, int, torch.Tensor]] = {}
         self.ways = 0
+        self.codes = True
 
     def __torch_function__(
         self,
@@ -103,6 +107,7 @@ class Doubled(TorchFunctionMode):
                 given = (step, at, value, self._way, self._done, args, kwargs)
                 found, ways = near_ties.moved(*given)
                 self.ways = max(self.ways, ways)
+                self.codes &= ways == 0 or step.whole or step.name in _SAME
                 args = decisions.with_operand(args, at, found)
         return args
 

@@ -29,6 +29,7 @@ _MOST_SAMPLED = 1 << 20
 _HALF_STEP = 0.5
 _APART = 2.0**-40
 """Beside the greatest value, what sets equal values apart, so that an order of them can be asked for."""
+_MOST_OF_A_LINE = 0.5
 _ONE_ANSWER = frozenset({"argmax", "argmin", "max", "min"})
 """Orders that take the first of equal values, as their pages say; the others leave it open."""
 
@@ -80,6 +81,29 @@ def moved(
     if step.whole:
         reach = reach.clamp(max=_HALF_STEP)
     return wide + _signs(wide, way, number, step.narrowed is not None) * (1 if at == 0 else -1) * reach, SIDES
+
+
+def summed(ways: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    """Return a least and a greatest answer of one output where ties met in sums, which no way tells; nothing where none did.
+
+    Two codes beside ties add to a sum what they weigh, with either sign. Honest code may round one up and leave the other, and
+    a few ways need not have done just that. So where most of a line (a row, a column) differs from way to way, each element of
+    it may be off by as much more as the line's greatest difference.
+
+    Args:
+        ways: the output as each way has it, in float64; the first is the usual one.
+    """
+    together = torch.stack(list(ways))
+    low, high = together.amin(dim=0), together.amax(dim=0)
+    apart = (high - low).nan_to_num(0.0, 0.0, 0.0)
+    more = torch.zeros_like(apart)
+    for dim in range(apart.dim() if apart.numel() else 0):
+        most = (apart > 0.0).to(torch.float64).mean(dim=dim, keepdim=True) > _MOST_OF_A_LINE
+        more = torch.maximum(more, torch.where(most, apart.amax(dim=dim, keepdim=True), 0.0))
+    if not bool((more > 0.0).any()):
+        return []
+    more = torch.where(apart > 0.0, more, 0.0)
+    return [low - more, high + more]
 
 
 def alike(step: Step, args: Sequence[Any]) -> torch.Tensor | None:

@@ -17,6 +17,7 @@ import torch
 from pypto_op.backends import cores
 from pypto_op.backends.hostshim import devices
 from pypto_op.backends.wire import read_values
+from pypto_op.backends.worker import near_ties
 from pypto_op.backends.worker.alone import Alone
 from pypto_op.backends.worker.closure import Closure
 from pypto_op.backends.worker.decisions import Recorder
@@ -253,8 +254,18 @@ def truths(function: Callable[..., Any], values: list[Any], file: Path) -> tuple
     for mode in modes:
         other = _leaves(run(mode, [widened(value) for value in values]), name, file)
         ways.append([mode.unrounded(leaf) for leaf in other])
+    if modes and exact.codes:
+        ways += _extents(ways)
     found = [leaf.detach().contiguous() for way in ways for leaf in way]
     return found, {"structure": structure_of(returned), "mutated_inputs": mutated, "ways": len(ways)}
+
+
+def _extents(ways: list[list[torch.Tensor]]) -> list[list[torch.Tensor]]:
+    """Return the least and the greatest answers beyond the ways (`near_ties.summed`), none where they lie within them."""
+    of_each = [near_ties.summed(told) if told[0].dtype is torch.float64 else [] for told in zip(*ways, strict=True)]
+    if not any(of_each):
+        return []
+    return [[bounds[end] if bounds else usual for bounds, usual in zip(of_each, ways[0], strict=True)] for end in (0, 1)]
 
 
 def _leaves(returned: Any, name: str, file: Path) -> list[torch.Tensor]:
