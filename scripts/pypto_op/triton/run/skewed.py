@@ -75,6 +75,12 @@ def skewed(inputs: Any, move: str = UP) -> Any | None:
     return found if changed else None
 
 
+def movable(inputs: Any) -> list[bool]:
+    """Return by tensor whether other values within its range may stand there; a scale beside a tensor around zero stays."""
+    sides = [_side(tensor) for tensor in tensors_of(inputs)]
+    return [side is not None and (side == 0 or 0 not in sides) for side in sides]
+
+
 def of_one_sign(inputs: Any) -> str:
     """Return what to say of float inputs of one sign; "" where there are none."""
     sides = {position: _side(tensor) for position, tensor in enumerate(tensors_of(inputs))}

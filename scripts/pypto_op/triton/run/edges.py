@@ -1,0 +1,116 @@
+"""Inputs whose first and last slices hold the extremes, and which meet the numbers of the files exactly.
+
+Values that were drawn from a continuous range hardly ever show a loop that ends one column early or late: the least of 700
+elements lies in the column that was left out once in 700 rows. So the second pass puts the extremes there: in every other row the
+greatest comes first and the least last, in the others it is the other way round. Nor is a drawn value ever equal to the bound
+that it is compared with (`>` for `>=`, the sign of 0). So some elements become the numbers that stand in the files. All stays
+within the range of the tensor.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from pypto_op.triton.run.packing import map_tensors, memory_of, same_layout
+
+_AXIS = 8
+"""Axes of fewer elements (channels of a colour, corners of a box) have no ends."""
+_NEAR = 0.025
+"""The part of a range, at each of its ends, in which the extremes of first slices lie; next to it is that of last ones."""
+_MOST = 32
+_SHARE = 16
+"""One element of so many may become a number of the files."""
+TOLD = (
+    "in this pass the first and last slices held the greatest and the least elements, and some elements were exactly the numbers "
+    "that stand in the files: a loop may leave out an end or read past it, `<` may stand for `<=`"
+)
+
+
+def edged(inputs: Any, movable: Sequence[bool], numbers: Sequence[float], seed: int) -> Any | None:
+    """Return inputs of the same layout with extremes at their ends and these numbers in some places; None: none can have them.
+
+    Args:
+        inputs: stay as they are.
+        movable: which of their tensors may be changed (`skewed.movable`).
+        numbers: those that stand in the files.
+        seed: draws the places.
+    """
+    moved = iter(movable)
+    draws = random.Random(seed)
+    changed = False
+
+    def one(tensor: torch.Tensor) -> torch.Tensor:
+        nonlocal changed
+        copy = same_layout(tensor)
+        if next(moved) and not _is_ordered(tensor):
+            changed = True
+            low, high = (float(end) for end in torch.aminmax(tensor))
+            _put_extremes(copy, tensor, low, high)
+            _put_numbers(copy, [number for number in numbers if low <= number <= high], draws)
+        return copy
+
+    found = map_tensors(inputs, one)
+    return found if changed else None
+
+
+def _is_ordered(tensor: torch.Tensor) -> bool:
+    """Whether elements share memory, are sorted along an axis, or make a symmetric matrix."""
+    if 0 in tensor.stride() or memory_of(tensor).numel() < tensor.numel():
+        return True
+    if tensor.dim() >= 2 and tensor.shape[-1] == tensor.shape[-2] and torch.equal(tensor, tensor.mT):
+        return True
+    return any(_is_sorted(tensor.narrow(axis, 0, _AXIS), axis) and _is_sorted(tensor, axis) for axis in _long(tensor))
+
+
+def _is_sorted(tensor: torch.Tensor, axis: int) -> bool:
+    steps = tensor.diff(dim=axis)
+    return bool((steps >= 0).all() or (steps <= 0).all())
+
+
+def _long(tensor: torch.Tensor) -> list[int]:
+    return [axis for axis, size in enumerate(tensor.shape) if size >= _AXIS]
+
+
+def _put_extremes(copy: torch.Tensor, tensor: torch.Tensor, low: float, high: float) -> None:
+    """Let the first and last elements along each long axis be beyond all others, but for corners and what is zero."""
+    part = _NEAR * (high - low)
+    places = part / 2 * (tensor.double() - low) / (high - low)  # within a part, too, a greater element stays greater
+    if _long(tensor):
+        inner = low + 2 * part + (1 - 4 * _NEAR) * (tensor.double() - low)
+        copy.copy_(torch.where(tensor != 0, inner.to(tensor.dtype), tensor))
+    for axis in _long(tensor):
+        turns, within = _turns(tensor.shape[:axis] + tensor.shape[axis + 1 :], tensor.device)
+        for index, turn in ((0, 0), (-1, 1)):
+            was, place = tensor.select(axis, index), places.select(axis, index)
+            # what stands first is more extreme than the last element before it
+            extreme = torch.where((turns + turn) % 2 == 0, high - (turn + 0.5) * part + place, low + turn * part + place)
+            copy.select(axis, index).copy_(torch.where(within & (was != 0), extreme.to(was.dtype), copy.select(axis, index)))
+
+
+def _turns(shape: Sequence[int], device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the sums of the indices of a slice's elements, and which of them lie at no end of a long axis."""
+    sums = torch.zeros(tuple(shape), dtype=torch.int64, device=device)
+    within = torch.ones_like(sums, dtype=torch.bool)
+    for axis, size in enumerate(shape):
+        indices = torch.arange(size, device=device).reshape([size if at == axis else 1 for at in range(len(shape))])
+        sums += indices
+        if size >= _AXIS:
+            within &= (indices > 0) & (indices < size - 1)
+    return sums, within
+
+
+def _put_numbers(copy: torch.Tensor, numbers: list[float], draws: random.Random) -> None:
+    """Put numbers that the dtype holds exactly in the place of drawn elements; zeros (of a triangle, say) stay."""
+    exact = [number for number in numbers if float(torch.tensor(number, dtype=copy.dtype)) == number]
+    count = min(len(exact), _MOST, copy.numel() // _SHARE)
+    for number, place in zip(draws.sample(exact, count), draws.sample(range(copy.numel()), count), strict=True):
+        at: list[int] = []
+        for size in reversed(copy.shape):
+            place, index = divmod(place, size)
+            at.insert(0, index)
+        if float(copy[tuple(at)]):
+            copy[tuple(at)] = number
