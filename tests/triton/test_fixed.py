@@ -34,12 +34,21 @@ def test_segments_keep_their_ends_and_lengths() -> None:
     assert sorted(found.diff().tolist()) == [3, 6, 11, 21]
 
 
+def test_a_table_of_pages_has_another_order() -> None:
+    table = torch.arange(12).view(3, 4)
+    found = fixed.other(table, torch.Generator().manual_seed(0))
+    assert found is not None and not torch.equal(found, table) and found.flatten().sort().values.tolist() == [*range(12)]
+
+
 def test_edges_of_bins_stay_sorted() -> None:
     found = fixed.other(BINS, torch.Generator().manual_seed(0))
     assert found is not None and bool((found.diff() > 0).all()) and bool((found[1:-1] != BINS[1:-1]).all())
 
 
-@pytest.mark.parametrize("given", [torch.arange(30), torch.eye(9), torch.randint(0, 9, (4, 4)), torch.arange(9).float()])
+@pytest.mark.parametrize(
+    "given",
+    [torch.arange(30), torch.arange(30)[None].expand(4, 30), torch.eye(9), torch.randint(0, 9, (4, 4)), torch.arange(9).float()],
+)
 def test_what_may_not_be_others_is_told(given: torch.Tensor) -> None:
     assert fixed.other(given, torch.Generator()) is None
     assert one_value.varied([torch.randn(4, 4), given], 0, [False, True]) is None

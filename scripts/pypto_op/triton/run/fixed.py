@@ -38,7 +38,7 @@ def other(tensor: torch.Tensor, draws: torch.Generator) -> torch.Tensor | None:
     copy = same_layout(tensor)
     seen = once(copy)
     if seen.dim() > 1:
-        changes = _turn
+        changes = _turn if tensor.dtype is torch.bool or tensor.is_floating_point() else _permute
     elif tensor.is_floating_point():
         changes = _shift
     else:
@@ -78,8 +78,6 @@ def _holds_one(tensor: torch.Tensor) -> bool:
 
 def _turn(seen: torch.Tensor, draws: torch.Generator) -> bool:
     """Give some elements of a mask its other value, and leave the first of each row that has the value of the first."""
-    if seen.dtype is not torch.bool and not seen.is_floating_point():
-        return False
     first = seen[(0,) * seen.dim()].clone()
     alike = seen == first
     others = seen[~alike]
@@ -88,6 +86,15 @@ def _turn(seen: torch.Tensor, draws: torch.Generator) -> bool:
     turned = alike & (torch.rand(seen.shape, generator=draws).to(seen.device) < _TURNED) & (alike.cumsum(-1) > 1)
     seen[turned] = others[0]
     return bool(turned.any())
+
+
+def _permute(seen: torch.Tensor, draws: torch.Generator) -> bool:
+    """Give a table of different whole numbers (which page lies where) another order."""
+    if sum(size > 1 for size in seen.shape) < 2 or bool((seen.reshape(-1).sort().values.diff() == 0).any()):
+        return False
+    order = torch.randperm(seen.numel(), generator=draws).to(seen.device)
+    seen.copy_(seen.reshape(-1)[order].reshape(seen.shape))
+    return True
 
 
 def _shift(seen: torch.Tensor, draws: torch.Generator) -> bool:

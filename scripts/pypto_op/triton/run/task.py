@@ -52,6 +52,7 @@ class Task:
         self._marks: dict[int, list[str]] = {}  # by case: of the first pass's inputs
         self._same: dict[int, list[bool]] = {}  # by case: which tensors are the same for every seed (`fixed`)
         self._idle: dict[int, dict[str, bool]] = {}  # by case: what changed nothing in any pass (`idle`)
+        self._overflowed: set[int] = set()  # cases whose reference is infinite far away
         self._varied: list[str] = []  # weights that are given other values (`filled`)
         self._differentiates = False  # forward asks for gradients, so it must run with them
         self._wanted: list[bool] = []  # which tensors of the arguments were drawn with `requires_grad`
@@ -164,7 +165,11 @@ class Task:
             moved = idle.reaching(self._inputs, self._idle.get(index, {}))
         else:
             moved = skewed.skewed(self._inputs, move)
-        return move if self._suit(index, move, moved, seed) else ""
+        if self._suit(index, move, moved, seed):
+            return move
+        if move == skewed.FAR and index in self._overflowed:
+            return move if self._suit(index, skewed.LESS, skewed.skewed(self._inputs, skewed.LESS), seed) else ""
+        return ""
 
     def _edge(self, index: int, movable: list[bool], seed: int) -> bool:
         """Put extremes and numbers of the files into the inputs, or extremes alone, where the reference takes that (`edges`)."""
@@ -181,17 +186,18 @@ class Task:
             return False
         if (index, move) not in self._suits:
             try:
-                self._suits[index, move] = self._takes(moved, move, seed)
+                self._suits[index, move] = self._takes(index, moved, move, seed)
             except Exception:  # an inverse, say, that these values do not have
                 self._suits[index, move] = False
         if self._suits[index, move]:
             self._inputs = moved
         return self._suits[index, move]
 
-    def _takes(self, moved: Any, move: str, seed: int) -> bool:
+    def _takes(self, index: int, moved: Any, move: str, seed: int) -> bool:
         """Whether moved inputs suit the reference, and show something new; what it draws itself (dropout) nobody can match."""
         found = self._tried(moved, seed)
         if not skewed.are_finite(found):
+            self._overflowed |= {index} if move == skewed.FAR else set()
             return False
         if move == one_value.OTHER:
             pairs = zip(tensors_of(found), tensors_of(self._tried(moved, seed, draws=seed + 1)), strict=True)
