@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from pypto_op.triton.run import fixed, one_value
+from pypto_op.triton.run import fixed, one_value, skewed
 
 CAUSAL = torch.ones(20, 20, dtype=torch.bool).tril()
 STARTS = torch.tensor([0, 3, 9, 20, 41], dtype=torch.int32)
@@ -14,7 +14,13 @@ BINS = torch.linspace(-2, 2, 9)
 
 def test_what_two_seeds_have_in_common_is_noted_where_no_pass_moves_it() -> None:
     one, other = ([torch.randn(9, 20), CAUSAL, STARTS, torch.randint(0, 99, (50,)), torch.zeros(5)] for _ in range(2))
-    assert fixed.fixed(fixed.marks(one), fixed.marks(other)) == [False, True, True, False, False]
+    assert fixed.fixed(*(fixed.marks(inputs, skewed.movable(inputs)) for inputs in (one, other))) == [
+        False,
+        True,
+        True,
+        False,
+        False,
+    ]
 
 
 @pytest.mark.parametrize(

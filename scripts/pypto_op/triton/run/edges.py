@@ -77,18 +77,24 @@ def _long(tensor: torch.Tensor) -> list[int]:
 
 def _put_extremes(copy: torch.Tensor, tensor: torch.Tensor, low: float, high: float) -> None:
     """Let the first and last elements along each long axis be beyond all others, but for corners and what is zero."""
-    part = _NEAR * (high - low)
-    places = part / 2 * (tensor.double() - low) / (high - low)  # within a part, too, a greater element stays greater
-    if _long(tensor):
-        inner = low + 2 * part + (1 - 4 * _NEAR) * (tensor.double() - low)
-        copy.copy_(torch.where(tensor != 0, inner.to(tensor.dtype), tensor))
-    for axis in _long(tensor):
+    part, axes = _NEAR * (high - low), _long(tensor)
+    if axes:
+        inner = _wide(tensor).sub_(low).mul_(1 - 4 * _NEAR).add_(low + 2 * part)
+        copy.copy_(torch.where(tensor != 0, inner, 0.0))
+        del inner  # it may be large
+    for axis in axes:
         turns, within = _turns(tensor.shape[:axis] + tensor.shape[axis + 1 :], tensor.device)
         for index, turn in ((0, 0), (-1, 1)):
-            was, place = tensor.select(axis, index), places.select(axis, index)
+            was = tensor.select(axis, index)
+            place = _wide(was).sub_(low).mul_(_NEAR / 2)  # within a part, too, a greater element stays greater
             # what stands first is more extreme than the last element before it
-            extreme = torch.where((turns + turn) % 2 == 0, high - (turn + 0.5) * part + place, low + turn * part + place)
+            extreme = place + torch.where((turns + turn) % 2 == 0, high - (turn + 0.5) * part, low + turn * part)
             copy.select(axis, index).copy_(torch.where(within & (was != 0), extreme.to(was.dtype), copy.select(axis, index)))
+
+
+def _wide(tensor: torch.Tensor) -> torch.Tensor:
+    """Return a copy in float32, or float64 for that."""
+    return tensor.to(torch.float64 if tensor.dtype is torch.float64 else torch.float32, copy=True)
 
 
 def _turns(shape: Sequence[int], device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:

@@ -12,7 +12,6 @@ from typing import Any
 
 import torch
 
-from pypto_op.triton.run import skewed
 from pypto_op.triton.run.packing import once, same_layout, tensors_of
 
 _TURNED = 0.25
@@ -22,9 +21,9 @@ _MOST_BYTES = 1 << 24
 _MOST_NAMES = 4
 
 
-def marks(inputs: Any) -> list[str]:
-    """Return a hash of each tensor that no pass moves and that holds several values; "" for the others."""
-    pairs = zip(tensors_of(inputs), skewed.movable(inputs), strict=True)
+def marks(inputs: Any, movable: Sequence[bool]) -> list[str]:
+    """Return a hash of each tensor that no pass moves (`skewed.movable`) and that holds several values; "" for the others."""
+    pairs = zip(tensors_of(inputs), movable, strict=True)
     return [_hash(tensor) if not moved and _is_small(tensor) and not _holds_one(tensor) else "" for tensor, moved in pairs]
 
 

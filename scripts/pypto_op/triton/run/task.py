@@ -49,6 +49,7 @@ class Task:
         self._warmed: int | None = None
         self._first: Any = None  # what the call before the judged one returned
         self._suits: dict[tuple[int, str], bool] = {}  # case, move: whether other values suit the reference (`skewed`)
+        self._movable: dict[int, list[bool]] = {}  # by case: which tensors may hold other values of their range
         self._marks: dict[int, list[str]] = {}  # by case: of the first pass's inputs
         self._same: dict[int, list[bool]] = {}  # by case: which tensors are the same for every seed (`fixed`)
         self._idle: dict[int, dict[str, bool]] = {}  # by case: what changed nothing in any pass (`idle`)
@@ -124,10 +125,11 @@ class Task:
         self._inputs = models.placed(models.checked(inputs, f"{self._path.name}: an input"), self._device)
         facts: dict[str, Any] = {"filled": constant, "varied": self._varied, "one_sign": skewed.of_one_sign(self._inputs)}
         facts["one_value"] = one_value.found(inputs)
+        if message["index"] not in self._movable:
+            self._movable[message["index"]] = skewed.movable(self._inputs)
         facts["same_inputs"] = self._note_same(message["index"])
-        movable = skewed.movable(self._inputs) if message["move"] == skewed.UP else []
         facts["skewed"] = self._skew(message["index"], message["move"], seed) if message["move"] else ""
-        facts["edged"] = any(movable) and self._edge(message["index"], movable, seed)
+        facts["edged"] = message["move"] == skewed.UP and self._edge(message["index"], seed)
         if message["move"] == one_value.OTHER:
             facts["untested"] = self._untested(message["index"], taken=bool(facts["skewed"]))
         if not message["used"] and message["move"] and not facts["skewed"] and not self._varied:
@@ -145,9 +147,9 @@ class Task:
     def _note_same(self, index: int) -> bool:
         """Note in the second pass which inputs are those of the first; return whether there are such."""
         if index not in self._marks:
-            self._marks[index] = fixed.marks(self._inputs)
+            self._marks[index] = fixed.marks(self._inputs, self._movable[index])
         elif index not in self._same:
-            self._same[index] = fixed.fixed(self._marks[index], fixed.marks(self._inputs))
+            self._same[index] = fixed.fixed(self._marks[index], fixed.marks(self._inputs, self._movable[index]))
         return any(self._same.get(index, ()))
 
     def _untested(self, index: int, *, taken: bool) -> list[str]:
@@ -171,11 +173,11 @@ class Task:
             return move if self._suit(index, skewed.LESS, skewed.skewed(self._inputs, skewed.LESS), seed) else ""
         return ""
 
-    def _edge(self, index: int, movable: list[bool], seed: int) -> bool:
+    def _edge(self, index: int, seed: int) -> bool:
         """Put extremes and numbers of the files into the inputs, or extremes alone, where the reference takes that (`edges`)."""
         for name, numbers in (("numbers", self._numbers), ("edges", [])):
             wanted = self._suits.get((index, name), True)
-            moved = edges.edged(self._inputs, movable, numbers, self._seed + index) if wanted else None
+            moved = edges.edged(self._inputs, self._movable[index], numbers, self._seed + index) if wanted else None
             if self._suit(index, name, moved, seed):
                 return True
         return False
