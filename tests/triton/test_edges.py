@@ -33,6 +33,9 @@ def test_what_is_ordered_short_or_zero_is_left() -> None:
     symmetric, row = NORMAL[:40, :40] + NORMAL[:40, :40].T, NORMAL[0]
     for left in (symmetric, row.sort().values, NORMAL.sort(dim=0, descending=True).values, row.expand(7, 50)):
         assert edges.edged([left], [True], [0.25], 1) is None
+    half = NORMAL.half()
+    for twice in (torch.cat([half, half], -1), half.repeat_interleave(2, 0), NORMAL.repeat(3, 1), NORMAL[:, :20].repeat(1, 3)):
+        assert edges.edged([twice], [True], [0.25], 1) is None
     short = NORMAL[:7, :7]
     assert torch.equal(edges.edged([short], [True], [], 1)[0], short)
     assert edges.edged([NORMAL], [False], [], 1) is None

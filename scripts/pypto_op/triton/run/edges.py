@@ -21,6 +21,9 @@ _AXIS = 8
 """Axes of fewer elements (channels of a colour, corners of a box) have no ends."""
 _NEAR = 0.025
 """The part of a range, at each of its ends, in which the extremes of first slices lie; next to it is that of last ones."""
+_LOOKED_AT = 1 << 16
+_TWICE = 0.05
+"""Of so many elements (but zeros) more than this part are equal to another one, where values repeat."""
 _MOST = 32
 _SHARE = 16
 """One element of so many may become a number of the files."""
@@ -58,12 +61,30 @@ def edged(inputs: Any, movable: Sequence[bool], numbers: Sequence[float], seed: 
 
 
 def _is_ordered(tensor: torch.Tensor) -> bool:
-    """Whether elements share memory, are sorted along an axis, or make a symmetric matrix."""
+    """Whether elements share memory or values, are sorted along an axis, or make a symmetric matrix."""
     if 0 in tensor.stride() or memory_of(tensor).numel() < tensor.numel():
         return True
     if tensor.dim() >= 2 and tensor.shape[-1] == tensor.shape[-2] and torch.equal(tensor, tensor.mT):
         return True
-    return any(_is_sorted(tensor.narrow(axis, 0, _AXIS), axis) and _is_sorted(tensor, axis) for axis in _long(tensor))
+    if any(_is_sorted(tensor.narrow(axis, 0, _AXIS), axis) and _is_sorted(tensor, axis) for axis in _long(tensor)):
+        return True
+    return _repeats(tensor)
+
+
+def _repeats(tensor: torch.Tensor) -> bool:
+    """Whether a tensor holds many values twice (the cosines of both halves of a head): a kernel may read either of them."""
+    for axis, size in enumerate(tensor.shape):
+        half = size // 2
+        if half and size % 2 == 0:
+            pairs = tensor.unfold(axis, 2, 2)
+            halves = tensor.narrow(axis, 0, half), tensor.narrow(axis, half, half)
+            if torch.equal(*halves) or torch.equal(pairs.select(-1, 0), pairs.select(-1, 1)):
+                return True
+    if tensor.element_size() < 4:  # equal by chance
+        return False
+    some = tensor.reshape(-1)[:: max(1, tensor.numel() // _LOOKED_AT)]
+    values = some[some != 0].sort().values
+    return int((values.diff() == 0).sum()) > _TWICE * values.numel()
 
 
 def _is_sorted(tensor: torch.Tensor, axis: int) -> bool:
