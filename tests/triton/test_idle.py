@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -43,6 +45,19 @@ def test_what_changes_something_is_not(forward: Callable[[], object]) -> None:
     with idle.Idle(Path(__file__)) as watch:
         forward()
     assert not watch.found
+
+
+def test_torch_does_not_load_its_compiler_for_it() -> None:
+    lines = [
+        "import sys, torch",
+        "from pathlib import Path",
+        "from pypto_op.triton.run.idle import Idle",
+        "with Idle(Path('x')):",
+        "    torch.ones(2).relu()",
+        "sys.exit('torch._dynamo.eval_frame' in sys.modules)",
+    ]
+    folder = Path(idle.__file__).parents[3]
+    assert subprocess.run([sys.executable, "-c", "\n".join(lines)], cwd=folder, check=False).returncode == 0
 
 
 def test_inputs_reach_what_was_idle() -> None:

@@ -49,6 +49,10 @@ class Idle(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._path = str(path)
         self._busy: set[str] = set()
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False  # else torch loads its compiler, which takes more than a second
+
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Call the operator, and look whether it changed anything."""
         name = str(func.overloadpacket.__name__)
