@@ -60,6 +60,11 @@ def test_far_inputs_are_larger_and_the_last_slices_the_largest(tensor: torch.Ten
     assert torch.allclose(moved[:-1, :-1] / moved[0, 0], tensor[:-1, :-1] / tensor[0, 0], rtol=1e-2)
 
 
+def test_where_far_is_infinite_less_is_tried() -> None:
+    (moved,), (half,) = skewed.skewed([NORMAL], skewed.LESS), skewed.skewed([NORMAL.half() / 2], skewed.LESS)
+    assert 12 < float(moved.max()) <= 16 and 6 < float(half.max()) <= 8 and bool(half.exp().isfinite().all())
+
+
 def test_what_is_large_already_or_of_one_sign_is_not_made_larger() -> None:
     assert skewed.skewed([NORMAL * 30], skewed.FAR) is None is skewed.skewed([NORMAL.abs()], skewed.FAR)
 

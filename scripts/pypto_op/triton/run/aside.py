@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pypto_op.triton.run import coarse, filled, one_value, products, skewed
+from pypto_op.triton.run import coarse, filled, idle, one_value, products, skewed
 from pypto_op.triton.run.judgement import Judgement
 from pypto_op.triton.run.sessions import Answered, CandidateSession, TaskSession, Told
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pypto_op.triton.run.judge_device import JudgeDevice
 
 _NUMBERS = ("PrecisionError", "ValueMismatch")
-_TOLD = {**skewed.TOLD, one_value.OTHER: one_value.TOLD}
+_TOLD = {**skewed.TOLD, one_value.OTHER: one_value.TOLD, idle.REACH: idle.TOLD}
 _MOST_NAMES = 4
 _TUNING_SECONDS = 3.0
 """What calls for configurations that no other call took may take; `caveats` names those that are left."""
@@ -66,12 +66,14 @@ class Aside:
 
     def everything(self) -> None:
         """Run them all; a case that is wrong in one of them fails."""
-        for move in (skewed.LOW, skewed.HIGH, skewed.FAR, one_value.OTHER):
+        for move in (skewed.LOW, skewed.HIGH, skewed.FAR, one_value.OTHER, idle.REACH):
             for case, seed in self._opened(functools.partial(_may_move, move)):
                 try:
                     self._case(case, move, seed)
                 except _ReferenceFailed:  # where it really fails, a main pass says so
                     return
+        for case in self._run.cases:
+            case.said += idle.told(case.idle)
         self._configurations()
         self._rounded()
         self._built_otherwise()
@@ -157,9 +159,10 @@ class Aside:
         if found is None:
             raise _ReferenceFailed
         given, reference = found
+        case.said += [line for line in reference.get("untested", ()) if line not in case.said]
         if reference.get("same"):
-            case.said += filter(None, [reference["untested"] if move == one_value.OTHER else ""])
             return case.judgement
+        case.idle = list(reference.get("idle", ()))
         marked = case.lanes and not case.marked
         judgement = self._answered(case, given, reference, seed, marked=marked)
         if marked:
@@ -182,7 +185,7 @@ class Aside:
     ) -> Judgement:
         """Return the verdict on one call of a new model."""
         try:
-            exact = reference.get("skewed") != skewed.FAR
+            exact = reference.get("skewed") not in (skewed.FAR, idle.REACH)
             answer, run, facts = self._candidate.run(
                 given, built or seed, later=True, exact=exact, marked=marked, rounded=rounded
             )
@@ -208,6 +211,8 @@ class _ReferenceFailed(Exception):
 
 
 def _may_move(move: str, case: Case) -> bool:
+    if move == idle.REACH:
+        return bool(case.idle)
     return move != one_value.OTHER or case.one_value or bool(_variable(case))
 
 

@@ -3,7 +3,8 @@ what a device does at once.
 
 A block's lanes belong to many threads. One that loads what another one stored before may come too early, unless something in
 between lets the threads wait: `tl.debug_barrier`, an atomic, or what they do together (a product, a reduction, a scan).
-The same lane of a block of the same shape belongs to the same thread, so it may read back what it stored.
+The same lane of a block of the same shape belongs to the same thread, so it may read back what it stored. A lane that stores over
+what another lane of a block of the same shape loads may come too early in the same way.
 """
 
 from __future__ import annotations
@@ -31,6 +32,22 @@ class _Stored:
     shape: tuple[int, ...]
 
 
+@dataclass(frozen=True)
+class _Loaded:
+    pointers: Any
+    mask: Any
+
+    @functools.cached_property
+    def ends(self) -> tuple[int, int]:
+        """The first and last address, of lanes that are off, too."""
+        return int(self.pointers.data.min()), int(self.pointers.data.max())
+
+    @functools.cached_property
+    def lanes(self) -> Any:
+        """The numbers of the lanes that are on."""
+        return _lanes(self.pointers, self.mask)
+
+
 class Barriers:
     """Stands before the interpreter's loads and stores.
 
@@ -45,6 +62,7 @@ class Barriers:
         self._watches = False
         self._program: Any = None
         self._stores: list[_Stored] = []
+        self._loads: list[_Loaded] = []
         self._plain_load: Callable[..., Any] = _not_installed
 
     def install(self, builder: Any) -> None:
@@ -61,21 +79,21 @@ class Barriers:
     def begin(self, kernel: str, storages: Mapping[tuple[int, int], str]) -> None:
         """Watch the coming launch, which is given these storages."""
         self._kernel, self._names, self._watches, self.found = kernel, storages, True, ""
-        self._program, self._stores = None, []
+        self._program, self._stores, self._loads = None, [], []
 
     def end(self) -> None:
         """Look at nothing any more."""
-        self._watches, self._stores = False, []
+        self._watches, self._stores, self._loads = False, [], []
 
     def _asked(self, builder: Any) -> bool:
         if self._watches and self._program != builder.grid_idx:
-            self._program, self._stores = builder.grid_idx, []
+            self._program, self._stores, self._loads = builder.grid_idx, [], []
         return self._watches
 
     def _waiting(self, original: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(original)
         def waiting(*args: Any, **kwargs: Any) -> Any:
-            self._stores = []
+            self._stores, self._loads = [], []
             return original(*args, **kwargs)
 
         return waiting
@@ -86,7 +104,9 @@ class Barriers:
             if self._asked(builder):
                 before = self._plain_load(builder, pointers, mask, None, None, None, False).data
                 now = np.broadcast_to(value.data, before.shape).astype(before.dtype, copy=False)
-                self._keep(pointers.data, _lanes(pointers, mask, (now != before) & ((now == now) | (before == before))))
+                lanes = _lanes(pointers, mask, (now != before) & ((now == now) | (before == before)))
+                self._keep(pointers.data, lanes)
+                self._check_loads(pointers.data, lanes)
             return original(builder, pointers, value, mask, *args, **further)
 
         return store
@@ -100,10 +120,12 @@ class Barriers:
     def _around_load(self, original: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(original)
         def load(builder: Any, pointers: Any, mask: Any, other: Any, *args: Any, **further: Any) -> Any:
-            if self._asked(builder) and self._stores:
-                lanes = _lanes(pointers, mask)
-                if lanes.size:
+            if self._asked(builder):
+                lanes = _lanes(pointers, mask) if self._stores else None
+                if lanes is not None and lanes.size:
                     self._check(pointers.data.reshape(-1)[lanes], lanes, pointers.data.shape)
+                if pointers.data.size > 1:
+                    self._loads = [*self._loads[1 - _MOST :], _Loaded(pointers, mask)]
             return original(builder, pointers, mask, other, *args, **further)
 
         return load
@@ -118,14 +140,30 @@ class Barriers:
             alone = int(np.prod(stored.shape)) == 1 == int(np.prod(shape))
             wrong = met & (stored.lanes[at] != lanes) if stored.shape == shape else met
             if not alone and wrong.any():
-                self._raise(int(addresses[wrong][0]))
+                self._raise("reads an element of {} that another lane of the same program stored", int(addresses[wrong][0]))
             if met.all():  # what lies there is this store's
                 return
 
-    def _raise(self, address: int) -> None:
+    def _check_loads(self, addresses: Any, lanes: Any) -> None:
+        """Refuse a store over what another lane loads; blocks of one shape alone lie in the threads in the same way."""
+        if not lanes.size or addresses.size == 1:
+            return
+        found = addresses.reshape(-1)[lanes]
+        low, high = int(found.min()), int(found.max())
+        for loaded in self._loads:
+            if loaded.pointers.data.shape != addresses.shape or loaded.ends[0] > high or loaded.ends[1] < low:
+                continue
+            theirs = loaded.pointers.data.reshape(-1)[loaded.lanes]
+            order = np.argsort(found, kind="stable")
+            at = order[np.minimum(np.searchsorted(found, theirs, sorter=order), found.size - 1)]
+            wrong = (found[at] == theirs) & (lanes[at] != loaded.lanes)
+            if wrong.any():
+                self._raise("stores over an element of {} that another lane of the same program loaded", int(theirs[wrong][0]))
+
+    def _raise(self, does: str, address: int) -> None:
         name = next((name for (start, end), name in self._names.items() if start <= address < end), "memory")
         self.found = (
-            f"a lane of {self._kernel} reads an element of {name!r} that another lane of the same program stored before; on a "
+            f"a lane of {self._kernel} {does.format(repr(name))} before; on a "
             "device they run side by side, and nothing in between lets them wait (tl.debug_barrier)"
         )
         raise LaneRaceError(self.found)

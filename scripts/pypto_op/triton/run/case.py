@@ -36,6 +36,7 @@ class Case:
     lanes: bool = False  # loads leave lanes undefined (`lanes`)
     marked: bool = False  # and a call was judged in which they held something
     one_value: bool = False  # some input holds one value throughout (`one_value`)
+    idle: list[str] = field(default_factory=list)  # operators of the reference that changed nothing so far (`idle`)
     products: bool = False  # products of float32 that a device may round (`products`)
     configurations: dict[str, list[int]] = field(default_factory=dict)  # by kernel: those that were judged, and all
     derived: int = 0  # float tensors that the implementation holds beside its weights

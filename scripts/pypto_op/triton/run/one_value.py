@@ -8,10 +8,12 @@ So do whole numbers whose sum is the size of an axis: they split that axis into 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 
+from pypto_op.triton.run import fixed
 from pypto_op.triton.run.packing import map_tensors, memory_of, once, same_layout, tensors_of
 
 OTHER = "other"
@@ -20,17 +22,30 @@ _TURNED = 0.25
 """Of a mask's elements so many are turned."""
 _MOST = 4
 _FEW = 4
-TOLD = "inputs that hold one value throughout in the task (ones, zeros, full lengths, a number) had other values in this pass"
+TOLD = (
+    "inputs that hold one value throughout in the task (ones, zeros, full lengths, a number), or are the same for every seed "
+    "(a mask), had other values in this pass"
+)
 
 
-def varied(inputs: Any, seed: int) -> Any | None:
-    """Return inputs of the same layout, those of one value with other values; None where there are none."""
+def varied(inputs: Any, seed: int, same: Sequence[bool] = ()) -> Any | None:
+    """Return inputs of the same layout, those of one value with other values; None where there are none.
+
+    Args:
+        inputs: stay as they are.
+        seed: draws the values.
+        same: which tensors are the same for every seed; they get others, too, where that is possible (`fixed`).
+    """
     draws = torch.Generator().manual_seed(seed)
     sizes = _sizes(inputs)
+    stays = iter(same)
     changed = False
 
     def tensor(given: torch.Tensor) -> torch.Tensor:
         nonlocal changed
+        if next(stays, False) and (mixed := fixed.other(given, draws)) is not None:
+            changed = True
+            return mixed
         copy = same_layout(given)
         if _holds_one(given, sizes):
             changed = True

@@ -12,7 +12,7 @@ from typing import Any
 from pypto_op import __version__
 from pypto_op.documents.policy import Policy
 from pypto_op.errors import ContractError, PyptoOpError
-from pypto_op.triton.run import agreement, configurations, looks, remote, results, skewed, trivial
+from pypto_op.triton.run import agreement, configurations, edges, looks, remote, results, skewed, trivial
 from pypto_op.triton.run.aside import Aside, left_alone, untested
 from pypto_op.triton.run.case import Case
 from pypto_op.triton.run.deadline import Deadline, TimeIsUp
@@ -217,14 +217,16 @@ class Run:
             judgement = self._compared(case, judgement, made, given["inputs"])
         elif judgement.error_type in ("PrecisionError", "ValueMismatch"):
             causes = [skewed.TOLD[skewed.UP]] if reference.get("skewed") else []
+            causes += [edges.TOLD] if reference.get("edged") else []
             causes += [f"{name}: {configurations.TOLD}" for name in facts.get("tried", ())]
             judgement = replace(judgement, message="\n".join([judgement.message, *causes]))
         case.took(facts)
+        case.idle = list(reference.get("idle", ()))
+        case.one_value = case.one_value or bool(reference.get("one_value") or reference.get("same_inputs"))
         if number == 0:
             case.filled, case.untaken = list(reference.get("filled", ())), list(map(str, facts.get("untaken", ())))
             case.derived = int(facts.get("derived", 0))
             case.said = [*filter(None, [reference.get("one_sign")]), *untested(case.filled, case.untaken)]
-            case.one_value = bool(reference.get("one_value"))
             case.said += left_alone(list(map(str, facts.get("left", ()))))
         case.weights, case.kernels = str(facts.get("weights", "none")), [str(name) for name in facts.get("kernels", ())]
         self.keep(case, number, judgement, begin)

@@ -15,6 +15,7 @@ from pypto_op.backends.enclosed import enclosure_document
 from pypto_op.backends.session import Plan, WorkerSession
 from pypto_op.hashing import sha256_file
 from pypto_op.proof.key import key_file
+from pypto_op.triton.run import literals
 from pypto_op.triton.run.printed import own_words
 from pypto_op.triton.run.project import Project
 from pypto_op.triton.run.roles import load_driver
@@ -93,7 +94,13 @@ class TaskSession(_Session):
     def __init__(self, project: Project, place: Place, limits: Limits) -> None:
         super().__init__(project, place, limits, project.task, "pypto_op.triton.run.roles:task", {})
         staged = project.stage_task(self.scratch / "task")
-        document = {**self._wanted, "file": str(staged), "enclosure": enclosure_document(self.scratch, [], trusted=True)}
+        numbers = literals.numbers_of([project.task, *project.own_files()])
+        document = {
+            **self._wanted,
+            "numbers": numbers,
+            "file": str(staged),
+            "enclosure": enclosure_document(self.scratch, [], trusted=True),
+        }
         self.plan = Plan(document, place.start)
 
     def _tell(self, message: dict[str, Any], value: Any = None) -> tuple[Any, RunResult, dict[str, Any]]:

@@ -21,6 +21,8 @@ import torch
 from pypto_op.triton.run.packing import map_tensors, memory_of, once, same_layout, tensors_of
 
 UP, LOW, HIGH, FAR = "up", "low", "high", "far"
+LESS = "less"
+"""As `FAR`, but less: where the reference is infinite then (an exponential)."""
 _LEAST = 16
 """So many different values has what a continuous distribution drew; signs have fewer, and integers are whole."""
 _SHARE = 0.25
@@ -33,6 +35,8 @@ _SMALL, _NEAR = 2.0**-8, 2.0**-4
 """What `HIGH` shrinks by: eps = 1e-8 beside a mean square of 1e-5 shows still. What `LOW` leaves of a range by zero."""
 _FAR, _FAR_HALF = 128.0, 16.0
 """The greatest absolute value after `FAR`; squares and products of float16 stay finite."""
+_LESS, _LESS_HALF = 16.0, 8.0
+"""The same after `LESS`; exp(8) is finite in float16."""
 _LIFTED, _AXIS = 0.9, 8
 """The place in the range above which the last slice goes, along axes of so many elements or more."""
 _REST = 0.5
@@ -69,10 +73,16 @@ def skewed(inputs: Any, move: str = UP) -> Any | None:
         changed = changed or places is not None
         if places is None:
             return same_layout(tensor)
-        return _lifted(_written(tensor, *places), *places[:2]) if move == FAR else _written(tensor, *places)
+        return _lifted(_written(tensor, *places), *places[:2]) if move in (FAR, LESS) else _written(tensor, *places)
 
     found = map_tensors(inputs, one)
     return found if changed else None
+
+
+def movable(inputs: Any) -> list[bool]:
+    """Return by tensor whether other values within its range may stand there; a scale beside a tensor around zero stays."""
+    sides = [_side(tensor) for tensor in tensors_of(inputs)]
+    return [side is not None and (side == 0 or 0 not in sides) for side in sides]
 
 
 def of_one_sign(inputs: Any) -> str:
@@ -83,9 +93,10 @@ def of_one_sign(inputs: Any) -> str:
     return f"of the inputs {', '.join(said[:4])}: what a kernel does with such is not tested" if said else ""
 
 
-def larger(tensor: torch.Tensor) -> float:
-    """Return by how much `FAR` multiplies a tensor around zero."""
-    return (_FAR_HALF if tensor.dtype is torch.float16 else _FAR) / float(tensor.abs().max())
+def larger(tensor: torch.Tensor, *, less: bool = False) -> float:
+    """Return by how much `FAR`, or `LESS`, multiplies a tensor around zero."""
+    most, most_half = (_LESS, _LESS_HALF) if less else (_FAR, _FAR_HALF)
+    return (most_half if tensor.dtype is torch.float16 else most) / float(tensor.abs().max())
 
 
 def scaled(inputs: Any) -> tuple[Any, float]:
@@ -150,14 +161,15 @@ def _places(tensor: torch.Tensor, side: int | None, move: str) -> tuple[float, f
     """Return the ends that a tensor's range gets, and the power its places are raised to; None where it stays as it is."""
     low, high = (float(end) for end in torch.aminmax(tensor))
     if side == 0:
-        far = larger(tensor)
+        far = larger(tensor, less=move == LESS)
         ends = {
             UP: (low, high, _POWER),
             LOW: (low, _MARGIN * low, 1.0),
             HIGH: (_SMALL * _MARGIN * high, _SMALL * high, 1.0),
-            FAR: (far * low, far * high, 1.0),
         }
-        return None if move == FAR and far < 2.0 else ends[move]
+        if move in (FAR, LESS):
+            return (far * low, far * high, 1.0) if far >= 2.0 else None
+        return ends[move]
     near = low if side == 1 else high  # the end by zero
     part = max(_NEAR, 2 * abs(near) / (high - low))  # a mean far above the deviation would be hard to compute with
     if part >= 0.5:

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from pypto_op.backends.worker.loading import Failure, failure_of, load_module
-from pypto_op.triton.run import arguments, before, filled, one_value, remote, skewed, trivial
+from pypto_op.triton.run import arguments, before, edges, filled, fixed, idle, one_value, remote, skewed, trivial
 from pypto_op.triton.run import model as models
 from pypto_op.triton.run.clock import Clock, refresh
 from pypto_op.triton.run.memory import address
@@ -38,6 +38,7 @@ class Task:
         for name in ("Model", "get_init_inputs"):
             self._needed(name)
         self._clock = Clock(self._device)
+        self._numbers: list[float] = document.get("numbers", [])  # that stand in the files (`edges`)
         self._cases: Iterator[Any] = iter(())
         self._position = 0
         self._seed = 0
@@ -48,6 +49,11 @@ class Task:
         self._warmed: int | None = None
         self._first: Any = None  # what the call before the judged one returned
         self._suits: dict[tuple[int, str], bool] = {}  # case, move: whether other values suit the reference (`skewed`)
+        self._movable: dict[int, list[bool]] = {}  # by case: which tensors may hold other values of their range
+        self._marks: dict[int, list[str]] = {}  # by case: of the first pass's inputs
+        self._same: dict[int, list[bool]] = {}  # by case: which tensors are the same for every seed (`fixed`)
+        self._idle: dict[int, dict[str, bool]] = {}  # by case: what changed nothing in any pass (`idle`)
+        self._overflowed: set[int] = set()  # cases whose reference is infinite far away
         self._varied: list[str] = []  # weights that are given other values (`filled`)
         self._differentiates = False  # forward asks for gradients, so it must run with them
         self._wanted: list[bool] = []  # which tensors of the arguments were drawn with `requires_grad`
@@ -119,42 +125,81 @@ class Task:
         self._inputs = models.placed(models.checked(inputs, f"{self._path.name}: an input"), self._device)
         facts: dict[str, Any] = {"filled": constant, "varied": self._varied, "one_sign": skewed.of_one_sign(self._inputs)}
         facts["one_value"] = one_value.found(inputs)
+        if message["index"] not in self._movable:
+            self._movable[message["index"]] = skewed.movable(self._inputs)
+        facts["same_inputs"] = self._note_same(message["index"])
         facts["skewed"] = self._skew(message["index"], message["move"], seed) if message["move"] else ""
+        facts["edged"] = message["move"] == skewed.UP and self._edge(message["index"], seed)
+        if message["move"] == one_value.OTHER:
+            facts["untested"] = self._untested(message["index"], taken=bool(facts["skewed"]))
         if not message["used"] and message["move"] and not facts["skewed"] and not self._varied:
-            return None, {"same": True, "untested": one_value.untested(self._inputs)}
+            return None, {"same": True, "untested": facts.get("untested", [])}
         answer = {"init": list(self._init), "weights": weights, "inputs": self._inputs}
         self._first = None
         self._warmed = self._warm(seed) if message["used"] else None
         if not message["judged"]:
             return {**answer, "warmed": self._warmed}, {}
         kept = models.marks(self._first)
-        golden, more = self._golden(map_tensors(self._inputs, same_layout), seed)
+        golden, more = self._golden_and_idle(message["index"], seed)
         facts |= more | {"overwritten": bool(models.changed(self._first, kept))}
         return {**answer, **golden, "warmed": self._warmed, "changes": more["changes"]}, facts
+
+    def _note_same(self, index: int) -> bool:
+        """Note in the second pass which inputs are those of the first; return whether there are such."""
+        if index not in self._marks:
+            self._marks[index] = fixed.marks(self._inputs, self._movable[index])
+        elif index not in self._same:
+            self._same[index] = fixed.fixed(self._marks[index], fixed.marks(self._inputs, self._movable[index]))
+        return any(self._same.get(index, ()))
+
+    def _untested(self, index: int, *, taken: bool) -> list[str]:
+        """Return what to say of inputs of one value, and of those that are the same for every seed, without other values."""
+        one = "" if taken else one_value.untested(self._inputs)
+        return [*filter(None, [one]), *fixed.told(self._inputs, self._same.get(index, ()), taken=taken)]
 
     def _skew(self, index: int, move: str, seed: int) -> str:
         """Move the inputs, where the reference takes that; return the move that was made, "" for none (`skewed`, `one_value`)."""
         if not self._suits.get((index, move), True):
             return ""
         if move == one_value.OTHER:
-            moved = one_value.varied(self._inputs, self._seed + index)
+            moved = one_value.varied(self._inputs, self._seed + index, self._same.get(index, ()))
+        elif move == idle.REACH:
+            moved = idle.reaching(self._inputs, self._idle.get(index, {}))
         else:
             moved = skewed.skewed(self._inputs, move)
+        if self._suit(index, move, moved, seed):
+            return move
+        if move == skewed.FAR and index in self._overflowed:
+            return move if self._suit(index, skewed.LESS, skewed.skewed(self._inputs, skewed.LESS), seed) else ""
+        return ""
+
+    def _edge(self, index: int, seed: int) -> bool:
+        """Put extremes and numbers of the files into the inputs, or extremes alone, where the reference takes that (`edges`)."""
+        for name, numbers in (("numbers", self._numbers), ("edges", [])):
+            wanted = self._suits.get((index, name), True)
+            moved = edges.edged(self._inputs, self._movable[index], numbers, self._seed + index) if wanted else None
+            if self._suit(index, name, moved, seed):
+                return True
+        return False
+
+    def _suit(self, index: int, move: str, moved: Any, seed: int) -> bool:
+        """Take moved inputs where the reference does; whether it does is asked once."""
         if moved is None:
-            return ""
+            return False
         if (index, move) not in self._suits:
             try:
-                self._suits[index, move] = self._takes(moved, move, seed)
+                self._suits[index, move] = self._takes(index, moved, move, seed)
             except Exception:  # an inverse, say, that these values do not have
                 self._suits[index, move] = False
         if self._suits[index, move]:
             self._inputs = moved
-        return move if self._suits[index, move] else ""
+        return self._suits[index, move]
 
-    def _takes(self, moved: Any, move: str, seed: int) -> bool:
+    def _takes(self, index: int, moved: Any, move: str, seed: int) -> bool:
         """Whether moved inputs suit the reference, and show something new; what it draws itself (dropout) nobody can match."""
         found = self._tried(moved, seed)
         if not skewed.are_finite(found):
+            self._overflowed |= {index} if move == skewed.FAR else set()
             return False
         if move == one_value.OTHER:
             pairs = zip(tensors_of(found), tensors_of(self._tried(moved, seed, draws=seed + 1)), strict=True)
@@ -248,6 +293,18 @@ class Task:
         if model is self._model:  # the call that failed may have changed what it holds
             model = self._model = self._build(self._model_seed)
         return self._called(model, inputs)
+
+    def _golden_and_idle(self, index: int, seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return the golden of the present case, and among its facts the operators that changed nothing so far (`idle`)."""
+        inputs = map_tensors(self._inputs, same_layout)
+        if not self._idle.get(index, True):
+            return self._golden(inputs, seed)
+        watch = idle.Idle(self._path)
+        with watch:
+            golden, facts = self._golden(inputs, seed)
+        so_far = self._idle.get(index, watch.found)
+        self._idle[index] = {key: whole for key, whole in watch.found.items() if key in so_far}
+        return golden, facts | {"idle": list(self._idle[index])}
 
     def _golden(self, inputs: Any, seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
         marks = models.marks(inputs)

@@ -1,0 +1,143 @@
+"""Inputs whose first and last slices hold the extremes, and which meet the numbers of the files exactly.
+
+Values that were drawn from a continuous range hardly ever show a loop that ends one column early or late: the least of 700
+elements lies in the column that was left out once in 700 rows. So the second pass puts the extremes there: in every other row the
+greatest comes first and the least last, in the others it is the other way round. Nor is a drawn value ever equal to the bound
+that it is compared with (`>` for `>=`, the sign of 0). So some elements become the numbers that stand in the files. All stays
+within the range of the tensor.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from pypto_op.triton.run.packing import map_tensors, memory_of, same_layout
+
+_AXIS = 8
+"""Axes of fewer elements (channels of a colour, corners of a box) have no ends."""
+_NEAR = 0.025
+"""The part of a range, at each of its ends, in which the extremes of first slices lie; next to it is that of last ones."""
+_LOOKED_AT = 1 << 16
+_TWICE = 0.05
+"""Of so many elements (but zeros) more than this part are equal to another one, where values repeat."""
+_MOST = 32
+_SHARE = 16
+"""One element of so many may become a number of the files."""
+TOLD = (
+    "in this pass the first and last slices held the greatest and the least elements, and some elements were exactly the numbers "
+    "that stand in the files: a loop may leave out an end or read past it, `<` may stand for `<=`"
+)
+
+
+def edged(inputs: Any, movable: Sequence[bool], numbers: Sequence[float], seed: int) -> Any | None:
+    """Return inputs of the same layout with extremes at their ends and these numbers in some places; None: none can have them.
+
+    Args:
+        inputs: stay as they are.
+        movable: which of their tensors may be changed (`skewed.movable`).
+        numbers: those that stand in the files.
+        seed: draws the places.
+    """
+    moved = iter(movable)
+    draws = random.Random(seed)
+    changed = False
+
+    def one(tensor: torch.Tensor) -> torch.Tensor:
+        nonlocal changed
+        copy = same_layout(tensor)
+        if next(moved) and not _is_ordered(tensor):
+            changed = True
+            low, high = (float(end) for end in torch.aminmax(tensor))
+            _put_extremes(copy, tensor, low, high)
+            _put_numbers(copy, [number for number in numbers if low <= number <= high], draws)
+        return copy
+
+    found = map_tensors(inputs, one)
+    return found if changed else None
+
+
+def _is_ordered(tensor: torch.Tensor) -> bool:
+    """Whether elements share memory or values, are sorted along an axis, or make a symmetric matrix."""
+    if 0 in tensor.stride() or memory_of(tensor).numel() < tensor.numel():
+        return True
+    if tensor.dim() >= 2 and tensor.shape[-1] == tensor.shape[-2] and torch.equal(tensor, tensor.mT):
+        return True
+    if any(_is_sorted(tensor.narrow(axis, 0, _AXIS), axis) and _is_sorted(tensor, axis) for axis in _long(tensor)):
+        return True
+    return _repeats(tensor)
+
+
+def _repeats(tensor: torch.Tensor) -> bool:
+    """Whether a tensor holds many values twice (the cosines of both halves of a head): a kernel may read either of them."""
+    for axis, size in enumerate(tensor.shape):
+        half = size // 2
+        if half and size % 2 == 0:
+            pairs = tensor.unfold(axis, 2, 2)
+            halves = tensor.narrow(axis, 0, half), tensor.narrow(axis, half, half)
+            if torch.equal(*halves) or torch.equal(pairs.select(-1, 0), pairs.select(-1, 1)):
+                return True
+    if tensor.element_size() < 4:  # equal by chance
+        return False
+    some = tensor.reshape(-1)[:: max(1, tensor.numel() // _LOOKED_AT)]
+    values = some[some != 0].sort().values
+    return int((values.diff() == 0).sum()) > _TWICE * values.numel()
+
+
+def _is_sorted(tensor: torch.Tensor, axis: int) -> bool:
+    steps = tensor.diff(dim=axis)
+    return bool((steps >= 0).all() or (steps <= 0).all())
+
+
+def _long(tensor: torch.Tensor) -> list[int]:
+    return [axis for axis, size in enumerate(tensor.shape) if size >= _AXIS]
+
+
+def _put_extremes(copy: torch.Tensor, tensor: torch.Tensor, low: float, high: float) -> None:
+    """Let the first and last elements along each long axis be beyond all others, but for corners and what is zero."""
+    part, axes = _NEAR * (high - low), _long(tensor)
+    if axes:
+        inner = _wide(tensor).sub_(low).mul_(1 - 4 * _NEAR).add_(low + 2 * part)
+        copy.copy_(torch.where(tensor != 0, inner, 0.0))
+        del inner  # it may be large
+    for axis in axes:
+        turns, within = _turns(tensor.shape[:axis] + tensor.shape[axis + 1 :], tensor.device)
+        for index, turn in ((0, 0), (-1, 1)):
+            was = tensor.select(axis, index)
+            place = _wide(was).sub_(low).mul_(_NEAR / 2)  # within a part, too, a greater element stays greater
+            # what stands first is more extreme than the last element before it
+            extreme = place + torch.where((turns + turn) % 2 == 0, high - (turn + 0.5) * part, low + turn * part)
+            copy.select(axis, index).copy_(torch.where(within & (was != 0), extreme.to(was.dtype), copy.select(axis, index)))
+
+
+def _wide(tensor: torch.Tensor) -> torch.Tensor:
+    """Return a copy in float32, or float64 for that."""
+    return tensor.to(torch.float64 if tensor.dtype is torch.float64 else torch.float32, copy=True)
+
+
+def _turns(shape: Sequence[int], device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the sums of the indices of a slice's elements, and which of them lie at no end of a long axis."""
+    sums = torch.zeros(tuple(shape), dtype=torch.int64, device=device)
+    within = torch.ones_like(sums, dtype=torch.bool)
+    for axis, size in enumerate(shape):
+        indices = torch.arange(size, device=device).reshape([size if at == axis else 1 for at in range(len(shape))])
+        sums += indices
+        if size >= _AXIS:
+            within &= (indices > 0) & (indices < size - 1)
+    return sums, within
+
+
+def _put_numbers(copy: torch.Tensor, numbers: list[float], draws: random.Random) -> None:
+    """Put numbers that the dtype holds exactly in the place of drawn elements; zeros (of a triangle, say) stay."""
+    exact = [number for number in numbers if float(torch.tensor(number, dtype=copy.dtype)) == number]
+    count = min(len(exact), _MOST, copy.numel() // _SHARE)
+    for number, place in zip(draws.sample(exact, count), draws.sample(range(copy.numel()), count), strict=True):
+        at: list[int] = []
+        for size in reversed(copy.shape):
+            place, index = divmod(place, size)
+            at.insert(0, index)
+        if float(copy[tuple(at)]):
+            copy[tuple(at)] = number
