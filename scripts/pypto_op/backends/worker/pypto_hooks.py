@@ -95,7 +95,9 @@ def simulate(*, numeric: bool, further: Callable[[], None] | None = None, lenien
             pypto.set_host_options(compile_stage=pypto.CompStage.EXECUTE_GRAPH)
         if further is not None:
             further()
-        _switch("pypto_op_keep_turns", pypto.get_verify_options().get("pass_verify_pass_filter") != NO_PASS)
+        chosen = pypto.get_verify_options()
+        kept = chosen.get("pass_verify_pass_filter") != NO_PASS or bool(chosen.get("pass_verify_save_tensor"))
+        _switch("pypto_op_keep_turns", kept)
 
     def hand_over(tensors: Any) -> None:
         if pypto.get_verify_options().get("enable_pass_verify"):
