@@ -26,6 +26,8 @@ r0.2.0 of the public repository.
 A reproducer is a kernel of a few lines in `tests/backends/calculator_faults.py`; `tests/backends/test_calculator_faults.py` runs
 them. That a device computes such kernels is not shown here: the framework's own scripts and tests expect it, its documentation
 not always. Where pypto's interpreter can be made to follow the documentation from outside, it is (`backends/native/`).
+Scripts and tests also follow the compiled program in two things that the documentation forbids, or does not name
+(docs/execution.md); a verdict does not.
 
 `pypto-op script` says where a device would launch a program that it compiled for another call. It says so of none of the 23
 scripts of `examples/`. The framework's own runner, `examples/validate_examples.py -t DIR`, starts scripts by `subprocess`; they

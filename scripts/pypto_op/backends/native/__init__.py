@@ -4,7 +4,10 @@
 - `compiler_memo.cpp`: a `g++` that remembers, for the control-flow code that pypto compiles at each call.
 - `crash_frames.cpp`: tells a crash's C++ frames.
 - `strict_memory.cpp`: memory as strict as a device's; it lies in the switch's library.
-- `byte_views.cpp`: bytes of a view read as another type, row by row; in the same library. Both use `interpreter.h`.
+- `byte_views.cpp`: bytes of a view read as another type, row by row; in the same library.
+- `kept_turns.cpp`: forgets what pypto keeps of each turn to compare passes; in the same library.
+- `moved_memory.cpp`, `shared_scratch.cpp`: for scripts, two things that the compiled program does; in the same library, as
+  all that use `interpreter.h`.
 
 Beside them lies a `python3` that does nothing: pypto starts its plotting scripts by that name.
 """
@@ -22,7 +25,16 @@ from pypto_op.errors import InfraError
 
 ROOM = "native"
 _HERE = Path(__file__).resolve().parent
-_SOURCES = ("cost_model_switch.cpp", "compiler_memo.cpp", "crash_frames.cpp", "strict_memory.cpp", "byte_views.cpp")
+_SOURCES = (
+    "cost_model_switch.cpp",
+    "compiler_memo.cpp",
+    "crash_frames.cpp",
+    "strict_memory.cpp",
+    "byte_views.cpp",
+    "moved_memory.cpp",
+    "kept_turns.cpp",
+    "shared_scratch.cpp",
+)
 _HEADER = "interpreter.h"
 _SWITCH = "libpypto_op_cost_model_switch.so"
 _CRASH_FRAMES = "libpypto_op_crash_frames.so"
@@ -79,7 +91,7 @@ def _build(toolchain: Toolchain, folder: Path) -> None:
     tools.bin_dir.mkdir()
     plain = [compiler, "-std=c++17", "-O2"]
     switch = [*plain, "-shared", "-fPIC", "-D_GLIBCXX_USE_CXX11_ABI=0"]
-    switch += [str(_HERE / _SOURCES[place]) for place in (0, 3, 4)]
+    switch += [str(_HERE / _SOURCES[place]) for place in (0, *range(3, len(_SOURCES)))]
     run_build([*switch, "-o", str(tools.cost_model_switch), "-ldl"], "building the cost model's switch")
     frames = [*plain, "-shared", "-fPIC", str(_HERE / _SOURCES[2]), "-o", str(tools.crash_frames)]
     run_build(frames, "building the teller of crashes")

@@ -18,27 +18,6 @@ using namespace pypto_op;
 
 namespace {
 
-// pypto's LogicalTensorData and ExecuteOperationContext, as far as they are read here.
-struct View {
-    std::shared_ptr<Raw> data;
-    Sizes shape;
-    Sizes valid;
-    Sizes offset;
-};
-
-using Views = std::vector<std::shared_ptr<View>>;
-
-struct Context {
-    void* frame;
-    void* interpreter;
-    void* operation;
-    const Views* from;
-    Views* unused;
-    Views* to;
-};
-
-using Operation = void (*)(Context*);
-
 bool IsSound(const View& view) {
     const Raw* raw = view.data.get();
     return raw != nullptr && raw->bytes_each > 0 && !view.shape.empty() && view.shape.size() == raw->stride.size() &&

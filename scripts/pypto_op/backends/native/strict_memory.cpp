@@ -20,6 +20,8 @@
 
 using namespace pypto_op;
 
+uint8_t* pypto_op::freshest = nullptr;
+
 namespace {
 
 using RawConstructor = void (*)(Raw*, int32_t, const Sizes&);
@@ -34,6 +36,7 @@ void Fill(const Raw& raw, Number value) {
 
 // NaN of pypto's DataType; integers: the byte 0xA5 throughout, negative, so that as an index it lies outside.
 void Poison(const Raw& raw) {
+    freshest = raw.begin;
     constexpr int kHalf = 6, kFloat = 7, kBfloat = 8, kBool = 15, kDouble = 16;
     if (raw.begin == nullptr || raw.elements * raw.bytes_each != raw.end - raw.begin) return;  // of another layout
     switch (raw.type) {

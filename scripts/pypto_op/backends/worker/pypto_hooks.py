@@ -28,6 +28,9 @@ from typing import Any
 
 from pypto_op.backends.worker import askers, kernel_lines
 
+NO_PASS = ["no_verify"]
+"""pypto's filter of passes to compare, with a name that no pass has."""
+
 
 def load_before_pypto(cost_model_switch: Path | None) -> None:
     """Load the switch of the cost model; it must stand before pypto in the order of loading."""
@@ -57,13 +60,20 @@ def switch_cost_model(switch: Path | None, on: bool) -> None:
         raise RuntimeError("pypto has not loaded its simulation library")
 
 
+def _switch(name: str, on: bool) -> None:
+    """Set a switch of the native library (`backends.native`), where this process has loaded it."""
+    if (switch := getattr(ctypes.CDLL(None), name, None)) is not None:
+        switch(int(on))
+
+
 def simulate(*, numeric: bool, further: Callable[[], None] | None = None, lenient: bool = False) -> None:
     """Make every kernel of this process run in SIM, with numbers or for its structure only.
 
     Args:
         numeric: evaluate the tensor graph.
         further: sets more of pypto's options, after ours, before each compilation.
-        lenient: an argument with other axes than declared, or with gaps in its memory, is told of and not refused, for scripts.
+        lenient: an argument with other axes than declared, or with gaps in its memory, is told of and not refused, for scripts;
+            so is a tensor that is moved into an output of other axes.
     """
     import pypto
     from pypto import pypto_impl
@@ -71,6 +81,7 @@ def simulate(*, numeric: bool, further: Callable[[], None] | None = None, lenien
 
     wrapper: Any = entry.JitCallableWrapper
     set_options, call = wrapper._set_config_option, wrapper.__call__
+    _switch("pypto_op_follow_program", lenient)
 
     def run_in_sim(self: Any) -> None:
         self._runtime_options = {**(self._runtime_options or {}), "run_mode": int(pypto.RunMode.SIM)}
@@ -78,12 +89,15 @@ def simulate(*, numeric: bool, further: Callable[[], None] | None = None, lenien
     def set_options_then_ours(self: Any) -> None:
         set_options(self)
         if numeric:
-            pypto.set_verify_options(enable_pass_verify=True, pass_verify_pass_filter=["no_verify"])
+            pypto.set_verify_options(enable_pass_verify=True, pass_verify_pass_filter=NO_PASS)
         else:
             pypto.set_verify_options(enable_pass_verify=False)
             pypto.set_host_options(compile_stage=pypto.CompStage.EXECUTE_GRAPH)
         if further is not None:
             further()
+        chosen = pypto.get_verify_options()
+        kept = chosen.get("pass_verify_pass_filter") != NO_PASS or bool(chosen.get("pass_verify_save_tensor"))
+        _switch("pypto_op_keep_turns", kept)
 
     def hand_over(tensors: Any) -> None:
         if pypto.get_verify_options().get("enable_pass_verify"):
