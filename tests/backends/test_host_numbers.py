@@ -46,6 +46,32 @@ def build(width, baked=1.0, count=1):
 
     return scaled_kernel
 
+ELEMENTS = [pypto.Element(pypto.DT_FP32, 2.0), pypto.Element(pypto.DT_FP32, 3.0)]
+
+def chosen(x, out, first, place, element):
+    pypto.set_vec_tile_shapes(16, 32)
+    for i in pypto.loop((x.shape[0] + 15) // 16, name="ROWS", idx_name="i"):
+        rows = pypto.min(x.shape[0] - i * 16, 16)
+        state = pypto.tensor([16, 32], pypto.DT_FP32, "state")
+        tile = pypto.view(x, [16, 32], [i * 16, 0], valid_shape=[rows, 32])
+        if pypto.cond(i < 1 if first else i >= 1):
+            both = tile * 2.0, tile * 3.0
+            state[:] = pypto.where(pypto.ge(tile, ELEMENTS[element]), both[place], tile)
+        else:
+            state[:] = tile * 4.0
+        pypto.assemble(pypto.view(state, [16, 32], [0, 0], valid_shape=[rows, 32]) * 1.0, [i * 16, 0], out)
+
+@lru_cache(maxsize=None)
+def choose(first, place, element=0):
+    @pypto.frontend.jit(runtime_options={"run_mode": pypto.RunMode.NPU})
+    def choosing_kernel(
+        x: pypto.Tensor([pypto.DYNAMIC, 32], pypto.DT_FP32),
+        out: pypto.Tensor([pypto.DYNAMIC, 32], pypto.DT_FP32),
+    ):
+        chosen(x, out, first, place, element)
+
+    return choosing_kernel
+
 """
 X = torch.linspace(-2.0, 3.0, 20 * 32).reshape(20, 32)
 LENGTHS = torch.tensor([2, 1, 1], dtype=torch.int32)
@@ -91,6 +117,27 @@ COMPUTED = {
         "p = torch.empty_like(x); double_kernel(x, out); double_kernel(x, p); out = out if x.sum() > 0 else p",
         (X,), "1.returned",
     ),
+    "which input a kernel gets": (
+        "x, y", "double_kernel(x if torch.argmax(torch.stack([x.sum(), y.sum()])) else y, out)", (X, X + 1.0), "0.memory",
+    ),
+    "which part of an input a kernel gets": (
+        "x", "i = int(x[4:, 0].argmax()) // 15; out = torch.empty(4, 32); double_kernel(x[i : i + 4], out)", (X,), "0.memory",
+    ),
+    "which part of a result a kernel writes": (
+        "x", "p = torch.empty(40, 32); i = int((x > 2.9).any()); double_kernel(x, p[20 * i : 20 * i + 20])\n"
+        "    double_kernel(x, p[20 - 20 * i : 40 - 20 * i]); double_kernel(p[:20], out)", (X,), "0.memory",
+    ),
+    "which part of a kernel's memory a kernel gets": (
+        "x", "p = torch.empty(40, 32); double_kernel(x, p[:20]); double_kernel(x, p[20:])\n"
+        "    i = int(x.argmin()) // 32; double_kernel(p[i : i + 20], out)", (X,), "2.memory",
+    ),
+    "which of two results a kernel gets": (
+        "x", "p, q = torch.empty_like(x), torch.empty_like(x); double_kernel(x, p); double_kernel(p, q)\n"
+        "    double_kernel((p, q)[int(x.argmin()) // 600], out)", (X,), "2.memory",
+    ),
+    "in which steps a branch is taken": ("x", "choose(int(x.argmax()) // 500, 0)(x, out)", (X,), "0.kernel"),
+    "which of two tiles a state gets": ("x", "choose(1, int(x.argmax()) // 500)(x, out)", (X,), "0.kernel"),
+    "which of two numbers of pypto's is a threshold": ("x", "choose(1, 0, int(x.argmax()) // 500)(x, out)", (X,), "0.kernel"),
     "narrow integers": (
         "x, q", "double_kernel((q.int() * q.int()).float(), out)",
         (X, torch.arange(20 * 32).reshape(20, 32).fmod(11).to(torch.int8)), "0.0",

@@ -224,6 +224,7 @@ def argument_words(key: str) -> str:
 _NUMBERS = {
     "arguments": "a number given to",
     "shapes": "the shape of a tensor given to",
+    "memory": "which memory, or which part of it, is given to",
     "kernel": "a number or an operator that the host built into the kernel of",
     "returned": "which part of the kernels' memory is returned after",
 }

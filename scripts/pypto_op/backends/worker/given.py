@@ -15,6 +15,8 @@ from pypto_op.tensor_bytes import bytes_in
 
 LAUNCHES = "launches"
 """The key of the number of launches."""
+MEMORY = "memory"
+"""Behind a launch's number: in which memory its tensors lie, and where there."""
 RETURNED = "returned"
 """Behind a launch's number: which parts of which kernel's memory the wrapper returned after it."""
 EXACT = (0.5, 0.25)
@@ -152,7 +154,7 @@ class Call:
     Attributes:
         tensors: "launch.position" -> what the host handed over there, beyond inputs, empty memory and constants.
         handed: likewise, trivial ones included.
-        numbers: "launch.arguments", "launch.shapes", "launch.kernel", "launch.returned" -> numbers, in order.
+        numbers: "launch.arguments", "launch.shapes", "launch.memory", "launch.kernel", "launch.returned" -> numbers, in order.
         values: the inputs, and what the host handed over.
         reads: how often the host read a float tensor's values.
     """
