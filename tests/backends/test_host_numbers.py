@@ -112,6 +112,12 @@ COMPUTED = {
     "which part of a result is returned": (
         "x", "double_kernel(x, out); i = int(x[:, 0].argmax()); out = out[i : i + 1]", (X,), "0.returned",
     ),
+    "which input a kernel gets a copy of": (
+        "x, y", "double_kernel((x if torch.argmax(torch.stack([x.sum(), y.sum()])) else y).clone(), out)", (X, X + 1.0), "0.0",
+    ),
+    "whether a kernel gets a copy or zeros": (
+        "x", "double_kernel(x.clone() if int(x.argmax()) > 99 else torch.zeros_like(x), out)", (X,), "0.0",
+    ),
     "which of two results is returned": (
         "x",
         "p = torch.empty_like(x); double_kernel(x, out); double_kernel(x, p); out = out if x.sum() > 0 else p",
@@ -174,6 +180,36 @@ def test_a_number_that_nobody_was_seen_to_read_is_seen_on_the_next_inputs_of_a_c
     assert found[2].host_computed == ("0.kernel",)
 
 
+LINES = {
+    "which signs a product has": ("x", "made = torch.sign(x * x[:1])", (X - 0.4,)),
+    "integers of which a host knows that they are reflected in the middle": (
+        "q", "twin = q.min() + q.max() - q; made = torch.minimum(q, twin).float()",
+        (torch.arange(20 * 32, dtype=torch.int32).reshape(20, 32).fmod(37),),
+    ),
+    "integers in a wide range": (
+        "q", "twin = q.min() + q.max() - q; made = torch.minimum(q, twin).float()",
+        (torch.arange(20 * 32, dtype=torch.int32).reshape(20, 32) * 101,),
+    ),
+    "8-bit floats but for powers of two": ("q", "made = torch.frexp(q.float().abs())[0]", ((X.abs() + 1.0).to(torch.float8_e4m3fn),)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_what_a_known_change_would_leave_is_seen_by_the_second_look(operator: OpWorkspace, name: str) -> None:
+    arguments, line, inputs = LINES[name]
+    operator.impl.write_text(wrapper(arguments, line, "out = torch.empty_like(made)", "double_kernel(made, out)"))
+    with SimBackend().open(operator.impl, "double_wrapper", operator, limits=QUICK) as session:
+        session.others_first = True
+        assert session.run("case", inputs).host_computed == ("0.0",)
+
+
+def test_a_wrapper_that_takes_no_other_integers_has_shown_nothing_either(operator: OpWorkspace) -> None:
+    narrow = torch.arange(20 * 32).reshape(20, 32).fmod(11).to(torch.int8)
+    lines = ("assert int(q[0, 1]) == 1 and int(q[0, 2]) == 2", "made = q.float().cumsum(1)", "out = torch.empty_like(made)")
+    (run,) = runs(operator, wrapper("q", *lines, "double_kernel(made, out)"), (narrow,))
+    assert run.unshown and set(run.host_made) == {"0.0"} and not run.host_computed
+
+
 HONEST = {
     "a constant and shapes": ("x", (OUT, "build(32)(x, out, 1.0 / x.shape[1] ** 0.5, x.shape[0] // 20)"), (X,)),
     "a scalar of the wrapper's": ("x, eps", (OUT, "build(32, 1.0 + eps)(x, out, eps * 2.0)"), (X, 0.5)),
@@ -205,6 +241,12 @@ HONEST = {
     ),
     "narrow integers, handed on as floats": (
         "x, q", (OUT, "double_kernel(q.float(), out)"), (X, torch.ones(20, 32, dtype=torch.int8)),
+    ),
+    "8-bit floats, handed on as wider ones": (
+        "q", ("x = q.float().contiguous()", OUT, "double_kernel(x, out)"), (X.to(torch.float8_e4m3fn).reshape(32, 20).T,),
+    ),
+    "integers in another order": (
+        "q", ("x = q.flip(0).float()", OUT, "double_kernel(x, out)"), (torch.arange(640, dtype=torch.int32).reshape(20, 32) - 9,),
     ),
     "no values below zero": ("x", ("assert (x >= 0).all()", "p = torch.cat([x, torch.ones(4, 32)])", PADDED,
                                    "double_kernel(p, out)"), (X.abs(),)),

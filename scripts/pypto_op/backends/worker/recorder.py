@@ -49,7 +49,7 @@ class LaunchRecorder:
         self.call = Call()
         self._inputs: dict[int, bytes] = {}
         self._places: dict[int, tuple[int, int]] = {}
-        self._contents: frozenset[bytes] = frozenset()
+        self._contents: dict[bytes, int] = {}
         self._storages: dict[int, tuple[Any, bytes]] = {}
         self._previous: dict[int, tuple[Any, bytes]] = {}
         self._prefilled: set[int] = set()
@@ -72,7 +72,9 @@ class LaunchRecorder:
         self._places = {}
         for tensor in inputs:
             self._places.setdefault(address(tensor), (len(self._places), int(tensor.storage_offset())))
-        self._contents = frozenset(content(tensor) for tensor in inputs)
+        self._contents = {}
+        for position, tensor in enumerate(inputs):
+            self._contents.setdefault(content(tensor), position)
         self._previous, self._storages, self._prefilled = self._storages, {}, set()
         # Copies, since the wrapper may write into the inputs and put them back before it returns.
         self.call = Call(values=[_copy(tensor) for tensor in inputs])
@@ -196,8 +198,11 @@ class LaunchRecorder:
         new = new_among(plain, self.call.values) & ~mask
         given = Given(plain, new, address(tensor) in self._previous)
         self.call.handed[key] = given
-        if bool((plain[~mask] != 0).any()) and content(plain) not in self._contents:
+        copied = self._contents.get(content(plain), -1)
+        if copied < 0 and bool((plain[~mask] != 0).any()):
             self.call.tensors[key] = given
+        else:
+            self.call.trivial[key] = copied
 
     def _holds_data(self, tensor: torch.Tensor) -> bool:
         """Whether a buffer holds anything but the sentinel, one repeated value, or a copy of an input.
