@@ -190,7 +190,9 @@ LINES = {
         "q", "twin = q.min() + q.max() - q; made = torch.minimum(q, twin).float()",
         (torch.arange(20 * 32, dtype=torch.int32).reshape(20, 32) * 101,),
     ),
-    "8-bit floats but for powers of two": ("q", "made = torch.frexp(q.float().abs())[0]", ((X.abs() + 1.0).to(torch.float8_e4m3fn),)),
+    "8-bit floats but for powers of two": (
+        "q", "made = torch.frexp(q.float().abs())[0]", ((X.abs() + 1.0).to(torch.float8_e4m3fn),),
+    ),
 }  # fmt: skip
 
 
