@@ -17,7 +17,7 @@ from pypto_op.backends.worker import pypto_hooks
 from pypto_op.backends.worker.closure import Closure
 from pypto_op.backends.worker.crossing import address
 from pypto_op.backends.worker.device import make_device
-from pypto_op.backends.worker.earlier_calls import EarlierCalls, inside, tensors_of
+from pypto_op.backends.worker.earlier_calls import EarlierCalls, inside, steering_of, tensors_of
 from pypto_op.backends.worker.given import NARROW, Call, Change, content
 from pypto_op.backends.worker.guard import Fence, Guard
 from pypto_op.backends.worker.loading import Failure, failure_of, load_function
@@ -64,7 +64,7 @@ class Candidate:
         self._numbers_known = self._mixed = False
         self._launched = 0
         self._earlier = EarlierCalls()
-        self._told: dict[str, bytes] = {}
+        self._told: dict[str, str] = {}
         self._structure = ""
         numeric = bool(document["device"].get("numeric"))
         self._recorder = LaunchRecorder(self._sentinel, numeric=numeric, replaced=lambda: self._snapshot.replaced())
@@ -308,8 +308,7 @@ class Candidate:
             change, other = others.floats
             facts["host_computed"], facts["kept_arguments"] = call.computed(other, change, numbers=True)
         if others.refused:
-            data = {k: g for k, g in call.tensors.items() if g.value.is_floating_point() or g.value.dtype in NARROW}
-            facts |= {"host_made": {k: g.digest for k, g in data.items() if bool(g.new.any())}, "unshown": True}
+            facts |= {"host_made": call.made(steering_of(self._raw(stem))), "unshown": True}
         if others.whole is not None and call.tensors:
             change, other = others.whole
             facts["host_computed"] += call.computed(other, change, numbers=False)[0]

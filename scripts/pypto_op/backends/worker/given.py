@@ -195,7 +195,7 @@ class Call:
         tensors: "launch.position" -> what the host handed over there, beyond inputs, empty memory and constants.
         handed: likewise, trivial ones included.
         numbers: "launch.arguments", "launch.shapes", "launch.memory", "launch.kernel", "launch.returned" -> numbers, in order.
-        trivial: the keys of `handed` that `tensors` lacks -> the position of the input that it is a copy of; -1: it is empty.
+        trivial: the keys of `handed` that `tensors` lacks -> which input it is a copy of, or where it is empty.
         values: the inputs, and what the host handed over.
         reads: how often the host read a float tensor's values.
     """
@@ -203,14 +203,33 @@ class Call:
     tensors: dict[str, Given] = field(default_factory=dict)
     handed: dict[str, Given] = field(default_factory=dict)
     numbers: dict[str, tuple[Token, ...]] = field(default_factory=dict)
-    trivial: dict[str, int] = field(default_factory=dict)
+    trivial: dict[str, str] = field(default_factory=dict)
     values: list[torch.Tensor] = field(default_factory=list)
     reads: int = 0
 
-    def told(self) -> bytes:
+    def told(self) -> str:
         """Return a hash of the numbers, and of which trivial tensors were handed over."""
-        words = repr((sorted(self.numbers.items()), sorted(self.trivial.items())))
-        return blake2b(words.encode(), digest_size=16).digest()
+        return _hash(repr((sorted(self.numbers.items()), sorted(self.trivial.items()))))
+
+    def made(self, steering: Sequence[Any]) -> dict[str, str]:
+        """Return what may be compared with a call on other floats, where nothing else can be shown (`RunResult.host_made`).
+
+        Args:
+            steering: the inputs that are no float tensors. Numbers may depend on them; `@` and a hash of these follow the key.
+        """
+        data = {k: g for k, g in self.tensors.items() if g.value.is_floating_point() or g.value.dtype in NARROW}
+        found = {key: given.digest for key, given in data.items() if bool(given.new.any())}
+        words = [content(value).hex() if isinstance(value, torch.Tensor) else repr(value) for value in steering]
+        behind = f"@{_hash(repr(words))[:8]}"
+        found |= {key + behind: self._made_of(tokens) for key, tokens in self.numbers.items()}
+        return found | {LAUNCHES + behind: str(len(self.numbers))}
+
+    def _made_of(self, tokens: Sequence[Token]) -> str:
+        """Return words for numbers: a hash of the whole ones, then each float, marked where it is an input's value."""
+        floats = [token for token in tokens if isinstance(token, float)]
+        new = new_among(torch.tensor(floats, dtype=torch.float64), self.values).tolist()
+        words = [repr(number) if own else f"={number!r}" for number, own in zip(floats, new, strict=True)]
+        return " ".join([_hash(repr([token for token in tokens if not isinstance(token, float)])), *words])
 
     def otherwise(self, other: Call) -> str:
         """Return the number, from 1 on, of the first launch that gets other numbers in another call; "" for none."""
@@ -274,6 +293,10 @@ def new_among(plain: torch.Tensor, values: Sequence[torch.Tensor]) -> torch.Tens
             continue  # a float's integer part is no input's value
         new &= ~torch.isin(mine, other.to(plain.dtype).to(wide).reshape(-1))
     return new
+
+
+def _hash(text: str) -> str:
+    return blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 def content(tensor: torch.Tensor) -> bytes:

@@ -198,11 +198,11 @@ class LaunchRecorder:
         new = new_among(plain, self.call.values) & ~mask
         given = Given(plain, new, address(tensor) in self._previous)
         self.call.handed[key] = given
-        copied = self._contents.get(content(plain), -1)
-        if copied < 0 and bool((plain[~mask] != 0).any()):
+        copied = self._contents.get(content(plain))
+        if copied is None and bool((plain[~mask] != 0).any()):
             self.call.tensors[key] = given
         else:
-            self.call.trivial[key] = copied
+            self.call.trivial[key] = f"input {copied}" if copied is not None else content(mask).hex()
 
     def _holds_data(self, tensor: torch.Tensor) -> bool:
         """Whether a buffer holds anything but the sentinel, one repeated value, or a copy of an input.
