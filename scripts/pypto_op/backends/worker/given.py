@@ -184,7 +184,7 @@ class Given:
         same = mine == theirs
         if mine.is_floating_point():
             same |= torch.isnan(mine) & torch.isnan(theirs)
-        return not bool((same | (~self.new & change.follows(mine, theirs))).all())
+        return not bool(same.all()) and not bool((same | (~self.new & change.follows(mine, theirs))).all())
 
 
 @dataclass
