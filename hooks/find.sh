@@ -54,6 +54,26 @@ END
 $bundle/.venv/bin/python"
 }
 
+# Python looks into PYTHONPATH before it runs a line of ours, and takes an empty part, as CANN's set_env.sh leaves one, for
+# the current folder: an agent's sitecustomize.py would run in the process that decides. Such parts go; the bundle's stay.
+keep_safe_places() {
+  [ -n "$PYTHONPATH" ] || return 0
+  kept='' rest=$PYTHONPATH: current=$(pwd -P)
+  while [ -n "$rest" ]; do
+    part=${rest%%:*} rest=${rest#*:}
+    case $part in /*) ;; *) continue ;; esac
+    real=$(cd -P "$part" 2>/dev/null && pwd -P) || real=$part
+    [ "$real" != "$current" ] || continue
+    case $real in "${bundle:-/nowhere}"/*) ;; *)
+      for name in sitecustomize usercustomize pypto_op pypto_op_lint; do
+        for found in "$real/$name" "$real/$name".*; do [ ! -e "$found" ] || continue 3; done
+      done
+    esac
+    kept=$kept${kept:+:}$part
+  done
+  export PYTHONPATH="$kept"
+}
+
 # What else might do; looked up only when the first ones did not.
 more_pythons() {
   own=$(python_on_path)

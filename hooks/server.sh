@@ -4,6 +4,7 @@
 case $0 in */*) here=${0%/*} ;; *) here=. ;; esac
 . "$here/find.sh"
 find_bundle
+keep_safe_places
 
 serve() { # serve: each line of stdin 3 is a Python; the event stream stays on stdin
   [ -n "$bundle" ] || return

@@ -16,6 +16,7 @@ quickly.skip_without("pypto")
 
 from pypto_op.backends.base import RunResult  # noqa: E402
 from pypto_op.backends.sim import SimBackend  # noqa: E402
+from pypto_op.judge.verdict import _moved  # noqa: E402
 from pypto_op.vocabulary import Outcome  # noqa: E402
 from pypto_op.workspace import OpWorkspace  # noqa: E402
 
@@ -45,6 +46,32 @@ def build(width, baked=1.0, count=1):
             pypto.assemble(tile, [i * 16, 0], out)
 
     return scaled_kernel
+
+ELEMENTS = [pypto.Element(pypto.DT_FP32, 2.0), pypto.Element(pypto.DT_FP32, 3.0)]
+
+def chosen(x, out, first, place, element):
+    pypto.set_vec_tile_shapes(16, 32)
+    for i in pypto.loop((x.shape[0] + 15) // 16, name="ROWS", idx_name="i"):
+        rows = pypto.min(x.shape[0] - i * 16, 16)
+        state = pypto.tensor([16, 32], pypto.DT_FP32, "state")
+        tile = pypto.view(x, [16, 32], [i * 16, 0], valid_shape=[rows, 32])
+        if pypto.cond(i < 1 if first else i >= 1):
+            both = tile * 2.0, tile * 3.0
+            state[:] = pypto.where(pypto.ge(tile, ELEMENTS[element]), both[place], tile)
+        else:
+            state[:] = tile * 4.0
+        pypto.assemble(pypto.view(state, [16, 32], [0, 0], valid_shape=[rows, 32]) * 1.0, [i * 16, 0], out)
+
+@lru_cache(maxsize=None)
+def choose(first, place, element=0):
+    @pypto.frontend.jit(runtime_options={"run_mode": pypto.RunMode.NPU})
+    def choosing_kernel(
+        x: pypto.Tensor([pypto.DYNAMIC, 32], pypto.DT_FP32),
+        out: pypto.Tensor([pypto.DYNAMIC, 32], pypto.DT_FP32),
+    ):
+        chosen(x, out, first, place, element)
+
+    return choosing_kernel
 
 """
 X = torch.linspace(-2.0, 3.0, 20 * 32).reshape(20, 32)
@@ -86,11 +113,38 @@ COMPUTED = {
     "which part of a result is returned": (
         "x", "double_kernel(x, out); i = int(x[:, 0].argmax()); out = out[i : i + 1]", (X,), "0.returned",
     ),
+    "which input a kernel gets a copy of": (
+        "x, y", "double_kernel((x if torch.argmax(torch.stack([x.sum(), y.sum()])) else y).clone(), out)", (X, X + 1.0), "0.0",
+    ),
+    "whether a kernel gets a copy or zeros": (
+        "x", "double_kernel(x.clone() if int(x.argmax()) > 99 else torch.zeros_like(x), out)", (X,), "0.0",
+    ),
     "which of two results is returned": (
         "x",
         "p = torch.empty_like(x); double_kernel(x, out); double_kernel(x, p); out = out if x.sum() > 0 else p",
         (X,), "1.returned",
     ),
+    "which input a kernel gets": (
+        "x, y", "double_kernel(x if torch.argmax(torch.stack([x.sum(), y.sum()])) else y, out)", (X, X + 1.0), "0.memory",
+    ),
+    "which part of an input a kernel gets": (
+        "x", "i = int(x[4:, 0].argmax()) // 15; out = torch.empty(4, 32); double_kernel(x[i : i + 4], out)", (X,), "0.memory",
+    ),
+    "which part of a result a kernel writes": (
+        "x", "p = torch.empty(40, 32); i = int((x > 2.9).any()); double_kernel(x, p[20 * i : 20 * i + 20])\n"
+        "    double_kernel(x, p[20 - 20 * i : 40 - 20 * i]); double_kernel(p[:20], out)", (X,), "0.memory",
+    ),
+    "which part of a kernel's memory a kernel gets": (
+        "x", "p = torch.empty(40, 32); double_kernel(x, p[:20]); double_kernel(x, p[20:])\n"
+        "    i = int(x.argmin()) // 32; double_kernel(p[i : i + 20], out)", (X,), "2.memory",
+    ),
+    "which of two results a kernel gets": (
+        "x", "p, q = torch.empty_like(x), torch.empty_like(x); double_kernel(x, p); double_kernel(p, q)\n"
+        "    double_kernel((p, q)[int(x.argmin()) // 600], out)", (X,), "2.memory",
+    ),
+    "in which steps a branch is taken": ("x", "choose(int(x.argmax()) // 500, 0)(x, out)", (X,), "0.kernel"),
+    "which of two tiles a state gets": ("x", "choose(1, int(x.argmax()) // 500)(x, out)", (X,), "0.kernel"),
+    "which of two numbers of pypto's is a threshold": ("x", "choose(1, 0, int(x.argmax()) // 500)(x, out)", (X,), "0.kernel"),
     "narrow integers": (
         "x, q", "double_kernel((q.int() * q.int()).float(), out)",
         (X, torch.arange(20 * 32).reshape(20, 32).fmod(11).to(torch.int8)), "0.0",
@@ -127,6 +181,38 @@ def test_a_number_that_nobody_was_seen_to_read_is_seen_on_the_next_inputs_of_a_c
     assert found[2].host_computed == ("0.kernel",)
 
 
+LINES = {
+    "which signs a product has": ("x", "made = torch.sign(x * x[:1])", (X - 0.4,)),
+    "integers of which a host knows that they are reflected in the middle": (
+        "q", "twin = q.min() + q.max() - q; made = torch.minimum(q, twin).float()",
+        (torch.arange(20 * 32, dtype=torch.int32).reshape(20, 32).fmod(37),),
+    ),
+    "integers in a wide range": (
+        "q", "twin = q.min() + q.max() - q; made = torch.minimum(q, twin).float()",
+        (torch.arange(20 * 32, dtype=torch.int32).reshape(20, 32) * 101,),
+    ),
+    "8-bit floats but for powers of two": (
+        "q", "made = torch.frexp(q.float().abs())[0]", ((X.abs() + 1.0).to(torch.float8_e4m3fn),),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_what_a_known_change_would_leave_is_seen_by_the_second_look(operator: OpWorkspace, name: str) -> None:
+    arguments, line, inputs = LINES[name]
+    operator.impl.write_text(wrapper(arguments, line, "out = torch.empty_like(made)", "double_kernel(made, out)"))
+    with SimBackend().open(operator.impl, "double_wrapper", operator, limits=QUICK) as session:
+        session.others_first = True
+        assert session.run("case", inputs).host_computed == ("0.0",)
+
+
+def test_a_wrapper_that_takes_no_other_integers_has_shown_nothing_either(operator: OpWorkspace) -> None:
+    narrow = torch.arange(20 * 32).reshape(20, 32).fmod(11).to(torch.int8)
+    lines = ("assert int(q[0, 1]) == 1 and int(q[0, 2]) == 2", "made = q.float().cumsum(1)", "out = torch.empty_like(made)")
+    (run,) = runs(operator, wrapper("q", *lines, "double_kernel(made, out)"), (narrow,))
+    assert run.unshown and {key for key in run.host_made if "@" not in key} == {"0.0"} and not run.host_computed
+
+
 HONEST = {
     "a constant and shapes": ("x", (OUT, "build(32)(x, out, 1.0 / x.shape[1] ** 0.5, x.shape[0] // 20)"), (X,)),
     "a scalar of the wrapper's": ("x, eps", (OUT, "build(32, 1.0 + eps)(x, out, eps * 2.0)"), (X, 0.5)),
@@ -159,6 +245,12 @@ HONEST = {
     "narrow integers, handed on as floats": (
         "x, q", (OUT, "double_kernel(q.float(), out)"), (X, torch.ones(20, 32, dtype=torch.int8)),
     ),
+    "8-bit floats, handed on as wider ones": (
+        "q", ("x = q.float().contiguous()", OUT, "double_kernel(x, out)"), (X.to(torch.float8_e4m3fn).reshape(32, 20).T,),
+    ),
+    "integers in another order": (
+        "q", ("x = q.flip(0).float()", OUT, "double_kernel(x, out)"), (torch.arange(640, dtype=torch.int32).reshape(20, 32) - 9,),
+    ),
     "no values below zero": ("x", ("assert (x >= 0).all()", "p = torch.cat([x, torch.ones(4, 32)])", PADDED,
                                    "double_kernel(p, out)"), (X.abs(),)),
 }  # fmt: skip
@@ -174,7 +266,33 @@ def test_what_does_not_depend_on_values_may_be_handed_over(operator: OpWorkspace
 def test_a_wrapper_that_takes_no_other_values_is_said_to_have_shown_nothing(operator: OpWorkspace) -> None:
     """A wrapper that knows its inputs: nothing tells what it computes, but that it can be told is told."""
     (run,) = runs(operator, wrapper("x", "assert x[0, 0] == -2.0", OUT, "double_kernel(x * 3.0, out)"), (X,))
-    assert run.unshown and set(run.host_made) == {"0.0"} and not run.host_computed
+    assert run.unshown and {key for key in run.host_made if "@" not in key} == {"0.0"} and not run.host_computed
+
+
+REFUSING = {
+    "a constant": ("x", "build(32)(x, out, 0.5)", False),
+    "a scale that is handed on": ("x, s", "build(32)(x, out, s.item())", False),
+    "lengths": ("x, n", "build(32, count=int(n.max()))(x, out, 1.0)", False),
+    "a number of the host's": ("x", "build(32)(x, out, float(x.mean()))", True),
+    "a part that the host chose": (
+        "x",
+        "i = int(x.max() > 3); build(32)(x[i : i + 10], out[:10], 1.0); build(32)(x, out, 1.0)",
+        True,
+    ),
+    "how often is launched": ("x", "for _ in range(int(x.max() - 2)): build(32)(x, out, 1.0)", True),
+}
+
+
+@pytest.mark.parametrize("name", REFUSING)
+def test_numbers_of_a_wrapper_that_takes_no_other_values_are_compared_from_seed_to_seed(operator: OpWorkspace, name: str) -> None:
+    arguments, line, computed = REFUSING[name]
+    source = wrapper(
+        arguments, "assert float(x[1, 0] - x[0, 0]) - 5 / 639 * 32 < 1e-5 and x[0, 0] < -0.9 and x[0, 0] % 1 == 0", OUT, line
+    )
+    more = [tensor for word, tensor in (("s", SCALE), ("n", LENGTHS)) if word in arguments]
+    calls = [(X, *more), (X + 1.0, *([SCALE + 0.125] if "s" in arguments else [LENGTHS + 1] if "n" in arguments else []))]
+    one, two = (run.host_made for run in runs(operator, source, *calls))
+    assert one and two and computed is any(_moved(one.get(key, value), value) for key, value in two.items())
 
 
 def test_memory_that_an_earlier_call_left_has_a_name_of_its_own(operator: OpWorkspace) -> None:

@@ -48,7 +48,20 @@ def test_the_launcher_for_agents_does_not_either(planted: Path) -> None:
     shell = (ROOT / "hooks" / "pypto-op").read_text(encoding="utf-8")
     begin = [line.partition("=")[2].strip("\"'") for line in shell.splitlines() if line.startswith("begin=")]
     assert begin[1].replace("$begin", begin[0]) == own_python.BEGIN, "the shell cannot import it, so it says the same"
-    done = ended(["sh", str(ROOT / "bin" / "pypto-op"), "--version"], planted)
+    (planted.parent / "link").symlink_to(planted)
+    lib = planted.parent / "lib"
+    lib.mkdir()
+    for places in ("", ":", ".", "/opt:", str(planted), str(planted.parent / "link"), f"::{lib}:../work", "work:/opt"):
+        done = ended(["sh", str(ROOT / "bin" / "pypto-op"), "--version"], planted, PYTHONPATH=places)
+        assert done.returncode == 0 and not (planted.parent / "mark").exists(), (places, done)
+    show = f"here={ROOT}/hooks; . {ROOT}/hooks/find.sh; find_bundle; keep_safe_places; echo $PYTHONPATH"
+    kept = f"{lib}:{ROOT}/scripts"
+    done = ended(["sh", "-c", show], planted, PYTHONPATH=f":{kept}:{planted}:")
+    assert done.stdout.strip() == kept, "a library stays, and so does the bundle"
+
+
+def test_the_server_of_the_tools_does_not_either(planted: Path) -> None:
+    done = ended(["sh", str(ROOT / "hooks" / "server.sh")], planted, PYTHONPATH="/opt:")
     assert done.returncode == 0 and not (planted.parent / "mark").exists(), done
 
 

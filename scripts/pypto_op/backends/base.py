@@ -90,7 +90,8 @@ class RunResult:
         prefilled_outputs: positions of the output leaves whose buffer already held varied data (neither what
             `torch.empty` was filled with nor one repeated value) when the first kernel got it.
         host_made: only with `unshown`: "launch.argument" -> hash, for each float argument of a launch that holds values of no
-            input. The same hash on other inputs: a table. Another one: torch computed it from the inputs.
+            input; and numbers, in words (`Call.made`). The same on other floats: a table, a constant. Another one: torch
+            computed it from the inputs.
         host_computed: "launch.argument" of each argument of a launch that the host computed from the inputs' values, and
             "launch.kernel" and the like for numbers that it computed, as a run on other values showed.
         changed_outputs: positions of the output leaves that the host changed after the last launch that got them.

@@ -214,7 +214,7 @@ RAISES_ON_OTHERS = "whether the host computes what the kernel is given: the wrap
 
 def argument_words(key: str) -> str:
     """Return "launch.argument" (`RunResult.host_made`) in words."""
-    launch, _, place = key.partition(".")
+    launch, _, place = key.partition("@")[0].partition(".")
     if not place:
         return "how many kernels are launched"
     what = _NUMBERS.get(place) or f"tensor {int(place) + 1} of"
@@ -224,6 +224,7 @@ def argument_words(key: str) -> str:
 _NUMBERS = {
     "arguments": "a number given to",
     "shapes": "the shape of a tensor given to",
+    "memory": "which memory, or which part of it, is given to",
     "kernel": "a number or an operator that the host built into the kernel of",
     "returned": "which part of the kernels' memory is returned after",
 }

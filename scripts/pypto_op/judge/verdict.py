@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from pypto_op.backends.base import RunResult
@@ -78,10 +79,16 @@ def with_earlier(verdict: TrialVerdict, earlier: Sequence[TrialVerdict]) -> Tria
     if verdict.status is not Status.PASS:
         return verdict
     for trial in earlier:
-        moved = [key for key, value in verdict.host_made.items() if trial.host_made.get(key, value) != value]
+        moved = [key for key, value in verdict.host_made.items() if _moved(trial.host_made.get(key, value), value)]
         if moved:
             return failed_for(Reason.HOST_COMPUTED, verdict, argument_words(min(moved)))
     return verdict
+
+
+def _moved(one: str, two: str) -> bool:
+    """Whether two words of `RunResult.host_made` differ otherwise than by the value of an input, "=", that was handed on."""
+    pairs = [(a, b) for a, b in zip_longest(one.split(), two.split(), fillvalue="") if a.lstrip("=") != b.lstrip("=")]
+    return any(not (a.startswith("=") and b.startswith("=")) for a, b in pairs)
 
 
 def failed_for(reason: Reason, verdict: TrialVerdict, detail: str = "") -> TrialVerdict:

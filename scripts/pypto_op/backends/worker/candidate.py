@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,8 +17,8 @@ from pypto_op.backends.worker import pypto_hooks
 from pypto_op.backends.worker.closure import Closure
 from pypto_op.backends.worker.crossing import address
 from pypto_op.backends.worker.device import make_device
-from pypto_op.backends.worker.earlier_calls import EarlierCalls, inside, tensors_of
-from pypto_op.backends.worker.given import EXACT, NARROW, Call, Change, content
+from pypto_op.backends.worker.earlier_calls import EarlierCalls, inside, steering_of, tensors_of
+from pypto_op.backends.worker.given import NARROW, Call, Change, content
 from pypto_op.backends.worker.guard import Fence, Guard
 from pypto_op.backends.worker.loading import Failure, failure_of, load_function
 from pypto_op.backends.worker.outputs import leaves_of, objects_of, structure_of
@@ -42,7 +42,7 @@ class _Others:
     Attributes:
         floats: what was done to the floats, and that call.
         whole: likewise for integers.
-        refused: there are floats, and the wrapper raises on all others.
+        refused: there are floats, or integers that are data, and the wrapper raises on all others.
     """
 
     floats: tuple[Change, Call] | None = None
@@ -61,10 +61,10 @@ class Candidate:
         self._path = Path(document["impl"])
         self._process = os.getpid()
         self._sentinel = Sentinel()
-        self._numbers_known = False
+        self._numbers_known = self._mixed = False
         self._launched = 0
         self._earlier = EarlierCalls()
-        self._told: dict[str, bytes] = {}
+        self._told: dict[str, str] = {}
         self._structure = ""
         numeric = bool(document["device"].get("numeric"))
         self._recorder = LaunchRecorder(self._sentinel, numeric=numeric, replaced=lambda: self._snapshot.replaced())
@@ -86,7 +86,10 @@ class Candidate:
     def handle(self, message: dict[str, Any]) -> tuple[list[torch.Tensor], dict[str, Any]]:
         """Run the case whose inputs lie at `message["inputs"]`; return the outputs and the facts about them."""
         stem = Path(message["inputs"])
-        others = self._on_others(stem) if message.get("others_first") and "filling" not in message else None
+        others = None
+        if message.get("others_first") and "filling" not in message:
+            self._mixed = not self._mixed  # in turns: with all signs changed maxima change, with some products of signs do
+            others = self._on_others(stem, mixed=self._mixed)
         values, rehearsal = self._read(stem), None
         if message.get("inside"):
             values = inside(values)
@@ -217,8 +220,7 @@ class Candidate:
         self._closure.watch(False)
         self._end_if_forked()
         self._snapshot.show_modules()
-        replaced = self._snapshot.changes()
-        if replaced:
+        if replaced := self._snapshot.changes():
             raise Failure(Outcome.FORBIDDEN, f"{self._path.name} replaced {replaced[0]}") from None
         self._raise_offences()
 
@@ -228,18 +230,16 @@ class Candidate:
             os._exit(0)
 
     def _raise_offences(self) -> None:
-        offences = [*self._guard.take_offences(), *filter(None, [self._recorder.take_fault()])]
-        if offences:
+        if offences := [*self._guard.take_offences(), *filter(None, [self._recorder.take_fault()])]:
             raise Failure(Outcome.FORBIDDEN, f"{self._path.name} tried to {offences[0]}") from None
 
     def _raise_what_does_not_fit(self) -> None:
-        fault = self._tiles.fault()
-        if fault:
+        if fault := self._tiles.fault():
             raise Failure(Outcome.DOES_NOT_FIT, f"{self._path.name}: {fault}") from None
 
     def _raise_other_program(self) -> None:
-        if self._recorder.other_program:
-            raise Failure(Outcome.STALE_PROGRAM, f"{self._path.name}: {self._recorder.other_program}") from None
+        if other := self._recorder.other_program:
+            raise Failure(Outcome.STALE_PROGRAM, f"{self._path.name}: {other}") from None
 
     def _raise_what_a_body_told(self, rehearsal: Call | None, call: Call, stem: Path) -> None:
         """Raise where the wrapper has learned from the body of a kernel, which on a device does not run again.
@@ -267,8 +267,7 @@ class Candidate:
         return self._recorder.call
 
     def _facts_about(self, leaves: list[torch.Tensor], inputs: list[tuple[int, torch.Tensor]]) -> dict[str, Any]:
-        shared = {address(leaf) for leaf in leaves if leaf.numel()}
-        recorder = self._recorder
+        shared, recorder = {address(leaf) for leaf in leaves if leaf.numel()}, self._recorder
         never, changed = recorder.never_given(leaves), recorder.changed(leaves)
         return {
             "outputs_from_kernel": not never and not changed,
@@ -280,8 +279,7 @@ class Candidate:
 
     def _sentinels_left(self, stem: Path, outputs: list[torch.Tensor]) -> list[int]:
         masks = [self._sentinel.mask(output) for output in outputs]
-        doubtful = [i for i, mask in enumerate(masks) if outputs[i].dtype in AMBIGUOUS and bool(mask.any())]
-        if doubtful:
+        if doubtful := [i for i, mask in enumerate(masks) if outputs[i].dtype in AMBIGUOUS and bool(mask.any())]:
             second = self._second_run(stem)
             for i in doubtful:
                 if i < len(second) and second[i].shape == masks[i].shape:
@@ -291,10 +289,9 @@ class Candidate:
     def _host_computed(self, stem: Path, call: Call, case: str, others: _Others | None) -> dict[str, Any]:
         """Find out which kernel arguments and numbers the host computed from the inputs' values, by runs on other values.
 
-        A run is saved where a kernel gets no tensor of the host's, and its numbers cannot come from values: the host read
-        none, and they are what they were on the last inputs of this case. A wrapper that was called on `call`'s values before
-        may know what it handed over then, and hand it over again. So a call that had to be looked at is `late` unless the runs
-        on other values (`others`) came before it.
+        A run is saved where a kernel gets no tensor of the host's, and its numbers cannot come from values: the host read none,
+        and they are those of the last inputs of this case. A wrapper that was called on `call`'s values before may hand over
+        what it did then. So a call that had to be looked at is `late` unless the runs on others (`others`) came before it.
         """
         told = call.told()
         late = bool(call.tensors or (call.numbers and (call.reads or self._told.get(case, told) != told)))
@@ -310,35 +307,38 @@ class Candidate:
         if others.floats is not None:
             change, other = others.floats
             facts["host_computed"], facts["kept_arguments"] = call.computed(other, change, numbers=True)
-        elif others.refused:
-            made = {k: g.digest for k, g in call.tensors.items() if g.value.is_floating_point() and bool(g.new.any())}
-            facts |= {"host_made": made, "unshown": True}
+        if others.refused:
+            facts |= {"host_made": call.made(steering_of(self._raw(stem))), "unshown": True}
         if others.whole is not None and call.tensors:
             change, other = others.whole
             facts["host_computed"] += call.computed(other, change, numbers=False)[0]
         return facts | {"late": late and not before}
 
-    def _on_others(self, stem: Path, *, whole: bool = True) -> _Others:
-        """Call the wrapper on other floats, and, where asked for, on other integers."""
+    def _on_others(self, stem: Path, *, whole: bool = True, mixed: bool = False) -> _Others:
+        """Call the wrapper on other floats, and, where asked for, on other integers; `mixed`: see `Change`."""
         tensors = [tensor for _, tensor in _tensors(self._raw(stem))]
-        sizes = [tensor.element_size() for tensor in tensors if tensor.is_floating_point()]
-        floats, found = bool(sizes), _Others()
-        for sign in (-1, 1) if floats else ():  # some wrappers refuse what is negative
-            change = Change(sign, factors=EXACT) if 1 in sizes else Change(sign)
-            other = self._again(stem, change)
-            if other is not None:
-                found = _Others((change, other))
-                break
-        found = replace(found, refused=floats and found.floats is None)
+        dtypes = {tensor.dtype: tensor.element_size() for tensor in tensors if tensor.is_floating_point()}
+        small = tuple(dtype for dtype, size in dtypes.items() if size == 1)
+        signs = ((-1, mixed), (1, False)) if dtypes else ()  # some wrappers refuse what is negative
+        floats = self._taken(stem, (Change(sign, mixed, small) for sign, mixed in signs))
+        found = _Others(floats, refused=bool(dtypes) and floats is None)
         integers = [t for t in tensors if t.numel() and not t.is_floating_point() and t.dtype is not torch.bool]
         narrow = [t for t in integers if t.dtype in NARROW]
-        data = narrow or ([] if floats else integers)
+        data = narrow or ([] if dtypes else integers)
         if whole and data:
             between = min(int(t.min()) for t in data), max(int(t.max()) for t in data)
-            change = Change(between=between, narrow=bool(narrow))
-            other = self._again(stem, change)
-            found = found if other is None else replace(found, whole=(change, other))
+            kinds = (False,) if narrow else (False, True)
+            taken = self._taken(stem, (Change(between=between, narrow=bool(narrow), reflects=kind) for kind in kinds))
+            found = replace(found, whole=taken, refused=found.refused or taken is None)
         return found
+
+    def _taken(self, stem: Path, changes: Iterable[Change]) -> tuple[Change, Call] | None:
+        """Return the first of some changes that the wrapper takes, and the call on what it makes of the inputs."""
+        for change in changes:
+            other = self._again(stem, change)
+            if other is not None:
+                return change, other
+        return None
 
     def _again(self, stem: Path, change: Change) -> Call | None:
         """Return the call on changed inputs; None where the wrapper refuses them."""

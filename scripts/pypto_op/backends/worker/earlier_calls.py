@@ -135,6 +135,17 @@ def tensors_of(values: Iterable[Any]) -> list[torch.Tensor]:
     return found
 
 
+def steering_of(values: Iterable[Any]) -> list[Any]:
+    """Return all of `values` but float tensors, the items of nested ones too: what a wrapper may compute numbers from."""
+    found: list[Any] = []
+    for value in values:
+        if isinstance(value, (list, tuple)):
+            found += steering_of(value)
+        elif not (isinstance(value, torch.Tensor) and value.is_floating_point()):
+            found.append(value)
+    return found
+
+
 def inside(values: Iterable[Any]) -> list[Any]:
     """Return `values` with each contiguous tensor in the middle of a larger one, which nobody has written."""
     return [_inside(value) for value in values]

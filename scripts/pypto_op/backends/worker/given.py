@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,12 +17,14 @@ from pypto_op.tensor_bytes import bytes_in
 
 LAUNCHES = "launches"
 """The key of the number of launches."""
+MEMORY = "memory"
+"""Behind a launch's number: in which memory its tensors lie, and where there."""
 RETURNED = "returned"
 """Behind a launch's number: which parts of which kernel's memory the wrapper returned after it."""
-EXACT = (0.5, 0.25)
-"""Factors by which 8-bit floats are multiplied: others would round too much."""
 _ROUNDED = 1 / 128
 """So far apart may two roundings of a copy be, to 16 bits."""
+_LONGEST_CYCLE = 1 << 16
+_LARGEST_RANGE = 1 << 31
 
 
 def _drawn_factors() -> tuple[float, float]:
@@ -36,21 +40,28 @@ class Change:
     """What is done to the inputs, element by element, so that copies show themselves.
 
     A float is multiplied by one of two factors, so that neither sums, nor maxima, nor any order of the elements (by value or
-    by magnitude) go along. An integer is reflected in the middle of all integers; an 8-bit one gets the number behind it in a
-    cycle through all of them. Factors, cycle, and which float gets which factor are drawn: where the candidate knew them, it
-    could compute from what the change leaves as it is.
+    by magnitude) go along. Both are negative; where `mixed`, some elements keep their sign, since products of two signs would
+    stay as they are. An 8-bit float, which a product would round, gets another magnitude, and an integer another integer: the
+    next in a drawn cycle. Factors, cycle, and which float gets which factor are drawn: where the candidate knew them, it could
+    compute from what the change leaves as it is.
 
     Attributes:
         sign: of the factors.
+        mixed: some floats keep their sign.
+        small: dtypes of the 8-bit floats.
         between: smallest and largest integer; None: integers stay, otherwise floats do.
         narrow: only 8-bit integers change.
+        reflects: integers are reflected in the middle of all, which leaves them ordered, for a wrapper that refuses others.
         factors: for floats.
         key: decides which float gets which factor, and the cycle.
     """
 
     sign: int = -1
+    mixed: bool = False
+    small: tuple[torch.dtype, ...] = ()
     between: tuple[int, int] | None = None
     narrow: bool = False
+    reflects: bool = False
     factors: tuple[float, float] = field(default_factory=_drawn_factors)
     key: int = field(default_factory=_drawn_key)
 
@@ -71,36 +82,67 @@ class Change:
                     after.double(), self._integers(wide.round().long()).double() + wide - wide.round(), rtol=1e-2
                 )
             tiny = torch.finfo(before.dtype).tiny
-            wanted = [self.sign * factor * wide for factor in self.factors]
-            found = [torch.isclose(after.double(), want, rtol=_ROUNDED, atol=tiny) for want in wanted]
-            return found[0] | found[1]
+            wanted = [wide * factor for factor in self._factors()] + [self._small(wide, dtype) for dtype in self.small]
+            found = torch.zeros(before.shape, dtype=torch.bool)
+            for want in wanted:
+                found |= torch.isclose(after.double(), want, rtol=_ROUNDED, atol=tiny)
+            return found
         if self.between is None or before.dtype is torch.bool:
             return torch.zeros(before.shape, dtype=torch.bool)
         return after.long() == self._integers(before.long())
+
+    def _factors(self) -> list[float]:
+        """Return what floats are multiplied by; a sign is kept by the smaller factor alone, so that no maximum stays one."""
+        one, two = self.factors
+        return [self.sign * one, self.sign * two, *([one] if self.mixed else ())]
 
     def _tensor(self, value: torch.Tensor) -> torch.Tensor:
         if value.is_floating_point():
             if self.between is not None:
                 return value
             wide = value.double().contiguous()
-            first = wide.view(torch.int64) * self.key < 0  # the highest bit of a product that wraps: all bits decide it
-            one, two = self.factors
-            return value.clone().copy_(torch.where(first, wide * (self.sign * one), wide * (self.sign * two)))
+            if value.dtype in self.small:
+                return value.clone().copy_(self._small(wide, value.dtype))
+            drawn = wide.view(torch.int64) * self.key  # a product that wraps: all bits decide the highest ones
+            one, two, *kept = self._factors()
+            changed = torch.where(drawn < 0, wide * one, wide * two)
+            for factor in kept:
+                changed = torch.where((drawn >= 0) & (drawn << 1 < 0), wide * factor, changed)
+            return value.clone().copy_(changed)
         if self.between is None or not (value.dtype in NARROW if self.narrow else value.dtype is not torch.bool):
             return value
         return self._integers(value.long()).to(value.dtype)
 
+    def _small(self, wide: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+        """Return what becomes of values that an 8-bit float of `dtype` has; any other value stays."""
+        every = torch.arange(256).to(torch.uint8).view(dtype).double()
+        sizes = every[torch.isfinite(every) & (every > 0)].sort().values
+        behind = self._behind(len(sizes))
+        place = torch.searchsorted(sizes, wide.abs()).clamp(max=len(sizes) - 1)
+        flips = torch.full_like(sizes, float(self.sign) if bool((every < 0).any()) else 1.0)
+        flips[behind % 4 == 0] = 1.0 if self.mixed else flips[0]
+        return torch.where(sizes[place] == wide.abs(), wide.sign() * (flips * sizes[behind])[place], wide)
+
     def _integers(self, value: torch.Tensor) -> torch.Tensor:
-        """Return what becomes of integers; an 8-bit one lies between -128 and 255."""
+        """Return what becomes of integers; one that is not between the ends stays."""
         assert self.between is not None
-        if not self.narrow:
-            return sum(self.between) - value
         low, high = self.between
-        order = torch.randperm(high - low + 1, generator=torch.Generator().manual_seed(self.key))
+        count = high - low + 1
+        if self.reflects or count > _LARGEST_RANGE:
+            return low + high - value
+        known = (value >= low) & (value <= high)
+        place = torch.where(known, value - low, 0)
+        if count <= _LONGEST_CYCLE:
+            return torch.where(known, self._behind(count)[place] + low, value)
+        step = next(step for step in itertools.count(self.key % count or 1) if math.gcd(step, count) == 1)
+        return torch.where(known, (place * (step % count) + self.key // count) % count + low, value)
+
+    def _behind(self, count: int) -> torch.Tensor:
+        """Return the number behind each of `count` numbers in a drawn cycle through all of them."""
+        order = torch.randperm(count, generator=torch.Generator().manual_seed(self.key))
         behind = torch.empty_like(order)
         behind[order] = order.roll(-1)
-        known = (value >= low) & (value <= high)
-        return torch.where(known, behind[(value - low).clamp(0, high - low)] + low, value)
+        return behind
 
 
 NARROW = (torch.int8, torch.uint8)
@@ -142,7 +184,7 @@ class Given:
         same = mine == theirs
         if mine.is_floating_point():
             same |= torch.isnan(mine) & torch.isnan(theirs)
-        return not bool((same | (~self.new & change.follows(mine, theirs))).all())
+        return not bool(same.all()) and not bool((same | (~self.new & change.follows(mine, theirs))).all())
 
 
 @dataclass
@@ -152,7 +194,8 @@ class Call:
     Attributes:
         tensors: "launch.position" -> what the host handed over there, beyond inputs, empty memory and constants.
         handed: likewise, trivial ones included.
-        numbers: "launch.arguments", "launch.shapes", "launch.kernel", "launch.returned" -> numbers, in order.
+        numbers: "launch.arguments", "launch.shapes", "launch.memory", "launch.kernel", "launch.returned" -> numbers, in order.
+        trivial: the keys of `handed` that `tensors` lacks -> which input it is a copy of, or where it is empty.
         values: the inputs, and what the host handed over.
         reads: how often the host read a float tensor's values.
     """
@@ -160,12 +203,33 @@ class Call:
     tensors: dict[str, Given] = field(default_factory=dict)
     handed: dict[str, Given] = field(default_factory=dict)
     numbers: dict[str, tuple[Token, ...]] = field(default_factory=dict)
+    trivial: dict[str, str] = field(default_factory=dict)
     values: list[torch.Tensor] = field(default_factory=list)
     reads: int = 0
 
-    def told(self) -> bytes:
-        """Return a hash of the numbers."""
-        return blake2b(repr(sorted(self.numbers.items())).encode(), digest_size=16).digest()
+    def told(self) -> str:
+        """Return a hash of the numbers, and of which trivial tensors were handed over."""
+        return _hash(repr((sorted(self.numbers.items()), sorted(self.trivial.items()))))
+
+    def made(self, steering: Sequence[Any]) -> dict[str, str]:
+        """Return what may be compared with a call on other floats, where nothing else can be shown (`RunResult.host_made`).
+
+        Args:
+            steering: the inputs that are no float tensors. Numbers may depend on them; `@` and a hash of these follow the key.
+        """
+        data = {k: g for k, g in self.tensors.items() if g.value.is_floating_point() or g.value.dtype in NARROW}
+        found = {key: given.digest for key, given in data.items() if bool(given.new.any())}
+        words = [content(value).hex() if isinstance(value, torch.Tensor) else repr(value) for value in steering]
+        behind = f"@{_hash(repr(words))[:8]}"
+        found |= {key + behind: self._made_of(tokens) for key, tokens in self.numbers.items()}
+        return found | {LAUNCHES + behind: str(len(self.numbers))}
+
+    def _made_of(self, tokens: Sequence[Token]) -> str:
+        """Return words for numbers: a hash of the whole ones, then each float, marked where it is an input's value."""
+        floats = [token for token in tokens if isinstance(token, float)]
+        new = new_among(torch.tensor(floats, dtype=torch.float64), self.values).tolist()
+        words = [repr(number) if own else f"={number!r}" for number, own in zip(floats, new, strict=True)]
+        return " ".join([_hash(repr([token for token in tokens if not isinstance(token, float)])), *words])
 
     def otherwise(self, other: Call) -> str:
         """Return the number, from 1 on, of the first launch that gets other numbers in another call; "" for none."""
@@ -183,7 +247,7 @@ class Call:
         """
         found: list[str] = []
         kept: list[str] = []
-        for key, given in self.tensors.items():
+        for key, given in self.handed.items():
             twin = other.handed.get(key)
             if given.computed(twin, change):
                 (kept if given.kept or (twin is not None and twin.kept) else found).append(key)
@@ -229,6 +293,10 @@ def new_among(plain: torch.Tensor, values: Sequence[torch.Tensor]) -> torch.Tens
             continue  # a float's integer part is no input's value
         new &= ~torch.isin(mine, other.to(plain.dtype).to(wide).reshape(-1))
     return new
+
+
+def _hash(text: str) -> str:
+    return blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 def content(tensor: torch.Tensor) -> bytes:

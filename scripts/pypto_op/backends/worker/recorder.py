@@ -10,7 +10,7 @@ import torch
 
 from pypto_op.backends.worker.compiled_once import Programs
 from pypto_op.backends.worker.crossing import Crossing, address, alone, digest, plain, without_modes
-from pypto_op.backends.worker.given import RETURNED, Call, Given, content, new_among
+from pypto_op.backends.worker.given import MEMORY, RETURNED, Call, Given, content, new_among
 from pypto_op.backends.worker.sentinel import Sentinel
 from pypto_op.backends.worker.told import Told, words_of
 
@@ -48,7 +48,8 @@ class LaunchRecorder:
         self.launches = self.begun = 0
         self.call = Call()
         self._inputs: dict[int, bytes] = {}
-        self._contents: frozenset[bytes] = frozenset()
+        self._places: dict[int, tuple[int, int]] = {}
+        self._contents: dict[bytes, int] = {}
         self._storages: dict[int, tuple[Any, bytes]] = {}
         self._previous: dict[int, tuple[Any, bytes]] = {}
         self._prefilled: set[int] = set()
@@ -67,7 +68,13 @@ class LaunchRecorder:
         self.launches = self.begun = 0
         self.other_program = ""
         self._inputs = {address(tensor): digest(tensor) for tensor in inputs}
-        self._contents = frozenset(content(tensor) for tensor in inputs)
+        # The judge may hand in a part of a larger tensor: its offset is no choice of the wrapper's.
+        self._places = {}
+        for tensor in inputs:
+            self._places.setdefault(address(tensor), (len(self._places), int(tensor.storage_offset())))
+        self._contents = {}
+        for position, tensor in enumerate(inputs):
+            self._contents.setdefault(content(tensor), position)
         self._previous, self._storages, self._prefilled = self._storages, {}, set()
         # Copies, since the wrapper may write into the inputs and put them back before it returns.
         self.call = Call(values=[_copy(tensor) for tensor in inputs])
@@ -150,7 +157,13 @@ class LaunchRecorder:
         numbers = self.call.numbers
         numbers[f"{self.launches}.arguments"] = tuple(words_of([a for a in arguments if not isinstance(a, torch.Tensor)]))
         numbers[f"{self.launches}.shapes"] = tuple(words_of([list(tensor.shape) for tensor in tensors]))
+        numbers[f"{self.launches}.{MEMORY}"] = tuple(words_of([self._place(tensor) for tensor in tensors]))
         return fresh
+
+    def _place(self, tensor: torch.Tensor) -> list[Any]:
+        """Return which memory of this call a tensor lies in, by its first appearance, and where: values must not decide it."""
+        number, begin = self._places.setdefault(address(tensor), (len(self._places), 0))
+        return [number, tensor.storage_offset() - begin, list(tensor.stride())]
 
     def _heard(self, call: Callable[..., Any], kernel: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Launch, and note what pypto is told and whether a device would launch another program."""
@@ -185,8 +198,11 @@ class LaunchRecorder:
         new = new_among(plain, self.call.values) & ~mask
         given = Given(plain, new, address(tensor) in self._previous)
         self.call.handed[key] = given
-        if bool((plain[~mask] != 0).any()) and content(plain) not in self._contents:
+        copied = self._contents.get(content(plain))
+        if copied is None and bool((plain[~mask] != 0).any()):
             self.call.tensors[key] = given
+        else:
+            self.call.trivial[key] = f"input {copied}" if copied is not None else content(mask).hex()
 
     def _holds_data(self, tensor: torch.Tensor) -> bool:
         """Whether a buffer holds anything but the sentinel, one repeated value, or a copy of an input.

@@ -26,7 +26,13 @@ _NOT_OF_A_KERNEL = re.compile(
     r"|BytesOf|ToFile|Dump|BuildCache|CurrentScope|GlobalScope|BeginScope|EndScope|SetScope)\Z"
 )
 """Functions that steer the process rather than describe a kernel; addresses and line numbers go through them."""
-_CLASSES = ("Element", "SymbolicScalar", "Tensor", "LoopRange", "CubeTile", "ConvTile", "MatmulExtendParam", "ConvExtendParam")
+_CLASSES = ("Element", "SymbolicScalar", "Tensor", "LoopRange", "CubeTile", "ConvTile", "RecordLoopFunc")
+_PARAMETERS = ("MatmulExtendParam", "ConvExtendParam")
+"""They hold numbers that nothing can ask them for, and may be made before a launch."""
+_BRANCH = "RecordIfBranch"
+"""It takes the condition, whose comparison nothing else tells; then file and line."""
+_WRITES = "Move"
+"""The method by which one operand gets what another holds."""
 
 
 class Told:
@@ -37,19 +43,26 @@ class Told:
         self._operands: dict[int, tuple[int, weakref.ref[Any]]] = {}
         self._numbers = itertools.count()
         self._listening = False
+        self._made: weakref.WeakKeyDictionary[Any, tuple[Token, ...]] = weakref.WeakKeyDictionary()
 
     def install(self) -> None:
         """Listen to pypto's C++ functions in this process."""
         from pypto import pypto_impl
 
         self._operand, self._scalar, self._element = pypto_impl.Tensor, pypto_impl.SymbolicScalar, pypto_impl.Element
+        self._range = pypto_impl.LoopRange
         for name, value in list(vars(pypto_impl).items()):
             if isinstance(value, BuiltinFunctionType) and not _NOT_OF_A_KERNEL.match(name):
                 setattr(pypto_impl, name, self._heard(name, value))
-        for name in _CLASSES:
-            kind = getattr(pypto_impl, name, None)
+        kinds = {name: getattr(pypto_impl, name, None) for name in (*_CLASSES, *_PARAMETERS)}
+        for name, kind in kinds.items():
             if kind is not None:
                 kind.__init__ = self._heard(name, kind.__init__, skip=1)
+        for kind in filter(None, map(kinds.get, _PARAMETERS)):
+            kind.__init__ = self._kept(kind.__init__)
+        self._operand.Move = self._heard(_WRITES, self._operand.Move)
+        branch = pypto_impl.RecordIfBranch
+        branch.__init__ = self._heard(_BRANCH, branch.__init__, skip=1, most=2)
 
     def begin(self) -> None:
         """Forget what was told, and listen."""
@@ -60,7 +73,7 @@ class Told:
         self._listening, self._operands = False, {}
         return tuple(self._tokens)
 
-    def _heard(self, name: str, function: Callable[..., Any], skip: int = 0) -> Callable[..., Any]:
+    def _heard(self, name: str, function: Callable[..., Any], skip: int = 0, most: int | None = None) -> Callable[..., Any]:
         @functools.wraps(function)
         def heard(*args: Any, **kwargs: Any) -> Any:
             if not self._listening:
@@ -68,7 +81,7 @@ class Told:
             self._listening = False  # what a call does inside is its own
             try:
                 self._tokens.append(name)
-                for value in (*args[skip:], *kwargs.values()):
+                for value in (*args[skip:most], *kwargs.values()):
                     self._tokens += self._words(value)
                 result = function(*args, **kwargs)
                 if isinstance(result, self._operand):
@@ -79,13 +92,27 @@ class Told:
 
         return heard
 
+    def _kept(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a constructor that notes what an object is made of, also between launches."""
+
+        @functools.wraps(function)
+        def kept(made: Any, *args: Any, **kwargs: Any) -> None:
+            function(made, *args, **kwargs)
+            self._made[made] = tuple(word for value in (*args, *kwargs.values()) for word in self._words(value))
+
+        return kept
+
     def _words(self, value: Any) -> Iterator[Token]:
+        """Yield what an argument of pypto's C++ holds, whenever it was made: a kernel may choose among several."""
         if isinstance(value, self._operand):
             yield f"operand {self._place(value)}"
-        elif isinstance(value, self._scalar):
+        elif isinstance(value, (self._scalar, self._range)):
             yield f"scalar {value.Dump()}"
         elif isinstance(value, self._element):
-            yield "element"  # its number was told when it was made
+            yield "element"
+            yield value._get_float_data() if value._is_float() else str(value._get_signed_data())
+        elif type(value).__name__ in _PARAMETERS:
+            yield from self._made.get(value, ())
         else:
             yield from words_of(value, self._words)
 
