@@ -73,8 +73,9 @@ class Trusted(Reference):
 
     def __init__(self, document: dict[str, Any]) -> None:
         super().__init__(document)
-        self._answers |= {"hand_over": self._hand_over, "trace": self._trace, "check": self._check, "compare": _compare}
+        self._answers |= {"hand_over": self._hand_over, "trace": self._trace, "check": self._check, "compare": self._compare}
         self._answers["float64"] = self._float64
+        self._traced: Any = None  # stays here: as a file it would take longer than being made
 
     def _hand_over(self, message: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
         """Make a case's inputs once; leave the values of each set of `message["sets"]` (names by stem) in files."""
@@ -85,7 +86,7 @@ class Trusted(Reference):
         return [], {}
 
     def _trace(self, message: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-        """Run the golden under a trace and write what it computed."""
+        """Run the golden under a trace and keep what it computed, for `compare`."""
         from pypto_op.debug.golden_trace import Trace
 
         function, file = self._function(message), Path(message["file"])
@@ -96,7 +97,7 @@ class Trusted(Reference):
                 returned = function(*values)
         except BaseException as error:
             raise failure_of(error, file, Outcome.EXCEPTION) from None
-        trace.write(Path(message["to"]), values, _leaves(returned))
+        self._traced = trace.told(values, _leaves(returned))
         return [], {}
 
     def _float64(self, message: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
@@ -117,16 +118,15 @@ class Trusted(Reference):
             return [], {"fault": failure_of(error, file, Outcome.EXCEPTION).detail}
         return [], {"fault": ""}
 
+    def _compare(self, message: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+        from pypto_op.backends.worker.crossing import without_modes
+        from pypto_op.debug import comparing
 
-def _compare(message: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-    from pypto_op.backends.worker.crossing import without_modes
-    from pypto_op.debug import comparing
-
-    try:
-        with without_modes():  # no code of the operator runs here, and a search makes a million calls of torch
-            return [], {"found": getattr(comparing, message["what"])(message)}
-    except PyptoOpError as error:
-        raise Failure(Outcome.EXCEPTION, error.one_line()) from None
+        try:
+            with without_modes():  # no code of the operator runs here, and a search makes a million calls of torch
+                return [], {"found": getattr(comparing, message["what"])(message, self._traced)}
+        except PyptoOpError as error:
+            raise Failure(Outcome.EXCEPTION, error.one_line()) from None
 
 
 def _leaves(returned: Any) -> list[Any]:

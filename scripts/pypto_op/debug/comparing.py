@@ -12,6 +12,7 @@ from pypto_op.backends.wire import read_values
 from pypto_op.compare import compare_leaves
 from pypto_op.debug import divergence, dump_files, explanation, hypotheses, reads_writes, replay, turns
 from pypto_op.debug.dump_files import Step
+from pypto_op.debug.golden_trace import Traced
 from pypto_op.debug.matching import Golden
 from pypto_op.debug.mending import Mend, first_mend
 from pypto_op.debug.places import distinct, place, row_of
@@ -26,23 +27,22 @@ _OF_NOTHING = ("RANGE", "VEC_DUP")
 """Operations that fill in numbers: nothing spoils them but their own line."""
 
 
-def divergences(message: Mapping[str, Any]) -> dict[str, Any]:
+def divergences(message: Mapping[str, Any], traced: Traced) -> dict[str, Any]:
     """Return whether the outputs agree, which are wrong, and where the kernel leaves the golden, first places first.
 
     Args:
-        message: `kernel`, `graphs`, `golden`: folders of the three runs; `names` of the outputs; `policy`; `impl`; `wrapper`.
+        message: `kernel`, `graphs`: folders of the two runs; `names` of the outputs; `policy`; `impl`; `wrapper`.
+        traced: the golden's run.
     """
-    traced, told = read_values(Path(message["golden"]) / "outputs")
-    numbers = [int(row["tensor"]) for row in told["rows"] if row["op"] == "output"]
-    expected = [traced[number] for number in numbers]
+    numbers = traced.outputs
+    expected = [traced.tensors[number] for number in numbers]
     wrong = _wrong(message, expected)
-    answer = {"complete": bool(told["complete"]), "wrong": wrong, "operations": 0, "divergences": []}
+    answer = {"complete": traced.complete, "wrong": wrong, "operations": 0, "divergences": []}
     steps = _steps(message["kernel"], message["graphs"], message["impl"])
     answer["operations"] = len(steps)
     if wrong:
-        tensors: list[Any] = list(traced)
         search = _Search(
-            steps, Golden(tensors, told["rows"], told.get("numbers", ())), dict(zip(message["names"], numbers, strict=False)),
+            steps, Golden(traced.tensors, traced.rows, traced.numbers), dict(zip(message["names"], numbers, strict=False)),
             Path(message["impl"]).read_text(encoding="utf-8"),
         )  # fmt: skip
         exchanged = search.exchanged(_outputs(message), expected, wrong, message["wrapper"])
@@ -59,7 +59,7 @@ def _steps(kernel: str, graphs: str, impl: str) -> list[Step]:
     return steps
 
 
-def simulator(message: Mapping[str, Any]) -> dict[str, Any]:
+def simulator(message: Mapping[str, Any], _: Traced) -> dict[str, Any]:
     """Return the first operation of which torch makes something else than the simulator, {} where there is none."""
     steps = _steps(message["kernel"], message["graphs"], message["impl"])
     step = replay.disagreeing(steps)
@@ -70,10 +70,9 @@ def _told(step: Step, count: int) -> dict[str, Any]:
     return {"operations": count, "step": {"opcode": step.opcode, "number": step.number, "line": step.line}}
 
 
-def rounding(message: Mapping[str, Any]) -> dict[str, Any]:
+def rounding(message: Mapping[str, Any], traced: Traced) -> dict[str, Any]:
     """Return whether the golden in float64 gives what the kernel gives, and not what it gives itself."""
-    traced, told = read_values(Path(message["golden"]) / "outputs")
-    expected: list[Any] = [traced[int(row["tensor"])] for row in told["rows"] if row["op"] == "output"]
+    expected = [traced.tensors[number] for number in traced.outputs]
     exact: list[Any] = list(read_values(Path(message["exact"]) / "outputs")[0])
     if len(exact) != len(expected):
         return {"golden": False}

@@ -6,12 +6,12 @@ import hashlib
 import math
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from pypto_op.backends.wire import write_values
 from pypto_op.debug.pointwise import STEPS, in_steps
 from pypto_op.dispatch_mode import DispatchMode
 from pypto_op.tensor_bytes import bytes_in
@@ -26,6 +26,28 @@ _SAME_AS = {"rsub": "sub"}
 
 INPUT = "input"
 OUTPUT = "output"
+
+
+@dataclass(frozen=True)
+class Traced:
+    """What a golden computed.
+
+    Attributes:
+        tensors: of different content.
+        rows: in the order of the run: `op`, `line`, `tensor` (a number), `inputs` (numbers).
+        complete: there was room for all tensors.
+        numbers: what the operators take beside tensors.
+    """
+
+    tensors: list[torch.Tensor]
+    rows: list[dict[str, Any]]
+    complete: bool
+    numbers: list[float]
+
+    @property
+    def outputs(self) -> list[int]:
+        """The numbers of what the golden returned."""
+        return [int(row["tensor"]) for row in self.rows if row["op"] == OUTPUT]
 
 
 class Trace(DispatchMode):
@@ -62,13 +84,13 @@ class Trace(DispatchMode):
         self.numbers.update(_numbers_of([args, list((kwargs or {}).values())]))
         return out
 
-    def write(self, stem: Path, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
-        """Write rows and tensors as `wire` does; inputs and outputs become rows of their own."""
+    def told(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> Traced:
+        """Return what was recorded; inputs and outputs become rows of their own."""
         for kind, values in ((INPUT, inputs), (OUTPUT, outputs)):
             for tensor in _tensors_of(list(values)):
                 self._row(kind, 0, self._note(tensor), [])
         numbers = sorted(one for one in self.numbers if math.isfinite(one))[:_MOST_NUMBERS]
-        write_values(stem, [*self._tensors], rows=self._rows, complete=self.complete, numbers=numbers)
+        return Traced(self._tensors, self._rows, self.complete, numbers)
 
     def _row(self, name: str, line: int, tensor: int | None, given: list[int | None]) -> None:
         if tensor is not None:

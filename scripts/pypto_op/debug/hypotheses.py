@@ -28,6 +28,9 @@ _SECONDS_FOR_OTHERS = 0.45
 _SECONDS_FOR_NUMBERS = 0.3
 """At least that much is spent on the later kinds, however long the first took."""
 
+_LARGE = 1500
+"""Of a run of more steps few changes can be tried in any time, and all else takes longer: it gets half of these."""
+
 _FEW = 4
 """Fewer numbers of outputs may come out right by chance."""
 
@@ -73,7 +76,8 @@ class Trial:
         self._whole = Rerun(steps, list(chosen))
         self._last_well = self._find_last_well()
         self._finish = _finishing(steps, [want.step.number for want in self._all_ends])
-        self._until = time.process_time() + _SECONDS
+        self._share = 0.5 if len(steps) > _LARGE else 1.0
+        self._until = time.process_time() + self._share * _SECONDS
 
     @property
     def over(self) -> bool:
@@ -82,7 +86,7 @@ class Trial:
 
     def allow(self, seconds: float) -> None:
         """Give a next kind of changes processor time of its own, beside what is left."""
-        self._until = max(self._until, time.process_time() + seconds)
+        self._until = max(self._until, time.process_time() + self._share * seconds)
 
     def explains(self, change: Change) -> bool:
         """Say whether a change makes every block right."""

@@ -15,7 +15,7 @@ from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
 
-from pypto_op.debug.running import CHECKED_PASSES, GRAPHS, TENSORS, Desk, Run, scratch
+from pypto_op.debug.running import CHECKED_PASSES, GRAPHS, TENSORS, Desk, Run, scratch_in_memory
 from pypto_op.documents import schema
 from pypto_op.errors import ContractError
 from pypto_op.judge.contract import load_contract
@@ -51,10 +51,10 @@ def precision_compare(ws: OpWorkspace, request: Request) -> dict[str, Any]:
     contract = load_contract(ws)
     subject = resolve(ws, contract.total_modules, impl=request.impl, up_to=request.up_to_module)
     case = contract.select(None, request.case)[0]
-    with scratch(ws, "precision-compare") as folder, Desk(contract, subject, folder) as desk:
+    with scratch_in_memory(ws, "precision-compare") as folder, Desk(contract, subject, folder) as desk:
         desk.make_inputs(case)
         runs = _runs(desk)
-        told = {name: str(run.folder) for name, run in runs.items()}
+        told = {name: str(runs[name].folder) for name in ("kernel", "graphs")}
         asked = {
             **told,
             "impl": str(subject.impl),
