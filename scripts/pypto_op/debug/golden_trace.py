@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -78,10 +78,13 @@ class Trace(DispatchMode):
             with self:
                 return in_steps(name, args, kwargs or {})
         out = func(*args, **(kwargs or {}))
-        given = [self._note(value) for value in _tensors_of([args, list((kwargs or {}).values())])]
+        tensors: list[torch.Tensor] = []
+        _take_apart(args, tensors, self.numbers)
+        if kwargs:
+            _take_apart(kwargs.values(), tensors, self.numbers)
+        given = [self._note(value) for value in tensors]
         for tensor in _tensors_of([out]):
             self._row(_SAME_AS.get(name, name), self._line(), self._note(tensor), given)
-        self.numbers.update(_numbers_of([args, list((kwargs or {}).values())]))
         return out
 
     def told(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> Traced:
@@ -132,7 +135,12 @@ def _floating(values: Any) -> bool:
     return any(tensor.is_floating_point() for tensor in _tensors_of(values))
 
 
-def _numbers_of(values: Any) -> list[float]:
-    if isinstance(values, (int, float)) and not isinstance(values, bool):
-        return [float(values)]
-    return [number for value in values for number in _numbers_of(value)] if isinstance(values, (list, tuple)) else []
+def _take_apart(values: Iterable[Any], tensors: list[torch.Tensor], numbers: set[float]) -> None:
+    """Add the tensors and the numbers among `values`, and in their lists, to `tensors` and `numbers`."""
+    for value in values:
+        if isinstance(value, torch.Tensor):
+            tensors.append(value)
+        elif type(value) in (int, float):
+            numbers.add(float(value))
+        elif isinstance(value, (list, tuple)):
+            _take_apart(value, tensors, numbers)

@@ -247,8 +247,9 @@ class _Group:
         before, after = self._zeros[:, :-rows], self._zeros[:, rows:]
         inside = after[..., columns:] - after[..., :-columns] - before[..., columns:] + before[..., :-columns]
         full = (inside == rows * columns).flatten(1)
-        for batch in full.any(1).nonzero().squeeze(1).tolist():
-            place = int(full[batch].to(torch.uint8).argmax())
+        batches = full.any(1).nonzero().squeeze(1)
+        places = full[batches].to(torch.uint8).argmax(1)
+        for batch, place in zip(batches.tolist(), places.tolist(), strict=True):
             yield int(self.owners[batch]), *divmod(place, inside.shape[2])
 
 

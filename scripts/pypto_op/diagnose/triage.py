@@ -136,7 +136,7 @@ def _signals(operator: OpWorkspace, report: Mapping[str, Any] | None, log: str |
     # A run that was compared ran to its end: what it printed names no reason, but on a device, which prints its own errors.
     mute = bool(look) and log is None and failure.get("mode") == Mode.SIM
     source = read_source(log if log is not None else operator.root)
-    kernel = read_kernel(source.kernel, asked_rules()) if source.kernel else None
+    kernel = read_kernel(source.kernel, asked_rules()) if source.kernel and not mute else None
     found = diagnose(source.log, kernel)
     if log is None:
         found = heard(found, failure)
