@@ -46,15 +46,17 @@ def test_a_view_that_leaves_its_tensor_inside_the_allocation_is_refused(
     assert f"{operation}OpError" in result.detail + result.stderr
 
 
-def test_scratch_that_nobody_wrote_reads_as_nan(run: Run) -> None:
-    """Eight rows of the scratch tensor are never written; a simulator full of zeros would give 0."""
-    scratch = ("    for i in pypto.loop(", '    t = pypto.tensor([32, 32], pypto.DT_FP32, "t")\n    for i in pypto.loop(')
+@pytest.mark.parametrize("height", [32, 301], ids=["one page", "several pages and a part"])
+def test_scratch_that_nobody_wrote_reads_as_nan(run: Run, height: int) -> None:
+    """The last eight rows of the scratch tensor are never written; a simulator full of zeros would give 0."""
+    scratch = ("    for i in pypto.loop(", f'    t = pypto.tensor([{height}, 32], pypto.DT_FP32, "t")\n    for i in pypto.loop(')
     both = (
         WRITE,
         "pypto.assemble(tile * 2.0, [i * 16, 0], t)\n"
         '    for j in pypto.loop(2, name="BACK", idx_name="j"):\n'
         "        left = pypto.min(x.shape[0] - j * 16, 16)\n"
-        "        pypto.assemble(pypto.view(t, [16, 32], [j * 16 + 8, 0], valid_shape=[left, 32]) * 1.0, [j * 16, 0], out)",
+        f"        part = pypto.view(t, [16, 32], [j * {height - 16} + 8, 0], valid_shape=[left, 32])\n"
+        "        pypto.assemble(part * 1.0, [j * 16, 0], out)",
     )
     result = run(changed(scratch, both), rows=24)
     assert result.outcome is Outcome.OK, result.detail

@@ -56,6 +56,17 @@ def test_what_cannot_be_run_is_one_line(
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (code, "", 1) and said in done.stderr, done.stderr
 
 
+@pytest.mark.parametrize(("asked", "policy"), [({}, "PASSIVE"), ({"OMP_WAIT_POLICY": "active"}, "ACTIVE")])
+def test_the_threads_of_a_script_sleep_while_they_wait(tmp_path: Path, asked: dict[str, str], policy: str) -> None:
+    file = tmp_path / "threads.py"
+    file.write_text("import torch\n")
+    env = {name: value for name, value in os.environ.items() if name != "OMP_WAIT_POLICY"}
+    env |= {"OMP_DISPLAY_ENV": "true", **asked}
+    words = [sys.executable, "-m", "pypto_op.cli", "script", str(file)]
+    done = subprocess.run(words, env=env, capture_output=True, text=True, check=False)
+    assert f"OMP_WAIT_POLICY = '{policy}'" in done.stderr
+
+
 def test_a_missing_file_is_named_in_one_place(tmp_path: Path) -> None:
     done = run(str(tmp_path / "nope.py"))
     assert done.returncode == 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import textwrap
 
 import pytest
 import torch
@@ -53,3 +54,21 @@ def test_a_verdict_from_a_device_says_what_the_interpreter_alone_sees(monkeypatc
     for word in ("cuda", "npu"):
         assert any("races" in line and "--target interpret" in line for line in choose(word).caveats)
     assert not any("races" in line for line in choose("interpret").caveats), "there they are looked for"
+
+
+def test_draws_on_cuda_come_from_a_generator_that_cuda_seeds() -> None:
+    code = """
+    import torch
+    from pypto_op.backends import hostshim
+    from pypto_op.triton.run import hostdevice
+    hostshim.install()
+    hostdevice.install()
+    drawn = lambda: (torch.cuda.manual_seed(3), torch.rand(4, device="cuda"))[1]
+    torch.manual_seed(3)
+    assert not torch.equal(torch.rand(4), drawn()) and torch.equal(drawn(), drawn()) and torch.cuda.initial_seed() == 3
+    with torch.random.fork_rng(device_type="cuda"):
+        inside = torch.rand(4, device="cuda")
+    assert torch.equal(torch.rand(4, device="cuda"), inside)
+    """
+    done = program.with_torch("-c", textwrap.dedent(code))
+    assert done.returncode == 0, done.stderr

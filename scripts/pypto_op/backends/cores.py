@@ -1,7 +1,8 @@
 """How many threads torch gets in which process: judge, references and candidates run beside one another.
 
 torch's threads spin while they wait for a core. On two cores that others wanted too, a comparison of 128 thousand elements
-was measured at 112 ms of processor time on two threads, and at 6 ms on one.
+was measured at 112 ms of processor time on two threads, and at 6 ms on one. A script has as many threads as it likes, so its
+threads are told to sleep while they wait (`OMP_WAIT_POLICY`): a thousand products of 128 by 512 by 512 took 2 seconds, not 22.
 """
 
 from __future__ import annotations

@@ -107,6 +107,7 @@ def prepare(cost_model: bool, path: str | None = None) -> None:
     if _PREPARED:
         return
     _PREPARED.append(True)
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # before torch is imported; see `backends/cores.py`
     sys.meta_path[:] = [finder for finder in sys.meta_path if not getattr(finder, "waits_for_pypto_op", False)]
     from pypto_op.backends import hostshim
     from pypto_op.backends.hostshim import fused, graphs

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -10,9 +11,9 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack, _pop_mode, _push_mode
 
-from pypto_op.backends.hostshim import formats
+from pypto_op.backends.hostshim import draws, formats
+from pypto_op.backends.hostshim.draws import ON_DEVICE
 
-_CPU = torch.device("cpu")
 AWAY = {"npu"}
 """Kinds of devices that are not there."""
 
@@ -25,14 +26,14 @@ _RealGenerator = torch.Generator
 
 
 def to_host(value: Any) -> Any:
-    """Return the CPU device for anything that names a device that is away; everything else unchanged."""
+    """Return `ON_DEVICE` for anything that names a device that is away; everything else unchanged."""
     kind = type(value)
     if kind is torch.Tensor or kind is int:  # nearly every argument
         return value
     if isinstance(value, torch.device):
-        return _CPU if value.type in AWAY else value
+        return ON_DEVICE if value.type in AWAY else value
     if isinstance(value, str) and value.partition(":")[0] in AWAY:
-        return _CPU
+        return ON_DEVICE
     return value
 
 
@@ -47,29 +48,35 @@ class HostDevices(TorchFunctionMode):
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
         """Call `func` with each NPU among its arguments replaced."""
-        if func == _DEVICE_OF and formats.is_tagged(args[0]) and not _asked_by_a_library():
-            return _NPU
+        if func == _DEVICE_OF:
+            if formats.is_tagged(args[0]) and _caller().partition(".")[0] not in _LIBRARIES:
+                return _NPU
+            return ON_DEVICE if draws.is_put(args[0]) else func(*args)
         if func is torch.Tensor.cpu and formats.is_tagged(args[0]):
             return args[0].view_as(args[0])
-        if func is torch.device and args and (to_host(args[0]) is _CPU or type(args[0]) is int):
-            return _CPU
+        if func is torch.device and args and (to_host(args[0]) is ON_DEVICE or type(args[0]) is int):
+            return func(*args) if _caller() == "torch" else ON_DEVICE  # `get_device_module`
         if func is torch.Tensor.to and len(args) > 1 and type(args[1]) is int:  # a device's number alone is an NPU's
-            args = (args[0], _CPU, *args[2:])
+            args = (args[0], ON_DEVICE, *args[2:])
         args = tuple(map(to_host, args))
         kwargs = {name: to_host(value) for name, value in kwargs.items()} if kwargs else {}
         if type(kwargs.get("device")) is int:
-            kwargs["device"] = _CPU
+            kwargs["device"] = ON_DEVICE
         if func in _TOP_K:
             args, kwargs = args[:4], {**kwargs, "sorted": True}
-        if func in _UNIFORM and (kind := _integer_kind(func, args, kwargs)) is not None:
-            return _whole_numbers(func, kind, args, kwargs)
-        return func(*args, **kwargs)
+        if func in draws.DRAWS:
+            kwargs = draws.of_the_device(args, kwargs)
+            if func in _UNIFORM and (kind := _integer_kind(func, args, kwargs)) is not None:
+                func = functools.partial(_whole_numbers, func, kind)
+        result = func(*args, **kwargs)
+        if kwargs.get("device") is ON_DEVICE or (func is torch.Tensor.to and len(args) > 1 and args[1] is ON_DEVICE):
+            draws.put(result)
+        return result
 
 
-def _asked_by_a_library() -> bool:
-    """Whether the code that asks is no script's: libraries are told the truth."""
-    name = str(sys._getframe(2).f_globals.get("__name__", ""))
-    return name.partition(".")[0] in _LIBRARIES
+def _caller() -> str:
+    """Return the module of the code that asks: libraries are told the truth where it matters to them."""
+    return str(sys._getframe(2).f_globals.get("__name__", ""))
 
 
 _TOP_K = {torch.topk, torch.Tensor.topk}
@@ -85,7 +92,7 @@ def _integer_kind(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[
     return None if kind is None or kind.is_floating_point or kind.is_complex else kind
 
 
-def _whole_numbers(func: Callable[..., Any], kind: torch.dtype, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.Tensor:
+def _whole_numbers(func: Callable[..., Any], kind: torch.dtype, *args: Any, **kwargs: Any) -> torch.Tensor:
     if func is torch.rand:
         return torch.rand(*args, **{**kwargs, "dtype": torch.float32}).to(kind)
     filled: torch.Tensor = args[0]
@@ -107,6 +114,7 @@ class Generator(metaclass=_GeneratorKind):
 
 def _stay(self: Any, *args: Any, **kwargs: Any) -> Any:
     """`.npu()` of a tensor or module: it is where it has to be."""
+    draws.put(self)
     return self
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any
 
-from pypto_op.backends.hostshim import formats, interface
+from pypto_op.backends.hostshim import draws, formats, interface
 
 _ASCEND_910B2 = 221
 """What `get_soc_version` says on the chip that pypto simulates."""
@@ -152,9 +152,10 @@ def build() -> tuple[ModuleType, ModuleType]:
     functions |= dict.fromkeys(
         ("init", "synchronize", "set_stream", "empty_cache", "set_compile_mode", "set_option", "ipc_collect")
         + ("set_device_limit", "set_stream_limit")
-        + ("reset_peak_memory_stats", "reset_max_memory_allocated", "manual_seed", "manual_seed_all", "seed_all"),
+        + ("reset_peak_memory_stats", "reset_max_memory_allocated"),
         _nothing,
     )
+    functions |= draws.functions()
     functions |= dict.fromkeys(("memory_allocated", "memory_reserved", "max_memory_allocated", "max_memory_reserved"), _zero)
     for name, value in functions.items():
         held = callable(value) and not isinstance(value, type)

@@ -9,7 +9,9 @@
 //   the missing one from wherever. Padding behind the valid part may hang over: nothing is read there.
 //
 // Part of the library that holds the cost model's switch, loaded with RTLD_GLOBAL before pypto.
+#include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <stdexcept>
@@ -28,17 +30,26 @@ using RawConstructor = void (*)(Raw*, int32_t, const Sizes&);
 using Growth = void (*)(Raw*, size_t);
 using ViewConstructor = void (*)(void*, std::shared_ptr<Raw>, const Sizes&, const Sizes&, const Sizes&);
 
+// What is filled is copied on, a page at a time: a loop over the numbers took a fifth of a large kernel's time.
 template <typename Number>
-void Fill(const Raw& raw, Number value) {
-    const size_t count = static_cast<size_t>(raw.end - raw.begin) / sizeof(Number);
-    for (size_t i = 0; i < count; ++i) std::memcpy(raw.begin + i * sizeof(Number), &value, sizeof(Number));
+bool Fill(const Raw& raw, Number value) {
+    constexpr size_t kPage = 4096;
+    const size_t bytes = static_cast<size_t>(raw.end - raw.begin);
+    std::memcpy(raw.begin, &value, std::min(sizeof(Number), bytes));
+    for (size_t done = sizeof(Number); done < bytes;) {
+        const size_t step = std::min({done, kPage, bytes - done});
+        std::memcpy(raw.begin + done, raw.begin, step);
+        done += step;
+    }
+    return true;
 }
 
 // NaN of pypto's DataType; integers: the byte 0xA5 throughout, negative, so that as an index it lies outside.
-void Poison(const Raw& raw) {
+// Returns whether the memory is filled.
+bool Poison(const Raw& raw) {
     freshest = raw.begin;
     constexpr int kHalf = 6, kFloat = 7, kBfloat = 8, kBool = 15, kDouble = 16;
-    if (raw.begin == nullptr || raw.elements * raw.bytes_each != raw.end - raw.begin) return;  // of another layout
+    if (raw.begin == nullptr || raw.elements * raw.bytes_each != raw.end - raw.begin) return false;  // of another layout
     switch (raw.type) {
         case kHalf: return Fill<uint16_t>(raw, 0x7e00);
         case kBfloat: return Fill<uint16_t>(raw, 0x7fc0);
@@ -96,14 +107,17 @@ extern "C" void pypto_op_raw(Raw* self, int32_t type, const Sizes& shape) {
 }
 
 // The same constructor where pypto's compiler put it in line, for the result of an operation: the buffer grows last.
+// pypto writes zeros byte by byte, a quarter of a large kernel's time, so a new buffer is made here, as its allocator does.
 extern "C" void pypto_op_grow(Raw* self, size_t bytes) __asm__(
     "_ZNSt6vectorIhN3npu8tile_fwk16AlignedAllocatorIhLm64EEEE17_M_default_appendEm");
 extern "C" void pypto_op_grow(Raw* self, size_t bytes) {
     static const auto real = reinterpret_cast<Growth>(
         Interface("_ZNSt6vectorIhN3npu8tile_fwk16AlignedAllocatorIhLm64EEEE17_M_default_appendEm"));
-    const bool fresh = self->begin == nullptr;
-    real(self, bytes);
-    if (fresh) Poison(*self);
+    void* memory = nullptr;
+    if (self->begin != nullptr || bytes == 0 || posix_memalign(&memory, 64, bytes) != 0) return real(self, bytes);
+    self->begin = static_cast<uint8_t*>(memory);
+    self->end = self->capacity = self->begin + bytes;
+    if (!Poison(*self)) std::memset(memory, 0, bytes);
 }
 
 extern "C" void pypto_op_view(void* self, std::shared_ptr<Raw> raw, const Sizes& shape, const Sizes& valid,

@@ -24,13 +24,13 @@ def install() -> None:
     import torch
     from triton.runtime import driver
 
-    from pypto_op.backends.hostshim import devices
+    from pypto_op.backends.hostshim import devices, draws
 
     devices.AWAY.add("cuda")
     tensor: Any = torch.Tensor
     tensor.cuda = torch.nn.Module.cuda = tensor.npu  # type: ignore[method-assign]
     tensor.is_cuda = property(lambda self: True)
-    for name in _SHARED:
+    for name in (*_SHARED, *draws.functions()):
         setattr(torch.cuda, name, getattr(torch.npu, name))  # type: ignore[attr-defined]
     properties = SimpleNamespace(multi_processor_count=_CORES, name="CPU", major=0, minor=0, total_memory=1 << 36)
     torch.cuda.get_device_properties = lambda device=None: properties  # type: ignore[assignment, return-value]
