@@ -122,6 +122,7 @@ def settings() -> dict[str, Any]:
         "whether torch records gradients": torch.is_grad_enabled(),
         "torch's default dtype": torch.get_default_dtype(),
         "the seed of torch's random numbers": torch.initial_seed(),
+        "the seed of the device's random numbers": npu.initial_seed() if (npu := getattr(torch, "npu", None)) else None,
         "whether torch's algorithms are deterministic": torch.are_deterministic_algorithms_enabled(),
         "the precision of torch's float32 products": torch.get_float32_matmul_precision(),
     }
