@@ -29,6 +29,19 @@ def test_extremes_come_first_and_last_by_turns(tensor: torch.Tensor) -> None:
     assert {*inner[0::2].argmin(1).tolist()} == {0} == {*inner[1::2].argmax(1).tolist()}
 
 
+def test_between_the_ends_every_fourth_element_is_a_new_largest_or_least_one() -> None:
+    (moved,) = edges.edged([NORMAL], [True], [], 1)
+    places = [place for place in range(1, 49) if place % 4 == 3]
+    for row, values in enumerate(moved[:, 1:-1].tolist(), 0):
+        ranked = [value if row % 2 else -value for value in values]
+        assert [place + 1 for place in range(48) if ranked[place] > max(ranked[:place], default=-9.0)][
+            -len(places) + 1 :
+        ] == places[1:]
+    masked = torch.where(NORMAL > 1, NORMAL, 0.0)
+    (kept,) = edges.edged([masked], [True], [], 1)
+    assert torch.equal(kept == 0, masked == 0)
+
+
 def test_what_is_ordered_short_or_zero_is_left() -> None:
     symmetric, row = NORMAL[:40, :40] + NORMAL[:40, :40].T, NORMAL[0]
     for left in (symmetric, row.sort().values, NORMAL.sort(dim=0, descending=True).values, row.expand(7, 50)):
