@@ -29,7 +29,7 @@ _SECONDS_FOR_NUMBERS = 0.3
 """At least that much is spent on the later kinds, however long the first took."""
 
 _LARGE = 1500
-"""Of a run of more steps few changes can be tried in any time, and all else takes longer: it gets a third of these."""
+"""Of a run of more steps few changes can be tried in any time, and all else takes longer: it gets a sixth of these."""
 
 _FEW = 4
 """Fewer numbers of outputs may come out right by chance."""
@@ -76,7 +76,7 @@ class Trial:
         self._whole = Rerun(steps, list(chosen))
         self._last_well = self._find_last_well()
         self._finish = _finishing(steps, [want.step.number for want in self._all_ends])
-        self._share = 1 / 3 if len(steps) > _LARGE else 1.0
+        self._share = 1 / 6 if len(steps) > _LARGE else 1.0
         self._until = time.process_time() + self._share * _SECONDS
 
     @property
