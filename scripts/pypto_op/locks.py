@@ -7,7 +7,11 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shutil
+import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 
@@ -76,3 +80,34 @@ class Lock:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.release()
+
+
+@contextmanager
+def held_folder(parent: Path, name: str) -> Iterator[Path]:
+    """Give a folder `<name>-...` in `parent` that is removed afterwards.
+
+    Where a process was killed, the next one removes what it left: nobody holds such a folder any more, in whatever name space
+    that was.
+    """
+    for left in parent.glob(f"{name}-*"):
+        with suppress(OSError), _holding(left):
+            shutil.rmtree(left, ignore_errors=True)
+    made = Path(tempfile.mkdtemp(prefix=f"new-{name}-", dir=parent)).resolve()
+    folder = made.with_name(made.name.removeprefix("new-"))
+    try:
+        with _holding(made):  # before it has the name by which others look for what they may remove
+            made.rename(folder)
+            yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def _holding(folder: Path) -> Iterator[None]:
+    """Hold a folder's lock; BlockingIOError where another process does, OSError for what is no folder."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(descriptor)

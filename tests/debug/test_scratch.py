@@ -51,7 +51,7 @@ def test_what_a_killed_process_left_is_removed_and_what_a_living_one_uses_is_not
 def test_a_link_in_the_place_of_such_a_folder_is_left_alone(ws: OpWorkspace, memory: Path, tmp_path: Path) -> None:
     (tmp_path / "own").mkdir()
     (tmp_path / "own" / "file").write_text("x")
-    (memory / f"{running._PREFIX}link").symlink_to(tmp_path / "own")
+    (memory / f"{running._NAME}-link").symlink_to(tmp_path / "own")
     with running.scratch_in_memory(ws, "one", memory):
         assert (tmp_path / "own" / "file").exists()
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from pypto_op.judge.calling import positions, used_inputs
 from pypto_op.judge.contract import Contract
 from pypto_op.judge.inputs import DEFAULT_SEED, with_seed
 from pypto_op.judge.subject import Subject
+from pypto_op.locks import held_folder
 from pypto_op.vocabulary import Outcome
 from pypto_op.workspace import OpWorkspace
 
@@ -50,7 +50,7 @@ ALL_GRAPHS: Mapping[str, Any] = {"debug": {"compile_debug_mode": 1}}
 MEMORY = Path("/dev/shm")
 """A file system in memory, on Linux."""
 
-_PREFIX = "pypto-op-debug-"
+_NAME = "pypto-op-debug"
 _ROOM = 8 << 30
 """Free bytes that are wanted there; dumps are read whole, so larger ones would not fit into memory either."""
 
@@ -88,25 +88,13 @@ def scratch(ws: OpWorkspace, name: str) -> Iterator[Path]:
 
 @contextmanager
 def scratch_in_memory(ws: OpWorkspace, name: str, memory: Path = MEMORY) -> Iterator[Path]:
-    """Give a folder as `scratch` does, in memory where there is room: thousands of small files cost a fifth of a search on disk.
-
-    What a process left that was killed is removed by the next one: it holds no lock any more.
-    """
+    """Give a folder like `scratch`, in memory where there is room: on disk thousands of small files cost a fifth of a search."""
     if not _has_room(memory):
         with scratch(ws, name) as folder:
             yield folder
         return
-    for left in memory.glob(f"{_PREFIX}*"):
-        with suppress(OSError), _locked(left):
-            shutil.rmtree(left, ignore_errors=True)
-    made = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=memory))
-    folder = memory / f"{_PREFIX}{made.name}"
-    try:
-        with _locked(made):  # before it has the name by which others look for what they may remove
-            made.rename(folder)
-            yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    with held_folder(memory, _NAME) as folder:
+        yield folder
 
 
 def _has_room(memory: Path) -> bool:
@@ -115,17 +103,6 @@ def _has_room(memory: Path) -> bool:
     except OSError:
         return False
     return told.f_bavail * told.f_frsize >= _ROOM and os.access(memory, os.W_OK | os.X_OK)
-
-
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """Hold a folder's lock; BlockingIOError where another process does, OSError for what is no folder of ours."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield
-    finally:
-        os.close(descriptor)
 
 
 def demand_numbers() -> SimTools:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import fcntl
 import os
 import shutil
 import tempfile
@@ -17,12 +16,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from pypto_op.errors import ContractError
+from pypto_op.locks import held_folder
 
 _LEFT_OUT = ("_debug", "__pycache__")
 _MOST_BYTES = 256 * 2**20
 _MOST_BESIDE = 2**20
 """A larger file beside an operator's folder is no helper."""
-_ROOM, _NEW_ROOM = "pypto-op-pool", "pypto-op-new-pool"
+_ROOM = "pypto-op-pool"
 
 T = TypeVar("T")
 
@@ -59,9 +59,7 @@ class Parcel:
     @contextlib.contextmanager
     def unpacked(self) -> Iterator[Copy]:
         """Lay the files out in a folder of this process, and remove it afterwards."""
-        _sweep()
-        folder, held = _room()
-        try:
+        with held_folder(Path(tempfile.gettempdir()), _ROOM) as folder:
             home = folder / self.root.parent.parent.name / self.root.parent.name
             for name, data in self.files.items():
                 _write(home / name, data)
@@ -69,9 +67,6 @@ class Parcel:
             for name, path in places.items():
                 _write(path, self.others[name])
             yield Copy(self, home / self.root.name, places)
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
-            os.close(held)
 
 
 @dataclass(frozen=True)
@@ -160,23 +155,3 @@ def _translated(value: Any, names: list[tuple[str, str]]) -> Any:
     if type(value) in (list, tuple):
         return type(value)(_translated(item, names) for item in value)
     return value
-
-
-def _room() -> tuple[Path, int]:
-    """Make a folder for copies; it is this process's as long as the descriptor is open. Only a locked one has its name."""
-    made = Path(tempfile.mkdtemp(prefix=f"{_NEW_ROOM}-")).resolve()
-    held = os.open(made, os.O_RDONLY | os.O_DIRECTORY)
-    fcntl.flock(held, fcntl.LOCK_EX)
-    return made.rename(made.with_name(made.name.replace(_NEW_ROOM, _ROOM, 1))), held
-
-
-def _sweep() -> None:
-    """Remove the copies of processes that were killed: nobody holds them any more, in whatever name space that was."""
-    for folder in Path(tempfile.gettempdir()).glob(f"{_ROOM}-*"):
-        with contextlib.suppress(OSError):
-            handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(folder, ignore_errors=True)
-            finally:
-                os.close(handle)
