@@ -70,6 +70,11 @@ def _told(step: Step, count: int) -> dict[str, Any]:
     return {"operations": count, "step": {"opcode": step.opcode, "number": step.number, "line": step.line}}
 
 
+def shapes(_: Mapping[str, Any], traced: Traced) -> dict[str, Any]:
+    """Return the operations of the golden's trace and the shapes of the tensors that they name by number."""
+    return {"rows": traced.rows, "shapes": [list(one.shape) for one in traced.tensors]}
+
+
 def rounding(message: Mapping[str, Any], traced: Traced) -> dict[str, Any]:
     """Return whether the golden in float64 gives what the kernel gives, and not what it gives itself."""
     expected = [traced.tensors[number] for number in traced.outputs]
