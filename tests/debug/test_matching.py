@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import torch
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pypto_op.debug.matching import Golden
@@ -21,7 +21,7 @@ def _matrix(draw: st.DrawFn) -> torch.Tensor:
 
 def _same(one: torch.Tensor, two: torch.Tensor, allowed: float) -> bool:
     wide, narrow = one.double(), two.double()
-    near = (wide - narrow).abs() <= allowed + 2e-4 * narrow.abs()
+    near = ((wide - narrow).abs() <= allowed + 2e-4 * narrow.abs()) & narrow.isfinite()  # all is within infinity of infinity
     return bool((near | (wide == narrow) | (wide.isnan() & narrow.isnan())).all())
 
 
@@ -40,6 +40,8 @@ def _stands_in(block: torch.Tensor, whole: torch.Tensor) -> bool:
 
 
 @given(st.lists(_matrix(), min_size=1, max_size=4), _matrix())
+@example([torch.tensor([[0.0] * 19 + [float("nan")]]).reshape(4, 5)], torch.tensor([[float("nan")]]))
+@example([torch.tensor([[0.0]])], torch.tensor([[float("inf")]]))
 @settings(max_examples=300, deadline=None)
 def test_a_block_is_found_in_each_tensor_that_holds_it_and_in_no_other(tensors: list[torch.Tensor], block: torch.Tensor) -> None:
     golden = Golden(tensors, [{"op": "input", "line": 0, "tensor": at, "inputs": []} for at in range(len(tensors))])

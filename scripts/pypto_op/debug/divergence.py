@@ -30,6 +30,10 @@ TIGHTNESS = (1.0, 0.1, 0.01)
 """What counts as rounding, tried in turn: a fault may be smaller than the first."""
 
 
+_Place = tuple["int | None", str, tuple[tuple[str, int], ...], str]
+"""Line, opcode, turn and graph of an operation."""
+
+
 class Standing(Enum):
     """How a result stands to the golden."""
 
@@ -133,7 +137,10 @@ def _at(
     placed = [step for step in computed if step.line is not None]
     if not placed:
         return [Divergence(step, _MUTE) for step in _muted(steps, standing, cleared, values)], well
-    return [Divergence(step, _why(step, golden, matches), sure, same_operations(steps, step), well) for step in placed], well
+    alike: dict[_Place, list[int]] = {}
+    for step in steps:
+        alike.setdefault(_place_of(step), []).append(step.number)
+    return [Divergence(step, _why(step, golden, matches), sure, tuple(alike[_place_of(step)]), well) for step in placed], well
 
 
 def _muted(
@@ -150,8 +157,12 @@ def _muted(
 
 def same_operations(steps: Sequence[Step], step: Step) -> tuple[int, ...]:
     """Return the numbers of the operations of a step's line, opcode and turn."""
-    key = (step.line, step.opcode, step.loops, step.function)
-    return tuple(one.number for one in steps if (one.line, one.opcode, one.loops, one.function) == key)
+    key = _place_of(step)
+    return tuple(one.number for one in steps if _place_of(one) == key)
+
+
+def _place_of(step: Step) -> _Place:
+    return step.line, step.opcode, step.loops, step.function
 
 
 def maker_of(step: Step, steps: Sequence[Step]) -> Step:

@@ -114,18 +114,12 @@ def conditions(
     told = []
     for one in found:
         step = one.step
-        others = [
-            other
-            for other in steps.values()
-            if (other.line, other.opcode) == (step.line, step.opcode) and other.number in one.well
-        ]
-        if (
-            not one.sure
-            or not step.opcode.startswith("WHERE")
-            or not others
-            or step.line is None
-            or not _operands_well(step, steps, one.well)
-        ):
+        if not one.sure or not step.opcode.startswith("WHERE") or step.line is None:
+            continue
+        alike = (steps[number] for number in one.well if number in steps)
+        if not any((other.line, other.opcode) == (step.line, step.opcode) for other in alike):
+            continue
+        if not _operands_well(step, steps, one.well):
             continue
         near = [step.line, *text.callers(step.line, step.function)[:1]]
         guard = next((line for at in near if (line := names.guard_of(at)) is not None), None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import sys
+import weakref
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -61,6 +62,7 @@ class Trace(DispatchMode):
         super().__init__()  # type: ignore[no-untyped-call]
         self._file = str(file)
         self._known: dict[str, int] = {}
+        self._noted: dict[int, tuple[weakref.ref[torch.Tensor], int, int | None]] = {}
         self._tensors: list[torch.Tensor] = []
         self._rows: list[dict[str, Any]] = []
         self._bytes = 0
@@ -101,6 +103,15 @@ class Trace(DispatchMode):
 
     def _note(self, tensor: torch.Tensor) -> int | None:
         """Return the number of a tensor's content, None where there is no room for it."""
+        version = -1 if tensor.is_inference() else tensor._version
+        noted = self._noted.get(id(tensor))
+        if noted is not None and noted[0]() is tensor and noted[1] == version >= 0:
+            return noted[2]  # an operand is nearly always the result of an earlier operator: it is looked at once
+        number = self._number_of(tensor)
+        self._noted[id(tensor)] = (weakref.ref(tensor), version, number)
+        return number
+
+    def _number_of(self, tensor: torch.Tensor) -> int | None:
         if tensor.numel() == 0 or tensor.is_complex():
             return None
         plain = tensor.detach().cpu().contiguous()

@@ -162,9 +162,7 @@ class Golden:
             whole = _matrices(self.tensors[match.tensor])
             for batch, (row, column) in itertools.product(range(len(whole)), match.places):
                 there = whole[batch, row : row + block.shape[0], column : column + block.shape[1]]
-                if there.shape == block.shape and bool(
-                    ((there - block).abs() <= relative * (block.abs().max() + block.abs())).all()
-                ):
+                if there.shape == block.shape and _near(there.numpy(), block.numpy(), relative).all():
                     yield match.tensor, batch, row, column
                     break
 
@@ -217,6 +215,7 @@ class _Group:
         self.owners = np.array([number for number, matrices in members for _ in range(len(matrices))])
         self._sorted: tuple[Any, Any] | None = None
         self._zeros: torch.Tensor | None = None
+        self._of_zeros: dict[tuple[int, int], dict[int, list[tuple[int, int]]]] = {}
 
     def near_rarest(self, values: Sequence[float], allowed: Sequence[float]) -> tuple[int, Any]:
         """Return which of `values` the fewest elements are near to, and the flat indices of these elements, in order.
@@ -236,11 +235,17 @@ class _Group:
         rarest = int((lasts - firsts).argmin())
         return rarest, np.sort(order[firsts[rarest] : lasts[rarest]])
 
-    def zeros(self, rows: int, columns: int) -> Iterator[tuple[int, int, int]]:
-        """Yield (number of a tensor, row, column) of blocks of zeros of that size: the first one of each matrix that has one.
+    def zeros(self, rows: int, columns: int) -> dict[int, list[tuple[int, int]]]:
+        """Return (row, column) of some blocks of zeros of that size, by the number of the tensor that holds them.
 
-        Such blocks stand at so many places that looking at each would take longer than all other searches of a run.
+        Of each matrix only the first is looked at: they stand at so many places that looking at each would take longer than all
+        other searches of a run. Zeros of one size are asked for in several dtypes, and as they stand and transposed.
         """
+        if (rows, columns) not in self._of_zeros:
+            self._of_zeros[rows, columns] = _few(self._first_zeros(rows, columns))
+        return self._of_zeros[rows, columns]
+
+    def _first_zeros(self, rows: int, columns: int) -> Iterator[tuple[int, int, int]]:
         if self._zeros is None:  # how many zeros there are above and to the left of a place
             counted = (self.whole == 0).cumsum(1, dtype=torch.int32).cumsum(2, dtype=torch.int32)
             self._zeros = torch.nn.functional.pad(counted, (1, 0, 1, 0))
@@ -269,8 +274,8 @@ class _Form:
         self._allowed = relative * float(finite.max())
         spread = {(0, 0), (0, columns - 1), (rows - 1, 0), (rows - 1, columns - 1), (rows // 2, columns // 3)}
         spread |= {(rows // 3, columns // 2), divmod(int(np.nan_to_num(self._block).argmin()), columns)}
-        places = [first, *sorted(spread - {first})]
-        self._witnesses = [(at, value) for at in places if math.isfinite(value := float(self._block[at]))]
+        self._places = [first, *sorted(spread - {first})]
+        self._witnesses = [(at, value) for at in self._places if math.isfinite(value := float(self._block[at]))]
         self._is_zero = not self._block.any()
 
     def places(self, group: _Group) -> dict[int, list[tuple[int, int]]]:
@@ -279,7 +284,7 @@ class _Form:
         if rows > height or columns > width:
             return {}
         if self._is_zero and group.flat.size <= _MOST_SORTED:
-            return _few(group.zeros(rows, columns))
+            return group.zeros(rows, columns)
         starts = self._candidates(group)
         if not len(starts):  # so it is of most groups
             return {}
@@ -293,8 +298,11 @@ class _Form:
         """Return the flat indices where the block may begin: a few elements agree, before whole blocks are compared."""
         _, height, width = group.whole.shape
         down, right = height - self._block.shape[0] + 1, width - self._block.shape[1] + 1
-        if not self._witnesses:
-            return np.arange(group.flat.size).reshape(-1, height, width)[:, :down, :right].reshape(-1)
+        if not self._witnesses:  # no number of the block is finite
+            starts = np.arange(group.flat.size).reshape(-1, height, width)[:, :down, :right].reshape(-1)
+            for row, column in self._places:
+                starts = starts[_equal(group.flat[starts + (row * width + column)], self._block[row, column])]
+            return starts
         values = [value for _, value in self._witnesses]
         allowed = [self._allowed + self._relative * abs(value) for value in values]
         rarest, at = group.near_rarest(values, allowed)
@@ -318,10 +326,19 @@ class _Form:
         """Return for each candidate whether the whole block stands there."""
         rows, columns = (np.arange(size) for size in self._block.shape)
         parts = group.flat[starts.reshape(-1, 1, 1) + (rows.reshape(-1, 1) * group.whole.shape[2] + columns)]
-        with np.errstate(invalid="ignore"):  # an infinite number less another
-            near = np.abs(parts - self._block) <= self._allowed + self._relative * np.abs(self._block)
-        near |= (parts == self._block) | (np.isnan(parts) & np.isnan(self._block))
-        return near.reshape(len(starts), -1).all(1)
+        return _near(parts, self._block, self._relative).reshape(len(starts), -1).all(1)
+
+
+def _near(parts: Any, block: Any, relative: float) -> Any:
+    """Return for each element whether it is a block's, but for rounding; what is not finite has to be the same."""
+    finite = np.isfinite(block)
+    allowed = np.where(finite, relative * (np.abs(block) + np.abs(block[finite]).max(initial=0.0)), -1.0)
+    with np.errstate(invalid="ignore"):  # an infinite number less another
+        return (np.abs(parts - block) <= allowed) | _equal(parts, block)
+
+
+def _equal(some: Any, others: Any) -> Any:
+    return (some == others) | (np.isnan(some) & np.isnan(others))
 
 
 def _few(places: Iterable[tuple[int, int, int]]) -> dict[int, list[tuple[int, int]]]:
