@@ -15,7 +15,7 @@ from tests.passes import pass_for_bytes
 
 from pypto_op.backends.registry import get_backend
 from pypto_op.documents import schema
-from pypto_op.errors import ContractError
+from pypto_op.errors import ContractError, InfraError
 from pypto_op.judge.away import Told
 from pypto_op.judge.contract import load_contract
 from pypto_op.judge.subject import resolve
@@ -262,7 +262,7 @@ def test_figures_of_a_host_whose_files_are_others_are_refused(verified: OpWorksp
     other.write_text("FACTOR = 2\n")
     pool = Elsewhere()
     pool.other = str(other)
-    with pytest.raises(ContractError, match=r"another file than here was loaded where it was timed: \S*helper.py"):
+    with pytest.raises(InfraError, match=r"another file than here was loaded where it was timed: \S*helper.py"):
         benchmark_operator(verified, modes=[Mode.SIM], levels=["L2"], pool=pool)
     assert not verified.perf_report.exists()
 

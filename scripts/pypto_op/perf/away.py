@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from pypto_op.backends.base import Availability
-from pypto_op.errors import ContractError
+from pypto_op.errors import InfraError
 from pypto_op.judge.away import Told
 from pypto_op.judge.contract import load_contract
 from pypto_op.judge.runner import silence_of
@@ -50,8 +50,8 @@ def measured_on(pool: Pool, admitted: Admitted, request: Request, hear: Hear | N
         hear: told each case's record.
 
     Raises:
-        ContractError: the PASS says nothing about a mode of that machine, or files are others there than here.
-        InfraError: no mode is available there, or the pool is lost.
+        ContractError: the PASS says nothing about a mode of that machine.
+        InfraError: no mode is available there, files are others there than here, or the pool is lost.
     """
     errand, ws = _Timing(admitted, request), admitted.contract.workspace
     listen = hear or (lambda record: None)
@@ -68,7 +68,7 @@ def measured_on(pool: Pool, admitted: Admitted, request: Request, hear: Hear | N
         loaded.note_all(answer.told.loaded)
         if stale := stale_closure(loaded.closure(ws, ()), ws.root):
             problem = f"another file than here was loaded where it was timed: {', '.join(stale)}"
-            raise ContractError(problem, file=ws.impl, remedy="let every host have the same files, or use --pool local")
+            raise InfraError(problem, file=ws.impl, remedy="let every host have the same files, or use --pool local")
         laid_down(answer.told.files, ws.root)
     return answer.available, answer.measured
 

@@ -100,8 +100,7 @@ class Copy:
 
     def translated(self, value: T) -> T:
         """Return a value of dataclasses, mappings, sequences and strings with the sender's paths in it."""
-        made: T = _translated(value, self.names())
-        return made
+        return translated(value, self.names())
 
     def taken(self, folders: Iterable[Path]) -> dict[str, bytes]:
         """Return the files below folders of this copy, by their path relative to the operator's folder, and remove them."""
@@ -113,8 +112,14 @@ class Copy:
         return found
 
 
+def translated(value: T, names: list[tuple[str, str]]) -> T:
+    """Return a value of dataclasses, mappings, sequences and strings in which each (here, there) of `names` is said as there."""
+    made: T = _translated(value, names)
+    return made
+
+
 def laid_down(files: Mapping[str, bytes], root: Path) -> None:
-    """Write what `Copy.taken` has returned below the operator's folder `root`; what lay there in a file's folder goes."""
+    """Write what another process has sent below the folder `root`; what lay there in a file's folder goes."""
     for folder in {(root / name).parent for name in files}:
         shutil.rmtree(folder, ignore_errors=True) if folder.parent.name == "failures" else None
     for name, data in files.items():
