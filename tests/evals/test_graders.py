@@ -251,7 +251,7 @@ def test_no_golden_outlives_an_evaluation_that_is_terminated(tmp_path: Path) -> 
     program = """
 import sys, time
 from pypto_op.evals import hidden, requests
-from pypto_op.evals.commands import termination_tidies
+from pypto_op.evals.trials import termination_tidies
 (request,) = requests.load(["rmsnorm"])
 with termination_tidies(), hidden.made(request) as root:
     print(root, flush=True)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.calling import Answer, command
@@ -13,15 +15,20 @@ from tests.passes import pass_for_bytes
 
 from pypto_op.backends.registry import get_backend
 from pypto_op.documents import schema
-from pypto_op.errors import ContractError
+from pypto_op.errors import ContractError, InfraError
+from pypto_op.judge.away import Told
 from pypto_op.judge.contract import load_contract
 from pypto_op.judge.subject import resolve
 from pypto_op.perf.admission import refuse_unjudged
-from pypto_op.perf.benchmark import Request, _mode_entry, _row, _states, _time, benchmark_operator
+from pypto_op.perf.benchmark import _mode_entry, _row, benchmark_operator
+from pypto_op.perf.measuring import Request, _states, _time
 from pypto_op.perf.samples import Samples, interval, spreads
+from pypto_op.pool.pool import Pool
+from pypto_op.pool.work import Errand, Job
 from pypto_op.proof import evidence
+from pypto_op.proof.closure import Loaded
 from pypto_op.proof.key import KEY_ENV
-from pypto_op.vocabulary import Mode
+from pypto_op.vocabulary import Loader, Mode
 from pypto_op.workspace import OpWorkspace
 
 pytestmark = pytest.mark.sim
@@ -197,6 +204,11 @@ def test_a_pass_of_a_part_or_by_another_rule(unverified: OpWorkspace, part: tupl
     assert "a part of the suite only, or another tolerance" in refused(unverified)
 
 
+def test_earlier_benchmarks_are_read_here(verified: OpWorkspace) -> None:
+    answer = benchmark(verified, "--history", "--pool", "ray://local")
+    assert (answer.code, answer.stderr.strip()) == (2, "pypto-op: --history takes no --pool; leave it out")
+
+
 def test_no_shape_to_time(verified: OpWorkspace) -> None:
     assert "compares numbers" in refused(verified, "--levels", "L1")
 
@@ -232,6 +244,29 @@ def test_a_file_that_changes_while_it_is_timed(verified: OpWorkspace) -> None:
         verified.spec.write_bytes(before)
 
 
+class Elsewhere(Pool):
+    """A cluster of one host, whose files are not all those of this one."""
+
+    away = True
+
+    def run(self, errand: Errand, jobs: Sequence[Job], **how: Any) -> Iterator[tuple[Job, Any]]:
+        assert [job.alone for job in jobs] == [True], "whoever times has the machine for himself"
+        with errand.away().open() as bench:
+            how["greet"](bench.hello)
+            answer = bench.do(jobs[0].payload, lambda record: None)
+        yield jobs[0], answer._replace(told=Told({**answer.told.loaded, str(Loader.CANDIDATE): {self.other: "0" * 64}}, {}))
+
+
+def test_figures_of_a_host_whose_files_are_others_are_refused(verified: OpWorkspace, tmp_path: Path) -> None:
+    other = tmp_path / "helper.py"
+    other.write_text("FACTOR = 2\n")
+    pool = Elsewhere()
+    pool.other = str(other)
+    with pytest.raises(InfraError, match=r"another file than here was loaded where it was timed: \S*helper.py"):
+        benchmark_operator(verified, modes=[Mode.SIM], levels=["L2"], pool=pool)
+    assert not verified.perf_report.exists()
+
+
 def test_timed_outputs_are_judged_too(unverified: OpWorkspace) -> None:
     """A kernel that is wrong while it is timed has no time: here one that never had a PASS, put past the gate."""
     unverified.impl.write_text(unverified.impl.read_text().replace("x_tile - y_tile", "y_tile - x_tile"))
@@ -248,6 +283,7 @@ def test_timed_outputs_are_judged_too(unverified: OpWorkspace) -> None:
         7,
         samples,
         None,
+        Loaded(),
     )
     row = _row(cases[0], Mode.SIM, samples.costs(cases[0], Mode.SIM), samples.fault(cases[0], Mode.SIM))
     assert row["status"] == "failed"
@@ -280,7 +316,7 @@ def test_a_device_that_vanishes_while_it_times(unverified: OpWorkspace, tmp_path
     cases, samples = contract.select(["L2"], None), Samples()
     available = {Mode.NPU: backend.availability()}
     subject = resolve(unverified, 1)
-    _time(subject, contract, cases, {Mode.NPU: backend}, available, Request(modes=[Mode.NPU]), 7, samples, None)
+    _time(subject, contract, cases, {Mode.NPU: backend}, available, Request(modes=[Mode.NPU]), 7, samples, None, Loaded())
     row = _row(cases[0], Mode.NPU, samples.costs(cases[0], Mode.NPU), samples.fault(cases[0], Mode.NPU))
     assert (row["status"], row["median"], row["samples"]) == ("failed", None, [])
     assert "the device is lost" in row["reason"]

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import itertools
 import json
-import signal
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from pypto_op.errors import ContractError, InfraError
 from pypto_op.options import Amount
+from pypto_op.pool.address import Address, pool_option
 from pypto_op.vocabulary import ExitCode
 from pypto_op.workspace import check_writable
+
+if TYPE_CHECKING:
+    from pypto_op.evals.requests import Request
+    from pypto_op.evals.trials import Plan
 
 
 @click.command("eval")
@@ -43,6 +47,7 @@ from pypto_op.workspace import check_writable
     type=click.Path(path_type=Path, file_okay=False),
     help="Check the request of a folder and its golden, such as evals/requests/rmsnorm; nobody is asked.",
 )
+@pool_option
 @click.option("--near-misses", is_flag=True, help="Ask which requests reach the team at all; nothing is run.")
 @click.option("--compare", type=click.Path(path_type=Path, dir_okay=False), help="An earlier result.json to compare with.")
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="A new folder; default: eval-<time>.")
@@ -56,6 +61,7 @@ def evaluate(
     as_json: bool,
     near_misses: bool,
     checked: tuple[Path, ...],
+    pool: Address,
     **wanted: Any,
 ) -> int:
     """Let the team work on requests whose goldens it cannot see, and grade what it leaves behind.
@@ -63,43 +69,75 @@ def evaluate(
     Exit status: 0 every trial was held and graded, whatever the grades (--check: each request fits its golden); 1 one was void;
     2 the call is wrong (--check: one does not fit); 3 none could be held.
     """
+    if pool.ray and (checked or near_misses):
+        raise ContractError("only trials are held elsewhere: --check and --near-misses take no --pool", remedy="leave it out")
     if checked:
         return _checked(checked, as_json=as_json)
     if near_misses:
         return _near_misses(wanted["model"], wanted["budget"], repeat, as_json=as_json)
     from pypto_op.evals import page, requests, result, trials
-    from pypto_op.runner.surroundings import check_access, check_keys
 
     plan = trials.Plan(minutes=max_minutes, **wanted)
     chosen = requests.load(word.strip() for word in (names or "").split(",") if word.strip())
     if plan.runner == "replay" and not names:
         chosen = [request for request in chosen if request.transcript]
     plan.check(chosen)
-    if plan.runner == "headless":
-        check_access()
-    check_keys()
+    if not pool.ray:
+        _check_surroundings(plan)
     base = result.read(compare) if compare else None
     if base:
         result.compared(result.summed(plan, chosen, []), base)  # two that share no request are told before hours of work
-    folder = _made(out or Path(f"eval-{time.strftime('%Y%m%d-%H%M%S')}"), requests.folder().parent)
-    rows = []
-    wished = list(itertools.product(chosen, range(1, repeat + 1)))
-    with termination_tidies():
-        for request, number in wished:
-            rows.append(trials.run(request, plan, number, folder))
-            if not as_json:
-                click.echo(_line(rows[-1]))
-            found = result.summed(plan, chosen, rows)  # written after each trial: a long evaluation may be interrupted
-            (folder / "result.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-            if trials.in_vain(plan, rows) and len(rows) < len(wished):
-                click.echo(f"{len(wished) - len(rows)} trials were not begun: no model answered the last two", err=True)
-                break
+    found, folder = _held(plan, chosen, repeat, pool, out, as_json=as_json)
     found["compared"] = result.compared(found, base) if base else None
     (folder / "result.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     (folder / "index.html").write_text(page.render(found), encoding="utf-8")
     click.echo(json.dumps(found, indent=1) if as_json else _told(found, folder))
     void = found["totals"]["void"]
-    return int(ExitCode.INFRA if void == len(rows) else ExitCode.FAIL if void else ExitCode.OK)
+    return int(ExitCode.INFRA if void == len(found["trials"]) else ExitCode.FAIL if void else ExitCode.OK)
+
+
+def _check_surroundings(plan: Plan) -> None:
+    """Refuse to begin without a way to the model; on a cluster each host says so of itself."""
+    from pypto_op.runner.surroundings import check_access, check_keys
+
+    if plan.runner == "headless":
+        check_access()
+    check_keys()
+
+
+def _held(
+    plan: Plan, chosen: Sequence[Request], repeat: int, pool: Address, out: Path | None, *, as_json: bool
+) -> tuple[dict[str, Any], Path]:
+    """Hold and grade all trials; return the result, which is written after each of them, and its folder."""
+    from pypto_op.evals import away, requests, result, trials
+    from pypto_op.pool.pool import Pool
+
+    with Pool(pool) as there:
+        folder = _made(out or Path(f"eval-{time.strftime('%Y%m%d-%H%M%S')}"), requests.folder().parent)
+        wished = list(itertools.product(chosen, range(1, repeat + 1)))
+        order = {(request.id, number): place for place, (request, number) in enumerate(wished)}
+        rows: list[dict[str, Any]] = []
+        found = result.summed(plan, chosen, rows)
+        with trials.termination_tidies(), _removed_if_empty(folder):
+            for row in away.rows(there, wished, plan, folder):
+                if not as_json:
+                    click.echo(_line(row))
+                rows = sorted([*rows, row], key=lambda one: order[one["request"], one["trial"]])
+                found = result.summed(plan, chosen, rows)  # written after each trial: a long evaluation may be interrupted
+                (folder / "result.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+        if len(rows) < len(wished):
+            click.echo(f"{len(wished) - len(rows)} trials were not begun: no model answered the last two", err=True)
+    return found, folder
+
+
+@contextmanager
+def _removed_if_empty(folder: Path) -> Iterator[None]:
+    """Leave no folder behind that an evaluation made and wrote nothing into."""
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            folder.rmdir()
 
 
 def _made(out: Path, bundle: Path) -> Path:
@@ -120,20 +158,6 @@ def _made(out: Path, bundle: Path) -> Path:
         raise InfraError(f"nothing can be written there ({error.strerror})", file=folder, remedy="name another --out") from None
     check_writable(folder, remedy="name another --out")
     return folder
-
-
-@contextmanager
-def termination_tidies() -> Iterator[None]:
-    """Take SIGTERM for Ctrl-C: what a grader has made of a hidden golden must not outlive it."""
-
-    def interrupt(number: int, frame: object) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def _checked(folders: tuple[Path, ...], *, as_json: bool) -> int:

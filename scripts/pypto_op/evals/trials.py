@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -106,6 +108,20 @@ def run(request: Request, plan: Plan, number: int, out: Path) -> dict[str, Any]:
         broken=broken,
     )
     return {**row, "void": "", **graded}
+
+
+@contextmanager
+def termination_tidies() -> Iterator[None]:
+    """Take SIGTERM for Ctrl-C: what a grader has made of a hidden golden must not outlive it."""
+
+    def interrupt(number: int, frame: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def in_vain(plan: Plan, rows: Sequence[Mapping[str, Any]]) -> bool:

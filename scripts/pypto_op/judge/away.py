@@ -12,6 +12,7 @@ from pypto_op.backends.base import Availability
 from pypto_op.judge.plan import Plan
 from pypto_op.judge.request import Request
 from pypto_op.judge.runner import LaneAnswer, Lanes
+from pypto_op.judge.subject import absolute
 from pypto_op.pool.parcel import Copy, Parcel, laid_down
 from pypto_op.pool.work import Bench, Say
 from pypto_op.vocabulary import Mode
@@ -52,10 +53,10 @@ class LanesWork:
         raises: Sequence[Mapping[str, Any]] = (),
     ) -> LanesWork:
         """Pack a verification that is about to run."""
-        request = replace(request, pool=None)
-        named = [Path(path) for path in (request.impl, request.suite) if path is not None]
-        parcel = Parcel.of(ws.root, [path if path.is_absolute() else ws.root / path for path in named])
-        return cls(plan_of, parcel, request, cases, seed, raises)
+        impl = None if request.impl is None else absolute(Path(request.impl), ws).resolve()
+        suite = None if request.suite is None else Path(request.suite).resolve()  # a worker starts in another folder
+        parcel = Parcel.of(ws.root, [path for path in (impl, suite) if path is not None])
+        return cls(plan_of, parcel, replace(request, pool=None, impl=impl, suite=suite), cases, seed, raises)
 
     @contextlib.contextmanager
     def open(self) -> Iterator[Bench]:
@@ -63,7 +64,7 @@ class LanesWork:
         with self.parcel.unpacked() as copy:
             request = replace(
                 self.request,
-                impl=None if self.request.impl is None else copy.place(self.parcel.root / self.request.impl),
+                impl=None if self.request.impl is None else copy.place(self.request.impl),
                 suite=None if self.request.suite is None else copy.place(self.request.suite),
                 report=None,
                 jobs=1,

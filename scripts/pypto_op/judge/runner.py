@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pypto_op.backends.base import HasDevices
+from pypto_op.backends.base import HasDevices, Limits
 from pypto_op.backends.memory import NoMemoryLeft, available_mb
 from pypto_op.judge.inputs import FRESH, seeds_of
 from pypto_op.judge.lane_worker import LaneWorker, LossCounter
@@ -82,6 +82,11 @@ def worker_count(cases: Sequence[Mapping[str, Any]]) -> int:
     return max(1, min(os.cpu_count() or 1, available_mb() // WORKER_MB, len(lanes_of(cases))))
 
 
+def silence_of(limits: Limits) -> float:
+    """Return after how many seconds without a record somebody who judges cases elsewhere is lost."""
+    return _CALLS_A_CASE * limits.case_seconds
+
+
 @dataclass(frozen=True)
 class LaneAnswer:
     """What became of a lane.
@@ -111,7 +116,7 @@ class Lanes:
         self._open: list[LaneWorker | References] = []
         self._losses = LossCounter()
         self._redactor = Redactor(plan.subject.golden, plan.subject.impl)
-        self.silence = _CALLS_A_CASE * plan.limits.case_seconds
+        self.silence = silence_of(plan.limits)
         suite = plan.cases if plan.suite is None else plan.suite
         self._onto = onto_the_first(suite)
         place = {str(case["id"]): position for position, case in enumerate(suite)}

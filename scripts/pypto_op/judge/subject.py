@@ -54,7 +54,7 @@ def resolve(
         ContractError: the phase does not exist, or contradicts the name of the file, or its golden is missing or does not
             stand alone.
     """
-    path = None if impl is None else _absolute(Path(impl), workspace)
+    path = None if impl is None else absolute(Path(impl), workspace)
     phase = _phase(workspace, total_modules, path, None if up_to is None else parse_phase(str(up_to)))
     golden = workspace.golden if phase is None else workspace.module_golden(phase)
     if path is None:
@@ -78,8 +78,8 @@ def resolve(
     )
 
 
-def _absolute(impl: Path, workspace: OpWorkspace) -> Path:
-    """Read a relative path from here, or from the operator's directory when it is not here."""
+def absolute(impl: Path, workspace: OpWorkspace) -> Path:
+    """Return an implementation's path; a relative one is read from here, else from the operator's directory."""
     if impl.is_absolute():
         return impl
     here = Path.cwd() / impl

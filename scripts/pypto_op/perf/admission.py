@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pypto_op.backends.base import Availability, Backend
+from pypto_op.backends.base import Availability
 from pypto_op.backends.registry import get_backend
 from pypto_op.errors import ContractError, InfraError
 from pypto_op.judge.contract import Contract, load_contract
@@ -23,36 +23,58 @@ class Admitted:
     Attributes:
         contract: the operator's.
         verdict: the sealed PASS for exactly the bytes that lie there.
-        available: what each mode says of itself.
-        usable: the back ends that can run.
+        modes: where it is to be timed.
+        available: what each of them says of itself here; {} where another machine is asked.
     """
 
     contract: Contract
     verdict: Mapping[str, Any]
+    modes: Sequence[Mode]
     available: Mapping[Mode, Availability]
-    usable: Mapping[Mode, Backend]
+
+    def refuse_machine(self, available: Mapping[Mode, Availability]) -> None:
+        """Raise for a machine on which this operator cannot be timed.
+
+        Args:
+            available: what each mode says of itself there.
+
+        Raises:
+            ContractError: the PASS says nothing about a mode that could run.
+            InfraError: no mode could.
+        """
+        usable = [mode for mode, told in available.items() if told.ok]
+        if not usable:
+            reasons = "; ".join(f"{mode}: {told.reason}" for mode, told in available.items())
+            raise InfraError(f"no requested mode is available ({reasons})", remedy="run `pypto-op doctor`")
+        refuse_unjudged(self.contract.workspace, self.verdict, usable)
 
 
-def admit(ws: OpWorkspace, modes: Sequence[Mode], base: Path | None = None) -> Admitted:
+def availability(modes: Sequence[Mode]) -> dict[Mode, Availability]:
+    """Return what each mode says of this machine."""
+    return {mode: get_backend(mode).availability() for mode in modes}
+
+
+def admit(ws: OpWorkspace, modes: Sequence[Mode], base: Path | None = None, *, away: bool = False) -> Admitted:
     """Say whether an operator may be timed; an earlier result is gone in any case.
 
     Args:
         ws: the operator.
         modes: where it is to be timed; one that is not available is left out.
         base: a kernel to compare with; None for none.
+        away: another machine times it: what that one can do, it says itself (`Admitted.refuse_machine`).
 
     Raises:
         ContractError: there is no sealed PASS of the whole suite for exactly these bytes, or a document is broken.
-        InfraError: no mode is available.
+        InfraError: no mode is available here, where it is timed here.
     """
     ws.perf_report.unlink(missing_ok=True)  # a result that does not belong to these bytes must not survive
     contract = load_contract(ws)
-    verdict = whole_pass(ws, contract)
-    available, usable = _usable(modes)
-    refuse_unjudged(ws, verdict, usable)
+    admitted = Admitted(contract, whole_pass(ws, contract), modes, {} if away else availability(modes))
+    if not away:
+        admitted.refuse_machine(admitted.available)
     if base is not None:
         _refuse_base(ws, base)
-    return Admitted(contract, verdict, available, usable)
+    return admitted
 
 
 def whole_pass(ws: OpWorkspace, contract: Contract, mode: Mode | None = None) -> dict[str, Any]:
@@ -112,17 +134,6 @@ def numeric_mode(wanted: Mode | None) -> Mode:
             return mode
         reasons.append(f"{mode}: {available.reason}")
     raise InfraError(f"no mode can time a kernel and compare its numbers ({'; '.join(reasons)})", remedy="run `pypto-op doctor`")
-
-
-def _usable(modes: Sequence[Mode]) -> tuple[dict[Mode, Availability], dict[Mode, Backend]]:
-    """Return what each mode says of itself, and the back ends that can run; raise InfraError where none can."""
-    backends: dict[Mode, Backend] = {mode: get_backend(mode) for mode in modes}
-    available = {mode: backend.availability() for mode, backend in backends.items()}
-    usable = {mode: backends[mode] for mode, a in available.items() if a.ok}
-    if not usable:
-        reasons = "; ".join(f"{mode}: {a.reason}" for mode, a in available.items())
-        raise InfraError(f"no requested mode is available ({reasons})", remedy="run `pypto-op doctor`")
-    return available, usable
 
 
 def _refuse_base(ws: OpWorkspace, base: Path) -> None:

@@ -8,8 +8,10 @@ from typing import Any
 
 import click
 
+from pypto_op.errors import ContractError
 from pypto_op.judge.options import levels_option, modes_option
 from pypto_op.options import op_dir_argument
+from pypto_op.pool.address import Address, pool_option
 from pypto_op.vocabulary import ExitCode
 from pypto_op.workspace import OpWorkspace
 
@@ -24,9 +26,10 @@ from pypto_op.workspace import OpWorkspace
 @click.option(
     "--compare", "base", type=click.Path(path_type=Path, dir_okay=False), help="A kernel with a PASS, timed in turns with this."
 )
+@pool_option
 @click.option("--history", "only_history", is_flag=True, help="Print the earlier benchmarks of this operator and stop.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result instead of the table.")
-def benchmark(op_dir: Path, as_json: bool, only_history: bool, **wanted: Any) -> int:
+def benchmark(op_dir: Path, as_json: bool, only_history: bool, pool: Address, **wanted: Any) -> int:
     """Time the kernel of OP_DIR, shape by shape: the cost model in sim, the device profile on an NPU.
 
     Exit status: 0 timed, 1 a shape failed while it was timed, 2 there is no PASS for exactly these bytes, 3 nothing to
@@ -36,15 +39,19 @@ def benchmark(op_dir: Path, as_json: bool, only_history: bool, **wanted: Any) ->
 
     ws = OpWorkspace.at(op_dir)
     if only_history:
+        if pool.ray:
+            raise ContractError("--history takes no --pool", remedy="leave it out")
         return _show_history(ws, as_json=as_json)
     need(ws, ws.spec, ws.interfaces)  # of kernel and verdict `admit` tells: it removes an earlier result first
     from pypto_op.perf.admission import admit
+    from pypto_op.pool.pool import Pool
 
-    admitted = admit(ws, wanted["modes"], wanted["base"])
-    from pypto_op.judge import report as reports
-    from pypto_op.perf.benchmark import benchmark_operator
+    with Pool(pool) as there:
+        admitted = admit(ws, wanted["modes"], wanted["base"], away=there.away)  # before the next lines bring torch
+        from pypto_op.judge import report as reports
+        from pypto_op.perf.benchmark import benchmark_operator
 
-    result = benchmark_operator(ws, admitted=admitted, **wanted)
+        result = benchmark_operator(ws, admitted=admitted, pool=there, **wanted)
     if as_json:
         click.echo(reports.serialise(result), nl=False)
     else:

@@ -53,8 +53,9 @@ class Parcel:
         if sum(map(len, files.values())) > _MOST_BYTES:
             problem = f"the operator's folder holds more than {_MOST_BYTES >> 20} MiB"
             raise ContractError(problem, file=root, remedy="move out what no kernel, golden or input reads, or use --pool local")
-        outside = [path.resolve() for path in others if not path.resolve().is_relative_to(root)]
-        return cls(root, files, {str(path): path.read_bytes() for path in outside if path.is_file()})
+        named = {path.resolve() for path in others}
+        apart = [path for path in named if os.path.relpath(path, root.parent) not in files and path.is_file()]
+        return cls(root, files, {str(path): path.read_bytes() for path in apart})
 
     @contextlib.contextmanager
     def unpacked(self) -> Iterator[Copy]:
@@ -88,7 +89,9 @@ class Copy:
         there = Path(path).resolve()
         if str(there) in self.others:
             return self.others[str(there)]
-        return self.root / there.relative_to(self.parcel.root) if there.is_relative_to(self.parcel.root) else there
+        name = os.path.relpath(there, self.parcel.root.parent)
+        travels = there.is_relative_to(self.parcel.root) or name in self.parcel.files
+        return self.root.parent / name if travels else there
 
     def names(self) -> list[tuple[str, str]]:
         """Return what a path here is called at the sender's: (here, there)."""
@@ -97,8 +100,7 @@ class Copy:
 
     def translated(self, value: T) -> T:
         """Return a value of dataclasses, mappings, sequences and strings with the sender's paths in it."""
-        made: T = _translated(value, self.names())
-        return made
+        return translated(value, self.names())
 
     def taken(self, folders: Iterable[Path]) -> dict[str, bytes]:
         """Return the files below folders of this copy, by their path relative to the operator's folder, and remove them."""
@@ -110,8 +112,14 @@ class Copy:
         return found
 
 
+def translated(value: T, names: list[tuple[str, str]]) -> T:
+    """Return a value of dataclasses, mappings, sequences and strings in which each (here, there) of `names` is said as there."""
+    made: T = _translated(value, names)
+    return made
+
+
 def laid_down(files: Mapping[str, bytes], root: Path) -> None:
-    """Write what `Copy.taken` has returned below the operator's folder `root`; what lay there in a file's folder goes."""
+    """Write what another process has sent below the folder `root`; what lay there in a file's folder goes."""
     for folder in {(root / name).parent for name in files}:
         shutil.rmtree(folder, ignore_errors=True) if folder.parent.name == "failures" else None
     for name, data in files.items():
