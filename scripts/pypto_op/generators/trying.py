@@ -128,7 +128,7 @@ def fitted(first: FirstCandidate, tried: Tried) -> Fit | str:
     natural = _by_nature(tried.case)
     power = Draw(first, natural, tried.inputs, tried.native).power()
     if power.blind:
-        return f"it cannot tell {', '.join(power.blind[:3])}"
+        return f"a wrong kernel would pass it ({', '.join(power.blind[:3])})"
     return Fit(_powered(natural, power.margin), share if refusal is None else max(share, 1.0), blind)
 
 
