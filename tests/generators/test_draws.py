@@ -366,6 +366,25 @@ def test_an_end_that_spec_leaves_out_of_a_range_is_refused_too(tmp_path: Path) -
     assert [told["value"] for told in refusals(Maker(gather(ws)))] == [0.0, -1.0, 1.01]
 
 
+@pytest.mark.parametrize(
+    ("kept", "ends"),
+    [("[0, 1]", [0.0, 1.0]), ("[-5, 0)", [0.0]), ("(-inf, 0]", [0.0]), ("[0, inf)", []), ("[1e-4, 0.1]", []), (None, [])],
+)
+def test_what_is_carried_over_many_tiles_by_a_share_still_counts_in_the_last(
+    tmp_path: Path, kept: str | None, ends: list[float]
+) -> None:
+    """A product of shares dies out within a tile: a kernel that carried nothing past the fourth one passed."""
+    ws = placed(tmp_path, [tensor("x"), tensor("g")], **({"input_ranges": {"g": kept}} if kept else {}))
+    sources = gather(ws)
+    cases = [case for case in suite_cases.cases(sources) if "g_near_" in case["id"]]
+    assert list(dict.fromkeys(case["draw_offset"]["g"] for case in cases)) == ends
+    assert all(case["level"] == "L4" and max(case["shape"].values()) > 100 for case in cases)
+    assert len(cases) == len(ends) * len(sources.spec.supported_dtypes)
+    for case in cases:
+        values = made(ws, **{key: value for key, value in case.items() if key.startswith("draw_")})
+        assert float((values["g"] - case["draw_offset"]["g"]).abs().max()) < 1e-3 and float(values["x"].std()) > 0.1
+
+
 def test_one_tensor_is_unlike_the_others(tmp_path: Path) -> None:
     cases = suite_cases.cases(gather(placed(tmp_path, [tensor("x"), tensor("g")])))
     zones = [case.get("draw_zone") for case in cases]
