@@ -130,6 +130,21 @@ def test_a_float_scalar_gets_another_value(tmp_path: Path, default: float, other
     assert all(math.frexp(value)[0] != 0.5 for value in tried), "a product with a power of two hides where it is rounded"
 
 
+@pytest.mark.parametrize(("weight", "tiny"), [("(1.0 - alpha)", False), ("(2.0 - alpha)", True)])
+def test_a_share_that_the_golden_mixes_by_is_not_tried_at_1_on_values_of_other_sizes(
+    tmp_path: Path, weight: str, tiny: bool
+) -> None:
+    """A running variance as a step towards the batch's was refused: of 1e-4 + 1 * (1e-8 - 1e-4) little is left."""
+    golden = GOLDEN.replace("flag):", "flag, alpha):").replace("    return ", f"    x = x * {weight}\n    return ")
+    operator(tmp_path, golden=golden, default_params={"alpha": 0.25}, shape_constraints=["0 < alpha <= 1"])
+    path = tmp_path / "custom" / "op" / "eval" / "module_interfaces.yaml"
+    data = yaml.safe_load(path.read_text())
+    data["primary_inputs"].append({"name": "alpha", "shape": [], "dtype": "float32"})
+    path.write_text(yaml.safe_dump(data))
+    cases = [case for case in suite_cases.cases(gather(OpWorkspace.at(tmp_path / "custom" / "op"))) if case.get("alpha") == 1.0]
+    assert {case.get("draw_zone") for case in cases} == ({None, "tiny"} if tiny else {None})
+
+
 @pytest.mark.parametrize(
     ("said", "ends"), [(["0 < alpha <= 0.99"], {0.99}), (["0.5 <= alpha", "alpha < 1"], {0.5}), (["0 <= alpha"], set())]
 )

@@ -73,7 +73,9 @@ def scalars(maker: Maker) -> None:
             maker.add(Level.L3, f"{port.name}_far", maker.ragged, dtype=_widest(maker.sources), knobs={port.name: far})
         for end in _float_ends(maker, port.name):
             # Among values that hardly differ, every one counts at an end: a share of 0.99 takes each of 96 even parts.
-            for shape, knobs in ((maker.ragged, {}), *((shape, {ZONE: "tiny"}) for shape in maker.p0)):
+            # A mix by 1 is one of two values: where x is far smaller, `v + 1 * (x - v)` loses what `0 * v + 1 * x` keeps.
+            alike = [] if end == 1.0 and port.name in maker.sources.shares else maker.p0
+            for shape, knobs in ((maker.ragged, {}), *((shape, {ZONE: "tiny"}) for shape in alike)):
                 for dtype in maker.sources.spec.supported_dtypes:  # in bfloat16 such values may be all the same
                     maker.add(Level.L3, f"end_of_{port.name}", shape, dtype=dtype, knobs={port.name: end, **knobs})
         for dtype in maker.sources.spec.supported_dtypes if _may_be_zero(maker, port.name) else ():
