@@ -327,7 +327,12 @@ REFUSED = {
     "D no multiple of 16 or above 32": {"raises_D_24", "raises_D_48"},
     "S, D or `H` no multiple of 16": {"raises_S_24", "raises_D_24"},
     "S, D no multiple of 16": {"raises_S_24", "raises_D_24"},
-    "eps outside 0 to 1": {"raises_eps_-1.0", "raises_eps_2.0"},
+    "eps outside 0 to 1": {"raises_eps_-1.0", "raises_eps_1.01"},
+    "eps outside (0, 1]": {"raises_eps_0.0", "raises_eps_-1.0", "raises_eps_1.01"},
+    "eps not in `[-2, 0.99)`": {"raises_eps_-2.02", "raises_eps_0.99", "raises_eps_0.9999"},
+    "eps outside (0, inf)": {"raises_eps_0.0", "raises_eps_-1.0"},
+    "a non-positive eps": {"raises_eps_0.0", "raises_eps_-1.0"},
+    "negative eps": {"raises_eps_-1.0"},
     "non-contiguous x, g": {"raises_non_contiguous_x", "raises_non_contiguous_g"},
     "non-contiguous x, non-contiguous g": {"raises_non_contiguous_x", "raises_non_contiguous_g"},
     "non-contiguous tensors": {"raises_non_contiguous_x", "raises_non_contiguous_g"},
@@ -351,6 +356,33 @@ def test_each_form_of_a_refusal_makes_its_calls(tmp_path: Path, clause: str) -> 
             wrong = dict(zip(given, faulty(list(given.items()), told), strict=True))[told["input"]]
             rows, columns = given[told["input"]].shape
             assert wrong.shape == ((1, rows, columns) if told["fault"] == "rank" else (rows + 1, columns))
+
+
+def test_an_end_that_spec_leaves_out_of_a_range_is_refused_too(tmp_path: Path) -> None:
+    """A wrapper that took 0 for legal passed: of a share in (0, 1] only -1 and 2 were tried."""
+    ports = [tensor("x"), {"name": "eps", "shape": [], "dtype": "float32"}]
+    body = "## 9. Edge cases\n- eps outside 0 to 1: the wrapper raises ValueError.\n"
+    ws = placed(tmp_path, ports, body=body, input_ranges={"eps": "(0, 1]"})
+    assert [told["value"] for told in refusals(Maker(gather(ws)))] == [0.0, -1.0, 1.01]
+
+
+@pytest.mark.parametrize(
+    ("kept", "ends"),
+    [("[0, 1]", [0.0, 1.0]), ("[-5, 0)", [0.0]), ("(-inf, 0]", [0.0]), ("[0, inf)", []), ("[1e-4, 0.1]", []), (None, [])],
+)
+def test_what_is_carried_over_many_tiles_by_a_share_still_counts_in_the_last(
+    tmp_path: Path, kept: str | None, ends: list[float]
+) -> None:
+    """A product of shares dies out within a tile: a kernel that carried nothing past the fourth one passed."""
+    ws = placed(tmp_path, [tensor("x"), tensor("g")], **({"input_ranges": {"g": kept}} if kept else {}))
+    sources = gather(ws)
+    cases = [case for case in suite_cases.cases(sources) if "g_near_" in case["id"]]
+    assert list(dict.fromkeys(case["draw_offset"]["g"] for case in cases)) == ends
+    assert all(case["level"] == "L4" and max(case["shape"].values()) > 100 for case in cases)
+    assert len(cases) == len(ends) * len(sources.spec.supported_dtypes)
+    for case in cases:
+        values = made(ws, **{key: value for key, value in case.items() if key.startswith("draw_")})
+        assert float((values["g"] - case["draw_offset"]["g"]).abs().max()) < 1e-3 and float(values["x"].std()) > 0.1
 
 
 def test_one_tensor_is_unlike_the_others(tmp_path: Path) -> None:

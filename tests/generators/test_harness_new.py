@@ -18,7 +18,7 @@ from pypto_op.backends.reference import ReferenceSession
 from pypto_op.documents import suite as suite_document
 from pypto_op.generators import commands
 from pypto_op.generators import suite as suite_cases
-from pypto_op.generators.evaluation import inputs_text
+from pypto_op.generators.evaluation import Made, inputs_text
 from pypto_op.generators.first_candidate import Draw, FirstCandidate
 from pypto_op.generators.rehearsal import rehearse
 from pypto_op.generators.sources import gather
@@ -183,7 +183,7 @@ def test_indices_lengths_and_whole_numbers_are_drawn_from_what_the_golden_minds(
 def test_a_case_too_tight_for_honest_rounding_is_judged_by_what_is_natural_and_the_others_keep_their_tolerance(
     bare: OpWorkspace, call: Call
 ) -> None:
-    bare.golden.write_text("def chain_golden(x, y):\n    return (x - x.mean(-1, keepdim=True)) * 3 + 0 * y\n")
+    bare.golden.write_text("def chain_golden(x, y):\n    return (x - x.mean(-1, keepdim=True)) * 2 + 0 * y\n")
     told = json.loads(call("harness", "new", bare.root, "--json").stdout)
     cases = {case["id"]: case for case in suite_document.load(bare.suite).cases}
     natural = {name for name, case in cases.items() if "policy" in case}
@@ -195,12 +195,26 @@ def test_a_case_too_tight_for_honest_rounding_is_judged_by_what_is_natural_and_t
     assert all(("atol" in case) is (name not in natural) for name, case in cases.items())
 
 
-def test_a_tolerance_that_takes_a_fault_for_right_is_named_with_the_fault(bare: OpWorkspace, call: Call) -> None:
+def test_a_tolerance_that_takes_a_fault_for_right_is_named_with_the_fault_in_a_short_line(bare: OpWorkspace, call: Call) -> None:
+    """The line named every case, and was 800 characters long."""
     bare.golden.write_text("def chain_golden(x, y):\n    return x + 4e-6 * y\n")
     told = call("harness", "new", bare.root)
-    (line,) = [line for line in told.stdout.splitlines() if "takes a fault for right" in line]
-    assert "L3_positions (y taken for zeros)" in line
-    assert "honest rounding takes so much" not in told.stdout
+    (line,) = [line for line in told.stdout.splitlines() if "would pass a wrong kernel: " in line]
+    assert (
+        "(y read as zeros)" in line
+        and re.search(r"\), L\S+ \(.*\), L\S+ \(.*\) and \d+ more \(--json has all\)$", line)
+        and len(line) < 250
+    )
+    assert "honest rounding takes too much" not in told.stdout
+
+
+def test_cases_that_are_left_out_for_one_reason_share_a_line() -> None:
+    dropped = {f"L5_{number}": "a wrong kernel would pass it (mask read as zeros)" for number in range(5)} | {
+        "L3_N_one": "too short"
+    }
+    first, second = commands._judged_otherwise_or_left_out(Made([], 0, dropped))
+    assert first == "left out L5_0, L5_1, L5_2 and 2 more (--json has all): a wrong kernel would pass it (mask read as zeros)"
+    assert second == "left out L3_N_one: too short"
 
 
 def test_a_subtraction_gets_inputs_on_which_it_cancels(bare: OpWorkspace, call: Call) -> None:

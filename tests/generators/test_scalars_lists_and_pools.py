@@ -204,14 +204,14 @@ def test_the_harness_of_such_an_input_is_sound_also_where_its_range_is_one_value
 def test_another_value_of_a_scalar_is_tried_on_other_shapes_where_it_says_nothing_on_the_usual_one(tmp_path: Path) -> None:
     maker = suite_cases.filled(unseen("top_p_filter", tmp_path))
     ws, policy = maker.sources.ws, maker.sources.spec.policy()
-    only_small = "    assert top_p > 0.5 or logits.shape[0] < 20\n    wide ="
+    only_small = "    assert top_p > 0.6 or logits.shape[0] < 20\n    wide ="
     ws.golden.write_text(ws.golden.read_text().replace("    wide =", only_small, 1))
     ws.test_inputs.write_text(inputs_text(maker.sources))
     others = [case for case in maker.cases if "other_top_p" in case["id"]]
     assert others and all(case["shape"]["N"] > 20 for case in others)
     done = rehearse(ws, others, policy, scalars=maker.sources.scalars, instead=maker.in_place_of)
     assert {case["dtype"]["default"] for case in done.cases} == {"float32", "bfloat16"}, "else nobody minds a fixed top_p"
-    assert all(case["shape"]["N"] < 20 and case["top_p"] == 0.45 for case in done.cases) and len(done.dropped) == len(others)
+    assert all(case["shape"]["N"] < 20 and case["top_p"] == 0.54 for case in done.cases) and len(done.dropped) == len(others)
 
 
 BOUNDED = """import torch

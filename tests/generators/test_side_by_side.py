@@ -38,13 +38,13 @@ def test_several_references_find_what_one_finds(bare: OpWorkspace, monkeypatch: 
     bare.test_inputs.write_text(inputs_text(sources))
     cases = suite_cases.in_order(suite_cases.filled(sources))[::3]
     begun: set[str] = set()
-    rehearsed = rehearsal._rehearsed
+    rehearsed = rehearsal.rehearsed
 
     def seen(first: FirstCandidate, *given: object, **how: object) -> object:
         begun.add(threading.current_thread().name)
         return rehearsed(first, *given, **how)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(rehearsal, "_rehearsed", seen)
+    monkeypatch.setattr(rehearsal, "rehearsed", seen)
     several = rehearsal.rehearse(bare, cases, sources.spec.policy(), scalars=sources.scalars)
     assert len(cases) >= 10 and len(begun) > 1
     monkeypatch.setattr(side_by_side, "MOST", 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -118,14 +119,30 @@ def test_masked_elements_only_where_spec_allows_them(tmp_path: Path, sentence: s
     assert any("masked" in str(case.get("draw_zone")) for case in suite_cases.cases(gather(sources.ws))) == legal
 
 
-@pytest.mark.parametrize(("default", "other"), [(0.125, 0.0625), (1e-6, 0.5), (2.0, 1.0)])
+@pytest.mark.parametrize(("default", "other"), [(0.125, 0.075), (1e-6, 0.3), (2.0, 1.2)])
 def test_a_float_scalar_gets_another_value(tmp_path: Path, default: float, other: float) -> None:
     sources = replace(operator(tmp_path), scalars={"flag": False, "alpha": default})
     ports = (*sources.interfaces.primary_inputs, Port("alpha", "primary", (), "float32"))
     sources = replace(sources, interfaces=replace(sources.interfaces, primary_inputs=ports))
-    across = {0.125: 0.5625, 1e-6: 1e-9, 2.0: 4.0}[default]  # a share stays one
+    across = {0.125: 0.5625, 1e-6: 1e-9, 2.0: 3.4}[default]  # a share stays one
     tried = [case["alpha"] for case in suite_cases.cases(sources) if "alpha" in case]
     assert tried == [other, other, pytest.approx(across)], "in each dtype, and once on the other side of the default"
+    assert all(math.frexp(value)[0] != 0.5 for value in tried), "a product with a power of two hides where it is rounded"
+
+
+@pytest.mark.parametrize(("weight", "tiny"), [("(1.0 - alpha)", False), ("(2.0 - alpha)", True)])
+def test_a_share_that_the_golden_mixes_by_is_not_tried_at_1_on_values_of_other_sizes(
+    tmp_path: Path, weight: str, tiny: bool
+) -> None:
+    """A running variance as a step towards the batch's was refused: of 1e-4 + 1 * (1e-8 - 1e-4) little is left."""
+    golden = GOLDEN.replace("flag):", "flag, alpha):").replace("    return ", f"    x = x * {weight}\n    return ")
+    operator(tmp_path, golden=golden, default_params={"alpha": 0.25}, shape_constraints=["0 < alpha <= 1"])
+    path = tmp_path / "custom" / "op" / "eval" / "module_interfaces.yaml"
+    data = yaml.safe_load(path.read_text())
+    data["primary_inputs"].append({"name": "alpha", "shape": [], "dtype": "float32"})
+    path.write_text(yaml.safe_dump(data))
+    cases = [case for case in suite_cases.cases(gather(OpWorkspace.at(tmp_path / "custom" / "op"))) if case.get("alpha") == 1.0]
+    assert {case.get("draw_zone") for case in cases} == ({None, "tiny"} if tiny else {None})
 
 
 @pytest.mark.parametrize(

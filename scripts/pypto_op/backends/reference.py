@@ -107,8 +107,8 @@ class ReferenceSession:
             float64: hand floating inputs over as float64, and take each narrower floating dtype that the golden
                 names for float64, so that the result is what the formula gives without rounding; but what it rounds to 16
                 bits and uses further stays so rounded. `others` of the result are answers that are as right.
-            twin: run it as this honest twin (`pypto_op.twins.reordering.TWINS`): sums in another order. Not with
-                `float64`.
+            twin: run it as this honest twin (`pypto_op.twins.reordering.TWINS`): sums in another order; or as one whose
+                numbers end where float16 does (`pypto_op.twins.half_range`). Not with `float64`.
             probe: `function` returns a mapping of tensors, and this one is wanted (`judge.inspection`).
 
         Returns:

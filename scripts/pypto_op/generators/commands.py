@@ -16,6 +16,7 @@ from pypto_op.vocabulary import ExitCode
 from pypto_op.workspace import OpWorkspace
 
 if TYPE_CHECKING:
+    from pypto_op.generators.evaluation import Made
     from pypto_op.generators.generated import Outcome
 
 _OP_DIR = op_dir_argument()
@@ -23,6 +24,8 @@ _FORCE = click.option("--force", is_flag=True, help="Replace files that somebody
 _AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 
 
+_FEW = 3
+"""Cases that one line names."""
 _OF_THE_DOMAIN = re.compile("the golden is not finite|the golden ended with")
 
 
@@ -55,15 +58,7 @@ def harness_new(op_dir: Path, force: bool, no_rehearsal: bool, as_json: bool) ->
         click.echo(f"pypto-op: stopped before the files in {ws.eval_dir.name}/ were written; {kept}", err=True)
         raise
     lines = [f"the suite has {made.cases} case(s)"]
-    lines += [f"left out {name}: {why}" for name, why in made.dropped.items()]
-    if made.natural:
-        from pypto_op.judge.natural import percent
-
-        shares = ", ".join(f"{name} {percent(share)}" for name, share in made.natural.items())
-        lines.append(f"judged by what is natural (policy twin), since honest rounding takes so much of the tolerance: {shares}")
-    if made.blind:
-        faults = "; ".join(f"{name} ({', '.join(found[:2])})" for name, found in made.blind.items())
-        lines.append(f"judged by what is natural (policy twin), since the tolerance takes a fault for right: {faults}")
+    lines += _judged_otherwise_or_left_out(made)
     lines += [
         f"{name} is drawn from 0 to 15: where a size limits it, say so in SPEC.md's shape_constraints (`0 <= {name} < SIZE`)"
         for name in made.unlimited
@@ -82,6 +77,30 @@ def harness_new(op_dir: Path, force: bool, no_rehearsal: bool, as_json: bool) ->
     details |= {"findings": made.findings, "unlimited": made.unlimited, "untried": made.untried}
     code = _tell(ws, made.files, lines, details, as_json)
     return ExitCode.CONTRACT if made.findings else code
+
+
+def _judged_otherwise_or_left_out(made: Made) -> list[str]:
+    """Return a line for each reason why cases are left out, or have a policy in the place of their tolerance."""
+    reasons: dict[str, list[str]] = {}
+    for name, why in made.dropped.items():
+        reasons.setdefault(why, []).append(name)
+    lines = [f"left out {_few(names)}: {why}" for why, names in reasons.items()]
+    if made.natural:
+        from pypto_op.judge.natural import percent
+
+        by_share = sorted(made.natural.items(), key=lambda item: -item[1])
+        shares = _few([f"{name} ({percent(share)})" for name, share in by_share])
+        lines.append(f"policy twin in the place of the tolerance, of which honest rounding takes too much: {shares}")
+    if made.blind:
+        faults = _few([f"{name} ({', '.join(found[:2])})" for name, found in made.blind.items()])
+        lines.append(f"policy twin in the place of the tolerance, which would pass a wrong kernel: {faults}")
+    return lines
+
+
+def _few(items: Sequence[str]) -> str:
+    """Return the first items and how many more there are: of hundreds nobody reads the first."""
+    more = len(items) - _FEW
+    return ", ".join(items[:_FEW]) + (f" and {more} more (--json has all)" if more > 0 else "")
 
 
 def _tell_rehearsal(case: str, done: int, total: int) -> None:

@@ -23,6 +23,7 @@ from pypto_op.generators import values
 from pypto_op.generators.case_maker import Maker
 from pypto_op.generators.generated import Fate, Outcome, fate_of, render, write_together
 from pypto_op.generators.indices import index_limits
+from pypto_op.generators.overflows import beyond
 from pypto_op.generators.refusals import refusals
 from pypto_op.generators.rehearsal import Progress, Rehearsed, drawable, rehearse
 from pypto_op.generators.sources import FLOATS, Sources, gather
@@ -136,7 +137,7 @@ def _suite_made(
         judged_by = sources.spec.policy()
         is_end, telling = partial(values.has_end, sources), partial(values.telling, maker)
         known = judged_by, progress, sources.scalars
-        rehearsed = rehearse(ws, cases, *known, maker.in_place_of, maker.spare, is_end, telling)
+        rehearsed = rehearse(ws, cases, *known, maker.in_place_of, maker.spare, is_end, telling, partial(beyond, maker))
         rehearsed = replace(rehearsed, dropped={**sizes, **rehearsed.dropped})
         cases = suite_cases.by_level(rehearsed.cases)
     else:  # without a search the former would be ordinary cases, and the golden may refuse the latter

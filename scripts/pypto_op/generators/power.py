@@ -69,7 +69,7 @@ def _of_inputs(inputs: Mapping[str, Value], native: Outputs, golden: Golden) -> 
     for name in names:
         tensor = inputs[name]
         assert isinstance(tensor, torch.Tensor)
-        changes += [(f"{name} taken for {word}", {name: torch.full_like(tensor, value)}) for word, value in _INSTEAD]
+        changes += [(f"{name} read as {word}", {name: torch.full_like(tensor, value)}) for word, value in _INSTEAD]
     for one, two in itertools.islice(itertools.combinations(names, 2), _MOST_PAIRS):
         left, right = inputs[one], inputs[two]
         assert isinstance(left, torch.Tensor) and isinstance(right, torch.Tensor)
@@ -83,7 +83,7 @@ def _of_inputs(inputs: Mapping[str, Value], native: Outputs, golden: Golden) -> 
 
 
 _INSTEAD = (("zeros", 0.0), ("ones", 1.0))
-"""What an input is taken for that a kernel forgot: a bias for zeros, a weight for ones."""
+"""What an input is read as that a kernel forgot: a bias for zeros, a weight for ones."""
 
 
 def _with(native: Outputs, place: int, wrong: torch.Tensor) -> list[torch.Tensor]:

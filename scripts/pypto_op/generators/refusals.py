@@ -6,11 +6,12 @@ clause in any other form is told, so that nobody takes it for tried.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from pypto_op.documents import markdown
+from pypto_op.documents import markdown, ranges
 from pypto_op.documents.axes import symbols_of
 from pypto_op.documents.reading import read_text
 from pypto_op.generators.sources import INTEGERS
@@ -33,6 +34,10 @@ _BEYOND = re.compile(
     rf"\b(above|over|beyond|more than|larger than|greater than|below|under|less than)\s+{_NUMERAL}(?!\s*[-+*/%]|\w|\.\d)"
 )
 _OUTSIDE = re.compile(rf"\boutside (?:of )?{_NUMERAL} (?:to|and) {_NUMERAL}(?!\s*[-+*/%]|\w|\.\d)")
+_END = r"`?([-+]?(?:\d+(?:\.\d+)?(?:[eE][-+]?\d+)?|inf))`?"
+_INTERVAL = re.compile(rf"\b(?:outside(?: of)?|not (?:with)?in) `?([(\[])\s*{_END}\s*,\s*{_END}\s*([)\]])")
+_NOT_POSITIVE = re.compile(r"\b(?:not|non-?) ?positive\b", re.I)
+_NEGATIVE = re.compile(r"(?<!not )(?<!non-)\bnegative\b", re.I)
 _DTYPES = re.compile(r"\b(other|unsupported|any other|mixed|unequal) dtypes?\b", re.I)
 _STRIDED = re.compile(r"\bnon-contiguous\b", re.I)
 _EMPTY = re.compile(r"\bempty (tensors?|inputs?)\b", re.I)
@@ -40,6 +45,8 @@ _RANK = re.compile(
     r"\branks?\b|\bnumber of (?:axes|dimensions)\b|\bnot (?:[1-9]-?[dD]|(?:one|two|three|four)-dimensional)\b", re.I
 )
 _UNEQUAL = re.compile(r"\b(unequal|mismatched|different|other) shapes\b|\bshapes (?:that|which) (?:do not|don't|differ)\b", re.I)
+_NEAR = 0.01
+"""A float is tried so near beyond an end: of a share that ends at 0.99 a wrapper may refuse no more than what is above 1."""
 _BELOW = ("below", "under", "less than")
 _ALL = {"input", "inputs", "tensor", "tensors"}
 
@@ -127,9 +134,28 @@ def _numbers(maker: Maker, clause: str) -> Iterator[Fault]:
                 yield from _with(maker, name, divisor + max(1, divisor // 2), stated=True)
         for word, text in _BEYOND.findall(clause):
             yield from _with(maker, name, float(text), beyond=-1 if word in _BELOW else 1)
-        for low, high in _OUTSIDE.findall(clause):
-            yield from _with(maker, name, float(low), beyond=-1)
-            yield from _with(maker, name, float(high), beyond=1)
+        for end, beyond, is_open in _ends(maker, name, clause):
+            if is_open:
+                yield from _with(maker, name, end)
+            yield from _with(maker, name, end, beyond=beyond)
+        if _NOT_POSITIVE.search(clause):
+            yield from _with(maker, name, 0.0)
+        if _NOT_POSITIVE.search(clause) or _NEGATIVE.search(clause):
+            yield from _with(maker, name, 0.0, beyond=-1)
+
+
+def _ends(maker: Maker, name: str, clause: str) -> Iterator[tuple[float, int, bool]]:
+    """Yield each end of what the clause says is legal: where, which way is outside, and whether the end itself is refused.
+
+    "outside 0 to 1" leaves that open, and SPEC.md's range says it; "outside (0, 1]" says it itself.
+    """
+    kept = ranges.of(maker.sources.spec.shape_constraints, name, maker.base)
+    for low, high in _OUTSIDE.findall(clause):
+        yield float(low), -1, kept.open_low and float(low) == kept.low
+        yield float(high), 1, kept.open_high and float(high) == kept.high
+    for left, low, high, right in _INTERVAL.findall(clause):
+        told = (float(low), -1, left == "("), (float(high), 1, right == ")")
+        yield from (end for end in told if math.isfinite(end[0]))
 
 
 def _with(maker: Maker, name: str, number: float, *, beyond: int = 0, stated: bool = False) -> Iterator[Fault]:
@@ -146,7 +172,8 @@ def _with(maker: Maker, name: str, number: float, *, beyond: int = 0, stated: bo
     scalars = {port.name: port.dtype for port in sources.interfaces.primary_inputs if not port.shape}
     if name in scalars:
         if scalars[name] != "bool":
-            value = int(number) + beyond if scalars[name] in INTEGERS else number + float(beyond)
+            step = 1.0 if scalars[name] in INTEGERS or number == 0.0 else abs(number) * _NEAR
+            value: float = int(number) + beyond if scalars[name] in INTEGERS else float(f"{number + beyond * step:.6g}")
             yield {"id": re.sub(r"[^\w.+-]", "_", f"raises_{name}_{value}"), "fault": "scalar", "input": name, "value": value}
         return
     if name not in maker.base or not any(name in symbols_of(port) for port in sources.tensors):

@@ -5,7 +5,7 @@
 | L1 | it runs, and the structure is right | the base shape in each dtype, the first P0 shape |
 | L2 | ordinary numbers | the base shape and each P0 shape, each dtype, a second seed |
 | L3 | edges | each dynamic axis at 2T+-1, T+1, T, T-1 for each step T, 1; flags; a zone whose lost column shows |
-| L4 | long axes, many batches | each dynamic axis at several tiles and a rest, all of them at several |
+| L4 | long axes, many batches | each dynamic axis at several tiles and a rest, all at several, shares next to 0 and 1 |
 | L5 | values that hurt | primes; zones of three tiles and a rest, 8-bit codes near their ends, sums that cancel |
 """
 
@@ -15,6 +15,7 @@ from collections.abc import Iterable
 
 from pypto_op.generators import sizes, values
 from pypto_op.generators.case_maker import SEEDS, Case, Maker
+from pypto_op.generators.near_ends import near_ends
 from pypto_op.generators.sources import Sources
 from pypto_op.vocabulary import Level
 
@@ -38,7 +39,7 @@ def cases(sources: Sources, dropped: dict[str, str] | None = None) -> list[Case]
 def filled(sources: Sources) -> Maker:
     """Return the maker of all cases; see `cases`."""
     maker = Maker(sources)
-    for fill in (_structure, _ordinary, _edges, sizes.long, _hurting):
+    for fill in (_structure, _ordinary, _edges, sizes.long, near_ends, _hurting):
         fill(maker)
     maker.complete()
     return maker

@@ -45,8 +45,11 @@ _INFINITE = ("one_nan", "masked", "closed", "one_inf")
 _LOW, _LOW_OF_16_BITS = 1e7, 100.0
 """What `low`, -200 and less, is multiplied by."""
 _SMALL_SCALAR = 1e-2
-_INSTEAD_OF_SMALL = 0.5
-"""Another value of a float scalar is half its default; half an eps would not show, so small ones become this."""
+_LESS, _MORE = 0.6, 1.7
+"""Another value of a float scalar is so many times its default. By a power of two no product is rounded: a kernel that rounds
+after the scale, or puts the scale into 16-bit queries, does then what is right."""
+_INSTEAD_OF_SMALL = 0.3
+"""What small ones become: a share of an eps would not show. No power of two either."""
 
 MOST_WHOLE = 1 << 20
 """The greatest value of a whole number that a case has: the golden may loop over it."""
@@ -70,7 +73,9 @@ def scalars(maker: Maker) -> None:
             maker.add(Level.L3, f"{port.name}_far", maker.ragged, dtype=_widest(maker.sources), knobs={port.name: far})
         for end in _float_ends(maker, port.name):
             # Among values that hardly differ, every one counts at an end: a share of 0.99 takes each of 96 even parts.
-            for shape, knobs in ((maker.ragged, {}), *((shape, {ZONE: "tiny"}) for shape in maker.p0)):
+            # A mix by 1 is one of two values: where x is far smaller, `v + 1 * (x - v)` loses what `0 * v + 1 * x` keeps.
+            alike = [] if end == 1.0 and port.name in maker.sources.shares else maker.p0
+            for shape, knobs in ((maker.ragged, {}), *((shape, {ZONE: "tiny"}) for shape in alike)):
                 for dtype in maker.sources.spec.supported_dtypes:  # in bfloat16 such values may be all the same
                     maker.add(Level.L3, f"end_of_{port.name}", shape, dtype=dtype, knobs={port.name: end, **knobs})
         for dtype in maker.sources.spec.supported_dtypes if _may_be_zero(maker, port.name) else ():
@@ -93,10 +98,15 @@ def _legal_floats(maker: Maker, name: str) -> list[float]:
     if default is None:
         return []
     kept = ranges.of(maker.sources.spec.shape_constraints, name, maker.base)
-    first = default / 2 if abs(default) >= _SMALL_SCALAR else _INSTEAD_OF_SMALL
+    first = _short(default * _LESS) if abs(default) >= _SMALL_SCALAR else _INSTEAD_OF_SMALL
     far = [_INSTEAD_OF_SMALL * 10**step for step in (1, 2, 3)] if abs(default) < _SMALL_SCALAR else []
-    values = (first, default * 2, default * 10, default / 10, kept.high, *far)
+    values = (first, _short(default * _MORE), default * 10, default / 10, kept.high, *far)
     return [value for value in dict.fromkeys(values) if math.isfinite(value) and value != default and kept.holds(value)]
+
+
+def _short(number: float) -> float:
+    """Return a number without the digits that no reader needs."""
+    return float(f"{number:.4g}")
 
 
 def _across_the_default(maker: Maker, name: str) -> list[float]:
@@ -108,7 +118,7 @@ def _across_the_default(maker: Maker, name: str) -> list[float]:
     if not default or not known:
         return []
     kept = ranges.of(maker.sources.spec.shape_constraints, name, maker.base)
-    nearer = [(1 + default) / 2] if _SMALL_SCALAR <= default < 1 else [default * 2, default * 10]
+    nearer = [(1 + default) / 2] if _SMALL_SCALAR <= default < 1 else [_short(default * _MORE), default * 10]
     values = [default / 1e3, default / 10] if abs(default) < _SMALL_SCALAR else nearer
     return [value for value in values if kept.holds(value) and (value > default) != (known[0] > default)]
 

@@ -25,6 +25,7 @@ from pypto_op.backends.worker.doubling import Doubled, widened
 from pypto_op.backends.worker.loading import Failure, failure_of, load_module
 from pypto_op.backends.worker.on_device import MadeOnDevice
 from pypto_op.backends.worker.outputs import leaves_of, structure_of
+from pypto_op.twins.half_range import HALF_RANGE, HalfRange
 from pypto_op.twins.reordering import OTHER_TIES, Reordered, storage_of
 from pypto_op.vocabulary import Loader, Outcome
 
@@ -220,8 +221,10 @@ class Reference:
         return nullcontext() if self._alone is None else self._alone.watched()
 
 
-def _twin(name: str | None, values: list[Any]) -> Reordered | None:
+def _twin(name: str | None, values: list[Any]) -> Reordered | HalfRange | None:
     """Return what makes a golden one of its twins; None where that would change nothing, and only cost time."""
+    if name == HALF_RANGE:
+        return HalfRange()
     twin = Reordered(name, storage_of(values)) if name else None
     return None if twin is None or twin.changes_nothing else twin
 
