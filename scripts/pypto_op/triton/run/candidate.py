@@ -176,6 +176,7 @@ class Candidate:
         stands = models.marks(state)
         self._launches.begin(tensors_of(inputs), models.held_by(self._model), follows="before" in facts)
         configurations.judges = message["exact"]
+        self._launches.bounds.unread.begin([] if message["later"] else tensors_of(inputs))
         configurations.tries, configurations.tried = message["judged"] and first is not None, set()
         returned = self._loose(lambda: self._forward(inputs, seed))
         configurations.tries = False
@@ -246,6 +247,7 @@ class Candidate:
             "tried": sorted(self._launches.configurations.tried),
             "lanes": self._launches.bounds.lanes.met,
             "products": self._launches.bounds.products.met,
+            "unread": self._launches.bounds.unread.found(),
             "reads": [*self._reads.found[:5], *self._launches.lent[:5]],
             "copies": dict(self._launches.copies),
             "copied_outputs": list(self._copied(leaves)),

@@ -32,11 +32,14 @@ class Case:
     unseen: list[str] = field(default_factory=list)  # what the outputs show too little of
     said: list[str] = field(default_factory=list)  # what else was not tested
     filled: list[str] = field(default_factory=list)  # weights of the reference that hold one value
+    whole: list[tuple[int, int, str]] = field(default_factory=list)  # numbers among the arguments (`whole`)
+    buffers: list[str] = field(default_factory=list)  # buffers of the reference that do
     untaken: list[str] = field(default_factory=list)  # weights of the reference that the implementation does not have
     lanes: bool = False  # loads leave lanes undefined (`lanes`)
     marked: bool = False  # and a call was judged in which they held something
     one_value: bool = False  # some input holds one value throughout (`one_value`)
     idle: list[str] = field(default_factory=list)  # operators of the reference that changed nothing so far (`idle`)
+    unread: dict[str, list[int]] = field(default_factory=dict)  # parts of inputs that the first pass did not read (`unread`)
     products: bool = False  # products of float32 that a device may round (`products`)
     configurations: dict[str, list[int]] = field(default_factory=dict)  # by kernel: those that were judged, and all
     derived: int = 0  # float tensors that the implementation holds beside its weights

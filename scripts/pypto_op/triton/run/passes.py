@@ -12,7 +12,7 @@ from typing import Any
 from pypto_op import __version__
 from pypto_op.documents.policy import Policy
 from pypto_op.errors import ContractError, PyptoOpError
-from pypto_op.triton.run import agreement, configurations, edges, looks, remote, results, skewed, trivial
+from pypto_op.triton.run import agreement, configurations, edges, looks, remote, results, skewed, small, trivial
 from pypto_op.triton.run.aside import Aside, left_alone, untested
 from pypto_op.triton.run.case import Case
 from pypto_op.triton.run.deadline import Deadline, TimeIsUp
@@ -225,8 +225,10 @@ class Run:
         case.one_value = case.one_value or bool(reference.get("one_value") or reference.get("same_inputs"))
         if number == 0:
             case.filled, case.untaken = list(reference.get("filled", ())), list(map(str, facts.get("untaken", ())))
-            case.derived = int(facts.get("derived", 0))
-            case.said = [*filter(None, [reference.get("one_sign")]), *untested(case.filled, case.untaken)]
+            case.derived, case.unread = int(facts.get("derived", 0)), facts.get("unread", {})
+            case.buffers = list(reference.get("buffers", ()))
+            case.whole = [(at, value, name) for at, value, name in reference.get("whole", ())]
+            case.said = [*filter(None, [reference.get("one_sign")]), *untested([*case.filled, *case.buffers], case.untaken)]
             case.said += left_alone(list(map(str, facts.get("left", ()))))
         case.weights, case.kernels = str(facts.get("weights", "none")), [str(name) for name in facts.get("kernels", ())]
         self.keep(case, number, judgement, begin)
@@ -245,6 +247,11 @@ class Run:
         judgement = self.numbers(given, reference, found, seed, task)
         if judgement.ok:
             judgement = self._trivial(case, given, found[0]["outputs"], seed, task, judgement)
+        if judgement.ok and not case.outputs and reference.get("small") and not given["mutated"] and self.request.policy is None:
+            without = task.without_small(seed)
+            if without is not None:
+                wrong = small.judged(reference["small"], given["outputs"], found[0]["outputs"], without, self._truth(task, seed))
+                judgement = judgement if wrong.ok else replace(wrong, metrics=judgement.metrics)
         return judgement
 
     def numbers(
