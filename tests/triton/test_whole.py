@@ -19,10 +19,14 @@ def _forward(x: Any, k: int, dim: int, flag: bool, factor: float, count: Any) ->
 
 def test_whole_numbers_and_flags_are_found_with_their_names() -> None:
     found = whole.found([DRAWN, 3, -1, True, 2.0, torch.tensor([5])], _forward)
-    assert found == [(1, 3, "k"), (2, -1, "dim"), (3, True, "flag"), (5, 5, "count")]
-    assert [whole.only_said(number) for number in found] == [False, True, True, False]
-    assert whole.always([found, [(1, 3, "k"), (2, 0, "dim")]]) == [(1, 3, "k")]
+    assert found == [(1, 3, "k", False), (2, -1, "dim", True), (3, True, "flag", True), (5, 5, "count", False)]
+    assert whole.always([found, [(1, 3, "k", False), (2, 0, "dim", True)]]) == [(1, 3, "k", False)]
     assert whole.others(3) == [4, 2, 6] and whole.others(True) == [False]
+
+
+@pytest.mark.parametrize(("number", "may"), [(4, True), (6, True), (24, True), (5, False), (1, False)])
+def test_a_kernel_may_ask_a_tensor_for_a_size(number: int, may: bool) -> None:
+    assert whole.found([DRAWN, number], _forward) == [(1, number, "k", may)]
 
 
 def test_another_number_keeps_its_kind() -> None:

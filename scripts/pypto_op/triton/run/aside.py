@@ -125,7 +125,7 @@ class Aside:
                     self._number(case, number, seed)
 
     def _number(self, case: Case, number: whole.Number, seed: int) -> None:
-        begin, (position, value, _) = time.monotonic(), number
+        begin, (position, value, _, may_be_fixed) = time.monotonic(), number
         for other in whole.others(value):
             given, reference = self._asked(case, seed, whole.MOVE, {str(position): [other]})
             if not reference.get("same"):
@@ -141,7 +141,7 @@ class Aside:
             return
         ignored = self._right(*self._asked(case, seed, "", {}), answered, seed)
         words = whole.told(number, other, ignored=ignored)
-        if ignored and not whole.only_said(number):
+        if ignored and not may_be_fixed:
             self._run.keep(case, 1, Judgement("PrecisionError", words), begin)
         else:
             case.said.append(words)

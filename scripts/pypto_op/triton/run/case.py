@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from pypto_op.triton.run import agreement
+from pypto_op.triton.run import agreement, whole
 from pypto_op.triton.run.judgement import Judgement
 from pypto_op.triton.run.provenance import Provenance
 
@@ -32,7 +32,7 @@ class Case:
     unseen: list[str] = field(default_factory=list)  # what the outputs show too little of
     said: list[str] = field(default_factory=list)  # what else was not tested
     filled: list[str] = field(default_factory=list)  # weights of the reference that hold one value
-    whole: list[tuple[int, int, str]] = field(default_factory=list)  # numbers among the arguments (`whole`)
+    whole: list[whole.Number] = field(default_factory=list)  # numbers among the arguments (`whole`)
     buffers: list[str] = field(default_factory=list)  # buffers of the reference that do
     untaken: list[str] = field(default_factory=list)  # weights of the reference that the implementation does not have
     lanes: bool = False  # loads leave lanes undefined (`lanes`)

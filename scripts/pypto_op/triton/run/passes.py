@@ -227,7 +227,7 @@ class Run:
             case.filled, case.untaken = list(reference.get("filled", ())), list(map(str, facts.get("untaken", ())))
             case.derived, case.unread = int(facts.get("derived", 0)), facts.get("unread", {})
             case.buffers = list(reference.get("buffers", ()))
-            case.whole = [(at, value, name) for at, value, name in reference.get("whole", ())]
+            case.whole = [(at, value, name, may) for at, value, name, may in reference.get("whole", ())]
             case.said = [*filter(None, [reference.get("one_sign")]), *untested([*case.filled, *case.buffers], case.untaken)]
             case.said += left_alone(list(map(str, facts.get("left", ()))))
         case.weights, case.kernels = str(facts.get("weights", "none")), [str(name) for name in facts.get("kernels", ())]

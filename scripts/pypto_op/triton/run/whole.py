@@ -2,13 +2,15 @@
 
 The number may stand for a shape or an axis, so not every kernel must take another one. But a kernel whose answer for another
 number is still the right one for the task's own ignores the argument. That is wrong. Only said is it where the argument names an
-axis or is a flag (a kernel may be written for the last axis), and where the answer is wrong in another way.
+axis or is a flag (a kernel may be written for the last axis), where it is a size (a kernel may ask the tensor), and where the
+answer is wrong in another way.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -19,8 +21,8 @@ MOVE = "whole"
 """The name of this move, beside those of `skewed`."""
 _AXES = ("dim", "axis", "axes")
 _MOST = 4
-Number = tuple[int, int, str]
-"""Position among the arguments, value, and the parameter's name."""
+Number = tuple[int, int, str, bool]
+"""Position among the arguments, value, the parameter's name, and whether a kernel may know the task's own value alone."""
 
 
 def found(inputs: list[Any], forward: Callable[..., Any]) -> list[Number]:
@@ -29,8 +31,9 @@ def found(inputs: list[Any], forward: Callable[..., Any]) -> list[Number]:
         names = [*inspect.signature(forward).parameters]
     except (TypeError, ValueError):
         names = []
-    numbers = [(position, _value(value)) for position, value in enumerate(inputs)]
-    return [(at, value, names[at] if at < len(names) else "") for at, value in numbers if value is not None][:_MOST]
+    sizes = {size for tensor in tensors_of(inputs) for size in _sizes(tensor.shape)}
+    numbers = [(at, _value(value), names[at] if at < len(names) else "") for at, value in enumerate(inputs)]
+    return [(at, value, name, _may_be_fixed(value, name, sizes)) for at, value, name in numbers if value is not None][:_MOST]
 
 
 def always(cases: Iterable[list[Number]]) -> list[Number]:
@@ -58,19 +61,25 @@ def shows(before: Any, after: Any) -> bool:
     return same and not all(torch.equal(a, b) for a, b in pairs)
 
 
-def only_said(number: Number) -> bool:
-    """Whether a kernel may be written for the task's own number alone."""
-    _, value, name = number
-    return isinstance(value, bool) or value < 0 or name.lower().startswith(_AXES)
-
-
 def told(number: Number, other: int, *, ignored: bool) -> str:
     """Return what is said of a kernel that is wrong with another number."""
-    position, value, name = number
+    position, value, name, _ = number
     what = f"argument {position}{f' ({name})' if name else ''}"
     if ignored:
         return f"{what} is ignored: with {other} in the place of {value} the answer is still that for {value}"
     return f"with {other} in the place of {value} for {what} the implementation is wrong; only {value} was tested"
+
+
+def _may_be_fixed(value: int, name: str, sizes: set[int]) -> bool:
+    return isinstance(value, bool) or value < 0 or value in sizes or name.lower().startswith(_AXES)
+
+
+def _sizes(shape: Sequence[int]) -> Iterator[int]:
+    """Yield the sizes of axes, and of axes that follow one another together."""
+    for first in range(len(shape)):
+        for last in range(first + 1, len(shape) + 1):
+            if (size := math.prod(shape[first:last])) > 1:
+                yield size
 
 
 def _value(given: Any) -> int | None:
