@@ -146,7 +146,7 @@ class Candidate:
         return found
 
     def _run(self, message: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-        begin = time.monotonic()
+        begin = time.process_time()
         given = models.read(message)
         seed = self._seed = message["seed"]
         self._model = self._loose(lambda: models.build(self._kind, given["init"], seed, self._device, self._path))
@@ -188,7 +188,7 @@ class Candidate:
         mutated = models.changed(inputs, before)
         facts["left"] = [*state] if models.marks(state) == stands else []
         facts |= {"overwritten": bool(models.changed(first, kept))}
-        facts |= {**self._facts(leaves, tensors_of(inputs), mutated), "seconds": time.monotonic() - begin}
+        facts |= {**self._facts(leaves, tensors_of(inputs), mutated), "seconds": time.process_time() - begin}
         return {"outputs": copies, "mutated": mutated} if message["judged"] else None, facts
 
     def _carries(self, tensor: torch.Tensor) -> bool:

@@ -24,7 +24,7 @@ class Case:
     launches: int = 0
     made: Provenance = field(default_factory=Provenance)
     seconds: float = 0.0
-    alone: float = 0.0  # seconds that the implementation's process took in the first pass
+    alone: float = 0.0  # seconds of processor time that the implementation's process took in the first pass
     outputs: list[Any] = field(default_factory=list)  # samples of the first pass's golden
     doubt: Judgement | None = None  # what the host computed, as it seems
     right: Judgement | None = None  # of the numbers alone, where they are right

@@ -31,6 +31,8 @@ from pypto_op.triton.run.targets import Place, versions
 
 HOST = "HostComputed"
 _FIRST_SEED = 0
+_OF_FIRST = 0.5
+"""What a look takes of the time of the first pass, which watches lines of kernels and loads what it needs."""
 _MOST_CASES = 100_000
 
 
@@ -48,6 +50,7 @@ class Run:
         self.hashes: dict[str, str] = {}
         self.history = History()
         self.beside = Beside(project.impl, request.static_policy)
+        self.looked = 0.0  # seconds of processor time that looks took
         self.calls: list[int] = []  # the seeds of passes and looks, in their order
 
     def everything(self, started: Started | PyptoOpError) -> None:
@@ -77,10 +80,10 @@ class Run:
 
     def _beside_looks(self, seed: int, task: TaskSession, candidate: CandidateSession) -> None:
         """Run the second pass at a random place among looks."""
-        for judged in looks.turns(self.started, 2 * sum(case.alone for case in self.cases)):
+        for judged in looks.turns(self.started, _OF_FIRST * sum(case.alone for case in self.cases), lambda: self.looked):
             if judged:
                 self._pass(1, seed, task, candidate)
-            elif any(case.judgement.ok and case.doubt is None for case in self.cases):
+            elif any(case.judgement.ok for case in self.cases):  # doubted ones too: a replay of few calls tells little
                 self._look(secrets.randbelow(2**31), task, candidate)
 
     def _look(self, seed: int, task: TaskSession, candidate: CandidateSession) -> None:
@@ -88,12 +91,13 @@ class Run:
         self.tighten(task, candidate)
         task.open(seed)
         self.calls.append(seed)
+        move = looks.move()
         for case in self.cases:
-            if not case.judgement.ok or case.doubt is not None:
+            if not case.judgement.ok:
                 continue
             self.tighten(task, candidate)
             try:
-                found = task.case(case.index, seed, used=True, judged=False, move=skewed.UP)
+                found = task.case(case.index, seed, used=True, judged=False, move=move)
             except Told:
                 return  # where the reference really fails, a pass says so
             if found is None:
@@ -105,6 +109,7 @@ class Run:
                 self.keep(case, 1, Judgement(told.error_type, told.message), begin)
                 continue
             case.took(facts)
+            self.looked += float(facts.get("seconds", 0.0))
             made = Provenance.of(facts, numbers_of([found[0]["inputs"], found[0]["init"]]))
             judgement = self._compared(case, case.judgement, made, found[0]["inputs"])
             if not judgement.ok:
