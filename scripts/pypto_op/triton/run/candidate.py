@@ -247,6 +247,7 @@ class Candidate:
             "tried": sorted(self._launches.configurations.tried),
             "lanes": self._launches.bounds.lanes.met,
             "products": self._launches.bounds.products.met,
+            "uncompiled": self._launches.compiling.refused(),
             "unread": self._launches.bounds.unread.found(),
             "reads": [*self._reads.found[:5], *self._launches.lent[:5]],
             "copies": dict(self._launches.copies),

@@ -40,6 +40,7 @@ class Case:
     one_value: bool = False  # some input holds one value throughout (`one_value`)
     idle: list[str] = field(default_factory=list)  # operators of the reference that changed nothing so far (`idle`)
     unread: dict[str, list[int]] = field(default_factory=dict)  # parts of inputs that the first pass did not read (`unread`)
+    uncompiled: str = ""  # what Triton's compiler says of a kernel that it refuses (`compiling`)
     products: bool = False  # products of float32 that a device may round (`products`)
     configurations: dict[str, list[int]] = field(default_factory=dict)  # by kernel: those that were judged, and all
     derived: int = 0  # float tensors that the implementation holds beside its weights
@@ -47,6 +48,7 @@ class Case:
     def took(self, facts: dict[str, Any]) -> None:
         """Note what a run of it, in any pass, says of the implementation."""
         self.ran.add(facts)
+        self.uncompiled = self.uncompiled or str(facts.get("uncompiled", ""))
         self.lanes = self.lanes or bool(facts.get("lanes"))
         self.products = self.products or bool(facts.get("products"))
         self.configurations = facts.get("configurations") or self.configurations

@@ -151,6 +151,10 @@ class Run:
 
     def _static(self) -> None:
         """Let no case pass whose source computes outside kernels in a way that no run shows (NumPy in a kernel, say)."""
+        for case in [case for case in self.cases if case.judgement.ok and case.uncompiled]:
+            case.judgement = Judgement("CompilationError", case.uncompiled, case.judgement.metrics)
+            if self.progress is not None:
+                self.progress(case)
         launching = [case for case in self.cases if case.judgement.ok and case.launches]
         if not launching:
             return
