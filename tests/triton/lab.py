@@ -21,7 +21,17 @@ ROOT = HERE.parents[1]
 EXAMPLES = ROOT / "examples" / "triton"
 SCRIPTS = ROOT / "skills" / "kernel-verifier" / "scripts"
 
-FRESH = ("fresh", "fresh_second", "fresh_third", "fresh_fourth", "fresh_fifth", "fresh_sixth", "fresh_seventh", "fresh_eighth")
+FRESH = (
+    "fresh",
+    "fresh_second",
+    "fresh_third",
+    "fresh_fourth",
+    "fresh_fifth",
+    "fresh_sixth",
+    "fresh_seventh",
+    "fresh_eighth",
+    "fresh_ninth",
+)
 """Tables of implementations that were written before anybody looked how they would be judged."""
 
 EXPO = """

@@ -11,6 +11,7 @@ from pypto_op.triton.run import edges, literals, skewed
 
 DRAWS = torch.Generator().manual_seed(0)
 NORMAL = torch.randn(40, 50, generator=DRAWS)
+SQUARE = NORMAL[:, :40]
 
 
 @pytest.mark.parametrize(
@@ -40,6 +41,26 @@ def test_between_the_ends_every_fourth_element_is_a_new_largest_or_least_one() -
     masked = torch.where(NORMAL > 1, NORMAL, 0.0)
     (kept,) = edges.edged([masked], [True], [], 1)
     assert torch.equal(kept == 0, masked == 0)
+
+
+@pytest.mark.parametrize("last", [True, False])
+@pytest.mark.parametrize(
+    "tensor", [NORMAL[:, :40], NORMAL[:, :40].half(), NORMAL[:, :40].t()], ids=["float32", "half", "columns"]
+)
+def test_the_extremes_of_rows_lie_all_over_them(tensor: torch.Tensor, last: bool) -> None:
+    before = tensor.clone()
+    (moved,) = edges.scattered([tensor], [True], 1, last=last)
+    assert torch.equal(tensor, before) and (moved.stride(), moved.dtype) == (tensor.stride(), tensor.dtype)
+    axis = 1 if last else 0
+    assert torch.equal(moved.sort(axis).values, tensor.sort(axis).values)
+    assert sorted(moved.argmax(axis).tolist()) == [*range(40)] or tensor.dtype is torch.float16
+    assert len({*moved.argmin(axis).tolist()}) > 35
+
+
+def test_rows_of_ordered_tensors_stay() -> None:
+    for left in (NORMAL.sort(dim=-1).values, NORMAL.repeat(1, 2), NORMAL.tril(), NORMAL[:7, :7]):
+        assert torch.equal(edges.scattered([left], [True], 1, last=True)[0], left)
+    assert torch.equal(edges.scattered([NORMAL], [False], 1, last=True)[0], NORMAL)
 
 
 def test_what_is_ordered_short_or_zero_is_left() -> None:

@@ -140,6 +140,27 @@ def test_weights_that_hold_one_value_are_varied_alone() -> None:
         assert torch.equal(value, built().state_dict()[name]) != (name in names)
 
 
+def test_buffers_that_hold_one_value_are_varied_too() -> None:
+    def built() -> torch.nn.Module:
+        model = torch.nn.Module()
+        model.register_buffer("scale", torch.ones(8))
+        model.register_buffer("mask", torch.ones(8, 8, dtype=torch.bool))
+        model.register_buffer("table", torch.arange(8.0))
+        model.register_buffer("made", torch.ones(8), persistent=False)
+        model.register_buffer("running_var", torch.ones(8))
+        return torch.nn.Sequential(model)
+
+    model, other = built(), built()
+    names = filled.buffers(model)
+    assert names == ["0.scale", "0.mask"]
+    for one in (model, other):
+        filled.vary(one, names, 5)
+    for name, value in dict(model.named_buffers()).items():
+        assert torch.equal(value, dict(other.named_buffers())[name])
+        assert torch.equal(value, dict(built().named_buffers())[name]) != (name in names)
+    assert bool(model[0].mask[:, 0].all())
+
+
 def test_most_of_half_of_a_tensor_stays_in_the_call_before() -> None:
     first, second = torch.empty_like(NORMAL), torch.empty_like(NORMAL)
     before.fill([first], [NORMAL], before.ROLLED)

@@ -6,14 +6,16 @@ task or the implementation does not let them, is said.
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import itertools
 import secrets
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pypto_op.triton.run import coarse, filled, idle, one_value, products, skewed
+from pypto_op.triton.run import coarse, filled, idle, one_value, products, skewed, unread, whole
 from pypto_op.triton.run.judgement import Judgement
 from pypto_op.triton.run.sessions import Answered, CandidateSession, TaskSession, Told
 
@@ -22,7 +24,8 @@ if TYPE_CHECKING:
     from pypto_op.triton.run.judge_device import JudgeDevice
 
 _NUMBERS = ("PrecisionError", "ValueMismatch")
-_TOLD = {**skewed.TOLD, one_value.OTHER: one_value.TOLD, idle.REACH: idle.TOLD}
+_TOLD = {**skewed.TOLD, one_value.OTHER: one_value.TOLD, unread.MOVE: unread.TOLD}
+_TOLD |= {idle.REACH: idle.TOLD, idle.MEET: idle.TOLD_MET}
 _MOST_NAMES = 4
 _TUNING_SECONDS = 3.0
 """What calls for configurations that no other call took may take; `caveats` names those that are left."""
@@ -40,6 +43,7 @@ class Verification(Protocol):
 
     cases: list[Case]
     desk: JudgeDevice
+    seeds: list[int]
 
     def tighten(self, *sessions: TaskSession | CandidateSession) -> None:
         """Give processes what is left of the time."""
@@ -66,21 +70,24 @@ class Aside:
 
     def everything(self) -> None:
         """Run them all; a case that is wrong in one of them fails."""
-        for move in (skewed.LOW, skewed.HIGH, skewed.FAR, one_value.OTHER, idle.REACH):
-            for case, seed in self._opened(functools.partial(_may_move, move)):
+        for move in (skewed.LOW, skewed.HIGH, skewed.FAR, one_value.OTHER, idle.REACH, idle.MEET, unread.MOVE):
+            first = self._run.seeds[0] if move == unread.MOVE else None  # a kernel may read by what the values are
+            for case, seed in self._opened(functools.partial(_may_move, move), first):
                 try:
                     self._case(case, move, seed)
                 except _ReferenceFailed:  # where it really fails, a main pass says so
                     return
         for case in self._run.cases:
             case.said += idle.told(case.idle)
+        self._buffers()
+        self._whole()
         self._configurations()
         self._rounded()
         self._built_otherwise()
 
-    def _opened(self, wanted: Callable[[Case], bool]) -> Iterator[tuple[Case, int]]:
+    def _opened(self, wanted: Callable[[Case], bool], seed: int | None = None) -> Iterator[tuple[Case, int]]:
         """Yield the cases that are right so far and wanted, and the seed of a pass over them; inputs are drawn for such alone."""
-        seed = secrets.randbelow(2**31)
+        seed = secrets.randbelow(2**31) if seed is None else seed
         begun = False
         for case in self._run.cases:
             if case.judgement.ok and case.doubt is None and wanted(case):
@@ -89,6 +96,73 @@ class Aside:
                     self._task.open(seed)
                 begun = True
                 yield case, seed
+
+    def _buffers(self) -> None:
+        """Judge one more call where buffers of one value hold others, where the reference takes that."""
+        for case, seed in self._opened(lambda case: bool(_taken(case, case.buffers))):
+            names, begin = _taken(case, case.buffers), time.monotonic()
+            self._run.tighten(self._task, self._candidate)
+            try:
+                found = self._task.case(case.index, seed, vary=names)
+            except Told:
+                found = None
+            if found is None or not skewed.are_finite(found[0]["outputs"]):
+                case.said.append(f"of the reference {_listed(names)} of one value: it takes no other values, so none were tested")
+                self._task.open(seed)
+                continue
+            judgement = self._answered(case, *found, seed)
+            if not judgement.ok and case.derived:
+                case.said.append(_told_of_first(names))
+            elif not judgement.ok:
+                self._run.keep(case, 1, judgement, begin)
+
+    def _whole(self) -> None:
+        """Judge calls with other whole numbers among the arguments, for those that are the same in each case."""
+        numbers = whole.always(case.whole for case in self._run.cases) if self._run.cases else []
+        for case, seed in itertools.islice(self._opened(lambda case: bool(numbers)), 1):
+            for number in numbers:
+                with contextlib.suppress(_ReferenceFailed):  # where it really fails, a main pass says so
+                    self._number(case, number, seed)
+
+    def _number(self, case: Case, number: whole.Number, seed: int) -> None:
+        begin, (position, value, _, may_be_fixed) = time.monotonic(), number
+        for other in whole.others(value):
+            given, reference = self._asked(case, seed, whole.MOVE, {str(position): [other]})
+            if not reference.get("same"):
+                break
+        else:
+            return
+        try:
+            answered = self._candidate.run(given, seed, later=True)
+        except Told:
+            case.said.append(whole.told(number, other, ignored=False))
+            return
+        if self._right(given, reference, answered, seed):
+            return
+        ignored = self._right(*self._asked(case, seed, "", {}), answered, seed)
+        words = whole.told(number, other, ignored=ignored)
+        if ignored and not may_be_fixed:
+            self._run.keep(case, 1, Judgement("PrecisionError", words), begin)
+        else:
+            case.said.append(words)
+
+    def _asked(self, case: Case, seed: int, move: str, places: dict[str, list[int]]) -> tuple[dict[str, Any], dict[str, Any]]:
+        self._run.tighten(self._task, self._candidate)
+        try:
+            self._task.open(seed)
+            found = self._task.case(case.index, seed, move=move, places=places)
+        except Told:
+            raise _ReferenceFailed from None
+        if found is None:
+            raise _ReferenceFailed
+        return found
+
+    def _right(self, given: dict[str, Any], reference: dict[str, Any], answered: Answered, seed: int) -> bool:
+        answer, run, facts = answered
+        judged = self._run.desk.of_case(
+            given, answer, lambda want, got: self._run.numbers(want, reference, (got, run, facts), seed, self._task)
+        )
+        return judged.ok
 
     def _configurations(self) -> None:
         """Judge calls that take configurations of autotuned kernels which no judged call took, while there is time."""
@@ -141,10 +215,7 @@ class Aside:
         if vary and case.derived and found.error_type in _NUMBERS:
             self._task.open(seed)
             if self._judged(case, move, [], seed).ok:
-                said = (
-                    f"with other values for {_listed(vary)} the implementation is wrong, and it holds tensors that its "
-                    "constructor may have made of the first ones; only these were tested"
-                )
+                said = _told_of_first(vary)
                 case.said += [] if said in case.said else [said]
                 return
         self._run.keep(case, 1, found, begin)
@@ -153,7 +224,7 @@ class Aside:
         """Return the verdict on one call; that of the case where nothing is moved."""
         self._run.tighten(self._task, self._candidate)
         try:
-            found = self._task.case(case.index, seed, move=move, vary=vary)
+            found = self._task.case(case.index, seed, move=move, vary=vary, places=case.unread if move == unread.MOVE else None)
         except Told:
             raise _ReferenceFailed from None
         if found is None:
@@ -211,14 +282,27 @@ class _ReferenceFailed(Exception):
 
 
 def _may_move(move: str, case: Case) -> bool:
-    if move == idle.REACH:
+    if move in (idle.REACH, idle.MEET):
         return bool(case.idle)
+    if move == unread.MOVE:
+        return bool(case.unread)
     return move != one_value.OTHER or case.one_value or bool(_variable(case))
 
 
 def _variable(case: Case) -> list[str]:
     """Return the weights of one value that both models have. They vary in two passes: behind a relu none shows in `LOW`."""
-    return [name for name in case.filled if name not in case.untaken]
+    return _taken(case, case.filled)
+
+
+def _taken(case: Case, names: list[str]) -> list[str]:
+    return [name for name in names if name not in case.untaken]
+
+
+def _told_of_first(names: list[str]) -> str:
+    return (
+        f"with other values for {_listed(names)} the implementation is wrong, and it holds tensors that its constructor may "
+        "have made of the first ones; only these were tested"
+    )
 
 
 def untested(filled_weights: list[str], untaken: list[str]) -> list[str]:

@@ -19,6 +19,7 @@ from pypto_op.triton.run.barriers import Barriers, LaneRaceError
 from pypto_op.triton.run.lanes import Lanes
 from pypto_op.triton.run.products import Products
 from pypto_op.triton.run.races import RaceError, Races
+from pypto_op.triton.run.unread import Unread
 
 _READS, _WRITES = "reads", "writes"
 _ASKED: tuple[tuple[str, str, int, int | None], ...] = (
@@ -63,6 +64,7 @@ class Bounds:
         barriers: sees which lanes of a program do.
         lanes: fills lanes that nothing fills.
         products: rounds as devices do.
+        unread: notes which elements of the inputs are read.
         found: what was read or written where, in words; "" for nothing.
     """
 
@@ -72,6 +74,7 @@ class Bounds:
         self.barriers = Barriers()
         self.lanes = Lanes()
         self.products = Products()
+        self.unread = Unread()
         self.found = ""
         self._reached = reached
         self._spans: list[_Span] | None = None
@@ -84,6 +87,7 @@ class Bounds:
 
         builder: Any = InterpreterBuilder
         self.lanes.install(builder)
+        self.unread.install(builder)
         self.products.install(builder)
         self.barriers.install(builder)
         self.races.install(builder)  # it reads what lies at addresses that are right

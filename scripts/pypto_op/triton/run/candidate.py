@@ -146,7 +146,7 @@ class Candidate:
         return found
 
     def _run(self, message: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-        begin = time.monotonic()
+        begin = time.process_time()
         given = models.read(message)
         seed = self._seed = message["seed"]
         self._model = self._loose(lambda: models.build(self._kind, given["init"], seed, self._device, self._path))
@@ -176,6 +176,7 @@ class Candidate:
         stands = models.marks(state)
         self._launches.begin(tensors_of(inputs), models.held_by(self._model), follows="before" in facts)
         configurations.judges = message["exact"]
+        self._launches.bounds.unread.begin([] if message["later"] else tensors_of(inputs))
         configurations.tries, configurations.tried = message["judged"] and first is not None, set()
         returned = self._loose(lambda: self._forward(inputs, seed))
         configurations.tries = False
@@ -187,7 +188,7 @@ class Candidate:
         mutated = models.changed(inputs, before)
         facts["left"] = [*state] if models.marks(state) == stands else []
         facts |= {"overwritten": bool(models.changed(first, kept))}
-        facts |= {**self._facts(leaves, tensors_of(inputs), mutated), "seconds": time.monotonic() - begin}
+        facts |= {**self._facts(leaves, tensors_of(inputs), mutated), "seconds": time.process_time() - begin}
         return {"outputs": copies, "mutated": mutated} if message["judged"] else None, facts
 
     def _carries(self, tensor: torch.Tensor) -> bool:
@@ -246,6 +247,8 @@ class Candidate:
             "tried": sorted(self._launches.configurations.tried),
             "lanes": self._launches.bounds.lanes.met,
             "products": self._launches.bounds.products.met,
+            "uncompiled": self._launches.compiling.refused(),
+            "unread": self._launches.bounds.unread.found(),
             "reads": [*self._reads.found[:5], *self._launches.lent[:5]],
             "copies": dict(self._launches.copies),
             "copied_outputs": list(self._copied(leaves)),

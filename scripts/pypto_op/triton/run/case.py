@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from pypto_op.triton.run import agreement
+from pypto_op.triton.run import agreement, whole
 from pypto_op.triton.run.judgement import Judgement
 from pypto_op.triton.run.provenance import Provenance
 
@@ -24,7 +24,7 @@ class Case:
     launches: int = 0
     made: Provenance = field(default_factory=Provenance)
     seconds: float = 0.0
-    alone: float = 0.0  # seconds that the implementation's process took in the first pass
+    alone: float = 0.0  # seconds of processor time that the implementation's process took in the first pass
     outputs: list[Any] = field(default_factory=list)  # samples of the first pass's golden
     doubt: Judgement | None = None  # what the host computed, as it seems
     right: Judgement | None = None  # of the numbers alone, where they are right
@@ -32,11 +32,15 @@ class Case:
     unseen: list[str] = field(default_factory=list)  # what the outputs show too little of
     said: list[str] = field(default_factory=list)  # what else was not tested
     filled: list[str] = field(default_factory=list)  # weights of the reference that hold one value
+    whole: list[whole.Number] = field(default_factory=list)  # numbers among the arguments (`whole`)
+    buffers: list[str] = field(default_factory=list)  # buffers of the reference that do
     untaken: list[str] = field(default_factory=list)  # weights of the reference that the implementation does not have
     lanes: bool = False  # loads leave lanes undefined (`lanes`)
     marked: bool = False  # and a call was judged in which they held something
     one_value: bool = False  # some input holds one value throughout (`one_value`)
     idle: list[str] = field(default_factory=list)  # operators of the reference that changed nothing so far (`idle`)
+    unread: dict[str, list[int]] = field(default_factory=dict)  # parts of inputs that the first pass did not read (`unread`)
+    uncompiled: str = ""  # what Triton's compiler says of a kernel that it refuses (`compiling`)
     products: bool = False  # products of float32 that a device may round (`products`)
     configurations: dict[str, list[int]] = field(default_factory=dict)  # by kernel: those that were judged, and all
     derived: int = 0  # float tensors that the implementation holds beside its weights
@@ -44,6 +48,7 @@ class Case:
     def took(self, facts: dict[str, Any]) -> None:
         """Note what a run of it, in any pass, says of the implementation."""
         self.ran.add(facts)
+        self.uncompiled = self.uncompiled or str(facts.get("uncompiled", ""))
         self.lanes = self.lanes or bool(facts.get("lanes"))
         self.products = self.products or bool(facts.get("products"))
         self.configurations = facts.get("configurations") or self.configurations

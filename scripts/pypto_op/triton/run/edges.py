@@ -53,7 +53,7 @@ def edged(inputs: Any, movable: Sequence[bool], numbers: Sequence[float], seed: 
     def one(tensor: torch.Tensor) -> torch.Tensor:
         nonlocal changed
         copy = same_layout(tensor)
-        if next(moved) and not _is_ordered(tensor):
+        if next(moved) and not is_ordered(tensor):
             changed = True
             low, high = (float(end) for end in torch.aminmax(tensor))
             _put_extremes(copy, tensor, low, high)
@@ -65,7 +65,7 @@ def edged(inputs: Any, movable: Sequence[bool], numbers: Sequence[float], seed: 
     return found if changed else None
 
 
-def _is_ordered(tensor: torch.Tensor) -> bool:
+def is_ordered(tensor: torch.Tensor) -> bool:
     """Whether elements share memory or values, are sorted along an axis, or make a symmetric matrix."""
     if 0 in tensor.stride() or memory_of(tensor).numel() < tensor.numel():
         return True
@@ -153,6 +153,47 @@ def _turns(shape: Sequence[int], device: torch.device) -> tuple[torch.Tensor, to
         if size >= _AXIS:
             within &= (indices > 0) & (indices < size - 1)
     return sums, within
+
+
+def scattered(inputs: Any, movable: Sequence[bool], seed: int, *, last: bool) -> Any:
+    """Return inputs of the same layout whose rows have their greatest and least elements all over the rows, by turns.
+
+    A kernel that loses one part of a row on the way to its maximum is right wherever the greatest element lies in the others.
+
+    Args:
+        inputs: stay as they are.
+        movable: which of their tensors may be changed (`skewed.movable`).
+        seed: draws which row gets which place.
+        last: rows lie along the last axis; else along the longest of the others, where there are such.
+    """
+    moved = iter(movable)
+    draws = torch.Generator().manual_seed(seed)
+
+    def one(tensor: torch.Tensor) -> torch.Tensor:
+        copy = same_layout(tensor)
+        moves = next(moved) and tensor.dim() and tensor.numel() <= _MOST_SORTED and bool((tensor != 0).all())
+        if not moves or is_ordered(tensor):
+            return copy
+        others = range(tensor.dim() - 1)
+        axis = tensor.dim() - 1 if last or not others else max(others, key=lambda at: tensor.shape[at])
+        if tensor.shape[axis] >= _AXIS:
+            rows = copy.movedim(axis, -1).reshape(-1, tensor.shape[axis]).clone()
+            _scatter(rows, draws)
+            copy.copy_(rows.reshape(copy.movedim(axis, -1).shape).movedim(-1, axis))
+        return copy
+
+    return map_tensors(inputs, one)
+
+
+def _scatter(rows: torch.Tensor, draws: torch.Generator) -> None:
+    """Exchange each row's greatest element for that at its place, and the least one for that half a row further."""
+    count, size = rows.shape
+    turns = torch.randperm(count, generator=draws) + float(torch.rand((), generator=draws))
+    places = (turns * size / count).long().clamp_(max=size - 1).to(rows.device)
+    for at, extreme in ((places, torch.argmax), ((places + size // 2) % size, torch.argmin)):
+        here, there = extreme(rows, -1, keepdim=True), at.unsqueeze(-1)
+        found, gone = rows.gather(-1, here), rows.gather(-1, there)
+        rows.scatter_(-1, here, gone).scatter_(-1, there, found)
 
 
 def _put_numbers(copy: torch.Tensor, numbers: list[float], draws: random.Random) -> None:

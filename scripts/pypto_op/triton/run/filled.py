@@ -1,6 +1,7 @@
 """Weights that a constructor fills with one value: a norm's ones and zeros hide a kernel that leaves them out.
 
-A trained model has others. So a later pass gives both models other values for them.
+A trained model has others. So a later pass gives both models other values for them. Buffers of one value (a scale, a mask) get
+others in a pass of their own, since the reference may not take them.
 """
 
 from __future__ import annotations
@@ -10,8 +11,11 @@ from typing import Any
 
 import torch
 
+from pypto_op.triton.run import one_value
+from pypto_op.triton.run.packing import same_layout
+
 _BUFFERS = ("running_mean", "running_var")
-"""Buffers that training changes; others may be tables and masks."""
+"""Buffers that training changes; of others the reference is asked."""
 _ROUND = 1024.0
 """A single number that is no multiple of 1/1024 was drawn."""
 TOLD = "weights that constructors fill with one value (ones, zeros) had other values in this pass"
@@ -20,6 +24,11 @@ TOLD = "weights that constructors fill with one value (ones, zeros) had other va
 def names(model: Any) -> list[str]:
     """Return the names of a model's weights that hold one value throughout."""
     return list(_found(model))
+
+
+def buffers(model: Any) -> list[str]:
+    """Return the names of the other buffers that hold one value throughout, and that are saved with the model."""
+    return list(_buffers(model))
 
 
 def vary(model: Any, wanted: Collection[str], seed: int) -> None:
@@ -31,6 +40,11 @@ def vary(model: Any, wanted: Collection[str], seed: int) -> None:
                 value = float(tensor.reshape(-1)[0])
                 part = torch.rand(tensor.shape, generator=draws) - 0.5
                 tensor.copy_(value * (1.0 + part) if value else part)
+        for name, tensor in _buffers(model).items():
+            if name in wanted:
+                other = same_layout(tensor)
+                one_value.write(other, tensor, draws)
+                tensor.copy_(other)
 
 
 def _found(model: Any) -> dict[str, torch.Tensor]:
@@ -39,6 +53,22 @@ def _found(model: Any) -> dict[str, torch.Tensor]:
     buffers = {name: value for name, value in model.named_buffers() if name.rpartition(".")[2] in _BUFFERS}
     held = {**dict(model.named_parameters()), **buffers}
     return {name: value.detach() for name, value in held.items() if _is_filled(value.detach())}
+
+
+def _buffers(model: Any) -> dict[str, torch.Tensor]:
+    if not isinstance(model, torch.nn.Module):
+        return {}
+    held = {
+        f"{path}.{name}" if path else name: tensor
+        for path, module in model.named_modules()
+        for name, tensor in module.named_buffers(recurse=False)
+        if name not in module._non_persistent_buffers_set and name not in _BUFFERS
+    }
+    return {name: value for name, value in held.items() if value.numel() > 1 and (_is_on(value) or _is_filled(value))}
+
+
+def _is_on(tensor: torch.Tensor) -> bool:
+    return tensor.dtype is torch.bool and bool((tensor == tensor.reshape(-1)[0]).all())
 
 
 def _is_filled(tensor: torch.Tensor) -> bool:

@@ -16,6 +16,7 @@ import torch
 
 from pypto_op.triton.run.bounds import Bounds
 from pypto_op.triton.run.chosen import Chosen, digest_of
+from pypto_op.triton.run.compiling import Compiling
 from pypto_op.triton.run.configurations import Configurations
 from pypto_op.triton.run.dispatch import Gate
 from pypto_op.triton.run.handed import computes
@@ -82,6 +83,7 @@ class Launches:
         self.handed: list[str] = []
         self.count = 0
         self.bounds = Bounds(self._reached)
+        self.compiling = Compiling()  # made before anything is interpreted
         self.lent: list[str] = []
         self.programs = Programs()
         self.configurations = Configurations()
@@ -207,6 +209,7 @@ class Launches:
             with self._gate.opened():
                 self._watch(kernel, given, tensors)
                 self.bounds.begin(_name_of(kernel), tensors)
+            self.compiling.note(kernel, args, kwargs)
             self.programs.guard.taken.clear()
             self._check_language()
             result = self._alone(kernel, original, args, kwargs)

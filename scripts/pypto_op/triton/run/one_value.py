@@ -49,7 +49,7 @@ def varied(inputs: Any, seed: int, same: Sequence[bool] = ()) -> Any | None:
         copy = same_layout(given)
         if _holds_one(given, sizes):
             changed = True
-            _write(copy, given, draws)
+            write(copy, given, draws)
         return copy
 
     def number(given: float) -> float:
@@ -97,8 +97,8 @@ def _holds_one(tensor: torch.Tensor, sizes: set[int]) -> bool:
     return tensor.numel() > 1 and int(first) > 0 and int(first) * tensor.numel() not in sizes
 
 
-def _write(copy: torch.Tensor, given: torch.Tensor, draws: torch.Generator) -> None:
-    """Write other values into the copy of a tensor that holds one."""
+def write(copy: torch.Tensor, given: torch.Tensor, draws: torch.Generator) -> None:
+    """Write other values into the copy of a tensor that holds one: a mask loses some, numbers become smaller, floats vary."""
     memory = memory_of(copy)
     first = given.reshape(-1)[0]
     place = torch.rand(memory.shape, generator=draws).to(memory.device)

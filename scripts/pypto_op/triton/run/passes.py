@@ -12,7 +12,7 @@ from typing import Any
 from pypto_op import __version__
 from pypto_op.documents.policy import Policy
 from pypto_op.errors import ContractError, PyptoOpError
-from pypto_op.triton.run import agreement, configurations, edges, looks, remote, results, skewed, trivial
+from pypto_op.triton.run import agreement, configurations, edges, looks, remote, results, skewed, small, trivial
 from pypto_op.triton.run.aside import Aside, left_alone, untested
 from pypto_op.triton.run.case import Case
 from pypto_op.triton.run.deadline import Deadline, TimeIsUp
@@ -31,6 +31,8 @@ from pypto_op.triton.run.targets import Place, versions
 
 HOST = "HostComputed"
 _FIRST_SEED = 0
+_OF_FIRST = 0.5
+"""What a look takes of the time of the first pass, which watches lines of kernels and loads what it needs."""
 _MOST_CASES = 100_000
 
 
@@ -48,6 +50,7 @@ class Run:
         self.hashes: dict[str, str] = {}
         self.history = History()
         self.beside = Beside(project.impl, request.static_policy)
+        self.looked = 0.0  # seconds of processor time that looks took
         self.calls: list[int] = []  # the seeds of passes and looks, in their order
 
     def everything(self, started: Started | PyptoOpError) -> None:
@@ -77,10 +80,10 @@ class Run:
 
     def _beside_looks(self, seed: int, task: TaskSession, candidate: CandidateSession) -> None:
         """Run the second pass at a random place among looks."""
-        for judged in looks.turns(self.started, 2 * sum(case.alone for case in self.cases)):
+        for judged in looks.turns(self.started, _OF_FIRST * sum(case.alone for case in self.cases), lambda: self.looked):
             if judged:
                 self._pass(1, seed, task, candidate)
-            elif any(case.judgement.ok and case.doubt is None for case in self.cases):
+            elif any(case.judgement.ok for case in self.cases):  # doubted ones too: a replay of few calls tells little
                 self._look(secrets.randbelow(2**31), task, candidate)
 
     def _look(self, seed: int, task: TaskSession, candidate: CandidateSession) -> None:
@@ -88,12 +91,13 @@ class Run:
         self.tighten(task, candidate)
         task.open(seed)
         self.calls.append(seed)
+        move = looks.move()
         for case in self.cases:
-            if not case.judgement.ok or case.doubt is not None:
+            if not case.judgement.ok:
                 continue
             self.tighten(task, candidate)
             try:
-                found = task.case(case.index, seed, used=True, judged=False, move=skewed.UP)
+                found = task.case(case.index, seed, used=True, judged=False, move=move)
             except Told:
                 return  # where the reference really fails, a pass says so
             if found is None:
@@ -105,6 +109,7 @@ class Run:
                 self.keep(case, 1, Judgement(told.error_type, told.message), begin)
                 continue
             case.took(facts)
+            self.looked += float(facts.get("seconds", 0.0))
             made = Provenance.of(facts, numbers_of([found[0]["inputs"], found[0]["init"]]))
             judgement = self._compared(case, case.judgement, made, found[0]["inputs"])
             if not judgement.ok:
@@ -146,6 +151,10 @@ class Run:
 
     def _static(self) -> None:
         """Let no case pass whose source computes outside kernels in a way that no run shows (NumPy in a kernel, say)."""
+        for case in [case for case in self.cases if case.judgement.ok and case.uncompiled]:
+            case.judgement = Judgement("CompilationError", case.uncompiled, case.judgement.metrics)
+            if self.progress is not None:
+                self.progress(case)
         launching = [case for case in self.cases if case.judgement.ok and case.launches]
         if not launching:
             return
@@ -225,8 +234,10 @@ class Run:
         case.one_value = case.one_value or bool(reference.get("one_value") or reference.get("same_inputs"))
         if number == 0:
             case.filled, case.untaken = list(reference.get("filled", ())), list(map(str, facts.get("untaken", ())))
-            case.derived = int(facts.get("derived", 0))
-            case.said = [*filter(None, [reference.get("one_sign")]), *untested(case.filled, case.untaken)]
+            case.derived, case.unread = int(facts.get("derived", 0)), facts.get("unread", {})
+            case.buffers = list(reference.get("buffers", ()))
+            case.whole = [(at, value, name, may) for at, value, name, may in reference.get("whole", ())]
+            case.said = [*filter(None, [reference.get("one_sign")]), *untested([*case.filled, *case.buffers], case.untaken)]
             case.said += left_alone(list(map(str, facts.get("left", ()))))
         case.weights, case.kernels = str(facts.get("weights", "none")), [str(name) for name in facts.get("kernels", ())]
         self.keep(case, number, judgement, begin)
@@ -245,6 +256,11 @@ class Run:
         judgement = self.numbers(given, reference, found, seed, task)
         if judgement.ok:
             judgement = self._trivial(case, given, found[0]["outputs"], seed, task, judgement)
+        if judgement.ok and not case.outputs and reference.get("small") and not given["mutated"] and self.request.policy is None:
+            without = task.without_small(seed)
+            if without is not None:
+                wrong = small.judged(reference["small"], given["outputs"], found[0]["outputs"], without, self._truth(task, seed))
+                judgement = judgement if wrong.ok else replace(wrong, metrics=judgement.metrics)
         return judgement
 
     def numbers(

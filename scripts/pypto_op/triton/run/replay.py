@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from pypto_op.triton.run import skewed, trivial
+from pypto_op.triton.run import looks, trivial
 from pypto_op.triton.run.provenance import Provenance
 from pypto_op.triton.run.sessions import CandidateSession, TaskSession, Told
 
@@ -47,9 +47,10 @@ class History:
                 tighten()
                 other = secrets.randbelow(2**31)
                 task.open(other)
+                move = looks.move() if number else ""
                 for index in sorted(place for turn, place in self._calls if turn == number and place <= max(cases)):
                     tighten()
-                    found = task.case(index, other, used=bool(number), judged=False, move=skewed.UP if number else "")
+                    found = task.case(index, other, used=bool(number), judged=False, move=move)
                     if found is None:
                         return set()
                     _, _, facts = candidate.run(found[0], seed, judged=False, later=bool(number))

@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -117,7 +117,15 @@ class TaskSession(_Session):
         return None if total is None else int(total)
 
     def case(
-        self, index: int, seed: int, *, used: bool = False, judged: bool = True, move: str = "", vary: Sequence[str] = ()
+        self,
+        index: int,
+        seed: int,
+        *,
+        used: bool = False,
+        judged: bool = True,
+        move: str = "",
+        vary: Sequence[str] = (),
+        places: Mapping[str, Sequence[int]] | None = None,
     ) -> tuple[dict[str, Any], dict[str, Any]] | None:
         """Return a case and facts about it.
 
@@ -128,6 +136,7 @@ class TaskSession(_Session):
             judged: outputs are wanted.
             move: how inputs are moved, where they can be (`skewed`).
             vary: names of weights that get other values, where they hold one value (`filled`).
+            places: where extremes stand (`unread`).
 
         Returns:
             `init`, `weights`, `inputs`, `outputs` and `mutated` (these two only where they are judged), and `warmed` (how far the
@@ -135,7 +144,7 @@ class TaskSession(_Session):
             Facts are `filled`, `varied`, `one_sign` and `skewed`; `same` alone where `move` and `vary` change nothing.
         """
         message = {"call": "case", "index": index, "seed": _of_models(seed), "used": used, "judged": judged}
-        message |= {"move": move, "vary": list(vary)}
+        message |= {"move": move, "vary": list(vary), "places": dict(places or {})}
         value, _, answer = self._tell(message)
         return None if answer.get("end") else (value, answer)
 
@@ -157,6 +166,13 @@ class TaskSession(_Session):
         wanted = [list(shape) for shape in shapes]
         try:
             return list(self._tell({"call": "exchanged", "shapes": wanted, "seed": _of_models(seed)})[0])
+        except Told:
+            return None
+
+    def without_small(self, seed: int) -> list[Any] | None:
+        """Return samples of the present case's outputs without terms that hardly change them; None: it does not work."""
+        try:
+            return list(self._tell({"call": "without_small", "seed": _of_models(seed)})[0])
         except Told:
             return None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +11,21 @@ from typing import Any
 import torch
 
 from pypto_op.backends.worker.loading import Failure, failure_of, load_module
-from pypto_op.triton.run import arguments, before, edges, filled, fixed, idle, one_value, remote, skewed, trivial
+from pypto_op.triton.run import (
+    arguments,
+    before,
+    edges,
+    filled,
+    fixed,
+    idle,
+    one_value,
+    remote,
+    skewed,
+    small,
+    trivial,
+    unread,
+    whole,
+)
 from pypto_op.triton.run import model as models
 from pypto_op.triton.run.clock import Clock, refresh
 from pypto_op.triton.run.memory import address
@@ -28,7 +43,7 @@ class Task:
 
     Messages: `open` (start a pass over the cases, seeded), `case` (the next one: inputs, weights, golden), `again` (golden
     of the present case, its values rolled), `truth` (the same in float64), `exchanged` (samples of it, half of the
-    elements exchanged), `time` (time the present case).
+    elements exchanged), `without_small` (samples of it without small terms), `time` (time the present case).
     """
 
     def __init__(self, document: dict[str, Any]) -> None:
@@ -54,6 +69,7 @@ class Task:
         self._same: dict[int, list[bool]] = {}  # by case: which tensors are the same for every seed (`fixed`)
         self._idle: dict[int, dict[str, bool]] = {}  # by case: what changed nothing in any pass (`idle`)
         self._overflowed: set[int] = set()  # cases whose reference is infinite far away
+        self._places: dict[str, list[int]] = {}  # of the inputs that no kernel read (`unread`)
         self._varied: list[str] = []  # weights that are given other values (`filled`)
         self._differentiates = False  # forward asks for gradients, so it must run with them
         self._wanted: list[bool] = []  # which tensors of the arguments were drawn with `requires_grad`
@@ -115,7 +131,8 @@ class Task:
         self._varied = []
         self._model = self._build(seed)
         constant = filled.names(self._model)
-        self._varied = [name for name in constant if name in message["vary"]]
+        buffers = filled.buffers(self._model)
+        self._varied = [name for name in (*constant, *buffers) if name in message["vary"]]
         if self._varied:
             self._model = self._build(seed)
         inputs = arguments.of_case(group, getattr(self._model, "forward", self._model), self._path)
@@ -124,10 +141,12 @@ class Task:
         weights = {name: value.detach().clone() for name, value in models.weights_of(self._model).items()}
         self._inputs = models.placed(models.checked(inputs, f"{self._path.name}: an input"), self._device)
         facts: dict[str, Any] = {"filled": constant, "varied": self._varied, "one_sign": skewed.of_one_sign(self._inputs)}
-        facts["one_value"] = one_value.found(inputs)
+        facts |= {"one_value": one_value.found(inputs), "buffers": buffers}
+        facts["whole"] = whole.found(inputs, getattr(self._model, "forward", self._model))
         if message["index"] not in self._movable:
             self._movable[message["index"]] = skewed.movable(self._inputs)
         facts["same_inputs"] = self._note_same(message["index"])
+        self._places = message["places"]
         facts["skewed"] = self._skew(message["index"], message["move"], seed) if message["move"] else ""
         facts["edged"] = message["move"] == skewed.UP and self._edge(message["index"], seed)
         if message["move"] == one_value.OTHER:
@@ -163,15 +182,29 @@ class Task:
             return ""
         if move == one_value.OTHER:
             moved = one_value.varied(self._inputs, self._seed + index, self._same.get(index, ()))
-        elif move == idle.REACH:
-            moved = idle.reaching(self._inputs, self._idle.get(index, {}))
+        elif move in (idle.REACH, idle.MEET):
+            return move if self._reach(index, move, seed) else ""
+        elif move == whole.MOVE:
+            ((place, (value,)),) = self._places.items()
+            move, moved = f"{move} {place} {value}", whole.moved(self._inputs, int(place), value)
+        elif move == unread.MOVE:
+            moved = unread.moved(self._inputs, self._movable[index], self._places)
         else:
             moved = skewed.skewed(self._inputs, move)
+            if moved is not None and move in (skewed.LOW, skewed.HIGH):
+                moved = edges.scattered(moved, self._movable[index], self._seed + index, last=move == skewed.LOW)
         if self._suit(index, move, moved, seed):
             return move
         if move == skewed.FAR and index in self._overflowed:
             return move if self._suit(index, skewed.LESS, skewed.skewed(self._inputs, skewed.LESS), seed) else ""
         return ""
+
+    def _reach(self, index: int, move: str, seed: int) -> bool:
+        """Take the first of the inputs that may reach what idle operators bound which the reference takes, too (`idle`)."""
+        bounds = self._idle.get(index, {})
+        meets = move == idle.MEET
+        ways = idle.meeting(self._inputs, bounds, self._numbers) if meets else idle.reaching(self._inputs, bounds)
+        return any(self._suit(index, f"{move} {number}", moved, seed) for number, moved in enumerate(ways))
 
     def _edge(self, index: int, seed: int) -> bool:
         """Put extremes and numbers of the files into the inputs, or extremes alone, where the reference takes that (`edges`)."""
@@ -204,6 +237,11 @@ class Task:
         if move == one_value.OTHER:
             pairs = zip(tensors_of(found), tensors_of(self._tried(moved, seed, draws=seed + 1)), strict=True)
             return all(torch.allclose(one, other, rtol=1e-3) for one, other in pairs)
+        if move.startswith(whole.MOVE):
+            return whole.shows(self._tried(self._inputs, seed), found)
+        if move == unread.MOVE:
+            pairs = zip(tensors_of(found), tensors_of(self._tried(self._inputs, seed)), strict=True)
+            return not all(torch.equal(one, other) for one, other in pairs)
         return move != skewed.FAR or self._tells_scales(seed)
 
     def _tried(self, inputs: Any, seed: int, draws: int | None = None) -> Any:
@@ -279,6 +317,17 @@ class Task:
         except BaseException as error:
             raise failure_of(error, self._path, Outcome.EXCEPTION, " in the reference's forward") from None
 
+    def _without_small(self, message: dict[str, Any]) -> tuple[list[torch.Tensor], dict[str, Any]]:
+        """Answer with samples of the outputs without terms that hardly change them (`small`)."""
+        seed = message["seed"]
+        model = self._build(seed)
+        models.seed_all(seed)
+        try:
+            with small.Small(self._path, drops=True):
+                return trivial.sampled(self._called(model, map_tensors(self._inputs, same_layout))), {}
+        except BaseException as error:
+            raise failure_of(error, self._path, Outcome.EXCEPTION, " in the reference's forward") from None
+
     def _called(self, model: Any, inputs: Any) -> Any:
         """Call a model, with gradients where its forward asks for them (`torch.autograd.grad`), which an error of torch tells."""
         with torch.set_grad_enabled(self._differentiates):
@@ -299,12 +348,12 @@ class Task:
         inputs = map_tensors(self._inputs, same_layout)
         if not self._idle.get(index, True):
             return self._golden(inputs, seed)
-        watch = idle.Idle(self._path)
-        with watch:
+        watch, terms = idle.Idle(self._path), small.Small(self._path)
+        with watch, terms if index not in self._idle else contextlib.nullcontext():
             golden, facts = self._golden(inputs, seed)
         so_far = self._idle.get(index, watch.found)
         self._idle[index] = {key: whole for key, whole in watch.found.items() if key in so_far}
-        return golden, facts | {"idle": list(self._idle[index])}
+        return golden, facts | {"idle": list(self._idle[index]), "small": sorted(terms.lines)}
 
     def _golden(self, inputs: Any, seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
         marks = models.marks(inputs)

@@ -1,0 +1,89 @@
+"""Whole numbers and flags among the arguments: a kernel that leaves one out is right while the task has one value for it.
+
+The number may stand for a shape or an axis, so not every kernel must take another one. But a kernel whose answer for another
+number is still the right one for the task's own ignores the argument. That is wrong. Only said is it where the argument names an
+axis or is a flag (a kernel may be written for the last axis), where it is a size (a kernel may ask the tensor), and where the
+answer is wrong in another way.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import torch
+
+from pypto_op.triton.run.packing import same_layout, tensors_of
+
+MOVE = "whole"
+"""The name of this move, beside those of `skewed`."""
+_AXES = ("dim", "axis", "axes")
+_MOST = 4
+Number = tuple[int, int, str, bool]
+"""Position among the arguments, value, the parameter's name, and whether a kernel may know the task's own value alone."""
+
+
+def found(inputs: list[Any], forward: Callable[..., Any]) -> list[Number]:
+    """Return the whole numbers and flags among the arguments of a case, tensors of one whole number included."""
+    try:
+        names = [*inspect.signature(forward).parameters]
+    except (TypeError, ValueError):
+        names = []
+    sizes = {size for tensor in tensors_of(inputs) for size in _sizes(tensor.shape)}
+    numbers = [(at, _value(value), names[at] if at < len(names) else "") for at, value in enumerate(inputs)]
+    return [(at, value, name, _may_be_fixed(value, name, sizes)) for at, value, name in numbers if value is not None][:_MOST]
+
+
+def always(cases: Iterable[list[Number]]) -> list[Number]:
+    """Return the numbers that are the same in each of the cases."""
+    first, *rest = cases
+    return [number for number in first if all(number in numbers for numbers in rest)]
+
+
+def others(value: int) -> list[int]:
+    """Return what may stand in the place of a number, the likeliest first."""
+    return [not value] if isinstance(value, bool) else [value + 1, value - 1, 2 * value]
+
+
+def moved(inputs: list[Any], position: int, value: int) -> list[Any]:
+    """Return the arguments with that number at that position."""
+    given = inputs[position]
+    other = same_layout(given).fill_(value) if isinstance(given, torch.Tensor) else type(given)(value)
+    return [other if at == position else one for at, one in enumerate(inputs)]
+
+
+def shows(before: Any, after: Any) -> bool:
+    """Whether a reference's answer has the same structure as before and other values."""
+    pairs = list(zip(tensors_of(before), tensors_of(after), strict=False))
+    same = len(tensors_of(before)) == len(tensors_of(after)) and all(a.shape == b.shape and a.dtype == b.dtype for a, b in pairs)
+    return same and not all(torch.equal(a, b) for a, b in pairs)
+
+
+def told(number: Number, other: int, *, ignored: bool) -> str:
+    """Return what is said of a kernel that is wrong with another number."""
+    position, value, name, _ = number
+    what = f"argument {position}{f' ({name})' if name else ''}"
+    if ignored:
+        return f"{what} is ignored: with {other} in the place of {value} the answer is still that for {value}"
+    return f"with {other} in the place of {value} for {what} the implementation is wrong; only {value} was tested"
+
+
+def _may_be_fixed(value: int, name: str, sizes: set[int]) -> bool:
+    return isinstance(value, bool) or value < 0 or value in sizes or name.lower().startswith(_AXES)
+
+
+def _sizes(shape: Sequence[int]) -> Iterator[int]:
+    """Yield the sizes of axes, and of axes that follow one another together."""
+    for first in range(len(shape)):
+        for last in range(first + 1, len(shape) + 1):
+            if (size := math.prod(shape[first:last])) > 1:
+                yield size
+
+
+def _value(given: Any) -> int | None:
+    if isinstance(given, torch.Tensor):
+        whole = given.numel() == 1 and not given.is_floating_point() and not given.is_complex()
+        return int(given) if whole and given.dtype is not torch.bool else None
+    return given if type(given) in (int, bool) else None
