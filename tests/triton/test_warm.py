@@ -1,4 +1,4 @@
-"""What a process finds loaded when it is forked, and what seeding it costs: each verdict pays for the rest three times."""
+"""What a process finds loaded when it is forked, and what seeding and watching it cost: each verdict pays for the rest."""
 
 from __future__ import annotations
 
@@ -46,6 +46,24 @@ model.seed_all(7)
 assert drawn() == wanted
 """
 
+TRACED = """
+import gc, sys
+from pypto_op.backends.worker.askers import BUSY
+from pypto_op.triton.run.lines import Lines
+
+asked = []
+sys.addaudithook(lambda event, told: asked.append(told[1]) if event == "object.__getattr__" and not BUSY.on else None)
+
+def own():
+    return 1
+
+lines = Lines(frozenset([__file__]))
+with lines:
+    assert own() == 1
+assert len(lines.ran) == 1 and asked == [] and gc.isenabled() and not BUSY.on, asked
+assert sys._getframe().f_code and asked == ["f_code"]
+"""
+
 
 def test_a_first_launch_loads_nothing_more_of_triton(tmp_path: Path) -> None:
     (tmp_path / "kernel.py").write_text(KERNEL)
@@ -56,4 +74,11 @@ def test_a_first_launch_loads_nothing_more_of_triton(tmp_path: Path) -> None:
 
 def test_seeding_is_pytorchs_own_and_takes_no_stack_traces() -> None:
     run = program.with_torch("-c", SEEDED, env={**os.environ, "TRITON_INTERPRET": "1"})
+    assert run.returncode == 0, run.stderr
+
+
+def test_watching_lines_causes_no_event_that_a_guard_would_look_at(tmp_path: Path) -> None:
+    """Python tells hooks of each look at a frame's code, and lines are watched by such a look at every call."""
+    (tmp_path / "traced.py").write_text(TRACED)
+    run = program.with_torch(tmp_path / "traced.py")
     assert run.returncode == 0, run.stderr
