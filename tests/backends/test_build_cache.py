@@ -62,6 +62,21 @@ def test_a_damaged_entry_is_built_again(damage: str) -> None:
     assert build_cache.is_sound(entry)
 
 
+def test_an_entry_is_read_again_only_when_it_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each session of a verdict asks; a change that keeps size and date is seen by the time of the change."""
+    entry = build_cache.ensure("room", "f" * 64, build_slowly)
+    thing = entry / "deep" / "thing"
+    assert build_cache.is_sound(entry)
+    read: list[Path] = []
+    whole = Path.read_bytes
+    monkeypatch.setattr(Path, "read_bytes", lambda path: read.append(path) or whole(path))
+    assert build_cache.is_sound(entry) and read == []
+    dates = thing.stat()
+    thing.write_text("x" * dates.st_size)
+    os.utime(thing, ns=(dates.st_atime_ns, dates.st_mtime_ns))
+    assert not build_cache.is_sound(entry) and read == [thing]
+
+
 def test_a_build_that_fails_leaves_nothing(cache: Path) -> None:
     def fail(folder: Path) -> None:
         (folder / "half").write_text("x")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import random
+import re
 import resource
 import subprocess
 import sys
@@ -12,8 +14,7 @@ import pytest
 import yaml
 from tests.diagnose.device_logs import DeviceLog, all_logs
 
-from pypto_op.diagnose import knowledge, routes
-from pypto_op.diagnose.log_stream import WHOLE_BYTES
+from pypto_op.diagnose import knowledge, log_stream, routes
 from pypto_op.diagnose.log_text import parse_log
 from pypto_op.diagnose.search import Hit, diagnose, explain
 from pypto_op.documents import schema
@@ -98,16 +99,32 @@ def test_it_is_found_in_broken_bytes_and_behind_colours(log: DeviceLog, tmp_path
         assert leads(explain(utf16).hits[0], log)
 
 
+def _in_the_middle(log: DeviceLog, whole_bytes: int) -> tuple[bytes, int]:
+    """Return a log of so many bytes and more that has another one inside, and the lines before it."""
+    filler = "".join(PLAIN.format(n=n) for n in range(whole_bytes // len(PLAIN) + 2000)).encode()
+    return filler + log.text.encode() + b"\n" + filler[:200_000], filler.count(b"\n")
+
+
 @pytest.mark.slow
-def test_it_is_found_in_the_middle_of_a_long_log(tmp_path: Path) -> None:
-    filler = "".join(PLAIN.format(n=n) for n in range(WHOLE_BYTES // len(PLAIN) + 2000)).encode()
+@pytest.mark.parametrize("log", LOGS[::24], ids=lambda log: log.name)
+def test_it_is_found_in_the_middle_of_a_long_log(log: DeviceLog, tmp_path: Path) -> None:
     path = tmp_path / "long.log"
+    text, before = _in_the_middle(log, log_stream.WHOLE_BYTES)
+    path.write_bytes(text)
+    found = explain(path)
+    assert found.hits and leads(found.hits[0], log), [hit.entry.id for hit in found.hits]
+    line = before + log.text[: log.text.find(found.hits[0].seen.split()[0])].count("\n") + 1
+    assert abs(found.hits[0].log[1] - line) <= 3
+
+
+def test_of_each_the_lines_that_tell_are_kept_of_a_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the search of the lines beside them costs, the test above pays for some; a stream begins at 64 kB here."""
+    monkeypatch.setattr(log_stream, "WHOLE_BYTES", 65536)
+    beside = re.compile(re.escape(PLAIN.strip()).replace(r"\{n\}", "[0-9]*"))
     for log in LOGS:
-        path.write_bytes(filler + log.text.encode() + b"\n" + filler[:200_000])
-        found = explain(path)
-        assert found.hits and leads(found.hits[0], log), (log.name, [hit.entry.id for hit in found.hits])
-        line = filler.count(b"\n") + log.text[: log.text.find(found.hits[0].seen.split()[0])].count("\n") + 1
-        assert abs(found.hits[0].log[1] - line) <= 3, log.name
+        pieces, _ = log_stream.read_pieces(io.BytesIO(_in_the_middle(log, 65536)[0]), log.name)
+        kept = [line for piece in pieces for line in piece.text.splitlines() if not beside.match(line)]
+        assert leads(first("\n".join(kept)), log), log.name
 
 
 WAITED = {

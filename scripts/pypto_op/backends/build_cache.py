@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import os
@@ -85,6 +86,13 @@ def _write_manifest(folder: Path) -> None:
 
 
 def _sha256(path: Path) -> str:
+    found = path.stat()
+    return _sha256_of(path, (found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino))
+
+
+@functools.lru_cache(maxsize=64)
+def _sha256_of(path: Path, state: tuple[int, ...]) -> str:
+    """Read a file once in a process as long as it stays as it is: each session asks for 15 MB of them."""
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 

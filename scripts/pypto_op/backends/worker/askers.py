@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from gc import disable as _collect_nothing
 from gc import enable as _collect_again
 from gc import isenabled as _collects
-from types import FrameType, FunctionType
+from types import CodeType, FrameType, FunctionType
 from typing import Any
 
 from pypto_op.backends.worker.trusted import is_installed, is_trusted
@@ -159,6 +159,22 @@ def place_of_caller() -> tuple[str, int]:
     with BUSY:  # the question is ours, not the caller's
         frame = sys._getframe(2)
         return frame.f_code.co_filename, frame.f_lineno
+
+
+def code_of(frame: FrameType) -> CodeType:
+    """Return the code of a frame, for a function that Python calls at every call: to ask is an event, and our own is none.
+
+    As `with BUSY`, written out: the events took a third of the time of a candidate that is traced.
+    """
+    busy, collected = BUSY.on, _collects()
+    _collect_nothing()
+    try:
+        BUSY.on = True
+        return frame.f_code
+    finally:
+        BUSY.on = busy
+        if collected:
+            _collect_again()
 
 
 def _frames() -> Iterator[FrameType]:

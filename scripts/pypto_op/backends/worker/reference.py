@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import Any
 
 import torch
+import torch.fx.experimental.symbolic_shapes  # noqa: F401  (the first gradient loads it, in each process anew)
 
 from pypto_op.backends import cores
 from pypto_op.backends.hostshim import devices
@@ -25,6 +26,7 @@ from pypto_op.backends.worker.doubling import Doubled, widened
 from pypto_op.backends.worker.loading import Failure, failure_of, load_module
 from pypto_op.backends.worker.on_device import MadeOnDevice
 from pypto_op.backends.worker.outputs import leaves_of, structure_of
+from pypto_op.backends.worker.unread import unread
 from pypto_op.twins.half_range import HALF_RANGE, HalfRange
 from pypto_op.twins.reordering import OTHER_TIES, Reordered, storage_of
 from pypto_op.vocabulary import Loader, Outcome
@@ -138,8 +140,6 @@ class Reference:
 
     def _unread(self, message: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
         """Guess which elements of some inputs the golden does not read; nothing where it has no gradients."""
-        from pypto_op.backends.worker.unread import unread
-
         values, _ = read_values(Path(message["inputs"]))
         function = self._function(message)
         try:

@@ -34,6 +34,10 @@ from pypto_op.triton.run.reads import Reads
 from pypto_op.vocabulary import Outcome
 from pypto_op.workspace import OpWorkspace
 
+with contextlib.suppress(ImportError):  # an older Triton has none
+    # The first launch of a process loads it; here the process that candidates are forked from does.
+    import triton.experimental.gluon.nvidia.hopper  # noqa: F401
+
 _COMPUTES = ("numpy", "triton.runtime.interpreter")
 """Modules whose functions compute what a kernel asks for, in the interpreter, which itself replaces those of its language."""
 _WATCHED = 8

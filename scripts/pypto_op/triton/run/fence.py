@@ -65,14 +65,16 @@ class TritonGuard(Guard):
             setattr(module, name, start)
 
     def _hook(self, event: str, arguments: tuple[Any, ...]) -> None:
-        if self._armed and not BUSY.on and event == "compile":
+        if not self._armed or BUSY.on:  # first, since what watches a candidate causes thousands of events itself
+            return
+        if event == "compile":
             with BUSY:
                 made = texts.runs_code(plain(arguments))
             if made:
                 self._offences.append(made)
                 raise PermissionError(f"forbidden to a candidate: {made}")
         compiles = event in _COMPILER_EVENTS or (event == "import" and arguments[1] is not None)
-        if self._armed and not BUSY.on and compiles and _through_compiler():
+        if compiles and _through_compiler():
             return
         super()._hook(event, arguments)
 

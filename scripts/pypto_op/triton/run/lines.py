@@ -14,6 +14,7 @@ from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import Any
 
+from pypto_op.backends.worker.askers import code_of
 from pypto_op.triton.program import LAMBDA, Line
 from pypto_op.triton.run import rewriting
 
@@ -72,7 +73,7 @@ class Lines:
         return sys.gettrace() is self._held
 
     def _called(self, frame: FrameType, event: str, _: Any) -> Callable[..., Any] | None:
-        code = frame.f_code
+        code = code_of(frame)
         file = self._files.get(code.co_filename)
         if file is None:
             found = os.path.realpath(code.co_filename)
@@ -88,5 +89,5 @@ class Lines:
 
     def _line(self, frame: FrameType, event: str, _: Any) -> Callable[..., Any]:
         if event == "line":
-            self.ran.add((self._files[frame.f_code.co_filename], frame.f_lineno, ""))
+            self.ran.add((self._files[code_of(frame).co_filename], frame.f_lineno, ""))
         return self._line

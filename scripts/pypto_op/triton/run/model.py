@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+import numpy.random
 import torch
 
 from pypto_op.backends.wire import read_values
@@ -23,6 +23,8 @@ _space = torch.nn.Module.__dict__["__dict__"].__get__
 """A module's attributes, whatever its class says of them: between two calls of forward nobody watches what it runs."""
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 _DEEPEST = 60
+_SEEDED = ("cuda", "npu")
+"""Kinds of devices with generators of their own that a target may be; `hostdevice` and `hostshim` stand for them elsewhere."""
 
 
 def prepare(document: dict[str, Any]) -> torch.device:
@@ -42,10 +44,16 @@ def prepare(document: dict[str, Any]) -> torch.device:
 
 
 def seed_all(number: int) -> None:
-    """Seed each generator that a task or an implementation may draw from: PyTorch's, Python's and NumPy's."""
-    torch.manual_seed(number)
+    """Seed each generator that a task or an implementation may draw from: PyTorch's, Python's and NumPy's.
+
+    `torch.manual_seed` would also keep a stack trace for each kind of device that it knows and this machine lacks.
+    """
+    torch.default_generator.manual_seed(number)
+    for kind in _SEEDED:
+        if device := getattr(torch, kind, None):
+            device.manual_seed_all(number)
     random.seed(number)
-    np.random.seed(number)
+    numpy.random.seed(number)
 
 
 def read(message: dict[str, Any]) -> Any:
