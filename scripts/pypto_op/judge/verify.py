@@ -74,7 +74,8 @@ def verify_operator(
         policy: a tolerance policy in the place of SPEC.md's and the suite's.
         jobs: how many lanes of cases (`lanes`) run at once; None: what cores and memory allow.
         limits: what the candidate may use.
-        seed: the second seed of precision cases; None: a fresh one, so no kernel can be fitted to it.
+        seed: the second seed of precision cases; None: a fresh one, so no kernel can be fitted to it. One that is named, and
+            passes, is PARTIAL.
         report: where the report goes; default: eval/evaluation_report.json.
         error_maps: keep where each output is off, under `_debug/error_maps/`.
         suite: another suite than the operator's own; what it says is no evidence for a gate.
@@ -342,6 +343,7 @@ class _Verification:
             case=request.case,
             suite=request.suite,
             inspect=request.inspect,
+            seed=request.seed,
         )
         result["modes"] = {str(mode): reports.mode_entry(a) for mode, a in self.available.items()}
         result["versions"] = {k: v for a in self.available.values() for k, v in a.versions.items()}
