@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 @click.option("--jobs", type=click.IntRange(1, 64), help="Lanes of cases at once; default: what memory and cores allow.")
 @pool_option
 @click.option("--policy", metavar="NAME", help="Tolerance policy in the place of SPEC.md's, e.g. mere_mare@1.")
-@click.option("--seed", type=click.IntRange(0), help="Second seed of each precision case; default: a fresh one, which evidence needs.")
+@click.option("--seed", type=click.IntRange(0), help="Second seed of each precision case; default, for evidence: a fresh one.")
 @click.option("--timeout", type=Amount(0.1), metavar="SECONDS", help="Longest time for one run.")
 @click.option("--import-timeout", type=Amount(0.1), metavar="SECONDS", help="Longest time for importing the file.")
 @click.option("--memory-mb", type=click.IntRange(256), help="Most memory the candidate may use.")
