@@ -326,9 +326,11 @@ class Candidate:
         narrow = [t for t in integers if t.dtype in NARROW]
         data = narrow or ([] if dtypes else integers)
         if whole and data:
-            between = min(int(t.min()) for t in data), max(int(t.max()) for t in data)
+            # One range for both kinds of bytes would map some of each out of what its dtype holds.
+            of_each = {dtype: [t for t in data if t.dtype is dtype] for dtype in dict.fromkeys(t.dtype for t in data)}
+            between = {dtype: (min(int(t.min()) for t in ts), max(int(t.max()) for t in ts)) for dtype, ts in of_each.items()}
             kinds = (False,) if narrow else (False, True)
-            taken = self._taken(stem, (Change(between=between, narrow=bool(narrow), reflects=kind) for kind in kinds))
+            taken = self._taken(stem, (Change(between=between, reflects=kind) for kind in kinds))
             found = replace(found, whole=taken, refused=found.refused or taken is None)
         return found
 
