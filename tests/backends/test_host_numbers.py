@@ -77,6 +77,7 @@ def choose(first, place, element=0):
 X = torch.linspace(-2.0, 3.0, 20 * 32).reshape(20, 32)
 LENGTHS = torch.tensor([2, 1, 1], dtype=torch.int32)
 SCALE = torch.tensor([0.75])
+COUNTED = torch.arange(20 * 32).reshape(20, 32)
 
 
 def runs(operator: OpWorkspace, source: str, *calls: Sequence[Any]) -> list[RunResult]:
@@ -250,6 +251,10 @@ HONEST = {
     ),
     "integers in another order": (
         "q", ("x = q.flip(0).float()", OUT, "double_kernel(x, out)"), (torch.arange(640, dtype=torch.int32).reshape(20, 32) - 9,),
+    ),
+    "signed and unsigned bytes in another order": (
+        "q, u", ("out = torch.empty(20, 32)", "double_kernel(q.flip(0).float(), out)", "double_kernel(u.flip(0).float(), out)"),
+        (COUNTED.fmod(100).sub(110).to(torch.int8), COUNTED.fmod(90).add(160).to(torch.uint8)),
     ),
     "no values below zero": ("x", ("assert (x >= 0).all()", "p = torch.cat([x, torch.ones(4, 32)])", PADDED,
                                    "double_kernel(p, out)"), (X.abs(),)),

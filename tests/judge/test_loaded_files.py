@@ -14,6 +14,7 @@ import pytest
 from tests.passes import pass_for_bytes
 
 from pypto_op.proof.closure import stale_closure
+from pypto_op.report.index import doubt_about
 from pypto_op.state.verdicts import check_report
 from pypto_op.workspace import OpWorkspace
 
@@ -146,6 +147,40 @@ def test_a_file_that_changes_while_it_is_judged_ends_in_no_verdict(ws: OpWorkspa
     )
     answer = verify(ws.root)
     assert answer.code == 2 and "changed while it was being judged: shared/table.json" in answer.report["error"]["message"]
+
+
+def test_a_golden_that_is_replaced_for_the_run_and_put_back_ends_in_no_verdict(ws: OpWorkspace) -> None:
+    """Before and after the run lies the golden that the report would name; what ran is another, which agrees with the kernel."""
+    golden, other, right = ws.golden, ws.root / "other.txt", ws.golden.read_text()
+    back = f"import pathlib\n    pathlib.Path({str(golden)!r}).write_text({right!r})\n    return "
+    other.write_text(right.replace("x - y", "y - x").replace("return ", back))
+    ws.impl.write_text(ws.impl.read_text().replace("x_tile - y_tile", "y_tile - x_tile"))
+    swaps = f"    pathlib.Path({str(golden)!r}).write_text(pathlib.Path({str(other)!r}).read_text())\n"
+    again = f"\n\nimport pathlib\n_make = make_inputs\n\n\ndef make_inputs(case):\n{swaps}    return _make(case)\n"
+    ws.test_inputs.write_text(ws.test_inputs.read_text() + again)
+    answer = verify(ws.root)
+    assert golden.read_text() == right
+    assert answer.code == 2 and "changed while it was being judged: golden" in answer.report["error"]["message"]
+
+
+def test_a_pass_of_a_copy_that_loads_other_helpers_is_none_of_the_operators_own_file(ws: OpWorkspace) -> None:
+    """The same bytes, in another folder: `import scale` finds another file there."""
+    away = ws.root / "shared" / "away"
+    away.mkdir()
+    text = "import scale\n" + ws.impl.read_text().replace("x_tile - y_tile", "x_tile - y_tile * scale.ONE")
+    for folder, one in ((ws.root, 3.0), (away, 1.0)):
+        (folder / ws.impl.name).write_text(text)
+        (folder / "scale.py").write_text(f"ONE = {one}\n")
+    report = verify(ws.root, "--impl", str(away / ws.impl.name)).report
+    assert report["status"] == "PASS", report["first_failure"] or report["error"]
+    assert pass_for_bytes(ws) is None
+    assert doubt_about(ws, report) == "of a file that lies elsewhere"
+    with pytest.raises(Exception, match="lies elsewhere"):
+        check_report(report, ws, None)
+    ws.impl.unlink()
+    ws.impl.symlink_to(away / ws.impl.name)  # Python looks for helpers beside the link
+    assert pass_for_bytes(ws) is None
+    assert pass_for_bytes(ws, away / ws.impl.name) is not None
 
 
 def test_a_golden_that_asks_the_kernel_is_no_reference(ws: OpWorkspace) -> None:

@@ -51,7 +51,7 @@ def test_lengths_that_both_seeds_draw_alike_are_drawn_anew_and_lengths_that_neve
     answer = verify(ws.root, "--seed", str(ALIKE))
     if varies:
         check = answer.report["checks"][0]
-        assert answer.report["status"] == "PASS", answer.report["error"]
+        assert answer.report["status"] == "PARTIAL", answer.report["error"]
         assert check["alike_draws"] == [ALIKE] and check["modes"]["sim"]["seeds"] == [42, next(draws(ALIKE))]
         return
     assert answer.code == 2 and "input lengths is the same for every seed" in answer.report["error"]["message"]
@@ -89,7 +89,7 @@ def test_a_right_kernel_is_judged_on_another_draw_and_a_wrong_one_refused(clean_
     report = verify(ws.root, "--case", "L5_scale_A_1e4", "--seed", "7").report
     [check] = [check for check in report["checks"] if check["id"] == "L5_scale_A_1e4"]
     if right:
-        assert report["status"] == "PASS", report["first_failure"]
+        assert report["status"] == "PARTIAL", report["first_failure"]
         assert check["left_draws"] == [7] and check["modes"]["sim"]["seeds"] == [8, next(draws(7))]
         assert check["further_calls"]["calls"] > 0
     else:

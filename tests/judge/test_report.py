@@ -148,6 +148,11 @@ PARTS = {
         {"levels": None, "case": None, "complete": False, "policy": "other"},
         "another tolerance than SPEC.md's was used",
     ),
+    "a seed that was known before": (
+        ("--seed", "5"),
+        {"levels": None, "case": None, "complete": False, "seed": 5},
+        "the second seed was named, so a kernel can be fitted to what it draws",
+    ),
 }
 
 

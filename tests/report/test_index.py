@@ -50,7 +50,8 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def _report(ws: OpWorkspace, status: str) -> dict:
     policy = {"name": "allclose", "version": 1}
     return {
-        "op_name": ws.name, "status": status, "checks": [], "cases_total": 27, "cases_passed": 27 if status == "PASS" else 3,
+        "op_name": ws.name, "impl_file": ws.impl.name,
+        "status": status, "checks": [], "cases_total": 27, "cases_passed": 27 if status == "PASS" else 3,
         "cases_precision": 3, "per_mode_status": {"sim": status}, "first_failure": {"summary": "wrong"}, "up_to_module": 1,
         "total_modules": 1, "selection": {"complete": True}, "created": "2026-11-22T10:00:00+00:00", "seconds": 3.0,
         "hashes": {**evidence.file_hashes(ws), "policy": evidence.policy_hash(policy)}, "policy": policy,

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 @click.option("--jobs", type=click.IntRange(1, 64), help="Lanes of cases at once; default: what memory and cores allow.")
 @pool_option
 @click.option("--policy", metavar="NAME", help="Tolerance policy in the place of SPEC.md's, e.g. mere_mare@1.")
-@click.option("--seed", type=click.IntRange(0), help="Second seed of each precision case; default: a fresh one.")
+@click.option("--seed", type=click.IntRange(0), help="Second seed of each precision case; default, for evidence: a fresh one.")
 @click.option("--timeout", type=Amount(0.1), metavar="SECONDS", help="Longest time for one run.")
 @click.option("--import-timeout", type=Amount(0.1), metavar="SECONDS", help="Longest time for importing the file.")
 @click.option("--memory-mb", type=click.IntRange(256), help="Most memory the candidate may use.")
@@ -54,7 +54,7 @@ def verify(op_dir: Path, other: str | None, as_json: bool, quiet: bool, jobs: in
     """Run the kernel of OP_DIR on every case of its suite and judge the numbers against the golden.
 
     PASS speaks of the whole suite. A part of it (--levels, --case, another --suite, --policy or --inspect) that passes is
-    PARTIAL. A run that compares no number is neither.
+    PARTIAL, and so is what passes with a --seed that was known before. A run that compares no number is neither.
 
     Exit status: 0 PASS or PARTIAL, 1 the kernel is wrong, 2 the operator's files or the request are, 3 the machine cannot
     judge.

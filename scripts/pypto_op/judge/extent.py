@@ -15,6 +15,9 @@ from pypto_op.vocabulary import Mode, Status
 
 Selection = dict[str, Any]
 
+_LIMITS = frozenset({"inspect", "suite", "policy", "seed"})
+"""Keys of a selection that is never complete."""
+
 
 def selection_of(
     contract: Contract | None,
@@ -24,6 +27,7 @@ def selection_of(
     case: str | None,
     suite: Path | None,
     inspect: str | None,
+    seed: int | None,
 ) -> Selection:
     """Return the report's `selection`.
 
@@ -35,10 +39,13 @@ def selection_of(
         contract: the documents; None when they could not be read.
         ran: the cases that were judged; empty when none was.
         levels, case, suite, inspect: what was asked for.
+        seed: the second seed that was asked for, which a kernel can be fitted to: its inputs and the drawn sizes are known.
     """
     selection: Selection = {"levels": list(levels) if levels is not None else None, "case": case, "complete": False}
     if inspect is not None:
         selection["inspect"] = inspect
+    if seed is not None:
+        selection["seed"] = seed
     if contract is None or not ran:
         return selection
     own = contract.cases if suite is None else _own_cases(contract)
@@ -51,7 +58,7 @@ def selection_of(
         selection["suite"] = "other"
     if contract.other_tolerance:
         selection["policy"] = "other"
-    selection["complete"] = not left_out and not {"inspect", "suite", "policy"} & set(selection)
+    selection["complete"] = not left_out and not _LIMITS & set(selection)
     return selection
 
 
@@ -114,6 +121,8 @@ def left_out(report: Mapping[str, Any]) -> str:
         parts.append(f"{missing} of {total + missing} were not judged{where}")
     if "policy" in selection:
         parts.append("another tolerance than SPEC.md's was used")
+    if "seed" in selection:
+        parts.append("the second seed was named, so a kernel can be fitted to what it draws")
     return "; ".join(parts)
 
 
@@ -121,7 +130,7 @@ def covers(report: Mapping[str, Any], levels: Sequence[str]) -> bool:
     """Whether a report speaks of every case of `levels`, with the suite and tolerance of the operator."""
     selection = report["selection"]
     asked = selection["levels"]
-    alone = selection["case"] is None and not {"inspect", "suite", "policy"} & set(selection)
+    alone = selection["case"] is None and not _LIMITS & set(selection)
     return bool(selection["complete"]) or (alone and asked is not None and set(levels) <= set(asked))
 
 

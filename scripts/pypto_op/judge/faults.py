@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pypto_op.errors import ContractError
+from pypto_op.errors import ContractError, PyptoOpError
 from pypto_op.judge import summary, variety
 from pypto_op.judge.contract import Contract
 from pypto_op.judge.inputs import checks_precision
 from pypto_op.judge.reasons import sentence_of
 from pypto_op.judge.records import CaseRecord
-from pypto_op.vocabulary import Status
+from pypto_op.judge.subject import Subject
+from pypto_op.vocabulary import ExitCode, Status
 
 
 def inputs_fault(records: Sequence[CaseRecord], contract: Contract, *, own_suite: bool) -> dict[str, str] | None:
@@ -42,3 +43,15 @@ def error_of(records: Sequence[CaseRecord]) -> dict[str, str]:
         if cell.status is Status.ERROR and trial is not None and trial.reasons:
             return {"kind": "candidate", "message": trial.summary or sentence_of(trial.reasons[0])}
     return {"kind": "infra", "message": summary.unjudged_sentence(records)}
+
+
+def sentence_of_missing(subject: Subject) -> str:
+    """Say that the implementation is not there, and what it should have been."""
+    return f"the implementation is missing; {subject.wrapper} was to be judged"
+
+
+def reason_before(error: PyptoOpError, subject: Subject | None) -> str:
+    """Return the reason of a report on a verification that could not begin."""
+    if error.exit_code is ExitCode.INFRA:
+        return "unavailable"
+    return "missing_file" if subject is not None and not subject.impl.is_file() else "contract"

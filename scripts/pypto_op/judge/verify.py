@@ -24,7 +24,7 @@ from pypto_op.judge.away import LanesWork
 from pypto_op.judge.calling import used_inputs
 from pypto_op.judge.contract import Contract, load_contract
 from pypto_op.judge.error_maps import ErrorMaps
-from pypto_op.judge.faults import error_of, inputs_fault
+from pypto_op.judge.faults import error_of, inputs_fault, reason_before, sentence_of_missing
 from pypto_op.judge.inputs import FRESH, fresh_seed
 from pypto_op.judge.inspection import probe_of
 from pypto_op.judge.plan import Plan
@@ -74,7 +74,8 @@ def verify_operator(
         policy: a tolerance policy in the place of SPEC.md's and the suite's.
         jobs: how many lanes of cases (`lanes`) run at once; None: what cores and memory allow.
         limits: what the candidate may use.
-        seed: the second seed of precision cases; None: a fresh one, so no kernel can be fitted to it.
+        seed: the second seed of precision cases; None: a fresh one, so no kernel can be fitted to it. One that is named, and
+            passes, is PARTIAL.
         report: where the report goes; default: eval/evaluation_report.json.
         error_maps: keep where each output is off, under `_debug/error_maps/`.
         suite: another suite than the operator's own; what it says is no evidence for a gate.
@@ -180,11 +181,11 @@ class _Verification:
 
     def prepared(self) -> tuple[Contract, Subject]:
         """Read the documents; raise ContractError where they, or the implementation, are not there."""
-        request = self.request
+        request, documents = self.request, self._documents()
         self.contract = contract = load_contract(self.ws, request.policy, suite=request.suite)
         self.policy = contract.policy
         self.subject = subject = resolve(self.ws, contract.total_modules, impl=request.impl, up_to=request.up_to_module)
-        self.hashes = self._hashes(subject)
+        self.hashes = self._hashes(subject) | documents  # of before they were read, so that a change since then shows
         if not subject.impl.is_file():
             staged = self.ws.existing_module_phases() if subject.phase is None else []
             remedy = f"a module is judged with `--up-to-module {staged[-1]}`" if staged else "write it (coder), then verify"
@@ -236,7 +237,9 @@ class _Verification:
                 file=self._shown(asked),
                 remedy="let them compute for themselves",
             )
-        changed = sorted(k for k, v in self._hashes(subject).items() if self.hashes.get(k) != v)
+        ran = {"impl": subject.impl, "golden": subject.golden, "inputs": self.ws.test_inputs}
+        other = {name for name, path in ran.items() if self.loaded.saw_other(path, self.hashes[name])}
+        changed = sorted(k for k, v in self._hashes(subject).items() if self.hashes.get(k) != v or k in other)
         changed += stale_closure(self._closure(), self.ws.root)
         if changed:
             raise ContractError(
@@ -302,8 +305,11 @@ class _Verification:
         return self.fresh is not None and record.id == self.fresh.of_the_build
 
     def _hashes(self, subject: Subject) -> dict[str, str]:
-        hashes = evidence.file_hashes(self.ws, subject.phase, impl=subject.impl)
-        return hashes if self.request.suite is None else {**hashes, "suite": sha256_file(self.request.suite)}
+        return evidence.file_hashes(self.ws, subject.phase, impl=subject.impl) | self._documents()
+
+    def _documents(self) -> dict[str, str]:
+        files = {"suite": self.request.suite or self.ws.suite, "interfaces": self.ws.interfaces, "spec": self.ws.spec}
+        return {name: sha256_file(path) for name, path in files.items()}
 
     def _closure(self) -> dict[str, dict[str, str]]:
         """Return what was loaded beside the named files; a file that is both stands under `hashes` alone."""
@@ -337,6 +343,7 @@ class _Verification:
             case=request.case,
             suite=request.suite,
             inspect=request.inspect,
+            seed=request.seed,
         )
         result["modes"] = {str(mode): reports.mode_entry(a) for mode, a in self.available.items()}
         result["versions"] = {k: v for a in self.available.values() for k, v in a.versions.items()}
@@ -381,20 +388,9 @@ class _Verification:
             for mode in self.request.modes
         }
         result["first_failure"] = reports.failure_without_case(
-            self.subject, category, error.one_line(), _reason_of(error, self.subject)
+            self.subject, category, error.one_line(), reason_before(error, self.subject)
         )
         return result
 
 
 _BAD = (Status.FAIL, Status.ERROR)
-
-
-def sentence_of_missing(subject: Subject) -> str:
-    """Say that the implementation is not there, and what it should have been."""
-    return f"the implementation is missing; {subject.wrapper} was to be judged"
-
-
-def _reason_of(error: PyptoOpError, subject: Subject | None) -> str:
-    if error.exit_code is ExitCode.INFRA:
-        return "unavailable"
-    return "missing_file" if subject is not None and not subject.impl.is_file() else "contract"

@@ -52,6 +52,12 @@ class Loaded:
                     return Path(path)
         return None
 
+    def saw_other(self, path: Path, digest: str) -> bool:
+        """Whether a process loaded other bytes from `path` than those of this hash: it was replaced, and perhaps put back."""
+        place = os.path.realpath(path)
+        seen = (files.get(name) for files in self._files.values() for name in {str(path), place})
+        return any(one is not None and one != digest for one in seen)
+
     def closure(self, ws: OpWorkspace, named: Iterable[Path]) -> dict[str, dict[str, str]]:
         """Return the `closure` of a report.
 

@@ -132,16 +132,32 @@ def sealed_passes(
             and _counts(report, partial)
             and not stale_hashes(report, now, ws)
             and (k is None or report.get("up_to_module") == k)
+            and lay_there(report, ws, impl, k)
             and check_seal(report)
             and report["tool"]["version"] == __version__
         ):
             yield report
 
 
+def lay_there(report: Mapping[str, Any], ws: OpWorkspace, impl: Path | None = None, k: int | None = None) -> bool:
+    """Whether the file that was judged lay where the one that is asked about does, so that it loads the same helpers.
+
+    A copy of an earlier impl (`impl`) may also have the PASS that it had as the operator's own.
+    """
+    own = ws.impl if k is None else ws.module_impl(k)
+    judged = report.get("impl_file")
+    return isinstance(judged, str) and _place(ws.root / judged) in {_place(path) for path in (own, impl) if path is not None}
+
+
+def _place(path: Path) -> Path:
+    """Return where a file lies; of its own links none is followed, since helpers are looked for beside the link."""
+    return path.parent.resolve() / path.name
+
+
 def _counts(report: Mapping[str, Any], partial: bool) -> bool:
     """Whether a report says that outputs passed with numbers compared: on the whole suite, or on a part where that will do."""
     selection = report.get("selection")
-    if not isinstance(selection, Mapping) or selection.get("inspect"):
+    if not isinstance(selection, Mapping) or selection.get("inspect") or "seed" in selection:
         return False
     whole = report.get("status") == Status.PASS and selection.get("complete") is True
     part = partial and report.get("status") == Status.PARTIAL

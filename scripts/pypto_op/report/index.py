@@ -115,6 +115,8 @@ def doubt_about(ws: OpWorkspace, verdict: Mapping[str, Any]) -> str:
     stale = evidence.stale_hashes(verdict, evidence.file_hashes(ws, phase), ws)
     if stale:
         return f"stale: {', '.join(stale)} changed since"
+    if not evidence.lay_there(verdict, ws, k=phase):
+        return "of a file that lies elsewhere"
     return f"of phase M{phase} of {total}" if phase else ""
 
 

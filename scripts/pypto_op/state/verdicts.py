@@ -176,6 +176,8 @@ def check_report(report: Mapping[str, Any], ws: OpWorkspace, phase: int | None) 
         raise Refused(f"it is about the operator {report['op_name']!r}", file=ws.report, remedy=_JUDGE)
     if phase is not None and report["up_to_module"] != phase:
         raise Refused(f"it is about M{report['up_to_module']}", file=ws.report, remedy=_JUDGE)
+    if not evidence.lay_there(report, ws, k=phase):
+        raise Refused(f"it is about {report['impl_file']}, which lies elsewhere", file=ws.report, remedy=_JUDGE)
     stale = evidence.stale_hashes(report, evidence.file_hashes(ws, phase), ws)
     if stale:
         raise Refused(f"it is stale: {', '.join(stale)} changed since", file=ws.report, where="hashes", remedy=_JUDGE)

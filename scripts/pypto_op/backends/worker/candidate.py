@@ -19,7 +19,7 @@ from pypto_op.backends.worker.crossing import address
 from pypto_op.backends.worker.device import make_device
 from pypto_op.backends.worker.earlier_calls import EarlierCalls, inside, steering_of, tensors_of
 from pypto_op.backends.worker.given import NARROW, Call, Change, content
-from pypto_op.backends.worker.guard import Fence, Guard
+from pypto_op.backends.worker.guard import Guard, fence_of
 from pypto_op.backends.worker.loading import Failure, failure_of, load_function
 from pypto_op.backends.worker.outputs import leaves_of, objects_of, structure_of
 from pypto_op.backends.worker.recorder import LaunchRecorder
@@ -29,7 +29,6 @@ from pypto_op.backends.worker.tampering import Snapshot, refuse_other, settings
 from pypto_op.backends.worker.tiles import TileObserver
 from pypto_op.backends.worker.tripwire import Tripwire
 from pypto_op.vocabulary import Loader, Outcome
-from pypto_op.workspace import OpWorkspace
 
 _SEED = 1_592_653_589
 """Of each call; none that a wrapper would choose, since one that seeds anew is refused."""
@@ -61,7 +60,7 @@ class Candidate:
         self._path = Path(document["impl"])
         self._process = os.getpid()
         self._sentinel = Sentinel()
-        self._numbers_known = self._mixed = False
+        self._numbers_known = self._mixed = self._as_parts = False
         self._launched = 0
         self._earlier = EarlierCalls()
         self._told: dict[str, str] = {}
@@ -69,7 +68,7 @@ class Candidate:
         numeric = bool(document["device"].get("numeric"))
         self._recorder = LaunchRecorder(self._sentinel, numeric=numeric, replaced=lambda: self._snapshot.replaced())
         self._device = make_device(document["device"])
-        self._guard = Guard(_fence(document))
+        self._guard = Guard(fence_of(document))
         self._device.prepare()
         self._sentinel.install()
         pypto_hooks.record_launches(self._recorder.around)
@@ -87,12 +86,12 @@ class Candidate:
         """Run the case whose inputs lie at `message["inputs"]`; return the outputs and the facts about them."""
         stem = Path(message["inputs"])
         others = None
+        # Every further run of this call gets its inputs in the same place: what a wrapper makes of the place is no value.
+        self._as_parts = bool(message.get("inside") or (message.get("again") and self._earlier.are_parts()))
         if message.get("others_first") and "filling" not in message:
             self._mixed = not self._mixed  # in turns: with all signs changed maxima change, with some products of signs do
             others = self._on_others(stem, mixed=self._mixed)
         values, rehearsal = self._read(stem), None
-        if message.get("inside"):
-            values = inside(values)
         if message.get("again"):
             values = self._earlier.onto(values)
         self._earlier.begin(values)
@@ -326,9 +325,11 @@ class Candidate:
         narrow = [t for t in integers if t.dtype in NARROW]
         data = narrow or ([] if dtypes else integers)
         if whole and data:
-            between = min(int(t.min()) for t in data), max(int(t.max()) for t in data)
+            # One range for both kinds of bytes would map some of each out of what its dtype holds.
+            of_each = {dtype: [t for t in data if t.dtype is dtype] for dtype in dict.fromkeys(t.dtype for t in data)}
+            between = {dtype: (min(int(t.min()) for t in ts), max(int(t.max()) for t in ts)) for dtype, ts in of_each.items()}
             kinds = (False,) if narrow else (False, True)
-            taken = self._taken(stem, (Change(between=between, narrow=bool(narrow), reflects=kind) for kind in kinds))
+            taken = self._taken(stem, (Change(between=between, reflects=kind) for kind in kinds))
             found = replace(found, whole=taken, refused=found.refused or taken is None)
         return found
 
@@ -343,7 +344,7 @@ class Candidate:
     def _again(self, stem: Path, change: Change) -> Call | None:
         """Return the call on changed inputs; None where the wrapper refuses them."""
         try:
-            self._call([self._placed(change.apply(value)) for value in self._raw(stem)])
+            self._call(self._laid([change.apply(value) for value in self._raw(stem)]))
         except Failure as failure:
             if failure.outcome is Outcome.FORBIDDEN:
                 raise
@@ -365,7 +366,11 @@ class Candidate:
         return list(read_values(stem)[0])
 
     def _read(self, stem: Path) -> list[Any]:
-        return [self._placed(value) for value in self._raw(stem)]
+        return self._laid(self._raw(stem))
+
+    def _laid(self, values: Sequence[Any]) -> list[Any]:
+        placed = [self._placed(value) for value in values]
+        return inside(placed) if self._as_parts else placed
 
     def _placed(self, value: Any) -> Any:
         if isinstance(value, torch.Tensor):
@@ -373,13 +378,6 @@ class Candidate:
         if isinstance(value, (list, tuple)):
             return type(value)(self._placed(item) for item in value)
         return value
-
-
-def _fence(document: dict[str, Any]) -> Fence:
-    workspace = OpWorkspace(Path(document["op_dir"]), Path(document["op_dir"]).name)
-    own = os.path.realpath(document["impl"])
-    hidden = tuple(document["enclosure"]["hidden"])
-    return Fence(os.path.realpath(document["enclosure"]["scratch"]), workspace, (own,), hidden)
 
 
 def _tensors(values: Sequence[Any]) -> list[tuple[int, torch.Tensor]]:

@@ -65,6 +65,10 @@ class EarlierCalls:
         before = self.values if len(self.values) == len(values) else [None] * len(values)
         return [_overwritten(old, new) for old, new in zip(before, values, strict=True)]
 
+    def are_parts(self) -> bool:
+        """Whether the inputs of the latest call were parts of larger tensors."""
+        return any(tensor.storage_offset() for tensor in tensors_of(self.values))
+
     def begin(self, values: Sequence[Any]) -> None:
         """Take note of a call with `values`."""
         self.count += 1

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any
@@ -49,8 +50,8 @@ class Change:
         sign: of the factors.
         mixed: some floats keep their sign.
         small: dtypes of the 8-bit floats.
-        between: smallest and largest integer; None: integers stay, otherwise floats do.
-        narrow: only 8-bit integers change.
+        between: smallest and largest integer of each dtype that changes, each of which has a cycle of its own; empty: integers
+            stay, otherwise floats do.
         reflects: integers are reflected in the middle of all, which leaves them ordered, for a wrapper that refuses others.
         factors: for floats.
         key: decides which float gets which factor, and the cycle.
@@ -59,8 +60,7 @@ class Change:
     sign: int = -1
     mixed: bool = False
     small: tuple[torch.dtype, ...] = ()
-    between: tuple[int, int] | None = None
-    narrow: bool = False
+    between: Mapping[torch.dtype, tuple[int, int]] = field(default_factory=dict)
     reflects: bool = False
     factors: tuple[float, float] = field(default_factory=_drawn_factors)
     key: int = field(default_factory=_drawn_key)
@@ -77,19 +77,16 @@ class Change:
         """Return which elements changed as an element of an input with the value `before` does."""
         if before.is_floating_point():
             wide = before.double()
-            if self.between is not None:
-                return torch.isclose(
-                    after.double(), self._integers(wide.round().long()).double() + wide - wide.round(), rtol=1e-2
-                )
+            if self.between:
+                whole = wide.round()
+                wanted = [self._integers(whole.long(), ends).double() + wide - whole for ends in self.between.values()]
+                return _any(torch.isclose(after.double(), want, rtol=1e-2) for want in wanted)
             tiny = torch.finfo(before.dtype).tiny
             wanted = [wide * factor for factor in self._factors()] + [self._small(wide, dtype) for dtype in self.small]
-            found = torch.zeros(before.shape, dtype=torch.bool)
-            for want in wanted:
-                found |= torch.isclose(after.double(), want, rtol=_ROUNDED, atol=tiny)
-            return found
-        if self.between is None or before.dtype is torch.bool:
+            return _any(torch.isclose(after.double(), want, rtol=_ROUNDED, atol=tiny) for want in wanted)
+        if not self.between or before.dtype is torch.bool:
             return torch.zeros(before.shape, dtype=torch.bool)
-        return after.long() == self._integers(before.long())
+        return _any(after.long() == self._integers(before.long(), ends) for ends in self.between.values())
 
     def _factors(self) -> list[float]:
         """Return what floats are multiplied by; a sign is kept by the smaller factor alone, so that no maximum stays one."""
@@ -98,7 +95,7 @@ class Change:
 
     def _tensor(self, value: torch.Tensor) -> torch.Tensor:
         if value.is_floating_point():
-            if self.between is not None:
+            if self.between:
                 return value
             wide = value.double().contiguous()
             if value.dtype in self.small:
@@ -109,9 +106,8 @@ class Change:
             for factor in kept:
                 changed = torch.where((drawn >= 0) & (drawn << 1 < 0), wide * factor, changed)
             return value.clone().copy_(changed)
-        if self.between is None or not (value.dtype in NARROW if self.narrow else value.dtype is not torch.bool):
-            return value
-        return self._integers(value.long()).to(value.dtype)
+        ends = self.between.get(value.dtype)
+        return value if ends is None else self._integers(value.long(), ends).to(value.dtype)
 
     def _small(self, wide: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
         """Return what becomes of values that an 8-bit float of `dtype` has; any other value stays."""
@@ -123,10 +119,9 @@ class Change:
         flips[behind % 4 == 0] = 1.0 if self.mixed else flips[0]
         return torch.where(sizes[place] == wide.abs(), wide.sign() * (flips * sizes[behind])[place], wide)
 
-    def _integers(self, value: torch.Tensor) -> torch.Tensor:
+    def _integers(self, value: torch.Tensor, ends: tuple[int, int]) -> torch.Tensor:
         """Return what becomes of integers; one that is not between the ends stays."""
-        assert self.between is not None
-        low, high = self.between
+        low, high = ends
         count = high - low + 1
         if self.reflects or count > _LARGEST_RANGE:
             return low + high - value
@@ -143,6 +138,10 @@ class Change:
         behind = torch.empty_like(order)
         behind[order] = order.roll(-1)
         return behind
+
+
+def _any(found: Iterable[torch.Tensor]) -> torch.Tensor:
+    return functools.reduce(torch.logical_or, found)
 
 
 NARROW = (torch.int8, torch.uint8)

@@ -130,6 +130,18 @@ class Fence:
         return inside(path, self.scratch) or path in ("/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty")
 
 
+def fence_of(document: dict[str, Any]) -> Fence:
+    """Return the fence of a session's candidate.
+
+    Args:
+        document: the session's document, see `pypto_op.backends.session`.
+    """
+    workspace = OpWorkspace(Path(document["op_dir"]), Path(document["op_dir"]).name)
+    own = os.path.realpath(document["impl"])
+    hidden = tuple(document["enclosure"]["hidden"])
+    return Fence(os.path.realpath(document["enclosure"]["scratch"]), workspace, (own,), hidden)
+
+
 class Guard:
     """The hook and its memory. A hook cannot be removed, so it is armed and disarmed instead."""
 

@@ -208,7 +208,7 @@ class Reference:
             raise Failure(Outcome.FORBIDDEN, f"{file.name} is not loaded beside a module golden")
         if key not in self._loaded:
             with self._watched():
-                self._loaded[key] = load_module(file, beside=self._alone is None)
+                self._loaded[key] = load_module(file, sha256=key[1], beside=self._alone is None)
             self._no_device[str(file)] = devices.needs_no_host(file.read_text(encoding="utf-8"))
         return self._loaded[key]
 
