@@ -2,8 +2,8 @@
 
 It answers the question that its starter hands it (descriptor 3), then, if no other server holds the
 workspace, it listens on a socket in the private folder. It ends when it has been idle, when the code it runs
-has changed, when its socket is no longer its own, or when it has grown too big. A client that meets none of
-this starts another.
+has changed, when its socket is no longer its own, when its workspace is gone, or when it has grown too big. A
+client that meets none of this starts another.
 
 Run as `python -m pypto_op_lint.server WORKSPACE ROOT SOCKET_FOLDER DATA_FOLDER`; the folders may be empty.
 """
@@ -234,7 +234,7 @@ def run(workspace: str, root: str, socket_folder: str, data_folder: str) -> None
         server.prepare()
     idle = float(os.environ.get("PYPTO_OP_SERVER_IDLE", _IDLE_SECONDS))
     last = time.monotonic()
-    while not server.done and time.monotonic() - last < idle and seat.is_ours():
+    while not server.done and time.monotonic() - last < idle and seat.is_ours() and os.path.isdir(workspace):
         ready, _, _ = select.select([seat.listener], [], [], min(_LOOK_SECONDS, idle))
         if ready:
             connection, _ = seat.listener.accept()

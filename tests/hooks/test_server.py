@@ -159,6 +159,15 @@ def test_a_server_whose_socket_is_gone_goes_too(harness: Harness) -> None:
     assert _gone(pid)
 
 
+def test_a_server_whose_workspace_is_gone_goes_too(harness: Harness) -> None:
+    """Such as that of an evaluation's trial, on whose machine the next trial begins at once."""
+    harness.env["PYPTO_OP_SERVER_IDLE"] = "3600"
+    harness.before("Bash", command="true")
+    pid = harness.await_server()
+    harness.workspace.rename(harness.workspace.with_name("elsewhere"))
+    assert _gone(pid)
+
+
 def test_no_resident_server_where_none_is_wanted(harness: Harness) -> None:
     harness.env["PYPTO_OP_NO_SERVER"] = "1"
     assert "OL01" in harness.write(f"{OP}/soft_impl.py", BAD_IMPL).blocked

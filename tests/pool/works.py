@@ -87,7 +87,7 @@ def _done(folder: str, task: Task, say: Say) -> dict[str, Any]:
     device = f"{os.environ.get(VISIBLE_ENV, '')}/{os.environ.get(DEVICE_ENV, '')}"
     said = {"device": device, "pid": os.getpid(), "from": begun, "to": time.monotonic()}
     (Path(folder) / f"job-{task.number}-{os.getpid()}.json").write_text(json.dumps(said))
-    return {"square": task.number**2, "device": device, "pid": os.getpid()}
+    return {"square": task.number**2, "device": device, "pid": os.getpid(), "niceness": os.getpriority(os.PRIO_PROCESS, 0)}
 
 
 def overlaps(times: list[tuple[float, float]]) -> bool:

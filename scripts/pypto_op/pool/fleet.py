@@ -119,6 +119,7 @@ class Fleet:
             "PYTHONSAFEPATH": "1",
             "RAY_USAGE_STATS_ENABLED": "0",
             "RAY_prestart_worker_first_driver": "0",
+            "RAY_worker_niceness": "0",  # else a worker of ray://local yields to whatever else this machine does
         }
         if not self._address.host or self._address.host in ("localhost", "127.0.0.1", "[::1]"):
             environment["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # Ray takes the loopback for an outer address otherwise
