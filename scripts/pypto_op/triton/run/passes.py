@@ -75,6 +75,7 @@ class Run:
         started.close()
         with self._deadline():
             self._static()
+        self._uncompiled()
         if self.project.hashes() != self.hashes:
             raise ContractError("a file changed while it was verified", file=self.project.folder, remedy="verify again")
 
@@ -151,10 +152,6 @@ class Run:
 
     def _static(self) -> None:
         """Let no case pass whose source computes outside kernels in a way that no run shows (NumPy in a kernel, say)."""
-        for case in [case for case in self.cases if case.judgement.ok and case.uncompiled]:
-            case.judgement = Judgement("CompilationError", case.uncompiled, case.judgement.metrics)
-            if self.progress is not None:
-                self.progress(case)
         launching = [case for case in self.cases if case.judgement.ok and case.launches]
         if not launching:
             return
@@ -164,6 +161,13 @@ class Run:
             return
         for case in launching:
             case.judgement = Judgement("Degenerate", message, case.judgement.metrics)
+            if self.progress is not None:
+                self.progress(case)
+
+    def _uncompiled(self) -> None:
+        """Let no case pass with a kernel that no compiler takes; what else is wrong with a file is said first."""
+        for case in [case for case in self.cases if case.judgement.ok and case.uncompiled]:
+            case.judgement = Judgement("CompilationError", case.uncompiled, case.judgement.metrics)
             if self.progress is not None:
                 self.progress(case)
 
