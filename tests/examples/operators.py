@@ -8,9 +8,10 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
+from tests.markdown_cases.examples import Kernel, kernels
+
 from pypto_op.documents import suite
 from pypto_op.workspace import OpWorkspace
-from tests.markdown_cases.examples import Kernel, kernels
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples" / "ops"
@@ -51,7 +52,8 @@ def spread(op: str) -> list[str]:
     """
     cases = [case for case in suite.load(original(op).suite).cases if case["precision"] and case["shape"].get("S", 2) > 1]
     levels = dict.fromkeys(case["level"] for case in cases)
-    return [min((c for c in cases if c["level"] == level), key=lambda c: math.prod(c["shape"].values()))["id"] for level in levels]
+    by_level = [[case for case in cases if case["level"] == level] for level in levels]
+    return [min(found, key=lambda case: math.prod(case["shape"].values()))["id"] for found in by_level]
 
 
 def everything() -> bool:

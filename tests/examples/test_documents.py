@@ -8,16 +8,15 @@ import re
 from pathlib import Path
 
 import pytest
-import yaml
 from click.testing import CliRunner
 from tests import program
+from tests.markdown_cases.examples import kernels
 
 from pypto_op.cli import root as command
 from pypto_op.documents import complexity, design, interfaces, memory, spec, suite
 from pypto_op.documents.golden import read_signature
-from pypto_op.generators.tests import check_test
 from pypto_op.documents.kept_functions import function_hashes, require_kept
-from tests.markdown_cases.examples import kernels
+from pypto_op.generators.tests import check_test
 
 from .operators import EXAMPLES, OPS, STAGED, original
 

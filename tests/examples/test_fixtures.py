@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 from tests import quickly
+from tests.markdown_cases.examples import Kernel
 
 from pypto_op.judge.verify import verify_operator
 from pypto_op.vocabulary import Mode
-from tests.markdown_cases.examples import Kernel
 
 from .operators import OPS, copy_of, everything, judged
 

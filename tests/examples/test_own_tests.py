@@ -7,7 +7,6 @@ import subprocess
 from pathlib import Path
 
 import pytest
-
 from tests import program, quickly
 from tests.markdown_cases.examples import kernel
 
@@ -34,8 +33,8 @@ def _run(ws, tmp_path) -> subprocess.CompletedProcess:
 
 
 RUN_WHOLE = OPS if everything() else ("rmsnorm",)
-FAULTY = OPS if everything() else ("gated_delta_rule_bwd", "rmsnorm")
-"""The other operators' tests take up to half a minute each; PYPTO_OP_ALL_CASES=1 runs them."""
+FAULTY = OPS if everything() else ("flash_attention_fwd", "rmsnorm")
+"""The other operators' tests take up to a minute each, PYPTO_OP_ALL_CASES=1 runs them; the first one's second output is wrong."""
 
 
 @pytest.mark.parametrize("op", RUN_WHOLE)

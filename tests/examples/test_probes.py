@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 from tests import quickly
+from tests.markdown_cases.examples import kernel
 
 from pypto_op.judge.verify import verify_operator
 from pypto_op.vocabulary import Mode
-from tests.markdown_cases.examples import kernel
 
 from .operators import copy_of
 
