@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 import click
 
-from pypto_op import __version__, resident, speaking
+from pypto_op import __version__, own_python, resident, speaking
 from pypto_op.errors import PyptoOpError
 from pypto_op.vocabulary import ExitCode
 
@@ -163,6 +163,8 @@ def root() -> None:
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Run `pypto-op`; a user's mistake ends in one line on stderr and its documented exit code."""
+    if argv is None:
+        own_python.begin_anew("pypto_op.cli", *sys.argv[1:])
     served = resident.ask(sys.argv[1:]) if argv is None else None
     if served is not None:
         sys.exit(served)

@@ -46,8 +46,10 @@ def test_a_module_of_ours_does_not_look_into_the_current_folder(planted: Path) -
 
 def test_the_launcher_for_agents_does_not_either(planted: Path) -> None:
     shell = (ROOT / "hooks" / "pypto-op").read_text(encoding="utf-8")
-    begin = [line.partition("=")[2].strip("\"'") for line in shell.splitlines() if line.startswith("begin=")]
-    assert begin[1].replace("$begin", begin[0]) == own_python.BEGIN, "the shell cannot import it, so it says the same"
+    begin = [line.partition("=")[2][1:-1] for line in shell.splitlines() if line.startswith("begin=")]
+    assert "; ".join([begin[0], *(line.removeprefix("$begin; ") for line in begin[1:])]) == own_python.BEGIN, (
+        "the shell cannot import it, so it says the same"
+    )
     (planted.parent / "link").symlink_to(planted)
     lib = planted.parent / "lib"
     lib.mkdir()
@@ -58,6 +60,21 @@ def test_the_launcher_for_agents_does_not_either(planted: Path) -> None:
     kept = f"{lib}:{ROOT}/scripts"
     done = ended(["sh", "-c", show], planted, PYTHONPATH=f":{kept}:{planted}:")
     assert done.stdout.strip() == kept, "a library stays, and so does the bundle"
+
+
+@pytest.mark.parametrize("how", ["module", "launcher", "script"])
+def test_a_folder_that_is_named_stands_in_the_way_of_nothing(planted: Path, how: str) -> None:
+    """The command `pypto-op` of an environment has begun before a line of ours runs: it begins anew, and what ran is gone."""
+    away, mark = planted.parent / "away", planted.parent / "mark"
+    away.mkdir()
+    told = f"import sys\nif {how != 'script'} or sys.flags.ignore_environment:\n    open({str(mark)!r}, 'a').write(__name__)\n"
+    for name in ("sitecustomize", "decimal", "torch", "rich", "yaml", *(("json", "random") if how != "script" else ())):
+        (away / f"{name}.py").write_text(told)
+    launcher = ["sh", str(ROOT / "bin" / "pypto-op")]
+    script = [str(Path(sys.executable).with_name("pypto-op"))]
+    begin = {"module": own_python.running("pypto_op.cli"), "launcher": launcher, "script": script}[how]
+    done = ended([*begin, "doctor", "--json"], planted, PYTHONPATH=str(away), PYPTO_OP_RESIDENT="0")
+    assert done.stdout.startswith("{") and not mark.exists(), (done, mark.exists() and mark.read_text())
 
 
 def test_the_server_of_the_tools_does_not_either(planted: Path) -> None:

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from dataclasses import asdict, dataclass
 from importlib import util
+from pathlib import Path
 from typing import Any
 
 import psutil
@@ -128,8 +129,9 @@ def _enclosure() -> Finding:
 def _namespaces_allowed() -> bool:
     """Try it in a process of its own, without torch."""
     code = "import sys; from pypto_op.backends.worker import isolation; sys.exit(not isolation.allowed())"
+    own = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])}  # and no file of the current folder
     try:
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=30, check=False)
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=30, check=False, cwd="/", env=own)
     except (OSError, subprocess.TimeoutExpired):
         return False
     return done.returncode == 0

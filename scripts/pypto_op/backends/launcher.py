@@ -288,7 +288,7 @@ def _start(
         **variables,
         "PYTHONPATH": ":".join(filter(None, (package, variables.get("PYTHONPATH")))),
     }
-    command = own_python.running("pypto_op.backends.worker", kind, json.dumps(document), *map(str, far))
+    command = own_python.running("pypto_op.backends.worker", kind, json.dumps(document), *map(str, far), obeying=True)
     return subprocess.Popen(command, env=environment, cwd="/", stdin=subprocess.DEVNULL, stdout=log, stderr=log, pass_fds=far)
 
 
