@@ -60,3 +60,11 @@ def test_where_spec_allows_16_bits_on_the_way_float16_is_left_out(bare: OpWorksp
     maker = suite_cases.filled(gather(bare))
     assert not list(beyond(maker, "float16")) and list(beyond(maker, "float32"))
     assert maker.dropped["L5_overflow_float16"].startswith("SPEC.md allows 16 bits on the way: may be rounded to the dtype of")
+
+
+def test_where_the_golden_subtracts_large_inputs_are_left_out(bare: OpWorkspace) -> None:
+    """An honest gae_advantage carries the target: of large positive values its difference loses what the golden keeps."""
+    bare.golden.write_text(GOLDEN.format(result="kept + (y * y - x) * 1e-6"))
+    maker = suite_cases.filled(gather(bare))
+    assert not list(beyond(maker, "float32"))
+    assert maker.dropped["L5_overflow_float32"].endswith("where the golden subtracts otherwise: y * y - x")
