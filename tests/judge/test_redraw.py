@@ -35,7 +35,7 @@ def test_the_next_seeds_follow_from_the_first_and_end() -> None:
     assert list(draws(5)) == list(draws(5)) and len(set(draws(5))) == MOST_DRAWS == len(list(draws(2**31 - 2)))
 
 
-ALIKE = 216
+ALIKE = 16
 """On this seed ragged_mean draws the lengths of its case's own seed, 42."""
 
 
@@ -78,19 +78,19 @@ PRODUCT = "pypto.matmul(left, right, pypto.DT_FP32)"
 @pytest.mark.usefixtures("numeric")
 @pytest.mark.parametrize("right", [True, False])
 def test_a_right_kernel_is_judged_on_another_draw_and_a_wrong_one_refused(clean_workspace: Path, right: bool) -> None:
-    """On seed 7 sums of this case cancel; the calls at the end of a lane are made on the draw that took its place."""
+    """On seed 6 sums of this case cancel; the calls at the end of a lane are made on the draw that took its place."""
     ws = place("scaled_matmul", clean_workspace)
     suite = json.loads(ws.suite.read_text())
-    suite["cases"][1]["seed"] = 8
+    suite["cases"][1]["seed"] = 1
     suite["cases"] = suite["cases"][1:]
     ws.suite.write_text(json.dumps(suite))
     if not right:
         edit(ws.impl, PRODUCT, PRODUCT.replace("left", ROUNDED.format("left")))
-    report = verify(ws.root, "--case", "L5_scale_A_1e4", "--seed", "7").report
+    report = verify(ws.root, "--case", "L5_scale_A_1e4", "--seed", "6").report
     [check] = [check for check in report["checks"] if check["id"] == "L5_scale_A_1e4"]
     if right:
         assert report["status"] == "PARTIAL", report["first_failure"]
-        assert check["left_draws"] == [7] and check["modes"]["sim"]["seeds"] == [8, next(draws(7))]
+        assert check["left_draws"] == [6] and check["modes"]["sim"]["seeds"] == [1, next(draws(6))]
         assert check["further_calls"]["calls"] > 0
     else:
         assert report["status"] == "FAIL" and check["modes"]["sim"]["reasons"] == ["mismatch"]
