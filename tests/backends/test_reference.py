@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from tests import program
 
 from pypto_op.backends.reference import ReferenceSession
 from pypto_op.errors import ContractError
@@ -151,3 +152,19 @@ def test_several_ways_in_one_message_answer_as_each_alone(operator: OpWorkspace,
         plain = session.golden([x], **asked).outputs[0]  # type: ignore[arg-type]
     assert all(torch.equal(one, two) for one, two in zip(alone, together, strict=True))
     assert torch.equal(together[2], plain) is ("topk" not in source), "equal values have two orders"
+
+
+GRADIENT = """
+import sys, torch
+from pypto_op.backends.worker import reference
+
+before = set(sys.modules)
+assert [mask.sum() for mask in reference.unread(lambda x: x[:1] * 2, [torch.ones(3)])] == [2]
+print(sorted(name for name in set(sys.modules) - before if name.startswith("torch.")))
+"""
+
+
+def test_a_first_gradient_loads_nothing_more_of_torch() -> None:
+    """Each verdict asks for one, in a process that was forked with everything loaded."""
+    run = program.with_torch("-c", GRADIENT)
+    assert run.stdout.strip() == "[]", run.stdout + run.stderr
