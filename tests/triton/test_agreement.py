@@ -170,7 +170,9 @@ def test_the_function_that_python_compiled_runs(text: str, place: Path) -> None:
     # Triton's own search for the source would run the words, or the wrapped function, which both add 1.
     wrong = text.replace("(values) + 1", "(values) + 2")
     result = lab.verify(lab.folder(place, TASK, HEAD + wrong), seeds=1)
-    assert result["status"] == "PASS", result["failures"] or result["error"]
+    # What runs here is right. But a device compiles the wrapped function's text, and Triton's compiler does not take that.
+    refused = "CompilationError" if "functools.wraps" in text else ""
+    assert lab.first_error(result) == refused, result["failures"] or result["error"]
 
 
 def test_an_index_that_cuts_a_tensor_is_a_read(place: Path) -> None:
