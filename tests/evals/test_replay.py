@@ -170,7 +170,7 @@ def test_an_agent_does_not_end_its_run(tmp_path: Path, monkeypatch: pytest.Monke
         if len(asked) > 1:
             return Answer([{"type": "text", "text": "All is done."}])
         below = psutil.Process().children(recursive=True)
-        (runner,) = (one.pid for one in below if one.cmdline()[3:5] == ["pypto_op.cli", "run"])
+        (runner,) = (one.pid for one in below if "pypto_op.cli run " in " ".join(one.cmdline()))
         command = f"python3 -c \"import os; os.kill(int('{runner}'), {number})\"; sleep 0.1"
         return Answer([{"type": "tool_use", "id": "toolu_1", "name": "Bash", "input": {"command": command}}])
 
