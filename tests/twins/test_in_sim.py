@@ -24,7 +24,10 @@ ROOT = bundle_root()
 def judged(
     op: str, impl: str | None, case: str, into: Path, *, policy: str | None = None, edit: Callable[[Any], None] | None = None
 ) -> dict[str, Any]:
-    """Judge a fault or a variant of an example (`faults/softmax/narrow_state`) by one case; `edit` changes that case."""
+    """Judge a fault or a variant of an example (`faults/softmax/narrow_state`) by one case; `edit` changes that case.
+
+    The seed is named, so what passes is PARTIAL.
+    """
     root = into / "custom" / op
     shutil.copytree(ROOT / "examples" / "ops" / op, root, ignore=shutil.ignore_patterns("_debug", "__pycache__"))
     ws = OpWorkspace.at(root)
@@ -85,12 +88,12 @@ def test_weights_rounded_before_they_are_summed_fail(tmp_path: Path) -> None:
 )
 def test_an_honest_kernel_passes(op: str, variant: str | None, case: str, tmp_path: Path) -> None:
     report = judged(op, variant and f"variants/{op}/{variant}", case, tmp_path, edit=by_twin)
-    assert report["status"] == "PASS", report["first_failure"]
+    assert report["status"] == "PARTIAL", report["first_failure"]
     measures = report["checks"][0]["modes"]["sim"]["per_tensor"][0]["measures"]
     assert {"mare", "mere", "rmse"} <= set(measures)
 
 
-@pytest.mark.parametrize(("impl", "status"), [("variants/rmsnorm/matmul_sum", "PASS"), ("faults/rmsnorm/no_eps", "FAIL")])
+@pytest.mark.parametrize(("impl", "status"), [("variants/rmsnorm/matmul_sum", "PARTIAL"), ("faults/rmsnorm/no_eps", "FAIL")])
 def test_the_policy_of_a_case_stands_in_the_place_of_its_tolerance(impl: str, status: str, tmp_path: Path) -> None:
     def edit(case: dict[str, Any]) -> None:
         case.update(atol=1e-12, rtol=1e-12, policy="twin@2")
