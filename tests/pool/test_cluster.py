@@ -208,3 +208,20 @@ def test_workers_of_this_machines_own_ray_are_as_eager_as_the_command(tmp_path: 
 
 def test_the_environment_is_left_as_it_was() -> None:
     assert "RAY_ADDRESS" not in os.environ
+
+
+def test_a_cluster_that_asks_for_a_token_is_joined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`ray start` asks for the token as soon as there is one, and `ray://local` makes one."""
+    token = tmp_path / "auth_token"
+    token.write_text("5a" * 32)
+    monkeypatch.setenv("RAY_AUTH_TOKEN_PATH", str(token))
+    monkeypatch.setenv("RAY_AUTH_MODE", "token")
+    with cluster.running("1") as own:
+        monkeypatch.delenv("RAY_AUTH_MODE")
+        ws = place("sum_diff", tmp_path, cases=CASES[:1])
+        words = ("verify", ws.root, "--modes", "sim", "--json", "--pool", f"ray://{own.address}")
+        answer = command(*words)
+        assert answer.code == 0 and answer.report["status"] == "PASS", answer
+        token.write_text("6b" * 32)
+        refused = command(*words)
+    assert refused.code == 3 and "it asks for Ray's token" in refused.report["error"]["message"], refused

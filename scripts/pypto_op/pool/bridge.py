@@ -145,6 +145,15 @@ def _join(document: dict[str, Any]) -> Any:
     return ray
 
 
+def _lacks_token(error: BaseException | None) -> bool:
+    """Whether Ray says somewhere in the chain of an error that its token is missing or wrong."""
+    while error is not None:
+        if type(error).__name__ == "AuthenticationError" or "InvalidAuthToken" in str(error):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
 def _room(ray: Any, labels: dict[str, str]) -> dict[str, float]:
     """Return what the living hosts with these labels have together: cores and devices."""
     room = {"CPU": 0.0, "NPU": 0.0}
@@ -181,7 +190,11 @@ def main(arguments: list[str]) -> int:
         ray = _join(document)
         room = _room(ray, document["labels"])
     except Exception as error:
-        line.say(None, "failed", " ".join(str(error).split())[:400] or type(error).__name__)
+        line.say(
+            None,
+            "failed",
+            servant.ASKS_FOR_TOKEN if _lacks_token(error) else " ".join(str(error).split())[:400] or type(error).__name__,
+        )
         return 3
     line.say(None, "joined", room)
     if document["host"]:

@@ -12,7 +12,7 @@ import socket
 import subprocess
 import tempfile
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from importlib import util
@@ -77,10 +77,20 @@ class Fleet:
         self._channels: dict[int, SimpleQueue[tuple[str, bytes]]] = {}
         self._next, self._lost = 0, ""
         self._told: SimpleQueue[tuple[str, Any]] = SimpleQueue()
-        self._start({**asdict(address), "size": size, "head": address.head})
-        what, self.resources = self._await(JOIN_SECONDS)
-        if what != "joined":
+        for variables in (
+            {},
+            {"RAY_AUTH_MODE": "token"},
+        ):  # a cluster without authentication starts no actor for who sends a token
+            self._start({**asdict(address), "size": size, "head": address.head}, variables)
+            what, self.resources = self._await(JOIN_SECONDS)
+            if what == "joined":
+                break
+            self._listener.join(timeout=30)  # the bridge ends by itself
             self.close()
+            self._lost, self._told = "", SimpleQueue()
+            if self.resources != servant.ASKS_FOR_TOKEN or "RAY_AUTH_MODE" in os.environ:
+                break
+        if what != "joined":
             raise InfraError(_in_words(address, str(self.resources)), remedy=_remedy(address, str(self.resources)))
 
     def places(self, size: int, *, npu: bool) -> Sequence[Place]:
@@ -108,7 +118,7 @@ class Fleet:
 
     # -- the bridge -----------------------------------------------------------------------------------------
 
-    def _start(self, document: dict[str, Any]) -> None:
+    def _start(self, document: dict[str, Any], variables: Mapping[str, str]) -> None:
         import json
 
         ours, theirs = socket.socketpair()
@@ -116,6 +126,7 @@ class Fleet:
         words = own_python.running("pypto_op.pool.bridge", str(theirs.fileno()), json.dumps(document))
         environment = {
             **os.environ,
+            **variables,
             "PYTHONSAFEPATH": "1",
             "RAY_USAGE_STATS_ENABLED": "0",
             "RAY_prestart_worker_first_driver": "0",
@@ -129,7 +140,8 @@ class Fleet:
                 stdin=subprocess.DEVNULL, stdout=self._log, stderr=self._log, start_new_session=True,
             )  # fmt: skip
         self._line = Line(ours)
-        threading.Thread(target=self._listen, name="fleet", daemon=True).start()
+        self._listener = threading.Thread(target=self._listen, name="fleet", daemon=True)
+        self._listener.start()
 
     def _await(self, seconds: float) -> tuple[str, Any]:
         try:
@@ -222,6 +234,8 @@ def _in_words(address: Address, why: str) -> str:
 
 
 def _remedy(address: Address, why: str) -> str:
+    if why == servant.ASKS_FOR_TOKEN:
+        return "bring the head's ~/.ray/auth_token here, or set RAY_AUTH_TOKEN"
     if "ersion mismatch" in why:
         return "install the cluster's versions of Ray and Python here, or this machine's there"
     return _START.format(head=address.head) if address.host else "run `ray status`, free memory, or use --pool local"

@@ -24,6 +24,8 @@ from pypto_op.pool.work import Bench, Work, about
 READY, OPENED, WORD, DONE, FAILED, LOST = "ready", "opened", "word", "done", "failed", "lost"
 """What a hand hears: `READY about`, then `OPENED hello`, then for each job any number of `WORD value` and one `DONE value`.
 `FAILED error` ends the caller's run; `LOST why` ends the hand."""
+ASKS_FOR_TOKEN = "it asks for Ray's token, and got none or another one"
+"""Why a cluster cannot be joined; the pool tries again with the token that lies here."""
 
 Answer = tuple[str, bytes]
 """What happened, and a pickled value."""

@@ -1,0 +1,24 @@
+"""Shares next to 0 and 1: the end that keeps what is carried makes cases, the end at which it dies out makes none."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from benchmarks.fresh_kernels import FIXTURES
+from tests.calling import command
+
+pytestmark = [pytest.mark.sim, pytest.mark.slow]
+
+
+def test_shares_at_which_everything_dies_out_make_no_case(tmp_path: Path) -> None:
+    """Survival is a product of 1 - hazard: next to 1 it leaves float32 below, where honest kernels differ by any factor."""
+    root = tmp_path / "custom" / "annuity_value"
+    shutil.copytree(FIXTURES / "annuity_value", root)
+    answer = command("harness", "new", str(root), "--json")
+    assert answer.code == 0, answer.stderr
+    names = [case["id"] for case in json.loads((root / "eval" / "adversarial_suite.json").read_text())["cases"]]
+    assert any("hazard_near_0" in name for name in names)
+    assert not [name for name in names if "hazard_near_1" in name]
