@@ -195,5 +195,5 @@ class TestOnACluster:
         assert done.returncode == 0, done.stderr[-2000:]
         (row,) = json.loads((tmp_path / "out" / "result.json").read_text())["trials"]
         assert row["solved"] and row["verdict"]["status"] == "PASS" and row["finished"], row
-        assert (tmp_path / "out/work/rmsnorm-1/custom/rmsnorm/eval/report.html").is_file()
+        assert (tmp_path / "out" / "work" / "rmsnorm-1" / "custom" / "rmsnorm" / "eval" / "report.html").is_file()
         assert not rooms(tmp_path)
