@@ -7,19 +7,11 @@ from pathlib import Path
 
 import pytest
 import torch
+from tests.twins.judging import Judge, judge_of
 
-from pypto_op.backends.answers import Answers
-from pypto_op.backends.base import RunResult
-from pypto_op.backends.reference import ReferenceSession
-from pypto_op.documents.policy import get_policy
-from pypto_op.judge.expectation import Expectation
-from pypto_op.judge.redaction import Redactor
-from pypto_op.judge.references import answered
-from pypto_op.judge.verdict import judge_run
 from pypto_op.twins.mixes import MOST
 from pypto_op.twins.reordering import TWINS, Reordered
-from pypto_op.vocabulary import Outcome, Status
-from pypto_op.workspace import OpWorkspace
+from pypto_op.vocabulary import Status
 
 GOLDEN = """
 def mix_golden(left, right, share):
@@ -29,8 +21,6 @@ def mix_golden(left, right, share):
 def select_golden(left, right, share):
     return left * (1 - (share > 0.5).to(left.dtype)) + right * (share > 0.5).to(left.dtype)
 """
-
-Judge = Callable[..., Status]
 
 
 def drawn(seed: int = 178, scale: float = 1e4) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -46,23 +36,8 @@ def one_product(left: torch.Tensor, right: torch.Tensor, share: torch.Tensor) ->
 
 @pytest.fixture
 def judge(tmp_path: Path) -> Iterator[Judge]:
-    """Judge an output by the policy `twin@2` and the golden's own process."""
-    root = tmp_path / "custom" / "mix"
-    (root / "eval").mkdir(parents=True)
-    ws = OpWorkspace(root, "mix")
-    ws.test_inputs.write_text("")
-    ws.golden.write_text(GOLDEN)
-    expectation = Expectation(["y"], [], get_policy("twin@2"), precision=True)
-    with ReferenceSession(ws) as session:
-
-        def status(output: torch.Tensor, *inputs: torch.Tensor, function: str = "mix_golden") -> Status:
-            golden = Answers(session, function=function, file=ws.golden)
-            reference = answered(lambda **how: golden.ask(inputs, **how), expectation)
-            assert reference.problem() is None
-            run = RunResult(Outcome.OK, outputs=[output], launches=1, outputs_from_kernel=True)
-            return judge_run(run, reference, expectation, seed=0, redactor=Redactor(ws.golden, ws.impl), secrets=()).status
-
-        yield status
+    with judge_of(tmp_path, GOLDEN, "mix_golden") as judged:
+        yield judged
 
 
 @pytest.mark.slow

@@ -35,8 +35,8 @@ def mixed(one: Any, two: Any, *, backwards: bool) -> torch.Tensor | None:
         two: the same.
         backwards: start from the value that s belongs to: r + (1 - s) * (l - r).
     """
-    for first in _ways(one):
-        for second in _ways(two):
+    for first in ways(one):
+        for second in ways(two):
             share = _share(first[1], second[1])
             if share is None:
                 continue
@@ -44,11 +44,11 @@ def mixed(one: Any, two: Any, *, backwards: bool) -> torch.Tensor | None:
                 return None
             start, end = (first, second) if share is second[1] else (second, first)
             start, end = (end, start) if backwards else (start, end)
-            return _bounded(start[0] + end[1] * (end[0] - start[0]), one, two)
+            return bounded(start[0] + end[1] * (end[0] - start[0]), one + two, one.abs() + two.abs())
     return None
 
 
-def _ways(term: Any) -> list[tuple[Any, Any]]:
+def ways(term: Any) -> list[tuple[Any, Any]]:
     """Return a product's factors as value and weight, both ways round; [] for what is no product."""
     factors = getattr(term, _FACTORS, None)
     return [factors, factors[::-1]] if factors else []
@@ -75,7 +75,7 @@ def _still(term: torch.Tensor, factors: tuple[Any, Any]) -> bool:
     return torch.equal(term, factors[0] * factors[1])
 
 
-def _bounded(found: torch.Tensor, one: torch.Tensor, two: torch.Tensor) -> torch.Tensor:
-    plain = one + two
-    most = MOST * torch.finfo(plain.dtype).eps * (one.abs() + two.abs())
+def bounded(found: torch.Tensor, plain: torch.Tensor, size: torch.Tensor) -> torch.Tensor:
+    """Return another form's result, at most `MOST` roundings of its terms' `size` away from the golden's `plain` one."""
+    most = MOST * torch.finfo(plain.dtype).eps * size
     return torch.where(plain.isfinite() & found.isfinite(), plain + (found - plain).clamp(-most, most), plain)

@@ -34,6 +34,7 @@ class Order:
         k_block: terms of a matmul that are contracted at once.
         combine: adds the partial products of a matmul, in the order of K.
         backwards: walk sums, K and scans from the end.
+        apart: take a sum of differences as the difference of two sums (`twins.differences`).
     """
 
     name: str
@@ -41,6 +42,7 @@ class Order:
     k_block: int
     combine: Callable[[Sequence[torch.Tensor]], torch.Tensor]
     backwards: bool = False
+    apart: bool = False
 
 
 def _one_by_one(terms: torch.Tensor) -> torch.Tensor:
@@ -100,9 +102,9 @@ def _as_tree(parts: Sequence[torch.Tensor]) -> torch.Tensor:
 ORDERS = {
     order.name: order
     for order in (
-        Order("reversed", _backwards, TILE, _in_turn, backwards=True),
+        Order("reversed", _backwards, TILE, _in_turn, backwards=True, apart=True),
         Order("tiled", _tile_by_tile, TILE, _in_turn),
-        Order("pairwise", _pairwise, TILE, _as_tree),
+        Order("pairwise", _pairwise, TILE, _as_tree, apart=True),
         Order("sequential", _one_by_one, CUBE, _in_turn),
     )
 }

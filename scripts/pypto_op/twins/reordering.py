@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from pypto_op.dispatch_mode import DispatchMode
-from pypto_op.twins import mixes, orders
+from pypto_op.twins import differences, mixes, orders
 from pypto_op.twins.decompose import decompositions
 from pypto_op.twins.orders import ORDERS, Order
 
@@ -92,17 +92,15 @@ class Reordered(DispatchMode):
 
     def fold(self, terms: torch.Tensor, dims: Sequence[int], keepdim: bool) -> torch.Tensor:
         """Return the sum of float32 `terms` over `dims`."""
-        if self._order is None:
+        order = self._order
+        if order is None:
             return terms.sum(dim=list(dims), keepdim=keepdim)
-        kept = [d for d in range(terms.dim()) if d not in dims]
-        count = 1
-        for d in dims:
-            count *= terms.shape[d]
-        moved = terms.permute(*kept, *dims).reshape(*(terms.shape[d] for d in kept), count)
-        result = orders.total(moved.contiguous(), self._order)
-        if keepdim:
-            result = result.reshape([1 if d in dims else n for d, n in enumerate(terms.shape)])
-        return result
+
+        def fold(side: torch.Tensor) -> torch.Tensor:
+            return _folded(side, order, dims, keepdim)
+
+        apart = differences.apart(terms, fold) if order.apart else None
+        return fold(terms) if apart is None else apart
 
     def shared(self, total: torch.Tensor, count: float) -> torch.Tensor:
         """Return a sum over a number, as a kernel without a mean has it: times the reciprocal, which is rounded.
@@ -129,6 +127,18 @@ class Reordered(DispatchMode):
         if self._order is None or not terms.dim():
             return terms.cumsum(dim=dim)
         return orders.scan(terms.movedim(dim, -1).contiguous(), self._order).movedim(-1, dim).contiguous()
+
+
+def _folded(terms: torch.Tensor, order: Order, dims: Sequence[int], keepdim: bool) -> torch.Tensor:
+    kept = [d for d in range(terms.dim()) if d not in dims]
+    count = 1
+    for d in dims:
+        count *= terms.shape[d]
+    moved = terms.permute(*kept, *dims).reshape(*(terms.shape[d] for d in kept), count)
+    result = orders.total(moved.contiguous(), order)
+    if keepdim:
+        result = result.reshape([1 if d in dims else n for d, n in enumerate(terms.shape)])
+    return result
 
 
 def _narrow_float(args: Sequence[Any]) -> bool:
@@ -206,7 +216,7 @@ def _multiply(mode: Reordered, left: Any, right: Any) -> torch.Tensor:
 
 
 def _subtract(mode: Reordered, x: Any, y: Any, *, alpha: Any = 1) -> torch.Tensor:
-    return aten.sub.Tensor(x, y if alpha == 1 else y * alpha)  # type: ignore[no-any-return]
+    return differences.difference(x, y if alpha == 1 else y * alpha)
 
 
 def _add_product(mode: Reordered, x: torch.Tensor, one: torch.Tensor, other: torch.Tensor, *, value: Any = 1) -> torch.Tensor:

@@ -1,0 +1,62 @@
+"""A sum of differences, sum(p * (a - b)), as a kernel with two sums has it: sum(p * a) - sum(p * b).
+
+The two are the same over the real numbers. In float32 the second rounds two totals that may be far larger than their difference:
+a divergence of distributions that nearly agree is what is left of two entropies.
+
+It counts where a and b have the sum's own shape and memory. A mean that is taken off a row has neither, and a kernel that squares
+first and takes the mean off later loses what SPEC.md asks for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from pypto_op.twins import mixes
+
+_TERMS = "_pypto_op_terms"
+"""Attribute of a float32 tensor that a difference has just made."""
+
+
+def difference(left: Any, right: Any) -> torch.Tensor:
+    """Return left - right; one of two float32 tensors of its shape remembers them."""
+    found: torch.Tensor = torch.ops.aten.sub.Tensor(left, right)
+    if found.dtype == torch.float32 and all(_whole(side, found.shape) for side in (left, right)):
+        setattr(found, _TERMS, (left, right))
+    return found
+
+
+def apart(terms: torch.Tensor, fold: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor | None:
+    """Return the sum of `terms` as the difference of two sums; None where they are no differences.
+
+    Args:
+        terms: float32, what is summed.
+        fold: sums a tensor of that shape.
+    """
+    pair = _pair(terms)
+    if pair is None:
+        return None
+    one, two = (fold(side) for side in pair)
+    return mixes.bounded(one - two, fold(terms), one.abs() + two.abs())
+
+
+def _pair(terms: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor] | None:
+    """Return what the two sums are of: the sides of a difference, each times the other factor where there is one."""
+    found: tuple[torch.Tensor, torch.Tensor] | None = getattr(terms, _TERMS, None)
+    if found is not None:
+        return found if torch.equal(terms, found[0] - found[1]) else None
+    for weight, value in mixes.ways(terms):
+        sides = getattr(value, _TERMS, None)
+        if sides is not None and getattr(weight, _TERMS, None) is None:
+            still = torch.equal(value, sides[0] - sides[1]) and torch.equal(terms, weight * value)
+            return (weight * sides[0], weight * sides[1]) if still else None
+    return None
+
+
+def _whole(side: Any, shape: torch.Size) -> bool:
+    """Whether a side has the shape of the difference, and memory of its own for each element."""
+    if not isinstance(side, torch.Tensor) or side.shape != shape or side.dtype != torch.float32:
+        return False
+    return all(step for step, size in zip(side.stride(), side.shape, strict=True) if size > 1)
