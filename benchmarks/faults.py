@@ -14,7 +14,6 @@ import functools
 import json
 import shlex
 import shutil
-import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -23,7 +22,6 @@ from typing import Any
 import click
 
 from benchmarks import faults_page, process
-from benchmarks.fresh import COMMAND
 from benchmarks.planted import ROOT, Fault, failures, home, operators, planted_into, wrong_numbers
 from benchmarks.table import Row, Table
 
@@ -160,7 +158,7 @@ def _with_a_suite(op: str) -> Path:
     atexit.register(keeper.cleanup)
     root = Path(keeper.name) / "custom" / op
     shutil.copytree(source, root, ignore=shutil.ignore_patterns("__pycache__", "_debug"))
-    made = process.run([*COMMAND, "harness", "new", str(root)], ROOT)
+    made = process.command(["harness", "new", str(root)], ROOT)
     if made.code != 0:
         raise click.ClickException(f"{op}: pypto-op harness new ended with {made.code}: {made.last_lines(3)}")
     return root
@@ -206,11 +204,9 @@ def _ask(words: Sequence[str], warm: bool, cpu: dict[str, float]) -> dict[str, A
 
         text = command(*words).stdout
     else:
-        with tempfile.TemporaryDirectory() as folder:
-            spent = Path(folder) / "spent"
-            done = process.run([sys.executable, "-m", "benchmarks.spent", str(spent), *words], ROOT, apart=True)
-            text = done.output
-            cpu[" ".join(words[: 2 if words[0] == "debug" else 1])] = float(spent.read_text(encoding="utf-8"))
+        done = process.command(words, ROOT, apart=True)
+        text = done.output
+        cpu[" ".join(words[: 2 if words[0] == "debug" else 1])] = done.cpu_seconds
     try:
         return dict(json.loads(text))
     except ValueError:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -131,7 +130,7 @@ def measure(
 
 def suite_of(op: str, root: Path) -> dict[str, Any]:
     """Let `harness new` write the suite of an operator; return what it cost and said, and, where there is a suite, its digest."""
-    made = process.run([*COMMAND, "harness", "new", str(root)], cwd=root.parents[1])
+    made = process.command(["harness", "new", str(root)], cwd=root.parents[1])
     harness: dict[str, Any] = {**made.spent(), "exit": made.code}
     if made.code != 0:
         harness["said"] = made.last_lines(8)
@@ -171,8 +170,8 @@ def judged(op: str, made: Path, kernel: Kernel) -> dict[str, Any]:
         shutil.copytree(made, root)
         (root / f"{op}_impl.py").write_text(kernel.text, encoding="utf-8")
         for part in ([] if kernel.must_pass else [["--levels", FIRST_LEVEL]]) + [[]]:
-            command = [*COMMAND, "verify", "--modes", "sim", "--jobs", "1", "--quiet", *part, str(root)]
-            done = process.run(command, cwd=Path(folder))
+            words = ["verify", "--modes", "sim", "--jobs", "1", "--quiet", *part, str(root)]
+            done = process.command(words, cwd=Path(folder))
             spent = {name: round(spent.get(name, 0.0) + value, 1) for name, value in done.spent().items()}
             report = report_of(root, done)
             if report["status"] == "FAIL":
@@ -215,6 +214,3 @@ def _table(results: dict[str, Any]) -> Table:
         figures["refused %"] = 100.0 * figures["refused"] / max(figures["wrong"], 1.0)
         rows.append(Row(op, figures, 100.0 * TARGET, "refused %", True))
     return Table("operators that nobody tuned the suite for", "kernels", rows, ["each suite as harness new wrote it"])
-
-
-COMMAND = (sys.executable, "-m", "pypto_op.cli")

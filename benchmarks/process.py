@@ -5,11 +5,14 @@ from __future__ import annotations
 import hashlib
 import os
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+
+_SPENT = Path(__file__).with_name("spent.py")
 
 
 @dataclass(frozen=True)
@@ -19,7 +22,7 @@ class Done:
     Attributes:
         code: its exit code.
         seconds: on the clock.
-        cpu_seconds: of processor time, with those of every child that was waited for.
+        cpu_seconds: of processor time, with those of every child that was waited for; of `command` with those of all workers.
         output: standard output and error together.
     """
 
@@ -57,6 +60,14 @@ def run(command: Sequence[str], cwd: Path, *, apart: bool = False) -> Done:
         output.seek(0)
         said = output.read().decode(errors="replace")
     return Done(child.returncode, time.monotonic() - began, usage.ru_utime + usage.ru_stime, said)
+
+
+def command(words: Sequence[str], cwd: Path, *, apart: bool = False) -> Done:
+    """Run `pypto-op WORDS` to its end in `cwd`; its processor time is the command's own sum (`benchmarks.spent`)."""
+    with tempfile.TemporaryDirectory() as folder:
+        spent = Path(folder) / "spent"
+        done = run([sys.executable, str(_SPENT), str(spent), *words], cwd, apart=apart)
+        return replace(done, cpu_seconds=float(spent.read_text(encoding="utf-8"))) if spent.is_file() else done
 
 
 def digest_of(*files: Path) -> str:

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.spent FILE WORDS...`: `pypto-op WORDS` in this process; FILE gets its processor seconds.
+"""`python benchmarks/spent.py FILE WORDS...`: `pypto-op WORDS` in this process; FILE gets its processor seconds.
 
 The kernel does not hand up the time of workers that are killed with their process space, so the launcher's own sum is taken.
 """

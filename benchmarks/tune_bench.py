@@ -41,7 +41,7 @@ def _workspace(name: str, folder: Path) -> Path:
     if example.is_dir():
         return Path(shutil.copytree(example, folder / "custom" / name))
     op = fresh.workspace(name, folder)
-    made = process.run([*fresh.COMMAND, "harness", "new", str(op)], cwd=folder)
+    made = process.command(["harness", "new", str(op)], cwd=folder)
     if made.code:
         raise RuntimeError(made.last_lines(8))
     shutil.copy(fresh_kernels.FIXTURES / name / f"{name}_impl.py", op)

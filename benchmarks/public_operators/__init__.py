@@ -22,7 +22,7 @@ import click
 import yaml
 
 from benchmarks import process
-from benchmarks.fresh import COMMAND, SUITE_FILES, report_of, verdict
+from benchmarks.fresh import SUITE_FILES, report_of, verdict
 from benchmarks.public_operators import extraction, page
 from benchmarks.table import Row, Table
 
@@ -101,14 +101,14 @@ def measure(op: str, source: Path, folder: Path, mutants: int = MUTANTS) -> dict
     impl = root / f"{op}_impl.py"
     kernel = impl.read_text(encoding="utf-8")
     impl.unlink()  # the suite is made for the request, not for this kernel
-    made = process.run([*COMMAND, "harness", "new", str(root)], cwd=folder)
+    made = process.command(["harness", "new", str(root)], cwd=folder)
     impl.write_text(kernel, encoding="utf-8")
     row: dict[str, Any] = {"digest": digest(op, source), **about, "harness": {**made.spent(), "exit": made.code}}
     if made.code != 0:
         row["harness"]["said"] = made.last_lines(8).replace(f"{folder}/", "")
     if not (root / "eval" / SUITE_FILES[0]).is_file():
         return row | {"status": "ERROR", "cases": 0, "failed": [], "said": row["harness"]["said"]}
-    done = process.run([*COMMAND, "verify", "--modes", "sim", "--jobs", "2", "--quiet", str(root)], cwd=folder)
+    done = process.command(["verify", "--modes", "sim", "--jobs", "2", "--quiet", str(root)], cwd=folder)
     row |= {**verdict(report_of(root, done)), "verify": done.spent()}
     if about["tests"]:
         row["own_test"] = own_tests_of(source, about, [_public(source, about)])[0]
@@ -132,7 +132,7 @@ def _mutants(op: str, root: Path, source: Path, most: int) -> list[dict[str, Any
     same, made = back(text), make_mutants(Program(text, f"{op}_wrapper"), select(None))
     chosen = in_turns([one for one in made if back(one.source) != same], SEED)[:most]
     asked = ["--only", ",".join(one.id for one in chosen), "--jobs", "2", "--seconds", "0", "--json"]
-    done = process.run([*COMMAND, "mutate", *asked, str(root)], cwd=root.parents[1], apart=True)
+    done = process.command(["mutate", *asked, str(root)], cwd=root.parents[1], apart=True)
     try:
         found = {one["id"]: one for one in json.loads(done.output)["mutants"]}
     except ValueError:
