@@ -65,6 +65,20 @@ def objection(found: Reading, ran: Sequence[Ran]) -> str | None:
     )
 
 
+def unlaunched(found: Reading, ran: Sequence[Collection[str]]) -> list[str]:
+    """Return what to say of kernels that forward may launch, and that no case did: nobody judged them.
+
+    Args:
+        found: what the static check says of the implementation.
+        ran: names of the kernels that each case launched.
+    """
+    called: Collection[str] = found.result["checks"]["kernel_called_from_forward"]["called"]
+    missed = sorted(set(called) - set[str]().union(*ran))
+    if not missed:
+        return []
+    return [f"no case launches {', '.join(missed)}, which forward may launch: not judged; add a case whose sizes lead there"]
+
+
 def _not_followed(found: Reading, ran: set[Line]) -> str | None:
     """Return which line ran in forward though the static check did not get there, in words; None where none did."""
     for file in sorted({line[0] for line in ran}):

@@ -51,6 +51,7 @@ class Run:
         self.history = History()
         self.beside = Beside(project.impl, request.static_policy)
         self.looked = 0.0  # seconds of processor time that looks took
+        self.unlaunched: list[str] = []  # what to say of kernels that forward names and no case reached
         self.calls: list[int] = []  # the seeds of passes and looks, in their order
 
     def everything(self, started: Started | PyptoOpError) -> None:
@@ -156,8 +157,10 @@ class Run:
         if not launching:
             return
         scalars = [all(column) for column in zip(*(case.scalars for case in launching), strict=False)]
-        message = agreement.objection(self.beside.reading(scalars), [case.ran for case in launching])
+        reading = self.beside.reading(scalars)
+        message = agreement.objection(reading, [case.ran for case in launching])
         if message is None:
+            self.unlaunched = agreement.unlaunched(reading, [case.kernels for case in launching])
             return
         for case in launching:
             case.judgement = Judgement("Degenerate", message, case.judgement.metrics)
@@ -243,7 +246,8 @@ class Run:
             case.whole = [(at, value, name, may) for at, value, name, may in reference.get("whole", ())]
             case.said = [*filter(None, [reference.get("one_sign")]), *untested([*case.filled, *case.buffers], case.untaken)]
             case.said += left_alone(list(map(str, facts.get("left", ()))))
-        case.weights, case.kernels = str(facts.get("weights", "none")), [str(name) for name in facts.get("kernels", ())]
+        case.weights = str(facts.get("weights", "none"))
+        case.kernels = sorted({*case.kernels, *map(str, facts.get("kernels", ()))})
         self.keep(case, number, judgement, begin)
         return True
 
@@ -369,7 +373,7 @@ class Run:
             "status": status,
             "error": None if error is None else error[:2000],
             "backend": str(self.place.target) if self.place else "none",
-            "caveats": [*(self.place.caveats if self.place else ()), *self._doubts()],
+            "caveats": [*(self.place.caveats if self.place else ()), *self._doubts(), *self.unlaunched],
             "seeds": self.seeds,
             "policy": policy.as_dict() if policy else {},
             "hashes": self.hashes | ({"policy": policy.digest()} if policy else {}),
