@@ -9,6 +9,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
+from tests.triton import lab
 
 from pypto_op.triton.run import compiling
 
@@ -71,6 +72,40 @@ def test_a_kernel_that_no_compiler_takes_is_told_and_the_interpreter_stays_as_it
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
+
+
+DEVICE_FUNCTIONS = {
+    "from triton.language.extra.libdevice import tanh": "tanh",
+    "from triton.language.extra.cuda.libdevice import tanh": "tanh",
+    "from triton.language.extra.cuda.libdevice import tanh as squash": "squash",
+    "from triton.language.extra import libdevice": "libdevice.tanh",
+    "from triton.language.extra.cuda import libdevice as device": "device.tanh",
+    "import triton.language.extra": "tl.extra.cuda.libdevice.tanh",
+}
+
+
+@pytest.mark.parametrize("total", ["tl.zeros([16], tl.float32)", "0"])
+@pytest.mark.parametrize("line", DEVICE_FUNCTIONS)
+def test_kernels_that_call_a_device_function_by_any_name_are_asked_about(line: str, total: str, place: Path) -> None:
+    """The compiler does not see the interpreter's stand-ins for libdevice; five public kernels were refused for them."""
+    kernels = f"""{line}
+
+@triton.jit
+def sums(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    total = {total}
+    for start in range(0, n, BLOCK):
+        total += {DEVICE_FUNCTIONS[line]}(tl.load(x_ptr + start + i, mask=start + i < n, other=0.0))
+    tl.store(out_ptr + i, total)
+"""
+    forward = "out = x.new_empty(16)\nsums[(1,)](x, out, x.numel(), BLOCK=16)\nreturn out"
+    asked = lab.task("return torch.tanh(x).view(3, 16).sum(0)", "[torch.randn(48)]")
+    result = lab.verify(lab.folder(place, asked, lab.impl(forward, kernels=kernels)))
+    if total == "0":
+        assert lab.first_error(result) == "CompilationError", result["failures"]
+        assert "Loop-carried variable total" in result["failures"][0]["error_msg"]
+    else:
+        assert result["status"] == "PASS", result["failures"]
 
 
 @pytest.mark.parametrize("value", [object(), [1], {"a": 1}, (1, object())], ids=["object", "list", "dict", "tuple"])

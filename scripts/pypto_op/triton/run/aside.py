@@ -330,3 +330,11 @@ def _told(judgement: Judgement, reference: dict[str, Any]) -> Judgement:
 def _listed(names: list[str]) -> str:
     more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
     return ", ".join(names[:_MOST_NAMES]) + more
+
+
+def own_weights(untaken: list[str]) -> list[str]:
+    """Return why numbers may be wrong where the implementation drew weights of its own: none of its parameters took these."""
+    if not untaken:
+        return []
+    named = ", ".join(untaken[:4])
+    return [f"the reference's {named} found no parameter of that name or shape: the constructor's own draws stand there"]

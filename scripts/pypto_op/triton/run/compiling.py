@@ -13,11 +13,13 @@ from typing import Any
 
 import torch
 
+from pypto_op.triton.run import libdevice
+
 _CAPABILITY = 90
 _MOST = 32
 """So many kernels, each with a kind of arguments, are asked about."""
 _MOST_WORDS = 600
-_SKIPPED = frozenset(("libdevice", "make_tensor_descriptor", "inline_asm_elementwise", "gluon"))
+_SKIPPED = frozenset(("make_tensor_descriptor", "inline_asm_elementwise", "gluon"))
 """A kernel that names one of these is not asked about: the interpreter's stand-ins take their place, or devices differ."""
 _TYPES = {torch.float16: "fp16", torch.bfloat16: "bf16", torch.float32: "fp32", torch.float64: "fp64", torch.bool: "i1",
           torch.int8: "i8", torch.int16: "i16", torch.int32: "i32", torch.int64: "i64", torch.uint8: "u8", torch.uint16: "u16",
@@ -68,6 +70,8 @@ class Compiling:
                 for name, value in vars(holder).copy().items():
                     if held.get(name, value) is not value:
                         _put(holder, name, held[name], changed)
+            for module, name, _, theirs in libdevice.REPLACED:
+                _put(module, name, theirs, changed)
             twins: dict[int, Any] = {}
             _front_end(_compiled(kernel.fn, twins, changed), _of_twins(kind, twins, changed))
         except CompilationError as error:
@@ -193,6 +197,8 @@ def _twin(function: Any, twins: dict[int, Any], changed: list[_Change]) -> Any:
                 waiting.append(vars(value))
             elif _is_interpreted(value):
                 _put(space, name, _twin(value.fn, twins, changed), changed)
+            elif (function := libdevice.of_device(value)) is not None:
+                _put(space, name, function, changed)
     return twin
 
 

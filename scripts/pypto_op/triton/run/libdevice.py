@@ -50,6 +50,15 @@ _TO_INTEGERS: dict[str, tuple[type, Callable[..., Any]]] = {
 _FUNCTIONS |= {name: function for name, (_, function) in _TO_INTEGERS.items()}
 
 
+REPLACED: list[tuple[ModuleType, str, Any, Any]] = []
+"""Where a function of ours stands: module, name, ours, and Triton's own."""
+
+
+def of_device(value: Any) -> Any | None:
+    """Return the function of Triton's in whose place one of ours stands; None for anything else."""
+    return next((theirs for _, _, ours, theirs in REPLACED if ours is value), None)
+
+
 def install() -> None:
     """Put the functions into Triton's modules of this process."""
     for path in _MODULES:
@@ -58,8 +67,10 @@ def install() -> None:
         except ImportError:
             continue
         for name, function in _FUNCTIONS.items():
-            if hasattr(module, name):
-                setattr(module, name, _on_tensors(name, function))
+            if (theirs := getattr(module, name, None)) is not None and of_device(theirs) is None:
+                ours = _on_tensors(name, function)
+                REPLACED.append((module, name, ours, theirs))
+                setattr(module, name, ours)
 
 
 def _on_tensors(name: str, function: Callable[..., Any]) -> Callable[..., Any]:

@@ -12,8 +12,7 @@ from typing import Any
 from pypto_op import __version__
 from pypto_op.documents.policy import Policy
 from pypto_op.errors import ContractError, PyptoOpError
-from pypto_op.triton.run import agreement, configurations, edges, looks, remote, results, skewed, small, trivial
-from pypto_op.triton.run.aside import Aside, left_alone, untested
+from pypto_op.triton.run import agreement, aside, configurations, edges, looks, remote, results, skewed, small, trivial
 from pypto_op.triton.run.case import Case
 from pypto_op.triton.run.deadline import Deadline, TimeIsUp
 from pypto_op.triton.run.describe import describe
@@ -70,7 +69,7 @@ class Run:
                 else:
                     self._pass(number, seed, started.task, started.candidate)
             if len(self.seeds) > 1:
-                Aside(self, started.task, started.candidate).everything()
+                aside.Aside(self, started.task, started.candidate).everything()
             self._apply_doubts()
             self._replay(started.task)
         started.close()
@@ -235,6 +234,7 @@ class Run:
             causes = [skewed.TOLD[skewed.UP]] if reference.get("skewed") else []
             causes += [edges.TOLD] if reference.get("edged") else []
             causes += [f"{name}: {configurations.TOLD}" for name in facts.get("tried", ())]
+            causes += aside.own_weights(list(map(str, facts.get("untaken", ()))))
             judgement = replace(judgement, message="\n".join([judgement.message, *causes]))
         case.took(facts)
         case.idle = list(reference.get("idle", ()))
@@ -244,8 +244,8 @@ class Run:
             case.derived, case.unread = int(facts.get("derived", 0)), facts.get("unread", {})
             case.buffers = list(reference.get("buffers", ()))
             case.whole = [(at, value, name, may) for at, value, name, may in reference.get("whole", ())]
-            case.said = [*filter(None, [reference.get("one_sign")]), *untested([*case.filled, *case.buffers], case.untaken)]
-            case.said += left_alone(list(map(str, facts.get("left", ()))))
+            case.said = [*filter(None, [reference.get("one_sign")]), *aside.untested([*case.filled, *case.buffers], case.untaken)]
+            case.said += aside.left_alone(list(map(str, facts.get("left", ()))))
         case.weights = str(facts.get("weights", "none"))
         case.kernels = sorted({*case.kernels, *map(str, facts.get("kernels", ()))})
         self.keep(case, number, judgement, begin)
