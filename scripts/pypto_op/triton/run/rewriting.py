@@ -33,6 +33,28 @@ def _folder_of_triton() -> str:
     return str(Path(triton.__file__).resolve().parent) + os.sep
 
 
+def _in_its_module(module: Any, word: str, _function: Any) -> Any:
+    """Return a function that calls what a module has under a name when it is called."""
+
+    def called(*args: Any, **kwargs: Any) -> Any:
+        return getattr(module, word)(*args, **kwargs)
+
+    return called
+
+
+def _words_of_language() -> dict[int, tuple[Any, str, Any]]:
+    """Return where Triton's language keeps each of its functions, by the id: module, name, and the function itself."""
+    import triton.language as tl
+    from triton.language import core
+
+    loops = (tl.range, tl.static_range)
+    found: dict[int, tuple[Any, str, Any]] = {}
+    for module in (core, tl.math, tl):
+        words = {name: value for name, value in vars(module).items() if core.is_builtin(value) or value in loops}
+        found |= {id(value): (module, name, value) for name, value in words.items()}
+    return found
+
+
 class Programs:
     """Makes what the interpreter runs.
 
@@ -45,9 +67,11 @@ class Programs:
         self.ran: set[Program] = set()
         self.guard = KernelGuard()
         self._made: dict[Callable[..., Any], Program] = {}
+        self._words: dict[int, tuple[Any, str, Any]] = {}
 
     def instead_of_rewrite_ast(self, _original: Any) -> Any:
         """Stand for `FunctionRewriter.rewrite_ast`, which returns the function that the interpreter runs."""
+        self._words = _words_of_language()
 
         def rewrite_ast(rewriter: Any) -> Any:
             return self._rewritten(rewriter)
@@ -78,6 +102,7 @@ class Programs:
         cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=False)
         # As on a device, a body sees what its maker's names stand for; Triton's own interpreter loses them.
         around = {name: cell.cell_contents for name, cell in cells if _is_filled(cell)}
+        around |= self._renamed({**function.__globals__, **around}, set(function.__code__.co_names) | around.keys())
         closed = {**around, "interpreter_semantic": interpreter.interpreter_semantic, **self.guard.names()}
         parameters = ast.arguments([], [ast.arg(name) for name in closed], None, [], [], None, [])
         body = [definition, ast.Return(ast.Name(definition.name, ast.Load()))]
@@ -86,6 +111,14 @@ class Programs:
         made: dict[str, Any] = dict(given)
         exec(compile(module, file, "exec"), function.__globals__, made)  # noqa: S102
         return made["maker of a kernel"](*closed.values())
+
+    def _renamed(self, space: dict[str, Any], names: set[str]) -> dict[str, Any]:
+        """Return what stands for functions of Triton's language that a file calls by names of its own (`exp = tl.exp`).
+
+        The interpreter puts its functions into Triton's modules for each launch, and so misses those names.
+        """
+        found = {name: self._words.get(id(space.get(name))) for name in names}
+        return {name: _in_its_module(*word) for name, word in found.items() if word is not None and word[2] is space[name]}
 
     def around_combining(self, original: Any) -> Any:
         """Stand around the start of a reduction or scan: Triton's interpreter would call the combining function as it stands."""

@@ -33,8 +33,8 @@ def followed(function: Function) -> Iterator[tuple[SourceFile, cst.CSTNode]]:
     """Yield the statements of a function that asks for nothing but its arguments; none of any other."""
     node, source = function.node, function.scope.source
     if isinstance(node, cst.FunctionDef) and _is_closed(function, source.module.code_for_node(node)):
-        for statement in nodes_in(node.body, cst.SimpleStatementLine, cst.If, cst.For, cst.While):
-            yield source, statement
+        for statement in nodes_in(node.body, cst.SimpleStatementLine, cst.SimpleStatementSuite, cst.If, cst.For, cst.While):
+            yield source, statement.body[0] if isinstance(statement, cst.SimpleStatementSuite) else statement
 
 
 def _is_closed(function: Function, text: str) -> bool:

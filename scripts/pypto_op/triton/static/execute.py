@@ -60,6 +60,7 @@ class Statements(Assignments):
     def body(self, suite: cst.BaseSuite, scope: Scope) -> bool:
         """Execute the body of a compound statement."""
         if isinstance(suite, cst.SimpleStatementSuite):
+            self.m.executes(suite.body[0], scope.source)
             return all(self._small(small, scope) for small in suite.body)
         return self.block(suite.body, scope)
 
