@@ -2,7 +2,8 @@
 
 Seen in triton 3.7.1: `a * b`, `a + b`, `-a`, `a < b`, `tl.dot`, `tl.sum`, `tl.maximum` of bfloat16 are wrong by orders of
 magnitude there, and right on a device. A right kernel would be refused. Each operation is done in float32 here and rounded
-once to bfloat16, as a device does it. The interpreter cannot make a bfloat16 constant either (`x + 1.0` ends in an
+once to bfloat16, as a device does it. A cast to bfloat16 cuts bits off there, or takes the bits of a whole number for those of a
+bfloat16; a device rounds to the nearest. The interpreter cannot make a bfloat16 constant either (`x + 1.0` ends in an
 AttributeError).
 """
 
@@ -36,6 +37,7 @@ def mend() -> None:
     for name, operands in _OPERATIONS.items():
         if hasattr(builder, name):
             setattr(builder, name, _widening(getattr(builder, name), operands, keeps_type=name != "create_dot"))
+    builder.cast_impl = _rounding(builder.cast_impl)
     if not hasattr(builder, "get_bf16"):
         builder.get_bf16 = lambda self, value: _narrow(self.get_fp32(value))
     scans = getattr(interpreter, "ReduceScanOpInterface", None)
@@ -57,6 +59,22 @@ def _widening(method: Callable[..., Any], operands: int, *, keeps_type: bool) ->
         return result
 
     return widened
+
+
+def _rounding(cast: Callable[..., Any]) -> Callable[..., Any]:
+    import numpy as np
+    import triton.language as tl
+    from triton.runtime.interpreter import TensorHandle
+
+    @functools.wraps(cast)
+    def rounded(builder: Any, src: Any, dst_type: Any) -> Any:
+        wide = _wide(src)
+        if dst_type.scalar == tl.bfloat16 and not _is_narrow(src):
+            with np.errstate(over="ignore"):
+                return _narrow(TensorHandle(src.data.astype(np.float32), tl.float32))
+        return src if dst_type.scalar == tl.bfloat16 else cast(builder, wide, dst_type)
+
+    return rounded
 
 
 def _widening_scan(apply: Callable[..., Any]) -> Callable[..., Any]:
