@@ -3,8 +3,8 @@
 Seen in triton 3.7.1: `a * b`, `a + b`, `-a`, `a < b`, `tl.dot`, `tl.sum`, `tl.maximum` of bfloat16 are wrong by orders of
 magnitude there, and right on a device. A right kernel would be refused. Each operation is done in float32 here and rounded
 once to bfloat16, as a device does it. A cast to bfloat16 cuts bits off there, or takes the bits of a whole number for those of a
-bfloat16; a device rounds to the nearest. The interpreter cannot make a bfloat16 constant either (`x + 1.0` ends in an
-AttributeError).
+bfloat16; a device rounds to the nearest. A cast to 8 bits, or one that asks for rounding to the nearest, loses the carry into the
+exponent there. The interpreter cannot make a bfloat16 constant either (`x + 1.0` ends in an AttributeError).
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ def mend() -> None:
         if hasattr(builder, name):
             setattr(builder, name, _widening(getattr(builder, name), operands, keeps_type=name != "create_dot"))
     builder.cast_impl = _rounding(builder.cast_impl)
+    builder.create_fp_to_fp = _to_the_nearest(builder.create_fp_to_fp)
     if not hasattr(builder, "get_bf16"):
         builder.get_bf16 = lambda self, value: _narrow(self.get_fp32(value))
     scans = getattr(interpreter, "ReduceScanOpInterface", None)
@@ -75,6 +76,46 @@ def _rounding(cast: Callable[..., Any]) -> Callable[..., Any]:
         return src if dst_type.scalar == tl.bfloat16 else cast(builder, wide, dst_type)
 
     return rounded
+
+
+def _to_the_nearest(cast: Callable[..., Any]) -> Callable[..., Any]:
+    import numpy as np
+    import triton.language as tl
+    from triton.runtime.interpreter import TensorHandle, _ir
+
+    of_eight = {tl.float8e4nv: (448.0, 0x7F), tl.float8e5: (57344.0, 0x7F), tl.float8e4b8: (240.0, 0x80),
+                tl.float8e5b16: (57344.0, 0x80)}  # fmt: skip
+    wider = (tl.float16, tl.bfloat16, tl.float32, tl.float64)
+
+    @functools.wraps(cast)
+    def rounded(builder: Any, src: Any, dst_type: Any, rounding_mode: Any) -> Any:
+        kind = dst_type.scalar
+        if rounding_mode == _ir.ROUNDING_MODE.RTZ or src.dtype.scalar not in wider or kind not in (*of_eight, *wider):
+            return cast(builder, src, dst_type, rounding_mode)
+        if kind not in of_eight:
+            return builder.cast_impl(src, dst_type)
+        values = np.asarray(_wide(src).data, dtype=np.float64)
+        return TensorHandle(of_eight_bits(values, kind, *of_eight[kind]), kind)
+
+    return rounded
+
+
+def of_eight_bits(values: Any, kind: Any, most: float, nan: int) -> Any:
+    """Return the 8-bit numbers nearest to `values`, ties to even; beyond the greatest `most` is the greatest."""
+    import numpy as np
+
+    width, least = kind.fp_mantissa_width, 1 - kind.exponent_bias
+    size = np.abs(np.nan_to_num(values, posinf=most, neginf=-most))
+
+    def power_of() -> Any:
+        return np.where(size > 0, np.maximum(np.frexp(size)[1] - 1, least), least)
+
+    power = power_of()
+    size = np.minimum(np.ldexp(np.rint(np.ldexp(size, width - power)), power - width), most)
+    power = power_of()
+    steps = np.ldexp(size, width - power).astype(np.int64)  # a whole part of 1 << width where the number is no subnormal one
+    bits = steps + ((power - least) << width) | np.where(np.signbit(values) & ((steps > 0) | (nan != 0x80)), 0x80, 0)
+    return np.where(np.isnan(values), nan, bits).astype(np.uint8)
 
 
 def _widening_scan(apply: Callable[..., Any]) -> Callable[..., Any]:
