@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -71,19 +72,30 @@ def judge(
     return judgement
 
 
-def second_look(found: Judgement, expected: Any, actual: Any, truth: Any) -> Judgement:
-    """Return the verdict on outputs that the default rule refused, after a look at the reference in float64 (`natural`)."""
+def second_look(found: Judgement, expected: Any, actual: Any, truth: Any, rounded: Callable[[], Any] = lambda: None) -> Judgement:
+    """Return the verdict on outputs that the default rule refused, after a look at the reference in float64 (`natural`).
+
+    Args:
+        found: the verdict of the rule.
+        expected: what the reference returned.
+        actual: what the implementation returned.
+        truth: what the reference returns in float64; None where it does not run there.
+        rounded: gives what it returns with the operands of its products in 16 bits, or None.
+    """
     if truth is None:
         found.message += "\nno second look: the reference does not run in float64"
-    elif _is_natural(expected, actual, truth):
+        return found
+    if _is_natural(expected, actual, truth):
         judged = {"judged_by": f"float64: within {natural.FACTOR:g} times the reference's own error"}
-        return Judgement(metrics={name: numbers | judged for name, numbers in found.metrics.items()})
+    elif natural.of_16_bits(tensors_of(expected)) and _is_natural(expected, actual, truth, rounded()):
+        judged = {"judged_by": "float64: within the error of products whose operands have 16 bits"}
     else:
         found.message += f"\nsecond look: more than {natural.FACTOR:g} times as far from float64 as the reference is"
-    return found
+        return found
+    return Judgement(metrics={name: numbers | judged for name, numbers in found.metrics.items()})
 
 
-def _is_natural(expected: Any, actual: Any, truth: Any) -> bool:
+def _is_natural(expected: Any, actual: Any, truth: Any, rounded: Any = None) -> bool:
     """Whether every float tensor is natural and everything else is right by the default rule."""
     (problem, pairs), (no_truth, rights) = _paired(expected, actual), _paired(expected, truth)
     if problem or no_truth:
@@ -94,7 +106,10 @@ def _is_natural(expected: Any, actual: Any, truth: Any) -> bool:
     others = [(want, got) for want, got, _ in rows if not isinstance(want, torch.Tensor) or not want.is_floating_point()]
     if others and not compare([want for want, _ in others], [got for _, got in others], policy_of(None)).ok:
         return False
-    return natural.is_natural(floats)
+    if rounded is None:
+        return natural.is_natural(floats)
+    products = [tensor for tensor in tensors_of(rounded) if tensor.is_floating_point()]
+    return len(products) == len(floats) and natural.is_of_products(floats, products)
 
 
 def _origin(

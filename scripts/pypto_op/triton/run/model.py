@@ -172,6 +172,11 @@ def wide(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.double() if tensor.is_floating_point() else tensor
 
 
+def single(tensor: torch.Tensor) -> torch.Tensor:
+    """Return a tensor in float32 if it holds floats of 16 bits."""
+    return tensor.float() if tensor.dtype in (torch.float16, torch.bfloat16) else tensor
+
+
 def widen(model: Any) -> None:
     """Turn a model to float64, tensors that are plain attributes included."""
     if not isinstance(model, torch.nn.Module):

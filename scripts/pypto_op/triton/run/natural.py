@@ -39,6 +39,29 @@ def is_natural(leaves: Sequence[tuple[torch.Tensor, torch.Tensor, torch.Tensor]]
     return compare_leaves(gots, rights, names=names, policy=policy(), twins=[wants]).all_close
 
 
+def of_16_bits(outputs: Sequence[torch.Tensor]) -> bool:
+    """Whether all floats among outputs have 16 bits, and there are some."""
+    floats = [output for output in outputs if output.is_floating_point()]
+    return bool(floats) and all(output.dtype in (torch.float16, torch.bfloat16) for output in floats)
+
+
+def is_of_products(leaves: Sequence[tuple[torch.Tensor, torch.Tensor, torch.Tensor]], rounded: Sequence[torch.Tensor]) -> bool:
+    """Whether outputs of 16 bits are as near to the truth as products are whose operands have 16 bits.
+
+    An output near 0 is what large terms leave. Its relative error says little then, whoever computes it.
+
+    Args:
+        leaves: as in `is_natural`.
+        rounded: per output: what the reference returns so.
+    """
+    if any(other.shape != want.shape or not _near(want, right) for (want, _, right), other in zip(leaves, rounded, strict=True)):
+        return False
+    twins = [other.to(want.device, want.dtype) for (want, _, _), other in zip(leaves, rounded, strict=True)]
+    names = [str(position) for position in range(len(leaves))]
+    gots, rights = [leaf[1] for leaf in leaves], [leaf[2] for leaf in leaves]
+    return compare_leaves(gots, rights, names=names, policy=get_policy("twin@2"), twins=[twins]).all_close
+
+
 def _each_element(reference: torch.Tensor, output: torch.Tensor, truth: torch.Tensor) -> bool:
     """Whether each element fits the contract's greatest relative error or what the reference errs by in its row and column.
 

@@ -161,6 +161,13 @@ class TaskSession(_Session):
         except Told:
             return None
 
+    def rounded(self, seed: int) -> Any:
+        """Return the outputs of the present case, operands of products in 16 bits; None when that does not work."""
+        try:
+            return self._tell({"call": "rounded", "seed": _of_models(seed)})[0]["outputs"]
+        except Told:
+            return None
+
     def exchanged(self, shapes: Sequence[Sequence[int]], seed: int) -> list[Any] | None:
         """Return samples of the present case's outputs, half of the elements of some inputs exchanged; None: it does not work."""
         wanted = [list(shape) for shape in shapes]

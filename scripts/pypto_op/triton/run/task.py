@@ -41,9 +41,10 @@ _NEEDS_GRADIENTS = re.compile("does not require grad|does not have a grad_fn")
 class Task:
     """`Model`, `get_init_inputs` and `get_input_groups` (or `get_inputs`) of the task's file.
 
-    Messages: `open` (start a pass over the cases, seeded), `case` (the next one: inputs, weights, golden), `again` (golden
-    of the present case, its values rolled), `truth` (the same in float64), `exchanged` (samples of it, half of the
-    elements exchanged), `without_small` (samples of it without small terms), `time` (time the present case).
+    Messages: `open` (start a pass over the cases, seeded), `case` (the next one: inputs, weights, golden), `again`
+    (golden of the present case, its values rolled), `truth` (the same in float64), `rounded` (operands of products in
+    16 bits), `exchanged` (samples of it, half of the elements exchanged), `without_small` (samples of it without small
+    terms), `time` (time the present case).
     """
 
     def __init__(self, document: dict[str, Any]) -> None:
@@ -305,6 +306,24 @@ class Task:
         except BaseException as error:
             raise failure_of(error, self._path, Outcome.EXCEPTION, " in the reference's forward in float64") from None
         return {"outputs": outputs}, {}
+
+    def _rounded(self, message: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Answer with the outputs of the present case in float32, the operands of products rounded to the inputs' 16 bits.
+
+        So a matrix unit has it: a kernel of attention rounds the softmax before its product with the values.
+        """
+        from pypto_op.twins.reordering import ROUNDED_OPERANDS, Reordered, storage_of
+
+        seed, storage = message["seed"], storage_of(tensors_of(self._inputs))
+        model = self._build(seed)
+        try:
+            if isinstance(model, torch.nn.Module):
+                model.float()
+            models.seed_all(seed)
+            with Reordered(ROUNDED_OPERANDS, storage):
+                return {"outputs": self._called(model, map_tensors(self._inputs, models.single))}, {}
+        except BaseException as error:
+            raise failure_of(error, self._path, Outcome.EXCEPTION, " in the reference's forward") from None
 
     def _exchanged(self, message: dict[str, Any]) -> tuple[list[torch.Tensor], dict[str, Any]]:
         """Answer with samples of the outputs for inputs of which half of the elements are exchanged (`remote`)."""
