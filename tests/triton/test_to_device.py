@@ -19,7 +19,8 @@ LINES = (
     "x = x.to(device=x.device, dtype=x.dtype)", 'x = x.to("cuda", torch.float32).contiguous()', "self.cuda()",
 )  # fmt: skip
 MADE = (
-    "torch.empty_like(x)", 'torch.empty(x.shape, device="cuda")', 'torch.zeros_like(x, device="npu")', "x.new_empty(x.shape).cuda()",
+    "torch.empty_like(x)", 'torch.empty(x.shape, device="cuda")',
+    'torch.zeros_like(x, device="npu")', "x.new_empty(x.shape).cuda()",
     "torch.empty_like(x).npu()", 'torch.full(x.shape, 0.0, device="cuda")',
 )  # fmt: skip
 
