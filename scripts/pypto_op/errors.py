@@ -93,6 +93,13 @@ def unreadable(error: OSError, file: Path | str, remedy: str | None = None) -> C
     return ContractError(problem, file=file, remedy=remedy)
 
 
+def no_folder(path: Path | str, remedy: str) -> ContractError:
+    """Return what a user is told where a folder is wanted and none is; `remedy` fits where nothing is there."""
+    if Path(path).expanduser().exists():
+        return ContractError("is no folder", file=path, remedy="name a folder, or move away what stands there")
+    return ContractError("no such folder", file=path, remedy=remedy)
+
+
 def unwritable(error: OSError, file: Path | str) -> InfraError:
     """Return what a user is told of a file or folder that cannot be made or written."""
     return InfraError(f"cannot be written ({error.strerror})", file=file, remedy=REMEDIES.get(error.errno or 0, "free its place"))
