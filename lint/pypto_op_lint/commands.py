@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from pypto_op.errors import ContractError, PyptoOpError
+from pypto_op.errors import ContractError, PyptoOpError, unreadable
 from pypto_op.vocabulary import ExitCode, LintEvent
 from pypto_op.workspace import OpWorkspace, parse_phase
 from pypto_op_lint.findings import Finding, LintResult
@@ -125,11 +125,9 @@ def _run(
 
 def _lint_one(target: Path, event: str | None, stage: int | None, phase: int | None, rules: list[str] | None) -> LintResult:
     try:
-        there = target.exists()
-    except OSError as error:  # a name that is too long, a folder that may not be entered
-        raise ContractError(f"cannot be read ({error.strerror})", file=target, remedy="name a file or an operator") from None
-    if not there:
-        raise ContractError("no such file", file=target)
+        target.stat()
+    except OSError as error:
+        raise unreadable(error, target) from None
     from pypto_op_lint import api
 
     if target.is_dir():

@@ -16,23 +16,8 @@ from typing import Any, NoReturn
 import click
 
 from pypto_op import __version__, own_python, resident, speaking
-from pypto_op.errors import PyptoOpError
+from pypto_op.errors import REMEDIES, PyptoOpError
 from pypto_op.vocabulary import ExitCode
-
-_REMEDIES = {
-    errno.EROFS: "it lies on a read-only file system; work on a copy elsewhere",
-    errno.EACCES: "change its permissions, or work on a copy",
-    errno.EPERM: "change its permissions, or work on a copy",
-    errno.ENOSPC: "make room on its disk",
-    errno.EDQUOT: "make room within your quota",
-    errno.EPIPE: "nobody reads it any more, so the rest was not told",
-    errno.ENOTDIR: "a part of this path is a file; move that away",
-    errno.EEXIST: "something else stands there; move it away",
-    errno.EISDIR: "a folder stands where a file belongs; move it away",
-    errno.ENAMETOOLONG: "choose a shorter name or folder",
-    errno.ELOOP: "its links lead back to themselves; take one away",
-}
-"""What to do about the errors of the system that say something about the user's files."""
 
 _PATHS = ("path", "file", "directory")
 """What click calls the types of paths."""
@@ -222,7 +207,7 @@ def _tell_missing(error: ModuleNotFoundError) -> NoReturn:
 
 def _tell_machine(error: OSError) -> NoReturn:
     """End with the file that this machine does not let us write or open; any other error of the system is a fault of ours."""
-    remedy = _REMEDIES.get(error.errno or 0)
+    remedy = REMEDIES.get(error.errno or 0)
     place = os.fspath(error.filename) if isinstance(error.filename, (str, os.PathLike)) else _unwritten(error)
     if remedy is None or place is None:
         _tell_own_fault(error)

@@ -2,9 +2,25 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 
 from pypto_op.vocabulary import ExitCode
+
+REMEDIES = {
+    errno.EROFS: "it lies on a read-only file system; work on a copy elsewhere",
+    errno.EACCES: "change its permissions, or work on a copy",
+    errno.EPERM: "change its permissions, or work on a copy",
+    errno.ENOSPC: "make room on its disk",
+    errno.EDQUOT: "make room within your quota",
+    errno.EPIPE: "nobody reads it any more, so the rest was not told",
+    errno.ENOTDIR: "a part of this path is a file; move that away",
+    errno.EEXIST: "something else stands there; move it away",
+    errno.EISDIR: "a folder stands where a file belongs; move it away",
+    errno.ENAMETOOLONG: "choose a shorter name or folder",
+    errno.ELOOP: "its links lead back to themselves; take one away",
+}
+"""What to do about the errors of the system that say something about the user's files."""
 
 
 class PyptoOpError(Exception):
@@ -49,3 +65,41 @@ class InfraError(PyptoOpError):
 
 class Refused(ContractError):
     """The machine or a gate says no: the state stays as it was, byte for byte (exit 2)."""
+
+
+class NotRegular(FileNotFoundError):
+    """A folder, a pipe, a socket or a device lies where a file is wanted; whoever asks for a file may take it for none."""
+
+    def __init__(self, path: Path | str) -> None:
+        super().__init__(errno.ENOENT, "no regular file", str(path))
+
+
+def unreadable(error: OSError, file: Path | str, remedy: str | None = None) -> ContractError:
+    """Return what a user is told of a file that cannot be opened or read.
+
+    Args:
+        error: of the system, or `NotRegular`.
+        file: as the user named it.
+        remedy: where no file lies there and the caller knows which one is wanted.
+    """
+    if isinstance(error, NotRegular):
+        problem, remedy = "not a regular file", remedy or "name a file: no folder, pipe or device is read"
+    elif error.errno in (errno.ENOENT, errno.ENOTDIR):
+        problem, remedy = "no such file", remedy or "name a file that is there"
+        if Path(file).is_symlink():
+            problem = "its link leads to no file"
+    else:
+        problem, remedy = f"cannot be read ({error.strerror})", REMEDIES.get(error.errno or 0, remedy or "repair the file")
+    return ContractError(problem, file=file, remedy=remedy)
+
+
+def no_folder(path: Path | str, remedy: str) -> ContractError:
+    """Return what a user is told where a folder is wanted and none is; `remedy` fits where nothing is there."""
+    if Path(path).expanduser().exists():
+        return ContractError("is no folder", file=path, remedy="name a folder, or move away what stands there")
+    return ContractError("no such folder", file=path, remedy=remedy)
+
+
+def unwritable(error: OSError, file: Path | str) -> InfraError:
+    """Return what a user is told of a file or folder that cannot be made or written."""
+    return InfraError(f"cannot be written ({error.strerror})", file=file, remedy=REMEDIES.get(error.errno or 0, "free its place"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -9,7 +10,7 @@ import stat
 from pathlib import Path
 from typing import IO, Any
 
-from pypto_op.errors import ContractError, InfraError
+from pypto_op.errors import REMEDIES, ContractError, InfraError, NotRegular, unreadable
 
 ABSENT = "absent"
 """Stands for the hash of a file that is not there; no sha256 has this form."""
@@ -45,14 +46,27 @@ def open_regular(path: Path) -> IO[bytes]:
     A FIFO or a device would block or never end, so anything else counts as missing.
 
     Raises:
-        FileNotFoundError: there is no regular file.
-        OSError: it cannot be read.
+        FileNotFoundError: there is no file, or something else lies there (`NotRegular`).
+        OSError: it cannot be read; `errors.unreadable` says it to a user.
     """
-    file = open(path, "rb", opener=_nonblocking)  # noqa: SIM115 - handed to the caller
+    try:
+        file = open(path, "rb", opener=_nonblocking)  # noqa: SIM115 - handed to the caller
+    except OSError as error:
+        if error.errno in (errno.EISDIR, errno.ENXIO):  # a folder; a socket
+            raise NotRegular(path) from None
+        raise
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         file.close()
-        raise FileNotFoundError(2, "no regular file", str(path))
+        raise NotRegular(path)
     return file
+
+
+def check_readable(path: Path, remedy: str) -> None:
+    """Raise ContractError for what is no regular file, or cannot be read; `remedy` is told where no file is there."""
+    try:
+        open_regular(path).close()
+    except OSError as error:
+        raise unreadable(error, path, remedy) from None
 
 
 def sha256_file(path: Path) -> str:
@@ -66,10 +80,11 @@ def sha256_file(path: Path) -> str:
         with open_regular(path) as file:
             while block := file.read(1 << 20):
                 digest.update(block)
-    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+    except (FileNotFoundError, NotADirectoryError):
         return ABSENT
     except OSError as error:
-        raise InfraError(f"cannot be read ({error.strerror})", file=path, remedy="repair the file") from None
+        remedy = REMEDIES.get(error.errno or 0, "repair the file")
+        raise InfraError(f"cannot be read ({error.strerror})", file=path, remedy=remedy) from None
     return digest.hexdigest()
 
 
@@ -92,7 +107,7 @@ def read_json(path: Path, *, remedy: str, limit: int = MAX_JSON_BYTES) -> dict[s
         with open_regular(path) as file:
             data = file.read(limit + 1)
     except OSError as error:
-        raise ContractError(f"cannot be read ({error.strerror})", file=path, remedy=remedy) from None
+        raise unreadable(error, path, remedy) from None
     if len(data) > limit:
         raise ContractError(f"is larger than {limit} bytes", file=path, remedy=remedy)
     try:

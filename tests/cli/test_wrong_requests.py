@@ -39,7 +39,7 @@ NOWHERE = "no/such/folder"
         (["verify", OPERATOR, "--levels", "L9"], "L9"),
         (["verify", OPERATOR, "--modes", "gpu"], "gpu"),
         (["verify", OPERATOR, "--policy", "nosuch"], "there is no policy"),
-        (["verify", OPERATOR, "--suite", "no.json"], "no such suite"),
+        (["verify", OPERATOR, "--suite", "no.json"], "no such file; leave --suite out"),
         (["verify", OPERATOR, "--impl", "no.py"], "no such file"),
         (["verify", OPERATOR, "--up-to-module", "7"], "there is no M7"),
         (["verify", OPERATOR, "--self-test", "--case", "x"], "takes no --case"),

@@ -220,6 +220,14 @@ def test_interfaces_new_needs_a_golden(run):
     assert code == 2 and "rmsnorm_golden.py: no such file" in err
 
 
+def test_design_params_needs_a_golden_that_is_written(run):
+    ws, _ = new(run)
+    before = ws.design.read_text()
+    code, out, err = run("design-params", ws.golden)
+    assert (code, out) == (2, "") and "rmsnorm_golden.py: line 6: a TODO was left; write the golden first" in err
+    assert ws.design.read_text() == before
+
+
 # -- memory --------------------------------------------------------------------------------------------------
 
 

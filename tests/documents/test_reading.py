@@ -2,6 +2,7 @@
 
 import json
 import re
+import socket
 
 import pytest
 import yaml
@@ -10,7 +11,8 @@ from hypothesis import strategies as st
 from tests.quickly import examples
 
 from pypto_op.documents import front_matter, reading
-from pypto_op.errors import ContractError
+from pypto_op.documents.writing import write_atomically
+from pypto_op.errors import ContractError, InfraError
 
 BOMB = "a: &a [x,x,x,x,x,x,x,x,x]\n" + "\n".join(
     f"{c}: &{c} [*{p},*{p},*{p},*{p},*{p},*{p},*{p},*{p},*{p}]" for p, c in zip("abcdefgh", "bcdefghi", strict=True)
@@ -99,15 +101,25 @@ def test_hostile_json_is_refused_in_one_line(text, words):
     assert words in caught.value.one_line() and "\n" not in caught.value.one_line()
 
 
-def test_files_that_cannot_be_read_are_refused(tmp_path):
+def test_files_that_cannot_be_read_are_refused(tmp_path, monkeypatch):
     cases = {
-        "missing": "no such file",
-        "folder": "not a regular file",
+        "missing": "no such file; name a file that is there",
+        "folder": "not a regular file; name a file: no folder, pipe or device is read",
+        "socket": "not a regular file; name a file",
+        "dangling": "its link leads to no file; name a file that is there",
+        "loop": "cannot be read (Too many levels of symbolic links); its links lead back to themselves; take one away",
+        "big/below": "no such file; name a file that is there",
+        "x" * 300: "cannot be read (File name too long); choose a shorter name or folder",
         "latin": "not UTF-8",
         "nul": "NUL",
         "big": "larger than 1000000 bytes",
     }
     (tmp_path / "folder").mkdir()
+    (tmp_path / "dangling").symlink_to("missing")
+    (tmp_path / "loop").symlink_to("loop")
+    monkeypatch.chdir(tmp_path)  # the address of a socket has at most 108 letters
+    with socket.socket(socket.AF_UNIX) as door:
+        door.bind("socket")
     (tmp_path / "latin").write_bytes("caf\xe9".encode("latin-1"))
     (tmp_path / "nul").write_bytes(b"a\0b")
     (tmp_path / "big").write_bytes(b"a" * 1_000_001)
@@ -211,3 +223,9 @@ def test_no_bytes_break_the_document_reader(tmp_path_factory, raw):
         front_matter.load(path, "spec")
     except ContractError as error:
         assert "\n" not in error.one_line()
+
+
+def test_what_cannot_be_written_is_told_with_its_remedy(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(InfraError, match="File exists\\); something else stands there; move it away"):
+        write_atomically(tmp_path / "file" / "SPEC.md", "text")

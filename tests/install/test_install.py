@@ -220,7 +220,7 @@ def test_a_missing_target_is_made_and_a_missing_client_is_named(place, monkeypat
     assert refused(fresh, "--uninstall")[0] == 2 and not fresh.parent.exists()
     assert run(fresh)[0] == 0 and (fresh / MANIFEST).is_file()
     code, said = refused(place / "notes.txt")
-    assert code == 2 and "no such folder" in said
+    assert code == 2 and "notes.txt: is no folder; name a folder, or move away what stands there" in said
     monkeypatch.setenv("PATH", str(tmp_path))
     for harness, word in (("claude", "Claude Code"), ("opencode", "OpenCode")):
         code, said = refused(place, harness=harness, files_only=False)

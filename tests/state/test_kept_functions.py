@@ -74,5 +74,5 @@ def test_a_file_that_does_not_parse_is_one_line(hashes, source):
 
 
 def test_a_missing_file_is_one_line(tmp_path):
-    with pytest.raises(ContractError, match="cannot be read"):
+    with pytest.raises(ContractError, match="no such file; write it first"):
         function_hashes(tmp_path / "none.py", "relu")

@@ -347,7 +347,7 @@ def bring_the_report_from_outside(ws):
     return step(ws, "record_verdict", attempt=attempt_of(ws), report=str(outside))
 
 
-@cheat("awaiting", "cannot be read")
+@cheat("awaiting", "not a regular file")
 def a_pipe_in_the_place_of_the_report(ws):
     os.mkfifo(ws.report)
     return step(ws, "record_verdict", attempt=attempt_of(ws))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from pypto_op.errors import ContractError
+from pypto_op.errors import ContractError, unreadable
 from pypto_op.hashing import open_regular
 from pypto_op.vocabulary import Mode
 
@@ -43,14 +43,11 @@ def _check_text(file: Path) -> None:
     """
     from pypto_op_lint.source import UnreadableSource, decode
 
-    remedy = "name a Python file"
     try:
         with open_regular(file) as stream:
             decode(stream.read())
-    except FileNotFoundError as error:
-        raise ContractError("not a regular file" if file.exists() else "no such file", file=file, remedy=remedy) from error
     except OSError as error:
-        raise ContractError(f"cannot be read ({error.strerror})", file=file, remedy=remedy) from None
+        raise unreadable(error, file) from None
     except UnreadableSource as error:
         where = f"line {error.line}" if error.line else None
         raise ContractError(error.problem, file=file, where=where, remedy="save it as UTF-8, or declare its encoding") from None

@@ -102,10 +102,12 @@ def design_params(
     What SPEC.md (6, 8) and DESIGN.md (0.1 to 0.3) beside it leave open of that is written there.
     """
     from pypto_op.documents import complexity, derived
+    from pypto_op.documents.golden import need_written
 
     found = complexity.analyse(
         golden, state_groups=state_groups, cross_tile_reduces=cross_tile_reduce, dtype=dtype, ub_bytes=ub_bytes
     )
+    need_written(golden)
     params, written = found.as_dict(), derived.fill(golden, found)
     if as_json:
         click.echo(json.dumps({**params, "written": written}, indent=2))

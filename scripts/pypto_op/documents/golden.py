@@ -81,6 +81,13 @@ def check(path: Path | str) -> list[Finding]:
     return [Finding("", "a TODO was left", number) for number, line in lines if "TODO" in line]
 
 
+def need_written(path: Path) -> None:
+    """Raise ContractError for a golden that cannot be read, or in which a TODO was left, since nothing is derived from that."""
+    if left := check(path):
+        where = f"line {left[0].line}" if left[0].line else left[0].where or None
+        raise ContractError(left[0].problem, file=path, where=where, remedy="write the golden first")
+
+
 def read_signals(path: Path | str) -> Signals:
     """Count the signals of the golden function of a file.
 

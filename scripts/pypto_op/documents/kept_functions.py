@@ -14,7 +14,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from pypto_op.errors import ContractError, Refused
+from pypto_op.errors import Refused, unreadable
 from pypto_op.hashing import open_regular, sha256_bytes
 from pypto_op.python_text import parse
 
@@ -51,7 +51,7 @@ def function_hashes(path: Path, op: str) -> dict[str, str]:
         with open_regular(path) as file:
             source = file.read(_MAX_SOURCE_BYTES)
     except OSError as error:
-        raise ContractError(f"cannot be read ({error.strerror})", file=path, remedy="write it first") from None
+        raise unreadable(error, path, "write it first") from None
     normalise = _Normalise(op)
     hashes = {}
     for node in parse(source, path).body:

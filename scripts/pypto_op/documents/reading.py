@@ -15,7 +15,8 @@ from typing import Any
 
 import yaml
 
-from pypto_op.errors import ContractError
+from pypto_op.errors import ContractError, unreadable
+from pypto_op.hashing import open_regular
 
 MAX_BYTES = 1_000_000
 MAX_DEPTH = 64
@@ -83,12 +84,10 @@ def read_text(path: Path | str, *, limit: int = MAX_BYTES) -> str:
     """
     path = Path(path)
     try:
-        if not path.is_file():
-            raise ContractError("no such file" if not path.exists() else "not a regular file", file=path)
-        with path.open("rb") as stream:
+        with open_regular(path) as stream:
             raw = stream.read(limit + 1)
     except OSError as error:
-        raise ContractError(f"cannot be read ({error.strerror})", file=path) from None
+        raise unreadable(error, path) from None
     if len(raw) > limit:
         raise ContractError(f"larger than {limit} bytes", file=path, remedy="shorten it")
     try:

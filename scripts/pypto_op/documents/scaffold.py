@@ -20,7 +20,7 @@ from pypto_op.documents import constraints, design, front_matter, golden, port_t
 from pypto_op.documents.design import ModuleRow
 from pypto_op.documents.policy import get_policy
 from pypto_op.documents.spec import Spec
-from pypto_op.errors import ContractError, InfraError
+from pypto_op.errors import ContractError, unwritable
 from pypto_op.vocabulary import DTYPE_ALIASES, DTYPES, HEAVY_OPS
 from pypto_op.workspace import OPERATORS_DIR, OpWorkspace, check_op_name, check_runnable
 
@@ -93,7 +93,7 @@ def new_operator(request: Request, into: Path) -> OpWorkspace:
         shutil.rmtree(draft, ignore_errors=True)
         if root.exists():
             raise ContractError("already exists", file=root, remedy="choose another name") from None
-        raise InfraError(f"cannot be written ({error.strerror})", file=root) from None
+        raise unwritable(error, root) from None
     return OpWorkspace.at(root)
 
 
@@ -108,8 +108,7 @@ def new_interfaces(ws: OpWorkspace, modules: int | None = None) -> str:
         ContractError: the golden cannot be read, SPEC.md is there and broken, or N is no number of modules.
     """
     signature = golden.read_signature(ws.golden)
-    if left := golden.check(ws.golden):
-        raise ContractError(left[0].problem, file=ws.golden, where=f"line {left[0].line}", remedy="write the golden first")
+    golden.need_written(ws.golden)
     known = spec.load(ws.spec) if ws.spec.is_file() else None
     count = modules if modules is not None else _module_count(ws)
     if not 1 <= count <= 32:

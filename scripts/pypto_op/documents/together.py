@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from pypto_op.documents.writing import write_atomically
-from pypto_op.errors import ContractError, InfraError
+from pypto_op.errors import ContractError, unwritable
 
 _SCRATCH = "_debug"
 _DRAFTS = "drafts-"
@@ -36,7 +36,7 @@ def drafts(folder: Path) -> Iterator[Path]:
     try:
         own.mkdir(parents=True)
     except OSError as error:
-        raise InfraError(f"cannot be made ({error.strerror})", file=own, remedy="make the folder writable") from None
+        raise unwritable(error, own) from None
     try:
         for left in scratch.glob(f"{_DRAFTS}*"):
             with contextlib.suppress(OSError):
@@ -70,7 +70,7 @@ def replace_together(own: Path, texts: Mapping[Path, str], *, whole: bool) -> No
         try:
             (own / path.name).replace(path)
         except OSError as error:
-            raise InfraError(f"cannot be written ({error.strerror})", file=path, remedy="free it") from None
+            raise unwritable(error, path) from None
     if settled:
         mark.unlink(missing_ok=True)
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from pypto_op.errors import InfraError
+from pypto_op.errors import InfraError, unwritable
 from pypto_op.locks import Lock
 
 
@@ -22,7 +23,7 @@ def locked(path: Path) -> Iterator[None]:
     try:
         lock.parent.mkdir(exist_ok=True)
     except OSError as error:
-        raise InfraError(f"the lock cannot be made ({error.strerror})", file=lock) from None
+        raise unwritable(error, lock) from None
     with Lock(lock, busy=InfraError("another process is writing it", file=path, remedy="wait for it, then try again")):
         yield
 
@@ -42,5 +43,6 @@ def write_atomically(path: Path, text: str) -> None:
             os.fsync(stream.fileno())
         draft.replace(path)
     except OSError as error:
-        draft.unlink(missing_ok=True)
-        raise InfraError(f"cannot be written ({error.strerror})", file=path, remedy="free it") from None
+        with contextlib.suppress(OSError):
+            draft.unlink()
+        raise unwritable(error, path) from None

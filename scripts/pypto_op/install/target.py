@@ -17,7 +17,7 @@ from typing import Any
 
 from pypto_op import __version__
 from pypto_op.documents import schema
-from pypto_op.errors import ContractError, InfraError
+from pypto_op.errors import ContractError, InfraError, no_folder
 from pypto_op.hashing import sha256_bytes
 from pypto_op.install.edits import Edit, undone
 from pypto_op.install.render import File, Plan
@@ -60,7 +60,7 @@ class Target:
     def __init__(self, root: Path, *, make: bool = False) -> None:
         self.root = root.expanduser().resolve()
         if not self.root.is_dir() and (self.root.exists() or not make):
-            raise ContractError("no such folder", file=root, remedy="make it, or name the workspace that holds custom/")
+            raise no_folder(root, "make it, or name the workspace that holds custom/")
         self.manifest = self._read_manifest()
 
     @property

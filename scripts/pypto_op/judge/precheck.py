@@ -13,6 +13,7 @@ from pypto_op.documents.knobs import is_drawn_id
 from pypto_op.documents.policy import get_policy
 from pypto_op.documents.way import next_step
 from pypto_op.errors import ContractError
+from pypto_op.hashing import check_readable
 from pypto_op.workspace import OpWorkspace, parse_phase
 
 ALLOWED: Mapping[str, set[str]] = {
@@ -63,10 +64,10 @@ def check_request(
         impl: a kernel's file.
         up_to_module: k of M_k.
     """
-    if suite is not None and not suite.is_file():
-        raise ContractError("no such suite", file=suite, remedy="leave --suite out to take eval/adversarial_suite.json")
-    if impl is not None and not impl.is_file():
-        raise ContractError("no such file", file=impl, remedy="name the kernel's file with --impl")
+    if suite is not None:
+        check_readable(suite, "leave --suite out to take eval/adversarial_suite.json")
+    if impl is not None:
+        check_readable(impl, "name the kernel's file with --impl")
     if policy is not None:
         get_policy(policy)
     if up_to_module is not None:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from pypto_op.errors import ContractError
+from pypto_op.errors import ContractError, unreadable
 from pypto_op.hashing import open_regular
 
 _LINE = re.compile(r"The Runtime of pass (?P<name>\S+) for program \S* ?function (?P<function>\S+) is (?P<us>\d+) us\.")
@@ -64,7 +64,7 @@ def _lines(path: Path) -> Iterator[str]:
             with open_regular(file) as stream:
                 yield from (line.decode("utf-8", errors="replace") for line in stream)
         except OSError as error:
-            raise ContractError(f"cannot be read: {error.strerror}", file=file, remedy=_REMEDY) from None
+            raise unreadable(error, file, _REMEDY) from None
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from pypto_op.backends.base import Limits
 from pypto_op.backends.reference import ReferenceSession
 from pypto_op.documents.policy import Policy
 from pypto_op.documents.writing import write_atomically
-from pypto_op.errors import ContractError, InfraError
+from pypto_op.errors import ContractError, unwritable
 from pypto_op.judge.calling import positions, used_inputs
 from pypto_op.judge.contract import Contract
 from pypto_op.judge.inputs import FRESH, with_seed
@@ -79,7 +79,7 @@ def write_script(contract: Contract, subject: Subject, case: Mapping[str, Any], 
     try:
         ws.debug_dir.mkdir(exist_ok=True)
     except OSError as error:
-        raise InfraError(f"cannot be made ({error.strerror})", file=ws.debug_dir, remedy="free it") from None
+        raise unwritable(error, ws.debug_dir) from None
     write_atomically(path, text)
     return Script(path, ws, str(case["id"]))
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pypto_op.errors import ContractError, InfraError
+from pypto_op.errors import ContractError, InfraError, unreadable
 from pypto_op.hashing import open_regular
 from pypto_op.proof.key import key_file
 from pypto_op.runner.budget import LimitReached
@@ -242,7 +242,7 @@ def read(path: Path) -> list[Line]:
         with open_regular(path) as file:
             texts = file.read().decode("utf-8", errors="surrogateescape").split("\n")
     except OSError as error:
-        raise ContractError(f"cannot be read ({error.strerror})", file=path, remedy="name a transcript") from None
+        raise unreadable(error, path, "name a transcript") from None
     found = []
     for number, text in enumerate(texts[:-1], 1):
         try:

@@ -167,7 +167,8 @@ def benchmark(op_name: str, verify_dir: Path, triton_impl_name: str, as_json: bo
         result = benchmark_triton(project, Request(**wanted), None if as_json else _tell_row)
     except GateClosed as closed:
         click.echo(f"benchmark: {closed.one_line()}", err=True)
-        click.echo("\n".join(getattr(closed, "failures", [])), err=True)
+        for failure in getattr(closed, "failures", []):
+            click.echo(failure, err=True)
         return int(ExitCode.CONTRACT)
     except PyptoOpError as error:
         click.echo(f"benchmark: {error.one_line()}", err=True)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from pypto_op.backends.base import Limits
-from pypto_op.errors import ContractError, PyptoOpError
+from pypto_op.errors import ContractError, PyptoOpError, unreadable
 from pypto_op.hashing import open_regular
 from pypto_op.triton.intake import constants, page
 from pypto_op.triton.intake.constants import Site
@@ -101,7 +101,7 @@ def _read(file: Path) -> str:
         with open_regular(file) as stream:
             data = stream.read(_LONGEST + 1)
     except OSError as error:
-        raise ContractError(error.strerror or "it cannot be read", file=file, remedy="give a task's .py file") from None
+        raise unreadable(error, file, "give a task's .py file") from None
     try:
         if len(data) > _LONGEST or b"\0" in data:
             raise ValueError

@@ -9,7 +9,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from pypto_op.errors import ContractError
+from pypto_op.errors import ContractError, no_folder
 from pypto_op.hashing import sha256_file
 from pypto_op.triton.run.results import is_sealed
 
@@ -43,7 +43,7 @@ class Project:
                 raise ContractError(f"{name[:60]!r} cannot be {word}", remedy="use letters, digits and underscores")
         folder = Path(verify_dir).expanduser().resolve()
         if not folder.is_dir():
-            raise ContractError("no such folder", file=verify_dir, remedy="make it and copy task and implementation there")
+            raise no_folder(verify_dir, "make it and copy task and implementation there")
         return cls(folder, op_name, impl_name)
 
     @property

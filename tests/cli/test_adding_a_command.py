@@ -1,0 +1,58 @@
+"""docs/adding-a-command.md, followed to the letter in a copy of the checkout: the command runs, and has its row."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from markdown_it import MarkdownIt
+from tests.cli.test_given_files import OPERATOR
+
+from pypto_op.bundle_files import bundle_root
+
+ROOT = bundle_root()
+PARTS = (".agents", ".claude-plugin", "commands", "docs", "examples", "hooks", "lint", "schemas", "scripts", "skills")
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    copy = tmp_path_factory.mktemp("checkout") / "bundle"
+    for part in PARTS:
+        shutil.copytree(ROOT / part, copy / part, symlinks=True, ignore=shutil.ignore_patterns("__pycache__", "_debug"))
+    shutil.copy(ROOT / "pyproject.toml", copy)
+    page = (ROOT / "docs/adding-a-command.md").read_text(encoding="utf-8")
+    for block in (token for token in MarkdownIt().parse(page) if token.type == "fence"):
+        language, _, path = block.info.partition(" ")
+        if language == "python":
+            assert not (copy / path).exists()
+            (copy / path).write_text(block.content, encoding="utf-8")
+        elif language == "diff":
+            subprocess.run(["git", "apply", "-"], cwd=copy, input=block.content, text=True, check=True)
+    return copy
+
+
+def run(checkout: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run `pypto-op` of that checkout, in its folder."""
+    paths = os.pathsep.join(str(checkout / part) for part in ("lint", "scripts"))
+    command = [sys.executable, "-m", "pypto_op.cli", *words]
+    environment = {**os.environ, "PYTHONPATH": paths}
+    return subprocess.run(command, cwd=checkout, env=environment, capture_output=True, text=True, timeout=200, check=False)
+
+
+@pytest.mark.slow
+def test_the_page_is_true(checkout: Path, tmp_path: Path) -> None:
+    told = json.loads(run(checkout, "sizes", str(OPERATOR), "--json").stdout)
+    assert told["SPEC.md"] == (OPERATOR / "SPEC.md").stat().st_size
+    wrong = run(checkout, "sizes", "nowhere")
+    assert (wrong.returncode, wrong.stderr.count("\n")) == (2, 1) and "no such operator directory" in wrong.stderr
+
+    assert "docs/commands.md" in run(checkout, "bundle", "check").stdout
+    assert run(checkout, "bundle", "write").returncode == 0
+    row = "| `sizes` | Say how many bytes each file of OP_DIR has | 0 told, 2 there is no such operator |"
+    assert row in (checkout / "docs/commands.md").read_text(encoding="utf-8").splitlines()
+    assert run(checkout, "bundle", "check").returncode == 0
