@@ -74,32 +74,43 @@ def run(kernel, x, out=None):
 """
 
 
-def task(forward: str, inputs: str, *, init: str = "", more: str = "") -> str:
-    """Return a task whose model's forward has these lines, and whose get_inputs returns this expression."""
+EACH = """
+out = torch.empty_like(x)
+kernel[(triton.cdiv(x.numel(), 256),)](x, out, x.numel(), BLOCK=256)
+return out
+"""
+"""The forward of a table's entry that names none."""
+
+
+def task(forward: str, inputs: str, *, init: str = "", more: str = "", of: str = "*xs") -> str:
+    """Return a task whose model's forward has these lines, and whose get_inputs returns this expression, or has these lines."""
     return (
-        "import torch\nimport torch.nn as nn\n\n\nclass Model(nn.Module):\n"
-        + (
-            "    def __init__(self):\n        super().__init__()\n"
-            + textwrap.indent(textwrap.dedent(init).strip(), " " * 8)
-            + "\n\n"
-            if init
-            else ""
-        )
-        + "    def forward(self, *xs):\n        x = xs[0]\n"
-        + textwrap.indent(textwrap.dedent(forward).strip(), " " * 8)
-        + f"\n\n\ndef get_inputs():\n    return {inputs}\n\n\ndef get_init_inputs():\n    return []\n"
+        "import torch\nimport torch.nn as nn\nimport torch.nn.functional as F\n\n\n"
+        + _class("Model", init, forward, of)
+        + _inputs(inputs)
         + textwrap.dedent(more)
     )
 
 
+def _inputs(inputs: str) -> str:
+    body = inputs if "return " in inputs else f"return {inputs}"
+    return f"\n\ndef get_inputs():\n{_indented(body, 1)}\n\n\ndef get_init_inputs():\n    return []\n"
+
+
 def impl(forward: str, *, init: str = "", kernels: str = "") -> str:
     """Return an implementation with `copy_kernel`, `run` and these lines of forward."""
-    head = HEAD + textwrap.dedent(kernels) + "\n\nclass ModelNew(nn.Module):\n"
-    constructor = (
-        "    def __init__(self):\n        super().__init__()\n" + textwrap.indent(textwrap.dedent(init).strip(), " " * 8) + "\n\n"
-    )
-    body = "    def forward(self, *xs):\n        x = xs[0]\n" + textwrap.indent(textwrap.dedent(forward).strip(), " " * 8) + "\n"
-    return head + (constructor if init else "") + body
+    return HEAD + textwrap.dedent(kernels) + "\n\n" + _class("ModelNew", init, forward)
+
+
+def _class(name: str, init: str, forward: str, of: str = "*xs") -> str:
+    """Return a module: the lines of its constructor and of its forward; `x` is the first of many arguments."""
+    constructor = f"    def __init__(self):\n        super().__init__()\n{_indented(init, 2)}\n\n" if init else ""
+    first = "        x = xs[0]\n" if of == "*xs" else ""
+    return f"class {name}(nn.Module):\n{constructor}    def forward(self, {of}):\n{first}{_indented(forward, 2)}\n"
+
+
+def _indented(text: str, levels: int) -> str:
+    return textwrap.indent(textwrap.dedent(text).strip(), "    " * levels)
 
 
 def folder(path: Path, task_text: str, impl_text: str, op: str = "expo", name: str = "triton_ascend_impl") -> Project:
@@ -120,16 +131,30 @@ def fresh(table: str) -> Iterator[tuple[str, str, str, str]]:
 
 
 def _fresh_task(entry: dict[str, str]) -> str:
+    inputs = entry.get("inputs", "torch.randn(4, 6)")
+    inputs = inputs if "return " in inputs else f"[{inputs}]"
     if "task" in entry:
-        return f"import torch\nimport torch.nn as nn\nimport torch.nn.functional as F\n\n{entry['task']}"
-    forward, inputs = f"return {entry.get('want', 'torch.exp(x)')}", f"[{entry.get('inputs', 'torch.randn(4, 6)')}]"
-    text = task(forward, inputs, init=entry.get("model", ""))
+        head = "import torch\nimport torch.nn as nn\nimport torch.nn.functional as F\n\n"
+        return head + entry["task"] + (_inputs(inputs) if "inputs" in entry else "")
+    want = entry.get("want", "torch.exp(x)")
+    forward = want if "return " in want else f"return {want}"
+    of = entry.get("of", "x") if _whole(entry) and "want" in entry else "*xs"
+    text = task(forward, inputs, init=entry.get("model", ""), of=of)
     return text.replace("\n\ndef get_inputs", f"\n{entry['reference']}\n\n\ndef get_inputs") if "reference" in entry else text
 
 
+def _whole(entry: dict[str, str]) -> bool:
+    """Whether the implementation brings its own kernels."""
+    return "impl" in entry or "kernels" in entry
+
+
 def _fresh_impl(entry: dict[str, str]) -> str:
-    if "impl" in entry:
-        return f"{(HERE / 'fresh_kernels_fourth.txt').read_text(encoding='utf-8')}\n\n{entry['impl']}"
+    if _whole(entry):
+        init = entry.get("init", entry.get("model", ""))
+        made = entry.get("impl") or (
+            f"{entry['kernels']}\n\n" + _class("ModelNew", init, entry.get("forward", EACH), entry.get("of", "x"))
+        )
+        return f"{(HERE / 'fresh_kernels_fourth.txt').read_text(encoding='utf-8')}\n\n{made}"
     names = ["fresh_kernels", *([entry["add"]] if "add" in entry else [])]
     kernels = "\n\n".join((HERE / f"{name}.txt").read_text(encoding="utf-8") for name in names)
     return impl(entry["forward"], init=entry.get("init", ""), kernels=kernels) + "\n" + entry.get("more", "")
