@@ -86,7 +86,7 @@ def task(forward: str, inputs: str, *, init: str = "", more: str = "", of: str =
     """Return a task whose model's forward has these lines, and whose get_inputs returns this expression, or has these lines."""
     return (
         "import torch\nimport torch.nn as nn\nimport torch.nn.functional as F\n\n\n"
-        + _class("Model", init, forward, of)
+        + nn_class("Model", init, forward, of)
         + _inputs(inputs)
         + textwrap.dedent(more)
     )
@@ -99,10 +99,10 @@ def _inputs(inputs: str) -> str:
 
 def impl(forward: str, *, init: str = "", kernels: str = "") -> str:
     """Return an implementation with `copy_kernel`, `run` and these lines of forward."""
-    return HEAD + textwrap.dedent(kernels) + "\n\n" + _class("ModelNew", init, forward)
+    return HEAD + textwrap.dedent(kernels) + "\n\n" + nn_class("ModelNew", init, forward)
 
 
-def _class(name: str, init: str, forward: str, of: str = "*xs") -> str:
+def nn_class(name: str, init: str, forward: str, of: str = "*xs") -> str:
     """Return a module: the lines of its constructor and of its forward; `x` is the first of many arguments."""
     constructor = f"    def __init__(self):\n        super().__init__()\n{_indented(init, 2)}\n\n" if init else ""
     first = "        x = xs[0]\n" if of == "*xs" else ""
@@ -152,7 +152,7 @@ def _fresh_impl(entry: dict[str, str]) -> str:
     if _whole(entry):
         init = entry.get("init", entry.get("model", ""))
         made = entry.get("impl") or (
-            f"{entry['kernels']}\n\n" + _class("ModelNew", init, entry.get("forward", EACH), entry.get("of", "x"))
+            f"{entry['kernels']}\n\n" + nn_class("ModelNew", init, entry.get("forward", EACH), entry.get("of", "x"))
         )
         return f"{(HERE / 'fresh_kernels_fourth.txt').read_text(encoding='utf-8')}\n\n{made}"
     names = ["fresh_kernels", *([entry["add"]] if "add" in entry else [])]
