@@ -52,6 +52,14 @@ EXPO = """
         return []
 """
 
+IMPORTS = """
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+import triton
+import triton.language as tl
+"""
+
 HEAD = """
 import torch
 import torch.nn as nn
@@ -111,6 +119,21 @@ def nn_class(name: str, init: str, forward: str, of: str = "*xs") -> str:
 
 def _indented(text: str, levels: int) -> str:
     return textwrap.indent(textwrap.dedent(text).strip(), "    " * levels)
+
+
+def told(entry: dict[str, str], heads: dict[str, str]) -> str:
+    """Return the file that an entry of corpus/table.yaml or exploits/table.yaml tells."""
+    parts = [f'"""{entry["why"]}"""'] if "why" in entry else []
+    parts += [entry.get("imports", "") + IMPORTS, heads[entry.get("head") or next(iter(heads))], entry.get("before", "")]
+    made = entry.get("rest") or nn_class("ModelNew", entry.get("init", ""), entry["forward"], entry.get("of", "x"))
+    return "\n\n".join([*parts, made])
+
+
+def exploits() -> dict[str, str]:
+    """Return the files of exploits/ by name: those that its table tells, and what would not fit there."""
+    found = read_table(HERE / "exploits" / "table.yaml")
+    files = {path.stem: path.read_text(encoding="utf-8") for path in (HERE / "exploits").glob("*.py")}
+    return files | {name: told(entry, found["heads"]) for name, entry in found["exploits"].items()}
 
 
 def folder(path: Path, task_text: str, impl_text: str, op: str = "expo", name: str = "triton_ascend_impl") -> Project:

@@ -18,13 +18,6 @@ CORPUS = lab.HERE / "corpus"
 LABELS: dict[str, int] = read_table(CORPUS / "labels.yaml")
 TABLE: dict[str, dict[str, Any]] = read_table(CORPUS / "table.yaml")
 HONEST = sorted([*TABLE["honest"], *(path.stem for path in (CORPUS / "honest").glob("[!_]*.py"))])
-IMPORTS = """
-import torch
-import torch.nn as nn
-import torch.nn.functional as F
-import triton
-import triton.language as tl
-"""
 SAMPLES = sorted(path.name for path in lab.EXAMPLES.iterdir() if path.is_dir())
 
 
@@ -32,12 +25,8 @@ def file_of(kind: str, name: str, folder: Path) -> Path:
     """Return a file of the corpus; one that the table tells is written to the folder."""
     if name not in TABLE[kind]:
         return CORPUS / kind / f"{name}.py"
-    entry: dict[str, str] = TABLE[kind][name]
-    parts = [f'"""{entry["why"]}"""'] if "why" in entry else []
-    parts += [f"{entry.get('imports', '')}\n{IMPORTS}", TABLE["heads"][entry.get("head", "exp")], entry.get("before", "")]
-    made = entry.get("rest") or lab.nn_class("ModelNew", entry.get("init", ""), entry["forward"], entry.get("of", "x"))
     path = folder / f"{name}.py"
-    path.write_text("\n\n".join([*parts, made]), encoding="utf-8")
+    path.write_text(lab.told(TABLE[kind][name], TABLE["heads"]), encoding="utf-8")
     return path
 
 
