@@ -90,19 +90,19 @@ return out
 """The forward of a table's entry that names none."""
 
 
-def task(forward: str, inputs: str, *, init: str = "", more: str = "", of: str = "*xs") -> str:
+def task(forward: str, inputs: str, *, init: str = "", more: str = "", of: str = "*xs", takes: str = "", given: str = "") -> str:
     """Return a task whose model's forward has these lines, and whose get_inputs returns this expression, or has these lines."""
     return (
         "import torch\nimport torch.nn as nn\nimport torch.nn.functional as F\n\n\n"
-        + nn_class("Model", init, forward, of)
-        + _inputs(inputs)
+        + nn_class("Model", init, forward, of, takes)
+        + _inputs(inputs, given)
         + textwrap.dedent(more)
     )
 
 
-def _inputs(inputs: str) -> str:
+def _inputs(inputs: str, given: str = "") -> str:
     body = inputs if "return " in inputs else f"return {inputs}"
-    return f"\n\ndef get_inputs():\n{_indented(body, 1)}\n\n\ndef get_init_inputs():\n    return []\n"
+    return f"\n\ndef get_inputs():\n{_indented(body, 1)}\n\n\ndef get_init_inputs():\n    return [{given}]\n"
 
 
 def impl(forward: str, *, init: str = "", kernels: str = "") -> str:
@@ -110,9 +110,11 @@ def impl(forward: str, *, init: str = "", kernels: str = "") -> str:
     return HEAD + textwrap.dedent(kernels) + "\n\n" + nn_class("ModelNew", init, forward)
 
 
-def nn_class(name: str, init: str, forward: str, of: str = "*xs") -> str:
+def nn_class(name: str, init: str, forward: str, of: str = "*xs", takes: str = "") -> str:
     """Return a module: the lines of its constructor and of its forward; `x` is the first of many arguments."""
-    constructor = f"    def __init__(self):\n        super().__init__()\n{_indented(init, 2)}\n\n" if init else ""
+    constructor = (
+        f"    def __init__(self{takes and f', {takes}'}):\n        super().__init__()\n{_indented(init, 2)}\n\n" if init else ""
+    )
     first = "        x = xs[0]\n" if of == "*xs" else ""
     return f"class {name}(nn.Module):\n{constructor}    def forward(self, {of}):\n{first}{_indented(forward, 2)}\n"
 
@@ -162,7 +164,8 @@ def _fresh_task(entry: dict[str, str]) -> str:
     want = entry.get("want", "torch.exp(x)")
     forward = want if "return " in want else f"return {want}"
     of = entry.get("of", "x") if _whole(entry) and "want" in entry else "*xs"
-    text = task(forward, inputs, init=entry.get("model", ""), of=of)
+    built = {"takes": entry.get("takes", ""), "given": entry.get("with", "")}
+    text = task(forward, inputs, init=entry.get("model", ""), of=of, **built)
     return text.replace("\n\ndef get_inputs", f"\n{entry['reference']}\n\n\ndef get_inputs") if "reference" in entry else text
 
 
@@ -175,7 +178,8 @@ def _fresh_impl(entry: dict[str, str]) -> str:
     if _whole(entry):
         init = entry.get("init", entry.get("model", ""))
         made = entry.get("impl") or (
-            f"{entry['kernels']}\n\n" + nn_class("ModelNew", init, entry.get("forward", EACH), entry.get("of", "x"))
+            f"{entry['kernels']}\n\n"
+            + nn_class("ModelNew", init, entry.get("forward", EACH), entry.get("of", "x"), entry.get("takes", ""))
         )
         return f"{(HERE / 'fresh_kernels_fourth.txt').read_text(encoding='utf-8')}\n\n{made}"
     names = ["fresh_kernels", *([entry["add"]] if "add" in entry else [])]
