@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import enum
 import inspect
-import json
 import os
 import sys
 import types
@@ -12,6 +11,8 @@ import typing
 from importlib import metadata
 from pathlib import Path
 from typing import Any
+
+from pypto_op.hashing import json_rows
 
 _INTERNAL = {"pypto.pypto_impl"}
 """Modules of which only the names are listed: nobody writes kernels with them."""
@@ -101,7 +102,7 @@ def _own(value: Any, name: str) -> bool:
 def write(table: dict[str, Any], path: Path) -> None:
     """Write a table, all at once."""
     partial = path.with_name(f"{path.name}.{os.urandom(4).hex()}")
-    partial.write_text(json.dumps(table, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    partial.write_text(json_rows(table) + "\n", encoding="utf-8")
     partial.replace(path)
 
 

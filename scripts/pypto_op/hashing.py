@@ -1,4 +1,4 @@
-"""Bytes that mean one thing: canonical JSON, sha256, and reading that cannot hang or swell."""
+"""Bytes that mean one thing: canonical JSON, tables of rows, sha256, and reading that cannot hang or swell."""
 
 from __future__ import annotations
 
@@ -28,6 +28,14 @@ def canonical_json(value: Any) -> bytes:
         return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False).encode("ascii")
     except (TypeError, ValueError, RecursionError) as error:
         raise ContractError(f"cannot be written as canonical JSON ({error})", remedy="write NaN and infinities as null") from None
+
+
+def json_rows(value: Any, indent: str = "") -> str:
+    """Return JSON for people to compare: sorted, a key a line, a list or a word in the line of its key."""
+    if not isinstance(value, dict) or not value:
+        return json.dumps(value)
+    rows = ",\n".join(f"{indent} {json.dumps(key)}: {json_rows(value[key], indent + ' ')}" for key in sorted(value))
+    return f"{{\n{rows}\n{indent}}}"
 
 
 def sha256_bytes(data: bytes) -> str:

@@ -15,6 +15,7 @@ from typing import Any
 from pypto_op.backends import calculator, native
 from pypto_op.backends.hostshim import interface
 from pypto_op.backends.npu import Devices
+from pypto_op.backends.worker import npu
 from pypto_op.backends.worker.loading import Failure
 from pypto_op.backends.worker.npu import Npu
 from pypto_op.vocabulary import Outcome
@@ -73,9 +74,10 @@ class Quiet(Device):
 
 
 class Vanishing(Device):
-    """A stand-in that is gone once the file that STANDIN_HERE names is."""
+    """A stand-in that is gone once the file that STANDIN_HERE names is. It times little: a median is not what is asked of it."""
 
     def prepare(self) -> None:
+        npu._TIMED_RUNS = npu._COLD_RUNS = 1
         super().prepare()
         if not Path(os.environ["STANDIN_HERE"]).is_file():
             raise Failure(Outcome.UNAVAILABLE, "npu:0 cannot be used: rtSetDevice error, the device is lost")

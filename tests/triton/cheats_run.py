@@ -27,8 +27,8 @@ Job = tuple[str, str, str, str]
 
 def jobs() -> Iterator[Job]:
     """Yield every file: the exploits, and the collections that were written before anybody ran them."""
-    for path in sorted((lab.HERE / "exploits").glob("*.py")):
-        yield "cheat", path.stem, lab.EXPO, path.read_text(encoding="utf-8")
+    for name, impl in sorted(lab.exploits().items()):
+        yield "cheat", name, lab.EXPO, impl
     for table in lab.FRESH:
         for kind, name, task, impl in lab.fresh(table):
             yield kind.removesuffix("s"), f"{table}/{name}", task, impl

@@ -52,6 +52,14 @@ EXPO = """
         return []
 """
 
+IMPORTS = """
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+import triton
+import triton.language as tl
+"""
+
 HEAD = """
 import torch
 import torch.nn as nn
@@ -74,32 +82,60 @@ def run(kernel, x, out=None):
 """
 
 
-def task(forward: str, inputs: str, *, init: str = "", more: str = "") -> str:
-    """Return a task whose model's forward has these lines, and whose get_inputs returns this expression."""
+EACH = """
+out = torch.empty_like(x)
+kernel[(triton.cdiv(x.numel(), 256),)](x, out, x.numel(), BLOCK=256)
+return out
+"""
+"""The forward of a table's entry that names none."""
+
+
+def task(forward: str, inputs: str, *, init: str = "", more: str = "", of: str = "*xs", takes: str = "", given: str = "") -> str:
+    """Return a task whose model's forward has these lines, and whose get_inputs returns this expression, or has these lines."""
     return (
-        "import torch\nimport torch.nn as nn\n\n\nclass Model(nn.Module):\n"
-        + (
-            "    def __init__(self):\n        super().__init__()\n"
-            + textwrap.indent(textwrap.dedent(init).strip(), " " * 8)
-            + "\n\n"
-            if init
-            else ""
-        )
-        + "    def forward(self, *xs):\n        x = xs[0]\n"
-        + textwrap.indent(textwrap.dedent(forward).strip(), " " * 8)
-        + f"\n\n\ndef get_inputs():\n    return {inputs}\n\n\ndef get_init_inputs():\n    return []\n"
+        "import torch\nimport torch.nn as nn\nimport torch.nn.functional as F\n\n\n"
+        + nn_class("Model", init, forward, of, takes)
+        + _inputs(inputs, given)
         + textwrap.dedent(more)
     )
 
 
+def _inputs(inputs: str, given: str = "") -> str:
+    body = inputs if "return " in inputs else f"return {inputs}"
+    return f"\n\ndef get_inputs():\n{_indented(body, 1)}\n\n\ndef get_init_inputs():\n    return [{given}]\n"
+
+
 def impl(forward: str, *, init: str = "", kernels: str = "") -> str:
     """Return an implementation with `copy_kernel`, `run` and these lines of forward."""
-    head = HEAD + textwrap.dedent(kernels) + "\n\nclass ModelNew(nn.Module):\n"
+    return HEAD + textwrap.dedent(kernels) + "\n\n" + nn_class("ModelNew", init, forward)
+
+
+def nn_class(name: str, init: str, forward: str, of: str = "*xs", takes: str = "") -> str:
+    """Return a module: the lines of its constructor and of its forward; `x` is the first of many arguments."""
     constructor = (
-        "    def __init__(self):\n        super().__init__()\n" + textwrap.indent(textwrap.dedent(init).strip(), " " * 8) + "\n\n"
+        f"    def __init__(self{takes and f', {takes}'}):\n        super().__init__()\n{_indented(init, 2)}\n\n" if init else ""
     )
-    body = "    def forward(self, *xs):\n        x = xs[0]\n" + textwrap.indent(textwrap.dedent(forward).strip(), " " * 8) + "\n"
-    return head + (constructor if init else "") + body
+    first = "        x = xs[0]\n" if of == "*xs" else ""
+    return f"class {name}(nn.Module):\n{constructor}    def forward(self, {of}):\n{first}{_indented(forward, 2)}\n"
+
+
+def _indented(text: str, levels: int) -> str:
+    return textwrap.indent(textwrap.dedent(text).strip(), "    " * levels)
+
+
+def told(entry: dict[str, str], heads: dict[str, str]) -> str:
+    """Return the file that an entry of corpus/table.yaml or exploits/table.yaml tells."""
+    parts = [f'"""{entry["why"]}"""'] if "why" in entry else []
+    parts += [entry.get("imports", "") + IMPORTS, heads[entry.get("head") or next(iter(heads))], entry.get("before", "")]
+    made = entry.get("rest") or nn_class("ModelNew", entry.get("init", ""), entry["forward"], entry.get("of", "x"))
+    return "\n\n".join([*parts, made])
+
+
+def exploits() -> dict[str, str]:
+    """Return the files of exploits/ by name: those that its table tells, and what would not fit there."""
+    found = read_table(HERE / "exploits" / "table.yaml")
+    files = {path.stem: path.read_text(encoding="utf-8") for path in (HERE / "exploits").glob("*.py")}
+    return files | {name: told(entry, found["heads"]) for name, entry in found["exploits"].items()}
 
 
 def folder(path: Path, task_text: str, impl_text: str, op: str = "expo", name: str = "triton_ascend_impl") -> Project:
@@ -120,16 +156,32 @@ def fresh(table: str) -> Iterator[tuple[str, str, str, str]]:
 
 
 def _fresh_task(entry: dict[str, str]) -> str:
+    inputs = entry.get("inputs", "torch.randn(4, 6)")
+    inputs = inputs if "return " in inputs else f"[{inputs}]"
     if "task" in entry:
-        return f"import torch\nimport torch.nn as nn\nimport torch.nn.functional as F\n\n{entry['task']}"
-    forward, inputs = f"return {entry.get('want', 'torch.exp(x)')}", f"[{entry.get('inputs', 'torch.randn(4, 6)')}]"
-    text = task(forward, inputs, init=entry.get("model", ""))
+        head = "import torch\nimport torch.nn as nn\nimport torch.nn.functional as F\n\n"
+        return head + entry["task"] + (_inputs(inputs) if "inputs" in entry else "")
+    want = entry.get("want", "torch.exp(x)")
+    forward = want if "return " in want else f"return {want}"
+    of = entry.get("of", "x") if _whole(entry) and "want" in entry else "*xs"
+    built = {"takes": entry.get("takes", ""), "given": entry.get("with", "")}
+    text = task(forward, inputs, init=entry.get("model", ""), of=of, **built)
     return text.replace("\n\ndef get_inputs", f"\n{entry['reference']}\n\n\ndef get_inputs") if "reference" in entry else text
 
 
+def _whole(entry: dict[str, str]) -> bool:
+    """Whether the implementation brings its own kernels."""
+    return "impl" in entry or "kernels" in entry
+
+
 def _fresh_impl(entry: dict[str, str]) -> str:
-    if "impl" in entry:
-        return f"{(HERE / 'fresh_kernels_fourth.txt').read_text(encoding='utf-8')}\n\n{entry['impl']}"
+    if _whole(entry):
+        init = entry.get("init", entry.get("model", ""))
+        made = entry.get("impl") or (
+            f"{entry['kernels']}\n\n"
+            + nn_class("ModelNew", init, entry.get("forward", EACH), entry.get("of", "x"), entry.get("takes", ""))
+        )
+        return f"{(HERE / 'fresh_kernels_fourth.txt').read_text(encoding='utf-8')}\n\n{made}"
     names = ["fresh_kernels", *([entry["add"]] if "add" in entry else [])]
     kernels = "\n\n".join((HERE / f"{name}.txt").read_text(encoding="utf-8") for name in names)
     return impl(entry["forward"], init=entry.get("init", ""), kernels=kernels) + "\n" + entry.get("more", "")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.quickly import read_table
@@ -15,20 +16,32 @@ from pypto_op.triton.static.validate import validate_file
 
 CORPUS = lab.HERE / "corpus"
 LABELS: dict[str, int] = read_table(CORPUS / "labels.yaml")
-HONEST = sorted(path.stem for path in (CORPUS / "honest").glob("[!_]*.py"))
+TABLE: dict[str, dict[str, Any]] = read_table(CORPUS / "table.yaml")
+HONEST = sorted([*TABLE["honest"], *(path.stem for path in (CORPUS / "honest").glob("[!_]*.py"))])
 SAMPLES = sorted(path.name for path in lab.EXAMPLES.iterdir() if path.is_dir())
 
 
+def file_of(kind: str, name: str, folder: Path) -> Path:
+    """Return a file of the corpus; one that the table tells is written to the folder."""
+    if name not in TABLE[kind]:
+        return CORPUS / kind / f"{name}.py"
+    path = folder / f"{name}.py"
+    path.write_text(lab.told(TABLE[kind][name], TABLE["heads"]), encoding="utf-8")
+    return path
+
+
 def test_corpus_is_large_and_labelled() -> None:
-    cheats = {path.stem for path in (CORPUS / "cheats").glob("*.py")} - {"op_torch"}
+    files = {path.stem for path in (CORPUS / "cheats").glob("*.py")} - {"op_torch"}
+    cheats = files | set(TABLE["cheats"])
+    assert not files & set(TABLE["cheats"])
     assert cheats == set(LABELS)
     assert len(cheats) >= 75
     assert len(HONEST) >= 75
 
 
 @pytest.mark.parametrize("name", sorted(LABELS))
-def test_cheat_is_refused(name: str) -> None:
-    result = validate_file(CORPUS / "cheats" / f"{name}.py")
+def test_cheat_is_refused(name: str, tmp_path: Path) -> None:
+    result = validate_file(file_of("cheats", name, tmp_path))
     assert result["valid"] is False
     assert result["regression_type"] == LABELS[name]
     assert result["suggestion"]
@@ -42,8 +55,8 @@ def test_cheat_is_refused(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", HONEST)
-def test_honest_file_is_valid(name: str) -> None:
-    result = validate_file(CORPUS / "honest" / f"{name}.py")
+def test_honest_file_is_valid(name: str, tmp_path: Path) -> None:
+    result = validate_file(file_of("honest", name, tmp_path))
     assert result["valid"] is True, result["checks"]
     assert result["regression_type"] is None
     assert result["checks"]["kernel_called_from_forward"]["called"]
@@ -54,9 +67,10 @@ def test_sample_is_valid(name: str) -> None:
     assert validate_file(lab.EXAMPLES / name / f"{name}_triton_ascend_impl.py")["valid"]
 
 
-def test_violation_names_line_call_and_reason() -> None:
-    result = validate_file(CORPUS / "cheats" / "from_torch_import_as.py")
-    text = (CORPUS / "cheats" / "from_torch_import_as.py").read_text(encoding="utf-8").splitlines()
+def test_violation_names_line_call_and_reason(tmp_path: Path) -> None:
+    path = file_of("cheats", "from_torch_import_as", tmp_path)
+    result = validate_file(path)
+    text = path.read_text(encoding="utf-8").splitlines()
     (violation,) = result["checks"]["no_forbidden_torch_ops"]["violations"]
     assert text[violation["line"] - 1].strip() == "y = sm(x, -1)"
     assert violation["call"] == "sm(x, -1)"
@@ -89,11 +103,11 @@ def test_unreadable_file_has_the_usual_keys(content: bytes | None, words: str | 
 def test_policy_can_forbid_a_second_launch_and_allow_loops(tmp_path: Path) -> None:
     own = tmp_path / "policy.yaml"
     own.write_text("launches:\n  most: 1\n", encoding="utf-8")
-    assert not validate_file(CORPUS / "honest" / "two_launches.py", load_policy(own))["valid"]
-    assert validate_file(CORPUS / "honest" / "plain.py", load_policy(own))["valid"]
+    assert not validate_file(file_of("honest", "two_launches", tmp_path), load_policy(own))["valid"]
+    assert validate_file(file_of("honest", "plain", tmp_path), load_policy(own))["valid"]
     own2 = tmp_path / "loops.yaml"
     own2.write_text("launches:\n  in_loops: allow\n", encoding="utf-8")
-    assert validate_file(CORPUS / "cheats" / "for_of_launches.py", load_policy(own2))["valid"]
+    assert validate_file(file_of("cheats", "for_of_launches", tmp_path), load_policy(own2))["valid"]
     layers = "for w in self.layers:\n    x = run(copy_kernel, x)\nreturn x"
     (tmp_path / "impl.py").write_text(lab.impl(layers, init="self.layers = nn.ModuleList([nn.ReLU()])"), encoding="utf-8")
     assert validate_file(tmp_path / "impl.py", load_policy(own2))["valid"]
@@ -114,14 +128,14 @@ def test_built_in_policy_fits_its_schema() -> None:
 
 
 @pytest.mark.slow
-def test_script_prints_the_contract_json() -> None:
-    bad = lab.script("validate_triton_impl", str(CORPUS / "cheats" / "functional_softmax.py"), "--json")
+def test_script_prints_the_contract_json(tmp_path: Path) -> None:
+    bad = lab.script("validate_triton_impl", str(file_of("cheats", "functional_softmax", tmp_path)), "--json")
     assert bad.returncode == 1
     result = json.loads(bad.stdout)
     assert result["regression_type"] == 3
     assert result["checks"]["triton_kernel_exists"] == {"passed": True, "kernels": ["kernel"], "empty_shells": []}
     assert result["checks"]["kernel_called_from_forward"]["called"] == ["kernel"]
-    good = lab.script("validate_triton_impl", str(CORPUS / "honest" / "plain.py"))
+    good = lab.script("validate_triton_impl", str(file_of("honest", "plain", tmp_path)))
     assert (good.returncode, good.stderr) == (0, "")
 
 

@@ -11,13 +11,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, TypeAlias, TypedDict, runtime_checkable
 
 from pypto_op.vocabulary import Mode, Outcome
 from pypto_op.workspace import OpWorkspace
 
 if TYPE_CHECKING:
     import torch
+    from typing_extensions import Unpack
 
     Value: TypeAlias = torch.Tensor | int | float | bool | None | list["Value"] | tuple["Value", ...]
 
@@ -157,22 +158,22 @@ FILLINGS = ("pattern", "plausible")
 """What fresh memory holds: a pattern that no arithmetic yields, or finite numbers."""
 
 
+class Wanted(TypedDict, total=False):
+    """What a call may be besides plain (`Session.run`)."""
+
+    buffer: Buffer | None
+    again: bool
+    guess: bool
+    filling: str | None
+    followed: bool
+    inside: bool
+    rehearsed: bool
+
+
 class Session(Protocol):
     """A warm process for one implementation file; a context manager that leaves nothing running."""
 
-    def run(
-        self,
-        case_id: str,
-        inputs: Sequence[Value],
-        *,
-        buffer: Buffer | None = None,
-        again: bool = False,
-        guess: bool = False,
-        filling: str | None = None,
-        followed: bool = False,
-        inside: bool = False,
-        rehearsed: bool = False,
-    ) -> RunResult:
+    def run(self, case_id: str, inputs: Sequence[Value], **wanted: Unpack[Wanted]) -> RunResult:
         """Call the wrapper with copies of `inputs`; after a crash or a time-out a new process serves on.
 
         With `buffer` the wrapper gets one more argument, and what it wrote there is the only output. With `again` the call

@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from pypto_op.backends import debris, memory, processes, pypto_log
-from pypto_op.backends.base import Buffer, Limits, RunResult
+from pypto_op.backends.base import Limits, RunResult, Wanted
 from pypto_op.backends.conversation import Conversation, Ended, Overdue, OverMemory
 from pypto_op.backends.cores import leave_to_workers
 from pypto_op.backends.enclosed import enclosure_document, hidden_from_candidates
@@ -30,6 +30,8 @@ from pypto_op.vocabulary import Outcome
 from pypto_op.workspace import OpWorkspace
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
     from pypto_op.backends.base import Value
 
 RUNS_DIR = "runs"
@@ -315,28 +317,18 @@ class CandidateSession(WorkerSession):
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
 
-    def run(
-        self,
-        case_id: str,
-        inputs: Sequence[Value],
-        *,
-        buffer: Buffer | None = None,
-        again: bool = False,
-        guess: bool = False,
-        filling: str | None = None,
-        followed: bool = False,
-        inside: bool = False,
-        rehearsed: bool = False,
-    ) -> RunResult:
+    def run(self, case_id: str, inputs: Sequence[Value], **wanted: Unpack[Wanted]) -> RunResult:
         """Call the wrapper with copies of `inputs`; see `base.Session`."""
-        message = {"case": case_id, "buffer": None if buffer is None else asdict(buffer), "again": again, "followed": followed}
-        message |= {"inside": inside, "rehearsed": rehearsed, "others_first": self.others_first}
+        buffer, filling = wanted.get("buffer"), wanted.get("filling")
+        message: dict[str, Any] = {"case": case_id, "buffer": None if buffer is None else asdict(buffer)}
+        message |= {word: wanted.get(word, False) for word in ("again", "followed", "inside", "rehearsed")}
+        message["others_first"] = self.others_first
         result, answer = self.ask(message if filling is None else {**message, "filling": filling}, inputs)
         if result.outcome is Outcome.OK:
             result.outputs = list(answer["values"])
             if self._read_cost is not None:
                 result.cost = self._read_cost(self._pypto_dir, result.launches)
-        elif not guess:
+        elif not wanted.get("guess"):
             debris.keep(self._pypto_dir, self.workspace, case_id, self.plan.document, result)
         debris.clear(self._pypto_dir)
         return result

@@ -116,23 +116,6 @@ _TABLE: dict[Reason, tuple[Status, FailureCategory, str]] = {
     Reason.NO_NUMBERS: (_SKIPPED, FailureCategory.INFRA, "this machine can check structure only, not numbers"),
 }
 
-_OF_OUTCOME = {
-    Outcome.MISSING_FILE: Reason.MISSING_FILE,
-    Outcome.SYNTAX_ERROR: Reason.SYNTAX_ERROR,
-    Outcome.IMPORT_ERROR: Reason.IMPORT_ERROR,
-    Outcome.MISSING_WRAPPER: Reason.MISSING_WRAPPER,
-    Outcome.EXCEPTION: Reason.EXCEPTION,
-    Outcome.EXITED: Reason.EXITED,
-    Outcome.CRASHED: Reason.CRASHED,
-    Outcome.OUT_OF_MEMORY: Reason.OUT_OF_MEMORY,
-    Outcome.TIMED_OUT: Reason.TIMED_OUT,
-    Outcome.FORBIDDEN: Reason.FORBIDDEN,
-    Outcome.DOES_NOT_FIT: Reason.DOES_NOT_FIT,
-    Outcome.STALE_PROGRAM: Reason.STALE_PROGRAM,
-    Outcome.BAD_OUTPUT: Reason.BAD_OUTPUT,
-    Outcome.UNAVAILABLE: Reason.UNAVAILABLE,
-}
-
 SEEN_BY_CALLER = frozenset(
     {Reason.EXCEPTION, Reason.CRASHED, Reason.OUT_OF_MEMORY, Reason.NO_MEMORY_LEFT, Reason.TIMED_OUT, Reason.DOES_NOT_FIT}
 )
@@ -162,8 +145,8 @@ _TEXT_DECIDES = frozenset({Reason.EXCEPTION, Reason.IMPORT_ERROR, Reason.EXITED,
 
 
 def reason_of(outcome: Outcome) -> Reason | None:
-    """Return the reason that an outcome stands for; None for OK."""
-    return _OF_OUTCOME.get(outcome)
+    """Return the reason that an outcome stands for, which has the same word; None for OK."""
+    return None if outcome is Outcome.OK else Reason(outcome)
 
 
 def status_of(reason: Reason) -> Status:

@@ -19,6 +19,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from pypto_op.hashing import json_rows
+
 TABLE = Path(__file__).with_name("interface.json")
 _NPU = "torch_npu.npu"
 _MODULES = {"torch_npu": "torch_npu", "torch.npu": _NPU, "torch_npu.profiler": "torch_npu.profiler"}
@@ -274,4 +276,4 @@ def _of_schema(parameters: str) -> str:
 if __name__ == "__main__":
     if len(sys.argv) != 2:
         sys.exit("python -m pypto_op.backends.hostshim.interface WHEEL")
-    TABLE.write_text(json.dumps(read_wheel(Path(sys.argv[1])), indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    TABLE.write_text(json_rows(read_wheel(Path(sys.argv[1]))) + "\n", encoding="utf-8")
