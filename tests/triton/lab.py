@@ -31,6 +31,7 @@ FRESH = (
     "fresh_seventh",
     "fresh_eighth",
     "fresh_ninth",
+    "fresh_tenth",
 )
 """Tables of implementations that were written before anybody looked how they would be judged."""
 

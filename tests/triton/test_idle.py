@@ -11,7 +11,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from pypto_op.triton.run import idle
+from pypto_op.triton.run import idle, reaching
 
 DRAWS = torch.Generator().manual_seed(0)
 EVEN = torch.rand(9, 20, generator=DRAWS)
@@ -21,33 +21,59 @@ WHOLE = torch.randint(0, 9, (9, 20), generator=DRAWS)
 
 @pytest.mark.parametrize(
     ("forward", "found"),
-    [(lambda: F.relu6(EVEN), "hardtanh"), (lambda: EVEN.clone().relu_(), "relu"), (lambda: F.leaky_relu(EVEN), "leaky_relu"),
-     (lambda: torch.clamp(WHOLE, max=100), "clamp"), (lambda: torch.nan_to_num(NORMAL), "nan_to_num"),
-     (lambda: F.huber_loss(EVEN, EVEN.flip(0)), "huber_loss"), (lambda: torch.relu(EVEN - 2), "relu"),
-     (lambda: torch.where(NORMAL > 50, EVEN, NORMAL), "where"), (lambda: (WHOLE != -1).long(), "ne"),
+    [(lambda: F.relu6(EVEN), "hardtanh (lower), hardtanh (upper)"), (lambda: EVEN.clone().relu_(), "relu (lower)"),
+     (lambda: F.leaky_relu(EVEN), "leaky_relu (lower)"), (lambda: torch.clamp(WHOLE, max=100), "clamp (upper)"),
+     (lambda: torch.clamp(NORMAL, -9, 1), "clamp (lower)"), (lambda: torch.clamp(NORMAL, min=NORMAL - 1), "clamp (lower)"),
+     (lambda: torch.nan_to_num(NORMAL), "nan_to_num"), (lambda: F.hardswish(EVEN), "hardswish (lower), hardswish (upper)"),
+     (lambda: F.huber_loss(EVEN, EVEN.flip(0)), "huber_loss"), (lambda: torch.relu(EVEN - 2), "relu (upper)"),
+     (lambda: torch.where(NORMAL > 50, EVEN, NORMAL), "gt, where"), (lambda: (WHOLE != -1).long(), "ne"),
+     (lambda: EVEN < 9, "lt"), (lambda: NORMAL.isnan(), "isnan"), (lambda: EVEN.floor(), "floor (lower)"),
+     (lambda: torch.remainder(EVEN, 0.5), "remainder (lower)"), (lambda: F.softshrink(EVEN), "softshrink (lower)"),
+     (lambda: torch.histc(EVEN, 4, 0.0, 1.0), "histc (lower), histc (upper)"), (lambda: NORMAL.softmax(1), "softmax (far)"),
+     (lambda: F.softplus(NORMAL, beta=2.0), "softplus (far)"), (lambda: NORMAL.argmax(1), "argmax (ties)"),
+     (lambda: NORMAL.min(0)[0], "min (ties)"), (lambda: (NORMAL * 1000).tanh(), ""),
      (lambda: F.nll_loss(NORMAL, WHOLE[:, 0], ignore_index=10, reduction="sum").long(), "nll_loss"),
      (lambda: torch.nan_to_num(NORMAL.masked_fill(NORMAL > 1, torch.nan)), "nan_to_num")],
-    ids=["relu6", "in_place", "leaky", "whole", "nan", "huber", "nothing_through", "where", "token", "ignored", "not_infinite"],
+    ids=["relu6", "in_place", "leaky", "whole", "one_side", "tensor", "nan", "swish", "huber", "nothing_through", "where",
+         "token", "floats", "isnan", "floor", "remainder", "shrink", "histogram", "softmax", "softplus", "ties", "ties_of_rows",
+         "reached", "ignored", "not_infinite"],
 )  # fmt: skip
 def test_what_changes_nothing_is_found(forward: Callable[[], torch.Tensor], found: str) -> None:
     with idle.Idle(Path(__file__)) as watch:
         forward()
-    assert [key.split(" ")[0] for key in watch.found] == [found]
-    assert next(iter(watch.found)).endswith(f"in line {forward.__code__.co_firstlineno}")
-    assert list(watch.found.values()) == [forward().dtype is torch.int64]
+    assert ", ".join(sorted(key.rpartition(" in ")[0] for key in watch.found)) == found
+    assert all(key.endswith(f"in line {forward.__code__.co_firstlineno}") for key in watch.found)
 
 
 @pytest.mark.parametrize(
     "forward",
     [lambda: F.relu(NORMAL), lambda: NORMAL.clone().clamp_(max=1), lambda: F.huber_loss(EVEN, EVEN.flip(0), delta=0.1),
-     lambda: torch.exp(EVEN), lambda: (F.relu(EVEN), F.relu(NORMAL)), lambda: WHOLE > 3, lambda: EVEN < 9,
+     lambda: torch.exp(EVEN), lambda: (F.relu(EVEN), F.relu(NORMAL)), lambda: WHOLE > 3, lambda: NORMAL < 0, lambda: WHOLE // 2,
+     lambda: torch.histc(NORMAL, 4), lambda: EVEN[0, 0] < 9, lambda: NORMAL.max(), lambda: WHOLE.argmax(),
      lambda: F.nll_loss(NORMAL, WHOLE[:, 0]), lambda: F.nll_loss(NORMAL, WHOLE[:, 0], ignore_index=int(WHOLE[0, 0]))],
-    ids=["relu", "in_place", "huber", "no_bound", "one_of_two_calls", "both_answers", "floats", "usual", "met"],
+    ids=["relu", "in_place", "huber", "no_bound", "one_of_two_calls", "both_answers", "floats", "places", "its_own_range", "one",
+         "of_all", "tied", "usual", "met"],
 )  # fmt: skip
 def test_what_changes_something_is_not(forward: Callable[[], object]) -> None:
     with idle.Idle(Path(__file__)) as watch:
         forward()
     assert not watch.found
+
+
+def test_whole_numbers_alone_are_known() -> None:
+    with idle.Idle(Path(__file__)) as watch:
+        _ = torch.clamp(WHOLE, max=100), WHOLE != -1, torch.relu(EVEN), NORMAL >= 8
+    assert [*watch.found.values()] == [True, True, False, False]
+
+
+def test_ties_count_only_where_whole_numbers_are_returned_that_are_said_to_be_the_first() -> None:
+    with idle.Idle(Path(__file__)) as watch:
+        found = NORMAL.max(1)
+    assert watch.idle(found[0]) == {}
+    assert [*watch.idle(list(found))] == [*watch.found] != []
+    with watch:
+        NORMAL.sort(1)
+    assert watch.idle(list(found)) == {}
 
 
 def test_torch_does_not_load_its_compiler_for_it() -> None:
@@ -63,32 +89,58 @@ def test_torch_does_not_load_its_compiler_for_it() -> None:
     assert subprocess.run([sys.executable, "-c", "\n".join(lines)], cwd=folder, check=False).returncode == 0
 
 
+def ways(inputs: list[torch.Tensor], found: dict[str, bool]) -> dict[str, list[torch.Tensor]]:
+    return {name.strip(): moved for name, moved in reaching.reaching(inputs, found)}
+
+
 def test_inputs_reach_what_was_idle() -> None:
-    even, normal, whole = next(idle.reaching([EVEN, EVEN, WHOLE], {"relu in line 3": False}))
+    found = ways([EVEN, EVEN, WHOLE], {"relu in line 3": False})
+    even, _, whole = found["reach both floats"]
     assert even.min() == pytest.approx(-8) and even.max() == pytest.approx(8) and torch.equal(whole, WHOLE)
-    (normal,) = next(idle.reaching([NORMAL], {"clamp in line 3": False}))
-    assert normal.abs().max() == pytest.approx(2**14)
-    (lost,) = next(idle.reaching([NORMAL], {"nan_to_num in line 3": False}))
-    assert bool(lost.isnan().any()) and bool(lost.isinf().any())
-    (small, large) = next(idle.reaching([WHOLE.to(torch.uint8), WHOLE], {"clamp in line 3": True}))
+    assert found["reach more"][0].max() == pytest.approx(128)
+    zero, levels = found["within zero"][0], found["within level"][0]
+    assert bool((zero == 0).all(1).any() and (zero == 0).all(0).any()) and bool((zero != 0).any())
+    assert len(levels.unique()) <= 6 and float((levels - EVEN).abs().max()) <= 0.25
+    found = ways([NORMAL], {"nan_to_num in line 3": False})
+    assert found["reach both floats"][0].abs().max() == pytest.approx(2**14)
+    assert bool(found["reach lost"][0].isnan().any()) and bool(found["reach lost"][0].isinf().any())
+    small, large = ways([WHOLE.to(torch.uint8), WHOLE], {"clamp in line 3": True})["reach both"]
     assert (int(small.max()), int(large.min()), int(large.max())) == (255, -(2**14), 2**14)
-    assert not list(idle.reaching([WHOLE], {"relu in line 3": False}))
+    assert ways([WHOLE], {"relu in line 3": False}) == {}
 
 
 def test_whole_numbers_go_up_or_down_where_the_reference_takes_only_that() -> None:
-    both, up, down = (found for (found,) in idle.reaching([WHOLE], {"where in line 3": True}))
+    found = ways([WHOLE], {"where in line 3": True})
+    (both,), (up,), (down,) = (found[f"reach {way}"] for way in ("both", "up", "down"))
     assert (int(both.min()), int(up.min()), int(down.min())) == (-(2**14), 0, -(2**14))
     assert (int(both.max()), int(up.max()), int(down.max())) == (2**14, 2**14, 8)
 
 
+def test_the_way_that_comes_to_most_is_taken_once() -> None:
+    known: dict[str, set[str]] = {}
+    comes = {1: {"a"}, 2: {"a", "b"}, 3: {"c"}, 4: set()}
+    asked: list[int] = []
+
+    def come_to(moved: int) -> set[str]:
+        asked.append(moved)
+        return comes[moved]
+
+    def taken(idle: str) -> tuple[str, int | None]:
+        return reaching.chosen(((f"kind {number}", number) for number in comes), idle, known, come_to)
+
+    assert [taken("abc"), taken("c"), taken(""), taken("c")] == [("kind", 2), ("kind", 3), ("", None), ("", None)]
+    assert asked == [1, 2, 3, 4]
+
+
 def test_whole_numbers_meet_those_of_the_files() -> None:
-    every, above, below = (found for (_, found) in idle.meeting([NORMAL, WHOLE], {"ne in line 3": True}, [-1.0, 0.5, 77.0]))
+    found = reaching.meeting([NORMAL, WHOLE], {"ne in line 3": True}, [-1.0, 0.5, 77.0])
+    every, above, below = (whole for _, (_, whole) in found)
     assert {-1, 77, 8, 9, 10, 19, 20, 21} <= {*every.flatten().tolist()}
     assert int(above.min()) == 0 and int((above != WHOLE).sum()) <= 45
     assert int(below.min()) == -1 and int(below.max()) == 8
-    assert not list(idle.meeting([WHOLE], {"relu in line 3": False}, [1.0]))
+    assert not list(reaching.meeting([WHOLE], {"relu in line 3": False}, [1.0]))
 
 
 def test_what_stays_idle_is_said() -> None:
-    assert idle.told([]) == []
+    assert idle.told([]) == idle.told(["softmax (far) in line 4"]) == []
     assert idle.told(["relu in line 3"])[0].startswith("of the reference relu in line 3 changed nothing in any pass")

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pypto_op.triton.run import coarse, filled, idle, one_value, products, skewed, unread, whole
+from pypto_op.triton.run import coarse, filled, idle, one_value, products, reaching, skewed, unread, whole
 from pypto_op.triton.run.judgement import Judgement
 from pypto_op.triton.run.sessions import Answered, CandidateSession, TaskSession, Told
 
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 _NUMBERS = ("PrecisionError", "ValueMismatch")
 _TOLD = {**skewed.TOLD, one_value.OTHER: one_value.TOLD, unread.MOVE: unread.TOLD}
-_TOLD |= {idle.REACH: idle.TOLD, idle.MEET: idle.TOLD_MET}
+_TOLD |= {reaching.REACH: reaching.TOLD, reaching.WITHIN: reaching.TOLD_WITHIN, reaching.MEET: reaching.TOLD_MET}
+_MOVES = (skewed.LOW, skewed.HIGH, skewed.FAR, one_value.OTHER, *[reaching.REACH] * reaching.TIMES, reaching.MEET, unread.MOVE)
 _MOST_NAMES = 4
 _TUNING_SECONDS = 3.0
 """What calls for configurations that no other call took may take; `caveats` names those that are left."""
@@ -70,7 +71,7 @@ class Aside:
 
     def everything(self) -> None:
         """Run them all; a case that is wrong in one of them fails."""
-        for move in (skewed.LOW, skewed.HIGH, skewed.FAR, one_value.OTHER, idle.REACH, idle.MEET, unread.MOVE):
+        for move in _MOVES:
             first = self._run.seeds[0] if move == unread.MOVE else None  # a kernel may read by what the values are
             for case, seed in self._opened(functools.partial(_may_move, move), first):
                 try:
@@ -232,6 +233,7 @@ class Aside:
         given, reference = found
         case.said += [line for line in reference.get("untested", ()) if line not in case.said]
         if reference.get("same"):
+            case.reached = case.reached or move == reaching.REACH
             return case.judgement
         case.idle = list(reference.get("idle", ()))
         marked = case.lanes and not case.marked
@@ -256,7 +258,7 @@ class Aside:
     ) -> Judgement:
         """Return the verdict on one call of a new model."""
         try:
-            exact = reference.get("skewed") not in (skewed.FAR, idle.REACH)
+            exact = reference.get("skewed") not in (skewed.FAR, reaching.REACH)
             answer, run, facts = self._candidate.run(
                 given, built or seed, later=True, exact=exact, marked=marked, rounded=rounded
             )
@@ -282,8 +284,8 @@ class _ReferenceFailed(Exception):
 
 
 def _may_move(move: str, case: Case) -> bool:
-    if move in (idle.REACH, idle.MEET):
-        return bool(case.idle)
+    if move in (reaching.REACH, reaching.MEET):
+        return bool(case.idle) and not (case.reached and move == reaching.REACH)
     if move == unread.MOVE:
         return bool(case.unread)
     return move != one_value.OTHER or case.one_value or bool(_variable(case))

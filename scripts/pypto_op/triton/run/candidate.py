@@ -19,7 +19,7 @@ from pypto_op.backends.worker.sentinel import AMBIGUOUS, PATTERNS, Sentinel
 from pypto_op.backends.worker.source_check import back_door
 from pypto_op.backends.worker.tampering import Snapshot
 from pypto_op.triton.run import before as earlier
-from pypto_op.triton.run import bfloat16, gaps, libdevice
+from pypto_op.triton.run import bfloat16, gaps, libdevice, reloaded
 from pypto_op.triton.run import model as models
 from pypto_op.triton.run.chosen import Chosen
 from pypto_op.triton.run.clock import Clock
@@ -169,8 +169,9 @@ class Candidate:
         if message["warmed"] is not None:
             others = map_tensors(self._inputs, same_layout)
             earlier.fill(others, self._inputs, message["warmed"])
-            self._launches.begin(tensors_of(others), models.held_by(self._model))
-            first = self._loose(lambda: self._forward(others, seed))
+            with reloaded.others(models.weights_of(self._model), message["reloads"]):
+                self._launches.begin(tensors_of(others), models.held_by(self._model))
+                first = self._loose(lambda: self._forward(others, seed))
             chosen = self._launches.chosen.outputs(tensors_of(first))
             facts["before"] = {"used": self._memory.used(), "scalars": self._launches.scalars() | chosen}
         kept = models.marks(first)
@@ -179,6 +180,8 @@ class Candidate:
         state = {name: value for name, value in models.weights_of(self._model).items() if name in message["changes"]}
         stands = models.marks(state)
         self._launches.begin(tensors_of(inputs), models.held_by(self._model), follows="before" in facts)
+        own = models.weights_of(self._model)
+        self._memory.rewritten(own[name] for name in message["reloads"] if name in own)
         configurations.judges = message["exact"]
         self._launches.bounds.unread.begin([] if message["later"] else tensors_of(inputs))
         configurations.tries, configurations.tried = message["judged"] and first is not None, set()

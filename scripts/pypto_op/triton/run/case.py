@@ -39,11 +39,17 @@ class Case:
     marked: bool = False  # and a call was judged in which they held something
     one_value: bool = False  # some input holds one value throughout (`one_value`)
     idle: list[str] = field(default_factory=list)  # operators of the reference that changed nothing so far (`idle`)
+    reached: bool = False  # no inputs come to what is left of them (`reaching`)
     unread: dict[str, list[int]] = field(default_factory=dict)  # parts of inputs that the first pass did not read (`unread`)
     uncompiled: str = ""  # what Triton's compiler says of a kernel that it refuses (`compiling`)
     products: bool = False  # products of float32 that a device may round (`products`)
     configurations: dict[str, list[int]] = field(default_factory=dict)  # by kernel: those that were judged, and all
     derived: int = 0  # float tensors that the implementation holds beside its weights
+
+    @property
+    def reloads(self) -> bool:
+        """Whether both models have the same parameters, so that a call before the judged one may be made with others."""
+        return self.weights == "by name" and not self.untaken
 
     def took(self, facts: dict[str, Any]) -> None:
         """Note what a run of it, in any pass, says of the implementation."""

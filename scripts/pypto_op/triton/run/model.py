@@ -23,6 +23,8 @@ _space = torch.nn.Module.__dict__["__dict__"].__get__
 """A module's attributes, whatever its class says of them: between two calls of forward nobody watches what it runs."""
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 _DEEPEST = 60
+_COUNT = "num_batches_tracked"
+"""A norm counts its calls in it, which nothing uses."""
 _SEEDED = ("cuda", "npu")
 """Kinds of devices with generators of their own that a target may be; `hostdevice` and `hostshim` stand for them elsewhere."""
 
@@ -122,6 +124,12 @@ def build(kind: Callable[..., Any], init: Sequence[Any], seed: int, device: torc
 def weights_of(model: Any) -> dict[str, torch.Tensor]:
     """Return a model's parameters and buffers by name."""
     return {name: tensor for name, tensor in _weights(model, "", 0) if type(tensor) in _PLAIN}
+
+
+def states_of(model: Any) -> dict[str, torch.Tensor]:
+    """Return what a model keeps beside parameters: running statistics, tables."""
+    held = dict(model.named_buffers()) if isinstance(model, torch.nn.Module) else {}
+    return {name: value for name, value in held.items() if name.rpartition(".")[2] != _COUNT}
 
 
 def held_by(model: Any) -> list[torch.Tensor]:

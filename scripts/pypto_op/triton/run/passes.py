@@ -12,7 +12,19 @@ from typing import Any
 from pypto_op import __version__
 from pypto_op.documents.policy import Policy
 from pypto_op.errors import ContractError, PyptoOpError
-from pypto_op.triton.run import agreement, aside, configurations, edges, looks, remote, results, skewed, small, trivial
+from pypto_op.triton.run import (
+    agreement,
+    aside,
+    configurations,
+    edges,
+    looks,
+    reloaded,
+    remote,
+    results,
+    skewed,
+    small,
+    trivial,
+)
 from pypto_op.triton.run.case import Case
 from pypto_op.triton.run.deadline import Deadline, TimeIsUp
 from pypto_op.triton.run.describe import describe
@@ -98,7 +110,7 @@ class Run:
                 continue
             self.tighten(task, candidate)
             try:
-                found = task.case(case.index, seed, used=True, judged=False, move=move)
+                found = task.case(case.index, seed, used=True, judged=False, move=move, reloads=case.reloads)
             except Told:
                 return  # where the reference really fails, a pass says so
             if found is None:
@@ -139,7 +151,8 @@ class Run:
             return
         again = CandidateSession(self.project, self.place, self.request.limits(self.started))
         try:
-            honest = self.history.follows_from_calls(doubted, self.calls, task, again, lambda: self.tighten(task, again))
+            reloads = {case.index for case in self.cases if case.reloads}
+            honest = self.history.follows_from_calls(doubted, self.calls, task, again, lambda: self.tighten(task, again), reloads)
         finally:
             again.close()
         for case in (self.cases[index] for index in honest):
@@ -202,7 +215,7 @@ class Run:
         case = self.cases[index] if number else Case(index)
         begin = time.monotonic()
         try:
-            found = task.case(index, seed, used=bool(number), move=skewed.UP if number else "")
+            found = task.case(index, seed, used=bool(number), move=skewed.UP if number else "", reloads=case.reloads)
         except Told as told:
             self.keep(case, number, Judgement(_of_reference(told), f"the reference failed: {told.message}"), begin)
             self.tighten(task)
@@ -233,6 +246,7 @@ class Run:
         elif judgement.error_type in ("PrecisionError", "ValueMismatch"):
             causes = [skewed.TOLD[skewed.UP]] if reference.get("skewed") else []
             causes += [edges.TOLD] if reference.get("edged") else []
+            causes += [reloaded.TOLD] if reference.get("reloaded") else []
             causes += [f"{name}: {configurations.TOLD}" for name in facts.get("tried", ())]
             causes += aside.own_weights(list(map(str, facts.get("untaken", ()))))
             judgement = replace(judgement, message="\n".join([judgement.message, *causes]))

@@ -7,7 +7,7 @@ calls alone. So a process that makes the same calls on other values gives the ve
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import torch
@@ -28,7 +28,13 @@ class History:
         self._calls[number, index] = (made, trivial.sampled(inputs))
 
     def follows_from_calls(
-        self, cases: set[int], seeds: Sequence[int], task: TaskSession, candidate: CandidateSession, tighten: Callable[[], None]
+        self,
+        cases: set[int],
+        seeds: Sequence[int],
+        task: TaskSession,
+        candidate: CandidateSession,
+        tighten: Callable[[], None],
+        reloads: Collection[int] = (),
     ) -> set[int]:
         """Return those of `cases` for which the host gives the same on other values.
 
@@ -38,6 +44,7 @@ class History:
             task: makes the other values.
             candidate: a new process.
             tighten: called before each step, for the time limit.
+            reloads: cases whose models were called with other parameters before (`reloaded`).
         """
         alike = set(cases)
         try:
@@ -50,10 +57,11 @@ class History:
                 move = looks.move() if number else ""
                 for index in sorted(place for turn, place in self._calls if turn == number and place <= max(cases)):
                     tighten()
-                    found = task.case(index, other, used=bool(number), judged=False, move=move)
+                    later = bool(number)
+                    found = task.case(index, other, used=later, judged=False, move=move, reloads=later and index in reloads)
                     if found is None:
                         return set()
-                    _, _, facts = candidate.run(found[0], seed, judged=False, later=bool(number))
+                    _, _, facts = candidate.run(found[0], seed, judged=False, later=later)
                     if not self._is_alike(number, index, Provenance.of(facts, ()), found[0]["inputs"]):
                         alike.discard(index)
         except Told:

@@ -126,6 +126,7 @@ class TaskSession(_Session):
         move: str = "",
         vary: Sequence[str] = (),
         places: Mapping[str, Sequence[int]] | None = None,
+        reloads: bool = False,
     ) -> tuple[dict[str, Any], dict[str, Any]] | None:
         """Return a case and facts about it.
 
@@ -137,6 +138,7 @@ class TaskSession(_Session):
             move: how inputs are moved, where they can be (`skewed`).
             vary: names of weights that get other values, where they hold one value (`filled`).
             places: where extremes stand (`unread`).
+            reloads: the first of two calls is made with other parameters (`reloaded`).
 
         Returns:
             `init`, `weights`, `inputs`, `outputs` and `mutated` (these two only where they are judged), and `warmed` (how far the
@@ -144,7 +146,7 @@ class TaskSession(_Session):
             Facts are `filled`, `varied`, `one_sign` and `skewed`; `same` alone where `move` and `vary` change nothing.
         """
         message = {"call": "case", "index": index, "seed": _of_models(seed), "used": used, "judged": judged}
-        message |= {"move": move, "vary": list(vary), "places": dict(places or {})}
+        message |= {"move": move, "vary": list(vary), "places": dict(places or {}), "reloads": reloads}
         value, _, answer = self._tell(message)
         return None if answer.get("end") else (value, answer)
 
@@ -236,7 +238,7 @@ class CandidateSession(_Session):
         given = {"init": case["init"], "weights": case["weights"], "inputs": case["inputs"]}
         message = {"call": "run", "seed": _of_models(seed), "warmed": case["warmed"], "judged": judged, "later": later}
         message |= {"exact": judged and exact and not (marked or rounded), "marked": marked, "rounded": rounded}
-        message["changes"] = list(case.get("changes", ()))
+        message |= {"changes": list(case.get("changes", ())), "reloads": list(case.get("reloads", ()))}
         return self._tell(message, given)
 
     def time(self, message: dict[str, Any]) -> tuple[dict[int, Any], dict[str, Any]]:

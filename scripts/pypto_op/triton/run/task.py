@@ -19,6 +19,8 @@ from pypto_op.triton.run import (
     fixed,
     idle,
     one_value,
+    reaching,
+    reloaded,
     remote,
     skewed,
     small,
@@ -33,8 +35,6 @@ from pypto_op.triton.run.packing import map_tensors, same_layout, tensors_of
 from pypto_op.vocabulary import Outcome
 
 _END = object()
-_COUNT = "num_batches_tracked"
-"""A norm counts its calls in it, which nothing uses."""
 _NEEDS_GRADIENTS = re.compile("does not require grad|does not have a grad_fn")
 
 
@@ -69,6 +69,8 @@ class Task:
         self._marks: dict[int, list[str]] = {}  # by case: of the first pass's inputs
         self._same: dict[int, list[bool]] = {}  # by case: which tensors are the same for every seed (`fixed`)
         self._idle: dict[int, dict[str, bool]] = {}  # by case: what changed nothing in any pass (`idle`)
+        self._comes: dict[int, dict[str, set[str]]] = {}  # by case: which of it other inputs come to (`reaching`)
+        self._reloads = False  # the first of two calls is made with other parameters (`reloaded`)
         self._overflowed: set[int] = set()  # cases whose reference is infinite far away
         self._places: dict[str, list[int]] = {}  # of the inputs that no kernel read (`unread`)
         self._varied: list[str] = []  # weights that are given other values (`filled`)
@@ -154,7 +156,10 @@ class Task:
             facts["untested"] = self._untested(message["index"], taken=bool(facts["skewed"]))
         if not message["used"] and message["move"] and not facts["skewed"] and not self._varied:
             return None, {"same": True, "untested": facts.get("untested", [])}
-        answer = {"init": list(self._init), "weights": weights, "inputs": self._inputs}
+        self._reloads = message["reloads"]
+        facts["reloaded"] = self._reloads and message["used"]
+        reloads = reloaded.names(self._model) if self._reloads else []
+        answer = {"init": list(self._init), "weights": weights, "inputs": self._inputs, "reloads": reloads}
         self._first = None
         self._warmed = self._warm(seed) if message["used"] else None
         if not message["judged"]:
@@ -183,8 +188,8 @@ class Task:
             return ""
         if move == one_value.OTHER:
             moved = one_value.varied(self._inputs, self._seed + index, self._same.get(index, ()))
-        elif move in (idle.REACH, idle.MEET):
-            return move if self._reach(index, move, seed) else ""
+        elif move in (reaching.REACH, reaching.MEET):
+            return self._reach(index, move, seed)
         elif move == whole.MOVE:
             ((place, (value,)),) = self._places.items()
             move, moved = f"{move} {place} {value}", whole.moved(self._inputs, int(place), value)
@@ -200,12 +205,23 @@ class Task:
             return move if self._suit(index, skewed.LESS, skewed.skewed(self._inputs, skewed.LESS), seed) else ""
         return ""
 
-    def _reach(self, index: int, move: str, seed: int) -> bool:
-        """Take the first of the inputs that may reach what idle operators bound which the reference takes, too (`idle`)."""
+    def _reach(self, index: int, move: str, seed: int) -> str:
+        """Take the inputs that come to most of what is idle, and that the reference takes, too; return how they were moved."""
         bounds = self._idle.get(index, {})
-        meets = move == idle.MEET
-        ways = idle.meeting(self._inputs, bounds, self._numbers) if meets else idle.reaching(self._inputs, bounds)
-        return any(self._suit(index, f"{move} {number}", moved, seed) for number, moved in enumerate(ways))
+        meets = move == reaching.MEET
+        ways = reaching.meeting(self._inputs, bounds, self._numbers) if meets else reaching.reaching(self._inputs, bounds)
+        name, moved = reaching.chosen(ways, bounds, self._comes.setdefault(index, {}), lambda moved: self._come_to(moved, seed))
+        self._inputs = moved if name else self._inputs
+        return name
+
+    def _come_to(self, moved: Any, seed: int) -> set[str]:
+        """Return which operators do something with moved inputs; none where the reference does not take them."""
+        try:
+            with idle.Idle(self._path) as watch:
+                found = self._tried(moved, seed)
+        except Exception:  # an index, say, beyond its table
+            return set()
+        return watch.busy if skewed.are_finite(found) else set()
 
     def _edge(self, index: int, seed: int) -> bool:
         """Put extremes and numbers of the files into the inputs, or extremes alone, where the reference takes that (`edges`)."""
@@ -268,16 +284,18 @@ class Task:
     def _warm(self, seed: int) -> int:
         """Call the model on other values, and return which (`before`); a model may keep a state (an RNN's)."""
         floats = any(tensor.is_floating_point() for tensor in tensors_of(self._inputs))
-        for turn in (
-            (before.SHARED, before.ROLLED, before.SAME) if floats else (before.SAME,)
-        ):  # other integers may be no valid ones
+        for turn in (before.SHARED, before.ROLLED, before.SAME)[0 if floats else 2 :]:  # other integers may be no valid ones
             try:
-                self._first = self._golden(self._before(turn), seed)[0]["outputs"]
+                with self._reloading(self._model):
+                    self._first = self._golden(self._before(turn), seed)[0]["outputs"]
             except Failure:
                 self._model = self._build(seed)
             else:
                 return turn
         return before.SAME
+
+    def _reloading(self, model: Any) -> contextlib.AbstractContextManager[None]:
+        return reloaded.others(models.weights_of(model), reloaded.names(model) if self._reloads else ())
 
     def _before(self, turn: int) -> Any:
         inputs = map_tensors(self._inputs, same_layout)
@@ -299,10 +317,12 @@ class Task:
         try:
             models.widen(model)
             with models.computing_wide():
-                earlier = [] if self._warmed is None else [self._before(self._warmed)]
-                for inputs in (*earlier, self._rolled(message["shift"])):
+                if self._warmed is not None:
                     models.seed_all(seed)
-                    outputs = self._called(model, map_tensors(inputs, models.wide))
+                    with self._reloading(model):
+                        self._called(model, map_tensors(self._before(self._warmed), models.wide))
+                models.seed_all(seed)
+                outputs = self._called(model, map_tensors(self._rolled(message["shift"]), models.wide))
         except BaseException as error:
             raise failure_of(error, self._path, Outcome.EXCEPTION, " in the reference's forward in float64") from None
         return {"outputs": outputs}, {}
@@ -370,14 +390,14 @@ class Task:
         watch, terms = idle.Idle(self._path), small.Small(self._path)
         with watch, terms if index not in self._idle else contextlib.nullcontext():
             golden, facts = self._golden(inputs, seed)
-        so_far = self._idle.get(index, watch.found)
-        self._idle[index] = {key: whole for key, whole in watch.found.items() if key in so_far}
+        found = watch.idle(golden["outputs"])
+        self._idle[index] = {key: whole for key, whole in found.items() if key in self._idle.get(index, found)}
         return golden, facts | {"idle": list(self._idle[index]), "small": sorted(terms.lines)}
 
     def _golden(self, inputs: Any, seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
         marks = models.marks(inputs)
         models.seed_all(seed)
-        buffers = _buffers(self._model)
+        buffers = models.states_of(self._model)
         stood = models.marks(buffers)
         try:
             outputs = self._called(self._model, inputs)
@@ -397,9 +417,3 @@ class Task:
             return None, self._clock.time(model, self._inputs, message).facts()
         except BaseException as error:
             raise failure_of(error, self._path, Outcome.EXCEPTION, " while it was timed") from None
-
-
-def _buffers(model: Any) -> dict[str, torch.Tensor]:
-    """Return what a model keeps beside parameters: running statistics, tables."""
-    held = dict(model.named_buffers()) if isinstance(model, torch.nn.Module) else {}
-    return {name: value for name, value in held.items() if name.rpartition(".")[2] != _COUNT}

@@ -1,0 +1,206 @@
+"""Inputs that come to what was idle in every pass (`idle`): far beyond the task's own, zero, alike, not a number.
+
+Each way is tried on the reference first. Only one that it takes, and in which something idle did something, is judged.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import Any
+
+import torch
+
+from pypto_op.triton.run import skewed
+from pypto_op.triton.run.edges import is_ordered
+from pypto_op.triton.run.packing import map_tensors, memory_of, same_layout, tensors_of
+
+REACH, MEET, WITHIN = "reach", "meet", "within"
+"""The names of these moves, beside those of `skewed`: inputs of other kinds, and numbers of the files among whole ones.
+
+`WITHIN` is a `REACH` within the range of the task's own inputs.
+"""
+TIMES = 3
+"""So many passes of `REACH` there are at most: one kind of inputs hardly comes to everything."""
+_LOST = (float("nan"), float("inf"), float("-inf"))
+_ONE_SIGN, _ONE_SIGN_HUGE = 8.0, 128.0
+_FAR, _FAR_HALF, _HUGE_HALF = 2.0**14, 16.0, 128.0
+_BOTH, _UP, _DOWN = "both", "up", "down"
+_LEVELS = 4
+"""So many different values has an input whose elements shall be alike."""
+_SHARE = 4
+"""One whole number of so many meets a number of the files."""
+TOLD = (
+    "an operator of the reference changes nothing for the task's own inputs (a bound that they do not "
+    "reach); in this pass they come there: of both signs, large or no numbers, and only gross errors counted"
+)
+TOLD_WITHIN = (
+    "an operator of the reference changes nothing for the task's own inputs (a guard for zero, a tie of two maxima); in this "
+    "pass they come there: whole rows are zero, or elements are alike"
+)
+TOLD_MET = (
+    "a comparison of the reference has one answer throughout for the task's own inputs (a token that is never drawn); "
+    "in this pass some whole numbers were those that stand in the files, and sizes of the inputs"
+)
+
+
+Ways = Iterator[tuple[str, Any]]
+"""Kinds of inputs: what each is called, and inputs of the same layout as the task's."""
+
+
+def reaching(inputs: Any, idle: dict[str, bool]) -> Ways:
+    """Yield inputs that may come to what is idle."""
+    floats, whole = not all(idle.values()), any(idle.values())
+    for way in (_BOTH, _UP, _DOWN) if whole else (_BOTH,):
+        if (found := _spread_all(inputs, way, floats=floats, whole=whole)) is not None:
+            yield f"{REACH} {way} {'floats' if floats else ''}", found
+    for name, change in _CHANGES.items() if floats else ():
+        if (found := _changed(inputs, change)) is not None:
+            yield name, found
+
+
+def meeting(inputs: Any, idle: dict[str, bool], numbers: Sequence[float]) -> Ways:
+    """Yield inputs of which every fourth whole number is one of the files', or about the size of an axis."""
+    if not any(idle.values()):
+        return
+    sizes = {size + more for tensor in tensors_of(inputs) for size in tensor.shape for more in (-1, 0, 1)}
+    whole = sorted({int(number) for number in numbers if number.is_integer() and abs(number) <= _FAR} | sizes)
+    for name, some in (("all", whole), ("up", [one for one in whole if one >= 0]), ("down", [one for one in whole if one < 0])):
+        if (found := _meeting(inputs, some)) is not None:
+            yield f"{MEET} {name}", found
+
+
+def chosen(ways: Ways, idle: Collection[str], known: dict[str, set[str]], come_to: Callable[[Any], set[str]]) -> tuple[str, Any]:
+    """Return what the way is called that comes to most of what is idle, and its inputs; "" and None: none comes to anything.
+
+    Args:
+        ways: to choose from.
+        idle: what was idle in every pass.
+        known: what each way comes to, as far as somebody asked; what is chosen is taken off.
+        come_to: asks the reference what some inputs come to.
+    """
+    best, most, found = "", 0, None
+    for name, moved in ways:
+        if name not in known:
+            known[name] = come_to(moved)
+        if (count := len(known[name].intersection(idle))) > most:
+            best, most, found = name, count, moved
+    known[best] = set()
+    return best.split(" ")[0], found
+
+
+def _meeting(inputs: Any, numbers: list[int]) -> Any | None:
+    changed = False
+
+    def one(tensor: torch.Tensor) -> torch.Tensor:
+        nonlocal changed
+        copy = same_layout(tensor)
+        if _is_whole(tensor):
+            limits, memory = torch.iinfo(tensor.dtype), memory_of(copy)
+            fitting = [number for number in numbers if limits.min <= number <= limits.max]
+            places = torch.arange(1, memory.numel(), _SHARE, device=memory.device)
+            if fitting and len(places):
+                turns = torch.arange(len(places), device=memory.device) % len(fitting)
+                memory[places] = torch.tensor(fitting, device=memory.device)[turns].to(tensor.dtype)
+                changed = True
+        return copy
+
+    found = map_tensors(inputs, one)
+    return found if changed else None
+
+
+def _is_whole(tensor: torch.Tensor) -> bool:
+    return not (tensor.is_floating_point() or tensor.is_complex() or tensor.dtype is torch.bool)
+
+
+def _spread_all(inputs: Any, way: str, *, floats: bool, whole: bool) -> Any | None:
+    """Return inputs far beyond the task's; None where none can be."""
+    movable = iter(skewed.movable(inputs))
+    changed = False
+
+    def one(tensor: torch.Tensor) -> torch.Tensor:
+        nonlocal changed
+        copy = same_layout(tensor)
+        if next(movable) and floats:
+            changed = True
+            _spread(copy, tensor)
+        elif whole and _is_whole(tensor):
+            changed = changed or tensor.numel() > 1
+            _spread_whole(copy, way)
+        return copy
+
+    found = map_tensors(inputs, one)
+    return found if changed else None
+
+
+def _changed(inputs: Any, change: Callable[[torch.Tensor, torch.Tensor], None]) -> Any | None:
+    """Return inputs of the same layout, the floats among them changed; None where none can be."""
+    movable = iter(skewed.movable(inputs))
+    changed = False
+
+    def one(tensor: torch.Tensor) -> torch.Tensor:
+        nonlocal changed
+        copy = same_layout(tensor)
+        lost = change is _lose and tensor.is_floating_point() and not bool(torch.isfinite(tensor).all())
+        if next(movable) or lost:
+            changed = True
+            change(copy, tensor)
+        return copy
+
+    found = map_tensors(inputs, one)
+    return found if changed else None
+
+
+def _spread(copy: torch.Tensor, tensor: torch.Tensor, one_sign: float = _ONE_SIGN, half: float = _FAR_HALF) -> None:
+    """Let a tensor of one sign have both, and one around zero be far larger."""
+    low, high = (float(end) for end in torch.aminmax(tensor))
+    memory = memory_of(copy)
+    if low < 0 < high:
+        memory.mul_((half if tensor.dtype is torch.float16 else _FAR) / max(-low, high))
+    else:
+        memory.sub_((low + high) / 2).mul_(2 * one_sign / (high - low))
+
+
+def _spread_more(copy: torch.Tensor, tensor: torch.Tensor) -> None:
+    _spread(copy, tensor, _ONE_SIGN_HUGE, _HUGE_HALF)
+
+
+def _zero(copy: torch.Tensor, tensor: torch.Tensor) -> None:
+    """Let a slice along each axis be zero."""
+    for axis, size in enumerate(copy.shape):
+        if size > 1 and copy.stride(axis):
+            copy.select(axis, size // 2).zero_()
+
+
+def _level(copy: torch.Tensor, tensor: torch.Tensor) -> None:
+    """Let elements have few values, the same in inputs of about the same range; what is sorted or symmetric stays."""
+    low, high = (float(end) for end in torch.aminmax(tensor))
+    if not is_ordered(tensor):
+        step = 2.0 ** math.ceil(math.log2((high - low) / _LEVELS))
+        memory = memory_of(copy)
+        memory.copy_((memory / step).round() * step)
+
+
+def _lose(copy: torch.Tensor, tensor: torch.Tensor) -> None:
+    """Put what is no number, or no finite one, into some places."""
+    for first, value in enumerate(_LOST):
+        memory_of(copy)[first :: max(len(_LOST), copy.numel() // 7)] = value
+
+
+_CHANGES: dict[str, Callable[[torch.Tensor, torch.Tensor], None]] = {
+    f"{REACH} more": _spread_more,
+    f"{WITHIN} zero": _zero,
+    f"{WITHIN} level": _level,
+    f"{REACH} lost": _lose,
+}
+
+
+def _spread_whole(copy: torch.Tensor, way: str) -> None:
+    """Spread whole numbers over those of their dtype up to some thousands, on both sides or on one."""
+    limits = torch.iinfo(copy.dtype)
+    memory = memory_of(copy)
+    low, high = max(limits.min, -int(_FAR)), min(limits.max, int(_FAR))
+    first, last = int(memory.min()), int(memory.max())
+    low, high = min(first, high) if way == _UP else low, max(last, low) if way == _DOWN else high
+    places = (memory.double() - first) / max(1, last - first)
+    memory.copy_((low + places * (high - low)).to(copy.dtype))
