@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 import pytest
 import torch
+from tests.twins.honest_forms import Judge
 
 from pypto_op.documents.policy import get_policy
 from pypto_op.twins.orders import ORDERS
 from pypto_op.twins.reordering import TWINS, Reordered
-from tests.twins.honest_forms import Judge
 
 
 def noise(*shape: int, seed: int) -> torch.Tensor:
