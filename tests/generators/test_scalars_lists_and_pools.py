@@ -16,7 +16,7 @@ from tests.judge.judging import Answer
 
 from pypto_op.backends.reference import ReferenceSession
 from pypto_op.generators import suite as suite_cases
-from pypto_op.generators import values
+from pypto_op.generators import values, whole_numbers
 from pypto_op.generators.evaluation import inputs_text
 from pypto_op.generators.first_candidate import Draw, FirstCandidate
 from pypto_op.generators.refusals import refusals
@@ -60,12 +60,29 @@ def test_a_whole_number_is_tried_at_the_ends_of_its_range_and_between(tmp_path: 
     sources = unseen("max_pool_rows", tmp_path)
     sources.ws.test_inputs.write_text(inputs_text(sources))
     cases = [case for case in suite_cases.cases(sources) if "window" in case or "stride" in case]
-    is_end = partial(values.has_end, sources)
+    is_end = partial(whole_numbers.has_end, sources)
     done = rehearse(sources.ws, cases, sources.spec.policy(), scalars=sources.scalars, is_end=is_end)
     kept = {name: [case[name] for case in done.cases if name in case] for name in ("window", "stride")}
-    assert kept == {"window": [16, 6, 2], "stride": [16, 4, 1]}, "room for 8 rows, or a step that only small models have, shows"
+    assert kept == {"window": [16, 6, 2, 16], "stride": [16, 4, 1, 16]}, "room for 8 rows, or a step of small models, shows"
     steps = [case["step"] for case in suite_cases.cases(unseen("adamw_step", tmp_path / "other")) if "step" in case]
     assert {1_000_000, 1000} <= set(steps), "what a correction does wrong in some decade is not seen at either end"
+
+
+def test_a_number_that_another_one_leaves_no_room_for_is_tried_beside_one_that_does(tmp_path: Path) -> None:
+    sources = unseen("avg_pool_image", tmp_path)
+    cases = suite_cases.cases(sources)
+    tried = {tuple(case.get(name, sources.scalars[name]) for name in ("window", "pad")) for case in cases}
+    assert (4, 2) in tried and (2, 1) in tried, "a pad of 2 is legal beside a window of 4 only"
+    assert all(2 * pad <= window for window, pad in tried), "a right wrapper refuses the others"
+    assert all(case.get("window", 3) <= min(case["shape"]["H"], case["shape"]["W"]) for case in cases), "and these"
+
+
+def test_the_greatest_number_is_tried_on_an_axis_that_is_no_longer(tmp_path: Path) -> None:
+    """No row of 196 readings has 3 of them: what a kernel does with no more readings than the correction showed nowhere."""
+    cases = suite_cases.cases(unseen("masked_moments", tmp_path))
+    assert {"R": 16, "C": 3} in [case["shape"] for case in cases if case.get("correction") == 3]
+    cases = suite_cases.cases(unseen("max_pool_rows", tmp_path / "other"))
+    assert [case["shape"]["T"] for case in cases if case.get("window") == 16][-1] == 16
 
 
 @pytest.mark.slow

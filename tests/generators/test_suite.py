@@ -184,7 +184,7 @@ def test_a_whole_number_gets_other_values_that_spec_allows(
     data["primary_inputs"].append({"name": "z", "shape": [], "dtype": "int"})
     path.write_text(yaml.safe_dump(data))
     cases = suite_cases.cases(gather(OpWorkspace.at(tmp_path / "custom" / "op")))
-    assert [case["z"] for case in cases if "z" in case] == values
+    assert list(dict.fromkeys(case["z"] for case in cases if "z" in case)) == values
 
 
 @pytest.mark.parametrize(

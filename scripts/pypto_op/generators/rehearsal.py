@@ -24,7 +24,8 @@ from pypto_op.errors import ContractError
 from pypto_op.generators import overflows
 from pypto_op.generators.side_by_side import SideBySide
 from pypto_op.generators.trying import Fit, Nothing, rehearsed
-from pypto_op.generators.values import varied_floats, varied_integer
+from pypto_op.generators.values import varied_floats
+from pypto_op.generators.whole_numbers import varied_integer
 from pypto_op.judge.inputs import checks_precision
 from pypto_op.judge.raises import faulty
 from pypto_op.judge.stressing import KEY

@@ -164,7 +164,7 @@ class Sources:
         return found
 
     @property
-    def _whole_numbers(self) -> Sizes:
+    def whole_numbers(self) -> Sizes:
         """The defaults of scalars, which constraints may name: `H % groups == 0`."""
         return {name: value for name, value in self.scalars.items() if type(value) is int}
 
@@ -173,7 +173,7 @@ class Sources:
         for axis, (low, high) in self.spec.axis_ranges.items():
             if axis in sizes and not low <= sizes[axis] <= high:
                 return False
-        if not constraints.satisfied(self.spec.shape_constraints, {**self._whole_numbers, **sizes}):
+        if not constraints.satisfied(self.spec.shape_constraints, {**self.whole_numbers, **sizes}):
             return False
         try:
             shapes = self.interfaces.resolve_shapes(sizes).values()

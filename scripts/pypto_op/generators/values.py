@@ -10,7 +10,8 @@ from pypto_op.documents import constraints, ranges, special_values
 from pypto_op.documents.knobs import RANGE, SCALE, SET, ZONE
 from pypto_op.documents.reading import read_text
 from pypto_op.documents.rows import Rows
-from pypto_op.generators.sources import CODES, FLOATS, INTEGERS, Sources
+from pypto_op.generators import whole_numbers
+from pypto_op.generators.sources import CODES, FLOATS, Sources
 from pypto_op.judge.stressing import RELATIVE_GAP
 from pypto_op.vocabulary import Level
 
@@ -51,11 +52,6 @@ after the scale, or puts the scale into 16-bit queries, does then what is right.
 _INSTEAD_OF_SMALL = 0.3
 """What small ones become: a share of an eps would not show. No power of two either."""
 
-MOST_WHOLE = 1 << 20
-"""The greatest value of a whole number that a case has: the golden may loop over it."""
-_FAR = 1000
-"""Stands for the greatest value where SPEC.md names the least alone."""
-
 
 def scalars(maker: Maker) -> None:
     """Add another value of each scalar, of a float in each dtype: what a kernel honours in one dtype it may forget in another."""
@@ -63,7 +59,6 @@ def scalars(maker: Maker) -> None:
         if not port.shape and port.dtype == "bool":
             for value in (True, False):
                 maker.add(Level.L3, f"{port.name}_{value}".lower(), maker.ragged, knobs={port.name: value})
-        default = maker.sources.scalars.get(port.name)
         for other in _legal_floats(maker, port.name)[:1]:
             for dtype in maker.sources.spec.supported_dtypes:
                 maker.add(Level.L3, f"other_{port.name}", maker.ragged, dtype=dtype, knobs={port.name: other})
@@ -80,11 +75,7 @@ def scalars(maker: Maker) -> None:
                     maker.add(Level.L3, f"end_of_{port.name}", shape, dtype=dtype, knobs={port.name: end, **knobs})
         for dtype in maker.sources.spec.supported_dtypes if _may_be_zero(maker, port.name) else ():
             maker.add(Level.L3, f"zero_{port.name}", maker.ragged, dtype=dtype, knobs={port.name: 0.0})
-        told_apart = any(port.name in numbers for numbers in maker.sources.apart.values())
-        if port.dtype in INTEGERS and isinstance(default, int) and port.name not in maker.base and not told_apart:
-            usual = _other_integers(maker.sources, port.name, default)
-            for number in dict.fromkeys((*whole_ends(maker.sources, port.name, maker.ragged), *usual)):
-                maker.add(Level.L3, f"{port.name}_{number}", maker.ragged, knobs={port.name: number})
+        whole_numbers.add(maker, port.name)
 
 
 def float_scalars(sources: Sources) -> dict[str, float]:
@@ -272,52 +263,6 @@ def _takes(sources: Sources, name: str, zone: str) -> bool:
     ends = dict.fromkeys(("masked", "closed"), kept.low == -math.inf)
     ends |= {"one_inf": kept.high == math.inf, "largest": kept == ranges.Range()}
     return ends.get(zone, True)
-
-
-def _other_integers(sources: Sources, name: str, default: int) -> Iterator[int]:
-    """Yield other values of a whole number, the most telling first; the rehearsal keeps those that the golden minds.
-
-    Where SPEC.md's constraints say nothing about it, its sign stays, but that a negative one may stand for "none".
-    """
-    said = sources.spec.shape_constraints
-    any_sign = default < 0 or constraints.mentioned(said, name)
-    for value in dict.fromkeys((-default, 2 * default, default + 1, 1, 7, default - 1, 0)):
-        legal = (any_sign or value > 0) and constraints.satisfied(said, {**sources.p0_sizes()[0], name: value})
-        if legal and value != default:
-            yield value
-
-
-def whole_ends(sources: Sources, name: str, sizes: Mapping[str, int]) -> tuple[int, ...]:
-    """Return the greatest value that SPEC.md gives a whole number, one between, and the least; no default, nothing for no range.
-
-    A kernel may have room for so many, or know small values only. Between: at the geometric mean, since what a count of steps
-    or a window does wrong shows at some order of magnitude, and may show no more at the greatest.
-
-    Args:
-        sources: what is known of the operator.
-        name: of the scalar.
-        sizes: of the case, which the ends may name.
-    """
-    said = sources.spec.shape_constraints
-    least, greatest = constraints.whole_ends(said, name, sizes) or (None, None)
-    if least is None or not constraints.mentioned(said, name):
-        return ()
-    top = _FAR if greatest is None else greatest
-    between = round(math.sqrt(top * least)) if least > 0 else (least + top) // 2
-    wanted = (min(top, MOST_WHOLE), between, least)
-    legal = (value for value in wanted if constraints.satisfied(said, {**sizes, name: value}))
-    return tuple(value for value in dict.fromkeys(legal) if value != sources.scalars.get(name))
-
-
-def has_end(sources: Sources, case: Case, name: str) -> bool:
-    """Whether a case has a whole number at one of its `whole_ends`."""
-    return case[name] in whole_ends(sources, name, case["shape"])
-
-
-def varied_integer(case: Case, scalars: Mapping[str, Any]) -> str:
-    """Return the name of the whole number of which a case has another value than the default; "" where there is none."""
-    names = (name for name, default in scalars.items() if type(default) is int and case.get(name, default) != default)
-    return next(names, "")
 
 
 def varied_floats(case: Case, scalars: Mapping[str, Any]) -> dict[str, float]:

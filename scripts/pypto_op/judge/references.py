@@ -69,13 +69,13 @@ def answered(golden: Callable[..., RunResult], expectation: Expectation, native:
     exact = golden(float64=True)
     if expectation.either and (reference := _by_tolerance(golden, expectation, native, exact)) is not None:
         return reference
-    twins = {"golden": native}
+    twins = {GOLDEN: native}
     for name in wanted:
         if name not in twins:
             twins[name] = golden(twin=name)
     behind, share = expectation.behind, 0.0
     if behind is not None and not behind.needs_twins:
-        share = share_taken([exact, *(twins[name] for name in MEASURED if name in twins)], native, behind)
+        share = share_taken([exact, *(run for name, run in twins.items() if name != GOLDEN)], native, behind)
     # Behind a named policy stands a tolerance, and its comparison is with the golden as it stands.
     return Reference(native, exact, twins, natural_share=share, ways=lambda: ways_of(exact))
 

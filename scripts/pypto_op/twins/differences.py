@@ -20,9 +20,8 @@ _TERMS = "_pypto_op_terms"
 """Attribute of a float32 tensor that a difference has just made."""
 
 
-def difference(left: Any, right: Any) -> torch.Tensor:
-    """Return left - right; one of two float32 tensors of its shape remembers them."""
-    found: torch.Tensor = torch.ops.aten.sub.Tensor(left, right)
+def remembered(found: torch.Tensor, left: Any, right: Any) -> torch.Tensor:
+    """Return `found`, left - right, which remembers both where they are float32 tensors of its shape."""
     if found.dtype == torch.float32 and all(_whole(side, found.shape) for side in (left, right)):
         setattr(found, _TERMS, (left, right))
     return found
@@ -46,13 +45,19 @@ def _pair(terms: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor] | None:
     """Return what the two sums are of: the sides of a difference, each times the other factor where there is one."""
     found: tuple[torch.Tensor, torch.Tensor] | None = getattr(terms, _TERMS, None)
     if found is not None:
-        return found if torch.equal(terms, found[0] - found[1]) else None
+        return found if _still(terms, *found) else None
     for weight, value in mixes.ways(terms):
         sides = getattr(value, _TERMS, None)
         if sides is not None and getattr(weight, _TERMS, None) is None:
-            still = torch.equal(value, sides[0] - sides[1]) and torch.equal(terms, weight * value)
+            still = _still(value, *sides) and torch.equal(terms, weight * value)
             return (weight * sides[0], weight * sides[1]) if still else None
     return None
+
+
+def _still(found: torch.Tensor, left: torch.Tensor, right: torch.Tensor) -> bool:
+    """Whether a difference is that of its sides still, up to its rounding: a golden may have written into one of the three."""
+    most = torch.finfo(found.dtype).eps * (left.abs() + right.abs())
+    return bool(((found - (left - right)).abs() <= most).all())
 
 
 def _whole(side: Any, shape: torch.Size) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from pypto_op.dispatch_mode import DispatchMode
-from pypto_op.twins import differences, mixes, orders
+from pypto_op.twins import differences, mixes, neighbours, orders
 from pypto_op.twins.decompose import decompositions
 from pypto_op.twins.orders import ORDERS, Order
 
@@ -122,6 +122,12 @@ class Reordered(DispatchMode):
         """Return the sum of two products that mix two values, as an order with one product has it (`twins.mixes`)."""
         return mixes.mixed(one, two, backwards=self._order.backwards) if self._order is not None else None
 
+    def rounded(self, found: torch.Tensor, one: Any, two: Any) -> torch.Tensor:
+        """Return the sum `found` of two tensors as a kernel may have it that rounds in other places (`twins.neighbours`)."""
+        if self._order is None:
+            return found
+        return neighbours.neighbour(found, one, two, salt=list(ORDERS).index(self._order.name))
+
     def running(self, terms: torch.Tensor, dim: int) -> torch.Tensor:
         """Return the running sums of float32 `terms` along `dim`."""
         if self._order is None or not terms.dim():
@@ -208,7 +214,8 @@ def _cumsum(mode: Reordered, tensor: torch.Tensor, dim: int, *, dtype: torch.dty
 def _add(mode: Reordered, x: Any, y: Any, *, alpha: Any = 1) -> torch.Tensor:
     """Round the product before the sum, as a kernel with two operators does; torch fuses them into one rounding."""
     mixed = mode.mixed(x, y) if alpha == 1 else None
-    return mixed if mixed is not None else aten.add.Tensor(x, y if alpha == 1 else y * alpha)
+    term = y if alpha == 1 else y * alpha
+    return mixed if mixed is not None else mode.rounded(aten.add.Tensor(x, term), x, term)
 
 
 def _multiply(mode: Reordered, left: Any, right: Any) -> torch.Tensor:
@@ -216,12 +223,14 @@ def _multiply(mode: Reordered, left: Any, right: Any) -> torch.Tensor:
 
 
 def _subtract(mode: Reordered, x: Any, y: Any, *, alpha: Any = 1) -> torch.Tensor:
-    return differences.difference(x, y if alpha == 1 else y * alpha)
+    term = y if alpha == 1 else y * alpha
+    return differences.remembered(mode.rounded(aten.sub.Tensor(x, term), x, -term), x, term)
 
 
 def _add_product(mode: Reordered, x: torch.Tensor, one: torch.Tensor, other: torch.Tensor, *, value: Any = 1) -> torch.Tensor:
     product = one * other
-    return x + (product if value == 1 else product * value)
+    term = product if value == 1 else product * value
+    return mode.rounded(x + term, x, term)
 
 
 def _between(mode: Reordered, start: torch.Tensor, end: torch.Tensor, weight: Any) -> torch.Tensor:

@@ -1,0 +1,124 @@
+"""Other values of the whole numbers among an operator's inputs: windows, strides, lags, a number of steps."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from pypto_op.documents import constraints
+from pypto_op.generators.sources import INTEGERS, Sizes, Sources
+from pypto_op.vocabulary import Level
+
+if TYPE_CHECKING:
+    from pypto_op.generators.case_maker import Case, Maker
+
+MOST_WHOLE = 1 << 20
+"""The greatest value of a whole number that a case has: the golden may loop over it."""
+_FAR = 1000
+"""Stands for the greatest value where SPEC.md names the least alone."""
+
+
+def add(maker: Maker, name: str) -> None:
+    """Add cases with other values of a scalar, where it is a whole number with a default that no tensor is compared with.
+
+    At the ends of its range and between; where an end is legal beside another value of another number only, beside that one;
+    and at the greatest one where an axis is no longer than that: a window as long as the row, a correction as large as the count.
+    """
+    sources = maker.sources
+    port = next(port for port in sources.interfaces.primary_inputs if port.name == name)
+    default = sources.scalars.get(name)
+    told_apart = any(name in numbers for numbers in sources.apart.values())
+    if port.dtype not in INTEGERS or not isinstance(default, int) or name in maker.base or told_apart:
+        return
+    for number, sizes in _with_shapes(maker, name, default).items():
+        maker.add(Level.L3, f"{name}_{number}", sizes, knobs={name: number})
+    for number, sizes, beside in _beside_another(maker, name):
+        maker.add(Level.L3, f"{name}_{number}_beside", sizes, knobs={**beside, name: number})
+    for number in whole_ends(sources, name, maker.ragged)[:1]:
+        for axis in maker.long:
+            sizes = sources.fitted(maker.base, {axis: number})
+            if sizes[axis] == number and _legal(sources, {**sizes, name: number}):
+                maker.add(Level.L3, f"{axis}_as_{name}", sizes, knobs={name: number})
+
+
+def _with_shapes(maker: Maker, name: str, default: int) -> dict[int, Sizes]:
+    """Return other values of a whole number, the most telling first, each with a shape on which it is legal.
+
+    On the ragged one where that has room; else, and for a greater value than that one allows, on the first P0 shape that does.
+    """
+    sources, found = maker.sources, dict[int, Sizes]()
+    for sizes in (maker.ragged, *maker.p0):
+        ends = whole_ends(sources, name, sizes)
+        found |= {number: sizes for number in ends if sizes is maker.ragged or number > max(found, default=number - 1)}
+    for number in _usual(sources, name, default):
+        for sizes in (maker.ragged, *maker.p0):
+            if number not in found and _legal(sources, {**sizes, name: number}):
+                found[number] = sizes
+    return found
+
+
+def whole_ends(sources: Sources, name: str, sizes: Mapping[str, int]) -> tuple[int, ...]:
+    """Return the greatest value that SPEC.md gives a whole number, one between, and the least; no default, nothing for no range.
+
+    A kernel may have room for so many, or know small values only. Between: at the geometric mean, since what a count of steps
+    or a window does wrong shows at some order of magnitude, and may show no more at the greatest.
+
+    Args:
+        sources: what is known of the operator.
+        name: of the scalar.
+        sizes: of the case, which the ends may name; other whole numbers have their defaults, or what stands there.
+    """
+    return tuple(value for value in _wanted(sources, name, sizes) if _legal(sources, {**sizes, name: value}))
+
+
+def has_end(sources: Sources, case: Case, name: str) -> bool:
+    """Whether a case has a whole number at one of its `whole_ends`."""
+    others = {other: case[other] for other in sources.whole_numbers if other in case and other != name}
+    return case[name] in whole_ends(sources, name, {**case["shape"], **others})
+
+
+def varied_integer(case: Case, scalars: Mapping[str, Any]) -> str:
+    """Return the name of the whole number of which a case has another value than the default; "" where there is none."""
+    names = (name for name, default in scalars.items() if type(default) is int and case.get(name, default) != default)
+    return next(names, "")
+
+
+def _wanted(sources: Sources, name: str, sizes: Mapping[str, int]) -> tuple[int, ...]:
+    """Return the ends, and one between, whether they are legal beside the other numbers or not."""
+    said = sources.spec.shape_constraints
+    least, greatest = constraints.whole_ends(said, name, {**sources.whole_numbers, **sizes}) or (None, None)
+    if least is None or not constraints.mentioned(said, name):
+        return ()
+    top = _FAR if greatest is None else greatest
+    between = round(math.sqrt(top * least)) if least > 0 else (least + top) // 2
+    ends = (min(top, MOST_WHOLE), between, least)
+    return tuple(value for value in dict.fromkeys(ends) if value != sources.scalars.get(name))
+
+
+def _legal(sources: Sources, known: Mapping[str, int]) -> bool:
+    return constraints.satisfied(sources.spec.shape_constraints, {**sources.whole_numbers, **known})
+
+
+def _usual(sources: Sources, name: str, default: int) -> Iterator[int]:
+    """Yield other values of a whole number, legal or not; of them the rehearsal keeps those that the golden minds.
+
+    Where SPEC.md's constraints say nothing about it, its sign stays, but that a negative one may stand for "none".
+    """
+    any_sign = default < 0 or constraints.mentioned(sources.spec.shape_constraints, name)
+    for value in dict.fromkeys((-default, 2 * default, default + 1, 1, 7, default - 1, 0)):
+        if (any_sign or value > 0) and value != default:
+            yield value
+
+
+def _beside_another(maker: Maker, name: str) -> Iterator[tuple[int, Sizes, dict[str, int]]]:
+    """Yield the ends that the others' defaults rule out, each with a shape and a value of another number that allow it: the pad
+    of 2 that a window of 3 has no room for."""
+    sources, known = maker.sources, set[int]()
+    for sizes in (maker.ragged, *maker.p0):
+        others = [(other, value) for other in sources.whole_numbers if other != name for value in _wanted(sources, other, sizes)]
+        for number in _wanted(sources, name, sizes):
+            beside = [{other: value} for other, value in others if _legal(sources, {**sizes, other: value, name: number})]
+            if beside and number not in known and not _legal(sources, {**sizes, name: number}):
+                known.add(number)
+                yield number, sizes, beside[0]
