@@ -8,9 +8,12 @@ not in `sys.modules` either; importing them again is refused by `guard`.
 
 from __future__ import annotations
 
+import ast
 import builtins
 import hashlib
+import inspect
 import json
+import linecache
 import os
 import sys
 import time
@@ -42,9 +45,12 @@ class Snapshot:
         self._modules = _own_modules()
         self._active_modes = _modes()
         spaces: dict[str, Any] = {
+            "ast": ast,
             "builtins": builtins,
             "hashlib": hashlib,
+            "inspect": inspect,
             "json": json,
+            "linecache": linecache,
             "os": os,
             "os.path": os.path,
             "safetensors": safetensors,
@@ -54,6 +60,7 @@ class Snapshot:
             **self._modules,
         }
         classes: dict[str, Any] = {
+            "ast.NodeVisitor": ast.NodeVisitor,
             "torch.Tensor": torch.Tensor,
             "torch._C.TensorBase": torch._C.TensorBase,
             "torch.UntypedStorage": torch.UntypedStorage,
@@ -72,7 +79,7 @@ class Snapshot:
         self._classes |= {name: (one, callables(one)) for name, one in held.items()}
         self._kinds = [(name, one, type(one)) for name, one in held.items()]
         watched = self._spaces | self._classes
-        self._rest = {name: {k: v for k, v in vars(one).items() if k not in own} for name, (one, own) in self._classes.items()}
+        self._every = {name: dict(vars(one)) for name, (one, _) in self._classes.items()}
         homes = further | {name: kind for name, kind in classes.items() if getattr(kind, "__module__", "") in further}
         tables = {f"{name}.{k}": v for name, home in homes.items() for k, v in vars(home).items() if _is_table(k, v)}
         self._tables = [(name, table, _contents(table)) for name, table in tables.items()]
@@ -89,14 +96,15 @@ class Snapshot:
         found: list[str] = []
         # It looks at thousands of names around every call of the wrapper, under the tripwire, which hears of each call
         # of a function: so nothing is called for a name that is what it was.
-        for name, (space, before) in (*self._spaces.items(), *self._classes.items()):
+        for name, (space, before) in self._spaces.items():
             now = vars(space)
             others = [key for key, value in before.items() if key not in now or now[key] is not value]
             found += [f"{name}.{key}" for key in others if not _stands_for(now.get(key), before[key])]
         for name, (kind, before) in self._classes.items():
-            rest = self._rest[name]
-            others = [(key, value) for key, value in vars(kind).items() if key not in before and rest.get(key, self) is not value]
-            found += [f"{name}.{key}" for key, value in others if _decides(value)]
+            now, every = vars(kind), self._every[name]
+            others = [key for key, value in now.items() if every.get(key, self) is not value]
+            if others or len(now) != len(every):
+                found += [f"{name}.{key}" for key in _changed(now, before, others)]
         found += [name for name, module in self._further.items() if sys.modules.get(name) is not module]
         found += [name for name, one, kind in self._kinds if type(one) is not kind]
         found += [f"what {name} calls" for name, cell, held in self._cells if cell.cell_contents is not held]
@@ -111,6 +119,18 @@ class Snapshot:
     def show_modules(self) -> None:
         """Put them back, in the place of whatever stands there now."""
         sys.modules.update(self._modules)
+
+
+def _changed(now: Mapping[str, Any], before: Mapping[str, Any], others: Iterable[str]) -> list[str]:
+    """Return what decides in a class and is gone or another, and what is new there and decides.
+
+    Args:
+        now: its names.
+        before: those that decided.
+        others: names that stand for something else now, or are new.
+    """
+    lost = [key for key, value in before.items() if not _stands_for(now.get(key), value)]
+    return lost + [key for key in others if key not in before and _decides(now[key])]
 
 
 def _stands_for(now: Any, before: Any) -> bool:
