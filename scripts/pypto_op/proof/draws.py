@@ -63,6 +63,7 @@ class Draws:
     impl: Path
     begun: int | None = None
     failed: list[dict[str, Any]] = field(default_factory=list)
+    _elsewhere: list[dict[str, Any]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         place = os.path.relpath(self.impl, self.ws.root)  # a copy elsewhere has other helpers

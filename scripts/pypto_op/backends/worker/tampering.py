@@ -151,7 +151,7 @@ def _is_object_of(modules: Mapping[str, ModuleType], value: Any) -> bool:
 
 def _closed_over(functions: Mapping[str, Any]) -> Iterator[tuple[str, CellType, Any]]:
     """Yield the variables around functions in which other functions lie, to any depth: name, variable, and what lies in it."""
-    waiting, seen = list(functions.items()), set()
+    waiting, seen = list(functions.items()), set[int]()
     while waiting:
         name, function = waiting.pop()
         cells = getattr(getattr(function, "__func__", function), "__closure__", None)
