@@ -11,8 +11,10 @@ serve() { # serve: each line of stdin 3 is a Python; the event stream stays on s
   launcher=$bundle/scripts/mcp_server.py
   while IFS= read -r candidate <&3; do
     command -v "${candidate:-/nowhere}" >/dev/null 2>&1 || continue
-    # The server must be imported as a whole before it takes over stdin.
-    if said=$("$candidate" "$launcher" --check 2>&1 </dev/null 3>&-); then exec "$candidate" "$launcher" 3>&-; fi
+    # The server must be imported as a whole before it takes over stdin. Never without -E: what PYTHONPATH names would come
+    # before the standard library; the launcher puts it behind all that is installed.
+    set -- -E ${PYTHONNOUSERSITE:+-s} ${PYTHONDONTWRITEBYTECODE:+-B} "$launcher"
+    if said=$("$candidate" "$@" --check 2>&1 </dev/null 3>&-); then exec "$candidate" "$@" 3>&-; fi
     why=${said##*
 }
   done

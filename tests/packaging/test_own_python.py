@@ -82,6 +82,22 @@ def test_the_server_of_the_tools_does_not_either(planted: Path) -> None:
     assert done.returncode == 0 and not (planted.parent / "mark").exists(), done
 
 
+@pytest.mark.parametrize("how", ["launcher", "script"])
+def test_a_named_folder_stands_in_the_way_of_nothing_in_the_server(planted: Path, how: str) -> None:
+    """A harness may also start the file with a Python of its own; that one has begun when the file begins anew."""
+    away, mark = planted.parent / "away", planted.parent / "mark"
+    away.mkdir()
+    told = f"import sys\nif {how != 'script'} or sys.flags.ignore_environment:\n    open({str(mark)!r}, 'a').write(__name__)\n"
+    for name in ("decimal", "torch", "yaml", *(("json", "random", "pathlib") if how != "script" else ("sitecustomize",))):
+        (away / f"{name}.py").write_text(told)
+    command = {
+        "launcher": ["sh", str(ROOT / "hooks" / "server.sh")],
+        "script": [sys.executable, str(ROOT / "scripts" / "mcp_server.py")],
+    }[how]
+    done = ended(command, planted, PYTHONPATH=str(away))
+    assert done.returncode == 0 and not mark.exists(), (done, mark.exists() and mark.read_text())
+
+
 @pytest.mark.slow
 def test_the_second_beginning_of_a_run_does_not_either(planted: Path, tmp_path: Path) -> None:
     pytest.importorskip("anthropic")

@@ -164,3 +164,18 @@ def test_a_damaged_report_is_no_evidence(ws, text):
     with pytest.raises(ContractError) as caught:
         evidence.read_report(ws.report)
     assert "\n" not in str(caught.value) and "evaluation_report.json" in str(caught.value)
+
+
+@pytest.mark.parametrize("package", ["pypto", "torch"])
+def test_a_pass_counts_for_the_versions_that_it_was_made_with(ws, monkeypatch, package):
+    """The build of a version is left out, and so is what is not installed where the question is asked."""
+    now = {"pypto": "0.2.0", "torch": "2.13.0"}
+    monkeypatch.setattr(evidence, "_installed", lambda name: now[name])
+    write(ws, evidence.seal(report_for(ws, versions={"pypto": "0.2.0", "torch": "2.13.0+cpu", "g++": "12"})))
+    assert pass_for_bytes(ws) is not None
+    now[package] = "9.9"
+    assert pass_for_bytes(ws) is None
+    (stale,) = evidence.stale_hashes(evidence.read_report(ws.report), evidence.file_hashes(ws), ws)
+    assert stale.startswith(f"the version of {package} (") and stale.endswith(", now 9.9)")
+    now[package] = ""
+    assert pass_for_bytes(ws) is not None

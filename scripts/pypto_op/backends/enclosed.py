@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pypto_op import resident
+from pypto_op.proof import draws
 from pypto_op.proof.key import key_file
 from pypto_op.workspace import OpWorkspace
 
@@ -26,10 +27,10 @@ def enclosure_document(scratch: Path, hidden: Sequence[Path], *, trusted: bool =
 
 
 def hidden_from_candidates(workspace: OpWorkspace) -> list[Path]:
-    """Return what a candidate finds empty: goldens, tests, `eval/`, and the sealing key."""
+    """Return what a candidate finds empty: goldens, tests, `eval/`, the sealing key, and the seeds to come."""
     phases = workspace.existing_module_phases()
     files = [workspace.golden, workspace.test]
     files += [workspace.module_golden(k) for k in phases] + [workspace.module_test(k) for k in phases]
     files += sorted(workspace.modules_dir.glob("*_golden.py")) + sorted(workspace.modules_dir.glob("test_*.py"))
     folders = [workspace.eval_dir, workspace.root / "__pycache__", workspace.modules_dir / "__pycache__"]
-    return [path for path in dict.fromkeys([*folders, *files, key_file()]) if path.exists()]
+    return [path for path in dict.fromkeys([*folders, *files, key_file(), draws.folder()]) if path.exists()]

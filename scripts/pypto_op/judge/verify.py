@@ -15,7 +15,6 @@ from pypto_op.backends.registry import get_backend
 from pypto_op.documents import schema
 from pypto_op.documents import suite as suite_document
 from pypto_op.documents.knobs import is_drawn_id
-from pypto_op.documents.policy import Policy
 from pypto_op.errors import ContractError, InfraError, PyptoOpError
 from pypto_op.hashing import sha256_file
 from pypto_op.judge import extent, fresh, summary, variety
@@ -38,6 +37,7 @@ from pypto_op.modes import WORDS
 from pypto_op.pool.pool import Pool
 from pypto_op.proof import evidence
 from pypto_op.proof.closure import Loaded, stale_closure
+from pypto_op.proof.draws import Draws, judged_on
 from pypto_op.vocabulary import ExitCode, Mode, Status
 from pypto_op.workspace import OpWorkspace, check_runnable
 
@@ -120,8 +120,8 @@ def judge_case(
     only = suite_document.build(document, "the given case").cases[0]
     request = Request(tuple(modes), impl, up_to_module, None, None, None, 1, Limits(), None, None, False, only=only)
     verification = _Verification(ws, request)
-    (record,), contract = verification.judged(None), verification.contract
-    assert contract is not None  # or `judged` had raised
+    contract, _ = verification.prepared()
+    (record,) = verification.judged(None, fresh_seed())
     variety.check([(record.case, record.variety)], whole=False, single=contract.single_valued)
     return record
 
@@ -142,7 +142,6 @@ class _Verification:
         self.started = time.monotonic()
         self.subject: Subject | None = None
         self.contract: Contract | None = None
-        self.policy: Policy | None = None
         self.available: dict[Mode, Availability] = {}
         self.hashes: dict[str, str] = {}
         self.ran: list[Mapping[str, Any]] = []
@@ -155,8 +154,10 @@ class _Verification:
         # Whatever ends this run, no earlier verdict is left standing, and at no moment is there none.
         reports.publish(self._failed(InfraError("the judge was interrupted", remedy="run it again")), self.path)
         try:
-            records = self.judged(progress)
-            result = self._verdict(records)
+            contract, subject = self.prepared()
+            hashes = self.hashes | {"policy": evidence.policy_hash(contract.policy.as_dict())}
+            draws = None if self.request.inspect is not None else Draws(self.ws, subject.boundary, hashes, subject.impl)
+            result = judged_on(draws, self.request.seed, fresh_seed(), lambda seed: self._verdict(self.judged(progress, seed)))
         except PyptoOpError as error:
             result = self._failed(error)
         result["seconds"] = round(time.monotonic() - self.started, 3)
@@ -164,10 +165,9 @@ class _Verification:
 
     # -- the steps ------------------------------------------------------------------------------------------
 
-    def judged(self, progress: Progress | None) -> list[CaseRecord]:
-        """Judge the selected cases; raise what makes that impossible."""
-        request, contract, subject = self.request, *self.prepared()
-        seed = fresh_seed() if request.seed is None else request.seed
+    def judged(self, progress: Progress | None, seed: int) -> list[CaseRecord]:
+        """Judge the selected cases of what is `prepared` on a seed; raise what makes that impossible."""
+        request, contract, subject = self.request, *self._ready
         cases = self._cases(contract, seed)
         plan = self.plan(cases, seed)
         whole = not any((request.levels, request.case, request.inspect, request.only, subject.phase))
@@ -183,7 +183,6 @@ class _Verification:
         """Read the documents; raise ContractError where they, or the implementation, are not there."""
         request, documents = self.request, self._documents()
         self.contract = contract = load_contract(self.ws, request.policy, suite=request.suite)
-        self.policy = contract.policy
         self.subject = subject = resolve(self.ws, contract.total_modules, impl=request.impl, up_to=request.up_to_module)
         self.hashes = self._hashes(subject) | documents  # of before they were read, so that a change since then shows
         if not subject.impl.is_file():
@@ -194,10 +193,14 @@ class _Verification:
         check_runnable(self.ws.root)
         return contract, subject
 
+    @property
+    def _ready(self) -> tuple[Contract, Subject]:
+        assert self.contract is not None and self.subject is not None  # since it is `prepared`
+        return self.contract, self.subject
+
     def plan(self, cases: Sequence[Mapping[str, Any]], seed: int) -> Plan:
         """Return the plan for these cases; raise InfraError where this machine can run none of the modes."""
-        request, contract, subject = self.request, self.contract, self.subject
-        assert contract is not None and subject is not None
+        request, contract, subject = self.request, *self._ready
         backends: dict[Mode, Backend] = {mode: get_backend(mode) for mode in dict.fromkeys(request.modes)}
         self.available = {mode: backend.availability() for mode, backend in backends.items()}
         away = request.pool is not None and request.pool.away  # its machines say what they can do
@@ -331,7 +334,7 @@ class _Verification:
             self._shown(subject.impl if subject else wanted),
             subject.wrapper if subject else self.ws.wrapper_name(),
         )
-        result["policy"] = self.policy.as_dict() if self.policy else result["policy"]
+        result["policy"] = self.contract.policy.as_dict() if self.contract else result["policy"]
         hashes = self.hashes or evidence.file_hashes(self.ws, impl=wanted if request.impl is not None else None)
         result["hashes"] = {**hashes, "policy": evidence.policy_hash(result["policy"])}
         result["closure"] = self._closure()
@@ -350,8 +353,7 @@ class _Verification:
         return result
 
     def _verdict(self, records: Sequence[CaseRecord]) -> dict[str, Any]:
-        subject, contract = self.subject, self.contract
-        assert subject is not None and contract is not None
+        contract, subject = self._ready
         self.ran = [record.case for record in records if RAISES not in record.case]
         result = self._base()
         per_mode = {mode: summary.mode_status(records, mode) for mode in self.available}

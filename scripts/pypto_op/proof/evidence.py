@@ -6,9 +6,9 @@ A verdict counts for exactly the bytes whose sha256 it names. The seal (HMAC-SHA
 
 from __future__ import annotations
 
+import functools
 import hmac
 import json
-import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,9 @@ from pypto_op import __version__
 from pypto_op.errors import ContractError
 from pypto_op.hashing import ABSENT, canonical_json, read_json, sha256_file, sha256_json
 from pypto_op.proof.closure import CLOSURE, stale_closure
+from pypto_op.proof.draws import failed_cases
 from pypto_op.proof.key import key_id, load_key, mac
+from pypto_op.proof.writing import write_whole
 from pypto_op.vocabulary import Status
 from pypto_op.workspace import OpWorkspace
 
@@ -25,6 +27,7 @@ HASH_NAMES = ("impl", "golden", "suite", "inputs", "interfaces", "policy")
 """What every report names under `hashes`; `policy` is `policy_hash` of the report's own `policy` object."""
 
 _MOST_KEPT = 64  # anybody may fill the folder; nobody shall make a gate read for minutes
+_DECIDE_NUMBERS = ("pypto", "torch")
 _ALGORITHM = "hmac-sha256"
 _DOMAIN = "pypto-op report"
 _REMEDY = "run `pypto-op verify`"
@@ -113,6 +116,8 @@ def sealed_passes(
 ) -> Iterator[dict[str, Any]]:
     """Yield the sealed PASSes for the bytes that lie there now: the latest report, then the kept ones.
 
+    There is none while the same bytes are wrong on a draw of another verdict (`draws`).
+
     Args:
         ws: the operator.
         impl: another file in the place of the impl.
@@ -135,6 +140,7 @@ def sealed_passes(
             and lay_there(report, ws, impl, k)
             and check_seal(report)
             and report["tool"]["version"] == __version__
+            and not failed_cases(report, ws)
         ):
             yield report
 
@@ -177,23 +183,8 @@ def keep(ws: OpWorkspace, report: Mapping[str, Any]) -> None:
         write_whole(path, json.dumps(report, allow_nan=False))
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Write a file of proof, whole or not at all; two processes may write the same one.
-
-    Raises:
-        OSError: it cannot be written; what was begun is gone.
-    """
-    draft = path.with_suffix(f".{os.getpid()}.tmp")
-    try:
-        draft.write_text(text, encoding="utf-8")
-        draft.replace(path)
-    except OSError:
-        draft.unlink(missing_ok=True)
-        raise
-
-
 def stale_hashes(report: Mapping[str, Any], now: Mapping[str, str], ws: OpWorkspace) -> list[str]:
-    """Return the names of the files whose bytes are not those that the report names.
+    """Return the names of the files whose bytes are not those that the report names, and the packages with another version.
 
     Args:
         report: a verdict.
@@ -208,7 +199,29 @@ def stale_hashes(report: Mapping[str, Any], now: Mapping[str, str], ws: OpWorksp
         stale.append("spec")
     if named.get("policy") != policy_hash(report.get("policy")):
         stale.append("policy")
-    return stale + stale_closure(report.get(CLOSURE), ws.root)
+    return stale + stale_closure(report.get(CLOSURE), ws.root) + list(_other_versions(report.get("versions")))
+
+
+def _other_versions(named: Any) -> Iterator[str]:
+    """Yield the packages that decide numbers and are installed in another version than the one that a report names.
+
+    The build of a version (`+cpu`) is left out: not everybody who asks for a version tells it.
+    """
+    for package in _DECIDE_NUMBERS if isinstance(named, Mapping) else ():
+        then, now = str(named.get(package, "")), _installed(package)
+        if then and now and then.partition("+")[0] != now.partition("+")[0]:
+            yield f"the version of {package} ({then}, now {now})"
+
+
+@functools.cache
+def _installed(package: str) -> str:
+    """Return the version of an installed package, "" where there is none: then another machine has judged."""
+    from importlib import metadata
+
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return ""
 
 
 def _unbound(body: Mapping[str, Any]) -> Iterator[str]:

@@ -18,8 +18,9 @@ from pypto_op import __version__
 from pypto_op.errors import PyptoOpError
 from pypto_op.hashing import canonical_json, read_json, sha256_json
 from pypto_op.proof.closure import Loaded, stale_closure
-from pypto_op.proof.evidence import harness_hashes, write_whole
+from pypto_op.proof.evidence import harness_hashes
 from pypto_op.proof.key import load_key, mac
+from pypto_op.proof.writing import write_whole
 from pypto_op.vocabulary import Loader
 from pypto_op.workspace import OpWorkspace
 

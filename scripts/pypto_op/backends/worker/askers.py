@@ -126,6 +126,19 @@ def asked_through(libraries: tuple[str, ...]) -> bool:
     return not is_trusted(next((file for file in files if not file.endswith(libraries)), "<frozen >"))
 
 
+def argument_of(reader: str, name: str) -> tuple[bool, Any]:
+    """Return whether a library's file has text parsed, and what an argument of that function is.
+
+    Args:
+        reader: how the path of the file ends.
+        name: of the argument.
+    """
+    frame = next((frame for frame in _frames() if not frame.f_code.co_filename.endswith(_PARSES)), None)
+    if frame is None or not frame.f_code.co_filename.endswith(reader) or not is_installed(frame.f_code.co_filename):
+        return False, None
+    return True, frame.f_locals.get(name)
+
+
 def machinery() -> str:
     """Return the file of the import machinery when it is what asks; "" when something else does."""
     file = next((frame.f_code.co_filename for frame in _frames()), "")

@@ -78,7 +78,7 @@ class Candidate:
         self._guard.install()
         self._closure = Closure(document["enclosure"]["scratch"])
         self._closure.install()
-        self._snapshot = Snapshot()
+        self._snapshot = Snapshot(name for name in list(sys.modules) if name.partition(".")[0] == "pypto")
         self._tripwire = Tripwire()
         self._function = self._load(document["wrapper"], document["impl_sha256"])
 

@@ -19,6 +19,8 @@ from typing import Any
 
 import torch
 
+from pypto_op.backends.worker.tampering import callables
+
 _GIVES, _TAKES, _LAUNCHES = "SetVerifyData", "CostModelRunOnceDataFromHost", "LaunchKernelTorch"
 """Functions of pypto's C++: the simulator's calculator gets its values, hands its numbers over; a device is launched."""
 # As they were before any candidate was loaded; none of them leads to a function of pypto, as `functools.wraps` would.
@@ -52,16 +54,20 @@ class Crossing:
     def install(self) -> None:
         """Stand around pypto's C++ functions in this process."""
         from pypto import pypto_impl
+        from pypto.frontend.parser import entry
 
+        self._launcher = entry.JitCallableWrapper
+        self._ways = frozenset(callables(self._launcher))
         self._kind = pypto_impl.DeviceTensorData
         self._pointer = self._kind.GetDataPtr  # as it is before any candidate is loaded
         for name, around in ((_GIVES, self._giving), (_TAKES, self._taking), (_LAUNCHES, self._launching)):
             if hasattr(pypto_impl, name):
                 setattr(pypto_impl, name, around(getattr(pypto_impl, name)))
 
-    def begin(self, tensors: Sequence[torch.Tensor]) -> None:
-        """A launch begins with these tensors, which are `plain`."""
+    def begin(self, tensors: Sequence[torch.Tensor], kernel: Any) -> None:
+        """A launch of pypto's wrapper of a kernel begins with these tensors, which are `plain`."""
         self._blame_replaced()
+        self._blame_own_ways(kernel)
         self._tensors, self._given, self._left = list(tensors), False, None
         self._before = {address(tensor): digest(tensor) for tensor in tensors}
 
@@ -130,6 +136,14 @@ class Crossing:
         """Find out whether a name was replaced for as long as a launch takes; afterwards it would be what it was."""
         for name in self._replaced():
             self._blame(f"replace {name} while a kernel is launched")
+
+    def _blame_own_ways(self, kernel: Any) -> None:
+        """Find out whether a kernel is built or launched by another way than pypto's, which a class or an object may have."""
+        if type(kernel) is not self._launcher:
+            self._blame("launch a kernel by a class of its own")
+        else:
+            for name in self._ways.intersection(vars(kernel)):
+                self._blame(f"replace {name} of a kernel that is launched")
 
     def _blame(self, fault: str) -> None:
         self.fault = self.fault or fault

@@ -24,6 +24,7 @@ from typing import Any
 from pypto_op import back_doors
 from pypto_op.backends.worker import askers
 from pypto_op.backends.worker.closure import is_cache
+from pypto_op.backends.worker.kernel_text import is_foreign
 from pypto_op.backends.worker.source_check import back_door
 from pypto_op.backends.worker.trusted import inside, is_installed, is_trusted
 from pypto_op.vocabulary import Artifact
@@ -46,6 +47,7 @@ _UNPICKLES = re.compile(
 )
 """What a pickle may name: tensors, arrays and plain data. A pickle that names anything else can run code."""
 _FRAMES = {"tb_frame", "gi_frame", "cr_frame", "ag_frame"}
+_TURNS_A_FUNCTION = {"__code__", "__defaults__", "__kwdefaults__"}
 _OWN_PACKAGE = "pypto_op"
 _BESIDE_EVENT = "pypto_op.runs_beside"
 _CHANGES_FILES = {
@@ -273,6 +275,8 @@ def _check_compile(fence: Fence, arguments: tuple[Any, ...]) -> str | None:
     text, name = (*arguments, None, None)[:2]
     if not isinstance(text, (str, bytes)):
         return None
+    if is_foreign(text, fence.own):
+        return "build a kernel from a text that does not stand in its file"
     file = os.fsdecode(name) if isinstance(name, (str, bytes)) else ""
     helper = bool(askers.machinery()) and not is_trusted(file)
     if askers.machinery() and askers.by_own_loader():
@@ -313,6 +317,12 @@ def _check_attribute(fence: Fence, arguments: tuple[Any, ...]) -> str | None:
     return "look at the frames of its callers" if frame and askers.asked_by_candidate() else None
 
 
+def _check_set_attribute(fence: Fence, arguments: tuple[Any, ...]) -> str | None:
+    """A function that stays the same object may be given other code, or other defaults: pypto's, torch's or the judge's."""
+    turned = len(arguments) > 1 and arguments[1] in _TURNS_A_FUNCTION
+    return "give a function other code" if turned and askers.asked_by_candidate() else None
+
+
 def _always(what: str) -> Callable[[Fence, tuple[Any, ...]], str | None]:
     return lambda fence, arguments: what
 
@@ -346,4 +356,5 @@ _CHECKS: dict[str, Callable[[Fence, tuple[Any, ...]], str | None]] = {
     "pickle.find_class": _check_pickle,
     back_doors.FRAME_OF_CALLER: _if_candidate("look at the frames of its callers"),
     "object.__getattr__": _check_attribute,
+    "object.__setattr__": _check_set_attribute,
 }

@@ -124,7 +124,7 @@ class LaunchRecorder:
                 kwargs = {name: _bare(argument) for name, argument in kwargs.items()}
                 arguments = (*args, *kwargs.values())
                 tensors = [argument for argument in arguments if isinstance(argument, torch.Tensor)]
-                self._crossing.begin(tensors)
+                self._crossing.begin(tensors, kernel)
                 fresh = self._noted(arguments, tensors)
             self.begun += 1
             known = self._programs.known(kernel, args, kwargs) if self.rehearses else ()
