@@ -106,3 +106,24 @@ def test_the_same_sum_twice_is_the_same() -> None:
     x, y = noise(1000, seed=6), noise(1000, seed=7)
     for name in ORDERS:
         assert bool(twin(name, lambda: (x + y) == (x + y)).all())
+
+
+OTHER_TERMS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "a truth value": lambda x: x * 0 + True,
+    "truth values": lambda x: x.round() + (x > 0),
+    "whole numbers": lambda x: x.round() + x.int(),
+    "unsigned numbers added": lambda x: x.round() + x.abs().to(torch.uint8),
+    "unsigned numbers taken off": lambda x: x.round() - x.abs().to(torch.uint8),
+    "a number less a tensor": lambda x: 3 - x.round(),
+    "added in place": lambda x: x.round().add_(x > 0),
+    "half precision": lambda x: x.round() + x.round().half(),
+}
+
+
+@pytest.mark.parametrize("name", OTHER_TERMS)
+@pytest.mark.parametrize("twin", ORDERS)
+def test_terms_of_other_types_run_and_what_is_exact_stays(name: str, twin: str) -> None:
+    x = 9 * noise(64, seed=3)
+    with Reordered(twin):
+        found = OTHER_TERMS[name](x)
+    assert torch.equal(found, OTHER_TERMS[name](x)) and found.dtype == torch.float32

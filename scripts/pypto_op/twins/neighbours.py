@@ -31,8 +31,16 @@ def neighbour(found: torch.Tensor, one: Any, two: Any, salt: int) -> torch.Tenso
     """
     if found.dtype != torch.float32 or not found.numel():
         return found
+    one, two = number(one), number(two)
     part = found - one
     lost = (one - (found - part)) + (two - part)
     beyond = torch.nextafter(found, lost * torch.inf)  # nan where nothing is lost, and nan is below nothing
     drawn = ((found.contiguous().view(torch.int32) + salt) * _SPREAD).to(torch.float32).abs() / _ALL
     return torch.where(drawn * (beyond - found).abs() < _TWICE * lost.abs(), beyond, found)
+
+
+def number(term: Any) -> Any:
+    """Return a term as something that can be subtracted and negated: truth values and unsigned numbers cannot."""
+    if isinstance(term, torch.Tensor):
+        return term if term.is_floating_point() else term.to(torch.float32)
+    return float(term) if isinstance(term, bool) else term

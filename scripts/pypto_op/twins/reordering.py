@@ -224,7 +224,7 @@ def _multiply(mode: Reordered, left: Any, right: Any) -> torch.Tensor:
 
 def _subtract(mode: Reordered, x: Any, y: Any, *, alpha: Any = 1) -> torch.Tensor:
     term = y if alpha == 1 else y * alpha
-    return differences.remembered(mode.rounded(aten.sub.Tensor(x, term), x, -term), x, term)
+    return differences.remembered(mode.rounded(aten.sub.Tensor(x, term), x, -neighbours.number(term)), x, term)
 
 
 def _add_product(mode: Reordered, x: torch.Tensor, one: torch.Tensor, other: torch.Tensor, *, value: Any = 1) -> torch.Tensor:
