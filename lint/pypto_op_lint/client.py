@@ -31,6 +31,14 @@ class CannotCheck(Exception):
     """No Python here can run the linter; the text says what each lacks."""
 
 
+_read: list[bytes] = [b""]
+
+
+def last_event() -> bytes:
+    """Return what was read from stdin, for whoever answers in this program's place."""
+    return _read[0]
+
+
 def main(argv: list[str], root: str) -> int:
     """Answer one hook event.
 
@@ -75,6 +83,7 @@ def read_event() -> dict[str, object]:
     """
     raw, complete = _read_stdin(_seconds("PYPTO_OP_HOOK_STDIN_SECONDS", _STDIN_SECONDS))
     late = "" if complete else f" (it was still open after {_seconds('PYPTO_OP_HOOK_STDIN_SECONDS', _STDIN_SECONDS):g} s)"
+    _read[0] = raw
     if not raw.strip():
         raise Unreadable(f"stdin was empty{late}")
     if len(raw) > MAX_INPUT:
