@@ -77,7 +77,11 @@ def _overview(results: dict[str, Any]) -> list[str]:
         lines.append(f"| {op} | {made.get('cases', 0)} | {share} | {_commits(found)} | {figures} |")
     short = [op for op, found in sorted(results.items()) if found["harness"]["exit"]]
     ends = [f"`harness new` ended with an error for {', '.join(short)}."] if short else []
-    return [*lines, "", "Seconds are of processor time; one verdict is that of the right kernel.", *ends]
+    told = (
+        "Seconds are of processor time; one verdict is that of the right kernel. They were measured beside other work, which makes them\n"
+        'larger. Rows of "earlier" may leave out the time of workers.'
+    )
+    return [*lines, "", told, *ends]
 
 
 def _share(found: dict[str, Any], count: dict[str, int], kind: str, good: str) -> str:
