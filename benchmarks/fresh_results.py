@@ -78,8 +78,8 @@ def _overview(results: dict[str, Any]) -> list[str]:
     short = [op for op, found in sorted(results.items()) if found["harness"]["exit"]]
     ends = [f"`harness new` ended with an error for {', '.join(short)}."] if short else []
     told = (
-        "Seconds are of processor time; one verdict is that of the right kernel. They were measured beside other work, which makes them\n"
-        'larger. Rows of "earlier" may leave out the time of workers.'
+        "Seconds are of processor time; one verdict is that of the right kernel. They were measured beside other work, which\n"
+        'makes them larger. Rows of "earlier" may leave out the time of workers.'
     )
     return [*lines, "", told, *ends]
 
