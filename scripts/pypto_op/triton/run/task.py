@@ -207,7 +207,7 @@ class Task:
 
     def _reach(self, index: int, move: str, seed: int) -> str:
         """Take the inputs that come to most of what is idle, and that the reference takes, too; return how they were moved."""
-        bounds = self._idle.get(index, {})
+        bounds = reaching.within_reason(self._inputs, self._idle.get(index, {}))
         meets = move == reaching.MEET
         ways = reaching.meeting(self._inputs, bounds, self._numbers) if meets else reaching.reaching(self._inputs, bounds)
         name, moved = reaching.chosen(ways, bounds, self._comes.setdefault(index, {}), lambda moved: self._come_to(moved, seed))
