@@ -150,7 +150,7 @@ def test_what_is_no_task_is_refused(text: str, words: list[str], tmp_path: Path)
 
 def test_a_missing_file_a_taken_folder_and_an_unknown_number_are_refused(tmp_path: Path) -> None:
     file = written(tmp_path, LINEAR)
-    refused(command("triton", "import", tmp_path / "none.py"), 2, "none.py", "No such file")
+    refused(command("triton", "import", tmp_path / "none.py"), 2, "none.py", "no such file; give a task")
     refused(command("triton", "import", file, "--dir", tmp_path), 2, "not empty", "--dir")
     refused(command("triton", "import", file, "--dir", tmp_path / "op", "--set", "dim=3"), 2, "dim", "in_features")
     refused(command("triton", "import", file, "--set", "dim"), 2, "NAME=N")
