@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import yaml
+from tests.own_checkout import ROOT, copied, run
 
-from pypto_op.bundle_files import bundle_root
 from pypto_op.documents.markdown import Markdown
 
-ROOT = bundle_root()
 PAGE = Markdown((ROOT / "docs/adding-an-agent.md").read_text(encoding="utf-8"))
 PRINTED, COMMANDS = (fence.text for fence in PAGE.fences)
 NAME = "pypto-op-somebody"
@@ -26,21 +21,7 @@ SHOWN = re.sub(r"(?m)^name: \S+", f"name: {NAME}", PRINTED)
 
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory) -> Path:
-    copy = tmp_path_factory.mktemp("checkout") / "bundle"
-    parts = (".agents", ".claude-plugin", "commands", "docs", "examples", "hooks", "lint", "schemas", "scripts", "skills")
-    for part in parts:
-        ignored = shutil.ignore_patterns("__pycache__", "_debug")
-        shutil.copytree(ROOT / part, copy / part, symlinks=True, ignore=ignored)
-    shutil.copy(ROOT / "pyproject.toml", copy)
-    return copy
-
-
-def run(checkout: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """Run `pypto-op` of that checkout, in its folder."""
-    paths = os.pathsep.join(str(checkout / part) for part in ("lint", "scripts"))
-    command = [sys.executable, "-m", "pypto_op.cli", *words]
-    environment = {**os.environ, "PYTHONPATH": paths}
-    return subprocess.run(command, cwd=checkout, env=environment, capture_output=True, text=True, timeout=200, check=False)
+    return copied(tmp_path_factory.mktemp("checkout"))
 
 
 @pytest.mark.slow

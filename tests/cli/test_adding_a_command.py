@@ -3,28 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from markdown_it import MarkdownIt
 from tests.cli.test_given_files import OPERATOR
-
-from pypto_op.bundle_files import bundle_root
-
-ROOT = bundle_root()
-PARTS = (".agents", ".claude-plugin", "commands", "docs", "examples", "hooks", "lint", "schemas", "scripts", "skills")
+from tests.own_checkout import ROOT, copied, run
 
 
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    copy = tmp_path_factory.mktemp("checkout") / "bundle"
-    for part in PARTS:
-        shutil.copytree(ROOT / part, copy / part, symlinks=True, ignore=shutil.ignore_patterns("__pycache__", "_debug"))
-    shutil.copy(ROOT / "pyproject.toml", copy)
+    copy = copied(tmp_path_factory.mktemp("checkout"))
     page = (ROOT / "docs/adding-a-command.md").read_text(encoding="utf-8")
     for block in (token for token in MarkdownIt().parse(page) if token.type == "fence"):
         language, _, path = block.info.partition(" ")
@@ -34,14 +24,6 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
         elif language == "diff":
             subprocess.run(["git", "apply", "-"], cwd=copy, input=block.content, text=True, check=True)
     return copy
-
-
-def run(checkout: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """Run `pypto-op` of that checkout, in its folder."""
-    paths = os.pathsep.join(str(checkout / part) for part in ("lint", "scripts"))
-    command = [sys.executable, "-m", "pypto_op.cli", *words]
-    environment = {**os.environ, "PYTHONPATH": paths}
-    return subprocess.run(command, cwd=checkout, env=environment, capture_output=True, text=True, timeout=200, check=False)
 
 
 @pytest.mark.slow

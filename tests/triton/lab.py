@@ -61,6 +61,14 @@ import triton
 import triton.language as tl
 """
 
+EXP_KERNEL = """
+@triton.jit
+def exp_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out_ptr + i, tl.exp(tl.load(x_ptr + i, mask=i < n)), mask=i < n)
+"""
+"""What `EXPO` asks for."""
+
 HEAD = """
 import torch
 import torch.nn as nn

@@ -7,12 +7,6 @@ from pathlib import Path
 import pytest
 from tests.triton import lab
 
-KERNEL = """
-@triton.jit
-def exp_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
-    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    tl.store(out_ptr + i, tl.exp(tl.load(x_ptr + i, mask=i < n)), mask=i < n)
-"""
 CALL = "out = torch.empty_like(x)\nexp_kernel[({grid},)](x, out, x.numel(), BLOCK={block})\nreturn out"
 ON_ONE_LINE = {
     "a function": "def blocks(n): return -(-n // 64)",
@@ -30,14 +24,16 @@ ON_ONE_LINE = {
 
 @pytest.mark.parametrize("name", ON_ONE_LINE)
 def test_a_statement_behind_a_colon_was_followed(name: str, place: Path) -> None:
-    kernels = f"{ON_ONE_LINE[name]}\n{KERNEL}"
+    kernels = f"{ON_ONE_LINE[name]}\n{lab.EXP_KERNEL}"
     result = lab.verify(lab.folder(place, lab.EXPO, lab.impl(CALL.format(grid="blocks(x.numel())", block=64), kernels=kernels)))
     assert result["status"] == "PASS", result["failures"]
 
 
 def test_what_such_a_statement_computes_is_still_seen(place: Path) -> None:
     forward = "out = torch.empty_like(x)\nexp_kernel[(8,)](x, out, x.numel(), BLOCK=64)\nreturn mended(x)"
-    result = lab.verify(lab.folder(place, lab.EXPO, lab.impl(forward, kernels=f"def mended(x): return torch.exp(x)\n{KERNEL}")))
+    result = lab.verify(
+        lab.folder(place, lab.EXPO, lab.impl(forward, kernels=f"def mended(x): return torch.exp(x)\n{lab.EXP_KERNEL}"))
+    )
     assert lab.first_error(result) in ("Forbidden", "Degenerate"), result["failures"]
 
 
@@ -53,7 +49,7 @@ SIZES = [triton.Config({"BLOCK": 64}), triton.Config({"BLOCK": 128})]
 
 def test_a_short_function_that_triton_calls_was_followed(place: Path) -> None:
     forward = "out = torch.empty_like(x)\nexp_kernel[lambda meta: (triton.cdiv(512, meta['BLOCK']),)](x, out, 512)\nreturn out"
-    result = lab.verify(lab.folder(place, lab.EXPO, lab.impl(forward, kernels=PRUNED + KERNEL)))
+    result = lab.verify(lab.folder(place, lab.EXPO, lab.impl(forward, kernels=PRUNED + lab.EXP_KERNEL)))
     assert result["status"] == "PASS", result["failures"]
 
 
@@ -80,12 +76,12 @@ def test_functions_of_tritons_language_by_another_name_run(name: str, place: Pat
     """On a device they do; Triton's own interpreter knows them by the names of its modules alone."""
     line, body = NAMES[name]
     helper = SUM_OF if "sum_of" in body else ""
-    kernels = f"{line}\n{helper}" + KERNEL.replace(f"tl.exp({LOADED})", body)
+    kernels = f"{line}\n{helper}" + lab.EXP_KERNEL.replace(f"tl.exp({LOADED})", body)
     result = lab.verify(lab.folder(place, lab.EXPO, lab.impl(CALL.format(grid="8", block=64), kernels=kernels)))
     assert result["status"] == "PASS", result["failures"]
 
 
 def test_another_function_by_such_a_name_stays_what_it_is(place: Path) -> None:
-    kernels = "@triton.jit\ndef exp(x):\n    return tl.exp(x) + 1.0\n" + KERNEL.replace("tl.exp(", "exp(", 1)
+    kernels = "@triton.jit\ndef exp(x):\n    return tl.exp(x) + 1.0\n" + lab.EXP_KERNEL.replace("tl.exp(", "exp(", 1)
     result = lab.verify(lab.folder(place, lab.EXPO, lab.impl(CALL.format(grid="8", block=64), kernels=kernels)))
     assert lab.first_error(result) == "PrecisionError", result["failures"]

@@ -7,12 +7,6 @@ from pathlib import Path
 import pytest
 from tests.triton import lab
 
-KERNEL = """
-@triton.jit
-def exp_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
-    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    tl.store(out_ptr + i, tl.exp(tl.load(x_ptr + i, mask=i < n)), mask=i < n)
-"""
 LAUNCH = "exp_kernel[(8,)](x, out, x.numel(), BLOCK=64)\nreturn out"
 LINES = (
     "x = x.cuda()", "x = x.npu()", 'x = x.to("cuda")', 'x = x.to(torch.device("npu:0"))', "x = x.cuda(non_blocking=True)",
@@ -27,11 +21,11 @@ MADE = (
 
 @pytest.mark.parametrize(("line", "made"), [*((line, MADE[0]) for line in LINES), *(("pass", made) for made in MADE[1:])])
 def test_nothing_is_read_where_a_tensor_goes_to_the_device(line: str, made: str, place: Path) -> None:
-    result = lab.verify(lab.folder(place, lab.EXPO, lab.impl(f"{line}\nout = {made}\n{LAUNCH}", kernels=KERNEL)))
+    result = lab.verify(lab.folder(place, lab.EXPO, lab.impl(f"{line}\nout = {made}\n{LAUNCH}", kernels=lab.EXP_KERNEL)))
     assert result["status"] == "PASS", result["failures"]
 
 
 def test_a_read_of_the_file_is_one_all_the_same(place: Path) -> None:
     forward = f"memory = x.cuda().untyped_storage()\nout = torch.full_like(x, float(memory[0]))\n{LAUNCH}"
-    result = lab.verify(lab.folder(place, lab.EXPO, lab.impl(forward, kernels=KERNEL)))
+    result = lab.verify(lab.folder(place, lab.EXPO, lab.impl(forward, kernels=lab.EXP_KERNEL)))
     assert result["status"] == "FAIL", result["cases"]
