@@ -75,6 +75,8 @@ class KernelGuard:
         self.leaves: Callable[[], object] = bool
         self._triton = str(Path(triton.__file__).resolve().parent) + os.sep
         self._languages = [self._triton + name.partition(".")[2].replace(".", os.sep) + os.sep for name in _LANGUAGES]
+        # Sets of choices that the language names and Triton's C++ defines, as `tl.PropagateNan`.
+        self._choices = [value for value in vars(triton.language).values() if type(value).__name__ == "pybind11_type"]
         self._known: dict[int, Any] = {}
 
     def guarded(self, function: ast.FunctionDef) -> ast.FunctionDef:
@@ -244,7 +246,9 @@ class KernelGuard:
 
     def _is_of_language(self, kind: Any) -> bool:
         """Whether a class is one that kernels may name."""
-        return self._is_of_triton(kind) and any(base.__module__.startswith(_LANGUAGES) for base in kind.__mro__)
+        if not self._is_of_triton(kind):
+            return False
+        return kind in self._choices or any(base.__module__.startswith(_LANGUAGES) for base in kind.__mro__)
 
     def _is_of_triton(self, kind: Any) -> bool:
         """Whether a class is Triton's own, or adds no code to one."""
@@ -253,9 +257,9 @@ class KernelGuard:
         return any(library_of(base) == "triton" for base in kind.__mro__) and not own_methods(kind)
 
     def _value(self, value: Any, what: str) -> None:
-        if is_jitted(value) or is_jitted(value, _CONSTANT):
-            return
         kind = type(value)
+        if is_jitted(value) or is_jitted(value, _CONSTANT) or kind in self._choices:
+            return
         behind = kind.__module__.startswith("triton.") and not kind.__module__.startswith((*_LANGUAGES, "triton.tools"))
         if behind or isinstance(value, (dict, set)) or computes(value, frozenset()):
             self._deny(f"{what}, which is or holds Python code or a {type(value).__name__}")
