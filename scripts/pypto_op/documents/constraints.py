@@ -134,6 +134,15 @@ def equalities(constraints: Iterable[str]) -> Iterator[tuple[set[str], set[str]]
             yield names_in(left), names_in(right)
 
 
+def shares(constraints: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Yield both names of each `A % B == 0`: query heads that share B key heads."""
+    for left, op, right in comparisons(constraints):
+        if isinstance(left, ast.BinOp) and isinstance(left.op, ast.Mod) and isinstance(op, ast.Eq):
+            names = [side.id for side in (left.left, left.right) if isinstance(side, ast.Name)]
+            if len(names) == 2 and isinstance(right, ast.Constant) and right.value == 0:
+                yield names[0], names[1]
+
+
 def parts(constraints: Iterable[str]) -> Iterator[ast.expr]:
     """Yield the conditions that can be read one by one, where `and` or a comma joins them."""
     waiting = [tree for text in constraints if (tree := read(text)) is not None]

@@ -121,10 +121,18 @@ class Maker:
         return found
 
     def add(
-        self, level: Level, word: str, sizes: Sizes, *, dtype: str = "", seed: int = SEEDS[0], knobs: Knobs = _NO_KNOBS
+        self,
+        level: Level,
+        word: str,
+        sizes: Sizes,
+        *,
+        dtype: str = "",
+        seed: int = SEEDS[0],
+        knobs: Knobs = _NO_KNOBS,
+        most: int = MOST_ELEMENTS,
     ) -> bool:
         """Add a case unless its sizes are illegal or too large, or it is there; without `dtype`, the next in turn."""
-        if sizes not in self.p0 and not (self.sources.legal(sizes) and self.small(sizes)):
+        if sizes not in self.p0 and not (self.sources.legal(sizes) and self.small(sizes, most)):
             return False
         dtypes = self.sources.spec.supported_dtypes
         if not dtype:

@@ -11,7 +11,6 @@ from typing import Any
 
 from pypto_op import speaking
 from pypto_op.documents import knobs, ranges, shape_expr, together
-from pypto_op.documents import spec as spec_document
 from pypto_op.documents import suite as suite_document
 from pypto_op.documents.axes import INDICES
 from pypto_op.documents.ranges import Range
@@ -26,7 +25,7 @@ from pypto_op.generators.indices import index_limits
 from pypto_op.generators.overflows import beyond
 from pypto_op.generators.refusals import refusals
 from pypto_op.generators.rehearsal import Progress, Rehearsed, drawable, rehearse
-from pypto_op.generators.sources import FLOATS, Sources, gather
+from pypto_op.generators.sources import Sources, gather
 from pypto_op.judge.adversarial import runner_text
 from pypto_op.judge.stressing import KEY, patterns_source
 from pypto_op.stress.sites import normalised
@@ -156,7 +155,7 @@ def inputs_text(sources: Sources) -> str:
         "op": sources.ws.name,
         "ports": sources.interfaces.primary_inputs,
         "tensors": [{"name": p.name, "shape": _listed(p.shape), "dtype": _word(p.dtype)} for p in tensors],
-        "follows": _follows(sources),
+        "follows": sources.following,
         "scalars": _mapping(sources.scalars),
         "weights": _mapping(sources.weights),
         "patterns": patterns_source(),
@@ -170,20 +169,6 @@ def inputs_text(sources: Sources) -> str:
         "masks": sources.masks,
     }
     return stamped_python(render("test_inputs.py.j2", context))
-
-
-def _follows(sources: Sources) -> list[str]:
-    """Return the tensors that take the case's dtype; a float32 one beside 16-bit ones, or that SPEC.md fixes, does not."""
-    supported = sources.spec.supported_dtypes
-    if supported[0] not in FLOATS:
-        return [port.name for port in sources.tensors if port.dtype == supported[0]]
-    floating = [port for port in sources.tensors if port.dtype in FLOATS]
-    narrow = [port.name for port in floating if port.dtype != "float32" and port.dtype in supported]
-    if narrow:
-        return narrow
-    fixed = spec_document.fixed_dtypes(sources.ws.spec) if len(supported) > 1 else {}
-    wide = [port.name for port in floating if port.dtype == "float32"]
-    return [name for name in wide if fixed.get(name) != "float32"] or wide
 
 
 def _bounded(sources: Sources) -> dict[str, Range]:

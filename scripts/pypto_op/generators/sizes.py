@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from pypto_op.documents import constraints
-from pypto_op.generators.case_maker import Maker
+from pypto_op.generators.case_maker import MOST_ELEMENTS, Maker
 from pypto_op.generators.sources import Sizes, Sources
 from pypto_op.generators.walks import REST, SMALL, TILES, walks
 from pypto_op.vocabulary import Level
@@ -19,9 +19,13 @@ _COUNTS = (33, 17, 7)
 """Batches, segments and the like, the first that memory allows: a kernel may have room for 32 of them, 16 or 8."""
 _HEADS = (17, 33, 65)
 """Likewise of heads, the first above those of the P0 shapes."""
+_PARTS = (17, 5, 3, 2)
+"""Of heads that others share: three to each."""
 _POOLS = (4111, 1031, 515, 259, 131, 67, 37)
 """Sizes of what indices point into, the first that memory allows: an index may be cut to 8 bits, or to 7, or pass through
 float16, which holds whole numbers up to 2048; half of the indices lie above that."""
+_MOST_IN_A_POOL = 1 << 21
+"""Elements of the largest tensor there: a kernel reads of a pool what the indices name. 259 pages of 32 rows of 2 heads."""
 _LEAST_STEP = 8
 _OTHER_STEPS = 3
 """Further steps that a design names, beside those of the axis itself, whose edges are tried."""
@@ -44,6 +48,11 @@ def edges(maker: Maker) -> None:
     for axis, most in maker.counted.items():
         wanted = next((count for count in _HEADS if count > most), most + 1)
         _first(maker, Level.L3, f"{axis}_more", [{axis: wanted}, {axis: most + 1}])
+    for axis, by in constraints.shares(maker.sources.spec.shape_constraints):
+        _shared(maker, axis, by)
+    least = dict.fromkeys((*maker.fixed, *maker.varied), 1)
+    if least:  # less than a tile, one head: a kernel may need two
+        maker.add(Level.L3, "build_least", maker.fitted(least))
     for axis, ends in maker.bounded.items():
         for word, size in zip(("least", "greatest"), ends, strict=True):
             _end(maker, axis, word, size)
@@ -53,7 +62,7 @@ def long(maker: Maker) -> None:
     """Add long axes, many batches, and both together."""
     batches = [axis for axis in maker.dynamic if axis not in (*maker.long, *maker.sources.pools)]
     for axis in maker.sources.pools:
-        _first(maker, Level.L4, f"{axis}_large", [{axis: size} for size in _POOLS])
+        _first(maker, Level.L4, f"{axis}_large", [{axis: size} for size in _POOLS], most=_MOST_IN_A_POOL)
     for axis in maker.long:
         step = maker.sources.steps_along(axis)[-1]
         steps = (step, *maker.sources.steps_along(axis))
@@ -86,11 +95,20 @@ def primes(maker: Maker) -> None:
                 break
 
 
-def _first(maker: Maker, level: Level, word: str, options: Sequence[Sizes]) -> None:
+def _first(maker: Maker, level: Level, word: str, options: Sequence[Sizes], most: int = MOST_ELEMENTS) -> None:
     """Add the first of several sizes that is small enough."""
     for wanted in options:
-        if maker.add(level, word, maker.fitted(wanted, up=True)):
+        if maker.add(level, word, maker.fitted(wanted, up=True), most=most):
             return
+
+
+def _shared(maker: Maker, axis: str, by: str) -> None:
+    """Add an axis at three times another, of which it has so many to each: a kernel may find its own by a shift, or modulo.
+
+    Powers of two, and few parts, hide both.
+    """
+    if axis in maker.base and by in maker.base:
+        _first(maker, Level.L3, f"{axis}_three_per_{by}", [{by: parts, axis: 3 * parts} for parts in _PARTS])
 
 
 def _edge_sizes(maker: Maker, axis: str) -> Iterator[tuple[str, int]]:

@@ -116,6 +116,20 @@ class Sources:
         return tuple(port.name for port in self.tensors if port.dtype in FLOATS and port.name not in few)
 
     @property
+    def following(self) -> list[str]:
+        """The tensors that take the case's dtype; a float32 one beside 16-bit ones, or that SPEC.md fixes, does not."""
+        supported = self.spec.supported_dtypes
+        if supported[0] not in FLOATS:
+            return [port.name for port in self.tensors if port.dtype == supported[0]]
+        floating = [port for port in self.tensors if port.dtype in FLOATS]
+        narrow = [port.name for port in floating if port.dtype != "float32" and port.dtype in supported]
+        if narrow:
+            return narrow
+        fixed = spec_document.fixed_dtypes(self.ws.spec) if len(supported) > 1 else {}
+        wide = [port.name for port in floating if port.dtype == "float32"]
+        return [name for name in wide if fixed.get(name) != "float32"] or wide
+
+    @property
     def masks(self) -> tuple[str, ...]:
         """Names of the tensors that choose: flags, whole numbers of which SPEC.md allows two in a row, floats of two numbers."""
         free = [port.name for port in self.tensors if port.name not in self.spec.fixed_inputs]

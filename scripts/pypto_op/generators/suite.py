@@ -5,7 +5,7 @@
 | L1 | it runs, and the structure is right | the base shape in each dtype, the first P0 shape |
 | L2 | ordinary numbers | the base shape and each P0 shape, each dtype, a second seed |
 | L3 | edges | each dynamic axis at 2T+-1, T+1, T, T-1 for each step T, 1; flags; a zone whose lost column shows |
-| L4 | long axes, many batches | each dynamic axis at several tiles and a rest, all at several, shares next to 0 and 1 |
+| L4 | long axes, batches | each dynamic axis at several tiles and a rest, all at several, shares near 0 and 1, long windows |
 | L5 | values that hurt | primes; zones of three tiles and a rest, 8-bit codes near their ends, sums that cancel |
 """
 
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pypto_op.generators import sizes, values
+from pypto_op.generators import sizes, values, whole_numbers
 from pypto_op.generators.case_maker import SEEDS, Case, Maker
 from pypto_op.generators.near_ends import near_ends
 from pypto_op.generators.sources import Sources
@@ -39,7 +39,7 @@ def cases(sources: Sources, dropped: dict[str, str] | None = None) -> list[Case]
 def filled(sources: Sources) -> Maker:
     """Return the maker of all cases; see `cases`."""
     maker = Maker(sources)
-    for fill in (_structure, _ordinary, _edges, sizes.long, near_ends, _hurting):
+    for fill in (_structure, _ordinary, _edges, sizes.long, whole_numbers.along, near_ends, _hurting):
         fill(maker)
     maker.complete()
     return maker

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pypto_op.documents import constraints, ranges, special_values
@@ -40,6 +40,10 @@ ZONES: tuple[tuple[Level, str, Knobs], ...] = (
 
 _PRODUCT = 6.0
 """The slope of each factor of a product: over 64 terms, divided by their root, it makes 288."""
+_DEEP = 40.0
+"""The size of each factor where all products are far below zero: a score below -1e4 lies under what a kernel may hide with."""
+_BEYOND_HALF = 1e5
+"""Half of the values times this exceed 65504."""
 _MOST_TENSORS = 4
 _UNMEASURED = ("masked", "closed", "one_inf", "largest")
 _INFINITE = ("one_nan", "masked", "closed", "one_inf")
@@ -76,6 +80,7 @@ def scalars(maker: Maker) -> None:
         for dtype in maker.sources.spec.supported_dtypes if _may_be_zero(maker, port.name) else ():
             maker.add(Level.L3, f"zero_{port.name}", maker.ragged, dtype=dtype, knobs={port.name: 0.0})
         whole_numbers.add(maker, port.name)
+    whole_numbers.together(maker)
 
 
 def float_scalars(sources: Sources) -> dict[str, float]:
@@ -194,7 +199,7 @@ def set_apart(maker: Maker) -> None:
 def mixed(maker: Maker) -> None:
     """Add cases in which one tensor is unlike the others: of another sign, with rows of sizes of their own, with a zero row."""
     names = maker.sources.floating[:_MOST_TENSORS]
-    several = {port.name for port in maker.sources.tensors if len(port.shape) > 1}
+    several = _of_many_rows(maker.sources, names)
     for name in names:
         others = {other: "all_positive" for other in maker.sources.floating if other != name}
         if others:
@@ -208,12 +213,19 @@ def mixed(maker: Maker) -> None:
     for name in (name for name in quantised[:1] if maker.sources.spec.rows.get(name, Rows()).may_be_zero):
         for dtype in maker.sources.spec.supported_dtypes:  # a floor under the step of a row's codes shows on no others
             maker.add(Level.L5, f"small_rows_{name}", maker.ragged, dtype=dtype, knobs={ZONE: {name: "small_rows"}})
-    if len(several & set(names)) > 1:
-        first, *rest = [name for name in names if name in several]
+    if len(several) > 1:
+        first, *rest = several
         for word in ("rising", "falling"):  # the products of two slopes: scores that rise, or fall, along what is summed later
             zone = {first: "rising", **dict.fromkeys(rest, word)}
             knobs = {ZONE: zone, SCALE: dict.fromkeys(zone, _PRODUCT)}
             maker.add(Level.L5, f"products_{word}", maker.ragged, knobs=knobs)
+        deep = {first: "all_positive", **dict.fromkeys(rest, "all_negative")}
+        maker.add(Level.L5, "products_low", maker.ragged, knobs={ZONE: deep, SCALE: dict.fromkeys(deep, _DEEP)})
+
+
+def _of_many_rows(sources: Sources, names: Collection[str]) -> list[str]:
+    """Return those of some tensors that have two axes or more."""
+    return [port.name for port in sources.tensors if port.name in names and len(port.shape) > 1]
 
 
 def masked(maker: Maker) -> None:
@@ -280,11 +292,15 @@ def great_codes(maker: Maker) -> None:
     if not ends:
         return
     shape = max(maker.p0, key=lambda sizes: math.prod(sizes.values()))
+    deep = dict.fromkeys(_of_many_rows(maker.sources, maker.sources.floating), "all_negative")
     great = {name: [high - max(1, (high - low) // 16), high] for name, (low, high) in ends.items()}
     least = {name: [low, low + max(1, (high - low) // 16)] for name, (low, high) in ends.items()}
     for dtype in maker.sources.spec.supported_dtypes:
         maker.add(Level.L5, "great_codes", shape, dtype=dtype, knobs={RANGE: great})
         maker.add(Level.L5, "great_codes_small_factors", shape, dtype=dtype, knobs={RANGE: great, ZONE: "tiny"})
+    if deep:  # every score far below zero
+        knobs = {RANGE: great, ZONE: deep, SCALE: dict.fromkeys(deep, _DEEP**2)}
+        maker.add(Level.L5, "great_codes_low", shape, knobs=knobs)
     first = next(iter(ends))
     maker.add(Level.L5, "opposed_codes", shape, knobs={RANGE: {**least, first: great[first]}, ZONE: "tiny"})
 
@@ -306,6 +322,12 @@ def zones(maker: Maker, level: Level) -> None:
         for dtype in maker.sources.spec.supported_dtypes if word == "huge" else ("",):
             if at is level:
                 maker.add(level, word, maker.ragged, dtype=dtype, knobs=knobs)
+    if level is Level.L5 and "bfloat16" in maker.sources.spec.supported_dtypes:
+        for name in _of_many_rows(maker.sources, maker.sources.floating)[:_MOST_TENSORS]:
+            open_ended = ranges.of(maker.sources.spec.shape_constraints, name).high == math.inf
+            if open_ended and name in maker.sources.following:  # a kernel may go by way of float16, which keeps all 8 bits
+                knobs = {SCALE: {name: _BEYOND_HALF}}
+                maker.add(level, f"beyond_half_{name}", maker.ragged, dtype="bfloat16", knobs=knobs)
 
 
 def _widest(sources: Sources) -> str:

@@ -42,6 +42,44 @@ def add(maker: Maker, name: str) -> None:
                 maker.add(Level.L3, f"{axis}_as_{name}", sizes, knobs={name: number})
 
 
+def together(maker: Maker) -> None:
+    """Add cases in which several whole numbers have other values at once: a window of 1 without sinks.
+
+    All at their least, on the base shape and on the ragged one, and each at its greatest beside the others' least.
+    """
+    ends = {name: found for name in _free(maker) if (found := whole_ends(maker.sources, name, maker.ragged))}
+    if len(ends) < 2:
+        return
+    least = {name: found[-1] for name, found in ends.items()}
+    for sizes in (maker.base, maker.ragged):
+        _add_legal(maker, Level.L3, "all_least", sizes, least)
+    for name, found in ends.items():
+        _add_legal(maker, Level.L3, f"{name}_{found[0]}_alone", maker.ragged, {**least, name: found[0]})
+
+
+def along(maker: Maker) -> None:
+    """Add each whole number as nine tenths of the longest axis: a bound of a window shows on no shorter row."""
+    for axis in maker.long:
+        longest = max((case["shape"] for case in maker.cases if case["precision"]), key=lambda shape: shape[axis])
+        for name in _free(maker):
+            number = longest[axis] * 9 // 10
+            kept = constraints.whole_ends(maker.sources.spec.shape_constraints, name, longest)
+            if kept is not None and None not in kept:
+                _add_legal(maker, Level.L4, f"{name}_{number}_along_{axis}", longest, {name: number})
+
+
+def _free(maker: Maker) -> list[str]:
+    """Return the whole numbers whose other values are tried (`add`)."""
+    sources, compared = maker.sources, {number for numbers in maker.sources.apart.values() for number in numbers}
+    return [name for name in sources.whole_numbers if name not in maker.base and name not in compared]
+
+
+def _add_legal(maker: Maker, level: Level, word: str, sizes: Sizes, knobs: Mapping[str, int]) -> None:
+    changed = {name: value for name, value in knobs.items() if value != maker.sources.scalars.get(name)}
+    if changed and _legal(maker.sources, {**sizes, **knobs}):
+        maker.add(level, word, sizes, knobs=changed)
+
+
 def _with_shapes(maker: Maker, name: str, default: int) -> dict[int, Sizes]:
     """Return other values of a whole number, the most telling first, each with a shape on which it is legal.
 
@@ -73,7 +111,9 @@ def whole_ends(sources: Sources, name: str, sizes: Mapping[str, int]) -> tuple[i
 
 
 def has_end(sources: Sources, case: Case, name: str) -> bool:
-    """Whether a case has a whole number at one of its `whole_ends`."""
+    """Whether a case has a whole number at one of its `whole_ends`, or `along` an axis."""
+    if case["level"] == str(Level.L4):
+        return True
     others = {other: case[other] for other in sources.whole_numbers if other in case and other != name}
     return case[name] in whole_ends(sources, name, {**case["shape"], **others})
 

@@ -7,13 +7,12 @@ anew and the ones before were forgotten. So the account remembers, beside its ke
 - the seeds on which it was wrong, and in which cases. The next verdict judges them again, beside a fresh one, and no
   gate takes an earlier PASS meanwhile. What passes on its seed is forgotten: it was the machine.
 
-Other bytes of impl, helpers, golden, inputs, suite or documents, another tolerance or tool know nothing of it. Comments and
-blanks of an impl make no difference.
+Another impl, other bytes of helpers, golden, inputs, suite or documents, another tolerance or tool know nothing of it. Names,
+comments, blanks and the order of definitions make no other impl (`proof.meaning`).
 """
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import json
 import os
@@ -24,11 +23,11 @@ from typing import Any
 
 from pypto_op import __version__
 from pypto_op.errors import PyptoOpError
-from pypto_op.hashing import read_json, sha256_bytes, sha256_json
+from pypto_op.hashing import read_json, sha256_json
 from pypto_op.proof.closure import CLOSURE, stale_closure
 from pypto_op.proof.key import key_file
+from pypto_op.proof.meaning import meaning_of
 from pypto_op.proof.writing import write_whole
-from pypto_op.python_text import parsed
 from pypto_op.vocabulary import Status
 from pypto_op.workspace import OpWorkspace
 
@@ -151,21 +150,11 @@ def failed_cases(report: Mapping[str, Any], ws: OpWorkspace) -> list[str]:
 
 
 def _digest(impl: Path) -> str:
-    """Return a hash of what an implementation says, whatever its comments, blanks and texts that stand alone."""
+    """Return a hash of what an implementation says; "" where there is none."""
     try:
-        source = impl.read_bytes()
+        return meaning_of(impl.read_bytes())
     except OSError:
         return ""
-    tree = parsed(source.decode(errors="replace"))
-    if tree is None:
-        return sha256_bytes(source)
-    for node in ast.walk(tree):
-        if isinstance(body := getattr(node, "body", None), list):
-            node.body = [one for one in body if not (isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant))]  # type: ignore[attr-defined]
-    try:
-        return sha256_bytes(ast.dump(tree).encode())
-    except RecursionError:
-        return sha256_bytes(source)
 
 
 def _wrong(report: Mapping[str, Any]) -> dict[str, list[str]]:
