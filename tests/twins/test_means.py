@@ -102,3 +102,27 @@ def test_counts_are_no_means() -> None:
     for twin in ("reversed", "tiled", "pairwise", "sequential"):
         with Reordered(twin):
             assert torch.equal(half(x), torch.arange(8.0).expand(4, 8) - 8)
+
+
+def test_a_distance_alone_is_what_it_was() -> None:
+    """Only a sum of squares may be merged; what is handed out beside the mean of its tile would be wrong."""
+    x, _ = values(3, 1000.0, 1.0, 64)
+    mean = x.sum(-1, keepdim=True) / 64
+    for twin in ("reversed", "tiled", "pairwise", "sequential"):
+        with Reordered(twin):
+            known = x.sum(-1, keepdim=True) / 64
+            away = x - known
+        assert torch.equal(away, x - known)
+    assert float((known - mean).abs().max()) < 1e-3
+
+
+def test_a_distance_that_was_written_into_is_forgotten() -> None:
+    def doubled(x: torch.Tensor) -> torch.Tensor:
+        away = x - x.mean(-1, keepdim=True)
+        away.mul_(2.0)
+        return (away * away).sum(-1)
+
+    x, _ = values(4, 100.0, 0.1, 64)
+    judge = Judge(doubled, (x,), TWIN)
+    assert judge.takes(doubled)
+    assert not judge.takes(lambda x: doubled(x) / 4)

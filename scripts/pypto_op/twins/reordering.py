@@ -138,7 +138,7 @@ class Reordered(DispatchMode):
         return neighbours.neighbour(found, one, two, salt=self._salt)
 
     def distance(self, found: torch.Tensor, taken: Any) -> torch.Tensor:
-        """Return `found`, a value less `taken`, as a kernel may have it that merges the means of tiles (`twins.means`)."""
+        """Return `found`, a value less `taken`, whose square a kernel may have that merges the means of tiles (`twins.means`)."""
         return found if self._order is None else self._means.distance(found, taken, self._salt)
 
     def running(self, terms: torch.Tensor, dim: int) -> torch.Tensor:
@@ -161,8 +161,9 @@ def _folded(terms: torch.Tensor, order: Order, dims: Sequence[int], keepdim: boo
 
 
 def _narrow_float(args: Sequence[Any]) -> bool:
+    """Whether the first tensor that is no condition is of a floating type narrower than float64."""
     for value in args:
-        if isinstance(value, torch.Tensor):
+        if isinstance(value, torch.Tensor) and value.dtype != torch.bool:
             return value.is_floating_point() and value.dtype != torch.float64
     return False
 
@@ -234,7 +235,15 @@ def _add(mode: Reordered, x: Any, y: Any, *, alpha: Any = 1) -> torch.Tensor:
 
 
 def _multiply(mode: Reordered, left: Any, right: Any) -> torch.Tensor:
-    return mixes.product(left, right)
+    return means.product(mixes.product(left, right), left, right)
+
+
+def _power(mode: Reordered, base: torch.Tensor, exponent: Any) -> torch.Tensor:
+    return means.power(base, exponent)
+
+
+def _where(mode: Reordered, condition: torch.Tensor, one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+    return means.chosen(condition, one, other)
 
 
 def _subtract(mode: Reordered, x: Any, y: Any, *, alpha: Any = 1) -> torch.Tensor:
@@ -284,6 +293,8 @@ _REWRITES: dict[Any, Callable[..., Any]] = {
     aten.div.Tensor: _divide,
     aten.add.Tensor: _add,
     aten.mul.Tensor: _multiply,
+    aten.pow.Tensor_Scalar: _power,
+    aten.where.self: _where,
     aten.sub.Tensor: _subtract,
     aten.addcmul.default: _add_product,
     aten.lerp.Scalar: _between,
