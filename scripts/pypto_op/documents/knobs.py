@@ -16,7 +16,8 @@ from pypto_op.python_text import parsed
 
 PREFIX = "draw_"
 ZONE, SCALE, OFFSET, RANGE, SET = "draw_zone", "draw_scale", "draw_offset", "draw_range", "draw_set"
-KNOBS = (ZONE, SCALE, OFFSET, RANGE, SET)
+ALIKE = "draw_alike"
+KNOBS = (ZONE, SCALE, OFFSET, RANGE, SET, ALIKE)
 RENAMED = {"zone": ZONE, "scale": SCALE, "offset": OFFSET, "integer_range": RANGE}
 """What the knobs were called before: a word that an operator's scalar may have."""
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from pypto_op.documents import constraints, shape_expr
 from pypto_op.documents.default_suite import free_names
-from pypto_op.documents.knobs import ZONE
+from pypto_op.documents.knobs import ALIKE, ZONE
 from pypto_op.documents.suite import LEAST_PER_LEVEL
 from pypto_op.generators import walks
 from pypto_op.generators.sources import FLOATS, Sizes, Sources
@@ -157,13 +157,14 @@ class Maker:
                 yield {**other, **self._tolerance(dtype)}
 
     def in_place_of(self, case: Case) -> Iterator[Case]:
-        """Yield the cases that may stand in the place of one that says nothing: in other dtypes, or a scalar on other shapes.
+        """Yield the cases that may stand in the place of one that says nothing: in other dtypes, or on other shapes where a
+        scalar has another value, or tensors are alike.
 
         A float that no case gives another value, a kernel may know by heart; of a whole number several are tried anyway.
         """
         yield from self.in_other_dtypes(case)
         varied = [name for name, default in self.sources.scalars.items() if name in case and isinstance(default, float)]
-        shapes = [*self.p0, self.base, self.small_ragged] if varied else []
+        shapes = [*self.p0, self.base, self.small_ragged] if varied or ALIKE in case else []
         for number, shape in enumerate(shapes):
             with_scalars = {**shape, **{name: case[name] for name in varied}}
             if shape != case["shape"] and constraints.satisfied(self.sources.spec.shape_constraints, with_scalars):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from pypto_op.documents import axes, constraints, default_suite, golden_scan, legal_sizes, rows, special_values
+from pypto_op.documents import axes, constraints, default_suite, golden_scan, legal_sizes, ranges, rows, special_values
 from pypto_op.documents import interfaces as interfaces_document
 from pypto_op.documents import spec as spec_document
 from pypto_op.documents.axes import symbols_of
@@ -137,6 +138,20 @@ class Sources:
         others = {name for name in free if name not in self.spec.rows and (name in flags or self._is_one_of_two(name))}
         few = rows.of_few_numbers(self.spec.rows)
         return tuple(name for name in free if name in others or len(few.get(name, ())) == 2)
+
+    @cached_property
+    def alike(self) -> tuple[tuple[str, str], ...]:
+        """Pairs of tensors of one shape, dtype and range, of which the first may take rows of the second."""
+        kinds: dict[str, list[str]] = {}
+        for port in self.tensors:
+            said = self.spec.rows.get(port.name)
+            free = port.name not in self.spec.fixed_inputs and port.name not in self.masks and port.name not in self.apart
+            if free and (said is None or len(port.shape) > 1):  # what holds for a row holds for one that is taken whole
+                ends = ranges.sized_ends(self.spec.shape_constraints, port.name, self.p0_sizes()[0])
+                kept = ranges.of(self.spec.shape_constraints, port.name, self.p0_sizes()[0])
+                kind = (port.shape, port.dtype, port.name in self.weights, self.ranges.get(port.name), ends, kept, said)
+                kinds.setdefault(repr(kind), []).append(port.name)
+        return tuple((two, one) for names in kinds.values() for one, two in itertools.combinations(names, 2))
 
     def _is_one_of_two(self, name: str) -> bool:
         ends = [end.split(" + ") for end in self.ranges.get(name, ("0", "0"))]

@@ -86,4 +86,5 @@ def _hurting(maker: Maker) -> None:
     values.zones(maker, Level.L5)
     values.great_codes(maker)
     values.specials(maker)
+    values.alike(maker)
     values.cancellation(maker)

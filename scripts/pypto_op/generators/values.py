@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pypto_op.documents import constraints, ranges, special_values
-from pypto_op.documents.knobs import RANGE, SCALE, SET, ZONE
+from pypto_op.documents.knobs import ALIKE, RANGE, SCALE, SET, ZONE
 from pypto_op.documents.reading import read_text
 from pypto_op.documents.rows import Rows
 from pypto_op.generators import whole_numbers
@@ -45,6 +45,7 @@ _DEEP = 40.0
 _BEYOND_HALF = 1e5
 """Half of the values times this exceed 65504."""
 _MOST_TENSORS = 4
+_MOST_PAIRS = 3
 _UNMEASURED = ("masked", "closed", "one_inf", "largest")
 _INFINITE = ("one_nan", "masked", "closed", "one_inf")
 _LOW, _LOW_OF_16_BITS = 1e7, 100.0
@@ -226,6 +227,17 @@ def mixed(maker: Maker) -> None:
 def _of_many_rows(sources: Sources, names: Collection[str]) -> list[str]:
     """Return those of some tensors that have two axes or more."""
     return [port.name for port in sources.tensors if port.name in names and len(port.shape) > 1]
+
+
+def alike(maker: Maker) -> None:
+    """Add cases in which every second row of a tensor is that of another: a student that has learnt all from its teacher.
+
+    What a kernel divides by, or takes a root of, is 0 in such rows; where it expands a square of a difference, noise.
+    """
+    dtypes = maker.sources.spec.supported_dtypes
+    for number, (name, other) in enumerate(maker.sources.alike[:_MOST_PAIRS]):
+        dtype = dtypes[number % len(dtypes)]  # named, so that no other case changes its own
+        maker.add(Level.L5, f"alike_{name}_{other}", maker.ragged, dtype=dtype, knobs={ALIKE: {name: other}})
 
 
 def masked(maker: Maker) -> None:
