@@ -65,15 +65,18 @@ def edged(inputs: Any, movable: Sequence[bool], numbers: Sequence[float], seed: 
     return found if changed else None
 
 
+def is_sorted(tensor: torch.Tensor) -> bool:
+    """Whether a tensor is sorted along a long axis (the edges of bins, positions)."""
+    return any(_rises_or_falls(tensor.narrow(axis, 0, _AXIS), axis) and _rises_or_falls(tensor, axis) for axis in _long(tensor))
+
+
 def is_ordered(tensor: torch.Tensor) -> bool:
     """Whether elements share memory or values, are sorted along an axis, or make a symmetric matrix."""
     if 0 in tensor.stride() or memory_of(tensor).numel() < tensor.numel():
         return True
     if tensor.dim() >= 2 and tensor.shape[-1] == tensor.shape[-2] and torch.equal(tensor, tensor.mT):
         return True
-    if any(_is_sorted(tensor.narrow(axis, 0, _AXIS), axis) and _is_sorted(tensor, axis) for axis in _long(tensor)):
-        return True
-    return _repeats(tensor)
+    return is_sorted(tensor) or _repeats(tensor)
 
 
 def _repeats(tensor: torch.Tensor) -> bool:
@@ -92,7 +95,7 @@ def _repeats(tensor: torch.Tensor) -> bool:
     return int((values.diff() == 0).sum()) > _TWICE * values.numel()
 
 
-def _is_sorted(tensor: torch.Tensor, axis: int) -> bool:
+def _rises_or_falls(tensor: torch.Tensor, axis: int) -> bool:
     steps = tensor.diff(dim=axis)
     return bool((steps >= 0).all() or (steps <= 0).all())
 
