@@ -205,8 +205,8 @@ def _scatter(rows: torch.Tensor, draws: torch.Generator) -> None:
 
 
 def _between(numbers: Sequence[float], close: float) -> list[float]:
-    """Return between two neighbours that are close to each other the number of fewest binary places: `a < x < b` is one case more."""
-    found = []
+    """Return a number between any two neighbours that are close, with few binary places: `a < x < b` is one case more."""
+    found: list[float] = []
     for low, high in zip(numbers, numbers[1:], strict=False):
         finer = (math.floor(low * 2.0**places + 1) / 2.0**places for places in range(_FINEST))
         found += [next((number for number in finer if low < number < high), low)] if 0 < high - low <= close else []
