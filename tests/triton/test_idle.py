@@ -38,7 +38,8 @@ BINS = torch.linspace(-1, 1, 5)
      (lambda: torch.xlogy(EVEN, EVEN), "xlogy (zero)"),
      (lambda: F.binary_cross_entropy(EVEN, EVEN), "binary_cross_entropy (zero)"),
      (lambda: torch.atan2(EVEN, EVEN), "atan2 (lower)"), (lambda: EVEN**3, "pow (lower)"), (lambda: EVEN**2, ""),
-     (lambda: torch.copysign(NORMAL, EVEN), "copysign (lower)"), (lambda: torch.logit(EVEN), ""),
+     (lambda: torch.copysign(NORMAL, EVEN), "copysign (lower)"),
+     (lambda: torch.copysign(EVEN, -1.0), ""), (lambda: torch.logit(EVEN), ""),
      (lambda: torch.logit(EVEN, 1e-6), "logit (lower), logit (upper)"), (lambda: torch.logaddexp(EVEN, EVEN), "logaddexp (far)"),
      (lambda: F.max_pool1d(NORMAL, 2, return_indices=True)[1], "max_pool2d_with_indices (ties)"),
      (lambda: torch.sort(NORMAL, stable=True, dim=1)[1], "sort (ties)"), (lambda: NORMAL.sort(1).indices, ""),
@@ -120,6 +121,8 @@ def test_inputs_reach_what_was_idle() -> None:
 def test_rows_far_below_zero_are_among_what_is_reached() -> None:
     more = ways([EVEN], {"softmax (far) in line 3": False})["reach more"][0]
     assert bool((more[0] < -115).all() and (more[:, 0] < -115).all()) and float(more.max()) == pytest.approx(128)
+    beside = ways([NORMAL, EVEN], {"xlogy (zero) in line 3": False})
+    assert torch.equal(beside["within zero"][1], EVEN) and bool((beside["within zeros"][1] == 0).all(1).any())
     zeros = ways([EVEN[0].sort().values], {"relu in line 3": False})["within zero"][0]
     assert torch.equal(zeros, EVEN[0].sort().values)
 

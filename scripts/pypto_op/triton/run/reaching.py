@@ -71,6 +71,8 @@ def reaching(inputs: Any, idle: dict[str, bool]) -> Ways:
     for target, _ in enumerate(tensors_of(inputs)) if any(f"({sides.EQUAL})" in name for name in idle) else ():
         if (found := _equalled(inputs, target)) is not None:
             yield f"{WITHIN} equal {target}", found
+    if any(f"({sides.ZERO})" in name for name in idle) and (found := _changed(inputs, _zero_scales)) is not None:
+        yield f"{WITHIN} zeros", found
     if (found := _without_least(inputs)) is not None:
         yield f"{WITHIN} missing", found
 
@@ -151,7 +153,7 @@ def _spread_all(inputs: Any, way: str, *, floats: bool, whole: bool) -> Any | No
 
 def _changed(inputs: Any, change: Callable[[torch.Tensor, torch.Tensor], None]) -> Any | None:
     """Return inputs of the same layout, the floats among them changed; None where none can be."""
-    movable = iter(skewed.movable(inputs, scales=change is _zero))
+    movable = iter(skewed.movable(inputs, scales=change is _zero_scales))
     changed = False
 
     def one(tensor: torch.Tensor) -> torch.Tensor:
@@ -230,6 +232,11 @@ def _zero(copy: torch.Tensor, tensor: torch.Tensor) -> None:
     for axis, size in enumerate(copy.shape if not is_sorted(tensor) else ()):
         if size > 1 and copy.stride(axis):
             copy.select(axis, size // 2).zero_()
+
+
+def _zero_scales(copy: torch.Tensor, tensor: torch.Tensor) -> None:
+    """The same for every tensor, what may be a scale beside another one, too."""
+    _zero(copy, tensor)
 
 
 def _level(copy: torch.Tensor, tensor: torch.Tensor) -> None:

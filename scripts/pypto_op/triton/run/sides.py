@@ -114,7 +114,7 @@ def idle(name: str, args: Any, kwargs: Any, given: torch.Tensor, out: Any) -> di
     if name in _ZEROS:
         return {ZERO: not bool((given == 0).any())}
     if name == "copysign":
-        given = args[1]
+        given = args[1] if isinstance(args[1], torch.Tensor) else torch.tensor([-1.0, 1.0])
     whole = not given.is_floating_point()
     tables = (_BOUNDS,) if whole else (_BOUNDS, _FLOATS)
     low, high = next((table[name](args, kwargs) for table in tables if name in table), _NOTHING)
