@@ -32,6 +32,7 @@ FRESH = (
     "fresh_eighth",
     "fresh_ninth",
     "fresh_tenth",
+    "fresh_eleventh",
 )
 """Tables of implementations that were written before anybody looked how they would be judged."""
 

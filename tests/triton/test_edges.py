@@ -84,6 +84,14 @@ def test_numbers_of_the_files_are_met_exactly_where_the_dtype_has_them(tensor: t
     assert float(moved.max()) < 77
 
 
+def test_what_lies_between_two_close_numbers_of_the_files_is_met() -> None:
+    (moved,) = edges.edged([NORMAL], [True], [-1.2031, -1.203, 0.0, 0.0625, 0.55, 1.203, 1.2031, 1.2031], 1)
+    wide = moved.double()
+    exact = wide == (wide * 2**14).round() / 2**14
+    assert all(bool((exact & (low < wide) & (wide < low + 0.0001)).any()) for low in (-1.2031, 1.203))
+    assert edges._between([0.0, 0.5, 0.5, 0.75], 0.25) == [0.625]
+
+
 def test_scales_beside_what_lies_around_zero_are_not_movable() -> None:
     assert skewed.movable([NORMAL, NORMAL.abs(), torch.arange(9)]) == [True, False, False]
     assert skewed.movable([NORMAL.abs()]) == [True]

@@ -17,6 +17,7 @@ DRAWS = torch.Generator().manual_seed(0)
 EVEN = torch.rand(9, 20, generator=DRAWS)
 NORMAL = torch.randn(9, 20, generator=DRAWS)
 WHOLE = torch.randint(0, 9, (9, 20), generator=DRAWS)
+BINS = torch.linspace(-1, 1, 5)
 
 
 @pytest.mark.parametrize(
@@ -32,11 +33,18 @@ WHOLE = torch.randint(0, 9, (9, 20), generator=DRAWS)
      (lambda: torch.histc(EVEN, 4, 0.0, 1.0), "histc (lower), histc (upper)"), (lambda: NORMAL.softmax(1), "softmax (far)"),
      (lambda: F.softplus(NORMAL, beta=2.0), "softplus (far)"), (lambda: NORMAL.argmax(1), "argmax (ties)"),
      (lambda: NORMAL.min(0)[0], "min (ties)"), (lambda: (NORMAL * 1000).tanh(), ""),
+     (lambda: torch.where(NORMAL > EVEN, NORMAL, EVEN), "gt (equal)"), (lambda: NORMAL.exp() > EVEN, ""),
+     (lambda: torch.bucketize(NORMAL, BINS), "bucketize (equal)"), (lambda: torch.cdist(NORMAL, EVEN), "cdist (equal)"),
+     (lambda: torch.xlogy(EVEN, EVEN), "xlogy (zero)"),
+     (lambda: F.binary_cross_entropy(EVEN, EVEN), "binary_cross_entropy (zero)"),
+     (lambda: torch.atan2(EVEN, EVEN), "atan2 (lower)"), (lambda: EVEN**3, "pow (lower)"), (lambda: EVEN**2, ""),
+     (lambda: torch.copysign(NORMAL, EVEN), "copysign (lower)"),
+     (lambda: torch.copysign(EVEN, -1.0), ""), (lambda: torch.logit(EVEN), ""),
+     (lambda: torch.logit(EVEN, 1e-6), "logit (lower), logit (upper)"), (lambda: torch.logaddexp(EVEN, EVEN), "logaddexp (far)"),
+     (lambda: F.max_pool1d(NORMAL, 2, return_indices=True)[1], "max_pool2d_with_indices (ties)"),
+     (lambda: torch.sort(NORMAL, stable=True, dim=1)[1], "sort (ties)"), (lambda: NORMAL.sort(1).indices, ""),
      (lambda: F.nll_loss(NORMAL, WHOLE[:, 0], ignore_index=10, reduction="sum").long(), "nll_loss"),
      (lambda: torch.nan_to_num(NORMAL.masked_fill(NORMAL > 1, torch.nan)), "nan_to_num")],
-    ids=["relu6", "in_place", "leaky", "whole", "one_side", "tensor", "nan", "swish", "huber", "nothing_through", "where",
-         "token", "floats", "isnan", "floor", "remainder", "shrink", "histogram", "softmax", "softplus", "ties", "ties_of_rows",
-         "reached", "ignored", "not_infinite"],
 )  # fmt: skip
 def test_what_changes_nothing_is_found(forward: Callable[[], torch.Tensor], found: str) -> None:
     with idle.Idle(Path(__file__)) as watch:
@@ -106,7 +114,28 @@ def test_inputs_reach_what_was_idle() -> None:
     assert bool(found["reach lost"][0].isnan().any()) and bool(found["reach lost"][0].isinf().any())
     small, large = ways([WHOLE.to(torch.uint8), WHOLE], {"clamp in line 3": True})["reach both"]
     assert (int(small.max()), int(large.min()), int(large.max())) == (255, -(2**14), 2**14)
-    assert ways([WHOLE], {"relu in line 3": False}) == {}
+    assert [*ways([WHOLE], {"relu in line 3": False})] == ["within missing"]
+    assert ways([WHOLE.flatten().sort().values, torch.randperm(9)], {"clamp in line 3": False}) == {}
+
+
+def test_rows_far_below_zero_are_among_what_is_reached() -> None:
+    more = ways([EVEN], {"softmax (far) in line 3": False})["reach more"][0]
+    assert bool((more[0] < -115).all() and (more[:, 0] < -115).all()) and float(more.max()) == pytest.approx(128)
+    beside = ways([NORMAL, EVEN], {"xlogy (zero) in line 3": False})
+    assert torch.equal(beside["within zero"][1], EVEN) and bool((beside["within zeros"][1] == 0).all(1).any())
+    zeros = ways([EVEN[0].sort().values], {"relu in line 3": False})["within zero"][0]
+    assert torch.equal(zeros, EVEN[0].sort().values)
+
+
+def test_elements_of_two_tensors_become_equal_and_the_least_whole_number_is_missing() -> None:
+    other = torch.rand(9, 20, generator=DRAWS)
+    found = ways([EVEN, other, WHOLE], {"gt (equal) in line 3": False})
+    for target in (0, 1):
+        one, two, _ = found[f"within equal {target}"]
+        assert int((one == two).sum()) >= 45 and bool((one == two)[:2].all()) and not torch.equal(one, two)
+    assert int(found["within missing"][2].min()) == 1 and int(found["within missing"][2].max()) == 8
+    edges, values = ways([torch.linspace(0, 1, 9), EVEN], {"bucketize (equal) in line 3": False})["within equal 1"]
+    assert bool(torch.isin(values, edges).any()) and torch.equal(edges, torch.linspace(0, 1, 9))
 
 
 def test_whole_numbers_go_up_or_down_where_the_reference_takes_only_that() -> None:

@@ -51,13 +51,31 @@ def test_what_lies_around_zero_is_moved_to_one_side(tensor: torch.Tensor, move: 
 @pytest.mark.parametrize(
     "tensor", [NORMAL, NORMAL.half(), NORMAL.tril(), NORMAL.t()], ids=["float32", "half", "triangle", "columns"]
 )
-def test_far_inputs_are_larger_and_the_last_slices_the_largest(tensor: torch.Tensor) -> None:
+def test_far_inputs_are_larger_the_last_slices_the_largest_and_the_first_rows_far_below_zero(tensor: torch.Tensor) -> None:
     (moved,) = skewed.skewed([tensor], skewed.FAR)
     most = 16.0 if tensor.dtype is torch.float16 else 128.0
     assert (moved.shape, moved.stride(), moved.dtype) == (tensor.shape, tensor.stride(), tensor.dtype)
     assert 0.7 * most < moved.abs().max() <= most and torch.equal(moved == 0, tensor == 0)
-    assert all(bool((last[last != 0] > 0.5 * most).all()) for last in (moved[-1], moved[:, -1]))
-    assert torch.allclose(moved[:-1, :-1] / moved[0, 0], tensor[:-1, :-1] / tensor[0, 0], rtol=1e-2)
+    assert all(bool((last[last != 0] > 0.5 * most).all()) for last in (moved[-1, 1:], moved[1:, -1]))
+    sunk = [bool((first[first != 0] < -0.8 * most).all()) for first in (moved[0], moved[:, 0])]
+    assert sunk == [tensor.dtype is not torch.float16] * 2  # elements of 16 bits would become equal in one row of few
+    assert torch.allclose(moved[1:-1, 1:-1] / moved[1, 1], tensor[1:-1, 1:-1] / tensor[1, 1], rtol=1e-2)
+
+
+@pytest.mark.parametrize("move", [skewed.UP, skewed.LOW, skewed.HIGH, skewed.FAR])
+@pytest.mark.parametrize("edges", [torch.linspace(-2, 2, 17), torch.linspace(2, -2, 17), NORMAL.sort(-1).values])
+def test_what_is_sorted_stays_sorted_though_zero_is_within(edges: torch.Tensor, move: str) -> None:
+    (moved,) = skewed.skewed([edges], move)
+    steps = moved.diff(dim=-1)
+    assert bool((steps >= 0).all() or (steps <= 0).all()) and not torch.equal(moved, edges)
+
+
+def test_a_single_row_is_not_sunk() -> None:
+    (moved,) = skewed.skewed([NORMAL[:1]], skewed.FAR)
+    assert moved.max() > 0
+    assert [bool(skewed.sunk(torch.randn(rows, 20).half(), -16.0)[0].max() < -14) for rows in (127, 128)] == [False, True]
+    constant = skewed.sunk(torch.ones(9, 20), -99.0)
+    assert bool((constant[0] < -89).all() and (constant[:, 0] < -89).all() and (constant[1:, 1:] == 1).all())
 
 
 def test_where_far_is_infinite_less_is_tried() -> None:

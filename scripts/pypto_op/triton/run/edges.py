@@ -3,14 +3,15 @@
 Values that were drawn from a continuous range hardly ever show a loop that ends one column early or late: the least of 700
 elements lies in the column that was left out once in 700 rows. So the second pass puts the extremes there: in every other row the
 greatest comes first and the least last, in the others it is the other way round. Nor is a drawn value ever equal to the bound
-that it is compared with (`>` for `>=`, the sign of 0). So some elements become the numbers that stand in the files. All stays
-within the range of the tensor. Nor do drawn values often show a running maximum or minimum that loses a block on its way: the
-largest element so far must lie in that block. So in between every fourth element is a new largest one, in the other rows a new
-least one, and the elements after it are not.
+that it is compared with (`>` for `>=`, the sign of 0). So some elements become the numbers that stand in the files, and some lie
+between two of them that are close. All stays within the range of the tensor. Nor do drawn values often show a running maximum or
+minimum that loses a block on its way: the largest element so far must lie in that block. So in between every fourth element is a
+new largest one, in the other rows a new least one, and the elements after it are not.
 """
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Sequence
 from typing import Any
@@ -29,6 +30,9 @@ _TWICE = 0.05
 _MOST = 32
 _MOST_SORTED = 1 << 24
 """Elements of a tensor whose rows are sorted, which takes three times its memory."""
+_CLOSE = 0.02
+"""Two numbers of the files that are no farther apart, as a part of a range, have hardly any drawn element between them."""
+_FINEST = 20
 _SHARE = 16
 """One element of so many may become a number of the files."""
 TOLD = (
@@ -58,11 +62,17 @@ def edged(inputs: Any, movable: Sequence[bool], numbers: Sequence[float], seed: 
             low, high = (float(end) for end in torch.aminmax(tensor))
             _put_extremes(copy, tensor, low, high)
             _put_records(copy, tensor, seed)
-            _put_numbers(copy, [number for number in numbers if low <= number <= high], draws)
+            within = [number for number in numbers if low <= number <= high]
+            _put_numbers(copy, [*within, *_between(within, _CLOSE * (high - low))], draws)
         return copy
 
     found = map_tensors(inputs, one)
     return found if changed else None
+
+
+def is_sorted(tensor: torch.Tensor) -> bool:
+    """Whether a tensor is sorted along a long axis (the edges of bins, positions)."""
+    return any(_rises_or_falls(tensor.narrow(axis, 0, _AXIS), axis) and _rises_or_falls(tensor, axis) for axis in _long(tensor))
 
 
 def is_ordered(tensor: torch.Tensor) -> bool:
@@ -71,9 +81,7 @@ def is_ordered(tensor: torch.Tensor) -> bool:
         return True
     if tensor.dim() >= 2 and tensor.shape[-1] == tensor.shape[-2] and torch.equal(tensor, tensor.mT):
         return True
-    if any(_is_sorted(tensor.narrow(axis, 0, _AXIS), axis) and _is_sorted(tensor, axis) for axis in _long(tensor)):
-        return True
-    return _repeats(tensor)
+    return is_sorted(tensor) or _repeats(tensor)
 
 
 def _repeats(tensor: torch.Tensor) -> bool:
@@ -92,7 +100,7 @@ def _repeats(tensor: torch.Tensor) -> bool:
     return int((values.diff() == 0).sum()) > _TWICE * values.numel()
 
 
-def _is_sorted(tensor: torch.Tensor, axis: int) -> bool:
+def _rises_or_falls(tensor: torch.Tensor, axis: int) -> bool:
     steps = tensor.diff(dim=axis)
     return bool((steps >= 0).all() or (steps <= 0).all())
 
@@ -194,6 +202,15 @@ def _scatter(rows: torch.Tensor, draws: torch.Generator) -> None:
         here, there = extreme(rows, -1, keepdim=True), at.unsqueeze(-1)
         found, gone = rows.gather(-1, here), rows.gather(-1, there)
         rows.scatter_(-1, here, gone).scatter_(-1, there, found)
+
+
+def _between(numbers: Sequence[float], close: float) -> list[float]:
+    """Return a number between any two neighbours that are close, with few binary places: `a < x < b` is one case more."""
+    found: list[float] = []
+    for low, high in zip(numbers, numbers[1:], strict=False):
+        finer = (math.floor(low * 2.0**places + 1) / 2.0**places for places in range(_FINEST))
+        found += [next((number for number in finer if low < number < high), low)] if 0 < high - low <= close else []
+    return found
 
 
 def _put_numbers(copy: torch.Tensor, numbers: list[float], draws: random.Random) -> None:

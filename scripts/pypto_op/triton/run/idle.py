@@ -25,9 +25,10 @@ _LOSSES = {"huber_loss": 3, "smooth_l1_loss": 3}
 _COMPARES = frozenset(("eq", "ne", "lt", "le", "gt", "ge", "isnan", "isinf", "isposinf", "isneginf", "signbit"))
 _IGNORES = {"nll_loss_forward": 4, "nll_loss2d_forward": 4}
 """They leave out targets of one number, which is the argument of this number."""
-_WATCHED = frozenset((*_CHANGES, *_LOSSES, *_COMPARES, *_IGNORES, *sides.NAMES))
+_WATCHED = frozenset((*_CHANGES, *_LOSSES, *_COMPARES, *_IGNORES, *sides.NAMES, *sides.PAIRS))
 _USUAL = -100
 """That number where nobody says one: a kernel need not know it."""
+_COPIES = frozenset(("clone", "_to_copy"))
 _NAN = "nan_to_num"
 _MOST = 3
 
@@ -47,6 +48,7 @@ class Idle(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.busy: set[str] = set()
         self.unordered = False
         self._path = str(path)
+        self._made: set[int] = set()  # memory of what an operator computed
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -56,15 +58,17 @@ class Idle(TorchDispatchMode):  # type: ignore[no-untyped-call]
         """Call the operator, and look whether it changed anything."""
         name = str(func.overloadpacket.__name__)
         plain = name.rstrip("_") or name
-        self.unordered = self.unordered or plain in sides.UNORDERED
-        if plain not in _WATCHED:
-            return func(*args, **(kwargs or {}))
-        given = [value.clone() if name != plain else value for value in args if isinstance(value, torch.Tensor)]
+        self.unordered = self.unordered or sides.is_unordered(plain, kwargs or {})
+        copies = name != plain and plain in _WATCHED
+        given = [value.clone() if copies else value for value in args if isinstance(value, torch.Tensor)]
         out = func(*args, **(kwargs or {}))
-        if not given:
+        self._keep_made(plain, given, out)
+        if plain not in _WATCHED or not given:
             return out
         called = plain.strip("_").removesuffix("_kernel").removesuffix("_forward")
         whole = not given[0].is_floating_point()
+        if plain in sides.PAIRS and len(given) == 2 and all(map(self._is_drawn, given)):
+            self._note(f"{called} ({sides.EQUAL})", sides.are_never_equal(plain, *given), whole=False)
         if plain in sides.NAMES:
             for side, idle in sides.idle(plain, args, kwargs or {}, given[0], out).items():
                 self._note(f"{called} ({side})", idle, whole=whole)
@@ -74,15 +78,27 @@ class Idle(TorchDispatchMode):  # type: ignore[no-untyped-call]
             self._note(called, _ignores_nothing(args, _IGNORES[plain]), whole=True)
         elif plain in _LOSSES:
             self._note(called, _is_within(given, args, kwargs or {}, _LOSSES[plain]), whole=whole)
-        else:
+        elif plain in _CHANGES:
             idle = _is_unchanged(out, given) or (plain == _NAN and not _holds_all(given[0]))
             self._note(called, idle, whole=whole and not out.is_floating_point())
         return out
 
+    def _keep_made(self, name: str, given: list[torch.Tensor], out: Any) -> None:
+        """Note the memory of what an operator made; a view or a copy of what was drawn holds drawn values, too."""
+        if name in _COPIES and all(map(self._is_drawn, given)):
+            return
+        self._made |= {*map(_memory, tensors_of(out))} - {*map(_memory, given)}
+
+    def _is_drawn(self, tensor: torch.Tensor) -> bool:
+        """Whether a tensor holds floats as they were drawn; what was computed differs between kernels by its rounding."""
+        return tensor.is_floating_point() and tensor.numel() > 1 and _memory(tensor) not in self._made
+
     def idle(self, outputs: Any) -> dict[str, bool]:
         """Return what was idle and can show in what the reference returned: which of two equal elements it names only there."""
-        named = not self.unordered and any(not tensor.is_floating_point() for tensor in tensors_of(outputs))
-        return {key: whole for key, whole in self.found.items() if named or f"({sides.TIES})" not in key}
+        named = any(not tensor.is_floating_point() for tensor in tensors_of(outputs))
+        hidden = [sides.TIES] if not named else []
+        hidden = [sides.TIES, sides.EQUAL] if self.unordered else hidden
+        return {key: whole for key, whole in self.found.items() if not any(f"({side})" in key for side in hidden)}
 
     def _note(self, what: str, idle: bool | None, *, whole: bool) -> None:
         """Keep whether a call was idle; None: that cannot be said of it."""
@@ -100,6 +116,10 @@ class Idle(TorchDispatchMode):  # type: ignore[no-untyped-call]
         while frame is not None and frame.f_code.co_filename != self._path:
             frame = frame.f_back  # type: ignore[assignment]
         return 0 if frame is None else frame.f_lineno
+
+
+def _memory(tensor: torch.Tensor) -> int:
+    return tensor.untyped_storage().data_ptr()
 
 
 def told(idle: Collection[str]) -> list[str]:

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from pypto_op.triton.run import sides, skewed
-from pypto_op.triton.run.edges import is_ordered
+from pypto_op.triton.run.edges import is_ordered, is_sorted
 from pypto_op.triton.run.packing import map_tensors, memory_of, same_layout, tensors_of
 
 REACH, MEET, WITHIN = "reach", "meet", "within"
@@ -36,7 +36,7 @@ TOLD = (
 )
 TOLD_WITHIN = (
     "an operator of the reference changes nothing for the task's own inputs (a guard for zero, a tie of two maxima); in this "
-    "pass they come there: whole rows are zero, or elements are alike"
+    "pass they come there: whole rows are zero, elements are alike, or no whole number is the least"
 )
 TOLD_MET = (
     "a comparison of the reference has one answer throughout for the task's own inputs (a token that is never drawn); "
@@ -68,6 +68,13 @@ def reaching(inputs: Any, idle: dict[str, bool]) -> Ways:
     for name, change in _CHANGES.items() if floats else ():
         if (found := _changed(inputs, change)) is not None:
             yield name, found
+    for target, _ in enumerate(tensors_of(inputs)) if any(f"({sides.EQUAL})" in name for name in idle) else ():
+        if (found := _equalled(inputs, target)) is not None:
+            yield f"{WITHIN} equal {target}", found
+    if any(f"({sides.ZERO})" in name for name in idle) and (found := _changed(inputs, _zero_scales)) is not None:
+        yield f"{WITHIN} zeros", found
+    if (found := _without_least(inputs)) is not None:
+        yield f"{WITHIN} missing", found
 
 
 def meeting(inputs: Any, idle: dict[str, bool], numbers: Sequence[float]) -> Ways:
@@ -146,7 +153,7 @@ def _spread_all(inputs: Any, way: str, *, floats: bool, whole: bool) -> Any | No
 
 def _changed(inputs: Any, change: Callable[[torch.Tensor, torch.Tensor], None]) -> Any | None:
     """Return inputs of the same layout, the floats among them changed; None where none can be."""
-    movable = iter(skewed.movable(inputs))
+    movable = iter(skewed.movable(inputs, scales=change is _zero_scales))
     changed = False
 
     def one(tensor: torch.Tensor) -> torch.Tensor:
@@ -156,6 +163,47 @@ def _changed(inputs: Any, change: Callable[[torch.Tensor, torch.Tensor], None]) 
         if next(movable) or lost:
             changed = True
             change(copy, tensor)
+        return copy
+
+    found = map_tensors(inputs, one)
+    return found if changed else None
+
+
+def _equalled(inputs: Any, target: int) -> Any | None:
+    """Return inputs of which the tensor of that number has its first rows, and every fourth element, from the others, or None."""
+    tensors = tensors_of(inputs)
+    meant = tensors[target]
+    others = [memory_of(other) for other in tensors if other is not meant and other.dtype is meant.dtype and other.numel()]
+    if not others or not skewed.movable(inputs)[target] or is_ordered(meant):
+        return None
+    low, high = torch.aminmax(meant)
+    positions = iter(range(len(tensors)))
+
+    def one(tensor: torch.Tensor) -> torch.Tensor:
+        copy = same_layout(tensor)
+        memory = memory_of(copy)
+        for turn, other in enumerate(others) if next(positions) == target else ():
+            places = torch.arange(len(memory), device=memory.device)
+            places = places[((places % _SHARE == 0) | (places < len(memory) // _SHARE)) & (places % len(others) == turn)]
+            found = other[places % len(other)]
+            memory[places] = torch.where((low <= found) & (found <= high), found, memory[places])
+        return copy
+
+    return map_tensors(inputs, one)
+
+
+def _without_least(inputs: Any) -> Any | None:
+    """Return inputs whose whole numbers lack their least one, where they repeat in no order: a segment is empty then."""
+    changed = False
+
+    def one(tensor: torch.Tensor) -> torch.Tensor:
+        nonlocal changed
+        copy = same_layout(tensor)
+        if _is_whole(tensor) and tensor.numel():
+            memory = memory_of(copy)
+            least, steps = memory == memory.min(), memory.long().diff()
+            if int(least.sum()) > 1 and bool((steps < 0).any() and (steps > 0).any()):
+                memory[least], changed = memory.max(), True
         return copy
 
     found = map_tensors(inputs, one)
@@ -173,14 +221,22 @@ def _spread(copy: torch.Tensor, tensor: torch.Tensor, one_sign: float = _ONE_SIG
 
 
 def _spread_more(copy: torch.Tensor, tensor: torch.Tensor) -> None:
+    """The same, farther, with rows that are far below zero throughout."""
     _spread(copy, tensor, _ONE_SIGN_HUGE, _HUGE_HALF)
+    if not is_ordered(tensor):
+        skewed.sunk(copy, float(copy.min()))
 
 
 def _zero(copy: torch.Tensor, tensor: torch.Tensor) -> None:
     """Let a slice along each axis be zero."""
-    for axis, size in enumerate(copy.shape):
+    for axis, size in enumerate(copy.shape if not is_sorted(tensor) else ()):
         if size > 1 and copy.stride(axis):
             copy.select(axis, size // 2).zero_()
+
+
+def _zero_scales(copy: torch.Tensor, tensor: torch.Tensor) -> None:
+    """The same for every tensor, what may be a scale beside another one, too."""
+    _zero(copy, tensor)
 
 
 def _level(copy: torch.Tensor, tensor: torch.Tensor) -> None:
@@ -193,8 +249,8 @@ def _level(copy: torch.Tensor, tensor: torch.Tensor) -> None:
 
 
 def _lose(copy: torch.Tensor, tensor: torch.Tensor) -> None:
-    """Put what is no number, or no finite one, into some places."""
-    for first, value in enumerate(_LOST):
+    """Put what is no number, or no finite one, into some places; what is sorted stays."""
+    for first, value in enumerate(_LOST if not is_sorted(tensor) else ()):
         memory_of(copy)[first :: max(len(_LOST), copy.numel() // 7)] = value
 
 

@@ -2,7 +2,7 @@
 
 A kernel that has no such side is right for these inputs. `relu6` of `torch.randn` shows both its bounds to nobody who looks
 whether it changed anything at all: each bound is a side of its own. An exponential has one, too: numbers for which it overflows
-where the operator does not.
+where the operator does not. What multiplies by a logarithm has zero, and what compares two tensors has elements that are equal.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-LOWER, UPPER, FAR, TIES = "lower", "upper", "far", "ties"
+LOWER, UPPER, FAR, TIES, ZERO, EQUAL = "lower", "upper", "far", "ties", "zero", "equal"
 _EXP = 89.0
 """exp() of it is infinite in float32."""
 _NOTHING = (None, None)
@@ -27,6 +27,19 @@ def _given(position: int, name: str, usual: Any = None) -> Callable[[Any, Any], 
 _FIRST, _SECOND = _given(1, "min"), _given(2, "max")
 _SOFT_FACTOR, _SOFT_BOUND = _given(1, "beta", 1.0), _given(2, "threshold", 20.0)
 _SHRINKS = _given(1, "lambd", 0.5)
+
+
+def _power(args: Any, kwargs: Any) -> Bounds:
+    """Whole powers beyond the square have a sign that exp(n * log(x)) does not."""
+    power = args[1] if isinstance(args[0], torch.Tensor) else None
+    return (0, 0) if isinstance(power, (int, float)) and float(power).is_integer() and power not in (0, 1, 2) else _NOTHING
+
+
+def _clipped(args: Any, kwargs: Any) -> Bounds:
+    eps = _given(1, "eps")(args, kwargs)
+    return _NOTHING if eps is None else (eps, 1 - eps)
+
+
 _BOUNDS: dict[str, Callable[[Any, Any], Bounds]] = {
     "clamp": lambda args, kwargs: (_FIRST(args, kwargs), _SECOND(args, kwargs)),
     "clamp_min": lambda args, kwargs: (_FIRST(args, kwargs), None),
@@ -42,23 +55,41 @@ _BOUNDS: dict[str, Callable[[Any, Any], Bounds]] = {
         lambda args, kwargs: (0, 0),
     ),
 }
-_FLOATS: dict[str, Callable[[Any, Any], Bounds]] = dict.fromkeys(
-    ("remainder", "fmod", "floor_divide"), lambda args, kwargs: (0, None)
-)
+_FLOATS: dict[str, Callable[[Any, Any], Bounds]] = {
+    "pow": _power,
+    "logit": _clipped,
+    **dict.fromkeys(("atan2", "copysign"), lambda args, kwargs: (0, 0)),
+    **dict.fromkeys(("remainder", "fmod", "floor_divide"), lambda args, kwargs: (0, None)),
+}
 """Whole numbers that are never negative are mostly places, and no kernel must take others."""
+_SOFT = ("_softmax", "_log_softmax", "logsumexp", "sigmoid", "silu")
 _OVERFLOWS: dict[str, Callable[[Any, Any], Bounds]] = {
     "softplus": lambda args, kwargs: (None, max(_EXP, _SOFT_BOUND(args, kwargs)) / (_SOFT_FACTOR(args, kwargs) or 1.0)),
-    **dict.fromkeys(("_softmax", "_log_softmax", "logsumexp", "sigmoid", "silu"), lambda args, kwargs: (None, _EXP)),
+    **dict.fromkeys((*_SOFT, "logaddexp", "logcumsumexp"), lambda args, kwargs: (None, _EXP)),
     "tanh": lambda args, kwargs: (-_EXP, _EXP),
     "binary_cross_entropy_with_logits": lambda args, kwargs: (-_EXP, _EXP),
     "log_sigmoid_forward": lambda args, kwargs: (-_EXP, None),
     "mish": lambda args, kwargs: (None, _EXP / 2),
     "gelu": lambda args, kwargs: (None, 20.0),
 }
+_ZEROS = frozenset(("xlogy", "special_xlog1py", "special_entr", "sinc", "binary_cross_entropy"))
+"""Their formulas have a logarithm of zero, or divide by it; they do not."""
+_POOLS = frozenset(("max_pool2d_with_indices", "max_pool3d_with_indices", "adaptive_max_pool2d", "adaptive_max_pool3d"))
+_ORDERS = frozenset(("gt", "ge", "lt", "le"))
+_SEARCHES = frozenset(("bucketize", "searchsorted"))
+_EQUAL_PART = 0.02
+_DISTANCES = frozenset(("_cdist_forward", "_euclidean_dist"))
 _GREATEST = {"argmax": torch.amax, "argmin": torch.amin, "max": torch.amax, "min": torch.amin}
-UNORDERED = frozenset(("sort", "topk", "argsort", "kthvalue", "median", "nanmedian", "mode", "cummax", "cummin"))
+_UNORDERED = frozenset(("sort", "topk", "argsort", "kthvalue", "median", "nanmedian", "mode", "cummax", "cummin"))
 """Which of equal elements these return is said nowhere."""
-NAMES = frozenset((*_BOUNDS, *_FLOATS, *_OVERFLOWS, *_GREATEST))
+NAMES = frozenset((*_BOUNDS, *_FLOATS, *_OVERFLOWS, *_GREATEST, *_ZEROS, *_POOLS, "sort"))
+PAIRS = _ORDERS | _SEARCHES | _DISTANCES
+"""What compares the elements of two tensors (`are_never_equal`)."""
+
+
+def is_unordered(name: str, kwargs: Any) -> bool:
+    """Whether nobody knows which of equal elements an operator means."""
+    return name in _UNORDERED and not kwargs.get("stable")
 
 
 def idle(name: str, args: Any, kwargs: Any, given: torch.Tensor, out: Any) -> dict[str, bool]:
@@ -75,6 +106,15 @@ def idle(name: str, args: Any, kwargs: Any, given: torch.Tensor, out: Any) -> di
         return {}
     if name in _GREATEST:
         return _ties(name, args, kwargs, given, out)
+    if name == "sort":
+        axis = args[1] if len(args) > 1 else kwargs.get("dim", -1)
+        return {TIES: not bool((out[0].diff(dim=axis) == 0).any())} if kwargs.get("stable") and given.dim() else {}
+    if name in _POOLS:  # neighbours that are alike are in one window now and then
+        return {TIES: not bool((given.diff(dim=-1) == 0).any())}
+    if name in _ZEROS:
+        return {ZERO: not bool((given == 0).any())}
+    if name == "copysign":
+        given = args[1] if isinstance(args[1], torch.Tensor) else torch.tensor([-1.0, 1.0])
     whole = not given.is_floating_point()
     tables = (_BOUNDS,) if whole else (_BOUNDS, _FLOATS)
     low, high = next((table[name](args, kwargs) for table in tables if name in table), _NOTHING)
@@ -84,6 +124,15 @@ def idle(name: str, args: Any, kwargs: Any, given: torch.Tensor, out: Any) -> di
         low, high = _OVERFLOWS[name](args, kwargs)
         sides[FAR] = any(bound is not None and not _any(given, bound, above=up) for bound, up in ((low, False), (high, True)))
     return sides
+
+
+def are_never_equal(name: str, one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Whether an operator of `PAIRS` meets hardly any equal elements, or rows, of two tensors."""
+    if name in _DISTANCES:
+        rows = (one == other).all(-1) if one.shape == other.shape else torch.ones(1)
+        return 8 * int(rows.sum()) < rows.numel()  # one of zeros shows no rounding
+    equal = torch.isin(one, other) if name in _SEARCHES else one == other
+    return int(equal.sum()) < _EQUAL_PART * equal.numel()
 
 
 def _any(given: torch.Tensor, bound: Any, *, above: bool) -> bool:

@@ -2,14 +2,15 @@
 
 `torch.randn` has mean 0. So a variance that counts its padding, a constant in the place of a log-sum-exp, or a norm without its
 mean is nearly right. Its rows hold both signs, so a maximum that counts a padding of 0 is right. Later passes therefore move
-such inputs. They stay within their range and what is zero stays zero (a triangle, a mask). Each value depends on the value
-that it replaces alone, so equal and sorted values stay so, and so does a symmetric matrix.
+such inputs. They stay within their range and what is zero stays zero (a triangle, a mask), but where values are sorted. Each
+value depends on the value that it replaces alone, so equal and sorted values stay so, and so does a symmetric matrix.
 
 - `UP`: a mean in the middle goes to about 0.7 of the range.
 - `LOW`: all below zero. Where no input lies around zero, inputs of one sign come nearer to their end by zero.
 - `HIGH`: all above zero, and small, where an epsilon matters.
-- `FAR`: much larger than the task's own, the last slice along each axis above all others. What overflows without need, a bound
-  that is left out and a last column that is never read show here. Only gross errors count (`coarse`).
+- `FAR`: much larger than the task's own, the last slice along each axis above all others, and one row along each axis far below
+  zero. What overflows without need, a bound that is left out, a last column that is never read and a maximum that begins at 0
+  show here. Only gross errors count (`coarse`).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Any
 
 import torch
 
+from pypto_op.triton.run.edges import is_sorted
 from pypto_op.triton.run.packing import map_tensors, memory_of, once, same_layout, tensors_of
 
 UP, LOW, HIGH, FAR = "up", "low", "high", "far"
@@ -39,6 +41,10 @@ _LESS, _LESS_HALF = 16.0, 8.0
 """The same after `LESS`; exp(8) is finite in float16."""
 _LIFTED, _AXIS = 0.9, 8
 """The place in the range above which the last slice goes, along axes of so many elements or more."""
+_SUNK = 0.1
+"""The part of the range, from its end below zero, in which a row lies whose exponentials are all 0."""
+_ROWS = 128
+"""A tensor of 16 bits has so many rows, or none of them is moved there."""
 _REST = 0.5
 """What the others are multiplied by then, so that nothing comes near the last."""
 _FOLLOWS = 0.02
@@ -52,7 +58,8 @@ TOLD = {
     LOW: "the inputs of this pass were moved within their range: those around zero below zero, those of one sign nearer to zero",
     HIGH: "the inputs of this pass that lie around zero were moved above zero within their range, and near to it",
     FAR: f"the inputs of this pass that lie around zero were made larger, up to {_FAR:g} ({_FAR_HALF:g} in float16), "
-    "and the last slices the largest: exp() may overflow without its maximum, a bound or the last elements may be left out",
+    "the last slices the largest and the first rows far below zero: exp() may overflow without its maximum, a maximum may begin "
+    "at 0, a bound or the last elements may be left out",
 }
 
 
@@ -79,10 +86,10 @@ def skewed(inputs: Any, move: str = UP) -> Any | None:
     return found if changed else None
 
 
-def movable(inputs: Any) -> list[bool]:
+def movable(inputs: Any, *, scales: bool = False) -> list[bool]:
     """Return by tensor whether other values within its range may stand there; a scale beside a tensor around zero stays."""
     sides = [_side(tensor) for tensor in tensors_of(inputs)]
-    return [side is not None and (side == 0 or 0 not in sides) for side in sides]
+    return [side is not None and (side == 0 or 0 not in sides or scales) for side in sides]
 
 
 def of_one_sign(inputs: Any) -> str:
@@ -184,13 +191,28 @@ def _written(tensor: torch.Tensor, begin: float, end: float, power: float) -> to
     wide = memory.to(torch.float64 if tensor.dtype is torch.float64 else torch.float32)
     low, high = (float(end) for end in torch.aminmax(tensor))
     places = ((wide - low) / (high - low)).clamp(0.0, 1.0) ** power
-    memory.copy_(torch.where(wide == 0, wide, begin + (end - begin) * places))
+    found = begin + (end - begin) * places
+    memory.copy_(found if is_sorted(tensor) else torch.where(wide == 0, wide, found))
+    return moved
+
+
+def sunk(moved: torch.Tensor, least: float) -> torch.Tensor:
+    """Return a tensor with the first row along each axis just above a number far below zero; zeros stay.
+
+    Few numbers of 16 bits lie there, so elements become equal. One that is first then is another; a row of many is let pass.
+    """
+    for axis, size in enumerate(moved.shape):
+        if _AXIS <= size < moved.numel() and (moved.element_size() > 2 or moved.numel() >= _ROWS * size):
+            row = moved[tuple(slice(None) if at == axis else 0 for at in range(moved.dim()))]
+            low, high = torch.aminmax(row.double())
+            places = (row.double() - low) / (high - low).clamp_min(torch.finfo(torch.float64).tiny)
+            row.copy_(torch.where(row != 0, (least * (1.0 - _SUNK * places)).to(row.dtype), row))
     return moved
 
 
 def _lifted(moved: torch.Tensor, begin: float, end: float) -> torch.Tensor:
     """Return a tensor with the last slices along its axes near the end of its range, far above the rest; zeros stay."""
-    if 0 in moved.stride() or memory_of(moved).numel() != moved.numel():
+    if 0 in moved.stride() or memory_of(moved).numel() != moved.numel() or is_sorted(moved):
         return moved
     last = torch.zeros(moved.shape, dtype=torch.bool, device=moved.device)
     for axis, size in enumerate(moved.shape):
@@ -199,4 +221,4 @@ def _lifted(moved: torch.Tensor, begin: float, end: float) -> torch.Tensor:
     places = (moved.double() - begin) / (end - begin)
     high = begin + (end - begin) * (_LIFTED + (1.0 - _LIFTED) * places)
     rest = moved * _REST if bool(last.any()) else moved
-    return moved.copy_(torch.where(last & (moved != 0), high.to(moved.dtype), rest))
+    return sunk(moved.copy_(torch.where(last & (moved != 0), high.to(moved.dtype), rest)), -max(-begin, end))

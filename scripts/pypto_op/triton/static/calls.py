@@ -44,6 +44,7 @@ _KINDS = {
     "functools.cache": "cached",
     "contextlib.contextmanager": "context",
 }
+_COMPILES = "torch.compile"
 _TRANSPARENT = (
     "torch.no_grad", "torch.inference_mode", "torch.enable_grad", "typing.",
     "dataclasses.dataclass", "torch.library.triton_op", "torch.library.custom_op",
@@ -117,6 +118,9 @@ class Calls:
     ) -> Value:
         """A call of something that is not known: harmless as long as it gets no tensor."""
         given = [*args, *kwargs.values()]
+        if isinstance(callee, Unknown) and callee.denied:
+            self.m.deny(node, source, callee.denied)
+            return self.m.computed()
         if self.m.phase != "forward":
             return Unknown("what an unknown call returned")
         if any(holds_data(value) for value in given):
@@ -143,9 +147,26 @@ class Calls:
         value: Value = Function(node, scope, name, defaults=defaults)
         if isinstance(node, cst.FunctionDef):
             for decorator in reversed(node.decorators):
+                if isinstance(value, Function) and (reason := self._compiles(decorator.decorator, scope)):
+                    value = Unknown(f"a function under {_COMPILES}", denied=reason)
+                    continue
                 wrapping = self.m.expressions.evaluate(decorator.decorator, scope)
                 value = self.decorate(wrapping, value, decorator, scope.source)
         return value
+
+    def _compiles(self, decorator: cst.BaseExpression, scope: Scope) -> str:
+        """Return why what PyTorch compiles may not be called, for a decorator that lets it; a file may hold such a function.
+
+        Public files do, for gradients that no forward asks for. PyTorch compiles where the function is called, not before.
+        """
+        named = decorator.func if isinstance(decorator, cst.Call) else decorator
+        found = _resolve(named, scope)
+        if not isinstance(found, Ext) or found.name != _COMPILES:
+            return ""
+        if isinstance(decorator, cst.Call):
+            for argument in decorator.args:
+                self.m.expressions.evaluate(argument.value, scope)
+        return self.m.policy.forbidden(_COMPILES) or ""
 
     def decorate(self, decorator: Value, value: Value, node: cst.CSTNode, source: SourceFile) -> Value:
         """Return what a decorator makes of a value."""
@@ -324,7 +345,9 @@ class Calls:
         if isinstance(callee, Member) and isinstance(callee.owner, Container):  # it may be called at any time
             with self.m.around(branches=1):
                 self.m.tables.method(callee.owner, callee.name, args, kwargs, node, source)
-        return callee if isinstance(callee, Ext) else Unknown("a partial call")
+        if isinstance(callee, Unknown) and any(map(holds_data, [*args, *kwargs.values()])):
+            return self._unknown(callee, args, kwargs, node, source)
+        return callee if isinstance(callee, (Ext, Unknown)) else Unknown("a partial call")
 
 
 def _changes_later(body: cst.FunctionDef) -> bool:

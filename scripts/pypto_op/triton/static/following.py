@@ -23,6 +23,7 @@ from pypto_op.triton.static.values import (
     Member,
     Tensor,
     TensorMethod,
+    Unknown,
     Value,
     options,
     union,
@@ -52,7 +53,8 @@ class Following:
         for option in options(value):
             of_class = isinstance(option, Member) and isinstance(option.owner, ClassValue)
             callable_object = isinstance(option, Instance) and option.cls.find("__call__") is not None
-            if isinstance(option, (Function, TensorMethod)) or of_class or callable_object:
+            denied = isinstance(option, Unknown) and option.denied
+            if isinstance(option, (Function, TensorMethod)) or of_class or callable_object or denied:
                 found.append(option)
             elif isinstance(option, ExtInstance):
                 found += option.hooks

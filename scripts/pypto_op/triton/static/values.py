@@ -237,9 +237,10 @@ class Union(Value):
 
 @dataclass(eq=False)
 class Unknown(Value):
-    """Nothing is known; `why` says where it came from."""
+    """Nothing is known; `why` says where it came from, `denied` why it may not even be called."""
 
     why: str
+    denied: str = ""
 
 
 def union(values: list[Value]) -> Value:
