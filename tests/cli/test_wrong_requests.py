@@ -69,6 +69,7 @@ NOWHERE = "no/such/folder"
         (["diagnose", "--log", "no.txt"], "no.txt"),
         (["design-params", "no.py"], "no.py"),
         (["memory", "nosuch"], "nosuch"),
+        (["eval", "--compare", "no.json"], "no.json: no such file; name the result.json of an earlier `pypto-op eval`"),
     ],
     ids=lambda value: " ".join(Path(word).name for word in value) if isinstance(value, list) else "",
 )
