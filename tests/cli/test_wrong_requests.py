@@ -35,6 +35,9 @@ NOWHERE = "no/such/folder"
         (["state", "init", "--op-dir", ""], "--op-dir is empty"),
         (["state", "init", "--op-dir", NOWHERE, "--stage", "1", "--stage", "2"], "--stage is given 2 times"),
         (["verify", ""], "is empty"),
+        (["eval", "--runner", "replay", "--requests", ""], "--requests is empty: leave it out, or give it a value; see `pypto-op eval"),
+        (["mutate", OPERATOR, "--operators", " "], "--operators is empty"),
+        (["new", "softmax", "--dtype", ""], "--dtype is empty"),
         (["lint", ""], "is empty"),
         (["verify", OPERATOR, "--levels", "L9"], "L9"),
         (["verify", OPERATOR, "--modes", "gpu"], "gpu"),
@@ -147,7 +150,7 @@ def test_links_that_lead_back_to_themselves_are_one_line(tmp_path: Path, words: 
     loop = tmp_path / "loop"
     loop.symlink_to(loop)
     run = command(*words, loop)
-    said = run.stderr.strip().splitlines()
+    said = [line for line in run.stderr.strip().splitlines() if " s so far" not in line]
     assert run.code in (2, 3) and len(said) == 1 and str(loop) in said[0] and "internal error" not in said[0], (run.code, said)
 
 
