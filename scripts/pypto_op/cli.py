@@ -79,10 +79,10 @@ def _load(name: str) -> click.Command:
 
 
 def _refuse_repeats(command: click.Command) -> None:
-    """Let a command, and those of a group, refuse an option that takes one value and is given twice, and a path without a letter.
+    """Let a command, and those of a group, refuse an option that takes one value and is given twice, and one without a letter.
 
-    click takes the last one without a word: `--case A --case B` would judge B alone, and look like a verdict on both. `"$OP"`
-    where OP is not set would be the current folder.
+    click takes the last one without a word: `--case A --case B` would judge B alone, and look like a verdict on both. `"$X"`
+    where X is not set would be the current folder, or everything: `eval --requests "$X"` would hold every trial.
     """
     if isinstance(command, click.Group):
         get_command = command.get_command
@@ -107,8 +107,11 @@ def _refuse_repeats(command: click.Command) -> None:
                 if single and option.nargs == 1 and order.count(option) > 1:
                     raise click.UsageError(f"{option.opts[0]} is given {order.count(option)} times and takes one value", ctx)
                 given = values.get(str(option.name))
-                if option.type.name in _PATHS and "" in (given if isinstance(given, (list, tuple)) else (given,)):
+                words = given if isinstance(given, (list, tuple)) else (given,)
+                if option.type.name in _PATHS and "" in words:
                     raise click.UsageError(f"{option.opts[0]} is empty, which would be the current folder", ctx)
+                if isinstance(option, click.Option) and any(isinstance(word, str) and not word.strip() for word in words):
+                    raise click.UsageError(f"{option.opts[0]} is empty: leave it out, or give it a value", ctx)
             return values, rest, order
 
         parser.parse_args = once  # type: ignore[method-assign]

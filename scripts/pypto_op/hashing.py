@@ -10,7 +10,7 @@ import stat
 from pathlib import Path
 from typing import IO, Any
 
-from pypto_op.errors import REMEDIES, ContractError, InfraError, NotRegular, unreadable
+from pypto_op.errors import ContractError, NotRegular, unreadable
 
 ABSENT = "absent"
 """Stands for the hash of a file that is not there; no sha256 has this form."""
@@ -81,7 +81,7 @@ def sha256_file(path: Path) -> str:
     """Return the sha256 of a regular file's bytes, or `ABSENT`.
 
     Raises:
-        InfraError: the file is there and cannot be read.
+        ContractError: the file is there and cannot be read.
     """
     digest = hashlib.sha256()
     try:
@@ -91,8 +91,7 @@ def sha256_file(path: Path) -> str:
     except (FileNotFoundError, NotADirectoryError):
         return ABSENT
     except OSError as error:
-        remedy = REMEDIES.get(error.errno or 0, "repair the file")
-        raise InfraError(f"cannot be read ({error.strerror})", file=path, remedy=remedy) from None
+        raise unreadable(error, path) from None
     return digest.hexdigest()
 
 

@@ -119,6 +119,41 @@ def test_a_log_that_is_not_there_or_is_a_folder(tool: str, tmp_path: Path) -> No
         assert str(wrong) in answer.stderr
 
 
+@pytest.mark.parametrize(
+    ("tool", "option"),
+    [("host-stacktrace-analyzer", "--kernel"), ("host-stacktrace-analyzer", "--binary"), ("aicore-error-locator", "--run-dir"),
+     ("environment-setup", "--memory"), ("diagnose", "--kernel")],
+)  # fmt: skip
+def test_what_an_option_names_beside_the_log_is_there(tool: str, option: str, tmp_path: Path) -> None:
+    """Without it the answer, "nothing found", would look like one that looked there."""
+    (tmp_path / "run.log").write_bytes(CRASH)
+    answer = command(*ON_A_LOG[tool], tmp_path / "run.log", option, tmp_path / "nosuch")
+    one_line_each(answer, {2})
+    assert f"{tmp_path / 'nosuch'}" in answer.stderr and "; " in answer.stderr, answer
+
+
+@pytest.mark.parametrize("tool", ["machine-workspace", "memory-overlap-detector", "pass-error-locator", "aicore-error-locator"])
+def test_a_file_where_a_run_folder_belongs_is_called_so(tool: str, tmp_path: Path) -> None:
+    log = tmp_path / "run.log"
+    log.write_bytes(CRASH)
+    words = ["--log", log, "--run-dir", log] if tool == "aicore-error-locator" else [log]
+    answer = command("debug", tool, *words)
+    one_line_each(answer, {2})
+    assert f"{log}: is no folder; name a folder" in answer.stderr, answer
+
+
+@pytest.mark.parametrize("log", ["empty", "binary"])
+@pytest.mark.parametrize("tool", ["diagnose", "host-stacktrace-analyzer"])
+def test_a_log_that_says_nothing_is_told_with_a_remedy(tool: str, log: str, tmp_path: Path) -> None:
+    path = tmp_path / "run.log"
+    path.write_bytes(LOGS[log])
+    answer = command(*ON_A_LOG[tool], path)
+    remedy = (
+        "; give all that the run printed, as text" if tool == "diagnose" else ": name the file with all that the crash printed"
+    )
+    assert remedy in answer.stdout + answer.stderr, answer
+
+
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("tool", [*ON_A_LOG, "triage", "machine-workspace"])
 def test_a_pipe_or_a_device_is_not_waited_for(tool: str, tmp_path: Path) -> None:

@@ -290,7 +290,7 @@ def test_check_of_hostile_documents_ends_in_findings_not_tracebacks(run):
     found = json.loads(out)["findings"]
     assert code == 1 and err == "" and len(found) == 7
     problems = {Path(name).name: items[0]["problem"] for name, items in found.items()}
-    assert problems["SPEC.md"] == "not UTF-8" and "anchors" in problems["DESIGN.md"]
+    assert problems["SPEC.md"] == "not UTF-8; save it as UTF-8" and "anchors" in problems["DESIGN.md"]
     assert "larger than" in problems["API_REPORT.md"]
     assert "twice" in problems["adversarial_suite.json"] and "twice" in problems["module_interfaces.yaml"]
 
@@ -350,3 +350,15 @@ def test_interfaces_new_names_boundaries_and_units_as_the_design_does(run):
     code, out, _ = run("interfaces", "check", ws.root)
     assert code == 0, out
     assert [module.cu for module in interfaces.load(ws.interfaces).modules] == [1.1, 0.9]
+
+
+EMPTIED = ("SPEC.md", "API_REPORT.md", "DESIGN.md", "MEMORY.md", "eval/module_interfaces.yaml", "eval/adversarial_suite.json")
+
+
+@pytest.mark.parametrize("name", EMPTIED)
+def test_an_empty_document_is_one_finding_with_a_remedy(run, name):
+    ws, _ = new(run, "--dtype", "float32")
+    (ws.root / name).write_text("\n")
+    code, out, _ = run("check", ws.root)
+    told = [line for line in out.splitlines() if line.startswith(f"{name}: ")]
+    assert code == 1 and len(told) == 1 and "the file is empty" in told[0] and "; bring it back, or write it anew" in told[0], out

@@ -148,7 +148,7 @@ def test_byte_order_mark_and_windows_line_ends_are_accepted(tmp_path):
     ("text", "words"),
     [
         ("# title", "has no front matter"),
-        ("", "has no front matter"),
+        ("", "SPEC.md: the file is empty; bring it back, or write it anew"),
         ("---\na: 1\n", "not closed"),
         ("---\n---\n", "is empty"),
         ("---\n- a\n---\n", "a list"),

@@ -157,6 +157,12 @@ def test_what_is_no_regular_file_is_absent_and_does_not_hang(tmp_path):
     assert sha256_file(tmp_path / "pipe") == sha256_file(tmp_path) == sha256_file(tmp_path / "no") == ABSENT
 
 
+def test_a_file_that_cannot_be_read_is_said_as_everywhere_else(tmp_path):
+    (tmp_path / "loop").symlink_to("loop")
+    with pytest.raises(ContractError, match="loop: cannot be read .*; its links lead back to themselves; take one away"):
+        sha256_file(tmp_path / "loop")
+
+
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"a": 1, "a": 2}', '{"a": NaN}', '{"a":' * 100000])
 def test_a_damaged_report_is_no_evidence(ws, text):
     ws.report.write_text(text)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pypto_op.errors import ContractError, InfraError
+from pypto_op.errors import ContractError
 from pypto_op.hashing import open_regular, sha256_file
 from pypto_op.workspace import STATE_FILE, suffix_phase
 from pypto_op_lint.guard.roles import FrozenRule, load_roles, match_suffix
@@ -81,7 +81,7 @@ def changed_frozen_file(op_dir: Path, relative: str, state: OpState) -> bool:
         return False
     try:
         return sha256_file(op_dir / relative) != recorded
-    except InfraError:
+    except ContractError:
         return True
 
 

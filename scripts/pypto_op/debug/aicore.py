@@ -10,7 +10,7 @@ from pypto_op.debug.run_files import Graph, leaves, output_folder, tasks
 from pypto_op.diagnose import credible
 from pypto_op.diagnose.readable import telling_lines
 from pypto_op.documents import schema
-from pypto_op.errors import ContractError, PyptoOpError
+from pypto_op.errors import PyptoOpError, no_folder
 
 _CCE = re.compile(r"[\w./+-]+\.cce\b")
 _HASH = re.compile(r"(?<!\d)\d{15,20}(?!\d)")
@@ -36,8 +36,8 @@ def locate(log: Path, run: Path | None) -> dict[str, Any]:
     Raises:
         ContractError: there is no such log, or no such folder.
     """
-    if run is not None and not run.exists():
-        raise ContractError("there is no such folder", file=run, remedy="name the run's output folder, or leave --run-dir out")
+    if run is not None and not run.is_dir():
+        raise no_folder(run, "name the run's output folder, or leave --run-dir out")
     seen = _read(log)
     missing, found = list(seen["notes"]), []
     if run is None:

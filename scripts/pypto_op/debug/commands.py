@@ -11,6 +11,7 @@ import click
 
 from pypto_op import speaking
 from pypto_op.errors import ContractError
+from pypto_op.hashing import check_readable
 from pypto_op.options import op_dir_argument
 from pypto_op.vocabulary import ExitCode, Mode, Status
 from pypto_op.workspace import OpWorkspace
@@ -213,6 +214,8 @@ def host_stacktrace_analyzer(log: Path, kernel: Path | None, binary: Path | None
     """
     from pypto_op.debug.host_stack import analyse
 
+    _named(kernel, "name the kernel's file, or leave --kernel out")
+    _named(binary, "name the program's file, or leave --binary out")
     result = analyse(log, kernel=kernel, binary=binary)
     own = result["kernel_frame"]
     lines = [f"signal: {result['signal'] or 'none named'}; first native function: {result['first_named'] or 'none'}"]
@@ -241,6 +244,7 @@ def environment_setup(log: Path | None, idle: bool, memory: Path | None, as_json
         chips = environment.idle_chips()
         click.echo(json.dumps(chips) if as_json else " ".join(map(str, chips)))
         return int(ExitCode.OK if chips else ExitCode.FAIL)
+    _named(memory and OpWorkspace.at(memory).memory, "give the folder of an operator to --memory, or leave it out")
     result = environment.examine(log, command)
     lines = []
     for one in result["symptoms"]:
@@ -329,6 +333,12 @@ def _first_failure(ws: OpWorkspace) -> str:
     if not case:
         raise ContractError("no case has failed here", file=ws.report, remedy="name one by --case, or verify first")
     return str(case)
+
+
+def _named(path: Path | None, remedy: str) -> None:
+    """Refuse a file that an option names and nobody can read: without it the answer would look like one that looked there."""
+    if path is not None:
+        check_readable(path, remedy)
 
 
 def _there(path: Path) -> Path:

@@ -49,7 +49,9 @@ def idle_chips() -> list[int]:
     except (OSError, subprocess.TimeoutExpired) as error:
         raise InfraError("npu-smi is missing or does not answer", remedy="this needs a machine with an NPU") from error
     if done.returncode != 0:
-        raise InfraError(f"npu-smi fails: {(done.stderr or done.stdout).strip()[:200]}")
+        raise InfraError(
+            f"npu-smi fails: {(done.stderr or done.stdout).strip()[:200]}", remedy="mend what it names, then ask again"
+        )
     return sorted(int(one) for one in _FREE.findall(done.stdout))
 
 
@@ -191,7 +193,7 @@ def _run(command: Sequence[str], environment: Mapping[str, str]) -> tuple[int, s
             [*command], env=dict(environment), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=_SECONDS, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise InfraError(f"{command[0]} cannot be run: {error}") from error
+        raise InfraError(f"{command[0]} cannot be run: {error}", remedy="give a command that runs in this shell") from error
     return done.returncode, done.stdout.decode(errors="replace")
 
 

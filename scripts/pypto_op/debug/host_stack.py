@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +53,7 @@ def analyse(log: Path, *, kernel: Path | None = None, binary: Path | None = None
         ContractError: there is no such log.
     """
     signals, python, native = _read(log)
-    missing = [*_emptiness(log), *_demangle(native), *_resolve(native, binary)]
+    missing = [*_silence(log, [*python, *native]), *_demangle(native), *_resolve(native, binary)]
     own = [frame for frame in python if _is_kernel(frame["file"], kernel)]
     result = {
         "schema_version": 1,
@@ -68,8 +68,11 @@ def analyse(log: Path, *, kernel: Path | None = None, binary: Path | None = None
     return result
 
 
-def _emptiness(log: Path) -> list[str]:
-    return [] if log.stat().st_size else [f"{log} is empty"]
+def _silence(log: Path, frames: Sequence[Any]) -> list[str]:
+    if frames:
+        return []
+    said = "shows no frame" if log.stat().st_size else "is empty"
+    return [f"{log} {said}: name the file with all that the crash printed, or with what `bt` says in gdb"]
 
 
 def _read(log: Path) -> tuple[list[str], list[dict[str, Any]], list[dict[str, Any]]]:

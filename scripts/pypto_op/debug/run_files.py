@@ -15,7 +15,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from pypto_op.errors import ContractError, InfraError
+from pypto_op.errors import ContractError, InfraError, no_folder
+
+_AGAIN = "make one by `pypto-op debug dump OP_DIR --case ID`"
 
 MEMORIES = ("UB", "L1", "L0A", "L0B", "L0C")
 """Names of the on-chip memories, by their code."""
@@ -166,7 +168,7 @@ def output_folder(path: Path) -> Path:
         ContractError: there is no such folder, or nothing of pypto's in it.
     """
     if not path.is_dir():
-        raise ContractError("no such folder", file=path, remedy="make one by `pypto-op debug dump OP_DIR --case ID`")
+        raise no_folder(path, _AGAIN)
     if (path / "dyn_topo.txt").is_file() or (path / "program.json").is_file() or any(path.glob("Pass_*")):
         return path
     found = sorted((one for one in path.rglob("output_*") if one.is_dir()), key=lambda one: one.stat().st_mtime)
@@ -174,7 +176,7 @@ def output_folder(path: Path) -> Path:
         raise ContractError(
             "holds nothing that a run of pypto leaves (no output_* folder)",
             file=path,
-            remedy="make one by `pypto-op debug dump OP_DIR --case ID`",
+            remedy=_AGAIN,
         )
     return found[-1]
 
@@ -189,9 +191,9 @@ def graphs(path: Path) -> list[Graph]:
         data = json.loads(path.read_text(encoding="utf-8"))
         return [Graph(one) for one in data["functions"]]
     except OSError as error:
-        raise InfraError(f"cannot be read: {error.strerror}", file=path) from error
+        raise InfraError(f"cannot be read: {error.strerror}", file=path, remedy=_AGAIN) from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InfraError("is no graph of pypto, or is cut short", file=path) from error
+        raise InfraError("is no graph of pypto, or is cut short", file=path, remedy=_AGAIN) from error
 
 
 def leaves(folder: Path) -> list[Graph]:
@@ -239,7 +241,9 @@ def arguments_of(folder: Path) -> set[str]:
     try:
         return set(re.findall(r'"ARG_(\w+)"', (folder / "program.json").read_text(encoding="utf-8", errors="replace")))
     except OSError as error:
-        raise InfraError("the run left no program.json, which names the kernel's arguments", file=folder) from error
+        raise InfraError(
+            "the run left no program.json, which names the kernel's arguments", file=folder, remedy=_AGAIN
+        ) from error
 
 
 def _tensor(one: dict[str, Any], symbols: dict[int, str]) -> Tensor:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 NOTHING_FOUND = ExitCode.INFRA
 """Exit code 3: the log shows nothing that is known. The number is the contract; nothing is wrong with the machine."""
 
+_UNKNOWN = "give all that the run printed, as text, or ask `pypto-op triage OP_DIR` which skill goes on"
+
 
 @click.command("diagnose")
 @click.argument("given", required=False, metavar="[WHAT]")
@@ -58,7 +60,7 @@ def diagnose(given: str | None, log: str | None, kernel: str | None, show: str |
     for note in found.notes:
         click.echo(note, err=True)
     if not found.hits:
-        click.echo(f"nothing known matches ({len(knowledge.entries())} searched)", err=True)
+        click.echo(f"nothing known matches ({len(knowledge.entries())} searched); {_UNKNOWN}", err=True)
     if found.undecided:
         click.echo(f"give --kernel FILE to decide about: {', '.join(found.undecided)}", err=True)
     return int(ExitCode.OK if found.hits else NOTHING_FOUND)

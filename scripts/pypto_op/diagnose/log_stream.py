@@ -80,7 +80,7 @@ def read_pieces(file: BinaryIO, name: str, budget: int = KEPT_BYTES) -> tuple[li
     """
     head = file.read(WHOLE_BYTES + 1)
     if not head:
-        return [], [f"{name} is empty"]
+        return [], [f"{name} is empty: name the file that the run wrote"]
     binary = head.startswith(_PACKED) or _is_binary(head[:65536])
     notes = [f"{name} {_not_text(head)}; its readable words were searched"] if binary else []
     if len(head) <= WHOLE_BYTES:

@@ -101,7 +101,7 @@ def check(path: Path | str) -> list[Finding]:
     try:
         design = load(path)
     except ContractError as error:
-        return [*found, Finding(error.where or "", error.problem)]
+        return [*found, Finding.of(error)]
     found += _module_table(document, design)
     found += _against_golden(document, design)
     return found

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pypto_op.documents import headings, markdown, schema
-from pypto_op.documents.reading import parse_yaml, read_text
+from pypto_op.documents.reading import parse_yaml, read_text, refuse_empty
 from pypto_op.documents.schema import Finding
 from pypto_op.errors import ContractError
 from pypto_op.workspace import OPERATORS_DIR
@@ -40,9 +40,10 @@ def split(text: str, *, file: Path | str | None = None) -> tuple[dict[str, Any],
     """Return (front matter, body, the body's first line).
 
     Raises:
-        ContractError: there is no front matter, it is not closed, not YAML, or not a mapping.
+        ContractError: the text is empty, there is no front matter, it is not closed, not YAML, or not a mapping.
     """
     lines = text.split("\n")
+    refuse_empty(text, file)
     if lines[0].rstrip() != "---":
         raise ContractError("has no front matter", file=file, where="line 1", remedy="begin with --- and the required keys")
     end = markdown.front_matter_lines(text)
@@ -93,7 +94,7 @@ def check(path: Path | str, schema_name: str, sections_of: str) -> tuple[Documen
     try:
         document = read(path)
     except ContractError as error:
-        return None, [Finding(error.where or "", error.problem)]
+        return None, [Finding.of(error)]
     found = schema.findings(document.data, schema_name)
     found += _wrong_operator(document)
     found += headings.check_sections(sections_of, document.sections)

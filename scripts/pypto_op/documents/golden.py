@@ -76,7 +76,7 @@ def check(path: Path | str) -> list[Finding]:
     try:
         read_signature(path)
     except ContractError as error:
-        return [Finding(error.where or "", error.problem)]
+        return [Finding.of(error)]
     lines = enumerate(read_text(Path(path)).splitlines(), 1)
     return [Finding("", "a TODO was left", number) for number, line in lines if "TODO" in line]
 

@@ -36,7 +36,7 @@ def check(path: Path | str) -> list[Finding]:
     try:
         data = read_yaml(path)
     except ContractError as error:
-        return [Finding(error.where or "", error.problem)]
+        return [Finding.of(error)]
     found = schema.findings(data, "module_interfaces")
     if found:
         return found + schema.left_to_do(data)

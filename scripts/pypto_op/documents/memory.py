@@ -11,7 +11,7 @@ from typing import Any
 
 from pypto_op.documents import headings, markdown, schema
 from pypto_op.documents.markdown import Section
-from pypto_op.documents.reading import parse_yaml, read_json, read_text
+from pypto_op.documents.reading import parse_yaml, read_json, read_text, refuse_empty
 from pypto_op.documents.schema import Finding
 from pypto_op.documents.writing import locked, write_atomically
 from pypto_op.errors import ContractError
@@ -55,6 +55,7 @@ def load(path: Path | str) -> Memory:
         ContractError: unreadable, without a status block, or the block breaks its schema.
     """
     text = read_text(path)
+    refuse_empty(text, path)
     sections = markdown.sections(text)
     status = _status(sections, path)
     schema.raise_first(schema.left_to_do(status), file=path)
@@ -67,8 +68,9 @@ def check(path: Path | str) -> list[Finding]:
     path = Path(path)
     try:
         text = read_text(path)
+        refuse_empty(text, path)
     except ContractError as error:
-        return [Finding(error.where or "", error.problem)]
+        return [Finding.of(error)]
     sections = markdown.sections(text)
     found = list(headings.check_sections("memory", sections))
     found += headings.unfinished(text)
@@ -77,7 +79,7 @@ def check(path: Path | str) -> list[Finding]:
     try:
         status = _status(sections, path)
     except ContractError as error:
-        return [*found, Finding(error.where or "", error.problem)]
+        return [*found, Finding.of(error)]
     wrong = schema.findings(status, "memory_status", prefix=["status"])
     found += wrong
     if not wrong:

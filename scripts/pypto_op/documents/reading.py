@@ -20,6 +20,8 @@ from pypto_op.hashing import open_regular
 
 MAX_BYTES = 1_000_000
 MAX_DEPTH = 64
+ANEW = "bring it back, or write it anew"
+"""What to do about an empty file."""
 
 _YamlBase: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -97,6 +99,12 @@ def read_text(path: Path | str, *, limit: int = MAX_BYTES) -> str:
     if "\0" in text:
         raise ContractError("holds NUL bytes", file=path, remedy="save it as plain text")
     return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def refuse_empty(text: str, file: Path | str | None) -> None:
+    """Raise ContractError where the text of a file holds nothing: what is missing in it would be told one by one."""
+    if not text.strip():
+        raise ContractError("the file is empty", file=file, remedy=ANEW)
 
 
 def parse_yaml(text: str, *, file: Path | str | None = None, first_line: int = 1) -> Any:
@@ -177,7 +185,9 @@ def read_yaml(path: Path | str) -> Any:
 
 def read_json(path: Path | str, *, limit: int = MAX_BYTES) -> Any:
     """Read one JSON file; see `read_text` and `parse_json` for what is refused."""
-    return parse_json(read_text(path, limit=limit), file=path)
+    text = read_text(path, limit=limit)
+    refuse_empty(text, path)
+    return parse_json(text, file=path)
 
 
 def _unique_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

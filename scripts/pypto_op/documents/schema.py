@@ -15,7 +15,8 @@ from jsonschema.exceptions import relevance
 from referencing import Registry, Resource
 
 from pypto_op.bundle_files import schema_path
-from pypto_op.errors import ContractError
+from pypto_op.documents.reading import ANEW
+from pypto_op.errors import ContractError, PyptoOpError
 
 _MAX_MESSAGE = 200
 
@@ -33,6 +34,11 @@ class Finding:
     where: str
     problem: str
     line: int | None = None
+
+    @classmethod
+    def of(cls, error: PyptoOpError) -> Finding:
+        """Return what a reader of the document refused, with its remedy."""
+        return cls(error.where or "", f"{error.problem}; {error.remedy}" if error.remedy else error.problem)
 
     def one_line(self) -> str:
         """Return `line 3: place: problem`, with only the parts that are known."""
@@ -156,7 +162,7 @@ def _wording(error: ValidationError) -> str:
     if hint:
         return f"{_shown(value)}: {hint}"
     if kind == "type" and value is None and not error.absolute_path:
-        return f"the file is empty: there is no {_words(rule)} in it"
+        return f"the file is empty: there is no {_words(rule)} in it; {ANEW}"
     return _PHRASES.get(kind, lambda *_: error.message)(value, rule)
 
 

@@ -93,7 +93,7 @@ def check(path: Path | str) -> list[Finding]:
         built = _build(document.data, document.path)
         found += [*_too_fine(built, document.body), *_in_table_only(built, document.body)]
     except ContractError as error:
-        found.append(Finding(error.where or "", error.problem))
+        found.append(Finding.of(error))
     if document.data["op_name"] not in document.body:
         found.append(Finding("", "the body does not mention the operator's name"))
     return found

@@ -102,7 +102,7 @@ def check(path: Path | str) -> list[Finding]:
         together.check_whole(path.parent)
         data = read_json(path)
     except ContractError as error:
-        return [Finding(error.where or "", error.problem)]
+        return [Finding.of(error)]
     found = schema.findings(data, "adversarial_suite") or _duplicates(data)
     if found:
         return found

@@ -77,6 +77,7 @@ def evaluate(
         return _near_misses(wanted["model"], wanted["budget"], repeat, as_json=as_json)
     from pypto_op.evals import page, requests, result, trials
 
+    base = result.read(compare) if compare else None
     plan = trials.Plan(minutes=max_minutes, **wanted)
     chosen = requests.load(word.strip() for word in (names or "").split(",") if word.strip())
     if plan.runner == "replay" and not names:
@@ -84,7 +85,6 @@ def evaluate(
     plan.check(chosen)
     if not pool.ray:
         _check_surroundings(plan)
-    base = result.read(compare) if compare else None
     if base:
         result.compared(result.summed(plan, chosen, []), base)  # two that share no request are told before hours of work
     found, folder = _held(plan, chosen, repeat, pool, out, as_json=as_json)
