@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from pypto_op.dispatch_mode import DispatchMode
-from pypto_op.twins import differences, mixes, neighbours, orders
+from pypto_op.twins import differences, means, mixes, neighbours, orders
 from pypto_op.twins.decompose import decompositions
 from pypto_op.twins.orders import ORDERS, Order
 
@@ -61,6 +61,8 @@ class Reordered(DispatchMode):
         narrow = storage in (torch.float16, torch.bfloat16)
         self._storage = storage if twin == ROUNDED_OPERANDS and narrow else None
         self.orders_values = False
+        self._means = means.Means()
+        self._salt = list(ORDERS).index(twin) if twin in ORDERS else 0
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -107,7 +109,14 @@ class Reordered(DispatchMode):
 
         That rounding is the same in each row, so where rows are summed later it does not average out.
         """
-        return total / count if self._order is None else total * torch.tensor(1.0 / count, dtype=total.dtype)
+        if self._order is None:
+            return total / count
+        return self._means.keep(total * torch.tensor(1.0 / count, dtype=total.dtype), total, count)
+
+    def quotient(self, total: torch.Tensor, counts: torch.Tensor) -> torch.Tensor:
+        """Return a sum over a tensor, which makes a mean where that counts."""
+        found = aten.div.Tensor(total, counts)
+        return found if self._order is None else self._means.keep(found, total, counts)
 
     def product(self, left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
         """Return left @ right in the order, and with the operands, of this twin."""
@@ -126,7 +135,11 @@ class Reordered(DispatchMode):
         """Return the sum `found` of two tensors as a kernel may have it that rounds in other places (`twins.neighbours`)."""
         if self._order is None:
             return found
-        return neighbours.neighbour(found, one, two, salt=list(ORDERS).index(self._order.name))
+        return neighbours.neighbour(found, one, two, salt=self._salt)
+
+    def distance(self, found: torch.Tensor, taken: Any) -> torch.Tensor:
+        """Return `found`, a value less `taken`, whose square a kernel may have that merges the means of tiles (`twins.means`)."""
+        return found if self._order is None else self._means.distance(found, taken, self._salt)
 
     def running(self, terms: torch.Tensor, dim: int) -> torch.Tensor:
         """Return the running sums of float32 `terms` along `dim`."""
@@ -148,8 +161,9 @@ def _folded(terms: torch.Tensor, order: Order, dims: Sequence[int], keepdim: boo
 
 
 def _narrow_float(args: Sequence[Any]) -> bool:
+    """Whether the first tensor that is no condition is of a floating type narrower than float64."""
     for value in args:
-        if isinstance(value, torch.Tensor):
+        if isinstance(value, torch.Tensor) and value.dtype != torch.bool:
             return value.is_floating_point() and value.dtype != torch.float64
     return False
 
@@ -196,6 +210,8 @@ def _divide(mode: Reordered, left: Any, right: Any) -> torch.Tensor:
     """Divide; a sum by a number as `Reordered.shared` does. Other quotients stay: floor shows where 6 * (1 / 3) falls below 2."""
     if getattr(left, _IS_A_SUM, False) and isinstance(right, (int, float)) and right:
         return mode.shared(left, right)
+    if getattr(left, _IS_A_SUM, False) and isinstance(right, torch.Tensor):
+        return mode.quotient(left, right)
     return aten.div.Tensor(left, right)  # type: ignore[no-any-return]
 
 
@@ -219,12 +235,21 @@ def _add(mode: Reordered, x: Any, y: Any, *, alpha: Any = 1) -> torch.Tensor:
 
 
 def _multiply(mode: Reordered, left: Any, right: Any) -> torch.Tensor:
-    return mixes.product(left, right)
+    return means.product(mixes.product(left, right), left, right)
+
+
+def _power(mode: Reordered, base: torch.Tensor, exponent: Any) -> torch.Tensor:
+    return means.power(base, exponent)
+
+
+def _where(mode: Reordered, condition: torch.Tensor, one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+    return means.chosen(condition, one, other)
 
 
 def _subtract(mode: Reordered, x: Any, y: Any, *, alpha: Any = 1) -> torch.Tensor:
     term = y if alpha == 1 else y * alpha
-    return differences.remembered(mode.rounded(aten.sub.Tensor(x, term), x, -neighbours.number(term)), x, term)
+    found = mode.rounded(aten.sub.Tensor(x, term), x, -neighbours.number(term))
+    return differences.remembered(mode.distance(found, term), x, term)
 
 
 def _add_product(mode: Reordered, x: torch.Tensor, one: torch.Tensor, other: torch.Tensor, *, value: Any = 1) -> torch.Tensor:
@@ -268,6 +293,8 @@ _REWRITES: dict[Any, Callable[..., Any]] = {
     aten.div.Tensor: _divide,
     aten.add.Tensor: _add,
     aten.mul.Tensor: _multiply,
+    aten.pow.Tensor_Scalar: _power,
+    aten.where.self: _where,
     aten.sub.Tensor: _subtract,
     aten.addcmul.default: _add_product,
     aten.lerp.Scalar: _between,
