@@ -298,10 +298,10 @@ def great_codes(maker: Maker) -> None:
     for dtype in maker.sources.spec.supported_dtypes:
         maker.add(Level.L5, "great_codes", shape, dtype=dtype, knobs={RANGE: great})
         maker.add(Level.L5, "great_codes_small_factors", shape, dtype=dtype, knobs={RANGE: great, ZONE: "tiny"})
-    if deep:  # every score far below zero
-        knobs = {RANGE: great, ZONE: deep, SCALE: dict.fromkeys(deep, _DEEP**2)}
-        maker.add(Level.L5, "great_codes_low", shape, knobs=knobs)
     first = next(iter(ends))
+    if deep:  # scores far below zero; codes of the values that are summed by them stay unlike one another
+        knobs = {RANGE: {first: great[first]}, ZONE: deep, SCALE: dict.fromkeys(deep, _DEEP)}
+        maker.add(Level.L5, "great_codes_low", shape, knobs=knobs)
     maker.add(Level.L5, "opposed_codes", shape, knobs={RANGE: {**least, first: great[first]}, ZONE: "tiny"})
 
 
