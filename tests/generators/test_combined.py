@@ -58,12 +58,9 @@ def test_values_in_bfloat16_exceed_float16(tmp_path: Path, dtypes: list[str]) ->
 
 
 def test_every_score_is_far_below_zero(tmp_path: Path) -> None:
-    """A maximum that starts at 0, or a mask of -10000: no row of scores lay below either."""
-    rows = (("window_attention", "k", "products_low", -1e4), ("paged_decode", "k_cache", "great_codes_low", -100.0))
-    for op, second, word, below in rows:
-        sources = unseen(op, tmp_path / op)
-        [case] = [case for case in suite_cases.cases(sources) if word in case["id"]]
-        made = drawn(sources, case["shape"], 7, **{key: value for key, value in case.items() if key.startswith("draw")})
-        first, other = made["q"].double().reshape(-1, 64), made[second].double().reshape(-1, 64)
-        least = float(made["k_scale"].min()) if "k_scale" in made else 1.0
-        assert float((first @ other.T).max()) * 0.125 * least < below
+    """A maximum that starts at 0, or a mask of -10000: no row of scores lay below the latter."""
+    sources = unseen("window_attention", tmp_path)
+    [case] = [case for case in suite_cases.cases(sources) if "products_low" in case["id"]]
+    made = drawn(sources, case["shape"], 7, **{key: value for key, value in case.items() if key.startswith("draw")})
+    first, other = (made[name].double().reshape(-1, 64) for name in ("q", "k"))
+    assert float((first @ other.T).max()) * 0.125 < -1e4
